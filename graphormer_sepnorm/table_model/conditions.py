@@ -10,7 +10,14 @@ import numpy as np
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.tables.label_text import as_float, is_missing, is_number, refuse_ambiguous
+from graphormer_sepnorm.tables.label_text import (
+    as_float,
+    is_missing,
+    is_number,
+    refuse_ambiguous,
+    refuse_other_bytes,
+    same_label,
+)
 from graphormer_sepnorm.tables.rows import condition_text, how_to_give
 
 MOST_WORDS = 100  # largest number of categories of a column
@@ -39,10 +46,15 @@ class ConditionColumn:
         return len(self.words) or 1
 
     def encode(self, text: str) -> list[float]:
-        """The encoded values of a condition; raises InputError if it is missing or an unknown word."""
+        """The encoded values of a condition; raises InputError if it is missing or an unknown word.
+
+        The words true and false may have other capitals than in the training rows: pandas reads TRUE as True.
+        """
         if is_missing(text):
             raise InputError(f"{self.name} is missing")
         if self.words:
+            if text not in self.words and same_label(text) in ("true", "false"):
+                text = next((word for word in self.words if same_label(word) == same_label(text)), text)
             if text not in self.words:
                 raise InputError(f"{self.name} is {text!r}: the model knows {', '.join(self.words)}")
             return [float(text == word) for word in self.words]
@@ -80,7 +92,7 @@ class Conditions:
 
     @classmethod
     def of(cls, names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> "Conditions":
-        """The columns of the training rows; raises InputError if one of them has too many words."""
+        """The columns of the training rows; raises InputError as ``column_of``."""
         return cls(tuple(column_of(name, [row[place] for row in rows]) for place, name in enumerate(names)))
 
     @property
@@ -168,12 +180,19 @@ def needs(names: Sequence[str]) -> str:
 
 
 def column_of(name: str, texts: Sequence[str]) -> ConditionColumn:
-    """A numeric column if all texts are numbers, otherwise a column of words."""
+    """A numeric column if all texts are numbers, otherwise a column of words.
+
+    Raises:
+        InputError: too many words, or one with bytes that are not UTF-8.
+    """
     if all(map(is_number, texts)):
         numbers = np.array([as_float(text) for text in texts])
         low, high = float(numbers.min()), float(numbers.max())
-        return ConditionColumn(name, (), float(numbers.mean()), float(numbers.std()) or 1.0, low, high)
+        scale = float(numbers.std()) if low < high else 1.0
+        return ConditionColumn(name, (), float(numbers.mean()), scale, low, high)
     words = tuple(sorted(set(texts)))
+    for word in words:
+        refuse_other_bytes(word, f"--feature-columns {name}")
     if len(words) > MOST_WORDS:
         raise InputError(
             f"--feature-columns {name} has {len(words)} distinct words, but at most {MOST_WORDS} are supported"

@@ -284,7 +284,7 @@ def predictions_out_of_fold(whole: RunFolder, folds: int) -> list[list[str]]:
     """The lines of the folds' ``predictions.csv`` in table order, under one header."""
     found = []
     for number in range(folds):
-        with open(whole.fold(number).predictions, newline="") as file:
+        with open(whole.fold(number).predictions, newline="", encoding="utf-8", errors="surrogateescape") as file:
             header, *lines = csv.reader(file)
         found += [[row, smiles, f"fold-{number}", *rest] for row, smiles, _, *rest in lines]
     return [header, *sorted(found, key=lambda line: int(line[0]))]

@@ -27,6 +27,12 @@ def same_label(text: str) -> str:
     return whole if whole.lstrip("+-").isdigit() and not rest.strip("0") else text
 
 
+def refuse_other_bytes(text: str, name: str) -> None:
+    """Raises InputError for a text that was read from bytes that are not UTF-8."""
+    if any("\udc80" <= character <= "\udcff" for character in text):
+        raise InputError(f"{name} has bytes that are not UTF-8: save the table as UTF-8")
+
+
 def is_class(text: str) -> bool:
     """Whether a text is one of two classes."""
     return same_label(text) in CLASSES

@@ -9,7 +9,7 @@ from graphormer_sepnorm.config import OPTIONS, Kind, Loss, Scale
 from graphormer_sepnorm.dataset import SplitName
 from graphormer_sepnorm.errors import InputError, known
 from graphormer_sepnorm.options import Option
-from graphormer_sepnorm.tables.label_text import as_float
+from graphormer_sepnorm.tables.label_text import as_float, refuse_other_bytes
 from graphormer_sepnorm.tables.splits import SPLITTERS, Sizes, read_sizes
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import modelled_name, molar_scale
@@ -132,9 +132,8 @@ class TableOptions:
         if len(set(self.names)) < len(self.names):
             twice = next(name for name in self.names if self.names.count(name) > 1)
             raise InputError(f"two target columns would be modelled as {twice}: rename one of them, or leave it out")
-        for name in (*self.targets, *self.names):
-            if any("\udc80" <= character <= "\udcff" for character in name):
-                raise InputError(f"{name!r} has bytes that are not UTF-8: save the table as UTF-8")
+        for name in (*self.targets, *self.names, *self.feature_columns):
+            refuse_other_bytes(name, repr(name))
         self.check_split()
         self.check_task()
         self.check_scales()

@@ -11,7 +11,6 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import Row, WholeTable, not_one_column, smiles_of_rows
 from graphormer_sepnorm.tables.label_text import (
-    as_float,
     is_missing,
     read_bound,
     read_class,
@@ -74,7 +73,9 @@ def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row
         split, time = "", ""
         if options.split_column is not None:
             split, time = read_split(row.fields[places[options.split_column]].strip(), options.split)
-        weight = 1.0 if options.weight_column is None else read_weight(row.fields[places[options.weight_column]])
+        weight = 1.0
+        if options.weight_column is not None:
+            weight = read_weight(row.fields[places[options.weight_column]], comma_is_point)
         conditions = tuple(
             read_condition(row.fields[places[name]], name, comma_is_point) for name in options.feature_columns
         )
@@ -103,12 +104,14 @@ def read_split(said: str, split: str) -> tuple[str, str]:
     return SPLIT_NAMES[said.lower()], ""
 
 
-def read_weight(text: str) -> float:
-    """The sample weight of a row; raises InputError unless it is a positive number."""
-    try:
-        weight = as_float(text)
-    except ValueError:
-        weight = math.nan
+def read_weight(text: str, comma_is_point: bool) -> float:
+    """The sample weight of a row; raises InputError unless it is a positive number.
+
+    Args:
+        text: as it was given.
+        comma_is_point: as ``read_number``.
+    """
+    weight = read_number(text, "its weight", comma_is_point)
     if not 0 < weight <= MAX_ROW_WEIGHT:
         raise InputError(f"its weight is {text.strip()!r}, not a number above 0 and up to {MAX_ROW_WEIGHT:,.0f}")
     return weight

@@ -28,6 +28,25 @@ def test_a_condition_that_was_not_learnt_is_an_error_of_its_row():
     assert errors == ["", "assay is 'c': the model knows a, b", "temperature is missing"]
 
 
+@pytest.mark.parametrize("rows", [3, 7, 200])
+def test_a_number_that_training_rows_share_has_the_scale_1(rows):
+    (acidity,) = Conditions.of(("pH",), [("7.4",)] * rows).columns
+    assert acidity.scale == 1.0 and acidity.encode("6.4") == pytest.approx([-1])
+
+
+def test_true_and_false_may_have_other_capitals():
+    conditions = Conditions.of(("serum", "assay"), [("TRUE", "A"), ("FALSE", "a")])
+    assert conditions.encode(("True", "a")) == [0, 1, 0, 1]
+    assert conditions.encode(("false", "A")) == [1, 0, 1, 0]
+    with pytest.raises(InputError, match="serum is 'yes': the model knows FALSE, TRUE"):
+        conditions.encode(("yes", "A"))
+
+
+def test_a_word_that_is_not_utf_8_is_refused_before_training():
+    with pytest.raises(InputError, match="--feature-columns T has bytes that are not UTF-8: save the table as UTF-8"):
+        Conditions.of(("T",), [("37 \udcb0C",), ("25",)])
+
+
 def test_a_model_asks_for_its_conditions():
     with pytest.raises(
         InputError,

@@ -28,6 +28,7 @@ from graphormer_sepnorm.tables.splits import Sizes
         ({"metric": "rocauc"}, "'rocauc' does not score a regression: choose one of mae, rmse, r2"),
         ({"metric": "mae", "kind": "classification"}, "choose one of rocauc, prauc, accuracy, logloss"),
         ({"targets": ("caf\udce9",)}, r"'caf\\udce9' has bytes that are not UTF-8"),
+        ({"feature_columns": ("\udcb5M",)}, r"'\\udcb5M' has bytes that are not UTF-8"),
         ({"kind": "multiclass", "classes": ("a", "\udce9")}, r"'y_\\udce9' has bytes that are not UTF-8"),
         ({"weights": (1.0, 2.0)}, "--target-weights has 2 numbers for 1 column"),
         ({"weights": (0.0,)}, "--target-weights must be above 0"),

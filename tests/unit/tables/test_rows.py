@@ -39,8 +39,15 @@ def test_rows_count_as_much_as_a_column_says(tmp_path):
     found = read_usable(options, "mol")
     assert [row.weight for row in found.rows] == [2.0, 0.5]
     assert [reason for _, _, reason in found.skipped] == [
-        f"its weight is {text!r}, not a number above 0 and up to 1,000,000" for text in ("0", "-1", "x")
+        *(f"its weight is {text!r}, not a number above 0 and up to 1,000,000" for text in ("0", "-1")),
+        "its weight is 'x', not a number",
     ]
+
+
+def test_a_weight_may_have_a_decimal_comma_as_a_label(tmp_path):
+    path = table(tmp_path / "a.csv", "smiles;y;w", "C;1,5;0,5", "CC;2,5;1,000", "CCC;3;2")
+    found = read_usable(TableOptions(path, ("y",), weight_column="w"), "mol")
+    assert [(row.labels, row.weight) for row in found.rows] == [([1.5], 0.5), ([2.5], 1.0), ([3.0], 2.0)]
 
 
 def test_conditions_are_read_with_labels_and_tell_replicates_apart(tmp_path):
