@@ -127,6 +127,12 @@ class MoleculeModel(Protocol[Result]):
     def compute(self, molecules: Molecules) -> Result: ...
 
 
+class MovableModel(MoleculeModel[Result], Protocol):
+    """A model that can be moved to another device."""
+
+    def to(self, device: torch.device) -> "MovableModel[Result]": ...
+
+
 class PredictingModel(MoleculeModel[Predictions], Protocol):
     """Interface of predicting models for commands, page and library.
 
@@ -286,7 +292,15 @@ class Embedder:
         self.width = model.config.width
         self.models = [(model, config)]
         self.featurizer = config.featurizer
-        self.device = model.cls.device
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.cls.device
+
+    def to(self, device: torch.device) -> Self:
+        """Moves the model to a device, in place."""
+        self.model.to(device)
+        return self
 
     @property
     def output(self) -> "Output":

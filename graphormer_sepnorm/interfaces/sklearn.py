@@ -7,6 +7,7 @@ Axis letters: M molecules, T targets, D width, K classes.
 
 import math
 import os
+from collections.abc import Sequence
 
 import numpy as np
 from sklearn.base import (
@@ -182,6 +183,8 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
         if y is None:
             raise InputError("fit requires y to be passed, but the target y is None")
         values = np.asarray(y)
+        if values.dtype.kind == "U" and isinstance(y, Sequence):  # NaN between words has become a word
+            values = np.asarray(y, dtype=object)
         missing: np.ndarray = np.zeros(0)
         if values.ndim == 2 and values.shape[1] > 1 and values.dtype.kind in "fO":
             missing = pd.isna(values)
@@ -237,7 +240,7 @@ class GraphormerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Smil
     Args:
         pretrained: path or name of a network; ``fit`` then only loads it and needs no y.
         estimator: a ``GraphormerRegressor`` or ``GraphormerClassifier``, a copy of which is fitted where
-            ``pretrained`` is None; the first of its networks embeds. None: a ``GraphormerRegressor()``.
+            ``pretrained`` is None; the first of its networks embeds. None: a ``GraphormerRegressor(device=device)``.
 
     Attributes:
         embedder_: the network that embeds.
@@ -274,7 +277,7 @@ class GraphormerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Smil
             network = Graphormer.from_pretrained(self.pretrained)
             self.embedder_ = Embedder(network, network.known_run())
         else:
-            estimator = GraphormerRegressor() if self.estimator is None else clone(self.estimator)
+            estimator = GraphormerRegressor(device=self.device) if self.estimator is None else clone(self.estimator)
             member = estimator.fit(X, y).model_.members.get("networks")
             if not isinstance(member, NetworksMember):
                 raise InputError("the estimator trains no networks, so it has no embeddings")

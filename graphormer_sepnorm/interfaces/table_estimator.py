@@ -28,12 +28,12 @@ from graphormer_sepnorm.chem.smiles import one_column
 from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig, first_problem
 from graphormer_sepnorm.encodings.base import STRICT
 from graphormer_sepnorm.errors import InputError, did_you_mean, known
-from graphormer_sepnorm.inference.predict import MoleculeModel, Result, compute_chunks, molecules_at_once
+from graphormer_sepnorm.inference.predict import MovableModel, Result, compute_chunks, molecules_at_once
 from graphormer_sepnorm.interfaces import quick
 from graphormer_sepnorm.options import declared
 from graphormer_sepnorm.recipes import find_recipe, task_config
 from graphormer_sepnorm.runs.folder import IN_PYTHON, RunFolder
-from graphormer_sepnorm.system.device import choose, computing
+from graphormer_sepnorm.system.device import choose, computing, current
 from graphormer_sepnorm.system.workers import in_chunks
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import fit_table
@@ -400,11 +400,12 @@ def for_each_row(values: np.ndarray, known: LabelledTable, learnt: LabelledTable
     return found
 
 
-def all_read(model: MoleculeModel[Result], smiles: np.ndarray, device: str) -> list[Result]:
+def all_read(model: MovableModel[Result], smiles: np.ndarray, device: str) -> list[Result]:
     """The results of a model for chunks of molecules; raises InputError if one cannot be read or there are none."""
     if not len(smiles):
         raise InputError("X has no molecules: found 0 sample(s), at least 1 is needed")
     with computing(choose(device)):
+        model = model.to(current().device)
         chunks = in_chunks(smiles.tolist(), molecules_at_once(model.device))
         parts = [part for _, part in compute_chunks(model, chunks, list)]
     for row, error in enumerate(error for part in parts for error in part.errors):

@@ -5,7 +5,7 @@ embeddings.
 """
 
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -70,7 +70,6 @@ def embeddings(embedder: Embedder, compute: Compute, graphs: Graphs) -> np.ndarr
         return computed(Molecules.of_graphs(graphs), [embedder.output])[0]
 
 
-@cache
 def body_named(name: str) -> Body:
     """The network of a run folder, a weights file or shipped weights."""
     return Body(load_embedder(name))

@@ -7,6 +7,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from rdkit import Chem
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -19,7 +20,9 @@ from sklearn.utils.validation import validate_data
 
 from graphormer_sepnorm import GraphormerClassifier, GraphormerEmbedder, GraphormerRegressor, load_model
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces import table_estimator
 from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.table_model.evaluate import evaluate_new
 from tests.tiny import save_tiny
 
@@ -295,7 +298,7 @@ def test_a_molecule_without_a_class_is_not_learnt_from(classes):
     expected = GraphormerClassifier(**TINY).fit(SMILES[part], labels[part])
     missing = pd.Series(labels).astype(object)
     missing[:3], missing[3:5] = np.nan, None
-    for y in (missing, missing.to_frame()):
+    for y in (missing, missing.to_frame(), missing.tolist()):
         found = GraphormerClassifier(**TINY).fit(SMILES, y)
         assert found.classes_.tolist() == sorted(classes)
         np.testing.assert_array_equal(np.isnan(found.out_of_fold_[:, 0]), np.arange(40) < 5)
@@ -353,6 +356,13 @@ def test_embeddings_have_names_and_rows(pretrained):
     assert embeddings.shape == (4, 16)
     assert embeddings.columns[0] == "graphormerembedder0"
     assert embeddings.index.tolist() == [5, 6, 7, 8]
+
+
+def test_embeddings_are_computed_on_the_device(pretrained, monkeypatch):
+    embedder = GraphormerEmbedder(pretrained=pretrained).fit(SMILES)
+    monkeypatch.setattr(table_estimator, "choose", lambda device: Compute(torch.device("meta")))
+    with pytest.raises(RuntimeError, match="meta"):
+        embedder.transform(SMILES)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 from graphormer_sepnorm.chem.count_fingerprints import KINDS, count_fingerprints
 from graphormer_sepnorm.chem.fingerprints import SIZE
@@ -16,6 +17,7 @@ from graphormer_sepnorm.table_model.reference import (
     median_distance,
     mixed,
 )
+from tests.tiny import save_tiny
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +70,17 @@ def test_molecules_that_are_all_the_same_can_be_compared():
     assert np.isfinite(reference.similarities(MoleculeFeatures(["c1ccccc1"]))).all()
 
 
+def test_a_network_is_read_again_when_its_file_changes(tmp_path):
+    before = body_named(str(save_tiny(tmp_path, featurizer="mol")))
+    weights = before.embedder.model.cls.clone()
+    save_tiny(tmp_path, featurizer="mol", seed=1)
+    assert not torch.equal(body_named(str(tmp_path)).embedder.model.cls, weights)
+
+
 def test_features_are_computed_once(reference, molecules):
     asked = MoleculeFeatures(["CCO"])
     asked.of(reference.similarities)
-    assert descriptors in asked.computed and body_named(BODY) in asked.computed
+    assert descriptors in asked.computed and reference.body in asked.computed
 
 
 def test_the_median_distance_by_hand():
