@@ -76,7 +76,7 @@ class Compared:
 
 
 def fit_machines(compared: Compared, labels: Labels, learnt: np.ndarray) -> Machines:
-    """Fits kernel machines to some molecules; a target without labels is predicted as 0.
+    """Fits kernel machines to some molecules; a target without labels there is predicted as the mean of its labels.
 
     Args:
         compared: M molecules.
@@ -94,6 +94,9 @@ def fit_machines(compared: Compared, labels: Labels, learnt: np.ndarray) -> Mach
         if len(rows):
             found = solve(compared, rows, target.take(rows), labels)
             weights[:, place], coefficients[:, place], intercept[place] = found
+        elif len(target.known):
+            known = target.take(target.known)
+            intercept[place] = mean_label(as_numbers(known, labels.task.balance) if labels.is_classification else known)
     return Machines(weights, coefficients, intercept)
 
 

@@ -91,7 +91,11 @@ def scores_of_target(predicted: Predicted, columns: slice) -> dict:
 
 
 def scores_of(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> dict[str, float | None]:
-    """The reported metrics and that of the task, of labels and a prediction [M, C]; None where undefined."""
+    """The reported metrics and that of the task, of labels and a prediction [M, C]; None where undefined.
+
+    Labels without a prediction, NaN, are left out.
+    """
+    y, prediction = np.where(np.isnan(prediction), np.nan, y), np.nan_to_num(prediction)
     scores = TASKS[task.kind].scores(y, prediction)
     return {**scores, task.metric: known(score(METRICS[task.metric], y, prediction))}
 

@@ -73,7 +73,7 @@ class KernelMember:
             decisions[predicted] = machines(compared.similarities[predicted])
         calibration = calibration_of(labels, decisions, folds.predicted)
         member = cls(reference, fit_machines(compared, labels, np.arange(len(labels))), calibration)
-        return Fitted(member, as_values(decisions, calibration), remark(numbers, len(molecules)))
+        return Fitted(member, as_values(decisions, calibration), remark(numbers, labels, folds))
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
         return as_values(self.machines(molecules.of(self.reference.similarities)), self.calibration)
@@ -157,8 +157,21 @@ def read_calibration(arrays: dict[str, np.ndarray], path: Path) -> Calibration |
     return Calibration(*(checked_array(arrays, name, np.float64, 1, path) for name in ("slope", "shift")))
 
 
-def remark(numbers: np.ndarray, molecules: int) -> str:
-    """A sentence for users if the kernel was fitted with landmarks, otherwise ""."""
-    if len(numbers) == molecules:
-        return ""
-    return f"the kernel compares molecules with {len(numbers):,} of its {molecules:,} training molecules"
+def remark(numbers: np.ndarray, labels: Labels, folds: Folds) -> str:
+    """A sentence for users if the kernel was fitted with landmarks or without the labels of a fold, otherwise ""."""
+    found = []
+    if len(numbers) < len(labels):
+        found.append(f"the kernel compares molecules with {len(numbers):,} of its {len(labels):,} training molecules")
+    if names := in_one_fold(labels, folds):
+        found.append(
+            f"all labels of {', '.join(names)} are in one fold, which the kernel predicts as their mean: the expected "
+            "errors are too large"
+        )
+    return "; ".join(found)
+
+
+def in_one_fold(labels: Labels, folds: Folds) -> list[str]:
+    """The names of the targets whose labels are all in one fold."""
+    known = [labels.target(place).known for place in range(labels.y.shape[1])]
+    without = [any(not np.isin(learnt, rows).any() for learnt, _ in folds.parts()) for rows in known]
+    return [name for name, rows, is_so in zip(labels.task.targets, known, without, strict=True) if len(rows) and is_so]

@@ -154,7 +154,7 @@ class Reported:
         known = ~np.isnan(y).all(axis=1)
         labels = counted(int(known.sum()), "training label" if self.folds.predict_all else "validation label")
         where = f"out of fold, on {labels}" if self.folds.predict_all else f"on {labels}"
-        return scores_of(self.task, y[known], np.nan_to_num(values[known])), where
+        return scores_of(self.task, y[known], values[known]), where
 
     def measured(self, value: float, place: int) -> str:
         """A label of a target as text: with the decimals of the labels, or the name of its class."""

@@ -92,6 +92,6 @@ def scores_out_of_fold(fitted: FittedTable, labels: Labels, folds: Folds) -> dic
     rows, found = folds.predicted, fitted.out_of_fold
     predictions = [*each_by_itself(labels.task, found.by_member), found.values]
     return {
-        name: scores_of(labels.task, labels.y[rows], np.nan_to_num(each[rows]))
+        name: scores_of(labels.task, labels.y[rows], each[rows])
         for name, each in zip([*fitted.model.members, STACK], predictions, strict=True)
     }

@@ -13,6 +13,7 @@ from graphormer_sepnorm.table_model.scores import (
     roc_auc_of_ranks,
     score,
     scores_by_target,
+    scores_of,
 )
 from graphormer_sepnorm.tasks import METRICS
 
@@ -34,6 +35,11 @@ def test_scores_by_hand():
     assert found["a"]["against_forest"]["difference"] == pytest.approx(1 / 3 - 4 / 3)
     assert found["a"]["against_mean"]["difference"] == pytest.approx(1 / 3 - 1)
     assert found["a"]["interval"][STACK] == [0, 1], "of three errors 0, 0, 1"
+
+
+def test_a_label_without_a_prediction_is_left_out():
+    y, prediction = np.array([[1.0, 4], [2, NAN], [4, 7]]), np.array([[1.5, NAN], [2, NAN], [5, NAN]])
+    assert scores_of(TWO, y, prediction)["mae"] == pytest.approx((0.5 + 0 + 1) / 3)
 
 
 def test_one_label_is_a_warning_and_no_interval():

@@ -42,6 +42,21 @@ def test_labels_that_are_all_the_same_are_predicted(molecules, labels, folds, se
     np.testing.assert_allclose(constant.out_of_fold, 3)
 
 
+def test_a_target_whose_labels_are_all_in_one_fold_is_predicted_as_their_mean(molecules, labels, folds, setting):
+    y, (_, rows) = labels.y + 100, folds.parts()[0]
+    y[np.setdiff1d(np.arange(len(y)), rows), 1] = np.nan
+    found = KernelMember.fit(molecules, replace(labels, y=y), folds, setting)
+    np.testing.assert_allclose(found.out_of_fold[rows, 1], np.nanmean(y[rows, 1]))
+    assert found.remark.startswith("all labels of TPSA are in one fold, which the kernel predicts as their mean")
+
+
+def test_classes_that_are_all_in_one_fold_are_predicted_as_their_share(molecules, classes, folds, setting):
+    y, (_, rows) = classes.y.copy(), folds.parts()[0]
+    y[np.setdiff1d(np.arange(len(y)), rows), 1] = np.nan
+    found = KernelMember.fit(molecules, replace(classes, y=y), folds, setting)
+    np.testing.assert_allclose(found.out_of_fold[rows, 1], np.nanmean(y[rows, 1]), atol=0.05)
+
+
 def test_one_class_is_predicted_as_far_as_its_number_allows(molecules, classes, folds, setting):
     ones = KernelMember.fit(molecules, replace(classes, y=np.ones_like(classes.y)), folds, setting)
     assert (ones.out_of_fold > 0.5).all()
