@@ -47,7 +47,7 @@ from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled
 from graphormer_sepnorm.tables.splits import SPLITTERS
 from graphormer_sepnorm.tasks import make_task
-from graphormer_sepnorm.training.finetune import starting_from
+from graphormer_sepnorm.training.finetune import check_start, starting_from
 from graphormer_sepnorm.training.settings import with_settings
 
 
@@ -311,7 +311,9 @@ class TableEstimator(SmilesEstimator):
             raise InputError("frozen_layers needs pretrained: only layers of a trained model can keep their weights")
         settings = asked["settings"] or {}
         texts = [f"{name}={json.dumps(plain(value))}" for name, value in settings.items()]
-        return with_settings(config, texts, "settings")
+        config = with_settings(config, texts, "settings")
+        check_start(config)
+        return config
 
     def _predictions(self, X) -> tuple[np.ndarray, np.ndarray]:
         """Values or probabilities, and standard deviations: float32 [M, T] each.

@@ -3,7 +3,7 @@
 Axis letters: M molecules, D width, T targets.
 """
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import cast
 
@@ -24,6 +24,7 @@ from graphormer_sepnorm.runs.combined import check_has_weights
 from graphormer_sepnorm.runs.folder import weights_file
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.tasks.base import Task
+from graphormer_sepnorm.training.settings import differences
 
 FIRST = "head.0.weight"
 FRESH = ("head.2.", "atom_values.")  # what of a model is not taken from a checkpoint
@@ -154,3 +155,13 @@ def starting_from(config: Config, source: str, frozen_layers: int | None = None)
         ),
         train=replace(config.train, start_from=source, frozen_layers=frozen_layers),
     )
+
+
+def check_start(config: Config) -> None:
+    """Raises InputError if a run starts from a model that is not its own, which settings can cause, or from none."""
+    start = config.train.start_from
+    if start is None:
+        return
+    wanted = starting_from(config, start, config.train.frozen_layers).model
+    if fields := "; ".join(differences(asdict(wanted), asdict(config.model))):
+        raise InputError(f"training starts from {start}, whose model is another one ({fields}): leave these fields out")

@@ -6,10 +6,10 @@ optimizers are stored in the facts, with the same names without ``optimizer.``.
 
 import copy
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import asdict, field
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import torch
 from pydantic import Field, ValidationError
@@ -23,6 +23,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.training.optimizers import make_optimizers
+from graphormer_sepnorm.training.settings import differences
 from graphormer_sepnorm.training.trainer import Trainer, TrainingProgress
 
 Scalar = bool | int | float | str | None
@@ -84,15 +85,6 @@ def refuse_other(before: Config, now: Config, path: Path) -> None:
         raise InputError(
             f"{path} was written by another configuration ({fields}): resume with the same options, or {other}"
         )
-
-
-def differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """The fields that differ, as in "train.epochs: 4, now 5"."""
-    for name in before:
-        if isinstance(before[name], Mapping) and isinstance(now[name], Mapping):
-            yield from differences(before[name], now[name], f"{prefix}{name}.")
-        elif before[name] != now[name]:
-            yield f"{prefix}{name}: {before[name]}, now {now[name]}"
 
 
 def holds_first_epoch_at_most(run: RunFolder) -> bool:

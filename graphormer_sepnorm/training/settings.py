@@ -1,10 +1,10 @@
 """Settings of a run by field name: any field of a config can be set, and is validated by the config."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -80,3 +80,12 @@ def field_names(fields: object, prefix: str = "") -> Iterator[str]:
     for key, value in held:
         yield f"{prefix}{key}"
         yield from field_names(value, f"{prefix}{key}.")
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """The fields that differ, as in "train.epochs: 4, now 5"."""
+    for name in before:
+        if isinstance(before[name], Mapping) and isinstance(now[name], Mapping):
+            yield from differences(before[name], now[name], f"{prefix}{name}.")
+        elif before[name] != now[name]:
+            yield f"{prefix}{name}: {before[name]}, now {now[name]}"

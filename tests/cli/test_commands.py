@@ -100,6 +100,7 @@ def test_a_finished_run_is_not_overwritten(finished, command):
         (["nowhere.csv", "--target-columns", "a"], "nowhere.csv"),
         (["README.md", "--dataset", "zinc"], "name one of them: the table README.md, or --dataset zinc"),
         (["--csv", "README.md", "--target-columns", "a", "--ensemble", "0"], "--ensemble"),
+        (["--recipe", "foundation", "--set", "model.layers=6"], "whose model is another one (layers: 8, now 6)"),
         (["--dataset", "zinc", "--root", "/nowhere"], "--root"),
         (["--dataset", "ogbg-molhiv", "--root", "/nowhere"], "--root"),
     ],

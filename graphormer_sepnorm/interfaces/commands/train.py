@@ -43,7 +43,7 @@ from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.training.experiment import train_run
-from graphormer_sepnorm.training.finetune import starting_from
+from graphormer_sepnorm.training.finetune import check_start, starting_from
 from graphormer_sepnorm.training.optimizers import find_optimizer
 from graphormer_sepnorm.training.settings import in_precision, with_settings
 
@@ -157,6 +157,7 @@ def train(
     if run.norm not in (None, config.model.norm):
         raise InputError(f"--norm {run.norm} and --set model.norm={config.model.norm} differ: leave one out")
     find_optimizer(config.train.optimizer)
+    check_start(config)
     if options is None and rank() == 0:
         hint = "; for your own table: train FILE" if run.dataset == RunOptions.dataset else ""
         print(f"training {run.found_recipe} on {run.dataset}{hint}", file=sys.stderr)

@@ -62,8 +62,8 @@ class NetworksMember:
         On the CPU, each network trains in its own process, as many at a time as there are cores.
 
         Raises:
-            CannotLearn: as ``Trainer``.
-            InputError: training fails, or the run folder holds other networks.
+            CannotLearn: as ``train``.
+            InputError: as ``train``, or the run folder holds other networks.
         """
         data = prepared(molecules, labels, setting.config)
         out_of_fold = np.full_like(labels.y, np.nan)
@@ -204,11 +204,24 @@ def check_resumable(whole: RunFolder, config: Config, labels: Labels, folds: Fol
 def train(
     run: RunFolder, config: Config, learnt: MoleculeDataset, val: MoleculeDataset, setting: Setting, label: str
 ) -> None:
-    """Trains a network to its last epoch in a run folder; ``val`` is used only for the curves."""
+    """Trains a network to its last epoch in a run folder.
+
+    The curves show the score on ``val``, or on the training molecules if ``val`` cannot be scored.
+
+    Raises:
+        CannotLearn: the labels of the training molecules cannot be learnt.
+        InputError: as ``Trainer``, or training fails.
+    """
+    task = make_task(config.task)
     try:
-        trainer = Trainer(config, learnt, val)
+        task.check_learnable(learnt.y)
     except InputError as error:
         raise CannotLearn(str(error)) from None
+    try:
+        task.check_scorable(val.y, "validation")
+    except InputError:
+        val = learnt
+    trainer = Trainer(config, learnt, val)
     with training_alone(run, setting.resume):
         recorder = RunWriter(trainer, run, setting.verbose, label)
         if setting.resume:

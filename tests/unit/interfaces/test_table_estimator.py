@@ -146,6 +146,10 @@ def test_the_config_is_that_of_the_recipe_with_what_is_given(tiny_recipe):
     assert slim.train.start_from is None and slim.model.layers == 4
     frozen = config(recipe="slim", pretrained="foundation-mini", frozen_layers=2, frozen_statistics=True)
     assert (frozen.train.frozen_layers, frozen.train.frozen_statistics) == (2, True)
+    with pytest.raises(InputError, match=r"foundation, whose model is another one \(layers: 8, now 6\)"):
+        config(settings={"model.layers": 6})
+    with pytest.raises(InputError, match="cannot freeze 99 layers"):
+        config(settings={"train.frozen_layers": 99})
 
 
 @pytest.mark.parametrize(

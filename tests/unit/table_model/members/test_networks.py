@@ -47,6 +47,15 @@ def test_a_folder_that_holds_networks_is_not_written_over(molecules, labels, fol
         NetworksMember.fit(molecules, labels, folds, setting)
 
 
+@pytest.mark.slow
+def test_a_fold_without_exact_labels_keeps_its_network(molecules, labels, folds, setting):
+    y, bounds = labels.y.copy(), np.tile([-np.inf, np.inf], (*labels.y.shape, 1))
+    censored = folds.numbers == 1
+    bounds[censored, :, 0], y[censored] = y[censored], np.nan
+    found = NetworksMember.fit(molecules, replace(labels, y=y, bounds=bounds), folds, setting)
+    assert np.isfinite(found.out_of_fold).all()
+
+
 def test_a_folder_without_networks_is_refused(tmp_path):
     with pytest.raises(InputError, match="has no networks"):
         NetworksMember.load(tmp_path, {})
