@@ -291,6 +291,8 @@ class TaskConfig:
                 raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {count} {name}")
         if any(low is not None and high is not None and low >= high for low, high in self.limits):
             raise ValueError("a lower limit is not below the upper limit")
+        if self.balance and "balance" not in OPTIONS[self.kind]:
+            raise ValueError(f"balance is for a classification into two classes, not for a {self.kind}")
         if self.loss != "l1" and "loss" not in OPTIONS[self.kind]:
             raise ValueError(f"loss {self.loss} is for regression; classification has its own")
         if self.weights and "weights" not in OPTIONS[self.kind]:

@@ -17,7 +17,7 @@ from graphormer_sepnorm.encodings.rings import Rings
 from graphormer_sepnorm.encodings.spatial import Spatial
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.runs.checkpoint import load_tensors
-from graphormer_sepnorm.runs.zoo import shipped_models
+from graphormer_sepnorm.runs.zoo import PRETRAINED, shipped_models
 
 Architecture = Callable[[tuple[int, ...], tuple[int, ...], int], ModelConfig]
 
@@ -104,7 +104,8 @@ foundation_small = variant(
 )
 foundation_mini = variant(foundation_small, layers=6, width=80, ffn_width=80)
 # The small one with more dropout, for fine-tuning on small tables.
-fine_tuned = variant(foundation_small, dropout=0.1)
+FINE_TUNING_DROPOUT = 0.1
+fine_tuned = variant(foundation_small, dropout=FINE_TUNING_DROPOUT)
 
 FINE_TUNING = TrainConfig(
     epochs=8,
@@ -131,12 +132,17 @@ RECIPES = {
 
 
 def find_recipe(name: str) -> Recipe:
-    """The recipe for a name, shipped weights or the ``config.json`` of a run; raises InputError if there is none."""
+    """The recipe for a name, shipped weights or the ``config.json`` of a run; raises InputError if there is none.
+
+    That of shipped weights is how they were trained, or, if these predict no property, their fine-tuning.
+    """
     if name in RECIPES:
         return RECIPES[name]
     shipped = shipped_models()
     if name in shipped:
         _, config, _ = load_tensors(shipped[name])
+        if name in PRETRAINED:
+            config = fine_tuning_of(name, config)
     elif Path(name).is_file():
         config = read_config(Path(name))
     else:
@@ -147,9 +153,19 @@ def find_recipe(name: str) -> Recipe:
     def architecture(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
         if (atom_sizes, bond_sizes) != (config.model.atom_sizes, config.model.bond_sizes):
             raise InputError(f"the model of {name} reads {config.featurizer!r} features, this dataset has other ones")
-        return replace(config.model, num_tasks=num_tasks)
+        return replace(config.model, num_tasks=num_tasks, conditions=0)
 
     return Recipe(architecture, config.train)
+
+
+def fine_tuning_of(name: str, pretrained: Config) -> Config:
+    """The config of pretrained weights with the optimization and the dropout of the recipe "foundation"."""
+    frozen = min(FINE_TUNING.frozen_layers, pretrained.model.local_layers)
+    return replace(
+        pretrained,
+        model=replace(pretrained.model, dropout=FINE_TUNING_DROPOUT),
+        train=replace(FINE_TUNING, start_from=name, frozen_layers=frozen),
+    )
 
 
 def dataset_config(

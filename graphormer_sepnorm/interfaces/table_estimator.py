@@ -48,7 +48,7 @@ from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled
 from graphormer_sepnorm.tables.splits import SPLITTERS
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.finetune import check_start, starting_from
-from graphormer_sepnorm.training.settings import with_settings
+from graphormer_sepnorm.training.settings import with_given, with_settings
 
 
 class SmilesEstimator(BaseEstimator):
@@ -269,6 +269,8 @@ class TableEstimator(SmilesEstimator):
         except InputError as error:
             raise InputError(in_python(str(error))) from None
         config = self._make_config(replace(table_task(chosen), class_names=class_names), chosen.featurizer, seed)
+        seed = config.train.seed
+        chosen = replace(chosen, seed=seed)
         rows = with_weights(rows, sample_weight)
         known_rows = replace(read_rows(smiles, rows, config.featurizer), class_names=class_names)
         table = known_rows.with_means(chosen.kind)
@@ -298,15 +300,13 @@ class TableEstimator(SmilesEstimator):
         """The config of the networks; raises InputError for a parameter out of range."""
         asked = self.get_params(deep=False)
         recipe = find_recipe(asked["recipe"])
-        given = {each.field: plain(asked[each.field]) for each in OF_RECIPE if asked[each.field] is not None}
-        if "epochs" in given:
-            given.setdefault("min_updates", 0)
-        if asked["pretrained"]:
-            given["start_from"] = str(asked["pretrained"])
-        train = replace(recipe.train, seed=seed, **given)
+        given = {each.field: plain(asked[each.field]) for each in OF_RECIPE}
+        start = str(asked["pretrained"]) if asked["pretrained"] else None
+        train = with_given(recipe.train, {**given, "start_from": start, "seed": seed})
         config = task_config(TABLE, featurizer, task, train, architecture=recipe.architecture)
         if train.start_from is not None:
-            config = starting_from(config, train.start_from, asked["frozen_layers"])
+            frozen = train.frozen_layers if start is None and asked["frozen_layers"] is None else asked["frozen_layers"]
+            config = starting_from(config, train.start_from, frozen)
         elif asked["frozen_layers"]:
             raise InputError("frozen_layers needs pretrained: only layers of a trained model can keep their weights")
         settings = asked["settings"] or {}

@@ -23,7 +23,7 @@ from graphormer_sepnorm.formats import tensors_of_format_1
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.folder import weights_file
 from graphormer_sepnorm.system.files import write_atomically
-from graphormer_sepnorm.tasks import METRICS, make_task
+from graphormer_sepnorm.tasks import TASKS, make_task
 
 HEAD = ("head.", "atom_values.")
 CHECKSUM = "sha256"
@@ -132,11 +132,14 @@ def check_usable(config: Config, path: Path) -> None:
 
 
 def check_names(config: Config, path: str) -> None:
-    """Raises InputError for an unknown featurizer or metric, or if the vocabularies are not the featurizer's."""
+    """Raises InputError for an unknown featurizer, a metric that does not suit the task, or another vocabulary."""
     if config.featurizer not in FEATURIZERS:
         raise InputError(f"{path}: unknown featurizer {config.featurizer!r}, there are {', '.join(FEATURIZERS)}")
-    if config.task.metric not in METRICS:
-        raise InputError(f"{path}: unknown metric {config.task.metric!r}, there are {', '.join(METRICS)}")
+    kind = TASKS[config.task.kind]
+    metrics = dict.fromkeys((*kind.metrics, *kind.reported, kind.curve_metric))
+    if config.task.metric not in metrics:
+        problem = f"metric {config.task.metric!r} does not score a {kind.kind}"
+        raise InputError(f"{path}: {problem}, choose one of {', '.join(metrics)}")
     featurizer, model = FEATURIZERS[config.featurizer], config.model
     if (model.atom_sizes, model.bond_sizes) != (featurizer.atom_sizes, featurizer.bond_sizes):
         raise InputError(

@@ -188,8 +188,13 @@ class RunFolder:
         write_atomically(self.metrics, content.encode())
 
     def read_metrics(self) -> list[dict[str, float]]:
-        """The lines of the metrics."""
-        return [json.loads(line) for line in self.metrics.read_text().splitlines()]
+        """The lines of the metrics, empty if there are none; raises InputError if they cannot be read."""
+        if not self.metrics.exists():
+            return []
+        try:
+            return [json.loads(line) for line in self.metrics.read_text().splitlines()]
+        except (ValueError, RecursionError):
+            raise InputError(f"{self.metrics} is damaged: remove it, the run does not need it") from None
 
     def write_test(self, result: dict) -> None:
         """Writes the test scores."""
@@ -211,7 +216,9 @@ class RunFolder:
             result = json.loads(self.test.read_bytes())
             return {**result, "value": float(result["value"])}
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise InputError(f"{self.test} is damaged: remove it, and score the run again with evaluate.py") from None
+            raise InputError(
+                f"{self.test} is damaged: remove it, and score the run again with train --resume"
+            ) from None
 
 
 def weights_file(path: Path) -> Path:

@@ -97,15 +97,16 @@ def train_trial(trial: Trial, folder: StudyFolder, config: Config, compute: Comp
         train, val = (load_split(str(folder.path / TABLE), split, config.model.encodings) for split in ("train", "val"))
         trainer = Trainer(config, train, val)
         with lost_by_problems(trial):
-            report_epochs(trial, trainer, config.train.epochs)
+            report_epochs(trial, trainer)
 
 
-def report_epochs(trial: Trial, trainer: Trainer, epochs: int) -> None:
+def report_epochs(trial: Trial, trainer: Trainer) -> None:
+    """Trains, and reports every epoch; raises TrialPruned before the last one if the trial is worse than others."""
     for epoch in trainer.epochs():
         if is_orphan():
             return
         trial.report(epoch.val_metric, epoch.epoch)
-        if epoch.epoch < epochs and trial.should_prune():
+        if epoch.epoch < trainer.config.train.epochs and trial.should_prune():
             raise TrialPruned
 
 

@@ -60,6 +60,7 @@ from graphormer_sepnorm.training.experiment import train_run
 from graphormer_sepnorm.training.optimizers import find_optimizer
 
 MAX_KILLED = 3
+LONGEST_WAIT = 86_400.0  # seconds; a longer wait is repeated
 NOT_OF_SEARCH = {"path", "folds"}  # the path of a table does not matter, and a search splits it once
 
 
@@ -201,7 +202,7 @@ class Search:
         bar = tqdm(total=self.limits.trials, initial=len(ended(self.study)), unit=" trials", disable=None)
         try:
             while (left := end - time.monotonic()) > 0 and self.start_trials():
-                ready = wait(list(self.running), None if seconds is None else left)
+                ready = wait(list(self.running), None if seconds is None else min(left, LONGEST_WAIT))
                 for connection in [connection for connection in self.running if connection in ready]:
                     self.finish(*self.running.pop(connection))
                     bar.update()

@@ -7,7 +7,7 @@ import contextlib
 import csv
 import statistics
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -238,6 +238,7 @@ def fit_steps(
         model, out_of_fold = put_together(fitted, molecules, labels, folds, setting)
         if distributed.rank() == 0 and (step is steps[-1] or not whole.stack.exists()):
             model.save(whole.path)
+    distributed.wait_for_all()
     if not fitted.keys() & {"kernel", "networks"}:
         raise InputError("; ".join(f"{name}: {reason}" for name, reason in left_out.items()))
     return FittedTable(model, out_of_fold, left_out, remarks(fitted))
@@ -290,7 +291,7 @@ def predictions_out_of_fold(whole: RunFolder, folds: int) -> list[list[str]]:
     return [header, *sorted(found, key=lambda line: int(line[0]))]
 
 
-def say(sentences: list[str]) -> None:
+def say(sentences: Iterable[str]) -> None:
     """Prints sentences to standard error, one per line; with several processes, only the first prints."""
     if distributed.rank() == 0:
         for sentence in sentences:

@@ -52,8 +52,8 @@ class Regression(Task):
 
     def fit(self, y: np.ndarray) -> TaskConfig:
         """Computes means and standard deviations; the standard deviation of a constant target is set to 1."""
-        std = np.nanstd(y, axis=0)
-        std = np.where(std > 0, std, 1.0)
+        varies = np.nanmin(y, axis=0) < np.nanmax(y, axis=0)
+        std = np.where(varies, np.nanstd(y, axis=0), 1.0)
         return replace(self.config, mean=tuple(np.nanmean(y, axis=0).tolist()), std=tuple(std.tolist()))
 
     def check_labels(self, name: str, labels: np.ndarray, split: str) -> None:

@@ -72,6 +72,7 @@ def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, 
             scores = score_runs([out], "test", root)
             if distributed.rank() == 0:
                 scores.write(run)
+            distributed.wait_for_all()
     return scores.result
 
 

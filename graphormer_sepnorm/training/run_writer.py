@@ -70,8 +70,8 @@ class RunWriter:
         with contextlib.closing(self.epochs()) as epochs:
             for _ in epochs:
                 pass
-        if distributed.rank() == 0:
-            plot_curves(self.run.read_metrics(), self.run.curves, METRICS[self.trainer.config.task.metric].title)
+        if distributed.rank() == 0 and (lines := self.run.read_metrics()):
+            plot_curves(lines, self.run.curves, METRICS[self.trainer.config.task.metric].title)
         distributed.wait_for_all()
         progress = self.trainer.progress
         return {"epoch": progress.best_epoch, "val_metric": progress.best_metric}

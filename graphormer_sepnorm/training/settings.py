@@ -15,6 +15,16 @@ from graphormer_sepnorm.runs.checkpoint import check_names
 ELSEWHERE = {"dataset", "format_version"}  # the dataset has its own option, the format belongs to the package
 
 
+def with_given(config: TrainConfig, options: Mapping[str, Any]) -> TrainConfig:
+    """The optimization with the options that are not None; the others keep the recipe's values.
+
+    A number of epochs is exact: there is no minimum number of updates unless ``options`` have one.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    exact = {"min_updates": 0} if "epochs" in given else {}
+    return replace(config, **(exact | given))
+
+
 def in_precision(train: TrainConfig, precision: Literal["auto", "float32", "bfloat16"]) -> TrainConfig:
     """The optimization in another precision; "auto" keeps the current one."""
     if precision == "auto":

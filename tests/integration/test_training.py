@@ -303,6 +303,13 @@ def test_nothing_is_dropped_after_a_fraction_of_the_epochs(run_config, monkeypat
     assert seen == {epoch: 0.5 if epoch in dropping else 0.0 for epoch in (1, 2, 3, 4)}
 
 
+def test_a_fraction_of_the_epochs_is_not_cut_by_floating_point(run_config):
+    data = molecules(16, run_config)
+    run = Trainer(replace(run_config, train=replace(run_config.train, epochs=50, statistics_until=0.58)), data, data)
+    assert 0.58 * 50 < 29
+    assert [run.has_fixed_statistics(epoch) for epoch in (29, 30)] == [False, True]
+
+
 def test_batch_norm_keeps_its_statistics_after_a_fraction_of_the_epochs(run_config, monkeypatch):
     """From then on, the loss of training is that of evaluation."""
     train = replace(run_config.train, epochs=4, statistics_until=0.5, averaging=0.5)

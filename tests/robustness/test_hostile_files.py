@@ -106,7 +106,7 @@ def test_the_forger_makes_readable_checkpoints(good, tmp_path):
         ("model.num_tasks", 3, "3 tasks, but 2 names"),
         ("task.std", [0.0, 1.0], "greater than 0"),
         ("task.mean", [], "no scale"),
-        ("task.metric", "../../etc/passwd", "unknown metric"),
+        ("task.metric", "../../etc/passwd", "does not score a regression"),
         ("featurizer", "../ogb", "unknown featurizer"),
         ("format_version", 3, "install a newer"),
         ("format_version", "2", "valid integer"),

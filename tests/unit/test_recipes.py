@@ -94,3 +94,17 @@ def test_an_unknown_recipe_gets_the_one_that_is_most_like_it():
     with pytest.raises(InputError) as caught:
         find_recipe("x")
     assert str(caught.value).count(" foundation,") == 1
+
+
+def test_the_recipe_of_pretrained_weights_is_their_fine_tuning():
+    found = find_recipe("foundation-mini")
+    expected = replace(RECIPES["foundation"].train, start_from="foundation-mini", frozen_layers=3)
+    assert found.train == expected and found.architecture((28,), (4,)).dropout == 0.1
+
+
+def test_a_recipe_has_no_conditions(tmp_path):
+    config = dataset_config("zinc-subset", TrainConfig())
+    config = replace(config, model=replace(config.model, conditions=3))
+    (tmp_path / "config.json").write_text(config_to_json(config))
+    architecture = find_recipe(str(tmp_path / "config.json")).architecture
+    assert dataset_config("zinc-subset", TrainConfig(), None, architecture).model.conditions == 0

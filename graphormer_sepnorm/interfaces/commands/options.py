@@ -3,17 +3,15 @@
 import glob
 import json
 import sys
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from graphormer_sepnorm.errors import InputError
 
 if TYPE_CHECKING:
-    from graphormer_sepnorm.config import TrainConfig
+    pass
 
 # The tables that commands read; one with labels is no .smi.
 PACKED = "(also .gz, .bz2, .xz, .zst)"
@@ -73,11 +71,6 @@ def predicting_names(incomplete: str) -> list[str]:
     from graphormer_sepnorm.runs.zoo import PRETRAINED
 
     return [name for name in model_names(incomplete) if name not in PRETRAINED]
-
-
-def with_given(config: "TrainConfig", options: Mapping[str, Any]) -> "TrainConfig":
-    """The optimization with the given options; the others keep the recipe's values."""
-    return replace(config, **{name: value for name, value in options.items() if value is not None})
 
 
 def one_table(file: str | None, csv: str | None) -> str | None:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.options import Device, TrainingPrecision, print_result, with_given
+from graphormer_sepnorm.interfaces.commands.options import Device, TrainingPrecision, print_result
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 
@@ -51,7 +51,7 @@ def pretrain(
         from graphormer_sepnorm.training.objectives import find_objective
         from graphormer_sepnorm.training.objectives.teacher import Teacher
         from graphormer_sepnorm.training.pretrain import SIZES, pretrain
-        from graphormer_sepnorm.training.settings import in_precision
+        from graphormer_sepnorm.training.settings import in_precision, with_given
 
     tables = [*(files or ()), *(smiles or ())]
     if not tables:

@@ -13,7 +13,6 @@ from graphormer_sepnorm.interfaces.commands.options import (
     Settings,
     TrainingPrecision,
     print_result,
-    with_given,
 )
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.recipes import RECIPES
@@ -44,7 +43,7 @@ def sweep(
     with leaving_at_once():
         from graphormer_sepnorm.recipes import find_recipe
         from graphormer_sepnorm.system.device import choose, computing
-        from graphormer_sepnorm.training.settings import in_precision
+        from graphormer_sepnorm.training.settings import in_precision, with_given
         from graphormer_sepnorm.training.sweep import sweep
 
     found = find_recipe(recipe)

@@ -35,7 +35,7 @@ from graphormer_sepnorm.system.torchrun import rank
 from graphormer_sepnorm.table_model.info import targets_on_test
 from graphormer_sepnorm.table_model.reliability import low_coverage
 from graphormer_sepnorm.table_model.stacking import FOLDS
-from graphormer_sepnorm.table_model.train import Plan, train_folds, train_table
+from graphormer_sepnorm.table_model.train import Plan, say, train_folds, train_table
 from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.formats.text import STANDARD_INPUT
 from graphormer_sepnorm.tables.labels import read_whole, table_task
@@ -45,7 +45,7 @@ from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.training.experiment import train_run
 from graphormer_sepnorm.training.finetune import check_start, starting_from
 from graphormer_sepnorm.training.optimizers import find_optimizer
-from graphormer_sepnorm.training.settings import in_precision, with_settings
+from graphormer_sepnorm.training.settings import in_precision, with_given, with_settings
 
 
 @dataclass(frozen=True)
@@ -140,14 +140,14 @@ def train(
     run = replace(run, csv=own_table(file, run))
     compute, started = choose(device), time.perf_counter()
     recipe = find_recipe(run.found_recipe)
-    updates: dict[str, Any] = {"min_updates": 0} if "epochs" in optimization else {}
-    updates |= {} if run.start is None else {"start_from": run.start}
-    train_config = in_precision(replace(recipe.train, **(updates | optimization)), precision)
+    train_config = in_precision(with_given(recipe.train, {**optimization, "start_from": run.start}), precision)
     content, options = None, None
     if run.csv is None:
         refuse_options_of_tables(table, task, ensemble)
         config = dataset_config(run.dataset, train_config, run.norm, recipe.architecture)
     else:
+        if "patience" in optimization or "train.patience" in [each.partition("=")[0] for each in settings or ()]:
+            raise InputError("--patience is for --dataset: networks on a table train to their last epoch")
         content = read_whole(run.csv, table.get("smiles_column"), table.get("delimiter"))
         options = options_of_table(run.csv, content, table, task, train_config.seed)
         task_asked = table_task(options)
@@ -167,13 +167,11 @@ def train(
             result = train_run(config, run.folder(config), root, run.resume)
         else:
             result = train_on_table(config, run, options, ensemble, content)
-    for line in left_out_lines(result):
-        print(line, file=sys.stderr)
     seconds = time.perf_counter() - started
-    print(f"{run.folder(config)}: test {score_words(result)}{interval_words(result)}, {seconds:.0f} s", file=sys.stderr)
+    say(left_out_lines(result))
+    say([f"{run.folder(config)}: test {score_words(result)}{interval_words(result)}, {seconds:.0f} s"])
     if options is not None:
-        for line in next_steps(run.folder(config), is_model=not options.folds):
-            print(line, file=sys.stderr)
+        say(next_steps(run.folder(config), is_model=not options.folds))
     source = {} if run.csv is None else {"table": run.csv}
     print_result({"out": str(run.folder(config)), **source, **result})
 
@@ -231,7 +229,8 @@ def started_from(config: Config, run: RunOptions) -> Config:
         return config
     if run.norm is not None:
         raise InputError(f"the norm is that of {start}, from which training starts: leave --norm out")
-    return starting_from(config, start, run.freeze)
+    frozen = config.train.frozen_layers if run.freeze is None and run.start is None else run.freeze
+    return starting_from(config, start, frozen)
 
 
 def train_on_table(
@@ -239,8 +238,6 @@ def train_on_table(
 ) -> dict:
     """Trains on a table; arguments and result as ``train_table``."""
     options = replace(options, seed=config.train.seed)
-    if config.train.patience:
-        raise InputError("--patience is for --dataset: networks on a table train to their last epoch")
     plan = Plan(asked.ensemble, asked.baseline, asked.blend, asked.quick, run.resume)
     return (train_folds if options.folds else train_table)(options, config, run.folder(config), plan, content)
 

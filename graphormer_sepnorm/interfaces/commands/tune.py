@@ -26,7 +26,7 @@ from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.labels import read_whole, table_task
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE
-from graphormer_sepnorm.training.settings import in_precision, with_settings
+from graphormer_sepnorm.training.settings import in_precision, with_given, with_settings
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,12 @@ class SearchOptions:
 
 
 OF_TABLES = FieldsOf(TableOptions, without=("folds", "weight_column", "feature_columns"), panel="Your table")
-OF_RECIPES = FieldsOf(TrainConfig, default="as in the recipe", panel="Training of networks")
+OF_RECIPES = FieldsOf(
+    TrainConfig,
+    without=("frozen_epochs", "frozen_statistics"),  # trials start from random weights
+    default="as in the recipe",
+    panel="Training of networks",
+)
 
 
 @expanded
@@ -85,7 +90,7 @@ def tune(
     path, compute, recipe = one_table(file, csv), choose(device), search.find_recipe()
     if path is None:
         raise InputError("name your table: graphormer-sepnorm tune FILE")
-    train = in_precision(replace(recipe.train, **optimization), precision)
+    train = in_precision(with_given(recipe.train, optimization), precision)
     content = read_whole(path, table.get("smiles_column"), table.get("delimiter"))
     options = options_of_table(path, content, table, task, train.seed)
     config = task_config(TABLE, options.featurizer, table_task(options), train, architecture=recipe.architecture)

@@ -55,6 +55,15 @@ def test_a_trial_reports_its_epochs_to_the_study(table):
     assert list(reported) == [1, 2] and all(value > 0 for value in reported.values())
 
 
+def test_epochs_that_min_updates_adds_are_pruned_too(table, monkeypatch):
+    """48 molecules in batches of 64: one update per epoch."""
+    trial = new_trial()
+    monkeypatch.setattr(trial, "should_prune", lambda: len(trial.study.trials[0].intermediate_values) == 4)
+    with pytest.raises(TrialPruned):
+        train_here(trial, table, min_updates=6)
+    assert list(trial.study.trials[0].intermediate_values) == [1, 2, 3, 4]
+
+
 def fail_after_an_epoch(monkeypatch, error: Exception) -> list:
     """Makes trainings fail in their second epoch; returns the splits that are loaded."""
 
@@ -63,7 +72,7 @@ def fail_after_an_epoch(monkeypatch, error: Exception) -> list:
         raise error
 
     loaded: list = []
-    monkeypatch.setattr(module, "Trainer", lambda *arguments: SimpleNamespace(epochs=epochs))
+    monkeypatch.setattr(module, "Trainer", lambda config, *splits: SimpleNamespace(config=config, epochs=epochs))
     monkeypatch.setattr(module, "load_split", lambda table, split, encodings: loaded.append(split))
     return loaded
 

@@ -71,7 +71,7 @@ class Trainers:
 
     def __call__(self, config, train, val):
         self.configs.append(config)
-        return SimpleNamespace(epochs=partial(epochs, self.script(len(self.configs) - 1, config)))
+        return SimpleNamespace(config=config, epochs=partial(epochs, self.script(len(self.configs) - 1, config)))
 
 
 def epochs(script: list):

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from graphormer_sepnorm.config import ADAPTER
+from graphormer_sepnorm.config import ADAPTER, TrainConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import RECIPES, dataset_config
-from graphormer_sepnorm.training.settings import ELSEWHERE, field_names, in_precision, with_settings
+from graphormer_sepnorm.training.settings import ELSEWHERE, field_names, in_precision, with_given, with_settings
 
 
 @pytest.fixture
@@ -56,7 +56,9 @@ def test_every_field_can_be_set(config):
         ("model.norm=none", "--set: model.norm: unknown norm 'none'"),
         ("model.width=7", "--set: model: width 7 is not a multiple of heads 8"),
         ("train=4", "--set: train should be "),
-        ("task.metric=best", "--set: unknown metric 'best'"),
+        ("task.metric=best", "--set: metric 'best' does not score a regression, choose one of mae, rmse, r2, spearman"),
+        ("task.metric=rocauc", "--set: metric 'rocauc' does not score a regression"),
+        ("task.balance=true", "--set: task: balance is for a classification into two classes, not for a regression"),
         ("featurizer=ogb", "--set: its vocabularies"),
     ],
 )
@@ -92,3 +94,16 @@ def test_settings_of_a_sweep_are_those_of_every_run(command, tmp_path):
     assert code == 2 and "leave them out of --set" in messages
     code, _, messages = command(*sweep, "--set", "train.epochs=0")
     assert code == 2 and "train.epochs" in messages and not (tmp_path / "runs").exists()
+
+
+def test_options_that_are_not_given_are_left_to_the_recipe():
+    recipe = TrainConfig(epochs=7, batch_size=16, lr=0.5, seed=3)
+    changed = with_given(recipe, {"epochs": None, "seed": 0, "lr": 0.25})
+    assert (changed.epochs, changed.batch_size, changed.lr, changed.seed) == (7, 16, 0.25, 0)
+
+
+def test_a_number_of_epochs_that_is_given_is_exact():
+    recipe = TrainConfig(epochs=7, min_updates=400)
+    assert with_given(recipe, {"epochs": 2}).min_updates == 0
+    assert with_given(recipe, {"epochs": 2, "min_updates": 30}).min_updates == 30
+    assert with_given(recipe, {"lr": 0.1, "epochs": None}).min_updates == 400

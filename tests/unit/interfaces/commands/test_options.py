@@ -3,7 +3,6 @@ import json
 import pytest
 import typer
 
-from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands import alone
 from graphormer_sepnorm.interfaces.commands.options import (
@@ -13,7 +12,6 @@ from graphormer_sepnorm.interfaces.commands.options import (
     read_conditions,
     report_rows,
     score_words,
-    with_given,
 )
 from graphormer_sepnorm.runs.zoo import PRETRAINED
 
@@ -25,12 +23,6 @@ def test_conditions_are_pairs_of_name_and_value():
             read_conditions([text])
     with pytest.raises(InputError, match="--condition gives pH twice"):
         read_conditions(["pH=7", "pH=8"])
-
-
-def test_options_that_are_not_given_are_left_to_the_recipe():
-    recipe = TrainConfig(epochs=7, batch_size=16, lr=0.5, seed=3)
-    changed = with_given(recipe, {"epochs": None, "seed": 0, "lr": 0.25})
-    assert (changed.epochs, changed.batch_size, changed.lr, changed.seed) == (7, 16, 0.25, 0)
 
 
 def test_a_written_table_is_a_line_for_people_and_json_for_programs(capsys):
