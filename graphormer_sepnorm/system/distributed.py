@@ -12,6 +12,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.rendezvous import rendezvous
 
 from graphormer_sepnorm.system import torchrun
 from graphormer_sepnorm.system.torchrun import num_processes, rank
@@ -22,13 +23,21 @@ PREPARATION_TIMEOUT = datetime.timedelta(days=1)
 
 
 def join() -> None:
-    """Connects this process to the others, once; if one of them is lost, the others end within ``TIMEOUT``."""
+    """Connects this process to the others, once, when all have called it, however long some prepare molecules.
+
+    If one of them is lost afterwards, the others end within ``TIMEOUT``.
+    """
     if num_processes() > 1 and not dist.is_initialized():
         backend = "gloo"
         if torch.cuda.is_available():
             backend = "cpu:gloo,cuda:nccl"
             torch.cuda.set_device(torchrun.local_rank())
-        dist.init_process_group(backend, timeout=TIMEOUT)
+        store, number, count = next(rendezvous("env://", timeout=PREPARATION_TIMEOUT))
+        store.set(f"ready/{number}", "")
+        store.wait([f"ready/{each}" for each in range(count)], PREPARATION_TIMEOUT)
+        store.set_timeout(TIMEOUT)
+        group = dist.PrefixStore("default_pg", store)
+        dist.init_process_group(backend, timeout=TIMEOUT, world_size=count, rank=number, store=group)
         atexit.register(dist.destroy_process_group)
 
 

@@ -40,7 +40,7 @@ def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, 
         The result of ``evaluate_run`` on the test split, which is also written to ``test.json``.
 
     Raises:
-        InputError: bad input of any kind; nothing is written then.
+        InputError: bad input of any kind, then nothing is written; or a training that diverges, which keeps its epochs.
     """
     run = RunFolder(out)
     run.check_free(resume)

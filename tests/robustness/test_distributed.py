@@ -3,6 +3,7 @@
 import datetime
 import json
 import os
+import socket
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from graphormer_sepnorm.layers.batch_norm import SyncedBatchNorm
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import STATE
 from graphormer_sepnorm.runs.zoo import resolve_model
+from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.files import CACHE_VARIABLE
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.trainer import Trainer
@@ -217,6 +219,26 @@ def test_a_process_that_dies_ends_the_others_within_a_minute(tmp_path):
     assert launcher.wait(60) != 0
     assert psutil.wait_procs(workers, timeout=max(60 - (time.perf_counter() - killed), 0))[1] == []
     assert processes.finish(checkpoint.load_tensors, tmp_path / "run" / STATE) == 0
+
+
+def join_late(rank: int, port: int) -> None:
+    """The second process starts later than any message may take."""
+    environment = {"TORCHELASTIC_RUN_ID": "test", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    os.environ |= environment | {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    distributed.TIMEOUT = datetime.timedelta(seconds=2)
+    time.sleep(6 * rank)
+    distributed.wait_for_all()
+
+
+@pytest.mark.slow
+def test_processes_wait_for_one_that_prepares_molecules():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    group = [processes.start(join_late, rank, port) for rank in range(2)]
+    for process in group:
+        process.join(120)
+    assert [process.exitcode for process in group] == [0, 0]
 
 
 def train_beside_a_slow_compilation(rank: int, size: int, folder: Path) -> None:

@@ -25,7 +25,7 @@ def sweep(
     out: Annotated[Path, typer.Option(help="Folder of the run folders, DATASET-NORM-SEED each.")],
     seeds: Annotated[int, typer.Option(min=1, help="Seeds 0 to this number - 1.")] = 3,
     recipe: Annotated[
-        str, typer.Option(help=f"{', '.join(RECIPES)}, shipped weights, or the config.json of a run.")
+        str, typer.Option(help=f"{', '.join(RECIPES)}, that of shipped weights, or the config.json of a run.")
     ] = "slim",
     epochs: Annotated[int | None, typer.Option(help="Passes over the training molecules.")] = None,
     settings: Settings = None,

@@ -59,7 +59,7 @@ class RunOptions:
     recipe: Annotated[
         str | None,
         Option(
-            f"{', '.join(RECIPES)}, shipped weights, or the config.json of a run; "
+            f"{', '.join(RECIPES)}, that of shipped weights, or the config.json of a run; "
             "by default foundation for a table without --norm, otherwise slim."
         ),
     ] = None
@@ -71,7 +71,7 @@ class RunOptions:
     start: Annotated[
         str | None, Option("Model to fine-tune with a new head; it sets architecture and norm.", "from")
     ] = None
-    freeze: Annotated[int | None, Option("Number of first layers of --from to freeze; by default the recipe's.")] = None
+    freeze: Annotated[int | None, Option("Number of first layers of --from to freeze; by default the recipe's, of those without attention.")] = None
 
     @property
     def found_recipe(self) -> str:

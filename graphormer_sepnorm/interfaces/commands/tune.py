@@ -37,7 +37,7 @@ class SearchOptions:
     processes: Annotated[int, Option("Parallel trials; they share cores and GPU.")] = 1
     time_limit: Annotated[float | None, Option("Minutes after which running trials are stopped.")] = None
     recipe: Annotated[
-        str, Option(f"Recipe to start from: {', '.join(RECIPES)}, shipped weights, or a config.json.")
+        str, Option(f"Recipe to start from: {', '.join(RECIPES)}, that of shipped weights, or a config.json.")
     ] = "slim"
     compare: Annotated[bool, Option("At the end, score best and --recipe on the test molecules.")] = True
     resume: Annotated[bool, Option("Continue the search in --out.")] = False
