@@ -71,7 +71,10 @@ class RunOptions:
     start: Annotated[
         str | None, Option("Model to fine-tune with a new head; it sets architecture and norm.", "from")
     ] = None
-    freeze: Annotated[int | None, Option("Number of first layers of --from to freeze; by default the recipe's, of those without attention.")] = None
+    freeze: Annotated[
+        int | None,
+        Option("Number of first layers of --from to freeze; by default the recipe's, of those without attention."),
+    ] = None
 
     @property
     def found_recipe(self) -> str:
