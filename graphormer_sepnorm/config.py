@@ -1,6 +1,7 @@
 """Configuration of a run, as frozen dataclasses.
 
-Parsing and construction are strict: an unknown key, a wrong type or a value out of range raises ``InputError``.
+Parsing and construction are strict: an unknown key, a wrong type or a value out of range raises ``InputError``, or
+pydantic's ``ValidationError`` if it is a field of an encoding.
 """
 
 import json
@@ -152,6 +153,10 @@ class ModelConfig:
             raise ValueError(f"the entry {self.norm!r} of NORMS has no {' and no '.join(missing)}: see TokenNorm")
         if not isinstance(READOUTS[self.readout], Readout):
             raise ValueError(f"the entry {self.readout!r} of READOUTS is no Readout: use Readout(function, parts=1)")
+        if hasattr(READOUTS[self.readout].read, "parameters"):
+            raise ValueError(
+                f"the readout {self.readout!r} is a module, whose parameters would not be trained: write a function"
+            )
 
     @property
     def num_bond_types(self) -> int:

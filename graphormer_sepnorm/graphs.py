@@ -5,7 +5,7 @@ n^2), F feature columns.
 """
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,7 +17,7 @@ from torch import Tensor
 from graphormer_sepnorm.errors import InputError
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Batch, Data
+    from torch_geometric.data import Data
 
 LARGEST_BOND_TYPE = 255
 ALIGNMENT = 8  # 16 bytes of bfloat16, the alignment that fused attention requires
@@ -204,7 +204,8 @@ def checked_graphs(
     """
     if math.prod(bond_sizes) > LARGEST_BOND_TYPE:
         raise InputError(
-            f"bonds have {math.prod(bond_sizes)} combinations of features, at most {LARGEST_BOND_TYPE} fit"
+            f"bonds have {math.prod(bond_sizes)} combinations of features, at most {LARGEST_BOND_TYPE} fit: leave "
+            "out a column of edge_attr, or give rare values of a column one number"
         )
     check_bonds(edge_index, edge_ptr, atom_ptr.diff())
     check_features("edge_attr", edge_attr, bond_sizes, edge_ptr)
@@ -221,23 +222,26 @@ def pack_data(graphs: "list[Data]", bond_sizes: tuple[int, ...]) -> Graphs:
     """Packs PyG graphs with ``x`` [n, F] or [n], ``edge_index`` [2, e] and ``edge_attr`` [e, C] or [e].
 
     Raises:
-        InputError: as ``checked_graphs``, or one of these is missing, or ``edge_attr`` has the wrong size.
+        InputError: as ``checked_graphs``, or one of these is missing, or ``edge_attr`` has the wrong size, or a graph
+            has no atoms.
     """
     for number, graph in enumerate(graphs):
         for name in ("x", "edge_index", "edge_attr"):
             if getattr(graph, name, None) is None:
                 raise InputError(f"molecule {number} has no {name}: graphs need x, edge_index and edge_attr")
+        if not graph.num_nodes:
+            raise InputError(f"molecule {number} has no atoms")
         if graph.edge_attr.numel() != graph.num_edges * len(bond_sizes):
             raise InputError(
                 f"edge_attr of molecule {number} is {list(graph.edge_attr.shape)}, its {graph.num_edges} directed "
                 f"bonds need {len(bond_sizes)} features each"
             )
     return checked_graphs(
-        x=torch.cat([graph.x.view(graph.num_nodes, -1) for graph in graphs]),
+        x=torch.cat([graph.x.view(graph.num_nodes, -1) for graph in graphs]).cpu(),
         atom_ptr=torch.from_numpy(pointers([graph.num_nodes for graph in graphs])),
-        edge_index=torch.cat([graph.edge_index for graph in graphs], dim=1),
+        edge_index=torch.cat([graph.edge_index for graph in graphs], dim=1).cpu(),
         edge_ptr=torch.from_numpy(pointers([graph.num_edges for graph in graphs])),
-        edge_attr=torch.cat([graph.edge_attr.view(graph.num_edges, len(bond_sizes)) for graph in graphs]),
+        edge_attr=torch.cat([graph.edge_attr.view(graph.num_edges, len(bond_sizes)) for graph in graphs]).cpu(),
         bond_sizes=bond_sizes,
     )
 
@@ -369,32 +373,4 @@ class GraphBatch:
             bond=move(self.bond),
             arrays={name: move(array) for name, array in self.arrays.items()},
             **changed_rows(self, move),
-        )
-
-    @classmethod
-    def from_pyg(cls, batch: "Batch", names: Collection[str]) -> "GraphBatch":
-        """Converts a batch of PyG's DataLoader whose graphs were transformed by ``GraphormerTransform``.
-
-        Args:
-            batch: PyG batch with ``x``, ``ptr`` and the attributes that the transform adds.
-            names: of the arrays that the encodings of the model need.
-
-        Raises:
-            ValueError: this is no batch, or an attribute is missing.
-        """
-        if getattr(batch, "ptr", None) is None:
-            raise InputError(
-                f"the model reads a batch of transformed graphs, not {type(batch).__name__}: put the graphs, even a "
-                "single one, into a DataLoader or Batch.from_data_list; only predict and embed read SMILES"
-            )
-        missing = [name for name in ("bond_index", "bond", *names) if name not in batch]
-        if missing:
-            raise ValueError(f"the batch has no {', '.join(missing)}: apply GraphormerTransform to its graphs first")
-        return cls(
-            x=batch.x.view(batch.num_nodes, -1),
-            ptr=batch.ptr,
-            edge_index=batch.bond_index,
-            bond=batch.bond.long(),
-            arrays={name: batch[name] for name in names},
-            y=batch.y.view(batch.num_graphs, -1).float() if "y" in batch else None,
         )

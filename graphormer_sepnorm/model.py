@@ -16,7 +16,7 @@ from torch.nn.functional import linear
 from graphormer_sepnorm.config import ModelConfig
 from graphormer_sepnorm.encodings.base import EncodingSizes, Terms, find_factor, in_one_tensor
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.graphs import GraphBatch, check_features
+from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.kernels import Attention, embedding_sum, make_attention
 from graphormer_sepnorm.layers.atom_values import AtomValues
 from graphormer_sepnorm.layers.gelu import gelu
@@ -69,8 +69,8 @@ class SelfAttention(nn.Module):
     def forward(self, x: Tensor, num_read: int, attend: Attention) -> Tensor:
         """Attention output of the first ``num_read`` rows (all N or only the B CLS rows) of x [N, D]: [num_read, D]."""
         dropout = self.dropout if self.training else 0.0
-        if num_read == x.shape[0]:
-            return self.out(attend(self.qkv(x), dropout))
+        if num_read == x.shape[0] or type(self.qkv) is not nn.Linear:  # such as a layer with adapters
+            return self.out(attend(self.qkv(x), dropout)[:num_read])
         parts = [x.shape[1], 2 * x.shape[1]]
         weights, biases = self.qkv.weight.split(parts), self.qkv.bias.split(parts)
         q, kv = (linear(rows, *part) for rows, *part in zip((x[:num_read], x), weights, biases, strict=True))
@@ -255,14 +255,13 @@ class Network(nn.Module):
         )
         self.atom_values = AtomValues(config.width, config.num_tasks) if config.atom_values else None
         self.float()  # regardless of PyTorch's default type
-        self.reset_parameters()
+        self.initialize()
 
     @torch.no_grad()
-    def reset_parameters(self) -> None:
+    def initialize(self) -> None:
         """Initializes linear layers with Xavier's uniform distribution and embeddings with N(0, ``embedding_std``).
 
-        Biases start at zero and atom values near zero. Norms, vectors of encodings and bond embeddings of messages keep
-        their own initialization.
+        Biases start at zero, atom values near zero. Other parameters keep the initialization of their modules.
         """
         tables = (parameter for parameter in self.encodings.parameters() if parameter.ndim > 1)
         for parameter in (self.cls, self.cls_bias, *self.embedding.parameters(), *tables):
@@ -296,8 +295,8 @@ class Network(nn.Module):
     def encode(self, batch: "Batch | GraphBatch") -> tuple[Tensor, Tensor]:
         """The final embeddings of the CLS tokens [B, D] and of the atoms [T, D].
 
-        With the readout "cls" and a separate norm, no prediction reads these atoms: the last block has no messages, and
-        training does not change its norm of them.
+        With the readout "cls" and norms by token, no prediction reads these atoms: the last block has no messages, and
+        training does not change a separate norm of them.
 
         Args:
             batch: a GraphBatch, or a batch of PyG's DataLoader whose graphs were transformed by ``transform()``.
@@ -323,8 +322,9 @@ class Network(nn.Module):
     def packed(self, batch: "Batch | GraphBatch") -> GraphBatch:
         """Converts a PyG batch to a ``GraphBatch``; raises as ``encode``."""
         if not isinstance(batch, GraphBatch):
-            batch = GraphBatch.from_pyg(batch, [name for e in self.config.encodings for name in e.arrays])
-            check_features("x", batch.x, self.config.atom_sizes, batch.ptr)
+            from graphormer_sepnorm.encodings.transform import read_batch  # PyG takes seconds to import
+
+            return read_batch(batch, self.config.encodings, self.config.atom_sizes, self.config.bond_sizes)
         return batch
 
     def run_trunk(self, batch: GraphBatch) -> Trunk:

@@ -94,7 +94,8 @@ class MoleculeDataset:
 
         ptr = torch.from_numpy(pointers(self.num_atoms[molecules]))
         ends = [shard.edge_index[:, shard.rows("edge", m)] for shard, m in places]
-        first_atom = ptr[:-1].repeat_interleave(torch.tensor([pair.shape[1] for pair in ends]))
+        counts = torch.from_numpy(np.array([pair.shape[1] for pair in ends]))  # not on the default device
+        first_atom = ptr[:-1].repeat_interleave(counts)
         per_molecule: dict[str, Any] = {name: self.of_molecules(name, molecules) for name in self.per_molecule}
         return GraphBatch(
             x=gather("atom", (shard.x for shard, _ in places)),

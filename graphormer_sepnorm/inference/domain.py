@@ -53,6 +53,11 @@ class Domain:
         return bytes(self.text).decode(errors="replace").split("\n") if len(self.text) else [""] * len(self.bits)
 
     @cached_property
+    def keys(self) -> frozenset[str]:
+        """The ``molecule_key`` of each training molecule of ``smiles``."""
+        return frozenset(molecule_key(text) for text in self.smiles if text)
+
+    @cached_property
     def knows_mixtures(self) -> bool:
         """Whether a training molecule has several parts, as a salt has; True where the molecules were not kept."""
         return not len(self.text) or ord(".") in self.text

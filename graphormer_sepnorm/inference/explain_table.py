@@ -79,7 +79,8 @@ def explain_table(
 def first_rows(source: str | list[str], smiles_column: str | None, delimiter: str | None) -> WholeTable:
     """The first rows of a table or of a list of SMILES, at most one more than are explained."""
     with opened(source, smiles_column, delimiter) as table:
-        return WholeTable(table.columns, list(islice(table.rows, MOST_MOLECULES + 1)), table.delimiter)
+        rows = list(islice(table.rows, MOST_MOLECULES + 1))
+        return WholeTable(table.columns, rows, table.delimiter, table.smiles_place)
 
 
 def names_of(table: WholeTable) -> list[str]:

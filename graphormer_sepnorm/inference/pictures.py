@@ -289,7 +289,9 @@ def plot_cls_geometry(results: list[dict], picture: Path) -> None:
         results: one per run.
         picture: PNG to write.
     """
-    labels = [f"{result['norm']} ({Path(result['run']).name})" for result in results]
+    names = [Path(result["run"]).name for result in results]
+    names = names if len(set(names)) == len(names) else [str(result["run"]) for result in results]
+    labels = [f"{result['norm']} ({name})" for result, name in zip(results, names, strict=True)]
     colors = [f"C{number}" for number in range(len(results))]
     figure = new_figure(12, 4)
     spectrum, rank, spread = figure.subplots(1, 3, width_ratios=(2, 1, 1))
@@ -303,7 +305,7 @@ def plot_cls_geometry(results: list[dict], picture: Path) -> None:
         (rank, "effective_rank", "higher: less collapse"),
         (spread, "uniformity", "lower: more even"),
     ):
-        bars = axis.bar(labels, [result[measure] for result in results], color=colors)
+        bars = axis.bar(range(len(results)), [result[measure] for result in results], color=colors)
         axis.bar_label(bars, fmt="%.3g", padding=2)
         axis.margins(y=0.1)
         axis.set_title(f"{measure.replace('_', ' ')} ({meaning})")

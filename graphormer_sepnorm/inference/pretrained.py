@@ -5,6 +5,7 @@ Axis letters: M molecules, D width.
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -153,15 +154,25 @@ class Graphormer(Network):
         """Writes ``model.safetensors``, ``config.json`` and a model card to a folder, which is created if necessary.
 
         Raises:
-            InputError: ``run_config`` is not set or does not describe the model; nothing is written then.
+            InputError: ``run_config`` is not set or does not describe the model, or its weights are not finite float32;
+                nothing is written then.
         """
         config, folder = self.known_run(), Path(save_directory)
-        if self.state_dict().keys() != checkpoint.skeleton(config.model).state_dict().keys():
+        described = checkpoint.skeleton(config.model).state_dict()
+        if self.state_dict().keys() != described.keys():
             raise InputError("the model has other norms or layers than its config, from which it could not be rebuilt")
+        own = replace(self.config, dropout=config.model.dropout, attention_dropout=config.model.attention_dropout)
+        if own != config.model:
+            raise InputError("run_config describes another model: replace its model by the config of this model")
+        checkpoint.check_tensors(self.state_dict(), described, folder / WEIGHTS)
         checkpoint.check_usable(config, Path("run_config"))
         checkpoint.save_model(folder / WEIGHTS, self, config, self.facts)
         write_atomically(folder / CONFIG, config_to_json(config).encode())
         write_atomically(folder / "README.md", CARD.encode())
+
+    def reset_parameters(self) -> None:
+        """Draws all parameters again, as for a new model of this config, and resets the statistics of norms."""
+        self.load_state_dict(Network(self.config).state_dict())
 
     def known_run(self) -> Config:
         """``run_config``; raises InputError if it is not set."""
@@ -218,6 +229,7 @@ class Graphormer(Network):
             names = [str(name) for name in smiles.columns]
             smiles = smiles.iloc[:, find_column(names, None, "the table", advice="pass it, as in table['NAME']")]
         featurizer = self.known_run().featurizer
+        checkpoint.check_names(replace(self.known_run(), model=self.config), "run_config")
         self.eval()
         texts = list(one_column(smiles))
         rows = np.empty((len(texts), width), np.float32)

@@ -27,7 +27,8 @@ def normalize_rows(norm: nn.Module, x: Tensor, mask: Tensor | None) -> Tensor:
         raise InputError(f"mask must be boolean, True at real tokens, got {mask.dtype}")
     if mask is None:
         return norm(x.reshape(-1, x.shape[-1])).view(x.shape)
-    return x.masked_scatter(mask.unsqueeze(-1), norm(x[mask]))
+    rows = norm(x[mask])  # under autocast, of another type than x
+    return x.to(rows.dtype).masked_scatter(mask.unsqueeze(-1), rows)
 
 
 def forbid_single_row(norm: nn.Module, rows: int, kind: str = "sequences") -> None:
@@ -36,7 +37,8 @@ def forbid_single_row(norm: nn.Module, rows: int, kind: str = "sequences") -> No
     ``kind`` is what the rows stand for, for the message.
     A synchronized BatchNorm may have a single row per process; training ensures that there are more in total.
     """
-    alone = isinstance(norm, nn.modules.batchnorm._BatchNorm) and not isinstance(norm, SyncedBatchNorm)
+    synchronized = isinstance(norm, SyncedBatchNorm | nn.SyncBatchNorm)
+    alone = isinstance(norm, nn.modules.batchnorm._BatchNorm) and not synchronized
     if rows < 2 and norm.training and alone:
         raise ValueError(
             f"BatchNorm on the CLS needs at least 2 {kind} in a training batch, got 1: "

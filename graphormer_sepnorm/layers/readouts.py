@@ -14,8 +14,17 @@ Read = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def sum_atoms(atoms: Tensor, ptr: Tensor) -> Tensor:
-    """The sum over the atoms [T, D] of each molecule, [B, D]; zero for a molecule without atoms."""
-    return torch.segment_reduce(atoms, "sum", offsets=ptr, axis=0, unsafe=True)
+    """The sum over the atoms [T, D] of each molecule, [B, D]; zero for a molecule without atoms.
+
+    It is computed in float32 or more: in bfloat16, 300 ones add up to 256.
+    """
+    wide = atoms.to(torch.promote_types(atoms.dtype, torch.float32))
+    if atoms.device.type in ("cpu", "cuda", "meta"):
+        total = torch.segment_reduce(wide, "sum", offsets=ptr, axis=0, unsafe=True)
+    else:
+        molecule = torch.arange(len(ptr) - 1, device=ptr.device).repeat_interleave(ptr.diff())
+        total = wide.new_zeros(len(ptr) - 1, wide.shape[1]).index_add(0, molecule, wide)
+    return total.to(atoms.dtype)
 
 
 def mean_atoms(atoms: Tensor, ptr: Tensor) -> Tensor:

@@ -80,8 +80,12 @@ def choose_rows(
     """The selection by a target of the models, which may be omitted if there is only one.
 
     Raises:
-        InputError: the models have no such target, or have several and none is given.
+        InputError: the models have no such target, or have several and none is given; or all rows are kept, but
+            ``by`` or ``lowest`` is given.
     """
+    if keep_top is threshold is None and (lowest or by is not None):
+        name = "--lowest" if lowest else "--by"
+        raise InputError(f"{name} needs --keep-top or --threshold: without them, all rows are kept")
     known = ", ".join(predictor.targets)
     if by is None:
         if len(predictor.targets) > 1 and not keep_top is threshold is None:

@@ -18,16 +18,14 @@ from typing import TypeVar
 import numpy as np
 import pyarrow.parquet as pq
 from rdkit import Chem
-from rdkit.DataStructs import BulkTanimotoSimilarity
 
 from graphormer_sepnorm.chem.features import read_molecules
-from graphormer_sepnorm.chem.fingerprints import morgan_bits, pick_diverse
+from graphormer_sepnorm.chem.fingerprints import pick_diverse
 from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.chem.smiles import truncated
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.inference.acquisition import Acquisition
 from graphormer_sepnorm.inference.columns import PredictionColumns, shown_decimals
-from graphormer_sepnorm.inference.domain import Domain
 from graphormer_sepnorm.inference.predict import PredictingModel
 from graphormer_sepnorm.inference.resumable_writer import find_output_writer, is_standard_output, print_rows
 from graphormer_sepnorm.library.part_writer import PartOptions, Selection
@@ -36,7 +34,8 @@ from graphormer_sepnorm.options import Promise
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles
-from graphormer_sepnorm.tables.formats import Row, find_column
+from graphormer_sepnorm.tables.formats import Row, find_column, kind_of
+from graphormer_sepnorm.tables.formats.sdf import OF_MOLFILE
 from graphormer_sepnorm.tables.formats.table import cell_text
 from graphormer_sepnorm.tables.rows import id_column_among, samples_of
 from graphormer_sepnorm.tables.writers import AddedColumn, Cells, DelimitedWriter, TableWriter, write_whole
@@ -63,7 +62,7 @@ class Wish:
         distance: minimum Tanimoto distance between two of them, as in ``pick_diverse``.
 
     Raises:
-        InputError: a number is out of range.
+        InputError: a number is out of range, or of another criterion.
     """
 
     count: int
@@ -81,6 +80,10 @@ class Wish:
             raise InputError(f"--distance {self.distance:g}: a Tanimoto distance is between 0 and 1")
         if not (math.isfinite(self.kappa) and self.kappa >= 0):
             raise InputError(f"--kappa {self.kappa:g}: choose 0 or more")
+        if self.kappa != type(self).kappa and self.by != "confidence-bound":
+            raise InputError(f"--kappa is for --by confidence-bound, not for --by {self.by}")
+        if self.best is not None and self.by != "expected-improvement":
+            raise InputError(f"--best is for --by expected-improvement, not for --by {self.by}")
 
 
 def acquisition_of(predictor: PredictingModel, wish: Wish) -> Acquisition:
@@ -159,16 +162,17 @@ def suggest(
     if out.exists() and any(out.samefile(path) for path in find_partitions(source).values()):
         raise InputError(f"{out} is the input: choose another output")
     acquisition = acquisition_of(predictor, wish)
-    selection = Selection(
-        acquisition.column, max(LEAST_POOL, POOL_PER_PICK * wish.count), lowest=acquisition.lowest_first
-    )
+    known = 0 if predictor.trust is None else len(predictor.trust.domain.bits)  # all of them can be among the best
+    size = max(LEAST_POOL, POOL_PER_PICK * wish.count) + known
+    selection = Selection(acquisition.column, size, lowest=acquisition.lowest_first)
     options = replace(options or PartOptions(selection), selection=selection, acquisition=acquisition)
     with parts_of(out) as folder:
         result = predict_library(predictor, source, folder, options, scheduler, workers, device)
-        pool = read_pool(predictor, Path(result["top"]), options)
+        pool = read_pool(predictor, source, Path(result["top"]), options)
         fresh = without_known(predictor, pool)
         if not fresh.rows:
-            raise InputError(f"{source} has no molecule to suggest: all readable ones were already measured")
+            which = "all readable ones" if len(pool.rows) < size else f"its best {size:,} rows"
+            raise InputError(f"{source} has no molecule to suggest: {which} were already measured")
         picked = pick(fresh, wish)
         options = replace(options, domain=predictor.trust is not None)
         similarity = write_picked(predictor, out, fresh.take(picked), options, for_people)
@@ -226,27 +230,40 @@ class Pool:
         return Pool(self.columns, of(self.rows), of(self.samples), of(self.mols), of(self.warnings))
 
 
-def read_pool(predictor: PredictingModel, top: Path, options: PartOptions) -> Pool:
-    """The rows of ``top.parquet``, in the columns of the library."""
+def read_pool(predictor: PredictingModel, source: str, top: Path, options: PartOptions) -> Pool:
+    """The rows of ``top.parquet``, in the columns of the library ``source``."""
     with pq.ParquetFile(top) as file:
         table = file.read()
     added = len(options.of_predictions(predictor).columns()) + 1  # the row in place of the error, and the partition
     columns = table.column_names[:-added]
-    place = find_column(columns, options.smiles_column, str(top))
+    places = smiles_places(columns, source, options.smiles_column)
     fields = zip(*(map(cell_text, column.to_pylist()) for column in table.columns[:-added]), strict=True)
-    rows = [Row(list(texts), texts[place]) for texts in fields]
+    rows = [Row(list(texts), next((texts[place] for place in places if texts[place]), "")) for texts in fields]
     samples = samples_of(columns, predictor.asked_conditions, str(top))(rows)
     found = read_molecules(predictor.featurizer, samples)
     warnings = predictor.trust.domain.warnings_on(found) if predictor.trust else [""] * len(rows)
-    return Pool(columns, rows, samples, [mol for mol in found.mols if mol is not None], warnings)
+    mols = [mol for mol in found.mols if mol is not None]
+    assert len(mols) == len(rows)  # what was ranked could be read
+    return Pool(columns, rows, samples, mols, warnings)
+
+
+def smiles_places(columns: list[str], source: str, smiles_column: str | None) -> list[int]:
+    """The places of the columns of a library that have the molecules; in each row, the first one that is not empty.
+
+    SDFs have the structure in a column of their own, which has another name in those with a data item ``smiles``.
+    """
+    if {kind_of(path) for path in find_partitions(source).values()} == {".sdf"}:
+        return [columns.index(name) for name in (f"smiles{OF_MOLFILE}", "smiles") if name in columns]
+    return [find_column(columns, smiles_column, source)]
 
 
 def without_known(predictor: PredictingModel, pool: Pool) -> Pool:
     """The rows of molecules that were not measured, each molecule once."""
     first: dict[str, int] = {}
     for place, mol in enumerate(pool.mols):
-        if not (predictor.trust and is_known(predictor.trust.domain, mol)):
-            first.setdefault(molecule_key(mol), place)
+        key = molecule_key(mol)
+        if not (predictor.trust and key in predictor.trust.domain.keys):
+            first.setdefault(key, place)
     return pool.take(list(first.values()))
 
 
@@ -258,13 +275,6 @@ def pick(pool: Pool, wish: Wish) -> list[int]:
         mols = [pool.mols[place] for place in places]
         picked += [places[number] for number in pick_diverse(mols, wish.count - len(picked), wish.distance)]
     return picked
-
-
-def is_known(domain: Domain, mol: Chem.Mol) -> bool:
-    """Whether a molecule is among the training molecules, however it is written."""
-    similarities = BulkTanimotoSimilarity(morgan_bits(mol), domain.references)
-    alike = [text for text, similarity in zip(domain.smiles, similarities, strict=True) if similarity == 1 and text]
-    return bool(alike) and molecule_key(mol) in map(molecule_key, alike)
 
 
 class BriefWriter(TableWriter):

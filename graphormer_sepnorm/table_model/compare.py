@@ -57,6 +57,8 @@ def read_scored_run(path: Path) -> ScoredRun:
     run = RunFolder(path)
     if run.is_from_python:
         raise InputError(f"{path} was saved from Python and has no test molecules: compare runs of train FILE")
+    if run.fold(0).path.is_dir():
+        raise InputError(f"{path} holds folds: name one of them, such as {run.fold(0)}")
     if not (run.test.exists() and run.predictions.exists()):
         raise InputError(f"{path} has no test predictions: name a finished run folder, as train writes it")
     task, featurizer = task_and_featurizer(run)
@@ -117,11 +119,18 @@ def reason(first: ScoredRun, other: ScoredRun, what: str) -> str:
 
 
 def same_rows(first: ScoredRun, other: ScoredRun) -> bool:
-    """Whether two runs were tested on the same rows, whose molecules may have been standardized differently."""
+    """Whether two runs were tested on the same rows, whose molecules may have been standardized differently.
+
+    Rows of a separate test table are numbered after the training rows, so they may all be shifted by the same number.
+    """
     if first.dataset != other.dataset or len(first.molecules) != len(other.molecules):
         return False
+    shift = other.molecules[0][0] - first.molecules[0][0] if first.molecules else 0
     pairs = zip(first.molecules, other.molecules, strict=True)
-    return all(mine == yours or (mine[0] == yours[0] and family(mine[1]) == family(yours[1])) for mine, yours in pairs)
+    return all(
+        number + shift == other_number and (smiles == other_smiles or family(smiles) == family(other_smiles))
+        for (number, smiles), (other_number, other_smiles) in pairs
+    )
 
 
 def family(smiles: str) -> str:
@@ -197,8 +206,11 @@ def comparison_lines(compared: dict) -> list[str]:
     """The comparison as the lines of a readable table."""
     lines = []
     for target, found in compared["targets"].items():
+        if not found["runs"]:
+            lines.append(f"{target}: too few test labels to compare ({found['n']})")
+            continue
         lines.append(f"{target}: {METRICS[compared['metric']].title} on {found['n']} molecules, 95 % intervals")
-        width = max((len(name) for name in found["runs"]), default=0)
+        width = max(map(len, found["runs"]))
         decimals = decimals_of(list(found["runs"].values()))
         for place, (name, each) in enumerate(found["runs"].items()):
             line = f"  {name:{width}}  {with_range(each['value'], each['interval'], decimals)}"

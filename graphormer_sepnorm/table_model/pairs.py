@@ -4,7 +4,7 @@ Axis letters: M molecules.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from operator import itemgetter
@@ -67,12 +67,13 @@ class Change:
     deviation: float
 
 
-def activity_cliffs(mols: Sequence[Chem.Mol], y: np.ndarray) -> list[Cliff]:
+def activity_cliffs(mols: Sequence[Chem.Mol], y: np.ndarray, conditions: Sequence[Hashable] = ()) -> list[Cliff]:
     """Pairs of similar molecules whose labels differ by half a standard deviation or more, steepest first.
 
     Args:
         mols: M molecules.
         y: [M] labels, NaN where missing.
+        conditions: the conditions of the M measurements; only those under the same ones are compared. Empty: all are.
 
     Raises:
         InputError: RDKit fails on a molecule.
@@ -81,8 +82,11 @@ def activity_cliffs(mols: Sequence[Chem.Mol], y: np.ndarray) -> list[Cliff]:
     counts = [MORGAN.GetCountFingerprint(mols[place]) for place in labelled]  # bits do not tell homologues apart
     least = LEAST_DIFFERENCE * np.std(y[labelled]) if labelled else 0.0
     found = []
+    of_conditions: dict[Hashable, int] = {}
+    groups = np.array([of_conditions.setdefault(each, len(of_conditions)) for each in conditions or [()] * len(mols)])
     for number, place in enumerate(labelled):
         similarities = np.array(BulkTanimotoSimilarity(counts[number], counts[:number]))
+        similarities[groups[labelled[:number]] != groups[place]] = 0
         for other in np.flatnonzero(similarities >= LEAST_SIMILARITY).tolist():
             lower, higher = sorted((place, labelled[other]), key=lambda each: y[each])
             if y[higher] - y[lower] >= least and y[higher] > y[lower]:
@@ -90,7 +94,9 @@ def activity_cliffs(mols: Sequence[Chem.Mol], y: np.ndarray) -> list[Cliff]:
     return sorted(found, key=lambda cliff: -cliff.steepness)
 
 
-def matched_changes(parts: Sequence[list[tuple[str, str]]], y: np.ndarray) -> list[Change]:
+def matched_changes(
+    parts: Sequence[list[tuple[str, str]]], y: np.ndarray, conditions: Sequence[Hashable] = ()
+) -> list[Change]:
     """Changes of one part of a molecule that occur in ``LEAST_PAIRS`` pairs or more, ordered by ``surest_first``.
 
     The molecules of a pair differ only in a part of at most ``LARGEST_CHANGE`` heavy atoms behind one acyclic bond. If
@@ -101,11 +107,12 @@ def matched_changes(parts: Sequence[list[tuple[str, str]]], y: np.ndarray) -> li
     Args:
         parts: parts of M molecules, as ``parts_of``.
         y: [M] labels, NaN where missing.
+        conditions: as ``activity_cliffs``.
     """
-    by_rest: dict[str, dict[str, int]] = defaultdict(dict)
+    by_rest: dict[tuple[str, Hashable], dict[str, int]] = defaultdict(dict)
     for place in np.flatnonzero(~np.isnan(y)).tolist():
         for rest, part in parts[place]:
-            by_rest[rest].setdefault(part, place)
+            by_rest[rest, conditions[place] if conditions else ()].setdefault(part, place)
     pairs: dict[tuple[str, str], set[tuple[int, int]]] = defaultdict(set)
     for molecule_with in by_rest.values():
         for before, after in combinations(sorted(molecule_with), 2):

@@ -119,9 +119,11 @@ def usual_confidence(trust: dict) -> str | None:
     """The usual confidence level of intervals, or the largest that the model supports; None without intervals.
 
     Args:
-        trust: as ``measure_trust``.
+        trust: as ``measure_trust``; a target without test labels, whose coverage is never defined, does not count.
     """
-    possible = [level for level, shares in trust.get("coverage", {}).items() if None not in shares.values()]
+    coverage = trust.get("coverage", {})
+    tested = {name for shares in coverage.values() for name, share in shares.items() if share is not None}
+    possible = [level for level, shares in coverage.items() if tested and None not in map(shares.get, tested)]
     if USUAL_CONFIDENCE in possible:
         return USUAL_CONFIDENCE
     return possible[-1] if possible else None

@@ -93,7 +93,7 @@ def read_whole(path: str, smiles_column: str | None = None, delimiter: str | Non
             raise InputError(f"{path} has more than {MAX_ROWS:,} rows; training holds them in memory")
         if not rows:
             raise InputError(f"{path} has a header but no rows")
-        return WholeTable(table.columns, rows, table.delimiter)
+        return WholeTable(table.columns, rows, table.delimiter, table.smiles_place)
 
 
 def read_labelled(options: TableOptions, featurizer: str, table: WholeTable | None = None) -> LabelledTable:

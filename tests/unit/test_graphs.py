@@ -9,9 +9,9 @@ from torch_geometric.data import Batch, Data, InMemoryDataset
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.datasets.benchmarks import unpack
 from graphormer_sepnorm.datasets.store import MoleculeDataset, from_tensors, in_memory, prepare, to_tensors
-from graphormer_sepnorm.encodings.transform import GraphormerTransform
+from graphormer_sepnorm.encodings.transform import GraphormerTransform, from_pyg
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level, Padding, bond_types, pack_data
+from graphormer_sepnorm.graphs import Graphs, Level, Padding, bond_types, pack_data
 from tests.conftest import skeleton
 
 
@@ -45,7 +45,7 @@ def test_bonds_and_degrees_are_numbered_across_a_batch(source):
         batch = in_memory(pack_data(some_graphs(), (3,)), ()).batch([1, 0])
     else:
         transform = GraphormerTransform((), (3,))
-        batch = GraphBatch.from_pyg(Batch.from_data_list([transform(graph) for graph in some_graphs()[::-1]]), [])
+        batch = from_pyg(Batch.from_data_list([transform(graph) for graph in some_graphs()[::-1]]), [])
     assert batch.edge_index.tolist() == [[0, 0, 2, 3, 4, 4], [1, 2, 1, 4, 3, 4]]
     assert batch.edge_index.dtype == batch.bond.dtype == torch.int64
     assert batch.bond.tolist() == [2, 3, 1, 1, 2, 3]
@@ -167,3 +167,22 @@ def test_a_pyg_graph_without_a_part_is_refused(name):
     del parts[name]
     with pytest.raises(InputError, match=f"molecule 0 has no {name}: graphs need x, edge_index and edge_attr"):
         GraphormerTransform((), (4,))(Data(**parts))
+
+
+def test_a_molecule_without_atoms_is_refused():
+    empty = Data(x=torch.zeros(0, 1, dtype=torch.long), edge_index=torch.zeros(2, 0, dtype=torch.long))
+    empty.edge_attr = torch.zeros(0, 1, dtype=torch.long)
+    with pytest.raises(InputError, match="molecule 0 has no atoms"):
+        pack_data([empty], (3,))
+
+
+@pytest.mark.parametrize("of_atoms", [torch.zeros, lambda count: [0.0] * count])
+def test_labels_of_atoms_are_left_to_the_user(of_atoms):
+    """Five atoms in two molecules."""
+    graphs = [GraphormerTransform((), (3,))(graph) for graph in some_graphs()]
+    for graph in graphs:
+        graph.y = of_atoms(graph.num_nodes)
+        graph.conditions = torch.tensor([[300.0, 7.4]])
+    batch = from_pyg(Batch.from_data_list(graphs), [])
+    assert batch.y is None
+    assert batch.conditions.tolist() == [[300.0, pytest.approx(7.4)]] * 2

@@ -7,12 +7,14 @@ import torch
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
-from graphormer_sepnorm import GraphBatch, Graphormer, base, best, kernels, slim
+from graphormer_sepnorm import Graphormer, base, best, kernels, slim
 from graphormer_sepnorm.chem.features import FEATURIZERS, read_graphs
 from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.encodings import ENCODINGS
 from graphormer_sepnorm.encodings.base import in_one_tensor
 from graphormer_sepnorm.encodings.resistance import Resistance
+from graphormer_sepnorm.encodings.spatial import Spatial
+from graphormer_sepnorm.encodings.transform import from_pyg
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.kernels import make_attention
 from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm
@@ -452,10 +454,49 @@ def test_dropout_changes_in_each_pass_and_follows_the_seed(config, graphs):
 
 def test_graph_batch_moves_with_everything_in_it(config, graphs):
     model = make_model(config)
-    batch = GraphBatch.from_pyg(collate(model, graphs), ["spd", "path_bonds", "degree"])
+    batch = from_pyg(collate(model, graphs), ["spd", "path_bonds", "degree"])
     moved = batch.to("meta")
     tensors = [moved.x, moved.ptr, moved.edge_index, moved.bond, moved.in_degree, moved.y, *moved.arrays.values()]
     assert {tensor.device.type for tensor in tensors} == {"meta"}
+
+
+def test_graphs_prepared_for_another_model_are_refused(config, graphs):
+    changed = [Spatial(max_distance=3) if each.name == "spatial" else each for each in config.encodings]
+    other = replace(config, encodings=tuple(changed))
+    batch = collate(make_model(config), graphs)
+    make_model(config)(batch)
+    with pytest.raises(InputError, match="prepared for a model with other encodings or bond_sizes"):
+        make_model(other).packed(batch)
+    with pytest.raises(InputError, match="this is a batch: transform each graph"):
+        make_model(config).transform()(batch)
+
+
+def test_a_reset_draws_all_parameters_again(config):
+    model = make_model(config).train()
+    torch.manual_seed(5)
+    model.reset_parameters()
+    torch.manual_seed(5)
+    fresh = Graphormer(config)
+    assert all(torch.equal(value, fresh.state_dict()[name]) for name, value in model.state_dict().items())
+
+
+def test_a_layer_with_adapters_is_called_in_the_last_block_too(config, graphs):
+    """A layer in place of a linear one that adds 1 to its output, though its weight is the same."""
+    model = make_model(config).eval()
+    batch = collate(model, graphs)
+
+    class Adapted(torch.nn.Module):
+        def __init__(self, layer):
+            super().__init__()
+            self.layer, self.weight, self.bias = layer, layer.weight, layer.bias
+
+        def forward(self, x):
+            return self.layer(x) + 1
+
+    before = model(batch)
+    attention = model.blocks[-1].attention
+    attention.qkv = Adapted(attention.qkv)
+    assert not torch.allclose(model(batch), before)
 
 
 def test_the_head_reads_conditions():

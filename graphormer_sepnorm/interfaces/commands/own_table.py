@@ -8,7 +8,7 @@ from typing import Any, Literal
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.torchrun import rank
 from graphormer_sepnorm.tables.formats import WholeTable
-from graphormer_sepnorm.tables.formats.table import find_column, names_shown
+from graphormer_sepnorm.tables.formats.table import names_shown
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.rows import SPLIT_NAMES, id_column_among, places_of
 from graphormer_sepnorm.tables.task_guess import guess_task, look_at_columns
@@ -34,7 +34,7 @@ def options_of_table(
         InputError: no columns to predict are given, and several are possible; there is no such split column; as
             ``guess_task`` and ``TableOptions``.
     """
-    refuse_molecules(path, content, given)
+    refuse_molecules(content, given)
     places_of(path, content.columns, [given["split_column"]] if given.get("split_column") else [])
     found: tuple[str, ...] = () if given.get("targets") else only_target(path, content, given)
     targets = given.get("targets", ()) or found
@@ -46,9 +46,9 @@ def options_of_table(
     return TableOptions(path, **given | {"targets": targets}, kind=guess.kind, classes=guess.classes, seed=seed)
 
 
-def refuse_molecules(path: str, content: WholeTable, given: dict[str, Any]) -> None:
+def refuse_molecules(content: WholeTable, given: dict[str, Any]) -> None:
     """Raises InputError if the column of molecules is to be predicted."""
-    smiles = content.columns[find_column(content.columns, given.get("smiles_column"), path)]
+    smiles = content.columns[content.smiles_place]
     if smiles in given.get("targets", ()):
         raise InputError(f"{smiles} is the column of molecules: name the columns to predict with --target-columns")
 
@@ -83,7 +83,7 @@ def no_other_purpose(given: dict[str, Any]) -> str:
 
 def only_target(path: str, content: WholeTable, given: dict[str, Any]) -> tuple[str, ...]:
     """The only column of a table that has no other purpose; raises InputError if there is none or several."""
-    smiles = content.columns[find_column(content.columns, given.get("smiles_column"), path)]
+    smiles = content.columns[content.smiles_place]
     others = {given.get(name) for name in ("split_column", "weight_column", "id_column")}
     used = {smiles, *others, *given.get("feature_columns", ())}
     left = [name for name in content.columns if name not in used]

@@ -43,7 +43,7 @@ from graphormer_sepnorm.table_model.explain import explain_rows
 from graphormer_sepnorm.table_model.info import describe_any
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
-from graphormer_sepnorm.tables.formats import find_column, open_table
+from graphormer_sepnorm.tables.formats import open_table
 from graphormer_sepnorm.tables.formats.table import NoColumn, printable
 from graphormer_sepnorm.tables.rows import condition_text, places_of
 from graphormer_sepnorm.tables.writers import Cells
@@ -248,8 +248,7 @@ def read_rows(path: Path, smiles_column: str | None, most: int) -> TableRows:
     """The first rows of the table in a file, at ``most`` so many; raises InputError as ``open_table``."""
     with open_table(path, smiles_column) as table:
         rows = [TableRow(row.fields, row.smiles, row.error) for row in islice(table.rows, most)]
-    place = find_column(table.columns, smiles_column, str(path))
-    return TableRows(table.columns, rows, table.columns[place], [], delimiter=table.delimiter)
+    return TableRows(table.columns, rows, table.columns[table.smiles_place], [], delimiter=table.delimiter)
 
 
 def read_without_molecules(path: Path, shown: str, columns: list[str], most: int) -> TableRows:

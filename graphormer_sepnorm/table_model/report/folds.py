@@ -131,10 +131,11 @@ def pooled(results: list[dict]) -> dict:
     if levels or level is None:
         return {}
     counts = {name: [result["targets"][name]["n"] for result in results] for name in results[0]["targets"]}
-    shares = {
-        name: float(np.average([result["trust"]["coverage"][level][name] for result in results], weights=weights))
-        for name, weights in counts.items()
+    inside = {
+        name: [(result["trust"]["coverage"][level][name] or 0) * n for result, n in zip(results, numbers, strict=True)]
+        for name, numbers in counts.items()
     }
+    shares = {name: sum(inside[name]) / sum(numbers) for name, numbers in counts.items() if sum(numbers)}
     return {"trust": {"coverage": {level: shares}}, "targets": {name: {"n": sum(n)} for name, n in counts.items()}}
 
 

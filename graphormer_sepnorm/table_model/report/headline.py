@@ -68,7 +68,7 @@ def target_card(page: Reported, target: str, facts: dict) -> Card:
     if "interval" in facts:
         ends = shown_interval(facts["interval"][STACK], decimals)
         lines = [f"95 % interval {ends}, on {counted(facts['n'], 'test label')}."]
-    if page.is_logarithm(target) and page.task.metric in IN_UNITS:
+    if page.is_logarithm(target) and page.task.metric in IN_UNITS and value is not None:
         lines.append(f"An error of {shown(value, decimals)} in the logarithm is a factor of {10**value:.2g}.")
     lines += [against_words(page, facts, against, decimals) for against in RIVALS if against in facts]
     if facts["n"] < FEW_TESTED:
@@ -141,12 +141,14 @@ def interval_cards(page: Reported) -> Iterator[Card]:
     yield coverage_card(page.confidence, trust["coverage"][page.confidence], widths, is_logarithm)
 
 
-def coverage_card(level: str, shares: dict[str, float], widths: dict[str, float], is_logarithm: bool = False) -> Card:
+def coverage_card(
+    level: str, shares: dict[str, float | None], widths: dict[str, float], is_logarithm: bool = False
+) -> Card:
     """A card on the mean coverage of the intervals at a confidence level.
 
     Args:
         level: the confidence level.
-        shares: the coverage of each target.
+        shares: the coverage of each target, None for one without test labels.
         widths: the mean width for each target, which is shown if there is one target; empty: unknown.
         is_logarithm: whether the target is modelled by the logarithm of the values in the table.
     """
@@ -155,7 +157,8 @@ def coverage_card(level: str, shares: dict[str, float], widths: dict[str, float]
         (width,) = widths.values()
         factor = f", about a factor of {10 ** (width / 2):.2g} up or down" if is_logarithm else ""
         lines.append(f"The intervals are {shown(width)} wide on average{factor}.")
-    return Card("Intervals", percent(float(np.mean(list(shares.values())))), "", tuple(lines))
+    known = [share for share in shares.values() if share is not None]
+    return Card("Intervals", percent(float(np.mean(known))), "", tuple(lines))
 
 
 def set_cards(page: Reported) -> Iterator[Card]:

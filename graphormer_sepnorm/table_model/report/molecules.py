@@ -140,10 +140,10 @@ def pairs_section(page: Reported) -> Section | None:
     if not page.is_regression:
         return None
     y = np.array([row.labels for row in page.paired])
-    parts = [parts_of(mol) for mol in page.paired_mols]
+    parts, conditions = [parts_of(mol) for mol in page.paired_mols], [row.conditions for row in page.paired]
     grids = []
     for target, labels in list(zip(page.task.targets, y.T, strict=True))[:MAX_PANELS]:
-        if changes := matched_changes(parts, labels)[:CHANGES]:
+        if changes := matched_changes(parts, labels, conditions)[:CHANGES]:
             grids.append(changes_grid(target, changes))
     if not grids:
         return None
@@ -160,7 +160,8 @@ def cliffs_section(page: Reported) -> Section | None:
     """The steepest activity cliffs of the first target."""
     if not page.is_regression:
         return None
-    found = activity_cliffs(page.paired_mols, np.array([row.labels[0] for row in page.paired]))
+    labels, conditions = np.array([row.labels[0] for row in page.paired]), [row.conditions for row in page.paired]
+    found = activity_cliffs(page.paired_mols, labels, conditions)
     words = (
         "Activity cliffs are pairs of similar molecules with very different values, which are hard to predict. The "
         f"cards show the steepest ones for {page.task.targets[0]}, with the largest difference between the values for "

@@ -59,8 +59,10 @@ def intervals_section(page: Reported) -> Section:
         f"The widths of the intervals come from the errors for {exact_labels(page)} of the {trust['calibrated_by']}. "
         "The coverage is the share of test values that are inside their interval."
     )
-    if any(UNDEFINED in row for row in rows):
+    if any(None in widths.values() for widths in trust["mean_width"].values()):
         words += f" {UNDEFINED.capitalize()}: this level needs more calibration molecules."
+    if untested := [name for name in targets if not page.result["targets"][name]["n"]]:
+        words += f" {', '.join(untested)}: no test labels."
     paragraphs = (words, *narrow_words(page), *unlike_words(page, "Coverage can be below the confidence"))
     return Section("Intervals", paragraphs, (Grid(header, rows),), tuple(coverage_charts(page)))
 

@@ -13,6 +13,7 @@ from graphormer_sepnorm.tables.formats import text
 from graphormer_sepnorm.tables.formats.table import Row, Table, free_name
 
 NAME = re.compile(r">[^<]*<(.*)>[^>]*")  # of a data item; it may have < and > in it
+OF_MOLFILE = "_of_molfile"  # ends the name of a column, if a data item has that name
 
 
 def read_sdf(lines: Iterator[str], again: Iterator[str], source: str) -> Table:
@@ -24,7 +25,7 @@ def read_sdf(lines: Iterator[str], again: Iterator[str], source: str) -> Table:
         source: the file, for messages.
     """
     names = dict.fromkeys(name for record in sdf_records(again, source) for name in data_items(record))
-    own = [free_name(name, names, "_of_molfile") for name in ("smiles", "name")]
+    own = [free_name(name, names, OF_MOLFILE) for name in ("smiles", "name")]
     return Table([*own, *names], (sdf_row(record, list(names)) for record in sdf_records(lines, source)))
 
 

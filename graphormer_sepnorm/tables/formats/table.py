@@ -45,12 +45,14 @@ class Table:
         rows: the records, read as they are asked for.
         delimiter: between the columns of a CSV; "" in other files.
         types: of the columns in Parquet; empty in other files.
+        smiles_place: the place of the column of molecules.
     """
 
     columns: list[str]
     rows: Iterator[Row]
     delimiter: str = ""
     types: "Sequence[pa.DataType]" = ()
+    smiles_place: int = 0
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class WholeTable:
     columns: list[str]
     rows: list[Row]
     delimiter: str = ""
+    smiles_place: int = 0
 
 
 class BrokenLine(list):
@@ -93,7 +96,7 @@ def table_of_records(
     rest = without_last_blanks(records)
     if not delimiter:
         rest = (record and record + [""] * (len(columns) - len(record)) for record in rest)
-    return Table(columns, (as_row(record, len(columns), place) for record in rest), delimiter)
+    return Table(columns, (as_row(record, len(columns), place) for record in rest), delimiter, (), place)
 
 
 def as_row(record: list[str], num_columns: int, smiles_place: int) -> Row:

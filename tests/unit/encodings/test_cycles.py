@@ -10,8 +10,8 @@ from torch_geometric.data import Batch
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.encodings.base import EncodingSizes
 from graphormer_sepnorm.encodings.cycles import Cycles
-from graphormer_sepnorm.encodings.transform import GraphormerTransform
-from graphormer_sepnorm.graphs import GraphBatch, pack_data
+from graphormer_sepnorm.encodings.transform import GraphormerTransform, from_pyg
+from graphormer_sepnorm.graphs import pack_data
 from tests.conftest import random_graph, skeleton
 
 
@@ -79,7 +79,7 @@ def test_terms_by_hand():
     with torch.no_grad():
         module.atom.weight.fill_(1.0)
         module.atom.bias.fill_(2.0)
-    terms = module(GraphBatch.from_pyg(Batch.from_data_list([data]), ["cycle_counts"]))
+    terms = module(from_pyg(Batch.from_data_list([data]), ["cycle_counts"]))
     assert terms.atom.tolist() == [[3.0] * 5] * 3 + [[2.0] * 5] and terms.pair is None and terms.factor is None
 
 

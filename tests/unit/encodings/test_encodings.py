@@ -11,9 +11,9 @@ from torch_geometric.data import Batch, Data
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.encodings import ENCODINGS, PRECOMPUTE_VERSION, cache_key, graph_algorithms, precompute
 from graphormer_sepnorm.encodings.base import EncodingSizes, adjacency
-from graphormer_sepnorm.encodings.transform import GraphormerTransform
+from graphormer_sepnorm.encodings.transform import GraphormerTransform, from_pyg
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.graphs import GraphBatch, pack_data
+from graphormer_sepnorm.graphs import pack_data
 from tests.conftest import random_graph, skeleton
 from tests.reference import distances, smallest_path
 
@@ -184,7 +184,7 @@ def test_terms_of_resistances_by_hand():
             parameter.zero_()
         module.pair.weight.fill_(2.0)
         module.factor.weight.fill_(3.0)
-    batch = GraphBatch.from_pyg(batch, ["resistance"])
+    batch = from_pyg(batch, ["resistance"])
     terms = module(batch)
     bonded = np.exp(-0.5)
     for found, expected in ((terms.pair, [2, 2 * bonded] * 4), (terms.factor, [4, 1 + 3 * bonded] * 2)):
@@ -243,7 +243,7 @@ def test_terms_of_rings_by_hand():
         module.atom.weight.copy_(torch.tensor([[1.0, 10.0, 100.0]]))
         module.pair.copy_(torch.arange(6.0).unsqueeze(1))
         module.atom.bias.zero_()
-    terms = module(GraphBatch.from_pyg(Batch.from_data_list([triangle]), encoding.arrays))
+    terms = module(from_pyg(Batch.from_data_list([triangle]), encoding.arrays))
     assert terms.atom.flatten().tolist() == [1, 1, 1, 0]
     assert terms.pair.view(4, 4).tolist() == [[3, 3, 3, 0], [3, 3, 3, 0], [3, 3, 3, 0], [0, 0, 0, 0]]
 
@@ -261,7 +261,7 @@ def test_terms_of_rings_by_hand():
 def test_arrays_of_another_config_are_refused(name, options, array):
     encoding, other = ENCODINGS[name](), ENCODINGS[name](**options)
     graph = GraphormerTransform((other,), (3,))(skeleton((0, 1), (1, 2)))
-    batch = GraphBatch.from_pyg(Batch.from_data_list([graph]), encoding.arrays)
+    batch = from_pyg(Batch.from_data_list([graph]), encoding.arrays)
     with pytest.raises(InputError, match=rf"the number of columns of {array} is \d+, this model needs \d+: apply"):
         encoding.module(EncodingSizes(4, 2, 2, 3))(batch)
 

@@ -27,7 +27,7 @@ from graphormer_sepnorm.training.finetune import starting_from
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
 from tests.conftest import random_graph
 from tests.recorded import recorder
-from tests.tiny import save_tiny
+from tests.tiny import save_tiny, tiny_model
 
 SMILES = ["CCO", "c1ccccc1O", "C", "CC(=O)[O-]", "CN1CCC[C@H]1c1cccnc1"]
 
@@ -318,3 +318,21 @@ def test_a_folder_that_predicts_with_more_than_one_network_is_refused(tmp_path):
     ):
         Graphormer.from_pretrained(one)
     Graphormer.from_pretrained(one / "model.safetensors")
+
+
+def test_a_config_of_another_model_is_not_saved(tmp_path):
+    network, run = tiny_model()
+    other = Graphormer(replace(network.config, readout="mean"))
+    other.run_config = run
+    with pytest.raises(InputError, match="run_config describes another model"):
+        other.save_pretrained(tmp_path / "saved")
+    with pytest.raises(InputError, match=r"tensor .* is torch.bfloat16"):
+        Graphormer.of(network, run).bfloat16().save_pretrained(tmp_path / "saved")
+    assert not (tmp_path / "saved").exists()
+
+
+def test_a_featurizer_with_other_vocabularies_is_refused():
+    network, run = tiny_model()
+    model = Graphormer.of(network, replace(run, featurizer="zinc"))
+    with pytest.raises(InputError, match="vocabularies"):
+        model.predict(["CCO"])

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from graphormer_sepnorm.layers.readouts import READOUTS
+from graphormer_sepnorm.layers.readouts import READOUTS, sum_atoms
 
 CLS = torch.tensor([[10.0, 20.0], [30.0, 40.0]])
 ATOMS = torch.tensor([[1.0, 2.0], [3.0, 4.0], [6.0, 8.0], [5.0, 7.0]])
@@ -24,3 +24,8 @@ def test_readouts_by_hand(name):
 @pytest.mark.parametrize("name", READOUTS)
 def test_the_width_of_a_readout(name):
     assert READOUTS[name].read(CLS, ATOMS, PTR).shape == (2, 2 * READOUTS[name].parts)
+
+
+def test_many_atoms_are_summed_in_float32():
+    atoms, ptr = torch.ones(400, 1, dtype=torch.bfloat16), torch.tensor([0, 400])
+    assert sum_atoms(atoms, ptr).item() == 400 and sum_atoms(atoms, ptr).dtype == torch.bfloat16

@@ -220,3 +220,6 @@ def test_rows_are_compared_by_an_existing_target():
         choose_rows(two, None, None, 0.5, False)
     with pytest.raises(InputError, match="--by c is no target of the models, which predict a, b"):
         choose_rows(two, "c", 5, None, False)
+    for by, lowest, name in (("a", False, "--by"), (None, True, "--lowest")):
+        with pytest.raises(InputError, match=f"{name} needs --keep-top or --threshold"):
+            choose_rows(two, by, None, None, lowest)

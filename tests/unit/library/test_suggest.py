@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rdkit import Chem
 
+from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.domain import fit_domain
@@ -117,12 +119,44 @@ def test_suggestions_unlike_all_training_molecules_are_counted(predictor, tmp_pa
     assert {line[1]: line[-2] for line in lines}["CCCCCO"] == "b" and all(len(line[-1]) == 4 for line in lines)
 
 
-def test_molecules_are_known_however_they_are_written(predictor):
-    from rdkit import Chem
+def test_molecules_are_known_however_they_are_written():
+    """Also as another tautomer, which has another fingerprint."""
+    keys = fit_domain(["CCO", "c1ccccc1", "Oc1ccccn1"]).keys
+    for smiles, known in (("OCC", True), ("C1=CC=CC=C1", True), ("O=c1cccc[nH]1", True), ("CCCO", False)):
+        assert (molecule_key(smiles) in keys) == known
 
-    domain = predictor.trust.domain
-    for smiles, known in (("OCC", True), ("C1=CC=CC=C1", True), ("CCCO", False), ("CCN", False)):
-        assert module.is_known(domain, Chem.MolFromSmiles(smiles)) == known
+
+@pytest.mark.slow
+def test_measured_molecules_do_not_crowd_out_others(predictor, tmp_path, monkeypatch):
+    """Ethanol and benzene are the best two rows, and two rows are looked at for one molecule."""
+    monkeypatch.setattr(module, "LEAST_POOL", 1)
+    monkeypatch.setattr(module, "POOL_PER_PICK", 1)
+    values = predictor.predict(["CCO", "c1ccccc1", "CCN"]).values[:, 0]
+    assert values.argmin() == 2 or values.argmax() == 2
+    wish = Wish(1, "prediction", minimize=bool(values.argmax() == 2))
+    (tmp_path / "library.csv").write_text("smiles\nCCO\nc1ccccc1\nCCN\n")
+    suggest(predictor, str(tmp_path / "library.csv"), tmp_path / "next.csv", wish, workers=1)
+    assert [row["smiles"] for row in read(tmp_path / "next.csv")] == ["CCN"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("item", ["SMILES", "smiles"])
+def test_the_molecules_of_an_sdf_are_its_structures(predictor, tmp_path, item):
+    """Its data item says something else."""
+    with Chem.SDWriter(str(tmp_path / "library.sdf")) as writer:
+        for smiles, said in (("CCN", "CCCCCC"), ("CCCN", "")):
+            mol = Chem.MolFromSmiles(smiles)
+            mol.SetProp(item, said)
+            writer.write(mol)
+    suggest(predictor, str(tmp_path / "library.sdf"), tmp_path / "next.csv", Wish(2, distance=0), workers=1)
+    own = "smiles" if item == "SMILES" else "smiles_of_molfile"
+    assert {row[own] for row in read(tmp_path / "next.csv")} == {"CCN", "CCCN"}
+
+
+@pytest.mark.parametrize(("number", "by"), [({"best": 1.0}, "confidence-bound"), ({"kappa": 2.0}, "prediction")])
+def test_a_number_of_another_criterion_is_refused(number, by):
+    with pytest.raises(InputError, match=f"--{next(iter(number))} is for --by .*, not for --by {by}"):
+        Wish(1, by, **number)
 
 
 def test_the_best_value_so_far_is_the_best_label(predictor):

@@ -30,7 +30,7 @@ def write_run(folder: Path, prediction: np.ndarray, y: np.ndarray = Y, **changes
     smiles = changes.get("smiles", "C")
     lines = [
         f"{row},{smiles},test,{'' if np.isnan(label) else label},{value}"
-        for row, (label, value) in enumerate(zip(y, prediction, strict=True))
+        for row, (label, value) in enumerate(zip(y, prediction, strict=True), changes.get("start", 0))
     ]
     lines = lines[::-1] if changes.get("reversed") else lines
     (folder / "predictions.csv").write_text("\n".join(["row,smiles,split,y,y_predicted", *lines]) + "\n")
@@ -92,6 +92,17 @@ def test_a_salt_and_its_parent_are_the_same_row(tmp_path):
     assert compare_runs(runs)["targets"]["y"]["n"] == 40
 
 
+def test_rows_of_a_separate_test_table_may_be_numbered_after_others(tmp_path):
+    runs = [write_run(tmp_path / "before", Y, start=100), write_run(tmp_path / "after", Y, start=150)]
+    assert compare_runs(runs)["targets"]["y"]["n"] == 40
+
+
+def test_a_target_with_too_few_labels_is_said(tmp_path):
+    y = np.where(np.arange(40) < 1, Y, np.nan)
+    compared = compare_runs([write_run(tmp_path / name, Y, y) for name in ("a", "b")])
+    assert comparison_lines(compared) == ["y: too few test labels to compare (1)"]
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -126,6 +137,9 @@ def test_what_is_no_finished_run_is_named(tmp_path):
             compare_runs(paths)
     with pytest.raises(InputError, match="has no test predictions"):
         read_scored_run(tmp_path)
+    (tmp_path / "folds" / "fold-0").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"holds folds: name one of them, such as .*fold-0"):
+        read_scored_run(tmp_path / "folds")
     (run / "predictions.csv").write_text("row,smiles\n1,C\n")
     with pytest.raises(InputError, match="is damaged: score the run again"):
         read_scored_run(run)

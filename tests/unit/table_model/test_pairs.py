@@ -42,6 +42,18 @@ def test_labels_that_differ_by_less_than_half_a_standard_deviation_are_no_cliff(
     assert len(activity_cliffs(mols, np.array([0.0, 2, 0.5]))) == 1
 
 
+def test_measurements_under_other_conditions_are_not_compared():
+    mols = read("CCCCCCCCCO", "CCCCCCCCCO", "CCCCCCCCCCO", "CCCCCCCCCCO")
+    y, conditions = np.array([1.0, 5, 2, 9]), [("25",), ("37",), ("25",), ("37",)]
+    assert {(cliff.lower, cliff.higher) for cliff in activity_cliffs(mols, y, conditions)} == {(1, 3)}
+    halves = read("CCCCCCO", "CCCCCCN", "CCCCCCCO", "CCCCCCCN", "CCCCCCCCO", "CCCCCCCCN")
+    parts, y = list(map(parts_of, halves)), np.array([1.0, 2, 1, 2.1, 1, 1.9])
+    same, mixed = [("25",)] * 6, [("25",), ("37",)] * 3
+    found = {(each.before, each.after): len(each.pairs) for each in matched_changes(parts, y, same)}
+    assert found["O[*:1]", "N[*:1]"] == 3
+    assert all({each.before, each.after} != {"O[*:1]", "N[*:1]"} for each in matched_changes(parts, y, mixed))
+
+
 def test_equal_labels_are_no_cliff_and_few_molecules_no_pairs():
     assert activity_cliffs(read("CCO", "OCC"), np.array([2.0, 2])) == []
     assert activity_cliffs([], np.empty(0)) == [] == matched_changes([], np.empty(0))

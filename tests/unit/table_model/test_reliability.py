@@ -125,6 +125,13 @@ def test_the_usual_confidence_is_one_that_the_model_supports():
     assert usual_confidence({"coverage": {"0.9": {"a": None}}}) is usual_confidence({}) is None
 
 
+def test_a_target_without_test_labels_hides_no_coverage():
+    trust = {"coverage": {"0.8": {"a": 0.3, "b": None}, "0.9": {"a": 0.4, "b": None}}}
+    assert usual_confidence(trust) == "0.9"
+    (sentence,) = low_coverage({"trust": trust, "targets": {"a": {"n": 100}, "b": {"n": 0}}})
+    assert sentence.startswith("only 40 % of the 100 test labels of a are inside their 90 % intervals")
+
+
 def test_probabilities_are_measured_before_and_after_by_hand():
     plain, final = scores(CLASSES, [[1.0], [0]], [[0.5], [0.5]]), scores(CLASSES, [[1.0], [0]], [[1.0], [0]])
     trust = Trust(fit_domain(["CCO"]), calibration=fit_calibration(plain.y, plain.prediction))

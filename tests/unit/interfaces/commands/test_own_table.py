@@ -6,7 +6,9 @@ from graphormer_sepnorm.tables.formats.table import Row, WholeTable
 
 
 def table(*columns: str) -> WholeTable:
-    return WholeTable(list(columns), [])
+    """Its molecules are in the column of one of these names."""
+    names = ("smiles", "SMILES", "structure", "drug")
+    return WholeTable(list(columns), [], smiles_place=next(n for n, name in enumerate(columns) if name in names))
 
 
 @pytest.mark.parametrize(
@@ -37,13 +39,14 @@ def test_a_table_without_another_column_has_nothing_to_predict(columns):
 
 def test_the_column_is_named_once_it_is_detected_and_not_if_it_was_given(capsys):
     rows = [Row([str(number / 10), "C" * number], "C" * number) for number in range(1, 9)]
-    content = WholeTable(["logD", "smiles"], rows)
+    content = WholeTable(["logD", "smiles"], rows, smiles_place=1)
     assert options_of_table("a.csv", content, {}, None, 0).targets == ("logD",)
     said = capsys.readouterr().err
     assert "predicting logD, the only column that is neither SMILES nor an id\n" in said
     options_of_table("a.csv", content, {"targets": ("logD",)}, None, 0)
     assert "predicting" not in capsys.readouterr().err
-    content = WholeTable(["logD", "smiles", "set"], [Row([*row.fields, "train"], row.smiles) for row in rows])
+    rows = [Row([*row.fields, "train"], row.smiles) for row in rows]
+    content = WholeTable(["logD", "smiles", "set"], rows, smiles_place=1)
     options_of_table("a.csv", content, {"split": "column", "split_column": "set"}, None, 0)
     assert "neither SMILES, nor an id, nor named by another option\n" in capsys.readouterr().err
 
@@ -67,14 +70,15 @@ def test_the_column_is_named_once_it_is_detected_and_not_if_it_was_given(capsys)
 )
 def test_it_is_said_whether_a_column_splits_the_table(capsys, name, cells, given, said):
     rows = [Row([str(number / 10), "C" * number, cells], "C" * number) for number in range(1, 9)]
-    options_of_table("a.csv", WholeTable(["y", "smiles", name], rows), {"targets": ("y",), **given}, None, 0)
+    content = WholeTable(["y", "smiles", name], rows, smiles_place=1)
+    options_of_table("a.csv", content, {"targets": ("y",), **given}, None, 0)
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("the column")]
     assert len(lines) == (said is not None) and all(said in line for line in lines)
     assert not any("leave" in line for line in lines), "no advice against what was asked for"
 
 
 def test_a_split_column_that_is_missing_is_named_before_anything_is_said_of_it(capsys):
-    content = WholeTable(["y", "smiles", "split"], [Row(["0.1", "C", "train"], "C")])
+    content = WholeTable(["y", "smiles", "split"], [Row(["0.1", "C", "train"], "C")], smiles_place=1)
     given = {"targets": ("y",), "split": "column", "split_column": "splt"}
     with pytest.raises(InputError, match=r"^a.csv has no column 'splt'; did you mean 'split'\?"):
         options_of_table("a.csv", content, given, None, 0)

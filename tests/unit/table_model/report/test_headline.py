@@ -99,6 +99,12 @@ def test_the_error_of_a_logarithm_is_also_a_factor():
     assert [words in card.lines for card in cards(page)] == [False, False, True]
 
 
+def test_a_logarithm_without_exact_test_labels_has_no_error():
+    page = reported(result({"a": facts(), "b": facts(value=None, interval={"stack": None})}))
+    page.test.task = replace(page.task, scales=("", "log10"))
+    assert [card.value for card in cards(page)][-1] == "not defined"
+
+
 def test_the_width_of_the_intervals_of_a_logarithm_is_also_a_factor():
     """10 ** (2.6 / 2) is 19.95."""
     trust = {"coverage": {"0.9": {"a": 0.96}}, "mean_width": {"0.9": {"a": 2.6}}}
