@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from graphormer_sepnorm.chem.features import FEATURIZERS, FOR_TABLES
 from graphormer_sepnorm.config import TrainConfig, config_to_json, read_config
 from graphormer_sepnorm.datasets.benchmarks import read_sample
 from graphormer_sepnorm.datasets.store import in_memory
@@ -99,7 +100,9 @@ def test_an_unknown_recipe_gets_the_one_that_is_most_like_it():
 def test_the_recipe_of_pretrained_weights_is_their_fine_tuning():
     found = find_recipe("foundation-mini")
     expected = replace(RECIPES["foundation"].train, start_from="foundation-mini", frozen_layers=3)
-    assert found.train == expected and found.architecture((28,), (4,)).dropout == 0.1
+    features = FEATURIZERS[FOR_TABLES]
+    assert found.train == expected
+    assert found.architecture(features.atom_sizes, features.bond_sizes).dropout == 0.1
 
 
 def test_a_recipe_has_no_conditions(tmp_path):
