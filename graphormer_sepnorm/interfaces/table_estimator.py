@@ -312,7 +312,8 @@ class TableEstimator(SmilesEstimator):
         settings = asked["settings"] or {}
         texts = [f"{name}={json.dumps(plain(value))}" for name, value in settings.items()]
         config = with_settings(config, texts, "settings")
-        check_start(config)
+        if not asked["quick"]:  # which trains no networks
+            check_start(config)
         return config
 
     def _predictions(self, X) -> tuple[np.ndarray, np.ndarray]:

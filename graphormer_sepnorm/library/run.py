@@ -83,16 +83,16 @@ def choose_rows(
         InputError: the models have no such target, or have several and none is given; or all rows are kept, but
             ``by`` or ``lowest`` is given.
     """
-    if keep_top is threshold is None and (lowest or by is not None):
+    known, keeps_all = ", ".join(predictor.targets), keep_top is threshold is None
+    if by is not None and by not in predictor.targets:
+        raise InputError(f"--by {by} is no target of the models, which predict {known}")
+    if keeps_all and (lowest or by is not None):
         name = "--lowest" if lowest else "--by"
         raise InputError(f"{name} needs --keep-top or --threshold: without them, all rows are kept")
-    known = ", ".join(predictor.targets)
     if by is None:
-        if len(predictor.targets) > 1 and not keep_top is threshold is None:
+        if len(predictor.targets) > 1 and not keeps_all:
             raise InputError(f"the models predict {known}: say with --by which of them rows are kept by")
         by = predictor.targets[0]
-    if by not in predictor.targets:
-        raise InputError(f"--by {by} is no target of the models, which predict {known}")
     return Selection(by, keep_top, threshold, lowest)
 
 

@@ -160,7 +160,8 @@ def train(
     if run.norm not in (None, config.model.norm):
         raise InputError(f"--norm {run.norm} and --set model.norm={config.model.norm} differ: leave one out")
     find_optimizer(config.train.optimizer)
-    check_start(config)
+    if not ensemble.quick:  # which trains no networks
+        check_start(config)
     if options is None and rank() == 0:
         hint = "; for your own table: train FILE" if run.dataset == RunOptions.dataset else ""
         print(f"training {run.found_recipe} on {run.dataset}{hint}", file=sys.stderr)

@@ -51,7 +51,13 @@ def make_model(norm: str = "sepnorm", kind: str = "regression", norm_position: s
     """A small model on OGB's vocabulary with two targets, its weights and statistics far from where they start."""
     torch.manual_seed(1)
     featurizer = FEATURIZERS["ogb"]
-    task = TaskConfig(kind=kind, metric="mae", targets=("a", "b"), mean=(0.0, 100.0), std=(1.0, 10.0))
+    task = TaskConfig(
+        kind=kind,
+        metric="mae" if kind == "regression" else "rocauc",
+        targets=("a", "b"),
+        mean=(0.0, 100.0),
+        std=(1.0, 10.0),
+    )
     model = Graphormer(
         ModelConfig(
             atom_sizes=featurizer.atom_sizes,
