@@ -38,8 +38,8 @@ def forbid_single_row(norm: nn.Module, rows: int, kind: str = "sequences") -> No
     A synchronized BatchNorm may have a single row per process; training ensures that there are more in total.
     """
     synchronized = isinstance(norm, SyncedBatchNorm | nn.SyncBatchNorm)
-    alone = isinstance(norm, nn.modules.batchnorm._BatchNorm) and not synchronized
-    if rows < 2 and norm.training and alone:
+    is_local = isinstance(norm, nn.modules.batchnorm._BatchNorm) and not synchronized
+    if rows < 2 and norm.training and is_local:
         raise ValueError(
             f"BatchNorm on the CLS needs at least 2 {kind} in a training batch, got 1: "
             "use a larger batch, drop the last incomplete one, or choose LayerNorm for the CLS"

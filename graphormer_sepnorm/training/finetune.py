@@ -158,7 +158,7 @@ def starting_from(config: Config, source: str, frozen_layers: int | None = None)
 
 
 def check_start(config: Config) -> None:
-    """Raises InputError if a run starts from a model that is not its own, which settings can cause, or from none."""
+    """Raises InputError if a run starts from a model with another config than its own, which settings can cause."""
     start = config.train.start_from
     if start is None:
         return

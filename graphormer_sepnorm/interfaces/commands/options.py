@@ -4,14 +4,11 @@ import glob
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from graphormer_sepnorm.errors import InputError
-
-if TYPE_CHECKING:
-    pass
 
 # The tables that commands read; one with labels is no .smi.
 PACKED = "(also .gz, .bz2, .xz, .zst)"
