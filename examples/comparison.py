@@ -1,4 +1,4 @@
-"""Norms compared over models and seeds, for the examples beside this file: rows kept as they come, summary, picture.
+"""Norms compared over models and seeds, for the other examples: rows kept as they come, summary, picture.
 
 A row is what was measured with one model, norm and seed. Rows are kept in ``results.json`` as they come, so that a
 comparison that was interrupted goes on with the same command. The summary of what is kept, again:
@@ -137,7 +137,7 @@ def mean_and_gain(table: pd.DataFrame, model: str, norm: str, score: str) -> str
 
 
 def with_interval(values: pd.Series, sign: str = "") -> str:
-    """Mean and half the width of its 95 % confidence interval by Student's t; the mean alone of one value."""
+    """Mean and half the width of its 95 % confidence interval by Student's t; only the mean of one value."""
     mean = f"{values.mean():{sign}.3f}"
     if len(values) < 2:
         return mean

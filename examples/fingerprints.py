@@ -152,7 +152,7 @@ def make_forests(trees: int, seed: int) -> list[Forest]:
 
 
 def predicted_by_forest(forest: Forest, table: csc_matrix, y: np.ndarray, index: dict[str, np.ndarray]) -> Predicted:
-    """What a forest predicts when it has been trained on the training molecules.
+    """The predictions of a forest that was trained on the training molecules.
 
     Args:
         table: fingerprints [M, F] of all molecules.
@@ -164,7 +164,7 @@ def predicted_by_forest(forest: Forest, table: csc_matrix, y: np.ndarray, index:
 
 
 def predicted_by_network(run: Path, root: str | None) -> Predicted:
-    """What a Graphormer predicts."""
+    """The predictions of a Graphormer."""
     return {split: experiment.score_runs([run], split, root).prediction[:, 0] for split in SCORED}
 
 

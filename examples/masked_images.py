@@ -175,7 +175,7 @@ class Classifier(nn.Module):
 
 @torch.no_grad()
 def over_all(compute: Callable[[Tensor], Tensor], images: Images) -> Tensor:
-    """What ``compute`` gives for all images, in their order."""
+    """The results of ``compute`` for all images, in their order."""
     parts = torch.arange(len(images.classes)).split(EVALUATION_BATCH)
     return torch.cat([compute(images.batch(rows)) for rows in parts])
 

@@ -53,7 +53,7 @@ def side_by_side(mol: Chem.Mol) -> np.ndarray:
 
 
 def forest(table: csc_matrix, y: np.ndarray, index: dict[str, np.ndarray], trees: int, seed: int) -> Predicted:
-    """What the forest with this seed predicts; its table has 4,263 bits, arguments as ``predicted_by_forest``."""
+    """The predictions of the forest with this seed; its table has 4,263 bits, arguments as ``predicted_by_forest``."""
     return predicted_by_forest(random_forest(trees, seed, max_features=0.2), table, y, index)
 
 

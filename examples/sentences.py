@@ -173,7 +173,7 @@ def batches_of(sentences: list[str], seed: int) -> list[list[str]]:
 
 
 def train(encoder: Encoder, sentences: list[str], epochs: int, lr: float, seed: int) -> None:
-    """Trains on sentences; their pooled CLS is compared, as SimCSE does in training alone."""
+    """Trains on sentences; their pooled CLS is compared, as SimCSE does only in training."""
     batches = [batch for epoch in range(epochs) for batch in batches_of(sentences, seed + 1000 * epoch)]
     optimizer = torch.optim.AdamW(encoder.parameters(), lr, fused=True)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, lr, total_steps=len(batches), pct_start=0.1)

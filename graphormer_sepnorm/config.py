@@ -215,7 +215,9 @@ class TrainConfig:
     """
 
     epochs: Annotated[Count, Option("Passes over the molecules.")] = 20
-    min_updates: Annotated[int, Field(ge=0, le=1_000_000_000), Option("Least number of updates, for small tables.")] = 0
+    min_updates: Annotated[
+        int, Field(ge=0, le=1_000_000_000), Option("Minimum number of updates, for small tables.")
+    ] = 0
     batch_size: Annotated[int, Field(ge=2, le=1_000_000), Option("Molecules per update.")] = 64
     lr: Annotated[Rate, Option("Peak learning rate.")] = 1e-3
     warmup: Annotated[float, Field(ge=0, le=1), Option("Fraction of all updates in which the rate rises.")] = 0.1
@@ -229,7 +231,7 @@ class TrainConfig:
     ] = 1.0
     optimizer: Annotated[str, Option("Either adamw or muon.")] = "adamw"
     weight_decay: Annotated[float, Field(ge=0, le=10), Option("Weight decay of the weight matrices.")] = 0.01
-    clip_norm: Annotated[Rate, Option("Largest norm of the gradient.")] = 5.0
+    clip_norm: Annotated[Rate, Option("Maximum norm of the gradient.")] = 5.0
     averaging: Annotated[Probability, Option("Decay per update of the mean of weights that is evaluated.")] = 0.0
     seed: Annotated[int, Field(ge=0, lt=2**31), Option("Seed of the initialization, order, dropout and split.")] = 0
     precision: Literal["32-true", "bf16-mixed"] = "32-true"

@@ -96,7 +96,7 @@ paper = variant(
     dropout=0.1,
     attention_dropout=0.1,
 )
-# For pretraining, without cycles; about three million, 0.7 million and 0.2 million parameters. In the small one, the
+# For pretraining, without cycles; about three million, 0.7 million and 0.3 million parameters. In the small one, the
 # CLS and the atoms each have a BatchNorm.
 foundation_base = variant(best, encodings=walk_and_ring_encodings(), width=192, ffn_width=192, attention_dropout=0.1)
 foundation_small = variant(

@@ -30,7 +30,7 @@ def parameters(command: TyperCommand, context: Context) -> Iterator[str]:
 
 
 def section(name: str) -> str:
-    """What the help of a command says, as Markdown."""
+    """The help of a command, as Markdown."""
     command = typer.main.get_command(alone(name))
     context = Context(command, info_name=f"{PROGRAM} {name}")
     *paragraphs, example = command.help.replace("<", "\\<").split("\n\n")

@@ -1,1 +1,1 @@
-"""What is shipped beside code: the embedded sample, and weights, each with its card; a file is found by its name."""
+"""Files of the package that are not code: the sample, and weights with their cards; each is found by its name."""

@@ -5,7 +5,7 @@
 
 ``make`` reads a column ``smiles`` and writes each of them as often as need be, every time with its atoms in another
 order. ``measure`` prints a line of JSON per number of workers and then a line from there to a billion molecules. Run it
-alone on an idle machine: ``seconds`` are those of the clock.
+on an idle machine: ``seconds`` are those of the clock.
 """
 
 import argparse
@@ -86,7 +86,7 @@ def measure(args: argparse.Namespace) -> None:
 
 
 def to_a_billion(result: dict) -> dict:
-    """What a billion molecules would take at the same cost each, in partitions of a million."""
+    """The time and size of a billion molecules at the same cost each, in partitions of a million."""
     cpu_hours = result["cpu_seconds"] / result["molecules"] * BILLION / 3600
     return {
         "core_hours": round(cpu_hours, 1),

@@ -79,7 +79,7 @@ def matrix_products(model: Graphormer, rows: int) -> tuple[list[tuple[torch.Tens
 
 
 def floor_rate(model: Graphormer, data: MoleculeDataset, batch_size: int) -> dict:
-    """Molecules/s if an update were nothing but its matrix products, at the speed they reach alone.
+    """Molecules/s if an update were nothing but its matrix products, at the speed they reach by themselves.
 
     The products of queries, keys and values are counted at the rate measured for the token-wise ones.
     """

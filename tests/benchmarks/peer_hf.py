@@ -1,4 +1,4 @@
-"""What the Hugging Face Graphormer benchmarks share: molecules as graphs, their preprocessing, the model.
+"""Shared parts of the Hugging Face Graphormer benchmarks: molecules as graphs, their preprocessing, the model.
 
 Importing this module compiles Hugging Face's Cython code once (pyximport keeps it under ~/.pyxbld).
 Run the scripts from this folder: that build reads any setup.cfg of the folder it is started in.

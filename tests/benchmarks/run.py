@@ -2,7 +2,7 @@
 
     python tests/benchmarks/run.py --peers PEERS/bin/python --csv zinc.csv.gz [--rows train encodings ...]
 
-Run it alone on an idle machine. Ours and theirs alternate, each in a fresh process, and the medians are compared.
+Run it on an idle machine. Ours and theirs alternate, each in a fresh process, and the medians are compared.
 The CSV has the columns `smiles` and `penalized_logp`; the peers' environment is made from `requirements-peers.txt`.
 """
 

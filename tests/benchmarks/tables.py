@@ -1,4 +1,4 @@
-"""The table model on published tables, beside published numbers: one JSON line per table.
+"""The table model on published tables, next to published numbers: one JSON line per table.
 
     python tests/benchmarks/tables.py FOLDER [--tables activity/CHEMBL2034_Ki ...] [--members kernel forest] [--test]
 

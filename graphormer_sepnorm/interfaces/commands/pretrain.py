@@ -22,10 +22,10 @@ def pretrain(
         str | None, typer.Option(help="SMILES column of the tables; by default found by its name.")
     ] = None,
     size: Annotated[
-        Literal["mini", "small", "base"], typer.Option(help="About 0.2, 0.7 or 3 million parameters.")
+        Literal["mini", "small", "base"], typer.Option(help="About 0.3, 0.7 or 3 million parameters.")
     ] = "small",
     objective: Annotated[
-        str, typer.Option(help="What to learn: descriptors, fingerprints (their counts) or masked-atoms.")
+        str, typer.Option(help="Targets to learn: descriptors, fingerprints (their counts) or masked-atoms.")
     ] = "descriptors",
     teacher: Annotated[
         Path | None, typer.Option(help="Embeddings to learn in place of --objective: an .npz of the command embed.")

@@ -2,7 +2,7 @@
 
 Every record of the input becomes one ``Row``, in order, readable or not, and its fields stay the text that they were:
 bytes that are not UTF-8 pass through as they came. Only a table whose rows cannot be told apart raises ``InputError``.
-A new format is a file beside this one and a line in ``opening``.
+A new format is a file in this folder and a line in ``opening``.
 """
 
 from graphormer_sepnorm.tables.formats.csv_text import DELIMITERS

@@ -55,7 +55,7 @@ def records(book: "Workbook", source: str) -> Iterator[list[str]]:
 
 @contextlib.contextmanager
 def explained(source: str) -> Iterator[None]:
-    """Whatever a damaged workbook makes openpyxl raise, of which there are many types, is an InputError."""
+    """Turns the exceptions of openpyxl for a damaged workbook, which have many types, into InputError."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -66,7 +66,7 @@ class WholeTable:
 
 
 class BrokenLine(list):
-    """What could be made out of the fields of a line, and the reason why they are not to be trusted."""
+    """The fields of a line as far as they could be read, and the reason why they may be wrong."""
 
     def __init__(self, fields: list[str], reason: str):
         super().__init__(fields)
