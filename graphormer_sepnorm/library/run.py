@@ -223,7 +223,7 @@ def assign(files: dict[str, Path], folder: Path, manifest: Manifest) -> dict[str
     job = manifest.job()
     parts = {name: os.path.abspath(folder / part_name(name)) for name in files}
     if len(set(parts.values())) < len(parts):
-        raise InputError("two partitions have names that differ in .parquet alone: rename one")
+        raise InputError("two partitions have names that differ only in .parquet: rename one")
     return {name: Assignment(str(path), parts[name], job, manifest.partitions[name]) for name, path in files.items()}
 
 

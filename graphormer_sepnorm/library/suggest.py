@@ -34,11 +34,11 @@ from graphormer_sepnorm.options import Promise
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles
-from graphormer_sepnorm.tables.formats import Row, find_column, kind_of
+from graphormer_sepnorm.tables.formats import Row, kind_of, open_table
 from graphormer_sepnorm.tables.formats.sdf import OF_MOLFILE
 from graphormer_sepnorm.tables.formats.table import cell_text
 from graphormer_sepnorm.tables.rows import id_column_among, samples_of
-from graphormer_sepnorm.tables.writers import AddedColumn, Cells, DelimitedWriter, TableWriter, write_whole
+from graphormer_sepnorm.tables.writers import AddedColumn, Cells, DelimitedWriter, TableWriter, as_utf8, write_whole
 from graphormer_sepnorm.tasks import TASKS
 
 POOL_PER_PICK = 20
@@ -236,10 +236,16 @@ def read_pool(predictor: PredictingModel, source: str, top: Path, options: PartO
         table = file.read()
     added = len(options.of_predictions(predictor).columns()) + 1  # the row in place of the error, and the partition
     columns = table.column_names[:-added]
-    places = smiles_places(columns, source, options.smiles_column)
+    partitions = table.columns[-1].to_pylist()
+    files = find_partitions(source)
+    places = {name: smiles_places(columns, files[name], options) for name in set(partitions)}
     fields = zip(*(map(cell_text, column.to_pylist()) for column in table.columns[:-added]), strict=True)
-    rows = [Row(list(texts), next((texts[place] for place in places if texts[place]), "")) for texts in fields]
-    samples = samples_of(columns, predictor.asked_conditions, str(top))(rows)
+    rows = [
+        Row(list(texts), next((texts[place] for place in places[name] if texts[place]), ""))
+        for texts, name in zip(fields, partitions, strict=True)
+    ]
+    # A comma is a decimal one: where it is ambiguous, the row had no prediction.
+    samples = samples_of(columns, predictor.asked_conditions, str(top), ";")(rows)
     found = read_molecules(predictor.featurizer, samples)
     warnings = predictor.trust.domain.warnings_on(found) if predictor.trust else [""] * len(rows)
     mols = [mol for mol in found.mols if mol is not None]
@@ -247,14 +253,17 @@ def read_pool(predictor: PredictingModel, source: str, top: Path, options: PartO
     return Pool(columns, rows, samples, mols, warnings)
 
 
-def smiles_places(columns: list[str], source: str, smiles_column: str | None) -> list[int]:
-    """The places of the columns of a library that have the molecules; in each row, the first one that is not empty.
+def smiles_places(columns: list[str], path: Path, options: PartOptions) -> list[int]:
+    """The places of the columns that have the molecules of a partition; in each row, the first one that is not empty.
 
     SDFs have the structure in a column of their own, which has another name in those with a data item ``smiles``.
     """
-    if {kind_of(path) for path in find_partitions(source).values()} == {".sdf"}:
-        return [columns.index(name) for name in (f"smiles{OF_MOLFILE}", "smiles") if name in columns]
-    return [find_column(columns, smiles_column, source)]
+    if kind_of(path) == ".sdf":
+        own = [f"smiles{OF_MOLFILE}", "smiles"]
+    else:
+        with open_table(path, options.smiles_column, options.delimiter) as table:
+            own = [as_utf8(table.columns[table.smiles_place])]
+    return [columns.index(name) for name in own if name in columns]
 
 
 def without_known(predictor: PredictingModel, pool: Pool) -> Pool:

@@ -18,6 +18,7 @@ from graphormer_sepnorm.tables.label_text import (
     refuse_other_bytes,
     same_label,
 )
+from graphormer_sepnorm.tables.labels import LabelledTable
 from graphormer_sepnorm.tables.rows import condition_text, how_to_give
 
 MOST_WORDS = 100  # largest number of categories of a column
@@ -48,7 +49,7 @@ class ConditionColumn:
     def encode(self, text: str) -> list[float]:
         """The encoded values of a condition; raises InputError if it is missing or an unknown word.
 
-        The words true and false may have other capitals than in the training rows: pandas reads TRUE as True.
+        The words true and false may have capitals in models of earlier versions.
         """
         if is_missing(text):
             raise InputError(f"{self.name} is missing")
@@ -198,6 +199,23 @@ def column_of(name: str, texts: Sequence[str]) -> ConditionColumn:
             f"--feature-columns {name} has {len(words)} distinct words, but at most {MOST_WORDS} are supported"
         )
     return ConditionColumn(name, words)
+
+
+def with_known(table: LabelledTable, conditions: Conditions) -> LabelledTable:
+    """The table without the rows whose conditions cannot be encoded, which are skipped."""
+    _, errors = conditions.encode_all([row.conditions for row in table.rows])
+    if not any(errors):
+        return table
+    unknown = [(row.number, row.smiles, error) for row, error in zip(table.rows, errors, strict=True) if error]
+    kept = [place for place, error in enumerate(errors) if not error]
+    _, of_measured = conditions.encode_all([row.conditions for row in table.measured])
+    return replace(
+        table,
+        rows=[table.rows[place] for place in kept],
+        structures=table.structures.take(kept),
+        measured=[row for row, error in zip(table.measured, of_measured, strict=True) if not error],
+        skipped=sorted([*table.skipped, *unknown]),
+    )
 
 
 def condition_values(molecules: MoleculeFeatures) -> np.ndarray:

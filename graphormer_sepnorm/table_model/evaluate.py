@@ -20,6 +20,7 @@ from graphormer_sepnorm.inference.predict import computed
 from graphormer_sepnorm.runs.folder import RunFolder, member_paths
 from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.workers import in_chunks, map_chunks
+from graphormer_sepnorm.table_model.conditions import with_known
 from graphormer_sepnorm.table_model.earlier import EarlierModel, load_earlier
 from graphormer_sepnorm.table_model.labels import label_arrays
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
@@ -127,21 +128,19 @@ def evaluate_new(
                 f"{error}. The model's target is called {unnamed[0]}, as y had no name in fit: rename the column"
             ) from None
         raise
+    read = with_known(read, model.conditions)
     if not read.rows:
         raise InputError(f"{table}: no row can be scored; the reason for the first one: {read.skipped[0][2]}")
     source = {"dataset": table, "split": "all"}
     samples = [Sample(row.smiles, row.conditions) for row in read.rows] if model.conditions.columns else ()
     y, bounds = label_arrays(read.rows)
-    problems = problems_of_conditions(model, samples)
-    y[list(problems)] = np.nan
     rows = ScoredRows([row.smiles for row in read.rows], y, bounds, source, samples=samples)
     found = score_rows(model, rows, means_of(run, model))
     trust = measure_trust(model.trust, found.plain, found.final)
     learnt = training_keys(run, model)
     seen = sum(key in learnt for key in read.structures.keys)
-    skipped = [*read.skipped, *((read.rows[place].number, "", reason) for place, reason in problems.items())]
-    counts = {"skipped": len(skipped), "training_molecules": seen}
-    reasons = {row: reason for row, _, reason in sorted(skipped)[:REASONS]}
+    counts = {"skipped": len(read.skipped), "training_molecules": seen}
+    reasons = {row: reason for row, _, reason in read.skipped[:REASONS]}
     return {**found.final.result, "trust": trust, **counts, "reasons": reasons}
 
 
@@ -156,7 +155,10 @@ def refuse_other_classes(task: TaskConfig) -> None:
 
 
 def problems_of_conditions(model: TableModel, samples: Sequence[Sample]) -> dict[int, str]:
-    """Why the model cannot read the conditions of a sample, by its number from 0; others are not there."""
+    """Why the model cannot read the conditions of a sample, by its number from 0.
+
+    Only test rows of runs of earlier versions have such conditions.
+    """
     _, errors = model.conditions.encode_all([sample.conditions for sample in samples])
     return {place: error for place, error in enumerate(errors) if error}
 

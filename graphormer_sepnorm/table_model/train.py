@@ -16,9 +16,10 @@ import numpy as np
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
+from graphormer_sepnorm.runs.numbers import counted
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.signals import advising
-from graphormer_sepnorm.table_model.conditions import Conditions, condition_values
+from graphormer_sepnorm.table_model.conditions import Conditions, condition_values, with_known
 from graphormer_sepnorm.table_model.evaluate import evaluate_table
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable, fit_members, put_together, remarks
@@ -97,7 +98,7 @@ def train_table(
         InputError: as ``read_labelled`` and ``fit_run``; nothing is written if the table cannot be used.
     """
     check_beginning(RunFolder(out), config, plan)
-    labelled = read_labelled(options, config.featurizer, content)
+    labelled = scorable(options, read_labelled(options, config.featurizer, content))
     check_splits(options, config.task, labelled)
     say(table_remarks(options, labelled))
     return fit_run(labelled, options, config, RunFolder(out), plan) | numbers_of_rows(options, labelled)
@@ -127,10 +128,13 @@ def train_folds(
     whole.check_parts(parts)
     for number in range(options.folds):
         check_beginning(whole.fold(number), config, plan)
-    tables = read_folds(options, config.featurizer, content)
+    read = read_folds(options, config.featurizer, content)
+    tables = [scorable(options, labelled) for labelled in read]
     for labelled in tables:
         check_splits(options, config.task, labelled)
-    say(table_remarks(options, tables[0]))
+    say(table_remarks(options, read[0]))
+    if unscored := sum(len(table.rows) for table in read) - sum(len(table.rows) for table in tables):
+        say([f"{counted(unscored, 'row')} without a score, under conditions that no training row of the fold has"])
     if distributed.rank() == 0:
         with whole.locked():
             whole.begin_parts(parts)
@@ -145,7 +149,20 @@ def train_folds(
         whole.write_predictions(lines)
         whole.write_test(result)
         report_folds(whole, config.task, options, results, lines)
-    return result | numbers_of_rows(options, tables[0])
+    return result | numbers_of_rows(options, read[0])
+
+
+def scorable(options: TableOptions, labelled: LabelledTable) -> LabelledTable:
+    """The table without the test rows whose conditions no training row has, which are skipped.
+
+    Raises InputError if no test row is left.
+    """
+    learnt = [row.conditions for row in labelled.rows if row.split != "test"]
+    found = with_known(labelled, Conditions.of(options.feature_columns, learnt))
+    if not found.of_split("test"):
+        number, _, reason = next(each for each in found.skipped if each not in labelled.skipped)
+        raise InputError(f"{options.path}: no test row has conditions of the training rows; row {number}: {reason}")
+    return found
 
 
 def check_beginning(whole: RunFolder, config: Config, plan: Plan) -> None:

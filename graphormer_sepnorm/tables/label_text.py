@@ -80,6 +80,11 @@ def read_number(text: str, target: str, comma_is_point: bool = False) -> float:
     return value
 
 
+def has_decimal_commas(delimiter: str) -> bool:
+    """Whether each comma in the numbers of a table with this delimiter is a decimal comma, as for ``read_number``."""
+    return delimiter == ";"
+
+
 def refuse_ambiguous(text: str, name: str) -> None:
     """Raises InputError for a number such as "1,234", whose comma is a decimal comma or separates thousands."""
     if WITH_THOUSANDS.fullmatch(text):

@@ -11,6 +11,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import Row, WholeTable, not_one_column, smiles_of_rows
 from graphormer_sepnorm.tables.label_text import (
+    has_decimal_commas,
     is_missing,
     read_bound,
     read_class,
@@ -61,7 +62,7 @@ def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row
     asked = [options.split_column, options.weight_column]
     places = places_of(options.path, table.columns, [*options.targets, *options.feature_columns, *filter(None, asked)])
 
-    comma_is_point = table.delimiter == ";"
+    comma_is_point = has_decimal_commas(table.delimiter)
 
     def read(number: int, row: Row) -> LabelledRow:
         if row.error:
@@ -127,7 +128,9 @@ def read_condition(text: str, name: str, comma_is_point: bool) -> str:
 
 
 def condition_text(text: str, comma_is_point: bool = False) -> str:
-    """A condition: numbers in one spelling, other texts as they are, also a number with an ambiguous comma.
+    """A condition: numbers, true and false in one spelling; other texts as they are.
+
+    A number with an ambiguous comma is such a text.
 
     Args:
         text: as it was given.
@@ -136,7 +139,7 @@ def condition_text(text: str, comma_is_point: bool = False) -> str:
     try:
         return text.strip() if is_missing(text) else repr(read_number(text, "", comma_is_point))
     except InputError:
-        return text.strip()
+        return same_label(text) if same_label(text) in ("true", "false") else text.strip()
 
 
 def how_to_give(names: Sequence[str]) -> str:
@@ -194,7 +197,7 @@ def samples_of(
         delimiter: between the columns of a CSV.
     """
     places = asked.places(columns, source)
-    return partial(read_samples, places, delimiter == ";") if places else smiles_of_rows
+    return partial(read_samples, places, has_decimal_commas(delimiter)) if places else smiles_of_rows
 
 
 def read_samples(places: list[int], comma_is_point: bool, rows: list[Row]) -> list[Sample]:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from graphormer_sepnorm.interfaces.commands.options import Conditions, print_result, read_conditions
+from graphormer_sepnorm.interfaces.commands.options import Conditions, print_result, read_conditions, say_unfinished
 from graphormer_sepnorm.interfaces.commands.predict import import_library, is_for_people, refuse_unknown
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.options import Promise
@@ -36,7 +36,7 @@ def suggest(
     ] = None,
     best: Annotated[float | None, typer.Option(help="Value to exceed; by default the best training label.")] = None,
     kappa: Annotated[float, typer.Option(help="Number of standard deviations of the confidence bound.")] = 1.0,
-    distance: Annotated[float, typer.Option(help="Least Tanimoto distance between two molecules; 0: any.")] = 0.3,
+    distance: Annotated[float, typer.Option(help="Minimum Tanimoto distance between two molecules; 0: any.")] = 0.3,
     smiles_column: Annotated[
         str | None, typer.Option(help="SMILES column of the library; by default found by its name.")
     ] = None,
@@ -75,6 +75,7 @@ def suggest(
     started, for_people = time.perf_counter(), is_for_people(out)
     with computing(choose("cpu")):
         predictor = load_predicting_model([model]).under(read_conditions(condition))
+        say_unfinished([model])
         if by is None and TASKS[predictor.kind].predicts_probabilities:
             wish = replace(wish, by="prediction")
             print("ranked by the predicted probability (--by prediction): the model has classes", file=sys.stderr)

@@ -3,6 +3,7 @@
 import contextlib
 import glob
 import io
+import os
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -103,9 +104,9 @@ def is_library(path: str | Path, out: Path | None = None) -> bool:
     A pattern ends with the suffix of a table, which no SMILES does. A Parquet file is a table if ``out``, where results
     go, is one or standard output, and a library else.
     """
-    if Path(path).is_file():
+    if os.path.isfile(path):
         return kind_of(path) == PARQUET and not (out and (is_table_name(out) or str(out) == STANDARD_INPUT))
-    return Path(path).is_dir() or (glob.has_magic(str(path)) and is_table_name(path))
+    return os.path.isdir(path) or (glob.has_magic(str(path)) and is_table_name(path))
 
 
 def is_table_name(path: str | Path) -> bool:

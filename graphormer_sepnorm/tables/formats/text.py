@@ -47,7 +47,7 @@ CONTROL = frozenset(map(chr, range(32))) - frozenset("\t\n\v\f\r\x1c\x1d\x1e\x1f
 
 def is_file(path: str | Path) -> bool:
     """Whether a table can be read again: not standard input, nor another pipe."""
-    return str(path) != STANDARD_INPUT and Path(path).is_file()
+    return str(path) != STANDARD_INPUT and os.path.isfile(path)
 
 
 def compression_of(path: str | Path) -> str:

@@ -153,6 +153,23 @@ def test_the_molecules_of_an_sdf_are_its_structures(predictor, tmp_path, item):
     assert {row[own] for row in read(tmp_path / "next.csv")} == {"CCN", "CCCN"}
 
 
+@pytest.mark.slow
+def test_each_file_of_a_library_has_its_own_column_of_molecules(predictor, tmp_path):
+    """A data item of an SDF that is named like the column of a CSV is not the molecule."""
+    folder = tmp_path / "library"
+    folder.mkdir()
+    (folder / "a.csv").write_text("smiles,id\nCCN,1\n")
+    (folder / "b.csv").write_text("SMILES;id\nCCCN;2\n")
+    with Chem.SDWriter(str(folder / "c.sdf")) as writer:
+        mol = Chem.MolFromSmiles("CCCCN")
+        mol.SetProp("smiles", "CCCCCC")
+        writer.write(mol)
+    suggest(predictor, str(folder), tmp_path / "next.csv", Wish(3, distance=0), workers=1)
+    expected = predictor.predict(["CCN", "CCCN", "CCCCN"]).values[:, 0].tolist()
+    found = [float(row[predictor.targets[0]]) for row in read(tmp_path / "next.csv")]
+    assert sorted(found) == pytest.approx(sorted(expected), rel=1e-5)
+
+
 @pytest.mark.parametrize(("number", "by"), [({"best": 1.0}, "confidence-bound"), ({"kappa": 2.0}, "prediction")])
 def test_a_number_of_another_criterion_is_refused(number, by):
     with pytest.raises(InputError, match=f"--{next(iter(number))} is for --by .*, not for --by {by}"):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,10 @@ from graphormer_sepnorm.table_model.conditions import (
 )
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.reference import with_conditions
+from graphormer_sepnorm.table_model.train import scorable
+from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions
+from graphormer_sepnorm.tables.rows import LabelledRow, condition_text
+from graphormer_sepnorm.tables.structures import Structures
 
 CONDITIONS = Conditions.of(("temperature", "assay"), [("20.0", "b"), ("40.0", "a"), ("30.0", "b")])
 
@@ -40,6 +46,33 @@ def test_true_and_false_may_have_other_capitals():
     assert conditions.encode(("false", "A")) == [1, 0, 1, 0]
     with pytest.raises(InputError, match="serum is 'yes': the model knows FALSE, TRUE"):
         conditions.encode(("yes", "A"))
+
+
+def test_true_and_false_are_the_same_words_in_any_spelling():
+    assert [condition_text(text) for text in ("TRUE", "True ", "false", "Falsehood")] == [
+        "true", "true", "false", "Falsehood",
+    ]  # fmt: skip
+
+
+def solvents(*names: str, tested: str) -> LabelledTable:
+    rows = [LabelledRow(number, "C", [1.0], "train", conditions=(name,)) for number, name in enumerate(names, 1)]
+    rows.append(replace(rows[0], number=len(rows) + 1, split="test", conditions=(tested,)))
+    return LabelledTable(rows, structures=Structures(["C"] * len(rows), [""] * len(rows), list("abcde")[: len(rows)]))
+
+
+def test_test_rows_under_conditions_of_no_training_row_are_skipped():
+    table = solvents("water", "DMSO", tested="hexane")
+    table.rows.append(replace(table.rows[-1], number=4, conditions=("DMSO",)))
+    table = replace(table, structures=Structures(["C"] * 4, [""] * 4, list("abcd")))
+    found = scorable(TableOptions("in.csv", ("y",), feature_columns=("solvent",)), table)
+    assert [row.number for row in found.rows] == [1, 2, 4] and found.structures.keys == ["a", "b", "d"]
+    assert found.skipped == [(3, "C", "solvent is 'hexane': the model knows DMSO, water")]
+
+
+def test_a_table_without_test_rows_under_known_conditions_is_refused_before_training():
+    options = TableOptions("in.csv", ("y",), feature_columns=("solvent",))
+    with pytest.raises(InputError, match="row 3: solvent is 'hexane': the model knows DMSO, water"):
+        scorable(options, solvents("water", "DMSO", tested="hexane"))
 
 
 def test_a_word_that_is_not_utf_8_is_refused_before_training():

@@ -13,6 +13,7 @@ from graphormer_sepnorm.inference.predict import Predictor, load_predictor
 from graphormer_sepnorm.inference.predict_table import predict_table
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Selection, write_part
+from graphormer_sepnorm.library.suggest import Wish, suggest
 from graphormer_sepnorm.runs.zoo import PRETRAINED, resolve_model
 from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.table_model.load import load_model, load_predicting_model
@@ -153,6 +154,19 @@ def test_conditions_as_columns_or_for_all_rows_give_the_same_numbers(conditioned
         load_model(conditioned.path).predict(["CCO"])
     warm = load_model(conditioned.path).predict(table.drop(columns="T"), conditions={"T": 60}).y
     assert warm[0] == pytest.approx(expected[0], rel=1e-5) and abs(warm[2] - expected[2]) > 0.1
+
+
+@pytest.mark.slow
+def test_suggested_molecules_keep_their_decimal_commas(conditioned, tmp_path):
+    """In a table with semicolons 37,125 is a decimal number; elsewhere it is ambiguous."""
+    (tmp_path / "library.csv").write_text("smiles;T;assay\nCCO;37,125;b\nCCN;37,125;a\n")
+    model = TableModel.load(conditioned.path)
+    suggest(model, str(tmp_path / "library.csv"), tmp_path / "next.csv", Wish(2, distance=0), workers=1)
+    table = pd.DataFrame({"smiles": ["CCO", "CCN"], "T": 37.125, "assay": ["b", "a"]})
+    expected = dict(zip(table.smiles, load_model(conditioned.path).predict(table).y, strict=True))
+    found = pd.read_csv(tmp_path / "next.csv")
+    assert found.y.tolist() == pytest.approx([expected[smiles] for smiles in found.smiles], rel=1e-5)
+    assert found["T"].tolist() == ["37,125", "37,125"]
 
 
 def test_a_condition_outside_the_training_range_is_a_warning(conditioned):
