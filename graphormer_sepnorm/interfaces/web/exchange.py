@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
-from graphormer_sepnorm.interfaces.web.jobs import Job
+from graphormer_sepnorm.interfaces.web.jobs import Job, as_text
 from graphormer_sepnorm.interfaces.web.schemas import AtomContributions, JobStatus, Options, RowPrediction, TableRow
 from graphormer_sepnorm.interfaces.web.worker import NoAnswer
 from graphormer_sepnorm.tables.formats import DELIMITERS
@@ -28,11 +28,6 @@ LIKE_MOLECULE = re.compile(rf"\(*{ATOM}({ATOM}|[-=#$:~/\\.()%\d])*|InChI=\S+")
 LIKE_NAME = re.compile(r"[^\W\d][\w .%/()-]*")
 CONDITION = "condition "  # begins the name of a field of a form
 NO_TABLE = HTTPException(404, "there is no such table: it was never here, or it is no longer kept")
-
-
-def as_text(text: str) -> str:
-    """A text of a file; what is not UTF-8 is shown as such."""
-    return text.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def status_of(job: Job) -> JobStatus:
@@ -93,7 +88,8 @@ async def explained_atoms(
     Raises:
         HTTPException: there is no such row, or as ``answer_to``.
     """
-    target = explained_target(queue, id, row) if target is None else target
+    if target is None:
+        target = await run_in_threadpool(explained_target, queue, id, row)
     read = await run_in_threadpool(read_row, queue, id, row)
     found = await answer_to(queue.ask("atoms", read.smiles, target, read.conditions))
     assert isinstance(found, AtomContributions)

@@ -1,7 +1,7 @@
 """Where questions wait: one queue of tables and pictures before the one process that computes.
 
 A table is computed ``CHUNK`` molecules at a time, the tables in turn, so a small one does not wait for the end of a
-large one; pictures go before the next chunk.
+large one. Up to ``PICTURES`` pictures are drawn between two chunks.
 """
 
 import secrets
@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore
+from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore, as_text
 from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, MoleculePrediction, Options, TableRows
 from graphormer_sepnorm.interfaces.web.worker import NoAnswer, Worker
 from graphormer_sepnorm.tables.formats import TABLE_KINDS
 
-CHUNK = 64
+CHUNK, PICTURES = 64, 4  # molecules of a table, and pictures before them
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class JobLimits:
         seconds: of computing for a table.
         step_seconds: for a chunk of molecules, for one molecule that made a chunk take longer, or for a picture.
         waiting: tables that are not done, and pictures.
-        kept: tables in memory; the earliest of more than so many are in the store only.
+        kept, kept_rows: tables and their rows in memory; the earliest of more are only in the store.
     """
 
     upload_bytes: int = 20_000_000
@@ -44,6 +44,7 @@ class JobLimits:
     step_seconds: float = 120
     waiting: int = 50
     kept: int = 50
+    kept_rows: int = 200_000
 
 
 class QueueFull(Exception):
@@ -112,9 +113,11 @@ class JobQueue:
             QueueFull: too many tables wait.
         """
         self.check_room(len(self.waiting))
-        if job.columns.count(smiles_column) != 1:
+        columns = list(map(as_text, job.columns))  # as the page has them
+        if columns.count(as_text(smiles_column)) != 1:
             raise InputError(f"{job.shown} does not have one column {smiles_column!r}")
-        place = job.columns.index(smiles_column)
+        place = columns.index(as_text(smiles_column))
+        smiles_column = job.columns[place]
         rows = [row if row.error else replace(row, smiles=row.fields[place]) for row in job.rows]
         number = secrets.token_hex(16)
         return self.enqueue(Job(number, None, job.shown, job.options, job.columns, rows, smiles_column, job.added))
@@ -132,9 +135,11 @@ class JobQueue:
             raise QueueFull
 
     def forget_earliest(self) -> None:
-        stored = [number for number, job in self.jobs.items() if job.is_stored]
-        for number in stored[: max(0, len(self.jobs) - self.limits.kept)]:
-            del self.jobs[number]
+        rows = sum(len(job.rows) for job in self.jobs.values())
+        for number in [number for number, job in self.jobs.items() if job.is_stored]:
+            if len(self.jobs) <= self.limits.kept and rows <= self.limits.kept_rows:
+                return
+            rows -= len(self.jobs.pop(number).rows)
 
     def find(self, number: str) -> Job | None:
         """The table with that address, in memory or in the store; None if there is none."""
@@ -184,7 +189,7 @@ class JobQueue:
                 self.changed.wait_for(lambda: self.waiting or self.pictures or not self.is_open)
                 if not self.is_open:
                     return
-                pictures = [self.pictures.popleft() for _ in range(len(self.pictures))]
+                pictures = [self.pictures.popleft() for _ in range(min(len(self.pictures), PICTURES))]
                 job = self.waiting.popleft() if self.waiting else None
                 if job and not job.is_over:
                     job.state = "computing"
@@ -269,9 +274,11 @@ class JobQueue:
             if job.source:
                 job.source.unlink(missing_ok=True)
             self.store.put(job, self.facts)
+            job.is_stored = True
         except Exception as error:
             job.problem = reason_of(error)
-        job.is_stored = True
+        with self.changed:
+            self.forget_earliest()
 
 
 def reason_of(error: Exception) -> str:

@@ -89,6 +89,11 @@ class Job:
         self.state, self.problem = "failed", problem
 
 
+def as_text(text: str) -> str:
+    """A text of a file; what is not UTF-8 is shown as such."""
+    return text.encode(errors="surrogateescape").decode(errors="replace")
+
+
 class ResultStore:
     """Finished tables in a folder, where they outlive the page; those of more than a week are removed.
 
@@ -102,15 +107,20 @@ class ResultStore:
         self.folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            for path in (*folder.glob("*.csv"), *folder.glob("*.json")):
-                is_own = NUMBER.fullmatch(path.stem)  # the folder may hold other files of the user
-                if is_own and path.stat().st_mtime < time.time() - DAYS_KEPT * 86400:
-                    path.unlink(missing_ok=True)
+            self.remove_old()
         except OSError as error:
             raise InputError(f"cannot write {folder}: {error.strerror}") from None
 
+    def remove_old(self) -> None:
+        """Removes the tables of more than a week; raises OSError."""
+        for path in (*self.folder.glob("*.csv"), *self.folder.glob("*.json")):
+            is_own = NUMBER.fullmatch(path.stem)  # the folder may hold other files of the user
+            if is_own and path.stat().st_mtime < time.time() - DAYS_KEPT * 86400:
+                path.unlink(missing_ok=True)
+
     def put(self, job: Job, facts: ModelFacts) -> None:
-        """Keeps a table that is over; the CSV only if there is a row in it."""
+        """Keeps a table that is over, the CSV only if there is a row in it, and removes old ones."""
+        self.remove_old()
         if job.answers:
             write_atomically(self.folder / f"{job.number}.csv", b"".join(csv_lines(job)))
         write_atomically(self.folder / f"{job.number}.json", as_json(job, facts))

@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 COOKIE = "graphormer-sepnorm-token"
 OPEN_PATHS = ("/static/", "/enter")
 READING = ("GET", "HEAD")
+MOST_BYTES_WITHOUT_TOKEN = 10_000
 SECONDS_FOR_BODY = 20.0
 LEAST_BYTES_PER_SECOND = 5_000  # that let a body take longer
 HEADERS = {
@@ -64,11 +65,12 @@ def middleware(most_bytes: int, token: str | None = None, names: Sequence[str] |
         found.append(Middleware(AuthenticationMiddleware, backend=tokens, on_error=tokens.refuse))
     found.append(Middleware(StatedSize, most_bytes=most_bytes))
     found.append(Middleware(RequestBodyLimitMiddleware, max_body_size=most_bytes))
+    found.append(Middleware(SmallEntrance, most_bytes=min(most_bytes, MOST_BYTES_WITHOUT_TOKEN)))
     return [*found, Middleware(TimelyBody)]
 
 
 def is_local(host: str) -> bool:
-    """Whether an address is reached from this machine alone."""
+    """Whether an address is reached only from this machine."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -158,6 +160,17 @@ def refusal(path: str, status: int, sentence: str, headers: dict[str, str] | Non
     if path.startswith("/api/"):
         return JSONResponse({"detail": sentence}, status, headers)
     return PlainTextResponse(sentence, status, headers)
+
+
+class SmallEntrance:
+    """Lowers the limit of Starlette's middleware for requests that need no token, which anybody can send."""
+
+    def __init__(self, app: ASGIApp, most_bytes: int):
+        self.app, self.limited = app, RequestBodyLimitMiddleware(app, max_body_size=most_bytes)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_open = scope["type"] == "http" and scope["path"].startswith(OPEN_PATHS)
+        await (self.limited if is_open else self.app)(scope, receive, send)
 
 
 class StatedSize:

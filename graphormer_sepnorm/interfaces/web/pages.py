@@ -17,7 +17,6 @@ from graphormer_sepnorm.interfaces.web.exchange import (
     CONDITION,
     FormOptions,
     SmilesColumn,
-    as_text,
     explained_atoms,
     kind_of_text,
     known,
@@ -26,7 +25,7 @@ from graphormer_sepnorm.interfaces.web.exchange import (
     submit_file,
 )
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
-from graphormer_sepnorm.interfaces.web.jobs import Job
+from graphormer_sepnorm.interfaces.web.jobs import Job, as_text
 from graphormer_sepnorm.interfaces.web.middleware import admit, same
 from graphormer_sepnorm.interfaces.web.schemas import ColumnFacts, EndpointFacts, ModelFacts, Options, TargetPrediction
 from graphormer_sepnorm.interfaces.web.view import ROWS_PER_PAGE, View, shown_rows, width_names

@@ -40,17 +40,19 @@ from graphormer_sepnorm.runs.zoo import card_endpoints, card_facts, resolve_mode
 from graphormer_sepnorm.system.device import Compute, choose, computing, current
 from graphormer_sepnorm.system.workers import one_thread
 from graphormer_sepnorm.table_model.explain import explain_rows
-from graphormer_sepnorm.table_model.info import describe_any
+from graphormer_sepnorm.table_model.info import describe_any, unfinished_words
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.tables.formats import open_table
 from graphormer_sepnorm.tables.formats.table import NoColumn, printable
+from graphormer_sepnorm.tables.label_text import has_decimal_commas
 from graphormer_sepnorm.tables.rows import condition_text, places_of
 from graphormer_sepnorm.tables.writers import Cells
 from graphormer_sepnorm.tasks import TASKS
 
 WIDTH, HEIGHT = 200, 140
 MOST_ATOMS_DRAWN = 200
+MOST_CHARACTERS = 100_000_000  # of a table
 LOOK = {"clearBackground": False, "fixedBondLength": 26}
 SHOWN_OF_MODEL = (
     "architecture",
@@ -245,9 +247,18 @@ class PredictionService:
 
 
 def read_rows(path: Path, smiles_column: str | None, most: int) -> TableRows:
-    """The first rows of the table in a file, at ``most`` so many; raises InputError as ``open_table``."""
+    """The first rows of the table in a file, at ``most`` so many.
+
+    Raises InputError as ``open_table``, or for more than ``MOST_CHARACTERS``: the cells of a small workbook can share
+    one long text.
+    """
     with open_table(path, smiles_column) as table:
-        rows = [TableRow(row.fields, row.smiles, row.error) for row in islice(table.rows, most)]
+        rows, characters = [], 0
+        for row in islice(table.rows, most):
+            characters += sum(map(len, row.fields))
+            if characters > MOST_CHARACTERS:
+                raise InputError(f"the table has more than {MOST_CHARACTERS:,} characters: leave out columns or rows")
+            rows.append(TableRow(row.fields, row.smiles, row.error))
     return TableRows(table.columns, rows, table.columns[table.smiles_place], [], delimiter=table.delimiter)
 
 
@@ -288,7 +299,7 @@ def under_conditions(table: TableRows, names: tuple[str, ...], given: dict[str, 
         replace(
             row,
             conditions=tuple(
-                condition_text(row.fields[places[name]], table.delimiter == ";")
+                condition_text(row.fields[places[name]], has_decimal_commas(table.delimiter))
                 if name in places
                 else condition_text(given[name])
                 for name in names
@@ -348,7 +359,10 @@ def load_service(
     if len(names) == len(parts) == 1 and not endpoints:
         endpoints = scored_endpoints(predictor.targets, described)
     name = " + ".join(Path(name).name.removesuffix(".safetensors") for name in names)
-    models = PredictionService(predictor, confidence, compute, name, about_model(described), endpoints)
+    about = about_model(described)
+    if words := unfinished_words(RunFolder(place)):
+        about["training"] = words
+    models = PredictionService(predictor, confidence, compute, name, about, endpoints)
     warm_up(models)
     return models
 

@@ -10,6 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces.guard import memory_sentence
 
 SECONDS_TO_START = 600
 IS_MADE = ""  # the first question, which no method answers
@@ -29,7 +30,7 @@ class Worker:
         arguments: of ``make``.
 
     Raises:
-        InputError: that of ``make``.
+        InputError: that of ``make``, or the process crashed.
     """
 
     def __init__(self, make: Callable[..., object], *arguments: object):
@@ -43,6 +44,9 @@ class Worker:
         except InputError:
             self.end()
             raise
+        except NoAnswer as error:
+            self.end()
+            raise InputError(f"the page cannot compute: {error}") from None
 
     def new_pool(self) -> ProcessPool:
         context = multiprocessing.get_context("spawn")
@@ -98,6 +102,8 @@ def make_object(make: Callable[..., object], arguments: tuple) -> None:
         made = make(*arguments)
     except InputError as error:
         made = error
+    except RuntimeError as error:
+        made = InputError(memory_sentence(error))
 
 
 def answer(question: str, arguments: tuple) -> object:

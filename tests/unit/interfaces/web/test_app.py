@@ -354,7 +354,11 @@ def test_the_column_of_molecules_is_chosen_on_the_page(page):
     assert (progress["state"], progress["smiles_column"]) == ("failed", "")
     address = f"/tables/{progress['id']}"
     shown = page.get(address).text
-    assert "Choose the column of molecules.csv." in shown and "<option>mol</option>" in shown and "--" not in shown
+    assert (
+        "Choose the column of molecules.csv." in shown
+        and '<option value="mol">mol</option>' in shown
+        and "--" not in shown
+    )
     other = page.post(f"{address}/again", data={"smiles_column": "mol"}).headers["location"].rpartition("/")[2]
     while (again := page.get(f"/api/tables/{other}").json())["state"] != "done":
         time.sleep(0.02)
@@ -366,7 +370,7 @@ def test_the_column_of_molecules_is_chosen_on_the_page(page):
 def test_the_column_can_be_chosen_of_a_table_of_one_row_or_column(page, table):
     progress = finished(page, upload(page, table))
     shown = page.get(f"/tables/{progress['id']}").text
-    assert "Choose the column of molecules.csv." in shown and "<option>mol</option>" in shown
+    assert "Choose the column of molecules.csv." in shown and '<option value="mol">mol</option>' in shown
     again = page.post(f"/tables/{progress['id']}/again", data={"smiles_column": "mol"}).headers["location"]
     while page.get(f"/api{again}").json()["state"] in ("waiting", "computing"):
         time.sleep(0.02)
@@ -534,10 +538,11 @@ def test_only_what_is_shown_is_explained_above_the_table(page):
 
 def test_the_choice_of_an_order_has_no_columns_of_details(page):
     address = f"/tables/{predict(page, 'CCO', 'CC')['id']}/rows"
-    offered, width = r"<option(?: selected)?>([\w ]+)</option>", "interval width of length"
-    assert re.findall(offered, page.get(address).text) == ["length", "similarity", width]
+    offered, width = r'<option value="([\w ]+)"(?: selected)?>\1</option>', "interval width of length"
+    orders = ["ascending", "descending"]
+    assert re.findall(offered, page.get(address).text) == ["length", "similarity", width, *orders]
     shown = page.get(f"{address}?sort=length_low").text
-    assert re.findall(offered, shown) == ["length", "length_low", "similarity", width]
+    assert re.findall(offered, shown) == ["length", "length_low", "similarity", width, *orders]
 
 
 def test_a_score_has_its_interval_and_the_number_of_test_molecules(tmp_path):
@@ -565,7 +570,7 @@ def test_a_pasted_table_without_a_known_column_asks_for_it(page):
     while page.get(f"/api{address}").json()["state"] in ("waiting", "computing"):
         time.sleep(0.02)
     shown = page.get(address).text
-    assert "Choose the column of the text." in shown and "<option>foo</option>" in shown
+    assert "Choose the column of the text." in shown and '<option value="foo">foo</option>' in shown
     assert "SMILES are in the column" in shown
     assert re.findall('data-say="(.*?)"', shown) == ["Choose a column"], "in place of what was said while it was read"
 

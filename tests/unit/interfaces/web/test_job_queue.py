@@ -13,7 +13,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web import job_queue
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue, QueueFull
 from graphormer_sepnorm.interfaces.web.jobs import Job
-from graphormer_sepnorm.interfaces.web.schemas import Options
+from graphormer_sepnorm.interfaces.web.schemas import Options, TableRow
 from graphormer_sepnorm.interfaces.web.worker import NoAnswer, Worker
 from tests.page import InThisProcess, PretendedService, open_queue
 
@@ -169,8 +169,9 @@ def test_an_unexpected_exception_ends_its_own_table(held, monkeypatch):
     monkeypatch.setattr(held.store, "put", broken_for(None, MemoryError(), None))
     held.models.free.set()
     unstored = submit(held, "A")
-    until(lambda: unstored.is_stored)
+    until(lambda: unstored.problem)
     assert (unstored.state, unstored.problem) == ("done", "the computation failed: MemoryError")
+    assert not unstored.is_stored, "memory has it"
     monkeypatch.undo()
     other = submit(held, "A")
     until(lambda: other.is_stored)
@@ -207,6 +208,23 @@ def test_nothing_waits_while_a_finished_table_is_written(held, monkeypatch):
     written.set()
     assert is_free
     held.changed.release()
+
+
+def test_memory_has_a_limited_number_of_rows(tmp_path):
+    limits = JobLimits(kept_rows=3)
+    with open_queue(InThisProcess(PretendedService()), tmp_path, limits) as queue:
+        first, second = (submit(queue, "A", "AA") for _ in range(2))
+        until(lambda: list(queue.jobs) == [second.number])
+        assert queue.find(first.number).answers == first.answers
+
+
+def test_a_column_is_chosen_by_the_name_that_the_page_shows(held):
+    """A byte that is not UTF-8 is shown as a replacement character."""
+    table = Job("0" * 32, None, "t.csv", columns=["id", " M\udcfc"], rows=[TableRow(["1", "CC"], "", "")])
+    again = held.predict_again(table, " M\ufffd")
+    assert (again.smiles_column, again.rows[0].smiles) == (" M\udcfc", "CC")
+    with pytest.raises(InputError, match="does not have one column 'M'"):
+        held.predict_again(table, "M")
 
 
 def test_a_table_that_memory_forgot_is_found_again(held):

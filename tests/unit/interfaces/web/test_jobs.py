@@ -96,6 +96,10 @@ def test_the_store_forgets_after_a_week(tmp_path):
     assert all(path.exists() for path in others)
     assert [again.find_csv(digit * 32) is None for digit in "01"] == [True, False]
     assert [again.load(digit * 32, FACTS) is None for digit in "01"] == [True, False]
+    for path in tmp_path.glob(f"{'1' * 32}.*"):
+        os.utime(path, (0, 0))
+    again.put(finished("2" * 32), FACTS)
+    assert [again.find_csv(digit * 32) is None for digit in "12"] == [True, False], "also while the page is open"
 
 
 def test_a_column_with_a_text_is_one_of_texts_in_the_workbook():

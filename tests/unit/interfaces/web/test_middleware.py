@@ -76,6 +76,15 @@ def test_size_is_limited_whether_it_is_said_or_not():
     assert page.post("/", content=(b"x" * 100 for _ in range(11))).status_code == 413
 
 
+def test_requests_that_need_no_token_are_small(monkeypatch):
+    monkeypatch.setattr(module, "MOST_BYTES_WITHOUT_TOKEN", 100)
+    page = client()
+    assert page.post("/enter", content=b"x" * 100).text == "/enter 100"
+    assert page.post("/enter", content=b"x" * 101).status_code == 413
+    assert page.post("/enter", content=(b"x" * 60 for _ in range(2))).status_code == 413
+    assert page.post("/", content=b"x" * 1000).text == "/ 1000"
+
+
 def test_a_body_that_comes_too_slowly_is_given_up(monkeypatch):
     """The first part is in time, and the second one never comes."""
     monkeypatch.setattr(module, "SECONDS_FOR_BODY", 0.05)
