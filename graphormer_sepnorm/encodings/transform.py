@@ -46,7 +46,7 @@ class GraphormerTransform(BaseTransform):
 
 def fingerprint(encodings: tuple[Encoding, ...], bond_sizes: tuple[int, ...]) -> int:
     """A number that differs between models that need differently prepared graphs."""
-    return zlib.crc32(repr((encodings, bond_sizes)).encode())
+    return zlib.crc32(repr((tuple(encodings), tuple(bond_sizes))).encode())
 
 
 def read_batch(
@@ -62,7 +62,7 @@ def read_batch(
     if "prepared_for" in batch and (batch.prepared_for != fingerprint(encodings, bond_sizes)).any():
         raise InputError(
             "the graphs were prepared for a model with other encodings or bond_sizes: prepare them with the transform "
-            "of this model, model.transform()"
+            "of this model, model.transform(), and with force_reload=True if PyG stored them for another one"
         )
     check_features("x", read.x, atom_sizes, read.ptr)
     return read

@@ -1,5 +1,6 @@
 """Explanations of a molecule or of a whole table, drawn into pictures or as a table."""
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
@@ -49,11 +50,11 @@ def explain_table(
             drawn, the output is not a picture, or as ``explain`` and ``AskedConditions.places``; nothing is written in
             these cases.
     """
-    is_table = Path(molecules).is_file() or is_table_name(molecules)
+    is_table = os.path.isfile(molecules) or is_table_name(molecules)
     if is_table:
         if out is None:
             raise InputError("name what to write for a table: -o PICTURES, a folder, -o GRID.svg or -o OUT.csv")
-        if out.exists() and out.samefile(molecules):
+        if out.exists() and os.path.exists(molecules) and out.samefile(molecules):
             raise InputError(f"{out} is the input table: choose another name for the output")
     table = first_rows(molecules if is_table else [molecules], smiles_column, delimiter)
     rows, samples = table.rows, samples_of(table.columns, asked, "the input", table.delimiter)(table.rows)

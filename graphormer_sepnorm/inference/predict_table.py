@@ -1,5 +1,6 @@
 """Predictions for whole tables into a file, row for row."""
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -225,7 +226,7 @@ def models_and_source(arguments: Sequence[str]) -> tuple[list[str], str | list[s
         InputError: one of these SMILES cannot be read, or there is no model or no input.
     """
     *models, last = arguments
-    is_table = last == STANDARD_INPUT or Path(last).exists() or is_table_name(last)
+    is_table = last == STANDARD_INPUT or os.path.exists(last) or is_table_name(last)
     smiles = [] if is_table else list(takewhile(lambda name: not is_model(name), reversed(arguments[1:])))[::-1]
     if not models or not (is_table or smiles):
         raise InputError(
@@ -260,4 +261,4 @@ def similar_file(name: str) -> str | None:
 
 def is_model(name: str) -> bool:
     """Whether a name is unambiguously a model."""
-    return Path(name).exists() or name in shipped_models() | shipped_tables()
+    return os.path.exists(name) or name in shipped_models() | shipped_tables()

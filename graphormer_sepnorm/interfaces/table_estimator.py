@@ -48,7 +48,7 @@ from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled
 from graphormer_sepnorm.tables.splits import SPLITTERS
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.finetune import check_start, starting_from
-from graphormer_sepnorm.training.settings import with_given, with_settings
+from graphormer_sepnorm.training.settings import refuse_patience, with_given, with_settings
 
 
 class SmilesEstimator(BaseEstimator):
@@ -60,6 +60,13 @@ class SmilesEstimator(BaseEstimator):
         tags.input_tags.one_d_array = True
         tags.input_tags.two_d_array = False
         return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state to pickle, with networks on the CPU, so that it can be read without a GPU."""
+        for model in (vars(self).get("model_"), vars(self).get("embedder_")):
+            if model is not None:
+                model.to(torch.device("cpu"))
+        return super().__getstate__()
 
     def _read_input(self, X, reset: bool) -> np.ndarray:
         """The SMILES of X: [M].
@@ -310,6 +317,7 @@ class TableEstimator(SmilesEstimator):
         elif asked["frozen_layers"]:
             raise InputError("frozen_layers needs pretrained: only layers of a trained model can keep their weights")
         settings = asked["settings"] or {}
+        refuse_patience(settings)
         texts = [f"{name}={json.dumps(plain(value))}" for name, value in settings.items()]
         config = with_settings(config, texts, "settings")
         if not asked["quick"]:  # which trains no networks

@@ -29,9 +29,9 @@ def resolve_model(name: str | os.PathLike) -> Path:
         InputError: there is no such path and no such name, or it is a table.
     """
     path = Path(name)
-    if path.is_file() and is_table_name(path):
+    if os.path.isfile(path) and is_table_name(path):
         raise InputError(f"{name} is a table, not a model: name a run folder, a weights file or a shipped model")
-    if path.exists():
+    if os.path.exists(path):
         return path
     shipped, tables = shipped_models(), shipped_tables()
     if str(name) in tables:
@@ -108,7 +108,7 @@ def table_rows(card: str, first: str) -> list[dict[str, str]]:
 def card_of(name: str) -> str:
     """The text of the card of a shipped table model; empty for any other model."""
     archive = shipped_tables().get(name)
-    if archive is None or Path(name).exists():
+    if archive is None or os.path.exists(name):
         return ""
     return archive.with_name(f"{name}.md").read_text(encoding="utf-8")
 

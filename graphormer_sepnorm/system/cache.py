@@ -103,7 +103,7 @@ def delete(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         renamed = path.with_name(f"{REMOVING}{path.name}")
         shutil.rmtree(renamed, ignore_errors=True)  # left by a process that was killed
-        shutil.rmtree(path.rename(renamed))
+        shutil.rmtree(path.rename(renamed), ignore_errors=True)  # another process may remove it too
     else:
         path.unlink(missing_ok=True)
 

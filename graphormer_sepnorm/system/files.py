@@ -31,7 +31,7 @@ def check_output(out: Path, source: str) -> None:
     if out.is_dir():
         raise InputError(f"{out} is a folder: name a file to write")
     refuse_file_as_folder(out)
-    if out.exists() and Path(source).exists() and out.samefile(source):
+    if out.exists() and os.path.exists(source) and out.samefile(source):
         raise InputError(f"{out} is the input: choose another output")
 
 
@@ -113,7 +113,7 @@ def behind_link(path: Path) -> Path:
 
 def rename_durably(temporary: Path, path: Path) -> None:
     """Renames a complete file such that a power loss leaves either the old or the new content; raises OSError."""
-    with open(temporary, "rb") as file:
+    with open(temporary, "r+b") as file:  # Windows flushes only files that are open for writing
         os.fsync(file.fileno())
     os.replace(temporary, path)
     if os.name == "posix":
@@ -165,5 +165,6 @@ def locked(path: Path, busy: str) -> Iterator[None]:
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(PermissionError):  # Windows does not remove a file that is open
+            path.unlink(missing_ok=True)
         lock.release()

@@ -70,7 +70,9 @@ def read_scored_run(path: Path) -> ScoredRun:
         y = np.array([[as_label(line[name]) for name in task.targets] for line in lines])
         prediction = np.array([[float(line[f"{name}_predicted"]) for name in task.targets] for line in lines])
     except (ValueError, KeyError, TypeError):
-        raise InputError(f"{run.predictions} or {run.test} is damaged: score the run again with evaluate") from None
+        raise InputError(
+            f"{run.predictions} or {run.test} is damaged: remove it, and score the run again with train --resume"
+        ) from None
     return ScoredRun(str(path), dataset, task, featurizer, molecules, y, prediction)
 
 

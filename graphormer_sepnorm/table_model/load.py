@@ -3,6 +3,7 @@
 Axis letters: M molecules.
 """
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -83,7 +84,13 @@ def load_model(
             raise InputError(f"{name!r} is not the name of a model; name several as in load_model('a', 'b')")
     compute = choose(device, precision)
     with computing(compute):
-        return LoadedModel(load_predicting_model([str(name) for name in names]), compute)
+        model = load_predicting_model([str(name) for name in names])
+    if (run := RunFolder(resolve_model(names[0]))).stack.exists():
+        from graphormer_sepnorm.table_model.info import unfinished_words  # slow to import, not needed by networks
+
+        if words := unfinished_words(run):
+            warnings.warn(words, stacklevel=2)
+    return LoadedModel(model, compute)
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
+import torch
 from scipy.sparse import csr_array
 
 from graphormer_sepnorm.chem.count_fingerprints import KINDS
@@ -42,10 +43,11 @@ class Body:
     embedder: Embedder
 
     def __hash__(self) -> int:
-        return id(self.embedder.model)
+        return hash((self.embedder.featurizer, self.embedder.width))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Body) and other.embedder.model is self.embedder.model
+        """Whether the embeddings are the same: those of equal weights on one kind of device."""
+        return isinstance(other, Body) and same_network(self.embedder, other.embedder)
 
     def __call__(self, molecules: MoleculeFeatures) -> np.ndarray:
         """Embeddings of molecules: float32 [M, D]; on the CPU, many molecules are shared among processes."""
@@ -58,6 +60,14 @@ class Body:
         else:
             found = [embed(piece) for piece in pieces]
         return np.concatenate([np.empty((0, self.embedder.width), np.float32), *found])
+
+
+def same_network(one: Embedder, other: Embedder) -> bool:
+    if one.model is other.model:
+        return True
+    if (one.device, one.model.config) != (other.device, other.model.config):
+        return False
+    return all(map(torch.equal, one.model.state_dict().values(), other.model.state_dict().values()))
 
 
 def itself(graphs: Graphs) -> Graphs:

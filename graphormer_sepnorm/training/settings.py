@@ -1,7 +1,7 @@
 """Settings of a run by field name: any field of a config can be set, and is validated by the config."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, Literal
@@ -59,6 +59,12 @@ def with_settings(config: Config, settings: Sequence[str], option: str = "--set"
         raise InputError(f"{option}: {first_problem(error)}") from None
     check_names(changed, option)
     return changed
+
+
+def refuse_patience(names: Iterable[str]) -> None:
+    """Raises InputError if ``patience`` is among the settings of a table, whose networks train to their last epoch."""
+    if {"patience", "train.patience"} & set(names):
+        raise InputError("--patience is for --dataset: networks on a table train to their last epoch")
 
 
 def value_of(text: str) -> object:

@@ -415,7 +415,8 @@ def test_info_of_the_cache(command, model, tmp_path, monkeypatch):
     store = tmp_path / f"some-store-{'0' * 16}"
     store.mkdir()
     (store / "shard").write_bytes(b"12345")
-    code, facts, _ = command("info", "--cache")
+    code, facts, messages = command("info", "--cache")
+    assert messages.startswith(f"{tmp_path}: ") and messages.endswith(" MB of at most 1.5 GB\n")
     assert code == 0 and facts["entries"] == 1 and facts["bytes"] >= 5 and facts["limit"] == 1_500_000_000
     monkeypatch.setenv("GRAPHORMER_SEPNORM_CACHE_GB", "inf")
     assert command("info", "--cache")[1]["limit"] is None

@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.options import Device, Precision, Root, print_result, score_words
+from graphormer_sepnorm.interfaces.commands.options import (
+    Device,
+    Precision,
+    Root,
+    print_result,
+    say_unfinished,
+    score_words,
+)
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 SLIGHTLY = 0.1  # share of rows of training molecules that spoils a test score
@@ -42,10 +49,8 @@ def evaluate(
     Example: graphormer-sepnorm evaluate runs/assay --csv new.csv
     """
     with leaving_at_once():
-        from graphormer_sepnorm.runs.folder import RunFolder
         from graphormer_sepnorm.runs.zoo import resolve_model
         from graphormer_sepnorm.system.device import choose, computing
-        from graphormer_sepnorm.table_model.info import unfinished_words
         from graphormer_sepnorm.training.experiment import evaluate_together
         from graphormer_sepnorm.training.sweep import leaderboard
 
@@ -56,8 +61,7 @@ def evaluate(
     if as_leaderboard and split != "test":
         raise InputError("--leaderboard has the scores of test and validation: leave --split out")
     models = [resolve_model(name) for name in run]
-    for words in filter(None, (unfinished_words(RunFolder(model)) for model in models)):
-        print(words, file=sys.stderr)
+    say_unfinished(models)
     for name in run:
         refuse_shipped_table(name)
     with computing(choose(device, precision)):

@@ -15,6 +15,7 @@ from graphormer_sepnorm.interfaces.commands.options import (
     predicting_names,
     print_result,
     read_conditions,
+    say_unfinished,
 )
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import leaving_at_once
@@ -74,6 +75,7 @@ def explain(
 
     with computing(choose(device, precision)):
         predictor = load_predicting_model([model]).under(read_conditions(condition))
+        say_unfinished([model])
         decimals, asked = shown_decimals(predictor), predictor.asked_conditions
         explain = partial(explain_rows, predictor, method=method, target=target, decimals=decimals)
         explanations, problems = explain_table(explain, molecules, out, smiles_column, delimiter, asked)

@@ -1,6 +1,7 @@
 """``graphormer-sepnorm info``."""
 
 import math
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -55,7 +56,7 @@ def info(
 
 
 def print_cache() -> None:
-    """Prints the entries of the cache, one per line, and their total as JSON."""
+    """Prints the entries of the cache, one per line, and their total as a sentence and as JSON."""
     from graphormer_sepnorm.system.cache import entries, limit_bytes
     from graphormer_sepnorm.system.files import cache_root
 
@@ -66,4 +67,6 @@ def print_cache() -> None:
     total = sum(entry.bytes for entry in found)
     limit = limit_bytes()
     shown_limit = int(limit) if math.isfinite(limit) else None
+    of_limit = "" if shown_limit is None else f" of at most {limit / 1e9:g} GB"
+    print(f"{cache_root()}: {total / 1e6:,.1f} MB{of_limit}", file=sys.stderr)
     print_result({"cache": str(cache_root()), "entries": len(found), "bytes": total, "limit": shown_limit})

@@ -3,6 +3,7 @@
 import glob
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -97,6 +98,19 @@ def report_rows(result: dict, seconds: float) -> None:
     print(f"{where}{rows - unreadable:,} of {rows:,} rows, {unreadable:,} unreadable", file=sys.stderr)
     if not is_printed:
         print_result({**result, "seconds": round(seconds, 3)})
+
+
+def say_unfinished(models: Iterable[str | Path]) -> None:
+    """Prints a sentence on each table model whose training is not finished."""
+    from graphormer_sepnorm.runs.folder import RunFolder
+    from graphormer_sepnorm.runs.zoo import resolve_model
+
+    for run in (RunFolder(resolve_model(name)) for name in models):
+        if run.stack.exists():
+            from graphormer_sepnorm.table_model.info import unfinished_words  # slow to import, not needed by networks
+
+            if words := unfinished_words(run):
+                print(words, file=sys.stderr)
 
 
 def print_result(result: object, is_told: bool = True) -> None:

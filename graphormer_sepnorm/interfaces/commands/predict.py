@@ -22,6 +22,7 @@ from graphormer_sepnorm.interfaces.commands.options import (
     predicting_names,
     read_conditions,
     report_rows,
+    say_unfinished,
 )
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.options import Option, changed
@@ -149,16 +150,10 @@ def load_for(models: list[str], strip_salts: bool, conditions: dict[str, str]) -
     """Loads models, to predict under conditions that are the same for all molecules; says if training is unfinished."""
     with leaving_at_once():
         from graphormer_sepnorm.inference.predict import stripping_salts
-        from graphormer_sepnorm.runs.folder import RunFolder
-        from graphormer_sepnorm.runs.zoo import resolve_model
         from graphormer_sepnorm.table_model.load import load_predicting_model
 
     predictor = load_predicting_model(models).under(conditions)
-    if (run := RunFolder(resolve_model(models[0]))).stack.exists():
-        from graphormer_sepnorm.table_model.info import unfinished_words  # slow to import, not needed by networks
-
-        if words := unfinished_words(run):
-            print(words, file=sys.stderr)
+    say_unfinished(models)
     if strip_salts:
         stripping_salts(predictor)
     return predictor

@@ -11,7 +11,13 @@ from typing import Annotated, Literal
 import typer
 
 from graphormer_sepnorm.errors import InputError, not_installed
-from graphormer_sepnorm.interfaces.commands.options import Device, Precision, predicting_names, print_result
+from graphormer_sepnorm.interfaces.commands.options import (
+    Device,
+    Precision,
+    predicting_names,
+    print_result,
+    say_unfinished,
+)
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import advising, leaving_at_once
 
@@ -28,7 +34,7 @@ def serve(
         str, typer.Option(help="Address to listen at; one that other machines can reach requires a token.")
     ] = "127.0.0.1",
     confidence: Annotated[float, typer.Option(help="Confidence level of intervals, if the model has them.")] = 0.9,
-    max_rows: Annotated[int, typer.Option(min=1, help="Most molecules in a table.")] = 50_000,
+    max_rows: Annotated[int, typer.Option(min=1, help="Maximum number of molecules in a table.")] = 50_000,
     max_megabytes: Annotated[float, typer.Option(min=0.001, help="Largest size of an upload.")] = 20,
     max_minutes: Annotated[float, typer.Option(min=0.01, help="Longest computing time of a table.")] = 30,
     keep: Annotated[
@@ -63,6 +69,7 @@ def serve(
         store = ResultStore(keep or cache_root() / "tables")
         limits = JobLimits(int(max_megabytes * 1e6), max_rows, max_minutes * 60)
         queue = JobQueue(Worker(service_of, models, confidence, device, precision), limits, store)
+        say_unfinished(models)
         try:
             names = (host, "localhost", "127.0.0.1", "::1") if local else None
             server = make_server(make_app(queue, token, names))
@@ -80,7 +87,7 @@ def find_token() -> str:
     """The token of the environment, or a new one."""
     token = os.environ.get(TOKEN_VARIABLE) or secrets.token_urlsafe(32)
     if not re.fullmatch(r"[\w-]{16,}", token, re.ASCII):
-        raise InputError(f"{TOKEN_VARIABLE} is to be 16 letters, digits, - or _ or more: leave it out to have one made")
+        raise InputError(f"{TOKEN_VARIABLE} needs 16 or more letters, digits, - or _: unset it to get a new token")
     return token
 
 

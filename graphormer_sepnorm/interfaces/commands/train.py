@@ -45,7 +45,7 @@ from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.training.experiment import train_run
 from graphormer_sepnorm.training.finetune import check_start, starting_from
 from graphormer_sepnorm.training.optimizers import find_optimizer
-from graphormer_sepnorm.training.settings import in_precision, with_given, with_settings
+from graphormer_sepnorm.training.settings import in_precision, refuse_patience, with_given, with_settings
 
 
 @dataclass(frozen=True)
@@ -149,8 +149,7 @@ def train(
         refuse_options_of_tables(table, task, ensemble)
         config = dataset_config(run.dataset, train_config, run.norm, recipe.architecture)
     else:
-        if "patience" in optimization or "train.patience" in [each.partition("=")[0] for each in settings or ()]:
-            raise InputError("--patience is for --dataset: networks on a table train to their last epoch")
+        refuse_patience([*optimization, *(each.partition("=")[0] for each in settings or ())])
         content = read_whole(run.csv, table.get("smiles_column"), table.get("delimiter"))
         options = options_of_table(run.csv, content, table, task, train_config.seed)
         task_asked = table_task(options)

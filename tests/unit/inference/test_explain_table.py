@@ -62,6 +62,8 @@ def test_a_table_of_contributions(explain, tmp_path):
     assert {line.split(",")[0] for line in lines[1:]} == {"1", "3"} and len(lines) == 1 + 2 * (3 + 1)
     with pytest.raises(InputError, match="is the input table"):
         explain_table(explain, str(table), table)
+    with pytest.raises(InputError, match="tabel"):
+        explain_table(explain, str(tmp_path / "tabel.csv"), tmp_path / "out.csv")
 
 
 def test_names_of_rows_are_those_of_the_table(explain, tmp_path, monkeypatch):

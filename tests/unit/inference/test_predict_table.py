@@ -187,6 +187,7 @@ def test_another_suffix_is_refused_before_anything_is_written(table, tmp_path):
         (["m", "missing.csv"], ["m"], "missing.csv"),
         (["m", "other/model", "-"], ["m", "other/model"], "-"),
         (["m", "C"], ["m"], ["C"]),
+        (["m", "C" * 300], ["m"], ["C" * 300]),  # longer than the name of a file can be
         (["m", "F/C=C/F", "CCO ethanol"], ["m"], ["F/C=C/F", "CCO ethanol"]),
         (["m", "zinc", "C", "CC"], ["m", "zinc"], ["C", "CC"]),
         (["m", "run", "C"], ["m", "run"], ["C"]),

@@ -141,7 +141,7 @@ def test_what_is_no_finished_run_is_named(tmp_path):
     with pytest.raises(InputError, match=r"holds folds: name one of them, such as .*fold-0"):
         read_scored_run(tmp_path / "folds")
     (run / "predictions.csv").write_text("row,smiles\n1,C\n")
-    with pytest.raises(InputError, match="is damaged: score the run again"):
+    with pytest.raises(InputError, match="is damaged: remove it, and score the run again"):
         read_scored_run(run)
 
 

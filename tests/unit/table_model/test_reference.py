@@ -71,10 +71,14 @@ def test_molecules_that_are_all_the_same_can_be_compared():
 
 
 def test_a_network_is_read_again_when_its_file_changes(tmp_path):
+    """The same weights give the same features, which are computed once."""
     before = body_named(str(save_tiny(tmp_path, featurizer="mol")))
+    again = body_named(str(tmp_path))
+    assert again.embedder.model is not before.embedder.model and again == before and hash(again) == hash(before)
     weights = before.embedder.model.cls.clone()
     save_tiny(tmp_path, featurizer="mol", seed=1)
-    assert not torch.equal(body_named(str(tmp_path)).embedder.model.cls, weights)
+    changed = body_named(str(tmp_path))
+    assert not torch.equal(changed.embedder.model.cls, weights) and changed != before
 
 
 def test_features_are_computed_once(reference, molecules):
