@@ -15,7 +15,7 @@ from graphormer_sepnorm.chem.basic_properties import PROPERTIES, basic_propertie
 from graphormer_sepnorm.chem.features import Molecules
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.assay_limits import limit_words
-from graphormer_sepnorm.inference.domain import Domain
+from graphormer_sepnorm.inference.domain import OTHER_CONDITIONS, Domain, is_in_training, joined
 from graphormer_sepnorm.inference.predict import Nearness, PredictingModel, Predictions, computed
 
 Found = TypeVar("Found")
@@ -45,8 +45,11 @@ class Describer:
         embeddings = outputs.pop() if embedded else None
         found = self.model.predictions(molecules, outputs)
         if self.domain:
-            nearness = nearness_to(self.domain, molecules.mols, embeddings)
+            matches = self.same_conditions(molecules)
+            nearness = nearness_to(self.domain, molecules.mols, embeddings, matches)
             warnings = self.domain.add_unlike(found.warnings, nearness.similarity)
+            if matches is not None:
+                warnings = joined(warnings, under_other_conditions(molecules.mols, nearness, matches))
             found = replace(found, nearness=nearness, warnings=warnings)
         return replace(
             found,
@@ -55,10 +58,39 @@ class Describer:
             properties=properties_of(molecules.mols) if self.properties else None,
         )
 
+    def same_conditions(self, molecules: Molecules) -> Callable[[int, int], bool] | None:
+        """Whether molecules have the conditions of training rows, as in ``Domain.nearest_rows``; None without any."""
+        rows = None if self.model.trust is None else self.model.trust.rows
+        if rows is None or not len(rows.conditions):
+            return None
+        asked = np.full((len(molecules.errors), rows.conditions.shape[1]), np.nan, np.float32)
+        asked[molecules.rows] = molecules.graphs.conditions
+        return lambda number, row: np.array_equal(asked[number], rows.conditions[row])
 
-def nearness_to(domain: Domain, mols: Sequence[Chem.Mol | None], embeddings: np.ndarray | None) -> Nearness:
-    """The similarities of M molecules to the training molecules, with distances if there are embeddings [M, D]."""
-    similarity, rows = domain.nearest_rows(mols)
+
+def under_other_conditions(
+    mols: Sequence[Chem.Mol | None], nearness: Nearness, matches: Callable[[int, int], bool]
+) -> list[str]:
+    """``OTHER_CONDITIONS`` for each of M molecules whose nearest training molecule is such a one, "" for the others."""
+    assert nearness.row is not None
+    known = zip(mols, nearness.row.tolist(), nearness.similarity.tolist(), nearness.molecule, strict=True)
+    return [
+        OTHER_CONDITIONS if row >= 0 and not matches(number, row) and is_in_training(mol, *nearest) else ""
+        for number, (mol, row, *nearest) in enumerate(known)
+    ]
+
+
+def nearness_to(
+    domain: Domain,
+    mols: Sequence[Chem.Mol | None],
+    embeddings: np.ndarray | None,
+    matches: Callable[[int, int], bool] | None = None,
+) -> Nearness:
+    """The similarities of M molecules to the training molecules, with distances if there are embeddings [M, D].
+
+    ``matches`` is as in ``Domain.nearest_rows``.
+    """
+    similarity, rows = domain.nearest_rows(mols, matches)
     distance = np.full(len(mols), np.nan) if embeddings is None else domain.distance(embeddings)
     return Nearness(similarity, domain.smiles_of(rows), distance, rows)
 

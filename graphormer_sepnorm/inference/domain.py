@@ -3,9 +3,9 @@
 Axis letters: M molecules, N training molecules, D width.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from graphormer_sepnorm.chem.smiles import Molecule, atoms_of, molecule_of, one_
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import Stored
 
+OTHER_CONDITIONS = "The nearest training molecule is this molecule under other conditions."
 MAX_REFERENCES = 100_000
 ROWS_AT_ONCE = 100  # against all references: 80 MB of distances
 UNUSUAL = 0.01  # share of training molecules whose nearest other one is less similar than ``usual_similarity``
@@ -118,12 +119,23 @@ class Domain:
         """The training molecules with these numbers in ``bits`` [M]; "" for -1."""
         return ["" if row < 0 else self.smiles[row] for row in rows.tolist()]
 
-    def nearest_rows(self, molecules: Iterable[Molecule]) -> tuple[np.ndarray, np.ndarray]:
-        """As ``nearest``, with the number of the training molecule in ``bits``: int64 [M], -1 for none."""
-        found = [self.nearest_row(molecule) for molecule in molecules]
+    def nearest_rows(
+        self, molecules: Iterable[Molecule], matches: Callable[[int, int], bool] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """As ``nearest``, with the number of the training molecule in ``bits``: int64 [M], -1 for none.
+
+        Args:
+            molecules: M molecules.
+            matches: whether a molecule was measured under the conditions of a training row, by the numbers of both; of
+                several rows of the molecule itself, the first one that matches is the nearest.
+        """
+        found = [
+            self.nearest_row(molecule, None if matches is None else partial(matches, number))
+            for number, molecule in enumerate(molecules)
+        ]
         return np.array([similarity for similarity, _ in found]), np.array([row for _, row in found], np.int64)
 
-    def nearest_row(self, molecule: Molecule) -> tuple[float, int]:
+    def nearest_row(self, molecule: Molecule, matches: Callable[[int], bool] | None = None) -> tuple[float, int]:
         """As ``nearest_rows``, of one molecule."""
         try:
             mol = molecule_of(molecule)
@@ -131,8 +143,9 @@ class Domain:
         except InputError:
             return np.nan, -1
         best, alike = int(compared.argmax()), np.flatnonzero(compared == 1).tolist()
-        if len(alike) > 1:  # such as stereoisomers
-            best = next((row for row in alike if is_same_molecule(mol, self.smiles[row])), best)
+        if len(alike) > 1:  # such as stereoisomers, or one molecule under several conditions
+            matching = alike if matches is None else sorted(alike, key=lambda row: not matches(row))
+            best = next((row for row in matching if is_same_molecule(mol, self.smiles[row])), best)
         return float(compared[best]), best
 
     def warnings(self, molecules: Iterable[Molecule]) -> list[str]:
@@ -189,9 +202,13 @@ class Domain:
         return distances
 
 
-def is_in_training(molecule: Molecule, similarity: float | None, nearest: str | None) -> bool:
-    """Whether the nearest training molecule, at this Tanimoto similarity, is the molecule itself or a salt of it."""
-    return similarity == 1 and nearest is not None and is_same_molecule(molecule, nearest)
+def is_in_training(molecule: Molecule, similarity: float | None, nearest: str | None, warning: str = "") -> bool:
+    """Whether the nearest training molecule, at this Tanimoto similarity, is the molecule itself or a salt of it.
+
+    It is not if the ``warning`` says that it was measured under other conditions.
+    """
+    is_alike = similarity == 1 and nearest is not None and OTHER_CONDITIONS not in warning
+    return is_alike and is_same_molecule(molecule, nearest)
 
 
 def is_same_molecule(*molecules: Molecule) -> bool:

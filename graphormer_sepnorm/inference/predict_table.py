@@ -149,7 +149,7 @@ class TextWriter(TableWriter):
         """Lines on a molecule of the training table and on predictions near a limit, from ``cells`` at their places."""
         if ("nearest",) in cells:
             similarity, nearest = (np.asarray(cells[(place,)])[number] for place in ("similarity", "nearest"))
-            if is_in_training(row.smiles, similarity, nearest):
+            if is_in_training(row.smiles, similarity, nearest, str(np.asarray(cells[("warning",)])[number])):
                 yield "  in the training table: nearest is what was measured for this molecule"
         for place, texts in cells.items():
             if place[2:] == ("limit",) and texts[number]:

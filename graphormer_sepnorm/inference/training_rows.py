@@ -21,6 +21,10 @@ def no_bounds() -> np.ndarray:
     return np.empty((0, 0, 2))
 
 
+def no_conditions() -> np.ndarray:
+    return np.empty((0, 0), np.float32)
+
+
 @dataclass(frozen=True)
 class TrainingRows:
     """The rows of the training molecules that a ``Domain`` keeps.
@@ -30,11 +34,14 @@ class TrainingRows:
         text: uint8, their names, one per line; empty if unknown.
         bounds: float64 [N, T, 2], smallest and largest possible value of each label; empty if none is censored, or
             in files written before they were kept.
+        conditions: float32 [N, C], encoded conditions; empty if there are none, or in files written before they were
+            kept.
     """
 
     labels: Annotated[np.ndarray, Stored(np.float64, 2)]
     text: Annotated[np.ndarray, Stored(np.uint8, 1)]
     bounds: Annotated[np.ndarray, Stored(np.float64, 3)] = field(default_factory=no_bounds)
+    conditions: Annotated[np.ndarray, Stored(np.float32, 2)] = field(default_factory=no_conditions)
 
     @classmethod
     def of(cls, labels: np.ndarray, bounds: np.ndarray | None = None) -> "TrainingRows":
@@ -111,6 +118,7 @@ class TrainingRows:
     def fits(self, molecules: int) -> bool:
         """Whether the rows match this number of molecules."""
         is_whole = not len(self.bounds) or self.bounds.shape == (*self.labels.shape, 2)
+        is_whole &= len(self.conditions) in (0, molecules)
         return len(self.labels) == len(self.names) == molecules and is_whole
 
 

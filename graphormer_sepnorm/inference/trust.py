@@ -14,7 +14,7 @@ from graphormer_sepnorm.inference.calibration import Calibration
 from graphormer_sepnorm.inference.class_sets import ClassSets
 from graphormer_sepnorm.inference.domain import Domain
 from graphormer_sepnorm.inference.intervals import Intervals
-from graphormer_sepnorm.inference.training_rows import TrainingRows, no_bounds
+from graphormer_sepnorm.inference.training_rows import TrainingRows, no_bounds, no_conditions
 from graphormer_sepnorm.runs.arrays import load_format, part_arrays, read_part, save_arrays
 
 FORMAT = 1
@@ -84,6 +84,7 @@ def load_trust(path: Path) -> Trust:
     arrays.setdefault("domain.text", np.empty(0, np.uint8))  # as in files written before it was kept
     if "rows.labels" in arrays:
         arrays.setdefault("rows.bounds", no_bounds())
+        arrays.setdefault("rows.conditions", no_conditions())
     trust = Trust(**{name: read_part(kind, name, arrays, path) for name, kind in PARTS.items()})
     if not fits_together(trust):
         raise InputError(f"{path} is damaged: its arrays do not fit together")

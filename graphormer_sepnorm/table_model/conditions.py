@@ -208,12 +208,19 @@ def with_known(table: LabelledTable, conditions: Conditions) -> LabelledTable:
         return table
     unknown = [(row.number, row.smiles, error) for row, error in zip(table.rows, errors, strict=True) if error]
     kept = [place for place, error in enumerate(errors) if not error]
-    _, of_measured = conditions.encode_all([row.conditions for row in table.measured])
+    _, of_usable = conditions.encode_all([row.conditions for row in table.usable])
+    usable = [place for place, error in enumerate(of_usable) if not error]
+    new_places = {old: new for new, old in enumerate(usable)}
     return replace(
         table,
         rows=[table.rows[place] for place in kept],
         structures=table.structures.take(kept),
-        measured=[row for row, error in zip(table.measured, of_measured, strict=True) if not error],
+        measured=[table.measured[place] for place in usable] if table.measured else [],
+        duplicates=[
+            replace(each, rows=tuple(new_places[place] for place in each.rows))
+            for each in table.duplicates
+            if each.rows[0] in new_places  # all its rows have the same conditions
+        ],
         skipped=sorted([*table.skipped, *unknown]),
     )
 

@@ -20,6 +20,7 @@ from graphormer_sepnorm.inference.training_rows import TrainingRows
 from graphormer_sepnorm.inference.trust import Trust, calibrated
 from graphormer_sepnorm.recipes import RECIPES, task_config
 from graphormer_sepnorm.system import distributed
+from graphormer_sepnorm.table_model.conditions import condition_values
 from graphormer_sepnorm.table_model.difficulty import disagreement, fit_difficulty, of_other_folds
 from graphormer_sepnorm.table_model.features import MoleculeFeatures, looks
 from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
@@ -121,20 +122,24 @@ def put_together(
     spread = disagreement(by_member, weights, values)
     kept = {name: each.member for name, each in fitted.items()}
     model = TableModel(labels.task, setting.config.featurizer, kept, weights, conditions=setting.conditions)
+    counting = labels.counting()
     if not labels.is_classification:
         numbers = landmarks(len(molecules))
         similarity = of_other_folds(similarity_to_training(kept, molecules), folds, numbers)
-        difficulty = fit_difficulty(labels.y - values, spread, similarity, numbers)
+        difficulty = fit_difficulty(counting.y - values, spread, similarity, numbers)
         model, spread = replace(model, difficulty=difficulty), difficulty(spread, similarity)
     out_of_fold = Stacked(by_member, values, spread)
-    trust = replace(fit_trust(model, molecules, labels, out_of_fold, folds.predicted), rows=training_rows(labels))
-    return replace(model, trust=trust), out_of_fold
+    trust = fit_trust(model, molecules, counting, out_of_fold, folds.predicted)
+    return replace(model, trust=replace(trust, rows=training_rows(labels, molecules))), out_of_fold
 
 
-def training_rows(labels: Labels) -> TrainingRows:
+def training_rows(labels: Labels, molecules: MoleculeFeatures) -> TrainingRows:
     """The rows of the molecules that ``fit_domain`` keeps."""
-    kept = labels.take(evenly(len(labels), MAX_REFERENCES))
+    numbers = evenly(len(labels), MAX_REFERENCES)
+    kept, conditions = labels.take(numbers), molecules.of(condition_values)[numbers]
     rows = TrainingRows.of(kept.y, kept.bounds)
+    if conditions.shape[1]:
+        rows = replace(rows, conditions=conditions)
     return rows if kept.names is None else rows.named(kept.names.tolist())
 
 

@@ -4,7 +4,7 @@ Axis letters: M molecules, T targets.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -48,6 +48,12 @@ class Labels:
         """The labels of the molecules with these indices."""
         kept = (None if part is None else part[rows] for part in (self.bounds, self.weight, self.names))
         return Labels(self.task, self.y[rows], *kept)
+
+    def counting(self) -> "Labels":
+        """The same labels, without those of molecules of weight 0."""
+        if self.weight is None:
+            return self
+        return replace(self, y=np.where(self.weight[:, None] > 0, self.y, np.nan))
 
     def target(self, place: int) -> "Target":
         """The labels of one target."""

@@ -41,16 +41,16 @@ def measure_trust(trust: Trust, plain: Scores, final: Scores) -> dict:
     """Coverage of intervals, or of sets of classes, and calibration of probabilities: by target, None where undefined.
 
     Args:
-        plain, final: scores before and after calibration.
+        plain, final: scores before and after calibration and clipping to the limits of the task.
     """
     targets = final.task.targets
     if trust.intervals is not None:
-        held = {confidence: measure_interval(trust.intervals, confidence, plain) for confidence in CONFIDENCES}
+        held = {confidence: measure_interval(trust.intervals, confidence, final) for confidence in CONFIDENCES}
         return {
             "coverage": {str(confidence): by_target(targets, shares) for confidence, (shares, _) in held.items()},
             "mean_width": {str(confidence): by_target(targets, widths) for confidence, (_, widths) in held.items()},
             "needed_width": {
-                str(confidence): by_target(targets, needed_widths(trust.intervals, confidence, plain))
+                str(confidence): by_target(targets, needed_widths(trust.intervals, confidence, final))
                 for confidence in CONFIDENCES
             },
         }

@@ -19,8 +19,9 @@ BINDING = 1e4  # penalty that enforces the sum 1
 def make_folds(structures: Structures, labels: Labels, split: str, seed: int, count: int = FOLDS) -> Folds:
     """Folds that keep the same molecules together as a split.
 
-    If the split is by a column or by time, or has fewer than two groups, only the rows of a molecule stay together. A
-    table with fewer molecules than folds gets one fold per molecule.
+    If the split is by a column or by time, or has fewer than two groups, only the rows of a molecule stay together.
+    With "scaffold-deepchem", which can separate a molecule from its salts and tautomers, the groups are those of
+    "scaffold". A table with fewer molecules than folds gets one fold per molecule.
 
     Args:
         structures: structures of the M molecules.
@@ -32,7 +33,7 @@ def make_folds(structures: Structures, labels: Labels, split: str, seed: int, co
     Raises:
         InputError: all rows are of the same molecule.
     """
-    splitter = SPLITTERS.get(split, SPLITTERS["random"])
+    splitter = SPLITTERS.get("scaffold" if split == "scaffold-deepchem" else split, SPLITTERS["random"])
     groups = splitter.groups(structures)
     if len(set(groups)) < 2:
         groups = structures.families
@@ -45,6 +46,7 @@ def stacking_weights(labels: Labels, out_of_fold: np.ndarray, prior: np.ndarray)
 
     They minimize the squared error of the weighted prediction (of the probabilities for a classification). They are
     shrunk towards the prior, which regularizes small tables. The classes of a multiclass task share their weights.
+    Sample weights count in relation to their mean.
 
     Args:
         labels: labels of M molecules; only exact labels are used.
@@ -53,6 +55,8 @@ def stacking_weights(labels: Labels, out_of_fold: np.ndarray, prior: np.ndarray)
     """
     prior = prior / prior.sum()
     errors = labels.y - out_of_fold
+    if labels.weight is not None:
+        errors *= np.sqrt(labels.weight / labels.weight.mean())[:, None]
     if TASKS[labels.task.kind].adds_up:
         shared = simplex_weights(errors.reshape(len(errors), -1), prior)
         return np.repeat(shared[:, None], labels.y.shape[1], axis=1)

@@ -10,7 +10,7 @@ from graphormer_sepnorm.tables.labels import LabelledTable
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.replicates import pooled_deviation
 from graphormer_sepnorm.tasks import TASKS
-from graphormer_sepnorm.tasks.scales import NO_LOGARITHM, named_unit
+from graphormer_sepnorm.tasks.scales import NO_LOGARITHM, falls, measured, named_unit
 
 COPIES = (
     "the labels of each repeated molecule are identical, so its rows are probably copies and do not show how much "
@@ -110,10 +110,15 @@ def of_parts(labelled: LabelledTable) -> Iterator[str]:
     if not several:
         return
     counts = Counter(structures.families)
-    shared = sum(counts[structures.families[place]] > 1 for place in several)
+    splits: dict[str, set[str]] = {}
+    for row, name in zip(labelled.rows, structures.families, strict=True):
+        splits.setdefault(name, set()).add(row.split)
+    shared = [structures.families[place] for place in several if counts[structures.families[place]] > 1]
+    apart = sum(len(splits[name]) > 1 for name in shared)
     example = structures.smiles[several[0]]
     molecules = counted(len(several), "molecule is a salt or mixture", "molecules are salts or mixtures")
-    family = f", {shared} of them with the same largest part as another molecule and in the same split" * bool(shared)
+    where = f"{apart:,} of these in another split" if apart else "in the same split"
+    family = f", {len(shared):,} of them with the same largest part as another molecule, {where}" * bool(shared)
     yield f"{molecules} (such as {example}){family}. --standardize parent reads only the neutral largest part"
 
 
@@ -155,13 +160,15 @@ def of_limits(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
         if len(values) < 3 or counts.max() < max(LEAST_EQUAL, EQUAL_SHARE * len(known)):
             continue
         usual = values[counts.argmax()]
-        for beyond, side, sign, bound in (
-            (known < usual, "lower", "<", "at most"),
-            (known > usual, "higher", ">", "at least"),
-        ):
+        lower, higher = ("lower", "<", "at most"), ("higher", ">", "at least")
+        scale = options.scale_of(target)
+        if falls(scale):
+            lower, higher = higher, lower
+        shown = measured(np.array([[usual]]), [scale])[0, 0]
+        for beyond, (side, sign, bound) in ((known < usual, lower), (known > usual, higher)):
             if beyond.sum() <= BEYOND_SHARE * len(known):
                 yield (
-                    f"{target}: {100 * counts.max() / len(known):.0f} % of the labels equal {usual:.4g}, and "
+                    f"{target}: {100 * counts.max() / len(known):.0f} % of the labels equal {shown:.6g}, and "
                     f"{counted(int(beyond.sum()), 'label is', 'labels are')} {side}. If this is a limit of the assay, "
                     f"write these labels with {sign} so that they are learned as bounds, and read predictions beyond "
                     f"it as {bound!r} this value"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import islice
 from pathlib import Path
 from typing import Literal
@@ -19,6 +19,7 @@ from graphormer_sepnorm.inference.columns import PredictionColumns, shown_decima
 from graphormer_sepnorm.inference.domain import is_in_training
 from graphormer_sepnorm.inference.pictures import draw, set_look
 from graphormer_sepnorm.inference.predict import PredictingModel, Predictions
+from graphormer_sepnorm.inference.resumable_writer import job_digest
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.inference.units import measured_unit
 from graphormer_sepnorm.interfaces.web.schemas import (
@@ -87,6 +88,11 @@ class PredictionService:
     name: str
     about: dict[str, str]
     endpoints: dict[str, EndpointFacts] = field(default_factory=dict)
+
+    @cached_property
+    def identity(self) -> str:
+        """A digest of the models."""
+        return job_digest(self.predictor, (), self.predictor.featurizer, self.predictor.digest)
 
     @property
     def trust(self) -> Trust | None:
@@ -205,7 +211,7 @@ class PredictionService:
             found = columns.reader.compute(read_molecules(self.predictor.featurizer, samples))
         answers = as_answers(columns, found)
         for row, answer in zip(rows, answers, strict=True):
-            answer.in_training = is_in_training(row.smiles, answer.similarity, answer.nearest)
+            answer.in_training = is_in_training(row.smiles, answer.similarity, answer.nearest, answer.warning)
         return answers
 
     def structure(self, smiles: str) -> str:

@@ -26,7 +26,8 @@ class Worker:
     One thread asks; another one may ``interrupt``.
 
     Args:
-        make: gives the object; runs in the other process.
+        make: gives the object; runs in the other process. If the object has an ``identity``, one with another identity
+            answers nothing after a new start.
         arguments: of ``make``.
 
     Raises:
@@ -39,8 +40,9 @@ class Worker:
         self.asked: ProcessFuture | None = None
         self.is_open = True
         self.scheduling = threading.Lock()
+        self.identity = ""
         try:
-            self.ask(SECONDS_TO_START, IS_MADE)
+            self.identity = str(self.ask(SECONDS_TO_START, IS_MADE))
         except InputError:
             self.end()
             raise
@@ -76,7 +78,7 @@ class Worker:
         with self.scheduling:
             if self.is_open and not self.pool.active:
                 self.pool = self.new_pool()
-            self.asked = self.pool.schedule(answer, [question, arguments], timeout=seconds)
+            self.asked = self.pool.schedule(answer, [question, arguments, self.identity], timeout=seconds)
         return self.asked
 
     def interrupt(self) -> None:
@@ -106,12 +108,20 @@ def make_object(make: Callable[..., object], arguments: tuple) -> None:
         made = InputError(memory_sentence(error))
 
 
-def answer(question: str, arguments: tuple) -> object:
-    """Calls a method of the object in the other process; raises InputError or NoAnswer."""
+def answer(question: str, arguments: tuple, expected: str) -> object:
+    """Calls a method of the object in the other process, which has the ``expected`` identity.
+
+    Raises InputError or NoAnswer.
+    """
     if isinstance(made, InputError):
         raise made
+    identity = getattr(made, "identity", "")
+    if question == IS_MADE:
+        return identity
+    if identity != expected:
+        raise InputError("the model has changed since the page was started: start the page again")
     try:
-        return None if question == IS_MADE else getattr(made, question)(*arguments)
+        return getattr(made, question)(*arguments)
     except InputError as error:
         raise InputError(str(error)) from None
     except Exception as error:

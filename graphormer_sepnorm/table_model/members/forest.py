@@ -51,6 +51,8 @@ class ForestMember(WithoutNetworks):
         out_of_fold = np.full_like(labels.y, np.nan)
         for learnt, predicted in folds.parts():
             targets = np.flatnonzero(~np.isnan(labels.y[learnt]).all(axis=0))
+            if not len(targets):  # all labels of the fold are bounds
+                continue
             part = grow(features[learnt], labels.take(learnt), targets, setting)
             out_of_fold[np.ix_(predicted, targets)] = part.predict(features[predicted])
         every = np.arange(labels.y.shape[1])

@@ -54,11 +54,13 @@ def label_counts(page: Reported, target: str, y: np.ndarray) -> str:
 
 def usable_words(page: Reported) -> str:
     """The number of usable rows, and of molecules if rows were averaged."""
-    usable, molecules = len(page.labelled.usable), len(page.labelled.rows)
+    usable, molecules, together = len(page.labelled.usable), len(page.labelled.rows), "molecule"
     if usable == molecules:
         return counted(usable, "usable row")
+    if page.options.feature_columns:
+        molecules, together = len(set(page.labelled.structures.keys)), "molecule and conditions"
     return (
-        f"{counted(usable, 'usable row')} of {counted(molecules, 'molecule')}; rows of the same molecule are averaged"
+        f"{counted(usable, 'usable row')} of {counted(molecules, 'molecule')}; rows of the same {together} are averaged"
     )
 
 
@@ -88,6 +90,8 @@ def of_censored(page: Reported) -> Iterator[str]:
 def split_words(options: TableOptions) -> str:
     if options.split == "column":
         return f"the column {options.split_column}"
+    if options.test_csv is not None:
+        return f"test rows from {options.test_csv}; the other rows {options.split}, 90:10, seed {options.seed}"
     if options.folds:
         return f"{options.split} into {options.folds} folds, one of which is the test set here, seed {options.seed}"
     sizes = ":".join(f"{100 * getattr(options.sizes, name):g}" for name in SPLITS)

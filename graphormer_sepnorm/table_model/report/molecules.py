@@ -92,6 +92,7 @@ def neighbour(page: Reported, smiles: str) -> Molecule | None:
             (of_target(page, "measured", place), page.label_of(learnt, place))
             for place in range(len(page.task.targets[:MAX_PANELS]))
         ]
+    facts += zip(page.options.feature_columns, learnt.conditions, strict=True)
     named = name if page.labelled.names else f"row {name}"
     return Molecule(f"Nearest training molecule: {named}", known, plain_picture(known), tuple(facts))
 

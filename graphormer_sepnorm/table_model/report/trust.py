@@ -128,9 +128,10 @@ def calibration_section(page: Reported) -> Section:
         for stage in ("before", "after")
     ]
     rows = tuple(zip(targets, *columns, strict=True))
+    each = ", each target on those with its label" if len(targets) > 1 else ""
     words = (
-        f"Probabilities are calibrated by Platt scaling, on {trust['calibrated_on']:,} {trust['calibrated_by']}. The "
-        "calibration error is the mean difference between the predicted probabilities and the observed share of "
+        f"Probabilities are calibrated by Platt scaling, on {trust['calibrated_on']:,} {trust['calibrated_by']}{each}. "
+        "The calibration error is the mean difference between the predicted probabilities and the observed share of "
         "positives among the test molecules, before and after calibration."
     )
     if (least := min(facts["n"] for facts in page.result["targets"].values())) < FEW_TESTED:

@@ -38,6 +38,12 @@ def test_a_molecule_is_nearer_to_itself_than_to_its_stereoisomer():
     assert fit_domain(isomers[:2]).nearest(isomers)[1] == [*isomers[:2], isomers[0]]
 
 
+def test_of_several_rows_of_a_molecule_the_one_under_its_conditions_is_the_nearest():
+    domain = fit_domain(["CCO", "CCO", "CCN"])
+    assert domain.nearest_rows(["OCC", "CCN"], lambda number, row: row == 1)[1].tolist() == [1, 2]
+    assert domain.nearest_rows(["OCC"], lambda number, row: False)[1].tolist() == [0]
+
+
 @pytest.mark.parametrize(
     ("smiles", "other", "same"),
     [("OCC", "CCO", True), ("CCN.Cl", "CC[NH3+].[Cl-]", True), ("CCO", "CCN", False), ("C[C", "C[C", False)],

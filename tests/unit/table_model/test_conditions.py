@@ -16,6 +16,7 @@ from graphormer_sepnorm.table_model.reference import with_conditions
 from graphormer_sepnorm.table_model.train import scorable
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions
 from graphormer_sepnorm.tables.rows import LabelledRow, condition_text
+from graphormer_sepnorm.tables.splits import Duplicate
 from graphormer_sepnorm.tables.structures import Structures
 
 CONDITIONS = Conditions.of(("temperature", "assay"), [("20.0", "b"), ("40.0", "a"), ("30.0", "b")])
@@ -63,10 +64,12 @@ def solvents(*names: str, tested: str) -> LabelledTable:
 def test_test_rows_under_conditions_of_no_training_row_are_skipped():
     table = solvents("water", "DMSO", tested="hexane")
     table.rows.append(replace(table.rows[-1], number=4, conditions=("DMSO",)))
-    table = replace(table, structures=Structures(["C"] * 4, [""] * 4, list("abcd")))
+    duplicates = [Duplicate("d; hexane", (2, 2), ()), Duplicate("c; DMSO", (1, 3), ())]
+    table = replace(table, structures=Structures(["C"] * 4, [""] * 4, list("abcd")), duplicates=duplicates)
     found = scorable(TableOptions("in.csv", ("y",), feature_columns=("solvent",)), table)
     assert [row.number for row in found.rows] == [1, 2, 4] and found.structures.keys == ["a", "b", "d"]
     assert found.skipped == [(3, "C", "solvent is 'hexane': the model knows DMSO, water")]
+    assert found.duplicates == [Duplicate("c; DMSO", (1, 2), ())], "the places of the rows that are left"
 
 
 def test_a_table_without_test_rows_under_known_conditions_is_refused_before_training():

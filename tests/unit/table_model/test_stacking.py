@@ -1,5 +1,7 @@
 """Weights of members, by hand and by their properties."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,17 @@ def test_targets_have_weights_of_their_own_and_missing_labels_do_not_count():
     weights = stacking_weights(labels(y), predictions, EQUAL)
     assert weights[0, 0] > 0.95 and weights[1, 1] > 0.95
     np.testing.assert_allclose(weights.sum(axis=0), 1)
+
+
+def test_sample_weights_count_in_relation_to_their_mean():
+    """A molecule of weight 2 is as two molecules, and one of weight 0 is not there."""
+    random = np.random.default_rng(0)
+    y, found, prior = random.normal(size=(40, 1)), random.normal(size=(2, 40, 1)), np.array([0.7, 0.3])
+    weight = np.repeat([2.0, 0.0], 20)
+    weighted = stacking_weights(replace(labels(y), weight=weight), found, prior)
+    twice = np.tile(np.arange(20), 2)
+    np.testing.assert_allclose(weighted, stacking_weights(labels(y[twice]), found[:, twice], prior), rtol=1e-6)
+    assert abs(weighted - stacking_weights(labels(y), found, prior)).max() > 0.01
 
 
 def test_a_few_molecules_do_not_decide():
@@ -93,6 +106,14 @@ def test_a_member_by_itself_predicts_classes_that_add_up_to_1():
 def folds_of(smiles: list[str], split: str, y: np.ndarray | None = None, kind: str = "regression") -> list[int]:
     y = np.arange(len(smiles), dtype=float)[:, None] if y is None else y
     return make_folds(structures_of(smiles), labels(y, kind), split, 0).numbers.tolist()
+
+
+def test_folds_hold_tautomers_together_that_deepchems_split_separates():
+    structures = structures_of(["Oc1ccccn1", "O=c1cccc[nH]1", "c1ccccc1", "C1CCCCC1"])
+    assert structures.keys[0] == structures.keys[1] and structures.scaffolds[0] != structures.scaffolds[1]
+    for seed in range(10):
+        first, second, *_ = make_folds(structures, labels(np.zeros((4, 1))), "scaffold-deepchem", seed, 3).numbers
+        assert first == second
 
 
 def test_folds_hold_together_what_the_split_does():

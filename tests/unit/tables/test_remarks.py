@@ -120,6 +120,19 @@ def test_many_equal_labels_at_one_end_are_pointed_at(tmp_path, equal, beyond, sa
         assert "% of the labels equal 4.74, and " in found[0] and "write these labels with < so" in found[0]
 
 
+@pytest.mark.parametrize(
+    ("scales", "value", "sign"), [({"negative_log_molar": ("nM",)}, "10000", ">"), ({"log10": ("IC50",)}, "10000", ">")]
+)
+def test_a_limit_is_named_as_it_is_in_the_table(tmp_path, scales, value, sign):
+    """Inactive molecules are at the largest measured concentration, which is the smallest negative logarithm."""
+    rows = [f"{'C' * (k + 1)}O,{value}" for k in range(30)] + [f"{'C' * (k + 1)}S,{k + 5}" for k in range(40)]
+    (tmp_path / "in.csv").write_text("smiles,IC50\n" + "\n".join(rows))
+    options = TableOptions(str(tmp_path / "in.csv"), ("IC50",), "regression", split="random", **scales)
+    (found,) = (each for each in remarks(options, read_labelled(options, "mol")) if "limit of the assay" in each)
+    assert f"labels equal {value}, and 0 labels are higher" in found and f"write these labels with {sign} so" in found
+    assert "as 'at least' this value" in found
+
+
 def test_the_unit_in_the_name_of_a_column_is_in_the_advice(tmp_path):
     rows = "\n".join(f"{'C' * number},{10.0 ** (number % 5)}" for number in range(1, 21))
     (tmp_path / "in.csv").write_text(f"smiles,IC50 [uM]\n{rows}\n")

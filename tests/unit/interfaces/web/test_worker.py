@@ -88,6 +88,26 @@ def test_an_interrupted_question_has_no_answer(worker):
     assert problems == ["the computing process has ended"]
 
 
+class Changing(PretendedService):
+    """Another model in each process."""
+
+    @property
+    def identity(self) -> str:
+        return str(os.getpid())
+
+
+def test_a_model_that_has_changed_when_its_process_starts_again_answers_nothing():
+    worker = Worker(Changing)
+    try:
+        assert worker.ask(60, "structure", "CC") == "<svg><!-- 2 --></svg>"
+        with pytest.raises(NoAnswer, match="crashed"):
+            worker.ask(60, "predict", rows("CRASH"), Options())
+        with pytest.raises(InputError, match="the model has changed since the page was started"):
+            worker.ask(60, "structure", "CC")
+    finally:
+        worker.end()
+
+
 def test_what_cannot_be_made_is_said():
     with pytest.raises(InputError, match="no such model"):
         Worker(unusable)
