@@ -93,7 +93,7 @@ def reduction(given: Chem.Mol, read: Chem.Mol) -> str:
         with one_molecule():
             apart = rdMolStandardize.MetalDisconnector().Disconnect(Chem.Mol(given))
             for part in Chem.GetMolFrags(apart, asMols=True, sanitizeFrags=False):
-                if composition(part) != kept and composition(part) <= composition(given) - kept:
+                if kept != composition(part) != Counter() and composition(part) <= composition(given) - kept:
                     found[part_name(part)] = None
     except InputError:  # RDKit fails on a part
         return ""

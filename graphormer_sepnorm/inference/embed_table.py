@@ -13,6 +13,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from graphormer_sepnorm.chem.smiles import truncated
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Embedder, Embeddings, load_embedder
 from graphormer_sepnorm.inference.resumable_writer import write_table
@@ -55,7 +56,11 @@ class EmbeddingArrays(TableWriter):
 
     def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
         errors, embeddings = added
-        return as_npy(np.asarray(embeddings), smiles_of_rows(rows), list(errors))
+        texts = [
+            truncated(text, LONGEST_WITH_ERROR) if error else text
+            for text, error in zip(smiles_of_rows(rows), errors, strict=True)
+        ]
+        return as_npy(np.asarray(embeddings), texts, list(errors))
 
     def complete(self, grown: Path) -> Path:
         completed = grown.with_suffix(COMPLETED)
@@ -92,6 +97,7 @@ def npy_arrays(path: Path) -> Iterator[np.ndarray]:
             yield np.load(file, allow_pickle=False)
 
 
+LONGEST_WITH_ERROR = 200  # characters of a text that is no molecule; the longest one sets the width of the array
 FORMATS = {".npz": EmbeddingArrays, **WRITERS}
 
 

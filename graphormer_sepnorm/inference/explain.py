@@ -215,6 +215,7 @@ class EmbeddedMolecule:
         pair_factor: [n * n, H] or None.
         edge_index, bond: its bonds, [2, e] and [e].
         in_degree: [n].
+        smiles: the molecule as it is read, with atoms in this order.
         conditions: float32 [1, C], conditions of the measurement.
     """
 
@@ -222,6 +223,7 @@ class EmbeddedMolecule:
         self.conditions = torch.tensor([conditions], device=model.cls.device)
         self.model = model.eval()
         reader = FEATURIZERS[featurizer]
+        self.smiles, _ = reader.read(smiles)
         graphs = reader.pack([reader.graph(smiles)])
         batch = prepare(graphs, model.config.encodings).to(model.cls.device)
         with torch.no_grad():
@@ -290,7 +292,7 @@ def integrated_gradients(
     found = attributions(molecule, view.value)
     with torch.no_grad():
         prediction = view.prediction(molecule.outputs(molecule.atoms))
-    return view.explanation(smiles, prediction, found)
+    return view.explanation(molecule.smiles, prediction, found)
 
 
 def view_of(
@@ -349,7 +351,7 @@ def attention_rollout(
         flow = (weights.cpu().double() + torch.eye(len(weights))) / 2 @ flow
     atoms = flow[0, 1:].numpy()
     return Explanation(
-        smiles=smiles,
+        smiles=molecule.smiles,
         caption=view.caption(prediction),
         prediction=prediction,
         meaning="share of what the CLS token reads",

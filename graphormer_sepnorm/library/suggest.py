@@ -258,7 +258,7 @@ def smiles_places(columns: list[str], path: Path, options: PartOptions) -> list[
 
     SDFs have the structure in a column of their own, which has another name in those with a data item ``smiles``.
     """
-    if kind_of(path) == ".sdf":
+    if kind_of(path) == ".sdf" and options.smiles_column is None:
         own = [f"smiles{OF_MOLFILE}", "smiles"]
     else:
         with open_table(path, options.smiles_column, options.delimiter) as table:

@@ -13,6 +13,8 @@ CLASSES = {
 BOUND = re.compile(r"(<=|>=|<|>|≤|≥)\s*(.*)", re.DOTALL)
 WITH_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
 WITH_POINTS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+,\d+")  # between thousands
+WITH_ONLY_POINTS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+")  # between thousands, or one before decimals
+WITH_POINT = re.compile(r"[+-]?\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)
 WITH_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 
 
@@ -83,6 +85,31 @@ def read_number(text: str, target: str, comma_is_point: bool = False) -> float:
 def has_decimal_commas(delimiter: str) -> bool:
     """Whether each comma in the numbers of a table with this delimiter is a decimal comma, as for ``read_number``."""
     return delimiter == ";"
+
+
+def has_decimal_point(text: str) -> bool:
+    """Whether a text is a number, or a bound, whose point can only be a decimal point."""
+    number = without_sign(text)
+    return WITH_POINT.fullmatch(number) is not None and not WITH_ONLY_POINTS.fullmatch(number)
+
+
+def has_decimal_comma(text: str) -> bool:
+    """Whether a text is a number, or a bound, whose comma can only be a decimal comma."""
+    number = without_sign(text)
+    is_decimal = WITH_COMMA.fullmatch(number) and not WITH_THOUSANDS.fullmatch(number)
+    return bool(is_decimal or WITH_POINTS.fullmatch(number))
+
+
+def without_sign(text: str) -> str:
+    """The number of a bound such as "<5", or the text itself."""
+    found = BOUND.fullmatch(text.strip())
+    return (found[2] if found else text).strip()
+
+
+def refuse_points(text: str, name: str) -> None:
+    """Raises InputError for a number such as "1.234" of a column with decimal commas."""
+    if WITH_ONLY_POINTS.fullmatch(without_sign(text)):
+        raise InputError(f"{name} is {text.strip()!r}, and others have decimal commas: write it without points")
 
 
 def refuse_ambiguous(text: str, name: str) -> None:

@@ -19,6 +19,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import in_chunks, map_chunks
 from graphormer_sepnorm.tables.formats import WholeTable, open_table
 from graphormer_sepnorm.tables.formats.table import places_of_column
+from graphormer_sepnorm.tables.label_text import bounds_of
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.replicates import averaged
 from graphormer_sepnorm.tables.rows import LabelledRow, label_reader, names_of_rows
@@ -67,6 +68,15 @@ class LabelledTable:
     def labels(self) -> np.ndarray:
         """The labels of the rows [M, T], NaN where missing."""
         return np.array([row.labels for row in self.rows])
+
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """The lower and upper ends of the labels of the rows [M, T], as for ``find_duplicates``."""
+        low = self.labels()
+        high = low.copy()
+        for place, row in enumerate(self.rows):
+            for target, text in row.bounds.items():
+                low[place, target], high[place, target] = bounds_of(text)
+        return low, high
 
     def of_split(self, split: str) -> list[LabelledRow]:
         return [row for row in self.rows if row.split == split]
@@ -136,7 +146,7 @@ def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None
     labelled.skipped.sort()
     y = labelled.labels()
     keys = ["; ".join([key, *row.conditions]) for key, row in zip(structures.keys, labelled.rows, strict=True)]
-    duplicates = find_duplicates(keys, y, tolerances(options.kind, y))
+    duplicates = find_duplicates(keys, *labelled.ends(), tolerances(options.kind, y))
     return replace(labelled, structures=structures, duplicates=duplicates)
 
 

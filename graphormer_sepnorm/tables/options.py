@@ -198,10 +198,12 @@ class TableOptions:
     @property
     def molar_scales(self) -> dict[str, Scale]:
         """The scales in ``negative_log_molar`` by target, "" for all other targets; raises InputError."""
-        found = {}
+        found: dict[str, Scale] = {}
         for text in self.negative_log_molar:
-            name, equals, unit = text.rpartition("=")
-            found[name if equals else ""] = molar_scale(unit)
+            name = text.rpartition("=")[0]
+            if name in found:
+                raise InputError(f"--negative-log-molar has two units for {name or 'all columns'}: write COLUMN=UNIT")
+            found[name] = molar_scale(text.rpartition("=")[2])
         return found
 
     def scale_of(self, target: str) -> Scale:

@@ -16,7 +16,7 @@ def averaged(rows: list[LabelledRow], keys: Sequence[Hashable]) -> tuple[list[La
     """Merges rows with the same key into one row with the means of their exact labels.
 
     It has the number, the time and the place of the first of them, and the mean of their weights. If no label of a
-    target is exact, the first bound is kept.
+    target is exact, the tightest bound is kept, or the first one if some are lower and some upper bounds.
 
     Args:
         rows: M rows.
@@ -37,8 +37,17 @@ def mean_row(rows: list[LabelledRow]) -> LabelledRow:
     known = ~np.isnan(y) * (weights if weights.any() else np.ones(len(rows)))[:, None]
     totals = known.sum(axis=0)
     labels = np.where(totals > 0, (np.nan_to_num(y) * known).sum(axis=0) / np.where(totals > 0, totals, 1), np.nan)
-    bounds = {place: text for row in reversed(rows) for place, text in row.bounds.items() if np.isnan(labels[place])}
+    inexact = np.flatnonzero(np.isnan(labels)).tolist()
+    texts = {place: [row.bounds[place] for row in rows if place in row.bounds] for place in inexact}
+    bounds = {place: tightest(found) for place, found in texts.items() if found}
     return replace(rows[0], labels=labels.tolist(), bounds=bounds, weight=float(weights.mean()))
+
+
+def tightest(bounds: list[str]) -> str:
+    """The tightest of several bounds such as ">5.0"; the first one if they have different signs."""
+    if len({text[0] for text in bounds}) > 1:
+        return bounds[0]
+    return (max if bounds[0][0] == ">" else min)(bounds, key=lambda text: float(text[1:]))
 
 
 def pooled_deviation(y: np.ndarray, keys: Sequence[Hashable]) -> np.ndarray:

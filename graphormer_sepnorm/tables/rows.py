@@ -11,12 +11,15 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import Row, WholeTable, not_one_column, smiles_of_rows
 from graphormer_sepnorm.tables.label_text import (
+    has_decimal_comma,
     has_decimal_commas,
+    has_decimal_point,
     is_missing,
     read_bound,
     read_class,
     read_number,
     refuse_ambiguous,
+    refuse_points,
     same_label,
 )
 from graphormer_sepnorm.tables.options import TableOptions
@@ -62,11 +65,19 @@ def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row
     asked = [options.split_column, options.weight_column]
     places = places_of(options.path, table.columns, [*options.targets, *options.feature_columns, *filter(None, asked)])
 
-    comma_is_point = has_decimal_commas(table.delimiter)
+    numeric = [*options.targets, *options.feature_columns, *filter(None, [options.weight_column])]
+
+    def any_number(is_so: Callable[[str], bool]) -> bool:
+        return any(is_so(row.fields[places[name]]) for name in numeric for row in table.rows if not row.error)
+
+    comma_is_point = has_decimal_commas(table.delimiter) and not any_number(has_decimal_point)
+    points_are_thousands = comma_is_point and any_number(has_decimal_comma)
 
     def read(number: int, row: Row) -> LabelledRow:
         if row.error:
             raise InputError(row.error)
+        for name in numeric if points_are_thousands else ():
+            refuse_points(row.fields[places[name]], name)
         texts = {name: row.fields[places[name]] for name in options.targets}
         labels, bounds = read_labels(texts, options, comma_is_point)
         if all(map(math.isnan, labels)) and not bounds:
@@ -220,10 +231,16 @@ def names_of_rows(options: TableOptions, table: WholeTable) -> dict[int, str]:
 
 
 def find_id_column(options: TableOptions, table: WholeTable) -> str | None:
-    """As ``id_column_among``, of the columns that have no other purpose."""
+    """As ``id_column_among``, of the columns that have no other purpose and are not empty."""
     others = (options.split_column, options.weight_column, options.smiles_column)
     used = {*options.targets, *options.feature_columns, *others}
-    return id_column_among([name for name in table.columns if name not in used])
+    columns = [name for name in table.columns if name not in used]
+    while (found := id_column_among(columns)) is not None:
+        place = table.columns.index(found)
+        if any(row.fields[place].strip() for row in table.rows if not row.error):
+            return found
+        columns = [name for name in columns if name != found]
+    return None
 
 
 def id_column_among(columns: list[str]) -> str | None:

@@ -310,18 +310,18 @@ class Duplicate:
     conflicts: tuple[int, ...]
 
 
-def find_duplicates(keys: list[str], y: np.ndarray, tolerance: np.ndarray) -> list[Duplicate]:
+def find_duplicates(keys: list[str], low: np.ndarray, high: np.ndarray, tolerance: np.ndarray) -> list[Duplicate]:
     """The molecules that appear in more than one row, in the order of their first rows.
 
     Args:
         keys: ``molecule_key`` of M rows.
-        y: [M, T] labels, NaN where missing.
+        low, high: [M, T], ends of the labels: equal for an exact one, infinite where a bound leaves it open, NaN where
+            it is missing.
         tolerance: [T], by how much the labels of one molecule may differ; 0 for classes.
     """
     found = []
     for key, rows in rows_by_key(keys).items():
         if len(rows) > 1:
-            highest, lowest = np.fmax.reduce(y[rows]), np.fmin.reduce(y[rows])
-            conflicts = np.flatnonzero(highest - lowest > tolerance)
+            conflicts = np.flatnonzero(np.fmax.reduce(low[rows]) - np.fmin.reduce(high[rows]) > tolerance)
             found.append(Duplicate(key, tuple(rows), tuple(conflicts.tolist())))
     return found

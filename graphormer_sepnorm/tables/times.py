@@ -13,6 +13,9 @@ from graphormer_sepnorm.tables.label_text import as_float, is_number
 
 YEAR_FIRST = re.compile(r"\s*\d{4}[./-](\d{1,2})[./-]\d{1,2}(?!\d).*", re.DOTALL)
 IN_DIGITS = re.compile(r"\s*(\d{1,2})[./-](\d{1,2})[./-]\d{4}\b.*", re.DOTALL)
+MONTH_OF_YEAR = re.compile(
+    r"(0?[1-9]|1[0-2])\.(19|20)\d\d|(19|20)\d\d\.(0?[1-9]|1[0-2])"
+)  # such as 12.2023, also a number
 YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)")
 DEFAULTS = datetime(2000, 1, 1), datetime(2001, 2, 1)  # what a date without a year or a month is recognised by
 
@@ -25,13 +28,16 @@ def read_times(texts: Iterable[str]) -> np.ndarray:
     others is the same for a whole column, and known as soon as one date has a number above 12.
 
     Raises:
-        InputError: a text that is neither, both kinds in one column, or dates of which days may be months.
+        InputError: a text that is neither, both kinds in one column, dates of which days may be months, or numbers that
+            may all be months of years.
     """
     texts = [text.strip() for text in texts]
     strange = next((text for text in texts if not is_time(text)), None)
     if strange is not None:
         raise InputError(f"the time {strange!r} is neither a number nor a date such as 2024-05-31")
     numbers = [is_number(text) for text in texts]
+    if all(map(MONTH_OF_YEAR.fullmatch, texts)):
+        raise InputError(f"the time {texts[0]!r} looks like a month of a year, not like a number: write it as 2023-12")
     if all(numbers):
         return np.array([as_float(text) for text in texts], np.float64)
     if any(numbers):

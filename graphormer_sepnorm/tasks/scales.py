@@ -15,20 +15,25 @@ from graphormer_sepnorm.errors import InputError
 DECADES = {"M": 0, "mM": 3, "uM": 6, "nM": 9, "pM": 12}  # of a concentration in this unit below one in M
 MOLAR = "-log10 "
 NO_LOGARITHM = "which has no logarithm"  # ends the reason why a row is skipped
-WITH_UNIT = r"[ _]*[\[(]?{unit}[\])]?$"  # at the end of a column's name, such as IC50_nM or IC50 (nM)
+WITH_UNIT = r"([ _]+[\[(]?|[\[(]){unit}[\])]?$"  # at the end of a column's name, such as IC50_nM or IC50 (nM)
 
 
 def molar_scale(unit: str) -> Scale:
     """The scale of a concentration in this unit; raises InputError for a unit that is none."""
-    plain = unit.strip().replace("\N{MICRO SIGN}", "u").replace("\N{GREEK SMALL LETTER MU}", "u")
+    plain = in_ascii(unit.strip())
     if plain not in DECADES:
         raise InputError(f"{unit!r} is no unit of a concentration: give one of {', '.join(DECADES)}")
     return f"{MOLAR}{plain}"  # type: ignore[return-value]  # one of the texts of Scale
 
 
+def in_ascii(text: str) -> str:
+    """A text with u in place of a micro sign or a Greek mu."""
+    return text.replace("\N{MICRO SIGN}", "u").replace("\N{GREEK SMALL LETTER MU}", "u")
+
+
 def named_unit(column: str) -> str:
     """The unit of a concentration that the name of a column ends with, such as that of "IC50 [uM]"; "" without one."""
-    found = (unit for unit in DECADES if re.search(WITH_UNIT.format(unit=unit), column.strip()))
+    found = (unit for unit in DECADES if re.search(WITH_UNIT.format(unit=unit), in_ascii(column.strip())))
     return max(found, key=len, default="")
 
 
@@ -84,5 +89,5 @@ def modelled_name(column: str, scale: Scale) -> str:
         return column
     if not falls(scale):
         return f"log10({column})"
-    plain = re.sub(WITH_UNIT.format(unit=re.escape(unit_of(scale))), "", column.strip())
+    plain = re.sub(WITH_UNIT.format(unit=re.escape(unit_of(scale))), "", in_ascii(column.strip()))
     return f"p{plain}" if re.fullmatch(r"[A-Z][A-Za-z]?[A-Za-z]?[0-9]*", plain) else f"-log10({plain or column})"

@@ -15,7 +15,7 @@ from graphormer_sepnorm.tables.formats.header import with_names
 from graphormer_sepnorm.tables.formats.parquet import PARQUET, parquet_records, parquet_types
 from graphormer_sepnorm.tables.formats.sdf import read_sdf
 from graphormer_sepnorm.tables.formats.smi import read_smi
-from graphormer_sepnorm.tables.formats.table import Table, table_of_records
+from graphormer_sepnorm.tables.formats.table import Table, find_column, table_of_records
 from graphormer_sepnorm.tables.formats.text import (
     STANDARD_INPUT,
     compression_of,
@@ -57,7 +57,7 @@ def open_table(path: str | Path, smiles_column: str | None = None, delimiter: st
     Args:
         path: a file, whose suffix says what it is: ``.smi``, ``.sdf``, ``.xlsx`` (its first sheet), ``.parquet`` or
             else CSV, all but Parquet also with ``.gz``, ``.bz2``, ``.xz`` or ``.zst``; "-": CSV on standard input.
-        smiles_column: of a CSV, a sheet or Parquet; by default the one named smiles, in capitals or not.
+        smiles_column: by default the one named smiles, in capitals or not, and the structure of an SDF.
         delimiter: of a CSV; by default what a first line such as ``sep=;`` says, then tab for ``.tsv``, else the
             character that splits the header into most columns, among them that of the SMILES.
 
@@ -83,10 +83,12 @@ def open_table(path: str | Path, smiles_column: str | None = None, delimiter: st
             if Path(path).exists() and not is_file(path):
                 raise InputError(f"{path} can be read only once, but an SDF is read twice: save it in a file first")
             with contextlib.closing(text_lines(path)) as again:
-                table = read_sdf(lines, again, str(path))
+                table = read_sdf(lines, again, str(path), smiles_column)
             yield table
         elif kind == ".smi":
-            yield read_smi(lines)
+            table = read_smi(lines)
+            find_column(table.columns, smiles_column, str(path))
+            yield table
         else:
             usual = "\t" if kind == ".tsv" else None
             yield read_csv(lines, str(path), smiles_column, delimiter, usual)

@@ -10,14 +10,16 @@ from collections.abc import Iterator
 from graphormer_sepnorm.chem.smiles import END_OF_STRUCTURE, smiles_of_block
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats import text
-from graphormer_sepnorm.tables.formats.table import Row, Table, free_name
+from graphormer_sepnorm.tables.formats.table import Row, Table, find_column, free_name
 
 NAME = re.compile(r">[^<]*<(.*)>[^>]*")  # of a data item; it may have < and > in it
 OF_MOLFILE = "_of_molfile"  # ends the name of a column, if a data item has that name
 
 
-def read_sdf(lines: Iterator[str], again: Iterator[str], source: str) -> Table:
+def read_sdf(lines: Iterator[str], again: Iterator[str], source: str, smiles_column: str | None = None) -> Table:
     """Records of an SDF: the structure as SMILES, the title and every data item that any record has.
+
+    A data item named by ``smiles_column`` is the molecule in place of the structure.
 
     Args:
         lines: of the file; read as rows are asked for.
@@ -25,8 +27,15 @@ def read_sdf(lines: Iterator[str], again: Iterator[str], source: str) -> Table:
         source: the file, for messages.
     """
     names = dict.fromkeys(name for record in sdf_records(again, source) for name in data_items(record))
-    own = [free_name(name, names, OF_MOLFILE) for name in ("smiles", "name")]
-    return Table([*own, *names], (sdf_row(record, list(names)) for record in sdf_records(lines, source)))
+    columns = [*(free_name(name, names, OF_MOLFILE) for name in ("smiles", "name")), *names]
+    place = 0 if smiles_column is None else find_column(columns, smiles_column, source)
+    rows = (sdf_row(record, list(names)) for record in sdf_records(lines, source))
+    return Table(columns, rows if place == 0 else (by_item(row, place) for row in rows), smiles_place=place)
+
+
+def by_item(row: Row, place: int) -> Row:
+    """A row whose molecule is a data item."""
+    return Row(row.fields, row.fields[place])
 
 
 def sdf_records(lines: Iterator[str], source: str) -> Iterator[list[str]]:

@@ -106,8 +106,9 @@ def check_text(first: str, path: str | Path) -> None:
     """Raises InputError for the first line of what is no text in UTF-8."""
     if first.startswith(UTF16_MARKS):
         raise InputError(f"{path} is UTF-16: save it as UTF-8")
+    is_text = CONTROL.isdisjoint(first) and not any("\udc80" <= character <= "\udcff" for character in first)
     for mark, kind in NO_TEXT.items():
-        if first.startswith(mark):
+        if first.startswith(mark) and not (is_text and mark.isalnum()):  # PAR1 is also the name of a protein
             raise InputError(f"{path} is {kind}: save the table as CSV")
     if not CONTROL.isdisjoint(first):
         raise InputError(f"{path} is no text: save the table as CSV")

@@ -92,7 +92,7 @@ def test_a_molecule_that_lost_more_than_its_salt_is_pointed_out(name, smiles, re
     "smiles",
     [
         "CC(=O)O[Na]", "NCCc1ccccc1.OC(=O)/C=C/C(=O)O.O", "CCCCN.F[P-](F)(F)(F)(F)F", "CCCCN.OCl(=O)(=O)=O",
-        "CCCCC[NH3+].CCCCC[NH3+].[O-]S(=O)(=O)[O-]", "CCO", "[Na+].[Cl-]", "[K+].CCC[B-](F)(F)F",
+        "CCCCC[NH3+].CCCCC[NH3+].[O-]S(=O)(=O)[O-]", "CCO", "[Na+].[Cl-]", "[H+].[Cl-].CCN", "[K+].CCC[B-](F)(F)F",
     ],
 )  # fmt: skip
 def test_salts_and_solvents_are_removed_without_a_word(name, smiles):

@@ -41,6 +41,7 @@ from graphormer_sepnorm.inference.pictures import (
 from graphormer_sepnorm.kernels.dense import PaddedAttention
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.recipes import paper_encodings
+from tests.tiny import save_tiny
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 FURTHER = {"encodings": (*paper_encodings(), Resistance(multiplies=True)), "messages": True, "degree_scaling": True}
@@ -138,6 +139,13 @@ def test_contributions_follow_their_atoms(method):
     here, there = (METHODS[method](model, smiles).contributions for smiles in (ASPIRIN, shuffled))
     symmetric = list(Chem.CanonicalRankAtoms(mol, breakTies=False))
     np.testing.assert_allclose(np.bincount(symmetric, here), np.bincount(symmetric, there[list(match)]), rtol=1e-3)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_contributions_are_those_of_the_molecule_as_it_is_read(tmp_path, method):
+    model = Graphormer.from_pretrained(save_tiny(tmp_path, featurizer="mol-without-salts"))
+    found = METHODS[method](model, "[Na+].CC(=O)[O-]")
+    assert len(found.contributions) == 4 and "Na" not in found.smiles
 
 
 def test_recorded_attention_is_the_attention_of_the_model():

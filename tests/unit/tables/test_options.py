@@ -39,6 +39,8 @@ from graphormer_sepnorm.tables.splits import Sizes
         ({"log10": ("z",)}, "--log10 or --negative-log-molar names 'z', which is not a target column"),
         ({"negative_log_molar": ("z=nM",)}, "names 'z', which is not a target column"),
         ({"negative_log_molar": ("y=mg",)}, "'mg' is no unit of a concentration"),
+        ({"negative_log_molar": ("nM", "uM")}, "two units for all columns: write COLUMN=UNIT"),
+        ({"negative_log_molar": ("y=nM", "y=uM")}, "two units for y: write COLUMN=UNIT"),
         ({"negative_log_molar": ("y=nM",), "log10": ("y",)}, "named twice by --log10 and --negative-log-molar"),
         (
             {"targets": ("IC50_nM", "IC50_uM"), "negative_log_molar": ("IC50_nM=nM", "IC50_uM=uM")},

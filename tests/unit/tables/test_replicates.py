@@ -28,6 +28,14 @@ def test_an_exact_label_takes_the_place_of_bounds():
     assert found.labels == [4.0] and found.bounds == {}
 
 
+@pytest.mark.parametrize(
+    ("bounds", "kept"), [((">50.0", ">100.0"), ">100.0"), (("<5.0", "<2.0"), "<2.0"), ((">5.0", "<2.0"), ">5.0")]
+)
+def test_the_tightest_bound_is_kept(bounds, kept):
+    rows = [LabelledRow(number, "C", [NAN], bounds={0: text}) for number, text in enumerate(bounds)]
+    assert averaged(rows, ["a", "a"])[0][0].bounds == {0: kept}
+
+
 def test_means_are_weighted():
     rows = [LabelledRow(1, "C", [1.0], weight=3.0), LabelledRow(2, "C", [5.0], weight=1.0)]
     ((found,), _) = averaged(rows, ["a", "a"])

@@ -73,6 +73,32 @@ def test_a_comma_of_a_condition_is_read_as_that_of_a_label(tmp_path):
         assert read([Row(["C", "1,000"], "C")]) == [Sample("C", ("1.0" if delimiter == ";" else "1,000",))]
 
 
+@pytest.mark.parametrize(
+    ("labels", "read", "reason"),
+    [
+        (
+            ["1.234,5", "1.234"],
+            [1234.5],
+            "y is '1.234', and others have decimal commas: write it without points",
+        ),
+        (["250.5", "10,000"], [250.5], "y is '10,000': write 10000 or 10.000"),
+        (["250.5", ">10,000"], [250.5], "y is '10,000': write 10000 or 10.000"),
+        (["1.234", "10,000"], [1.234, 10.0], None),
+        (["0,5", "2.5"], [0.5, 2.5], None),
+    ],
+)
+def test_separators_of_thousands_are_known_by_the_other_numbers(tmp_path, labels, read, reason):
+    rows = [f"{'C' * size};{text}" for size, text in enumerate(labels, 1)]
+    found = read_usable(TableOptions(table(tmp_path / "a.csv", "smiles;y", *rows), ("y",)), "mol")
+    assert [row.labels for row in found.rows] == [[number] for number in read]
+    assert [why for _, _, why in found.skipped] == ([] if reason is None else [reason])
+
+
+def test_an_empty_column_of_names_is_no_id_column(tmp_path):
+    path = table(tmp_path / "a.csv", "smiles,y,name,chembl_id", *(f"{line},,c1" for line in chains(20)))
+    assert read_usable(TableOptions(path, ("y",)), "mol").names[1] == "c1"
+
+
 def test_a_class_that_is_not_asked_for_is_no_label(tmp_path):
     path = table(tmp_path / "a.csv", "smiles,y", "C,low", "CC,High", "CCC,unclear")
     found = read_usable(TableOptions(path, ("y",), kind="multiclass", classes=("low", "high")), "mol")

@@ -277,10 +277,26 @@ def test_one_key_for_all_spellings_and_none_for_others():
 def test_duplicates_and_labels_that_contradict_each_other():
     keys = ["x", "y", "x", "z", "y", "x"]
     y = np.array([[1.0, 0], [2, 1], [1.2, np.nan], [9, 9], [2.05, 0], [np.nan, np.nan]])
-    assert find_duplicates(keys, y, np.array([0.1, 0.0])) == [
+    assert find_duplicates(keys, y, y, np.array([0.1, 0.0])) == [
         Duplicate("x", (0, 2, 5), (0,)),
         Duplicate("y", (1, 4), (1,)),
     ]
+
+
+@pytest.mark.parametrize(
+    ("ends", "conflict"),
+    [
+        ([(5, 5), (10, np.inf)], True),
+        ([(5, 5), (4, np.inf)], False),
+        ([(50, np.inf), (-np.inf, 5)], True),
+        ([(5, np.inf), (-np.inf, 50)], False),
+        ([(5, np.inf), (np.nan, np.nan)], False),
+    ],
+)
+def test_bounds_that_contradict_each_other(ends, conflict):
+    low, high = np.array(ends, np.float64).T[:, :, None]
+    (found,) = find_duplicates(["x", "x"], low, high, np.array([0.1]))
+    assert found.conflicts == (0,) * conflict
 
 
 def test_underscores_are_no_part_of_sizes():

@@ -43,12 +43,18 @@ def test_dates_are_read_as_people_write_them(texts, days):
         (["15.1.24"], "'15.1.24' is neither"),
         (["May 3"], "'May 3' is neither"),
         (["12:30"], "'12:30' is neither"),
+        (["12.2023", "01.2024"], "'12.2023' looks like a month of a year, not like a number: write it as 2023-12"),
+        (["2024.2", "2024.10"], "'2024.2' looks like a month of a year"),
         (["1 Jan 99999999999"], "is neither"),
     ],
 )
 def test_times_that_cannot_be_read_or_may_mean_two_days_are_refused(texts, message):
     with pytest.raises(InputError, match=message):
         read_times(texts)
+
+
+def test_decimal_years_are_numbers():
+    assert read_times(["2023.2", "2023.75"]).tolist() == [2023.2, 2023.75]
 
 
 def test_what_a_time_is():

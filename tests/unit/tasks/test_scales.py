@@ -54,7 +54,18 @@ def test_names_on_a_scale(column, scale, name):
 
 @pytest.mark.parametrize(
     ("column", "unit"),
-    [("IC50 [uM]", "uM"), ("Ki (nM)", "nM"), ("IC50_mM ", "mM"), ("Kd M", "M"), ("logS", ""), ("solubility", "")],
+    [
+        ("IC50 [uM]", "uM"),
+        ("IC50 (\u00b5M)", "uM"),
+        ("EC50[\u03bcM]", "uM"),
+        ("Ki (nM)", "nM"),
+        ("IC50_mM ", "mM"),
+        ("Kd M", "M"),
+        ("IC50_UM", ""),
+        ("HLM", ""),
+        ("logS", ""),
+        ("solubility", ""),
+    ],
 )
 def test_the_unit_of_a_column_is_at_the_end_of_its_name(column, unit):
     assert named_unit(column) == unit

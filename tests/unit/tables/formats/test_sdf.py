@@ -20,6 +20,19 @@ def test_sdf(tmp_path):
     assert rows[2].smiles == "c1ccccc1"
 
 
+def test_a_data_item_is_the_molecule_if_it_is_named(tmp_path):
+    block = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO"))
+    path = write(tmp_path, "a.sdf", f"{block}>  <parent>\nCCN\n\n$$$$\n")
+    assert [[row.smiles for row in read(path, *column)[1]] for column in ((), ("parent",), ("smiles",))] == [
+        ["CCO"],
+        ["CCN"],
+        ["CCO"],
+    ]
+    for wrong in (path, write(tmp_path, "a.smi", "CCO a\n")):
+        with pytest.raises(InputError, match="no column 'parents'"):
+            read(wrong, "parents")
+
+
 def test_an_sdf_with_bytes_that_are_not_utf8_loses_no_record(tmp_path):
     blocks = [Chem.MolToMolBlock(Chem.MolFromSmiles(smiles)) for smiles in ("CCO", "CCN", "CCC")]
     title = b"caf\xe9" + blocks[1].encode()

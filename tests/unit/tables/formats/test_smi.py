@@ -12,6 +12,11 @@ def test_smi(tmp_path):
     assert read(write(tmp_path, "b.smi", "SMILES Name\nCCO x\n"))[1] == [Row(["CCO", "x"], "CCO")]
 
 
+def test_the_extension_of_a_cxsmiles_is_no_name(tmp_path):
+    _, rows = read(write(tmp_path, "a.smi", "CCO |^1:0| a radical\nCCO\t|^1:0|\nCCO |\n"))
+    assert [row.fields for row in rows] == [["CCO |^1:0|", "a radical"], ["CCO\t|^1:0|", ""], ["CCO", "|"]]
+
+
 @pytest.mark.parametrize("content", ["\nCCO a\nC\n", "\n\nCCO a\nC\n", "\nsmiles name\nC\n", " \nCCO\n"])
 def test_a_blank_line_is_a_row_wherever_it_stands(tmp_path, content):
     rows = read(write(tmp_path, "a.smi", content))[1]

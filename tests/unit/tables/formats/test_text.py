@@ -53,6 +53,11 @@ def test_what_is_no_text_is_named(tmp_path, content, kind):
         read(write(tmp_path, "a.csv", content))
 
 
+@pytest.mark.parametrize("header", ["PAR1_pIC50,smiles", "BZhR,smiles"])
+def test_a_column_may_be_named_like_the_beginning_of_another_file(tmp_path, header):
+    assert read(write(tmp_path, "a.csv", f"{header}\n1,C\n"))[0] == header.split(",")
+
+
 def test_a_line_that_is_too_long_is_refused_in_every_kind_of_table(tmp_path, monkeypatch):
     monkeypatch.setattr(text, "MAX_RECORD", 10)
     with pytest.raises(InputError, match=r"line 2 of .* has more than 10 characters: is it a table"):
