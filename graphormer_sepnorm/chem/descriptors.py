@@ -17,6 +17,7 @@ from tqdm import tqdm
 
 from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, without_atom_maps
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.system.cache import mark_used
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
 
@@ -48,7 +49,9 @@ def kept_descriptors(folder: Path, smiles: Smiles) -> np.ndarray:
     digest = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
     path = folder / f"{digest[:32]}.npz"
     try:
-        return np.load(path)["values"]
+        values = np.load(path)["values"]
+        mark_used(path)
+        return values
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         values = descriptors(smiles)
     content = BytesIO()

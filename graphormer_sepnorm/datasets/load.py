@@ -12,7 +12,11 @@ import pickle
 import shutil
 import warnings
 from collections.abc import Iterator
+from itertools import filterfalse
 from pathlib import Path
+
+import torch
+from rdkit import rdBase
 
 from graphormer_sepnorm.dataset import ROOT_VARIABLE, SPLITS, Dataset, data_root
 from graphormer_sepnorm.datasets.benchmarks import DATASETS
@@ -54,7 +58,7 @@ def load_split(
 
     source = dataset.source(folder)
     label = name if name in DATASETS else f"table-{source[:16]}"
-    key = f"{label}/{split}/{dataset.featurizer}/{cache_key(encodings)}/{source}"
+    key = f"{label}/{split}/{dataset.featurizer}/{rdBase.rdkitVersion}/{cache_key(encodings)}/{source}"
     place = folder.resolve() if dataset.folder else label
     digest = hashlib.sha256(f"{place} {encodings!r}".encode()).hexdigest()[:16]
     return open_or_write(
@@ -77,6 +81,8 @@ def read_alone(name: str, dataset: Dataset, split: str, root: Path, source: str)
         if dataset.folder is None or not (root / dataset.folder).exists():
             return dataset.read(split, root)
         try:
+            for folder in filterfalse(is_plain, list(mirror.rglob(PROCESSED))):  # linked by an earlier version
+                remove(folder)
             link_files(root / dataset.folder, mirror / dataset.folder)
             return dataset.read(split, mirror)
         except InputError as error:
@@ -88,14 +94,26 @@ def read_alone(name: str, dataset: Dataset, split: str, root: Path, source: str)
 
 
 def link_files(source: Path, mirror: Path, without: str = "") -> None:
-    """Copies the folder structure of ``source``, except folders named ``without``, to ``mirror``, linking the files."""
+    """Copies the folder structure of ``source``, except folders named ``without``, to ``mirror``, linking the files.
+
+    Molecules that were processed with a transform or a filter are left out, too.
+    """
     for folder, below, names in os.walk(source, followlinks=True):
-        below[:] = [name for name in below if name != without]
+        below[:] = [name for name in below if name != without and is_plain(Path(folder) / name)]
         place = mirror / Path(folder).relative_to(source)
         place.mkdir(parents=True, exist_ok=True)
         for name in names:
             if not (place / name).exists():
                 (place / name).symlink_to((Path(folder) / name).resolve())
+
+
+def is_plain(folder: Path) -> bool:
+    """Whether a folder is none of PyG's processed files with a ``pre_transform`` or ``pre_filter``, which it notes."""
+    notes = [folder / f"{name}.pt" for name in ("pre_transform", "pre_filter")]
+    try:
+        return all(torch.load(note, weights_only=True) == "None" for note in notes if note.exists())
+    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError):
+        return False
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 
 # Part of every cache key: increase it when a precomputation, a featurizer or the layout of the store changes.
-PRECOMPUTE_VERSION = 3
+PRECOMPUTE_VERSION = 4
 ENCODINGS: dict[str, type[Encoding]] = {
     "centrality": Centrality,
     "spatial": Spatial,

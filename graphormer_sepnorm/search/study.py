@@ -119,6 +119,14 @@ def write_best(study: Study, folder: StudyFolder, config: Config) -> None:
         write_atomically(folder.best, config_to_json(with_values(config, study.best_params)).encode())
 
 
+def best_of(trial: FrozenTrial, config: Config) -> float | None:
+    """The validation metric of the epoch of a trial that training would keep, or None if it has none."""
+    if config.train.keep == "last" and trial.intermediate_values:
+        return trial.intermediate_values[max(trial.intermediate_values)]
+    choose = max if METRICS[config.task.metric].higher_is_better else min
+    return choose(trial.intermediate_values.values(), default=None)
+
+
 def write_trials(study: Study, folder: StudyFolder, config: Config) -> None:
     """Writes a line per trial."""
     trials = study.get_trials(deepcopy=False)
@@ -128,7 +136,7 @@ def write_trials(study: Study, folder: StudyFolder, config: Config) -> None:
         [
             trial.number,
             trial.state.name.lower(),
-            trial.value,
+            trial.value if trial.state == TrialState.COMPLETE else best_of(trial, config),
             trial.last_step,
             None if trial.duration is None else round(trial.duration.total_seconds(), 1),
             *(trial.params.get(name) for name in names),

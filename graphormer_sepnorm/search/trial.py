@@ -95,7 +95,8 @@ def train_trial(trial: Trial, folder: StudyFolder, config: Config, compute: Comp
     torch.set_num_threads(threads)
     with computing(compute), storage_problems(folder.study):
         train, val = (load_split(str(folder.path / TABLE), split, config.model.encodings) for split in ("train", "val"))
-        trainer = Trainer(config, train, val)
+        with lost_by_lack_of_memory(trial):
+            trainer = Trainer(config, train, val)
         with lost_by_problems(trial):
             report_epochs(trial, trainer)
 
@@ -120,17 +121,29 @@ def is_orphan() -> bool:
 def lost_by_problems(trial: Trial) -> Iterator[None]:
     """Context manager: prunes a trial that diverges or runs out of memory, so that later trials avoid its values."""
     try:
+        with lost_by_lack_of_memory(trial):
+            yield
+    except InputError as error:
+        trial.set_user_attr(PROBLEM, str(error))
+        raise TrialPruned from None
+
+
+@contextlib.contextmanager
+def lost_by_lack_of_memory(trial: Trial) -> Iterator[None]:
+    """Context manager: prunes a trial that runs out of memory."""
+    try:
         yield
-    except (InputError, MemoryError, RuntimeError) as error:
-        if not isinstance(error, InputError) and not is_lack_of_memory(error):
+    except (MemoryError, RuntimeError) as error:
+        if not is_lack_of_memory(error):
             raise
-        trial.set_user_attr(PROBLEM, str(error) if isinstance(error, InputError) else "out of memory")
+        trial.set_user_attr(PROBLEM, "out of memory")
         raise TrialPruned from None
 
 
 def is_lack_of_memory(error: Exception) -> bool:
-    """Whether an error means out of memory; for the CPU, PyTorch has no exception of its own."""
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+    """Whether an error means out of memory; PyTorch has no exception of its own for the CPU and for cuBLAS."""
+    words = ("can't allocate memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(text in str(error) for text in words)
 
 
 def starting() -> SpawnContext | ForkServerContext:

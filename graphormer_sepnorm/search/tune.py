@@ -36,6 +36,7 @@ from graphormer_sepnorm.search.search_space import (
 from graphormer_sepnorm.search.study import (
     PROBLEM,
     StudyFolder,
+    best_of,
     draw,
     ended,
     give_up_running,
@@ -273,14 +274,6 @@ class Search:
         metric = "" if best is None else f", validation {METRICS[self.config.task.metric].title} {best:.4f}"
         with tqdm.external_write_mode():
             print(f"trial {trial.number}: {how} after {trial.last_step or 0} epochs{metric}", file=sys.stderr)
-
-
-def best_of(trial: FrozenTrial, config: Config) -> float | None:
-    """The validation metric of the epoch of a trial that training would keep, or None if it has none."""
-    if config.train.keep == "last" and trial.intermediate_values:
-        return trial.intermediate_values[max(trial.intermediate_values)]
-    choose = max if METRICS[config.task.metric].higher_is_better else min
-    return choose(trial.intermediate_values.values(), default=None)
 
 
 def comparison(

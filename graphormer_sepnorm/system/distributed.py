@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.distributed.rendezvous import rendezvous
 
 from graphormer_sepnorm.system import torchrun
+from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.torchrun import num_processes, rank
 
 Items = TypeVar("Items", list, np.ndarray)
@@ -29,7 +30,7 @@ def join() -> None:
     """
     if num_processes() > 1 and not dist.is_initialized():
         backend = "gloo"
-        if torch.cuda.is_available():
+        if current().device.type == "cuda":
             backend = "cpu:gloo,cuda:nccl"
             torch.cuda.set_device(torchrun.local_rank())
         store, number, count = next(rendezvous("env://", timeout=PREPARATION_TIMEOUT))
@@ -53,6 +54,13 @@ def wait_for_all() -> None:
 def share(items: Items) -> Items:
     """This process's part of ``items``."""
     return items[rank() :: num_processes()]
+
+
+def take_from_first(x: Tensor) -> None:
+    """Replaces a contiguous tensor by that of the first process."""
+    if num_processes() > 1:
+        join()
+        dist.broadcast(x, src=0)
 
 
 def all_reduce(x: Tensor) -> None:

@@ -110,10 +110,10 @@ class Scores:
         return replace(self, result={**self.result, **scores}, prediction=prediction)
 
     def write(self, run: RunFolder) -> None:
-        """Writes ``test.json``, and the predictions as a table and a plot."""
-        run.write_test(self.result)
+        """Writes the predictions as a table and a plot, and then ``test.json``, with which the run is finished."""
         run.write_predictions(self.lines())
         plot_predictions(self.task, self.y, self.prediction, run.predictions_picture(self.task.kind))
+        run.write_test(self.result)
 
     def lines(self) -> list[list]:
         """A header, then one line per molecule: row, SMILES and split, and the label and prediction of each target.

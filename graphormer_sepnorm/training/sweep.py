@@ -15,6 +15,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import Recipe, dataset_config
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.training.experiment import score_runs, train_run
 from graphormer_sepnorm.training.schedule import with_epochs
@@ -140,7 +141,7 @@ def leaderboard(runs: list[Path], root: str | os.PathLike | None = None) -> dict
         "runs": len(runs),
         "seeds": seeds,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "hardware": torch.cuda.get_device_name() if torch.cuda.is_available() else cpu_name(),
+        "hardware": hardware(current().device),
     }
 
 
@@ -183,6 +184,11 @@ def score_on_test(run: Path, root: str | os.PathLike | None) -> float:
 
 def spread(values: list[float]) -> float | None:
     return statistics.stdev(values) if len(values) > 1 else None
+
+
+def hardware(device: torch.device) -> str:
+    """The name of a GPU, or of the processor."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name()
 
 
 def cpu_name() -> str:

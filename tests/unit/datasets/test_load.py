@@ -1,6 +1,7 @@
 import pickle
 
 import pytest
+import torch
 from torch import Tensor
 
 from graphormer_sepnorm.dataset import Dataset
@@ -72,6 +73,17 @@ def test_a_folder_can_be_left_out_and_existing_files_are_kept(root, tmp_path):
     link_files(root, tmp_path / "mirror", without="processed")
     assert files(tmp_path / "mirror") == ["SET/deep/er/c", "SET/raw/a.txt"]
     assert (tmp_path / "mirror/SET/raw/a.txt").read_text() == "own"
+
+
+def test_molecules_that_were_processed_in_another_way_are_left_out(tmp_path):
+    """PyG notes the transform and the filter, and only warns if they are other ones."""
+    for name, notes in {"plain": ("None", "None"), "filtered": ("None", "<function few at 0x>"), "raw": ()}.items():
+        (tmp_path / "root" / name).mkdir(parents=True)
+        (tmp_path / "root" / name / "train.pt").touch()
+        for note, text in zip(("pre_transform", "pre_filter"), notes, strict=False):
+            torch.save(text, tmp_path / "root" / name / f"{note}.pt")
+    link_files(tmp_path / "root", tmp_path / "mirror")
+    assert sorted(path.parent.name for path in (tmp_path / "mirror").rglob("train.pt")) == ["plain", "raw"]
 
 
 @pytest.mark.parametrize("failure", [OSError("no network"), RuntimeError("bad zip"), EOFError(), SystemExit()])

@@ -178,4 +178,9 @@ def test_lack_of_memory_by_its_exceptions():
     with pytest.raises(RuntimeError) as lacking:
         torch.empty(2**60)
     assert is_lack_of_memory(lacking.value)
+    for text in (
+        "CUDA error: out of memory",
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED",
+    ):
+        assert is_lack_of_memory(RuntimeError(text))
     assert not is_lack_of_memory(RuntimeError("shapes do not match"))
