@@ -22,7 +22,7 @@ from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forward import predict_together
-from graphormer_sepnorm.layers.batch_norm import SyncedBatchNorm
+from graphormer_sepnorm.layers.batch_norm import SyncedBatchNorm, batch_statistics
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import STATE
 from graphormer_sepnorm.runs.zoo import resolve_model
@@ -74,6 +74,8 @@ def batch_norm_of_a_share(rank: int, size: int, folder: Path) -> None:
     torch.testing.assert_close(share_rows.grad, whole_rows.grad[rank::size])
     for name, buffer in whole.state_dict().items():
         torch.testing.assert_close(synced.state_dict()[name], buffer)
+    variance, mean = batch_statistics(nn.SyncBatchNorm(4), rows[rank::size])
+    torch.testing.assert_close((variance, mean), torch.var_mean(rows, dim=0, correction=0))
 
 
 @pytest.mark.slow

@@ -32,11 +32,12 @@ QUICK = " --quick trains only the kernel, in a fraction of the time."
 
 def summary(page: Reported) -> str:
     """The first paragraph."""
-    learnt, tested = len(page.learnt), page.result["n"]
+    learnt, tested, keys = len(page.learnt), page.result["n"], page.labelled.structures.keys
+    one = "molecule" if len(set(keys)) == len(keys) else "row"
     titles = ", ".join(page.title_of(target) for target in page.result["targets"])
     words = (
-        f"A {page.task.kind} model of {titles}, fitted to {counted(learnt, 'molecule')} and tested on "
-        f"{counted(tested, 'other molecule')}."
+        f"A {page.task.kind} model of {titles}, fitted to {counted(learnt, one)} and tested on "
+        f"{counted(tested, f'other {one}')}."
     )
     if "forest" in page.model.members or "forest" in page.fitted.left_out:
         return words

@@ -16,6 +16,7 @@ from graphormer_sepnorm.table_model.report.headline import (
     summary,
     without_networks,
 )
+from graphormer_sepnorm.tables.structures import Structures
 from tests.unit.table_model.report.conftest import reported, table
 
 NAN = float("nan")
@@ -60,6 +61,8 @@ def test_the_first_paragraph_counts_molecules():
     targets, words = {"a": facts(), "b": facts()}, "fitted to 1,004 molecules and tested on 60 other molecules."
     page = reported(result(targets), labelled=many(1004, 60), fitted=model())
     assert summary(page) == f"A regression model of a, b, {words}"
+    repeated = replace(many(3, 2), structures=Structures(["C"] * 5, [""] * 5, list("aabbc")))
+    assert "fitted to 3 rows and tested on 60 other rows." in summary(replace(page, labelled=repeated))
 
 
 def test_a_model_without_a_forest_is_said_outside_the_warnings():
