@@ -17,6 +17,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.assay_limits import limit_words
 from graphormer_sepnorm.inference.domain import OTHER_CONDITIONS, Domain, is_in_training, joined
 from graphormer_sepnorm.inference.predict import Nearness, PredictingModel, Predictions, computed
+from graphormer_sepnorm.inference.training_rows import TrainingRows
 
 Found = TypeVar("Found")
 
@@ -45,7 +46,11 @@ class Describer:
         embeddings = outputs.pop() if embedded else None
         found = self.model.predictions(molecules, outputs)
         if self.domain:
-            matches = self.same_conditions(molecules)
+            matches = None
+            if self.model.trust and (rows := self.model.trust.rows) and len(rows.conditions):
+                asked = np.full((len(molecules.errors), rows.conditions.shape[1]), np.nan, np.float32)
+                asked[molecules.rows] = molecules.graphs.conditions
+                matches = same_conditions(asked, rows)
             nearness = nearness_to(self.domain, molecules.mols, embeddings, matches)
             warnings = self.domain.add_unlike(found.warnings, nearness.similarity)
             if matches is not None:
@@ -58,14 +63,15 @@ class Describer:
             properties=properties_of(molecules.mols) if self.properties else None,
         )
 
-    def same_conditions(self, molecules: Molecules) -> Callable[[int, int], bool] | None:
-        """Whether molecules have the conditions of training rows, as in ``Domain.nearest_rows``; None without any."""
-        rows = None if self.model.trust is None else self.model.trust.rows
-        if rows is None or not len(rows.conditions):
-            return None
-        asked = np.full((len(molecules.errors), rows.conditions.shape[1]), np.nan, np.float32)
-        asked[molecules.rows] = molecules.graphs.conditions
-        return lambda number, row: np.array_equal(asked[number], rows.conditions[row])
+
+def same_conditions(asked: np.ndarray, rows: TrainingRows) -> Callable[[int, int], bool]:
+    """Whether molecules have the conditions of training rows, as in ``Domain.nearest_rows``.
+
+    Args:
+        asked: float32 [M, C], the encoded conditions of the molecules; NaN where they are unknown.
+        rows: those of the training molecules.
+    """
+    return lambda number, row: np.array_equal(asked[number], rows.conditions[row])
 
 
 def under_other_conditions(

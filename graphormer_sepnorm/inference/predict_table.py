@@ -15,7 +15,7 @@ import numpy as np
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.columns import PredictedColumn, PredictionColumns, given, shown_decimals, two_classes
-from graphormer_sepnorm.inference.domain import is_in_training
+from graphormer_sepnorm.inference.domain import OTHER_CONDITIONS, is_in_training
 from graphormer_sepnorm.inference.predict import PredictingModel, Predictions
 from graphormer_sepnorm.inference.resumable_writer import write_table
 from graphormer_sepnorm.inference.units import measured_unit, measured_words
@@ -87,7 +87,8 @@ class CountedColumns(PredictionColumns):
     below_zero: Counter[str] = field(default_factory=Counter)
 
     def cells(self, found: Predictions, errors: list[str]) -> list[Cells]:
-        warned = (bool(text and not error) for text, error in zip(found.warnings, errors, strict=True))
+        pairs = zip(found.warnings, errors, strict=True)
+        warned = (text not in ("", OTHER_CONDITIONS) and not error for text, error in pairs)
         self.unfamiliar["rows"] += sum(warned)
         cells = super().cells(found, errors)
         for column, each in zip(self.all, cells, strict=True):

@@ -92,11 +92,10 @@ class SyncedBatchNorm(nn.BatchNorm1d):
 
 def batch_statistics(norm: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
     """The variance and mean [d] with which a BatchNorm normalizes rows x [n, d], or x [n, d, ...], in training."""
-    rows = x.movedim(1, -1).flatten(0, -2)
     if isinstance(norm, SyncedBatchNorm | nn.SyncBatchNorm):
-        _, mean, variance = statistics(rows)
+        _, mean, variance = statistics(x.movedim(1, -1).flatten(0, -2))
         return variance, mean
-    return torch.var_mean(rows, dim=0, correction=0)
+    return torch.var_mean(x, dim=[0, *range(2, x.dim())], correction=0)
 
 
 def freeze_statistics(model: nn.Module) -> None:

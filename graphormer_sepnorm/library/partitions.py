@@ -4,6 +4,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -60,8 +61,13 @@ def open_partition(
         with open_parquet(path) as file:
             yield parquet_partition(file, path, columns, smiles_column, asked)
     else:
-        with open_table(path, smiles_column, delimiter) as table:
+        with open_table(path, named_column(path, smiles_column), delimiter) as table:
             yield text_partition(table, path, columns, asked)
+
+
+def named_column(path: str | Path, smiles_column: str | None) -> str | None:
+    """The column of molecules that is named for a library; None for a .smi, where they are first on each line."""
+    return None if kind_of(path) == ".smi" else smiles_column
 
 
 def parquet_partition(

@@ -29,6 +29,7 @@ from graphormer_sepnorm.inference.columns import PredictionColumns, shown_decima
 from graphormer_sepnorm.inference.predict import PredictingModel
 from graphormer_sepnorm.inference.resumable_writer import find_output_writer, is_standard_output, print_rows
 from graphormer_sepnorm.library.part_writer import PartOptions, Selection
+from graphormer_sepnorm.library.partitions import named_column
 from graphormer_sepnorm.library.run import find_partitions, predict_library
 from graphormer_sepnorm.options import Promise
 from graphormer_sepnorm.runs.numbers import shown
@@ -261,7 +262,7 @@ def smiles_places(columns: list[str], path: Path, options: PartOptions) -> list[
     if kind_of(path) == ".sdf" and options.smiles_column is None:
         own = [f"smiles{OF_MOLFILE}", "smiles"]
     else:
-        with open_table(path, options.smiles_column, options.delimiter) as table:
+        with open_table(path, named_column(path, options.smiles_column), options.delimiter) as table:
             own = [as_utf8(table.columns[table.smiles_place])]
     return [columns.index(name) for name in own if name in columns]
 

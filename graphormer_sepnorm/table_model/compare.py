@@ -116,7 +116,7 @@ def reason(first: ScoredRun, other: ScoredRun, what: str) -> str:
             f"{SAME_SPLIT}"
         )
     if what == "test rows" and first.dataset == other.dataset == TABLE:
-        return f"their scores cannot be compared; {SAME_SPLIT}"
+        return f"their scores cannot be compared; {SAME_SPLIT}, and with the same --feature-columns"
     return "their scores cannot be compared"
 
 

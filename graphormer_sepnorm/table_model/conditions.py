@@ -206,9 +206,9 @@ def with_known(table: LabelledTable, conditions: Conditions) -> LabelledTable:
     _, errors = conditions.encode_all([row.conditions for row in table.rows])
     if not any(errors):
         return table
-    unknown = [(row.number, row.smiles, error) for row, error in zip(table.rows, errors, strict=True) if error]
     kept = [place for place, error in enumerate(errors) if not error]
     _, of_usable = conditions.encode_all([row.conditions for row in table.usable])
+    unknown = [(row.number, row.smiles, error) for row, error in zip(table.usable, of_usable, strict=True) if error]
     usable = [place for place, error in enumerate(of_usable) if not error]
     new_places = {old: new for new, old in enumerate(usable)}
     return replace(

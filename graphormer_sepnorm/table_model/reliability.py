@@ -14,6 +14,7 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.calibration import brier_score, calibration_error
 from graphormer_sepnorm.inference.class_sets import ClassSets, by_class
+from graphormer_sepnorm.inference.describing import same_conditions, under_other_conditions
 from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.inference.intervals import Intervals, coverage
 from graphormer_sepnorm.inference.predict import Nearness
@@ -259,11 +260,19 @@ def compare(
     domain, compared = model.trust.domain, evenly(len(smiles), MOST_COMPARED)
     mols = [read_smiles(text) for text in smiles]
     similarity, distance = np.full(len(smiles), np.nan), np.full(len(smiles), np.nan)
-    similarity[compared], molecules = domain.nearest(mols[row] for row in compared)
-    nearest = dict(zip(compared.tolist(), molecules, strict=True))
+    rows, matches = model.trust.rows, None
+    if rows is not None and len(rows.conditions):
+        matches = same_conditions(model.conditions.encode_all(conditions)[0][compared], rows)
+    chosen = [mols[row] for row in compared]
+    similarity[compared], numbers = domain.nearest_rows(chosen, matches)
+    nearest = dict(zip(compared.tolist(), domain.smiles_of(numbers), strict=True))
     distance[compared] = domain.distance(Body(model.embedder)(MoleculeFeatures([smiles[row] for row in compared])))
     nearness = Nearness(similarity, [nearest.get(row, "") for row in range(len(smiles))], distance)
     warnings = domain.add_unlike(model.conditions.add_warnings(domain.warnings(mols), conditions), similarity)
+    if matches is not None:
+        found = Nearness(similarity[compared], list(nearest.values()), distance[compared], numbers)
+        for row, words in zip(compared.tolist(), under_other_conditions(chosen, found, matches), strict=True):
+            warnings[row] = " ".join(filter(None, [warnings[row], words]))
     return ComparedMolecules(smiles, nearness, warnings, molecule_errors(test.task, test.y, test.prediction))
 
 

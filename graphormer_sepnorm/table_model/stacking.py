@@ -19,9 +19,8 @@ BINDING = 1e4  # penalty that enforces the sum 1
 def make_folds(structures: Structures, labels: Labels, split: str, seed: int, count: int = FOLDS) -> Folds:
     """Folds that keep the same molecules together as a split.
 
-    If the split is by a column or by time, or has fewer than two groups, only the rows of a molecule stay together.
-    With "scaffold-deepchem", which can separate a molecule from its salts and tautomers, the groups are those of
-    "scaffold". A table with fewer molecules than folds gets one fold per molecule.
+    If the split is by a column or by time, or has fewer than two groups, only the rows of a molecule stay together. A
+    table with fewer molecules than folds gets one fold per molecule.
 
     Args:
         structures: structures of the M molecules.
@@ -33,7 +32,7 @@ def make_folds(structures: Structures, labels: Labels, split: str, seed: int, co
     Raises:
         InputError: all rows are of the same molecule.
     """
-    splitter = SPLITTERS.get("scaffold" if split == "scaffold-deepchem" else split, SPLITTERS["random"])
+    splitter = SPLITTERS.get(split, SPLITTERS["random"])
     groups = splitter.groups(structures)
     if len(set(groups)) < 2:
         groups = structures.families

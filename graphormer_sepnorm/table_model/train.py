@@ -230,7 +230,8 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
 
 def finished_result(whole: RunFolder, seed: int) -> dict:
     """The result of a finished training with a kernel, as it was reported; empty if there is none with this seed."""
-    found = whole.saved_test() if whole.stack.exists() and whole.report.exists() else {}
+    is_whole = all(path.exists() for path in (whole.stack, whole.report, whole.predictions))
+    found = whole.saved_test() if is_whole else {}
     return found if found.get("seed") == seed and "kernel" in found.get("members", ()) else {}
 
 

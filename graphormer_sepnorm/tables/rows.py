@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -64,22 +64,16 @@ def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row
     """A function from a row and its number to its labels; it raises InputError for a row that cannot be used."""
     asked = [options.split_column, options.weight_column]
     places = places_of(options.path, table.columns, [*options.targets, *options.feature_columns, *filter(None, asked)])
-
     numeric = [*options.targets, *options.feature_columns, *filter(None, [options.weight_column])]
-
-    def any_number(is_so: Callable[[str], bool]) -> bool:
-        return any(is_so(row.fields[places[name]]) for name in numeric for row in table.rows if not row.error)
-
-    comma_is_point = has_decimal_commas(table.delimiter) and not any_number(has_decimal_point)
-    points_are_thousands = comma_is_point and any_number(has_decimal_comma)
+    with_commas, with_points = separators(table, {name: places[name] for name in numeric})
 
     def read(number: int, row: Row) -> LabelledRow:
         if row.error:
             raise InputError(row.error)
-        for name in numeric if points_are_thousands else ():
+        for name in with_points:
             refuse_points(row.fields[places[name]], name)
         texts = {name: row.fields[places[name]] for name in options.targets}
-        labels, bounds = read_labels(texts, options, comma_is_point)
+        labels, bounds = read_labels(texts, options, with_commas)
         if all(map(math.isnan, labels)) and not bounds:
             raise InputError("it has no label")
         split, time = "", ""
@@ -87,13 +81,31 @@ def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row
             split, time = read_split(row.fields[places[options.split_column]].strip(), options.split)
         weight = 1.0
         if options.weight_column is not None:
-            weight = read_weight(row.fields[places[options.weight_column]], comma_is_point)
+            weight = read_weight(row.fields[places[options.weight_column]], options.weight_column in with_commas)
         conditions = tuple(
-            read_condition(row.fields[places[name]], name, comma_is_point) for name in options.feature_columns
+            read_condition(row.fields[places[name]], name, name in with_commas) for name in options.feature_columns
         )
         return LabelledRow(number, row.smiles, labels, split, time, bounds, weight, conditions)
 
     return read
+
+
+def separators(table: WholeTable, places: Mapping[str, int]) -> tuple[list[str], list[str]]:
+    """The columns in which every comma is a decimal comma, and those of them whose points separate thousands.
+
+    Both are empty unless the delimiter of the table says so. The numbers of a column can say otherwise.
+
+    Args:
+        table: content of the table.
+        places: of the columns with numbers, by name.
+    """
+    with_commas, with_points = [], []
+    for name, place in places.items() if has_decimal_commas(table.delimiter) else ():
+        texts = [row.fields[place] for row in table.rows if not row.error]
+        commas, points = any(map(has_decimal_comma, texts)), any(map(has_decimal_point, texts))
+        with_commas += [name] * (commas or not points)
+        with_points += [name] * (commas and not points)
+    return with_commas, with_points
 
 
 def places_of(path: str, columns: list[str], names: list[str]) -> dict[str, int]:
@@ -253,30 +265,30 @@ def id_column_among(columns: list[str]) -> str | None:
 Read = tuple[list[float], dict[int, str]]
 
 
-def read_labels(texts: dict[str, str], options: TableOptions, comma_is_point: bool) -> Read:
+def read_labels(texts: dict[str, str], options: TableOptions, with_commas: Sequence[str]) -> Read:
     """The labels of a row and their bounds, as in ``LabelledRow``.
 
     Args:
         texts: by the names of the target columns.
         options: options with the task.
-        comma_is_point: as ``read_number``.
+        with_commas: the columns in which every comma is a decimal comma.
 
     Raises:
         InputError: a label does not fit the task.
     """
     task = TASKS[options.kind]
     if not task.predicts_probabilities:
-        return read_numbers(texts, options, comma_is_point)
+        return read_numbers(texts, options, with_commas)
     if task.adds_up:
         return read_one_of_classes(texts, options.classes), {}
     return [read_class(text, name) for name, text in texts.items()], {}
 
 
-def read_numbers(texts: dict[str, str], options: TableOptions, comma_is_point: bool) -> Read:
+def read_numbers(texts: dict[str, str], options: TableOptions, with_commas: Sequence[str]) -> Read:
     """As ``read_labels``, of a regression, on the scales that are asked for."""
     labels, bounds = [], {}
     for place, (name, text) in enumerate(texts.items()):
-        scale = options.scale_of(name)
+        scale, comma_is_point = options.scale_of(name), name in with_commas
         if bound := read_bound(text, name, comma_is_point):
             number = modelled(float(bound[1:]), scale, name)
             sign = {"<": ">", ">": "<"}[bound[0]] if falls(scale) else bound[0]

@@ -36,7 +36,7 @@ def read_times(texts: Iterable[str]) -> np.ndarray:
     if strange is not None:
         raise InputError(f"the time {strange!r} is neither a number nor a date such as 2024-05-31")
     numbers = [is_number(text) for text in texts]
-    if all(map(MONTH_OF_YEAR.fullmatch, texts)):
+    if texts and all(map(MONTH_OF_YEAR.fullmatch, texts)):
         raise InputError(f"the time {texts[0]!r} looks like a month of a year, not like a number: write it as 2023-12")
     if all(numbers):
         return np.array([as_float(text) for text in texts], np.float64)

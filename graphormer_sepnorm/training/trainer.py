@@ -150,6 +150,7 @@ class Trainer:
         """Trains from the current to the last epoch."""
         if self.config.train.start_from is not None and self.progress.epoch == 0:
             start_head(self.model, self.train, make_task(self.objective.task))
+            distributed.wait_for_all()
             for parameter in self.model.head.parameters():
                 distributed.take_from_first(parameter.detach())
         if distributed.num_processes() > 1:

@@ -45,7 +45,8 @@ def add_problems(app: FastAPI, pages: Pages, of_size: str) -> None:
     async def of_request(request: Request, error: HTTPException) -> Response:
         if error.status_code == 404 and error.detail == NOT_FOUND:
             return missing(request, pages)
-        sentence = of_size if error.status_code == 413 else str(error.detail)
+        is_table = error.status_code == 413 and not request.url.path.startswith("/enter")
+        sentence = of_size if is_table else str(error.detail)
         return problem(request, error.status_code, sentence, error.headers)
 
     @app.exception_handler(RequestValidationError)

@@ -35,7 +35,7 @@ class JobLimits:
         seconds: of computing for a table.
         step_seconds: for a chunk of molecules, for one molecule that made a chunk take longer, or for a picture.
         waiting: tables that are not done, and pictures.
-        kept, kept_rows: tables and their rows in memory; the earliest of more are only in the store.
+        kept, kept_rows: tables in memory, and rows of finished ones; the earliest of more are only in the store.
     """
 
     upload_bytes: int = 20_000_000
@@ -135,8 +135,9 @@ class JobQueue:
             raise QueueFull
 
     def forget_earliest(self) -> None:
-        rows = sum(len(job.rows) for job in self.jobs.values())
-        for number in [number for number, job in self.jobs.items() if job.is_stored]:
+        stored = [number for number, job in self.jobs.items() if job.is_stored]
+        rows = sum(len(self.jobs[number].rows) for number in stored)
+        for number in stored[:-1]:  # the last one is looked at
             if len(self.jobs) <= self.limits.kept and rows <= self.limits.kept_rows:
                 return
             rows -= len(self.jobs.pop(number).rows)

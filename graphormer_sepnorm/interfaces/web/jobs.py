@@ -1,5 +1,6 @@
 """A table on its way, its downloads, and the store of those that are finished: as CSV, and as JSON for the page."""
 
+import contextlib
 import csv
 import io
 import json
@@ -120,10 +121,11 @@ class ResultStore:
 
     def put(self, job: Job, facts: ModelFacts) -> None:
         """Keeps a table that is over, the CSV only if there is a row in it, and removes old ones."""
-        self.remove_old()
         if job.answers:
             write_atomically(self.folder / f"{job.number}.csv", b"".join(csv_lines(job)))
         write_atomically(self.folder / f"{job.number}.json", as_json(job, facts))
+        with contextlib.suppress(OSError):  # such as of a file that another page has just removed
+            self.remove_old()
 
     def find_csv(self, number: str) -> Path | None:
         path = self.folder / f"{number}.csv"

@@ -10,7 +10,6 @@ from concurrent.futures.process import BrokenProcessPool
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.guard import memory_sentence
 
 SECONDS_TO_START = 600
 IS_MADE = ""  # the first question, which no method answers
@@ -104,8 +103,6 @@ def make_object(make: Callable[..., object], arguments: tuple) -> None:
         made = make(*arguments)
     except InputError as error:
         made = error
-    except RuntimeError as error:
-        made = InputError(memory_sentence(error))
 
 
 def answer(question: str, arguments: tuple, expected: str) -> object:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.describing import same_conditions
 from graphormer_sepnorm.inference.domain import MAX_REFERENCES, evenly
 from graphormer_sepnorm.inference.explain import Explanation
 from graphormer_sepnorm.inference.pictures import draw, draw_part
@@ -45,7 +46,7 @@ def worst_molecule(page: Reported, row: int) -> Molecule:
     if looked.warnings[row]:
         facts.append(("warning", looked.warnings[row]))
     smiles = looked.smiles[row]
-    return Molecule(page.name_of(labelled.number), smiles, plain_picture(smiles), tuple(facts), neighbour(page, smiles))
+    return Molecule(page.name_of(labelled.number), smiles, plain_picture(smiles), tuple(facts), neighbour(page, row))
 
 
 def facts_of(page: Reported, row: int, place: int) -> Iterator[tuple[str, str]]:
@@ -75,11 +76,14 @@ def class_facts(page: Reported, row: int) -> Iterator[tuple[str, str]]:
         yield SET_NAME, classes
 
 
-def neighbour(page: Reported, smiles: str) -> Molecule | None:
-    """The training molecule that is most similar to a molecule."""
-    trust = page.model.trust
+def neighbour(page: Reported, test_row: int) -> Molecule | None:
+    """The training molecule that is most similar to a test molecule."""
+    trust, matches = page.model.trust, None
     assert trust is not None and trust.rows is not None
-    (similarity,), (row,) = trust.domain.nearest_rows([smiles])
+    if page.options.feature_columns:
+        values, _ = page.model.conditions.encode_all([page.tested[test_row].conditions])
+        matches = same_conditions(values, trust.rows)
+    (similarity,), (row,) = trust.domain.nearest_rows([page.looked.smiles[test_row]], matches)
     if row < 0:
         return None
     name, known = trust.rows.names[row], trust.domain.smiles[row]

@@ -195,7 +195,10 @@ def unfamiliar_words(page: Reported) -> str:
     """The reasons for a warning about a test molecule."""
     if not page.model.conditions.columns:
         return "an element, a charge or a size that no training molecule has, or a very low similarity"
-    return "an element, a charge, a size or a condition outside the training data, or a very low similarity"
+    return (
+        "an element, a charge, a size or a condition outside the training data, a very low similarity, or a training "
+        "molecule under other conditions"
+    )
 
 
 def distance_charts(page: Reported) -> Iterator[Chart]:

@@ -15,7 +15,7 @@ from graphormer_sepnorm.tables.formats.header import with_names
 from graphormer_sepnorm.tables.formats.parquet import PARQUET, parquet_records, parquet_types
 from graphormer_sepnorm.tables.formats.sdf import read_sdf
 from graphormer_sepnorm.tables.formats.smi import read_smi
-from graphormer_sepnorm.tables.formats.table import Table, find_column, table_of_records
+from graphormer_sepnorm.tables.formats.table import Table, table_of_records
 from graphormer_sepnorm.tables.formats.text import (
     STANDARD_INPUT,
     compression_of,
@@ -86,9 +86,9 @@ def open_table(path: str | Path, smiles_column: str | None = None, delimiter: st
                 table = read_sdf(lines, again, str(path), smiles_column)
             yield table
         elif kind == ".smi":
-            table = read_smi(lines)
-            find_column(table.columns, smiles_column, str(path))
-            yield table
+            if smiles_column not in (None, "smiles"):
+                raise InputError(f"{path} has its molecules first on each line: leave --smiles-column out")
+            yield read_smi(lines)
         else:
             usual = "\t" if kind == ".tsv" else None
             yield read_csv(lines, str(path), smiles_column, delimiter, usual)

@@ -109,7 +109,7 @@ def test_a_target_with_too_few_labels_is_said(tmp_path):
         (
             {"smiles": "CC"},
             r"have different test rows: their scores cannot be compared; train both with --split column and the same "
-            r"--split-column$",
+            r"--split-column, and with the same --feature-columns$",
         ),
         ({"dataset": "zinc"}, "have different test rows"),
         (

@@ -9,6 +9,7 @@ import torch
 from rdkit import Chem
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.domain import OTHER_CONDITIONS
 from graphormer_sepnorm.inference.predict import Predictor, load_predictor
 from graphormer_sepnorm.inference.predict_table import predict_table
 from graphormer_sepnorm.inference.pretrained import Graphormer
@@ -154,6 +155,16 @@ def test_conditions_as_columns_or_for_all_rows_give_the_same_numbers(conditioned
         load_model(conditioned.path).predict(["CCO"])
     warm = load_model(conditioned.path).predict(table.drop(columns="T"), conditions={"T": 60}).y
     assert warm[0] == pytest.approx(expected[0], rel=1e-5) and abs(warm[2] - expected[2]) > 0.1
+
+
+def test_the_nearest_row_of_a_molecule_is_the_one_under_its_conditions(conditioned):
+    """A training molecule under its own conditions, and under a temperature that it was not measured at."""
+    learnt = pd.read_csv(conditioned.path / "table.csv").query("split != 'test'").iloc[[0]]
+    table = pd.DataFrame({"smiles": learnt.smiles, "T": learnt["condition T"], "assay": learnt["condition assay"]})
+    table = pd.concat([table, table.assign(T=42.0)], ignore_index=True)
+    found = load_model(conditioned.path).predict(table, domain=True)
+    assert found.similarity.tolist() == [1, 1] and OTHER_CONDITIONS not in found.warning[0]
+    assert OTHER_CONDITIONS in found.warning[1]
 
 
 @pytest.mark.slow

@@ -108,14 +108,6 @@ def folds_of(smiles: list[str], split: str, y: np.ndarray | None = None, kind: s
     return make_folds(structures_of(smiles), labels(y, kind), split, 0).numbers.tolist()
 
 
-def test_folds_hold_tautomers_together_that_deepchems_split_separates():
-    structures = structures_of(["Oc1ccccn1", "O=c1cccc[nH]1", "c1ccccc1", "C1CCCCC1"])
-    assert structures.keys[0] == structures.keys[1] and structures.scaffolds[0] != structures.scaffolds[1]
-    for seed in range(10):
-        first, second, *_ = make_folds(structures, labels(np.zeros((4, 1))), "scaffold-deepchem", seed, 3).numbers
-        assert first == second
-
-
 def test_folds_hold_together_what_the_split_does():
     by_scaffold, by_time = folds_of(SMILES, "scaffold"), folds_of(SMILES, "time")
     assert by_scaffold[0] == by_scaffold[1] and by_scaffold[2] == by_scaffold[5]

@@ -84,7 +84,7 @@ def test_a_comma_of_a_condition_is_read_as_that_of_a_label(tmp_path):
         (["250.5", "10,000"], [250.5], "y is '10,000': write 10000 or 10.000"),
         (["250.5", ">10,000"], [250.5], "y is '10,000': write 10000 or 10.000"),
         (["1.234", "10,000"], [1.234, 10.0], None),
-        (["0,5", "2.5"], [0.5, 2.5], None),
+        (["0,5", "2.5", "5,123"], [0.5, 2.5, 5.123], None),
     ],
 )
 def test_separators_of_thousands_are_known_by_the_other_numbers(tmp_path, labels, read, reason):

@@ -54,7 +54,7 @@ def test_times_that_cannot_be_read_or_may_mean_two_days_are_refused(texts, messa
 
 
 def test_decimal_years_are_numbers():
-    assert read_times(["2023.2", "2023.75"]).tolist() == [2023.2, 2023.75]
+    assert read_times(["2023.2", "2023.75"]).tolist() == [2023.2, 2023.75] and read_times([]).shape == (0,)
 
 
 def test_what_a_time_is():

@@ -61,6 +61,7 @@ def test_names_on_a_scale(column, scale, name):
         ("Ki (nM)", "nM"),
         ("IC50_mM ", "mM"),
         ("Kd M", "M"),
+        ("IC50nM", "nM"),
         ("IC50_UM", ""),
         ("HLM", ""),
         ("logS", ""),

@@ -1,5 +1,6 @@
 import pytest
 
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats import Row
 from tests.tables import read, write
 
@@ -10,6 +11,13 @@ def test_smi(tmp_path):
     assert columns == ["smiles", "name"]
     assert [row.fields for row in rows] == [["CCO", "ethanol of wine"], ["C", "methane"], ["", ""], ["CC", ""]]
     assert read(write(tmp_path, "b.smi", "SMILES Name\nCCO x\n"))[1] == [Row(["CCO", "x"], "CCO")]
+
+
+def test_another_column_of_molecules_is_refused(tmp_path):
+    path = write(tmp_path, "a.smi", "CCO a\n")
+    assert read(path, "smiles") == read(path)
+    with pytest.raises(InputError, match="has its molecules first on each line: leave --smiles-column out"):
+        read(path, "name")
 
 
 def test_the_extension_of_a_cxsmiles_is_no_name(tmp_path):
