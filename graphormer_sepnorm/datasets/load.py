@@ -16,7 +16,6 @@ from itertools import filterfalse
 from pathlib import Path
 
 import torch
-from rdkit import rdBase
 
 from graphormer_sepnorm.dataset import ROOT_VARIABLE, SPLITS, Dataset, data_root
 from graphormer_sepnorm.datasets.benchmarks import DATASETS
@@ -58,7 +57,7 @@ def load_split(
 
     source = dataset.source(folder)
     label = name if name in DATASETS else f"table-{source[:16]}"
-    key = f"{label}/{split}/{dataset.featurizer}/{rdBase.rdkitVersion}/{cache_key(encodings)}/{source}"
+    key = f"{label}/{split}/{dataset.featurizer}/{cache_key(encodings)}/{source}"
     place = folder.resolve() if dataset.folder else label
     digest = hashlib.sha256(f"{place} {encodings!r}".encode()).hexdigest()[:16]
     return open_or_write(

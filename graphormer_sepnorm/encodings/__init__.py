@@ -11,6 +11,7 @@ from dataclasses import fields
 from types import CodeType
 
 import numpy as np
+from rdkit import rdBase
 
 from graphormer_sepnorm.encodings.base import Encoding
 from graphormer_sepnorm.encodings.centrality import Centrality
@@ -23,8 +24,9 @@ from graphormer_sepnorm.encodings.spatial import Spatial
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 
-# Part of every cache key: increase it when a precomputation, a featurizer or the layout of the store changes.
-PRECOMPUTE_VERSION = 4
+# Part of every cache key: increase the number when a precomputation, a featurizer or the layout of the store changes.
+# Featurizers depend on RDKit, too.
+PRECOMPUTE_VERSION = f"4/{rdBase.rdkitVersion}"
 ENCODINGS: dict[str, type[Encoding]] = {
     "centrality": Centrality,
     "spatial": Spatial,

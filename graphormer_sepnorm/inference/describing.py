@@ -46,15 +46,11 @@ class Describer:
         embeddings = outputs.pop() if embedded else None
         found = self.model.predictions(molecules, outputs)
         if self.domain:
-            matches = None
-            if self.model.trust and (rows := self.model.trust.rows) and len(rows.conditions):
-                asked = np.full((len(molecules.errors), rows.conditions.shape[1]), np.nan, np.float32)
-                asked[molecules.rows] = molecules.graphs.conditions
-                matches = same_conditions(asked, rows)
+            assert self.model.trust is not None
+            matches = same_conditions(self.model.trust.rows, conditions_of(molecules))
             nearness = nearness_to(self.domain, molecules.mols, embeddings, matches)
             warnings = self.domain.add_unlike(found.warnings, nearness.similarity)
-            if matches is not None:
-                warnings = joined(warnings, under_other_conditions(molecules.mols, nearness, matches))
+            warnings = joined(warnings, under_other_conditions(molecules.mols, nearness, matches))
             found = replace(found, nearness=nearness, warnings=warnings)
         return replace(
             found,
@@ -64,20 +60,34 @@ class Describer:
         )
 
 
-def same_conditions(asked: np.ndarray, rows: TrainingRows) -> Callable[[int, int], bool]:
-    """Whether molecules have the conditions of training rows, as in ``Domain.nearest_rows``.
+def conditions_of(molecules: Molecules) -> np.ndarray | None:
+    """The encoded conditions of M molecules, float32 [M, C], NaN for what cannot be read; None: no conditions."""
+    known = molecules.graphs.conditions
+    if known is None:
+        return None
+    found = np.full((len(molecules.errors), known.shape[1]), np.nan, np.float32)
+    found[molecules.rows] = known
+    return found
+
+
+def same_conditions(rows: TrainingRows | None, asked: np.ndarray | None) -> Callable[[int, int], bool] | None:
+    """Whether molecules have the conditions of training rows, as in ``Domain.nearest_rows``; None: not known.
 
     Args:
-        asked: float32 [M, C], the encoded conditions of the molecules; NaN where they are unknown.
         rows: those of the training molecules.
+        asked: float32 [M, C], the encoded conditions of the molecules; None: no conditions.
     """
+    if rows is None or asked is None or not len(rows.conditions):
+        return None
     return lambda number, row: np.array_equal(asked[number], rows.conditions[row])
 
 
 def under_other_conditions(
-    mols: Sequence[Chem.Mol | None], nearness: Nearness, matches: Callable[[int, int], bool]
+    mols: Sequence[Chem.Mol | None], nearness: Nearness, matches: Callable[[int, int], bool] | None
 ) -> list[str]:
     """``OTHER_CONDITIONS`` for each of M molecules whose nearest training molecule is such a one, "" for the others."""
+    if matches is None:
+        return [""] * len(mols)
     assert nearness.row is not None
     known = zip(mols, nearness.row.tolist(), nearness.similarity.tolist(), nearness.molecule, strict=True)
     return [

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, read_graphs
 from graphormer_sepnorm.chem.fragments import fragment_smiles, fragments
-from graphormer_sepnorm.chem.smiles import read_smiles
+from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.datasets.store import in_memory
@@ -223,8 +223,9 @@ class EmbeddedMolecule:
         self.conditions = torch.tensor([conditions], device=model.cls.device)
         self.model = model.eval()
         reader = FEATURIZERS[featurizer]
-        self.smiles, _ = reader.read(smiles)
-        graphs = reader.pack([reader.graph(smiles)])
+        self.smiles, mol = reader.read(smiles)
+        with one_molecule(self.smiles):
+            graphs = reader.pack([reader.features(mol, self.smiles)])
         batch = prepare(graphs, model.config.encodings).to(model.cls.device)
         with torch.no_grad():
             terms = [encoding(batch) for encoding in model.encodings]

@@ -85,12 +85,19 @@ def load_model(
     compute = choose(device, precision)
     with computing(compute):
         model = load_predicting_model([str(name) for name in names])
-    if (run := RunFolder(resolve_model(names[0]))).stack.exists():
-        from graphormer_sepnorm.table_model.info import unfinished_words  # slow to import, not needed by networks
-
-        if words := unfinished_words(run):
-            warnings.warn(words, stacklevel=2)
+    for words in unfinished(names):
+        warnings.warn(words, stacklevel=2)
     return LoadedModel(model, compute)
+
+
+def unfinished(names: Iterable[str | PathLike]) -> list[str]:
+    """A sentence on each table model among the models with these names whose training is not finished."""
+    runs = [run for run in map(RunFolder, map(resolve_model, names)) if run.stack.exists()]
+    if not runs:
+        return []
+    from graphormer_sepnorm.table_model.info import unfinished_words  # slow to import, not needed by networks
+
+    return list(filter(None, map(unfinished_words, runs)))
 
 
 @dataclass(frozen=True, repr=False)

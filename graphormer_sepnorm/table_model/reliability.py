@@ -14,8 +14,8 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.calibration import brier_score, calibration_error
 from graphormer_sepnorm.inference.class_sets import ClassSets, by_class
-from graphormer_sepnorm.inference.describing import same_conditions, under_other_conditions
-from graphormer_sepnorm.inference.domain import evenly
+from graphormer_sepnorm.inference.describing import nearness_to, same_conditions, under_other_conditions
+from graphormer_sepnorm.inference.domain import evenly, joined
 from graphormer_sepnorm.inference.intervals import Intervals, coverage
 from graphormer_sepnorm.inference.predict import Nearness
 from graphormer_sepnorm.inference.trust import Trust
@@ -260,19 +260,18 @@ def compare(
     domain, compared = model.trust.domain, evenly(len(smiles), MOST_COMPARED)
     mols = [read_smiles(text) for text in smiles]
     similarity, distance = np.full(len(smiles), np.nan), np.full(len(smiles), np.nan)
-    rows, matches = model.trust.rows, None
-    if rows is not None and len(rows.conditions):
-        matches = same_conditions(model.conditions.encode_all(conditions)[0][compared], rows)
     chosen = [mols[row] for row in compared]
-    similarity[compared], numbers = domain.nearest_rows(chosen, matches)
-    nearest = dict(zip(compared.tolist(), domain.smiles_of(numbers), strict=True))
-    distance[compared] = domain.distance(Body(model.embedder)(MoleculeFeatures([smiles[row] for row in compared])))
-    nearness = Nearness(similarity, [nearest.get(row, "") for row in range(len(smiles))], distance)
+    embeddings = Body(model.embedder)(MoleculeFeatures([smiles[row] for row in compared]))
+    asked = model.conditions.encode_all([conditions[row] for row in compared])[0] if conditions else None
+    matches = same_conditions(model.trust.rows, asked)
+    found = nearness_to(domain, chosen, embeddings, matches)
+    similarity[compared], distance[compared] = found.similarity, found.distance
+    nearest = dict(zip(compared.tolist(), found.molecule, strict=True))
+    others = dict(zip(compared.tolist(), under_other_conditions(chosen, found, matches), strict=True))
+    every = range(len(smiles))
+    nearness = Nearness(similarity, [nearest.get(row, "") for row in every], distance)
     warnings = domain.add_unlike(model.conditions.add_warnings(domain.warnings(mols), conditions), similarity)
-    if matches is not None:
-        found = Nearness(similarity[compared], list(nearest.values()), distance[compared], numbers)
-        for row, words in zip(compared.tolist(), under_other_conditions(chosen, found, matches), strict=True):
-            warnings[row] = " ".join(filter(None, [warnings[row], words]))
+    warnings = joined(warnings, [others.get(row, "") for row in every])
     return ComparedMolecules(smiles, nearness, warnings, molecule_errors(test.task, test.y, test.prediction))
 
 

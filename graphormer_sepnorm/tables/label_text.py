@@ -82,7 +82,7 @@ def read_number(text: str, target: str, comma_is_point: bool = False) -> float:
     return value
 
 
-def has_decimal_commas(delimiter: str) -> bool:
+def commas_are_decimal(delimiter: str) -> bool:
     """Whether each comma in the numbers of a table with this delimiter is a decimal comma, as for ``read_number``."""
     return delimiter == ";"
 

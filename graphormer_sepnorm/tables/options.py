@@ -200,10 +200,10 @@ class TableOptions:
         """The scales in ``negative_log_molar`` by target, "" for all other targets; raises InputError."""
         found: dict[str, Scale] = {}
         for text in self.negative_log_molar:
-            name = text.rpartition("=")[0]
+            name, _, unit = text.rpartition("=")
             if name in found:
                 raise InputError(f"--negative-log-molar has two units for {name or 'all columns'}: write COLUMN=UNIT")
-            found[name] = molar_scale(text.rpartition("=")[2])
+            found[name] = molar_scale(unit)
         return found
 
     def scale_of(self, target: str) -> Scale:

@@ -11,8 +11,8 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import Row, WholeTable, not_one_column, smiles_of_rows
 from graphormer_sepnorm.tables.label_text import (
+    commas_are_decimal,
     has_decimal_comma,
-    has_decimal_commas,
     has_decimal_point,
     is_missing,
     read_bound,
@@ -100,7 +100,7 @@ def separators(table: WholeTable, places: Mapping[str, int]) -> tuple[list[str],
         places: of the columns with numbers, by name.
     """
     with_commas, with_points = [], []
-    for name, place in places.items() if has_decimal_commas(table.delimiter) else ():
+    for name, place in places.items() if commas_are_decimal(table.delimiter) else ():
         texts = [row.fields[place] for row in table.rows if not row.error]
         commas, points = any(map(has_decimal_comma, texts)), any(map(has_decimal_point, texts))
         with_commas += [name] * (commas or not points)
@@ -220,7 +220,7 @@ def samples_of(
         delimiter: between the columns of a CSV.
     """
     places = asked.places(columns, source)
-    return partial(read_samples, places, has_decimal_commas(delimiter)) if places else smiles_of_rows
+    return partial(read_samples, places, commas_are_decimal(delimiter)) if places else smiles_of_rows
 
 
 def read_samples(places: list[int], comma_is_point: bool, rows: list[Row]) -> list[Sample]:

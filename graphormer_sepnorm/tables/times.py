@@ -13,9 +13,8 @@ from graphormer_sepnorm.tables.label_text import as_float, is_number
 
 YEAR_FIRST = re.compile(r"\s*\d{4}[./-](\d{1,2})[./-]\d{1,2}(?!\d).*", re.DOTALL)
 IN_DIGITS = re.compile(r"\s*(\d{1,2})[./-](\d{1,2})[./-]\d{4}\b.*", re.DOTALL)
-MONTH_OF_YEAR = re.compile(
-    r"(0?[1-9]|1[0-2])\.(19|20)\d\d|(19|20)\d\d\.(0?[1-9]|1[0-2])"
-)  # such as 12.2023, also a number
+# Numbers such as 12.2023 and 2023.12.
+MONTH_OF_YEAR = re.compile(r"(0?[1-9]|1[0-2])\.(19|20)\d\d|(19|20)\d\d\.(0?[1-9]|1[0-2])")
 YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)")
 DEFAULTS = datetime(2000, 1, 1), datetime(2001, 2, 1)  # what a date without a year or a month is recognised by
 

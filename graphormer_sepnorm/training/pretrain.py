@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from rdkit import rdBase
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, FOR_TABLES, MoleculeGraph
 from graphormer_sepnorm.config import Config, TrainConfig
@@ -43,7 +42,7 @@ def prepared(corpus: Corpus, config: Config, name: str) -> MoleculeDataset:
     """The molecules prepared for the model of ``config``, from the cache if possible."""
     encodings = config.model.encodings
     digest = hashlib.sha256("\n".join(corpus.smiles).encode(errors="surrogateescape") + corpus.y.tobytes()).hexdigest()
-    key = f"{config.featurizer}/{rdBase.rdkitVersion}/{cache_key(encodings)}/{corpus.targets}/{digest}"
+    key = f"{config.featurizer}/{cache_key(encodings)}/{corpus.targets}/{digest}"
     folder = cache_root() / f"pretrain-{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
     return open_or_write(folder, lambda: labelled(corpus), encodings, key, f"preparing {name}")
 

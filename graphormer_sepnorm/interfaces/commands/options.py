@@ -102,15 +102,10 @@ def report_rows(result: dict, seconds: float) -> None:
 
 def say_unfinished(models: Iterable[str | Path]) -> None:
     """Prints a sentence on each table model whose training is not finished."""
-    from graphormer_sepnorm.runs.folder import RunFolder
-    from graphormer_sepnorm.runs.zoo import resolve_model
+    from graphormer_sepnorm.table_model.load import unfinished
 
-    for run in (RunFolder(resolve_model(name)) for name in models):
-        if run.stack.exists():
-            from graphormer_sepnorm.table_model.info import unfinished_words  # slow to import, not needed by networks
-
-            if words := unfinished_words(run):
-                print(words, file=sys.stderr)
+    for words in unfinished(models):
+        print(words, file=sys.stderr)
 
 
 def print_result(result: object, is_told: bool = True) -> None:

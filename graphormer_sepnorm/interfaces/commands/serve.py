@@ -11,13 +11,7 @@ from typing import Annotated, Literal
 import typer
 
 from graphormer_sepnorm.errors import InputError, not_installed
-from graphormer_sepnorm.interfaces.commands.options import (
-    Device,
-    Precision,
-    predicting_names,
-    print_result,
-    say_unfinished,
-)
+from graphormer_sepnorm.interfaces.commands.options import Device, Precision, predicting_names, print_result
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import advising, leaving_at_once
 
@@ -69,7 +63,8 @@ def serve(
         store = ResultStore(keep or cache_root() / "tables")
         limits = JobLimits(int(max_megabytes * 1e6), max_rows, max_minutes * 60)
         queue = JobQueue(Worker(service_of, models, confidence, device, precision), limits, store)
-        say_unfinished(models)
+        if words := queue.facts.about.get("training"):  # not finished
+            print(words, file=sys.stderr)
         try:
             names = (host, "localhost", "127.0.0.1", "::1") if local else None
             server = make_server(make_app(queue, token, names))

@@ -46,7 +46,7 @@ from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.tables.formats import open_table
 from graphormer_sepnorm.tables.formats.table import NoColumn, printable
-from graphormer_sepnorm.tables.label_text import has_decimal_commas
+from graphormer_sepnorm.tables.label_text import commas_are_decimal
 from graphormer_sepnorm.tables.rows import condition_text, places_of
 from graphormer_sepnorm.tables.writers import Cells
 from graphormer_sepnorm.tasks import TASKS
@@ -305,7 +305,7 @@ def under_conditions(table: TableRows, names: tuple[str, ...], given: dict[str, 
         replace(
             row,
             conditions=tuple(
-                condition_text(row.fields[places[name]], has_decimal_commas(table.delimiter))
+                condition_text(row.fields[places[name]], commas_are_decimal(table.delimiter))
                 if name in places
                 else condition_text(given[name])
                 for name in names

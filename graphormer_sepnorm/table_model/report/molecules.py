@@ -78,11 +78,11 @@ def class_facts(page: Reported, row: int) -> Iterator[tuple[str, str]]:
 
 def neighbour(page: Reported, test_row: int) -> Molecule | None:
     """The training molecule that is most similar to a test molecule."""
-    trust, matches = page.model.trust, None
+    trust, asked = page.model.trust, None
     assert trust is not None and trust.rows is not None
     if page.options.feature_columns:
-        values, _ = page.model.conditions.encode_all([page.tested[test_row].conditions])
-        matches = same_conditions(values, trust.rows)
+        asked, _ = page.model.conditions.encode_all([page.tested[test_row].conditions])
+    matches = same_conditions(trust.rows, asked)
     (similarity,), (row,) = trust.domain.nearest_rows([page.looked.smiles[test_row]], matches)
     if row < 0:
         return None
