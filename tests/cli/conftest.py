@@ -9,7 +9,7 @@ from graphormer_sepnorm.interfaces import cli
 
 @pytest.fixture
 def command(monkeypatch, capsys):
-    """Runs a command in this process; gives its exit code, the JSON of its last line and its messages."""
+    """Runs a command in this process; gives its exit code, the JSON that it printed and its messages."""
 
     def run(*arguments) -> tuple[int, dict | None, str]:
         monkeypatch.setattr(sys, "argv", ["graphormer-sepnorm", *map(str, arguments)])
@@ -17,8 +17,7 @@ def command(monkeypatch, capsys):
         with pytest.raises(SystemExit) as end:
             cli.main()
         printed = capsys.readouterr()
-        last = printed.out.splitlines()[-1] if printed.out else "null"
-        return end.value.code or 0, json.loads(last), printed.err
+        return end.value.code or 0, json.loads(printed.out or "null"), printed.err
 
     return run
 

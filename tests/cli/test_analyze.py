@@ -49,7 +49,7 @@ def test_a_terminal_shows_a_line_for_each_model(models, tmp_path, capsys, monkey
     monkeypatch.setattr("sys.argv", ["graphormer-sepnorm", "analyze", *map(str, models), "-o", str(tmp_path / "c.png")])
     with pytest.raises(SystemExit):
         cli.main()
-    *lines, last = capsys.readouterr().out.splitlines()
+    *lines, last = capsys.readouterr().err.splitlines()
     number = r"-?\d[\d.e-]+"
     measures = f"effective rank {number}, uniformity {number}, isotropy {number}"
     for line, folder, norm in zip(lines, models, ("sepnorm", "sharenorm"), strict=True):

@@ -7,8 +7,8 @@ from tests.unit.table_model.test_compare import Y, write_run
 
 def test_two_runs_from_the_shell(command, tmp_path):
     runs = [write_run(tmp_path / "a", Y + 0.5), write_run(tmp_path / "b", np.zeros(40))]
-    code, result, _ = command("compare", *runs, "--plot", tmp_path / "difference.png")
-    assert code == 0 and list(result["targets"]["y"]["runs"]) == [str(run) for run in runs]
+    code, result, messages = command("compare", *runs, "--plot", tmp_path / "difference.png")
+    assert code == 0 and f"{runs[0]}" in messages and list(result["targets"]["y"]["runs"]) == [str(run) for run in runs]
     assert (tmp_path / "difference.png").exists()
 
 

@@ -405,8 +405,9 @@ def test_info(command, model):
 
 def test_info_begins_with_the_name_of_a_shipped_model(model):
     for name, first in {"zinc": "zinc, shipped with the package", str(model): str(model)}.items():
-        lines = CliRunner().invoke(commands.app, ["info", name]).stdout.splitlines()
-        assert lines[0].split(maxsplit=1) == ["model", first] and Path(json.loads(lines[-1])["model"]).exists()
+        printed = CliRunner().invoke(commands.app, ["info", name])
+        assert printed.stderr.splitlines()[0].split(maxsplit=1) == ["model", first]
+        assert Path(json.loads(printed.stdout)["model"]).exists()
 
 
 def test_info_of_the_cache(command, model, tmp_path, monkeypatch):
@@ -416,7 +417,9 @@ def test_info_of_the_cache(command, model, tmp_path, monkeypatch):
     store.mkdir()
     (store / "shard").write_bytes(b"12345")
     code, facts, messages = command("info", "--cache")
-    assert messages.startswith(f"{tmp_path}: ") and messages.endswith(" MB of at most 1.5 GB\n")
+    *entries, total = messages.splitlines()
+    assert total.startswith(f"{tmp_path}: ") and total.endswith(" MB of at most 1.5 GB")
+    assert len(entries) == facts["entries"] and store.name in messages
     assert code == 0 and facts["entries"] == 1 and facts["bytes"] >= 5 and facts["limit"] == 1_500_000_000
     monkeypatch.setenv("GRAPHORMER_SEPNORM_CACHE_GB", "inf")
     assert command("info", "--cache")[1]["limit"] is None

@@ -1,5 +1,6 @@
 """``graphormer-sepnorm analyze``."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -54,8 +55,7 @@ def analyze(
     plot_cls_geometry(results, out)
     for model, result in zip(models, results, strict=True):
         measures = (f"{name.replace('_', ' ')} {significant(result[name])}" for name in MEASURES)
-        print(f"{model} ({result['norm']}): {', '.join(measures)}")
-    print(
-        f"{out}: {counted(len(results), 'model')}, {counted(results[0]['molecules'], 'molecule')} of the {split} split"
-    )
+        print(f"{model} ({result['norm']}): {', '.join(measures)}", file=sys.stderr)
+    used = f"{counted(len(results), 'model')}, {counted(results[0]['molecules'], 'molecule')} of the {split} split"
+    print(f"{out}: {used}", file=sys.stderr)
     print_result(results)

@@ -1,5 +1,6 @@
 """``graphormer-sepnorm compare``."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -32,7 +33,7 @@ def compare(
     if plot is not None:
         check_picture(plot)
     compared = compare_runs(run)
-    print("\n".join(comparison_lines(compared)))
+    print("\n".join(comparison_lines(compared)), file=sys.stderr)
     if plot is not None:
         plot_comparison(compared, plot)
     print_result(compared)

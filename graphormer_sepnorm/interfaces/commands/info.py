@@ -51,7 +51,8 @@ def info(
     if endpoints := card_endpoints(model):
         facts["endpoints"] = endpoints
     is_shipped = model in shipped_models() | shipped_tables() and not Path(model).exists()
-    print(as_text({**facts, "model": f"{model}, shipped with the package" if is_shipped else facts["model"]}))
+    shown = {**facts, "model": f"{model}, shipped with the package" if is_shipped else facts["model"]}
+    print(as_text(shown), file=sys.stderr)
     print_result(facts)
 
 
@@ -63,7 +64,7 @@ def print_cache() -> None:
     found = entries()
     for entry in found:
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
-        print(f"{used} {entry.bytes / 1e6:12,.1f} MB  {entry.path.relative_to(cache_root())}")
+        print(f"{used} {entry.bytes / 1e6:12,.1f} MB  {entry.path.relative_to(cache_root())}", file=sys.stderr)
     total = sum(entry.bytes for entry in found)
     limit = limit_bytes()
     shown_limit = int(limit) if math.isfinite(limit) else None

@@ -1,5 +1,6 @@
 """``graphormer-sepnorm tune``."""
 
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -121,5 +122,5 @@ def run_search(
         options, config, out, limits, fixed=fixed, resume=search.resume, compare=search.compare, content=content
     )
     if search.compare:
-        print(verdict(result, search.recipe))
+        print(verdict(result, search.recipe), file=sys.stderr)
     return result
