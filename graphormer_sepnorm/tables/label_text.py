@@ -90,13 +90,13 @@ def commas_are_decimal(delimiter: str) -> bool:
 def has_decimal_point(text: str) -> bool:
     """Whether a text is a number, or a bound, whose point can only be a decimal point."""
     number = without_sign(text)
-    return WITH_POINT.fullmatch(number) is not None and not WITH_ONLY_POINTS.fullmatch(number)
+    return WITH_POINT.fullmatch(number) is not None and not has_only_points(number)
 
 
 def has_decimal_comma(text: str) -> bool:
     """Whether a text is a number, or a bound, whose comma can only be a decimal comma."""
     number = without_sign(text)
-    is_decimal = WITH_COMMA.fullmatch(number) and not WITH_THOUSANDS.fullmatch(number)
+    is_decimal = WITH_COMMA.fullmatch(number) and not has_thousands(number)
     return bool(is_decimal or WITH_POINTS.fullmatch(number))
 
 
@@ -106,10 +106,20 @@ def without_sign(text: str) -> str:
     return (found[2] if found else text).strip()
 
 
+def has_only_points(text: str) -> bool:
+    """Whether a text is a number, or a bound, such as "1.234", whose points can separate thousands."""
+    return WITH_ONLY_POINTS.fullmatch(without_sign(text)) is not None
+
+
+def has_thousands(text: str) -> bool:
+    """Whether a text is a number, or a bound, such as "1,234", whose comma can separate thousands."""
+    return WITH_THOUSANDS.fullmatch(without_sign(text)) is not None
+
+
 def refuse_points(text: str, name: str) -> None:
-    """Raises InputError for a number such as "1.234" of a column with decimal commas."""
-    if WITH_ONLY_POINTS.fullmatch(without_sign(text)):
-        raise InputError(f"{name} is {text.strip()!r}, and others have decimal commas: write it without points")
+    """Raises InputError for a number such as "1.234" in a table with decimal commas."""
+    if has_only_points(text):
+        raise InputError(f"{name} is {text.strip()!r}, and other numbers have commas: write it without points")
 
 
 def refuse_ambiguous(text: str, name: str) -> None:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -14,6 +14,8 @@ from graphormer_sepnorm.tables.label_text import (
     commas_are_decimal,
     has_decimal_comma,
     has_decimal_point,
+    has_only_points,
+    has_thousands,
     is_missing,
     read_bound,
     read_class,
@@ -65,7 +67,8 @@ def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row
     asked = [options.split_column, options.weight_column]
     places = places_of(options.path, table.columns, [*options.targets, *options.feature_columns, *filter(None, asked)])
     numeric = [*options.targets, *options.feature_columns, *filter(None, [options.weight_column])]
-    with_commas, with_points = separators(table, {name: places[name] for name in numeric})
+    found = separators(table.rows, [places[name] for name in numeric], table.delimiter)
+    with_commas, with_points = ([name for name in numeric if places[name] in some] for some in found)
 
     def read(number: int, row: Row) -> LabelledRow:
         if row.error:
@@ -90,22 +93,52 @@ def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row
     return read
 
 
-def separators(table: WholeTable, places: Mapping[str, int]) -> tuple[list[str], list[str]]:
-    """The columns in which every comma is a decimal comma, and those of them whose points separate thousands.
+def separators(rows: Sequence[Row], places: Sequence[int], delimiter: str) -> tuple[set[int], set[int]]:
+    """The columns in which every comma is a decimal comma, and those whose numbers such as "1.234" are refused.
 
-    Both are empty unless the delimiter of the table says so. The numbers of a column can say otherwise.
+    Both are empty unless the delimiter is a semicolon, which is common where decimal commas are used. The numbers of a
+    column can say otherwise, and where they do not, those of the other columns.
 
     Args:
-        table: content of the table.
-        places: of the columns with numbers, by name.
+        rows: of the table, all or those at hand.
+        places: of the columns with numbers.
+        delimiter: between the columns of a CSV.
     """
-    with_commas, with_points = [], []
-    for name, place in places.items() if commas_are_decimal(table.delimiter) else ():
-        texts = [row.fields[place] for row in table.rows if not row.error]
-        commas, points = any(map(has_decimal_comma, texts)), any(map(has_decimal_point, texts))
-        with_commas += [name] * (commas or not points)
-        with_points += [name] * (commas and not points)
+    if not commas_are_decimal(delimiter):
+        return set(), set()
+    count = len(rows[0].fields) if rows else 0
+    columns = [[row.fields[place] for row in rows if not row.error] for place in range(count)]
+    commas = [any(map(has_decimal_comma, texts)) for texts in columns]
+    points = [any(map(has_decimal_point, texts)) for texts in columns]
+    with_commas: set[int] = set()
+    with_points: set[int] = set()
+    for place in places:
+        has_commas, has_points = commas[place], points[place]
+        if not (has_commas or has_points):
+            has_commas, has_points = any(commas), any(points)
+        if not (has_commas or has_points):
+            is_mixed = any(map(has_only_points, columns[place])) and any(map(has_thousands, columns[place]))
+            (with_points if is_mixed else with_commas).add(place)
+        if has_commas:
+            with_commas.add(place)
+        if has_commas and not has_points:
+            with_points.add(place)
     return with_commas, with_points
+
+
+def condition_texts(rows: Sequence[Row], places: Sequence[int], delimiter: str) -> list[tuple[str, ...]]:
+    """The conditions of each row, as ``condition_text``; arguments as ``separators``.
+
+    A number that can be read in two ways, of which others in its column suggest the second, is no number here.
+    """
+    with_commas, with_points = separators(rows, places, delimiter)
+
+    def read(text: str, place: int) -> str:
+        if place in with_points and has_only_points(text):
+            return f"{text.strip()} among numbers with commas"
+        return condition_text(text, place in with_commas)
+
+    return [tuple(read(row.fields[place], place) for place in places) for row in rows]
 
 
 def places_of(path: str, columns: list[str], names: list[str]) -> dict[str, int]:
@@ -220,11 +253,11 @@ def samples_of(
         delimiter: between the columns of a CSV.
     """
     places = asked.places(columns, source)
-    return partial(read_samples, places, commas_are_decimal(delimiter)) if places else smiles_of_rows
+    return partial(read_samples, places, delimiter) if places else smiles_of_rows
 
 
-def read_samples(places: list[int], comma_is_point: bool, rows: list[Row]) -> list[Sample]:
-    conditions = (tuple(condition_text(row.fields[place], comma_is_point) for place in places) for row in rows)
+def read_samples(places: list[int], delimiter: str, rows: list[Row]) -> list[Sample]:
+    conditions = condition_texts(rows, places, delimiter)
     return [Sample(row.smiles, of_row) for row, of_row in zip(rows, conditions, strict=True)]
 
 

@@ -44,10 +44,9 @@ from graphormer_sepnorm.table_model.explain import explain_rows
 from graphormer_sepnorm.table_model.info import describe_any, unfinished_words
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
-from graphormer_sepnorm.tables.formats import open_table
+from graphormer_sepnorm.tables.formats import Row, open_table
 from graphormer_sepnorm.tables.formats.table import NoColumn, printable
-from graphormer_sepnorm.tables.label_text import commas_are_decimal
-from graphormer_sepnorm.tables.rows import condition_text, places_of
+from graphormer_sepnorm.tables.rows import condition_text, condition_texts, places_of
 from graphormer_sepnorm.tables.writers import Cells
 from graphormer_sepnorm.tasks import TASKS
 
@@ -301,17 +300,14 @@ def under_conditions(table: TableRows, names: tuple[str, ...], given: dict[str, 
     places = places_of(shown, table.columns, [name for name in names if name in table.columns])
     if missing := [name for name in names if name not in places and not given.get(name, "").strip()]:
         raise InputError(f"the predictions depend on {', '.join(missing)}: fill in the field, or add such a column")
+    rows = [Row(row.fields, row.smiles, row.error) for row in table.rows]
+    found = [
+        dict(zip(places, texts, strict=True)) for texts in condition_texts(rows, list(places.values()), table.delimiter)
+    ]
+    same = {name: condition_text(given[name]) for name in names if name not in places}
     return [
-        replace(
-            row,
-            conditions=tuple(
-                condition_text(row.fields[places[name]], commas_are_decimal(table.delimiter))
-                if name in places
-                else condition_text(given[name])
-                for name in names
-            ),
-        )
-        for row in table.rows
+        replace(row, conditions=tuple((same | of_row)[name] for name in names))
+        for row, of_row in zip(table.rows, found, strict=True)
     ]
 
 

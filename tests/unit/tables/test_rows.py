@@ -2,7 +2,8 @@ import pytest
 
 from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats import Row
+from graphormer_sepnorm.table_model.conditions import Conditions
+from graphormer_sepnorm.tables.formats import Row, open_table
 from graphormer_sepnorm.tables.labels import read_labelled, read_usable
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions, samples_of
@@ -79,11 +80,12 @@ def test_a_comma_of_a_condition_is_read_as_that_of_a_label(tmp_path):
         (
             ["1.234,5", "1.234"],
             [1234.5],
-            "y is '1.234', and others have decimal commas: write it without points",
+            "y is '1.234', and other numbers have commas: write it without points",
         ),
         (["250.5", "10,000"], [250.5], "y is '10,000': write 10000 or 10.000"),
         (["250.5", ">10,000"], [250.5], "y is '10,000': write 10000 or 10.000"),
-        (["1.234", "10,000"], [1.234, 10.0], None),
+        (["1.234", "1.500"], [1.234, 1.5], None),
+        (["10,000", "1,5"], [10.0, 1.5], None),
         (["0,5", "2.5", "5,123"], [0.5, 2.5, 5.123], None),
     ],
 )
@@ -92,6 +94,37 @@ def test_separators_of_thousands_are_known_by_the_other_numbers(tmp_path, labels
     found = read_usable(TableOptions(table(tmp_path / "a.csv", "smiles;y", *rows), ("y",)), "mol")
     assert [row.labels for row in found.rows] == [[number] for number in read]
     assert [why for _, _, why in found.skipped] == ([] if reason is None else [reason])
+
+
+def test_numbers_that_two_separators_make_ambiguous_are_refused(tmp_path):
+    path = table(tmp_path / "a.csv", "smiles;y", "C;1.234", "CC;10,000", "CCC;7")
+    found = read_usable(TableOptions(path, ("y",)), "mol")
+    assert [row.labels for row in found.rows] == [[7.0]]
+    assert [why for _, _, why in found.skipped] == [
+        "y is '1.234', and other numbers have commas: write it without points",
+        "y is '10,000': write 10000 or 10.000",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("other", "read", "skipped"),
+    [("2,31", [120.0, 10.0], [1]), ("2.31", [1.25, 120.0], [3]), ("2", [120.0], [1, 3])],
+)
+def test_other_columns_say_which_separators_a_table_has(tmp_path, other, read, skipped):
+    rows = [f"{molecule};{ic50};{other};0" for molecule, ic50 in (("C", "1.250"), ("CC", "120"), ("CCC", "10,000"))]
+    path = table(tmp_path / "a.csv", "smiles;IC50;logD;y", *rows)
+    found = read_usable(TableOptions(path, ("IC50",)), "mol")
+    assert [row.labels for row in found.rows] == [[number] for number in read]
+    assert [row for row, _, _ in found.skipped] == skipped
+    conditions = read_usable(TableOptions(path, ("y",), feature_columns=("IC50",)), "mol")
+    assert [row.conditions for row in conditions.rows] == [(str(number),) for number in read]
+    with open_table(path) as content:
+        samples = samples_of(content.columns, AskedConditions(("IC50",)), path, content.delimiter)(list(content.rows))
+    _, errors = Conditions.of(("IC50",), [("1",), ("2",)]).encode_all([sample.conditions for sample in samples])
+    assert [row for row, error in enumerate(errors, 1) if error] == skipped
+    assert [sample.conditions for sample, error in zip(samples, errors, strict=True) if not error] == [
+        (str(number),) for number in read
+    ]
 
 
 def test_an_empty_column_of_names_is_no_id_column(tmp_path):
