@@ -143,7 +143,8 @@ def predict_library(
         summary = summarize(reports, out)
         selection = options.selection
         if selection.keep_top is not None:
-            summary["top"] = str(write_top(assignments, reports, selection.keep_top, selection.lowest, out / TOP))
+            added = len(options.of_predictions(predictor).columns())
+            summary["top"] = str(write_top(assignments, reports, added, selection, out / TOP))
         write_atomically(out / SUCCESS, json.dumps(summary).encode())
     return summary
 
@@ -317,39 +318,54 @@ def summarize(reports: dict[str, Report], out: Path) -> dict:
 
 
 def write_top(
-    assignments: dict[str, Assignment], reports: dict[str, Report], count: int, lowest: bool, path: Path
+    assignments: dict[str, Assignment], reports: dict[str, Report], added: int, selection: Selection, path: Path
 ) -> Path:
     """Writes the best rows of all parts, best first, with the name of their partition.
+
+    Args:
+        assignments, reports: of the parts, by the names of their partitions.
+        added: number of columns that the predictions and the number of the row add to a part.
+        selection: the rows that the parts have, with a ``keep_top``.
+        path: the file to write.
 
     Raises:
         InputError: the parts have different columns, or the file cannot be written.
     """
+    assert selection.keep_top is not None
     try:
-        schema = unified([pq.read_schema(assignment.part).remove_metadata() for assignment in assignments.values()])
+        schemas = [pq.read_schema(assignment.part).remove_metadata() for assignment in assignments.values()]
+        schema = unified(schemas, added)
         (compared,) = {report.compared for report in reports.values()}
     except (pa.ArrowException, ValueError):
         raise InputError(
-            "the partitions have different columns, or columns of different types: save all in one format, or name the "
-            "columns to keep with predict --columns"
+            "the partitions have columns of different types, or only some have a column with the name of a prediction: "
+            "save all in one format, or name the columns to keep with predict --columns"
         ) from None
     schema = schema.append(pa.field(free_name("partition", schema.names, "_of_row"), pa.string()))
     tables = (rows_of_part(name, assignment, schema) for name, assignment in assignments.items())
     try:
         with replacing(path) as file:
-            pq.write_table(best_rows(tables, compared, count, lowest, schema), file)
+            pq.write_table(best_rows(tables, compared, selection.keep_top, selection.lowest, schema), file)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
     return path
 
 
-def unified(schemas: list[pa.Schema]) -> pa.Schema:
+def unified(schemas: list[pa.Schema], added: int) -> pa.Schema:
     """All columns of the parts; those at the end that all parts have, such as predictions, stay at the end.
+
+    Args:
+        schemas: of the parts.
+        added: number of columns at the end that must be the same in all parts.
 
     Raises:
         pyarrow.ArrowException: a column has types that do not fit together.
+        ValueError: the added columns have other names in another part.
     """
     from_the_end = zip(*(reversed(schema.names) for schema in schemas), strict=False)
     shared = sum(1 for _ in takewhile(lambda names: len(set(names)) == 1, from_the_end))
+    if shared < added:
+        raise ValueError("the added columns have different names")
     own = [pa.schema(list(schema)[: len(schema) - shared]) for schema in schemas]
     last = [pa.schema(list(schema)[len(schema) - shared :]) for schema in schemas]
     return pa.schema([field for part in (own, last) for field in pa.unify_schemas(part, promote_options="permissive")])

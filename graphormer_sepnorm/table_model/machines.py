@@ -76,7 +76,9 @@ class Compared:
 
 
 def fit_machines(compared: Compared, labels: Labels, learnt: np.ndarray) -> Machines:
-    """Fits kernel machines to some molecules; a target without labels there is predicted as the mean of its labels.
+    """Fits kernel machines to some molecules.
+
+    A target without exact labels there is predicted as the mean of its exact labels in the table.
 
     Args:
         compared: M molecules.
@@ -90,8 +92,8 @@ def fit_machines(compared: Compared, labels: Labels, learnt: np.ndarray) -> Mach
     for place in range(targets):
         target = labels.target(place)
         rows = learnt[np.isin(learnt, target.known)]
-        rows = rows[target.take(rows).weight > 0]
-        if len(rows):
+        rows = rows[target.weight[rows] > 0]
+        if not np.isnan(target.y[rows]).all():
             found = solve(compared, rows, target.take(rows), labels)
             weights[:, place], coefficients[:, place], intercept[place] = found
         elif len(target.known):
@@ -224,8 +226,9 @@ def as_numbers(target: Target, balance: bool) -> Target:
     """Classes 0 and 1 as -1 and 1; with ``balance``, both classes get the same total weight."""
     weight = target.weight
     if balance:
-        share = np.average(target.y, weights=weight)
-        weight = weight * np.where(target.y == 1, 1 - share, share) if 0 < share < 1 else weight
+        positive, negative = weight[target.y == 1].sum(), weight[target.y == 0].sum()
+        if positive and negative:
+            weight = weight * np.where(target.y == 1, negative, positive) / (positive + negative)
     return replace(target, y=2 * target.y - 1, weight=weight)
 
 

@@ -282,7 +282,7 @@ def labels_of(
     y, bounds = label_arrays(rows)
     called = np.array([(names or {}).get(row.number) or str(row.number) for row in rows])
     weight = np.array([row.weight for row in rows]) if weighted else None
-    return Labels(make_task(task).fitted(y), y, bounds, weight, called)
+    return Labels(make_task(task).fitted(y, weight), y, bounds, weight, called)
 
 
 def folds_of(

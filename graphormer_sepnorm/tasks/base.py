@@ -110,8 +110,8 @@ class Task(ABC):
     def output_of(self, y: Tensor) -> Tensor:
         """Model output [B, tasks] whose prediction is close to the labels y [B, tasks]; NaN where one is missing."""
 
-    def fitted(self, y: np.ndarray) -> TaskConfig:
-        """The config with parameters fitted to the training targets [M, tasks].
+    def fitted(self, y: np.ndarray, weight: np.ndarray | None = None) -> TaskConfig:
+        """The config with parameters fitted to the training targets [M, tasks] of molecules with sample weights [M].
 
         Raises:
             InputError: a target without any label, or with an infinite one.
@@ -120,10 +120,10 @@ class Task(ABC):
             raise InputError("a training target is infinite")
         if np.isnan(y).all(axis=0).any():
             raise InputError("a target has no labels in the training split")
-        return self.fit(y.astype(np.float64))
+        return self.fit(y.astype(np.float64), np.ones(len(y)) if weight is None else weight)
 
     @abstractmethod
-    def fit(self, y: np.ndarray) -> TaskConfig:
+    def fit(self, y: np.ndarray, weight: np.ndarray) -> TaskConfig:
         """As ``fitted``, for float64 targets that were checked."""
 
     @property

@@ -50,7 +50,7 @@ class Regression(Task):
     def output_of(self, y: Tensor) -> Tensor:
         return self.scale(y)
 
-    def fit(self, y: np.ndarray) -> TaskConfig:
+    def fit(self, y: np.ndarray, weight: np.ndarray) -> TaskConfig:
         """Computes means and standard deviations; the standard deviation of a constant target is set to 1."""
         varies = np.nanmin(y, axis=0) < np.nanmax(y, axis=0)
         std = np.where(varies, np.nanstd(y, axis=0), 1.0)
@@ -83,9 +83,9 @@ class Classification(Task):
     def output_of(self, y: Tensor) -> Tensor:
         return LOG_ODDS * (2 * y - 1)
 
-    def fit(self, y: np.ndarray) -> TaskConfig:
+    def fit(self, y: np.ndarray, weight: np.ndarray) -> TaskConfig:
         """Computes the weight of positives if they are balanced."""
-        return replace(self.config, pos_weight=positive_weights(y) if self.config.balance else ())
+        return replace(self.config, pos_weight=positive_weights(y, weight) if self.config.balance else ())
 
     def check_labels(self, name: str, labels: np.ndarray, split: str) -> None:
         if not np.isin(labels, (0, 1)).all():
@@ -112,11 +112,11 @@ class Multiclass(Classification):
         return output.softmax(dim=1)
 
 
-def positive_weights(y: np.ndarray) -> tuple[float, ...]:
-    """Negatives per positive of each target of ``y`` [M, tasks]; 1 if all labels are the same."""
-    positives, negatives = np.nansum(y == 1, axis=0), np.nansum(y == 0, axis=0)
+def positive_weights(y: np.ndarray, weight: np.ndarray) -> tuple[float, ...]:
+    """Negatives per positive of each target of ``y`` [M, tasks], by their sample weights [M]; 1 if one has none."""
+    positives, negatives = weight @ (y == 1), weight @ (y == 0)
     both = (positives > 0) & (negatives > 0)
-    return tuple(np.where(both, negatives / np.maximum(positives, 1), 1.0).tolist())
+    return tuple(np.where(both, negatives / np.where(both, positives, 1), 1.0).tolist())
 
 
 TASKS: dict[str, type[Task]] = {task.kind: task for task in (Regression, Classification, Multiclass)}

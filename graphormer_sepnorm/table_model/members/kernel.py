@@ -132,7 +132,9 @@ class KernelMember:
 
 def calibration_of(labels: Labels, decisions: np.ndarray, rows: np.ndarray) -> Calibration | None:
     """For a classification, the calibration of decisions [M, T] that was fitted to some of the molecules."""
-    return fit_calibration(labels.y[rows], probabilities(decisions[rows])) if labels.is_classification else None
+    if not labels.is_classification:
+        return None
+    return fit_calibration(labels.counting().y[rows], probabilities(decisions[rows]))
 
 
 def as_values(decisions: np.ndarray, calibration: Calibration | None) -> np.ndarray:
@@ -164,14 +166,14 @@ def remark(numbers: np.ndarray, labels: Labels, folds: Folds) -> str:
         found.append(f"the kernel compares molecules with {len(numbers):,} of its {len(labels):,} training molecules")
     if names := in_one_fold(labels, folds):
         found.append(
-            f"all labels of {', '.join(names)} are in one fold, which the kernel predicts as their mean: the expected "
-            "errors are too large"
+            f"all exact labels of {', '.join(names)} are in one fold, which the kernel predicts as their mean: the "
+            "expected errors are too large"
         )
     return "; ".join(found)
 
 
 def in_one_fold(labels: Labels, folds: Folds) -> list[str]:
-    """The names of the targets whose labels are all in one fold."""
-    known = [labels.target(place).known for place in range(labels.y.shape[1])]
+    """The names of the targets whose exact labels are all in one fold."""
+    known = [np.flatnonzero(~np.isnan(column)) for column in labels.counting().y.T]
     without = [any(not np.isin(learnt, rows).any() for learnt, _ in folds.parts()) for rows in known]
     return [name for name, rows, is_so in zip(labels.task.targets, known, without, strict=True) if len(rows) and is_so]

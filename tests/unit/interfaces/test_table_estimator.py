@@ -132,6 +132,13 @@ def test_all_members_learn_by_weights(tiny_recipe, smiles, logp):
     assert list(estimator.model_.members) == list(MEMBERS) and estimator.left_out_ == {}
 
 
+def test_a_target_needs_a_label_of_positive_weight():
+    y = np.stack([LENGTH, np.where(np.arange(len(LENGTH)) < 8, LENGTH, np.nan)], axis=1)
+    weight = np.where(np.arange(len(LENGTH)) < 8, 0, 1)
+    with pytest.raises(InputError, match=r"^all labels of target y1 have the sample weight 0$"):
+        GraphormerRegressor(**QUICK).fit(SMILES, y, sample_weight=weight)
+
+
 def test_the_config_is_that_of_the_recipe_with_what_is_given(tiny_recipe):
     task = {"kind": "regression", "metric": "mae", "targets": ("a",)}
 

@@ -206,10 +206,20 @@ def test_names_are_those_below_what_partitions_have_in_common(tmp_path):
 
 def test_columns_that_all_parts_end_with_stay_at_the_end():
     schemas = [pa.schema([(name, pa.string()) for name in names.split()]) for names in ("s i y r", "s v i y r", "y r")]
-    assert unified(schemas).names == ["s", "i", "v", "y", "r"]
-    assert unified(schemas[:1]) == schemas[0] and unified([schemas[2], schemas[2]]) == schemas[2]
+    assert unified(schemas, 2).names == ["s", "i", "v", "y", "r"]
+    assert unified(schemas[:1], 2) == schemas[0] and unified([schemas[2], schemas[2]], 2) == schemas[2]
     with pytest.raises(pa.ArrowException):
-        unified([schemas[0], pa.schema([("s", pa.list_(pa.string())), *map(schemas[0].field, (1, 2, 3))])])
+        unified([schemas[0], pa.schema([("s", pa.list_(pa.string())), *map(schemas[0].field, (1, 2, 3))])], 2)
+
+
+def test_predictions_are_not_mixed_with_a_column_of_the_same_name(written, tmp_path):
+    """One partition has measured values in a column of the target's name."""
+    (tmp_path / "library").mkdir()
+    for name, columns in (("a", {"smiles": ["CCO"], "logp": [7.0]}), ("b", {"smiles": ["CC"]})):
+        pq.write_table(pa.table(columns), tmp_path / "library" / f"{name}.parquet")
+    options = PartOptions(Selection("logp", keep_top=1))
+    with pytest.raises(InputError, match="only some have a column with the name of a prediction"):
+        predicted(tmp_path / "library", tmp_path, options)
 
 
 def test_rows_are_compared_by_an_existing_target():

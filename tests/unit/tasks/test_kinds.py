@@ -87,6 +87,7 @@ def test_positives_are_weighted_if_requested():
     task = TaskConfig(kind="classification", metric="rocauc", targets=("a", "b"), balance=True)
     balanced = Classification(task).fitted(y)
     assert balanced.pos_weight == (3.0, 1.0)
+    assert Classification(task).fitted(y, np.array([0.5, 0, 1, 2])).pos_weight == (6.0, 1.0)
     assert Classification(replace(task, balance=False)).fitted(y).pos_weight == ()
     losses = [
         Classification(balanced).loss(torch.zeros(1, 2), torch.tensor([[label, NAN]])).item() for label in (1.0, 0.0)

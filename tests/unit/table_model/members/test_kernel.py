@@ -47,7 +47,27 @@ def test_a_target_whose_labels_are_all_in_one_fold_is_predicted_as_their_mean(mo
     y[np.setdiff1d(np.arange(len(y)), rows), 1] = np.nan
     found = KernelMember.fit(molecules, replace(labels, y=y), folds, setting)
     np.testing.assert_allclose(found.out_of_fold[rows, 1], np.nanmean(y[rows, 1]))
-    assert found.remark.startswith("all labels of TPSA are in one fold, which the kernel predicts as their mean")
+    assert found.remark.startswith("all exact labels of TPSA are in one fold, which the kernel predicts as their mean")
+
+
+def test_a_target_with_only_bounds_in_the_other_folds_is_predicted_as_the_mean(molecules, labels, folds, setting):
+    y, (_, rows) = labels.y + 100, folds.parts()[0]
+    others = np.setdiff1d(np.arange(len(y)), rows)
+    bounds = np.tile([-np.inf, np.inf], (*y.shape, 1))
+    bounds[others, 1, 1], y[others, 1] = 99, np.nan
+    found = KernelMember.fit(molecules, replace(labels, y=y, bounds=bounds), folds, setting)
+    np.testing.assert_allclose(found.out_of_fold[rows, 1], np.nanmean(y[rows, 1]))
+    assert found.remark.startswith("all exact labels of TPSA are in one fold")
+
+
+def test_classes_of_weight_0_do_not_calibrate(molecules, classes, folds, setting):
+    weight = np.where(np.arange(len(classes)) % 3 == 0, 0.0, 1.0)
+    y = np.where(weight[:, None] == 0, 1 - classes.y, classes.y)
+    known, wrong = (
+        KernelMember.fit(molecules, replace(classes, y=each, weight=weight), folds, setting).member
+        for each in (classes.y, y)
+    )
+    np.testing.assert_allclose(wrong.predict(molecules), known.predict(molecules))
 
 
 def test_classes_that_are_all_in_one_fold_are_predicted_as_their_share(molecules, classes, folds, setting):
