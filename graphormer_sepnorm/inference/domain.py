@@ -127,7 +127,7 @@ class Domain:
         Args:
             molecules: M molecules.
             matches: whether a molecule was measured under the conditions of a training row, by the numbers of both; of
-                several rows of the molecule itself, the first one that matches is the nearest.
+                equally similar rows, the first one that matches is the nearest.
         """
         found = [
             self.nearest_row(molecule, None if matches is None else partial(matches, number))
@@ -142,11 +142,14 @@ class Domain:
             compared = np.array(BulkTanimotoSimilarity(morgan_bits(mol), self.references))
         except InputError:
             return np.nan, -1
-        best, alike = int(compared.argmax()), np.flatnonzero(compared == 1).tolist()
-        if len(alike) > 1:  # such as stereoisomers, or one molecule under several conditions
-            matching = alike if matches is None else sorted(alike, key=lambda row: not matches(row))
-            best = next((row for row in matching if is_same_molecule(mol, self.smiles[row])), best)
-        return float(compared[best]), best
+        largest = float(compared.max())
+        alike = np.flatnonzero(compared == largest).tolist()  # one molecule under several conditions, or stereoisomers
+        if matches is not None:
+            alike.sort(key=lambda row: not matches(row))
+        best = alike[0]
+        if largest == 1 and len(alike) > 1:
+            best = next((row for row in alike if is_same_molecule(mol, self.smiles[row])), best)
+        return largest, best
 
     def warnings(self, molecules: Iterable[Molecule]) -> list[str]:
         """M texts on what no training molecule has; "" if there is nothing, or if a molecule cannot be read."""

@@ -24,6 +24,7 @@ from graphormer_sepnorm.config import STRICT, config_to_json
 from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import MoleculeModel, Results, compute_chunks, molecules_at_once
+from graphormer_sepnorm.runs.numbers import counted
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.files import (
     behind_link,
@@ -276,7 +277,7 @@ def finished_progress(
     if not out.exists() or record_of(behind_link(out)).exists():
         return None
     try:
-        rows, unreadable = writer.count(out, smiles_column)
+        rows, unreadable = writer.count(out, table.columns[table.smiles_place])
     except InputError:
         rows = unreadable = -1
     if rows != sum(1 for _ in table.rows) or out.stat().st_mtime < source.stat().st_mtime:
@@ -284,7 +285,7 @@ def finished_progress(
             f"{out} is no interrupted run, and has other rows or columns than this command writes, or is older than "
             f"{source}: without --resume it is replaced"
         )
-    print(f"{out} is finished, with {rows:,} rows; without --resume it is computed again", file=sys.stderr)
+    print(f"{out} is finished, with {counted(rows, 'row')}; without --resume it is computed again", file=sys.stderr)
     return Progress("", rows, unreadable, complete=True)
 
 

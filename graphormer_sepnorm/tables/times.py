@@ -14,6 +14,7 @@ from graphormer_sepnorm.tables.label_text import as_float, is_number
 YEAR_FIRST = re.compile(r"\s*\d{4}[./-](\d{1,2})[./-]\d{1,2}(?!\d).*", re.DOTALL)
 IN_DIGITS = re.compile(r"\s*(\d{1,2})[./-](\d{1,2})[./-]\d{4}\b.*", re.DOTALL)
 # Numbers such as 12.2023 and 2023.12.
+YEAR = re.compile(r"(19|20)\d\d")
 MONTH_OF_YEAR = re.compile(r"(0?[1-9]|1[0-2])\.(19|20)\d\d|(19|20)\d\d\.(0?[1-9]|1[0-2])")
 YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)")
 DEFAULTS = datetime(2000, 1, 1), datetime(2001, 2, 1)  # what a date without a year or a month is recognised by
@@ -28,21 +29,34 @@ def read_times(texts: Iterable[str]) -> np.ndarray:
 
     Raises:
         InputError: a text that is neither, both kinds in one column, dates of which days may be months, or numbers that
-            may all be months of years.
+            may be months of years.
     """
     texts = [text.strip() for text in texts]
     strange = next((text for text in texts if not is_time(text)), None)
     if strange is not None:
         raise InputError(f"the time {strange!r} is neither a number nor a date such as 2024-05-31")
     numbers = [is_number(text) for text in texts]
-    if texts and all(map(MONTH_OF_YEAR.fullmatch, texts)):
-        raise InputError(f"the time {texts[0]!r} looks like a month of a year, not like a number: write it as 2023-12")
+    if month := month_of_year(texts):
+        raise InputError(f"the time {month!r} looks like a month of a year, not like a number: write it as 2023-12")
     if all(numbers):
         return np.array([as_float(text) for text in texts], np.float64)
     if any(numbers):
         raise InputError("the column of times has numbers and dates: write all of them the same way")
     day_first = days_come_first(texts)
     return np.array([as_seconds(text, day_first) for text in texts], np.float64)
+
+
+def month_of_year(texts: list[str]) -> str:
+    """The first text such as 2023.12 if all texts are months of years, or else years; "" if they can be numbers.
+
+    2023.5 among years is a number, unless another text has a month of two digits.
+    """
+    months = [text for text in texts if MONTH_OF_YEAR.fullmatch(text)]
+    others = [text for text in texts if not MONTH_OF_YEAR.fullmatch(text)]
+    are_months = not others or (
+        all(map(YEAR.fullmatch, others)) and any(len(text) == len("2023.12") for text in months)
+    )
+    return months[0] if months and are_months else ""
 
 
 def is_time(text: str) -> bool:

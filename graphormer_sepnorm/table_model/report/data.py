@@ -153,7 +153,7 @@ def replicates_grids(page: Reported) -> Iterator[Grid]:
 def replicates_row(page: Reported, duplicate: Duplicate, targets: int) -> tuple[str, ...]:
     rows = [page.labelled.usable[place] for place in duplicate.rows]
     names = ", ".join(page.name_of(row.number) for row in rows)
-    labels = [", ".join(page.measured(row.labels[place], place) for row in rows) for place in range(targets)]
+    labels = [", ".join(page.label_text(row, place) for row in rows) for place in range(targets)]
     return (names, rows[0].smiles, *labels)
 
 

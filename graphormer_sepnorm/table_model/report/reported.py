@@ -164,11 +164,17 @@ class Reported:
             return self.rounded(value, place)
         return self.classes_of(self.task.targets[place])[round(value)]
 
-    def label_of(self, row: LabelledRow, place: int) -> str:
-        """The label of a row as text, exact or censored, and of how many rows it is the mean."""
+    def label_text(self, row: LabelledRow, place: int) -> str:
+        """The label of a row as text, exact or censored."""
         if np.isnan(row.labels[place]) and place in row.bounds:
             return self.bound(row.bounds[place], place)
-        text, several = self.measured(row.labels[place], place), self.replicates.get((row.number, row.split), [])
+        return self.measured(row.labels[place], place)
+
+    def label_of(self, row: LabelledRow, place: int) -> str:
+        """As ``label_text``, with the number of rows of which an exact label is the mean."""
+        text, several = self.label_text(row, place), self.replicates.get((row.number, row.split), [])
+        if np.isnan(row.labels[place]):
+            return text
         count = sum(not np.isnan(each.labels[place]) for each in several)
         return f"{text} (mean of {count} rows)" if count > 1 else text
 

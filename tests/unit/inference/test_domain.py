@@ -44,6 +44,12 @@ def test_of_several_rows_of_a_molecule_the_one_under_its_conditions_is_the_neare
     assert domain.nearest_rows(["OCC"], lambda number, row: False)[1].tolist() == [0]
 
 
+def test_of_several_rows_of_another_molecule_the_one_under_the_same_conditions_is_the_nearest():
+    domain = fit_domain(["CCO", "CCO", "c1ccccc1"])
+    similarity, rows = domain.nearest_rows(["CCCO", "CCCO"], lambda number, row: row == number)
+    assert rows.tolist() == [0, 1] and similarity[0] == similarity[1] < 1
+
+
 @pytest.mark.parametrize(
     ("smiles", "other", "same"),
     [("OCC", "CCO", True), ("CCN.Cl", "CC[NH3+].[Cl-]", True), ("CCO", "CCN", False), ("C[C", "C[C", False)],

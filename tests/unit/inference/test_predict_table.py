@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rdkit import Chem
 
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.errors import InputError
@@ -250,6 +251,17 @@ def test_a_finished_output_stays_as_it_is(table, tmp_path, capsys, monkeypatch, 
     said = f"{out} is finished, with 2 rows; without --resume it is computed again\n"
     assert capsys.readouterr().err == said and out.stat().st_mtime_ns == before
     assert {**result, "errors": first["errors"]} == first and result["unreadable"] == 1
+
+
+def test_a_finished_output_of_an_sdf_with_a_smiles_of_its_own_is_known(tmp_path, capsys):
+    molecule = Chem.MolFromSmiles("CCO")
+    molecule.SetProp("SMILES", "OCC")
+    with Chem.SDWriter(str(tmp_path / "in.sdf")) as writer:
+        writer.write(molecule)
+    predictor, out = Predictor([tiny_model()]), tmp_path / "out.csv"
+    predict_table(predictor, str(tmp_path / "in.sdf"), out)
+    predict_table(predictor, str(tmp_path / "in.sdf"), out, resume=True)
+    assert f"{out} is finished, with 1 row;" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("change", ["rows", "columns", "options", "newer", "text"])

@@ -45,6 +45,8 @@ def test_dates_are_read_as_people_write_them(texts, days):
         (["12:30"], "'12:30' is neither"),
         (["12.2023", "01.2024"], "'12.2023' looks like a month of a year, not like a number: write it as 2023-12"),
         (["2024.2", "2024.10"], "'2024.2' looks like a month of a year"),
+        (["2020", "2020.10"], "'2020.10' looks like a month of a year"),
+        (["2020", "2020.2", "2020.10"], "'2020.2' looks like a month of a year"),
         (["1 Jan 99999999999"], "is neither"),
     ],
 )

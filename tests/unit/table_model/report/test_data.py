@@ -1,5 +1,7 @@
 """The table, its splits and its replicates in words, by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from graphormer_sepnorm.table_model.report import data
@@ -111,7 +113,9 @@ def test_replicates_that_agree_are_not_listed(monkeypatch):
 def test_replicates_have_a_floor_and_stand_with_their_labels(monkeypatch):
     monkeypatch.setattr(remarks, "LEAST_REPEATED", 1)
     scores = {"targets": {name: {"scores": {"stack": {"rmse": 0.8}}} for name in ("a", "b")}}
-    page = reported(scores, labelled=replicated(), fitted=fitted([[1.0, 1.0]]))
+    labelled = replicated()
+    labelled.measured[1] = replace(labelled.measured[1], bounds={1: "<3.0"})
+    page = reported(scores, labelled=labelled, fitted=fitted([[1.0, 1.0]]))
     section = repeatability_section(page)
     assert section.words[0] == "2 molecules appear in 4 rows."
     assert section.words[1].startswith("a: the standard deviation of measurements of one molecule is 0.500.")
@@ -120,7 +124,7 @@ def test_replicates_have_a_floor_and_stand_with_their_labels(monkeypatch):
     (grid,) = section.grids
     assert grid.rows == (
         ("row 3, row 4", "CC", "5, 5", "1, 7"),
-        ("A1, row 2", "CCO", "1, 2", "0, not measured"),
+        ("A1, row 2", "CCO", "1, 2", "0, <3"),
     ), "those that differ most come first"
 
 

@@ -25,6 +25,17 @@ def test_the_extension_of_a_cxsmiles_is_no_name(tmp_path):
     assert [row.fields for row in rows] == [["CCO |^1:0|", "a radical"], ["CCO\t|^1:0|", ""], ["CCO", "|"]]
 
 
+@pytest.mark.parametrize("extension", ["&1:1", "$;;R$", "(0,0,;1,0,)", "r", "r,^1:0", "", "c:1,t:3", "o12:1,2"])
+def test_extensions_of_a_cxsmiles_have_a_form(tmp_path, extension):
+    (row,) = read(write(tmp_path, "a.smi", f"CCO |{extension}| x\n"))[1]
+    assert row.smiles == f"CCO |{extension}|" and row.fields[1] == "x"
+
+
+@pytest.mark.parametrize("name", ["|batch 7| x", "|7|", "|red, 2|"])
+def test_a_name_between_bars_is_no_extension(tmp_path, name):
+    assert read(write(tmp_path, "a.smi", f"CCO {name}\n"))[1] == [Row(["CCO", name], "CCO")]
+
+
 @pytest.mark.parametrize("content", ["\nCCO a\nC\n", "\n\nCCO a\nC\n", "\nsmiles name\nC\n", " \nCCO\n"])
 def test_a_blank_line_is_a_row_wherever_it_stands(tmp_path, content):
     rows = read(write(tmp_path, "a.smi", content))[1]
