@@ -4,14 +4,22 @@ import contextlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import CHUNK, Smiles, in_chunks
-from graphormer_sepnorm.tables.formats import PARQUET, Row, Table, find_column, kind_of, not_one_column, open_table
+from graphormer_sepnorm.tables.formats import (
+    PARQUET,
+    Row,
+    Table,
+    find_column,
+    kind_of,
+    named_column,
+    not_one_column,
+    open_table,
+)
 from graphormer_sepnorm.tables.formats.parquet import batches_of, open_parquet
 from graphormer_sepnorm.tables.formats.table import cell_text
 from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions, samples_of
@@ -63,11 +71,6 @@ def open_partition(
     else:
         with open_table(path, named_column(path, smiles_column), delimiter) as table:
             yield text_partition(table, path, columns, asked)
-
-
-def named_column(path: str | Path, smiles_column: str | None) -> str | None:
-    """The column of molecules that is named for a library; None for a .smi, where they are first on each line."""
-    return None if kind_of(path) == ".smi" else smiles_column
 
 
 def parquet_partition(

@@ -29,13 +29,12 @@ from graphormer_sepnorm.inference.columns import PredictionColumns, shown_decima
 from graphormer_sepnorm.inference.predict import PredictingModel
 from graphormer_sepnorm.inference.resumable_writer import find_output_writer, is_standard_output, print_rows
 from graphormer_sepnorm.library.part_writer import PartOptions, Selection
-from graphormer_sepnorm.library.partitions import named_column
 from graphormer_sepnorm.library.run import find_partitions, predict_library
 from graphormer_sepnorm.options import Promise
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles
-from graphormer_sepnorm.tables.formats import Row, kind_of, open_table
+from graphormer_sepnorm.tables.formats import Row, kind_of, named_column, open_table
 from graphormer_sepnorm.tables.formats.sdf import OF_MOLFILE
 from graphormer_sepnorm.tables.formats.table import cell_text, smiles_of_rows
 from graphormer_sepnorm.tables.rows import condition_text, id_column_among

@@ -53,8 +53,6 @@ class SearchSpace:
 PARTS = {
     field.name: "train" if field.name in TrainConfig.__dataclass_fields__ else "model" for field in fields(SearchSpace)
 }
-# Fixed by the shape of the weights for a model that starts from weights.
-OF_WEIGHTS = {"layers", "width", "norm", "messages", "embedding_std"}
 
 
 def fixed_by(settings: Sequence[str]) -> frozenset[str]:
@@ -72,9 +70,8 @@ def searched(space: SearchSpace, config: Config, fixed: frozenset[str]) -> dict[
         config: starting point of the search.
         fixed: names of fields that keep the value of ``config``.
     """
-    kept = fixed if config.train.start_from is None else fixed | OF_WEIGHTS
     own = values_of(config)
-    found = {field.name: getattr(space, field.name) for field in fields(space) if field.name not in kept}
+    found = {field.name: getattr(space, field.name) for field in fields(space) if field.name not in fixed}
     if "messages" in found and (config.model.attention_layers is not None or config.model.message_gates):
         found["messages"] = (True,)  # blocks without attention and gates need them
     if "warmup" in found and config.train.schedule == "trapezoid":

@@ -26,7 +26,9 @@ from graphormer_sepnorm.table_model.fit import FittedTable, fit_members, put_tog
 from graphormer_sepnorm.table_model.labels import Folds, Labels, label_arrays
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
+from graphormer_sepnorm.table_model.members.kernel import KernelMember, body_of
 from graphormer_sepnorm.table_model.members.networks import check_resumable
+from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.report.folds import pooled, report_folds
 from graphormer_sepnorm.table_model.report.write import report_table
 from graphormer_sepnorm.table_model.stacking import FOLDS, make_folds
@@ -214,7 +216,7 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
         if distributed.rank() == 0:
             write_labelled(whole.path, labelled, config, options)
         distributed.wait_for_all()
-        if plan.quick and plan.resume and (kept := finished_result(whole, options.seed)):
+        if plan.quick and plan.resume and (kept := finished_result(whole, config, folds)):
             say([f"{whole} is finished: to train again, choose another --out"])
             return kept
         values, _ = conditions.encode_all([row.conditions for row in rows])
@@ -228,11 +230,14 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
             return report_table(whole, fitted, molecules, labels, folds, labelled, options)
 
 
-def finished_result(whole: RunFolder, seed: int) -> dict:
-    """The result of a finished training with a kernel, as it was reported; empty if there is none with this seed."""
+def finished_result(whole: RunFolder, config: Config, folds: Folds) -> dict:
+    """The result of a finished training with this kernel, as it was reported; empty if there is none."""
     is_whole = all(path.exists() for path in (whole.stack, whole.report, whole.predictions))
     found = whole.saved_test() if is_whole else {}
-    return found if found.get("seed") == seed and "kernel" in found.get("members", ()) else {}
+    if found.get("seed") != config.train.seed or found.get("folds", len(folds)) != len(folds):
+        return {}
+    kernel = TableModel.load(whole.path).members.get("kernel")
+    return found if isinstance(kernel, KernelMember) and kernel.reference.body == body_of(config) else {}
 
 
 def fit_steps(

@@ -16,7 +16,7 @@ from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.files import cache_root
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
-from graphormer_sepnorm.tables.formats import open_table
+from graphormer_sepnorm.tables.formats import named_column, open_table
 from graphormer_sepnorm.training.objectives.base import Corpus, Pretraining
 from graphormer_sepnorm.training.optimizers import find_optimizer
 from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
@@ -61,7 +61,8 @@ def read_sources(sources: Sequence[str], smiles_column: str | None = None) -> li
     """The SMILES of all rows of the tables, in order; raises InputError as ``open_table``."""
     smiles = []
     for source in sources:
-        with open_table(source, smiles_column) as table:
+        column = named_column(source, smiles_column) if len(sources) > 1 else smiles_column
+        with open_table(source, column) as table:
             smiles += [row.smiles for row in table.rows]
     return smiles
 

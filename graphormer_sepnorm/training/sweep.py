@@ -18,6 +18,7 @@ from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.training.experiment import score_runs, train_run
+from graphormer_sepnorm.training.finetune import check_start
 from graphormer_sepnorm.training.schedule import with_epochs
 from graphormer_sepnorm.training.settings import with_settings
 
@@ -68,6 +69,7 @@ def swept_config(dataset: str, norm: str, seed: int, recipe: Recipe, settings: S
     config = with_settings(dataset_config(dataset, train, norm, recipe.architecture), settings)
     if (config.model.norm, config.train.seed) != (norm, seed):
         raise InputError("a sweep has its norms from --norm and its seeds from --seeds: leave them out of --set")
+    check_start(config)
     return config
 
 

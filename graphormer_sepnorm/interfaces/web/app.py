@@ -14,7 +14,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web.api import PROBLEMS, add_api
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue, QueueFull
 from graphormer_sepnorm.interfaces.web.jobs import as_text
-from graphormer_sepnorm.interfaces.web.middleware import middleware, too_large
+from graphormer_sepnorm.interfaces.web.middleware import OPEN_PATHS, middleware, too_large
 from graphormer_sepnorm.interfaces.web.pages import Pages, add_entrance, add_pages, add_table_pages
 from graphormer_sepnorm.version import __version__
 
@@ -45,7 +45,7 @@ def add_problems(app: FastAPI, pages: Pages, of_size: str) -> None:
     async def of_request(request: Request, error: HTTPException) -> Response:
         if error.status_code == 404 and error.detail == NOT_FOUND:
             return missing(request, pages)
-        is_table = error.status_code == 413 and not request.url.path.startswith("/enter")
+        is_table = error.status_code == 413 and not request.url.path.startswith(OPEN_PATHS)
         sentence = of_size if is_table else str(error.detail)
         return problem(request, error.status_code, sentence, error.headers)
 

@@ -44,7 +44,7 @@ from graphormer_sepnorm.table_model.explain import explain_rows
 from graphormer_sepnorm.table_model.info import describe_any, unfinished_words
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
-from graphormer_sepnorm.tables.formats import Row, open_table
+from graphormer_sepnorm.tables.formats import Row, named_column, open_table
 from graphormer_sepnorm.tables.formats.table import NoColumn, printable
 from graphormer_sepnorm.tables.rows import condition_text, condition_texts, places_of
 from graphormer_sepnorm.tables.writers import Cells
@@ -186,9 +186,7 @@ class PredictionService:
         """
         added = self.added(options)
         try:
-            found = read_rows(path, smiles_column or None, most_rows + 1)
-        except NoColumn as error:
-            found = read_without_molecules(path, shown, error.columns, most_rows + 1)
+            found = read_table(path, shown, smiles_column, most_rows + 1)
         except InputError as error:
             raise InputError(str(error).replace(str(path), shown)) from None
         if len(found.rows) > most_rows:
@@ -265,6 +263,14 @@ def read_rows(path: Path, smiles_column: str | None, most: int) -> TableRows:
                 raise InputError(f"the table has more than {MOST_CHARACTERS:,} characters: leave out columns or rows")
             rows.append(TableRow(row.fields, row.smiles, row.error))
     return TableRows(table.columns, rows, table.columns[table.smiles_place], [], delimiter=table.delimiter)
+
+
+def read_table(path: Path, shown: str, smiles_column: str, most: int) -> TableRows:
+    """As ``read_rows``; without molecules if the column that has them is not known."""
+    try:
+        return read_rows(path, named_column(path, smiles_column or None), most)
+    except NoColumn as error:
+        return read_without_molecules(path, shown, error.columns, most)
 
 
 def read_without_molecules(path: Path, shown: str, columns: list[str], most: int) -> TableRows:

@@ -62,7 +62,7 @@ class KernelMember:
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
         """As ``Member.fit``; embeds with the networks' pretrained model, and uses landmarks if molecules are many."""
-        body = body_named(setting.config.train.start_from or BODY)
+        body = body_of(setting.config)
         numbers = landmarks(len(molecules))
         reference = Reference.of(molecules.take(numbers) if len(numbers) < len(molecules) else molecules, body)
         compared = Compared(molecules.of(reference.similarities), numbers)
@@ -128,6 +128,11 @@ class KernelMember:
             and machines.intercept.shape == (targets,)
             and (calibration is None or calibration.slope.shape == calibration.intercept.shape == (targets,))
         )
+
+
+def body_of(config: Config) -> Body:
+    """The pretrained network of the kernel of a run: the one that its networks start from."""
+    return body_named(config.train.start_from or BODY)
 
 
 def calibration_of(labels: Labels, decisions: np.ndarray, rows: np.ndarray) -> Calibration | None:

@@ -12,6 +12,7 @@ from graphormer_sepnorm.tables.formats.opening import (
     is_library,
     is_table_name,
     kind_of,
+    named_column,
     open_table,
 )
 from graphormer_sepnorm.tables.formats.table import (
@@ -41,6 +42,7 @@ __all__ = [
     "is_library",
     "is_table_name",
     "kind_of",
+    "named_column",
     "not_one_column",
     "open_table",
     "refuse_missing",

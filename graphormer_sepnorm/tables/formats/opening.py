@@ -94,6 +94,11 @@ def open_table(path: str | Path, smiles_column: str | None = None, delimiter: st
             yield read_csv(lines, str(path), smiles_column, delimiter, usual)
 
 
+def named_column(path: str | Path, smiles_column: str | None) -> str | None:
+    """The column of molecules that is named for several tables; None for a .smi, where they are first on each line."""
+    return None if kind_of(path) == ".smi" else smiles_column
+
+
 def kind_of(path: str | Path) -> str:
     """The suffix, the one before ``.gz`` and the like if there is that, in lower case."""
     path = Path(path)

@@ -79,14 +79,6 @@ def test_fields_with_a_setting_are_not_searched():
     assert "lr" not in searched(SearchSpace(), config_of(), frozenset({"lr"}))
 
 
-def test_a_model_that_starts_from_weights_keeps_their_shape():
-    config = config_of()
-    config = replace(config, train=replace(config.train, start_from="body"))
-    assert set(searched(SearchSpace(), config, frozenset())) == {
-        "lr", "batch_size", "warmup", "weight_decay", "optimizer", "dropout", "attention_dropout",
-    }  # fmt: skip
-
-
 def test_blocks_without_attention_keep_their_messages():
     assert searched(SearchSpace(), config_of("local"), frozenset())["messages"] == (True,)
     assert searched(SearchSpace(), config_of("best"), frozenset())["messages"] == (False, True)

@@ -29,6 +29,11 @@ def test_one_seed_has_no_interval():
     assert (difference["mean"], difference["low"], difference["high"]) == (1.0, None, None)
 
 
+def test_a_recipe_that_starts_from_weights_of_other_molecules_is_refused():
+    with pytest.raises(InputError, match="training starts from foundation, whose model is another one"):
+        swept_config("sample", "sepnorm", 0, RECIPES["foundation"], [])
+
+
 def test_a_run_with_more_epochs_for_its_molecules_is_continued(tmp_path):
     """2,000 molecules in batches of 64 are 32 updates, so 2,000 updates are 63 epochs."""
 

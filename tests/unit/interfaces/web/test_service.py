@@ -174,6 +174,13 @@ def test_the_columns_are_those_that_were_asked_for(models, tmp_path):
         models.read(path, "a", 3, Options(interval=2), "")
 
 
+def test_a_message_on_a_table_has_the_name_that_it_was_uploaded_with(models, tmp_path):
+    (tmp_path / "0123.csv").write_text('mol,note\nCC,"open\nC,c\n')
+    with pytest.raises(InputError, match=r"^line 3 of a\.csv cannot be split into columns") as problem:
+        models.read(tmp_path / "0123.csv", "a.csv", 3, ALL, "")
+    assert "0123" not in str(problem.value)
+
+
 def test_the_column_of_molecules_can_be_chosen(models, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("mol,parent\nCC,C\n")
@@ -184,6 +191,8 @@ def test_the_column_of_molecules_can_be_chosen(models, tmp_path):
     assert (chosen.smiles_column, chosen.rows[0].smiles, chosen.problem) == ("parent", "C", "")
     wrong = models.read(path, "a.csv", 3, ALL, "mole")
     assert wrong.problem == "a.csv has no column 'mole': choose the one that has the SMILES"
+    (tmp_path / "b.smi").write_text("CCO ethanol\n")
+    assert models.read(tmp_path / "b.smi", "b", 3, ALL, "mol").rows[0].smiles == "CCO", "a .smi has one column"
     path.write_text("mol,id,mol\nCC,a,C\n")
     twice = models.read(path, "a.csv", 3, ALL, "mol")
     assert twice.problem == "a.csv has 2 columns 'mol': choose the one that has the SMILES"
