@@ -3,7 +3,7 @@
 import contextlib
 import glob
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -65,26 +65,25 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     path = behind_link(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path.parent, f"{path.name}.")
-    with temporary_beside(path) as (handle, temporary):
+    with temporary_beside(path) as file:
+        temporary = Path(file.name)
         try:
-            with os.fdopen(handle, "wb") as file:
+            with file:
                 yield file
-            os.chmod(temporary, 0o666 & ~current_umask())
             rename_durably(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
-def temporary_beside(path: Path) -> Iterator[tuple[int, Path]]:
+def temporary_beside(path: Path) -> Iterator[BinaryIO]:
     """Context manager: an open temporary file in the folder of ``path``, protected from ``remove_leftovers``."""
     while True:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=TEMPORARY)
-        with claimed(handle, wait=True):
-            if os.fstat(handle).st_nlink:
-                yield handle, Path(name)
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
+        with open(temporary, "xb") as file, claimed(file.fileno(), wait=True):
+            if os.fstat(file.fileno()).st_nlink:  # not removed as a leftover before it was claimed
+                yield file
                 return
-        os.close(handle)  # removed as a leftover before it was claimed
 
 
 @contextlib.contextmanager
@@ -134,13 +133,6 @@ def remove_leftovers(folder: Path, name: str = "") -> None:
     for path in folder.glob(f".{glob.escape(name)}*{TEMPORARY}"):
         with contextlib.suppress(OSError), open(path, "rb") as file, claimed(file.fileno()):
             path.unlink()
-
-
-def current_umask() -> int:
-    """The file mode creation mask of this process."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 @contextlib.contextmanager

@@ -125,8 +125,9 @@ def test_a_long_smiles_ends_in_an_ellipsis_where_it_is_cut(user):
     page = user()
     page.fill("#text", "C" * 150 + "\nCC")
     page.click("#predict")
-    wait_for(page, "2 of 2 molecules computed")
-    found = page.locator("#rows .smiles").evaluate_all(
+    rows = page.locator("#rows .smiles")
+    expect(rows).to_have_count(2)
+    found = rows.evaluate_all(
         "all => all.map((each) => [each.scrollHeight > each.clientHeight, getComputedStyle(each).webkitLineClamp])"
     )
     assert found == [[True, "3"], [False, "3"]]
@@ -137,12 +138,23 @@ def test_the_drawing_follows_the_text_while_it_has_the_focus(user):
     empty = page.locator("#editor").screenshot()
     page.click("#text")
     page.keyboard.type("c1ccccc1O")
-    page.wait_for_timeout(2000)
-    drawn = page.locator("#editor").screenshot()
-    assert drawn != empty and active(page) == "text" and page.input_value("#text") == "c1ccccc1O"
+    drawn = drawing_after(page, empty)
+    assert active(page) == "text" and page.input_value("#text") == "c1ccccc1O"
     page.keyboard.type("CC")
-    page.wait_for_timeout(2000)
-    assert page.locator("#editor").screenshot() != drawn and active(page) == "text"
+    drawing_after(page, drawn)
+    assert active(page) == "text"
+
+
+def drawing_after(page, before: bytes) -> bytes:
+    """The drawing once it is another one than before, and finished: two pictures in a row are the same."""
+    last = before
+    for _ in range(PATIENCE // 500):
+        page.wait_for_timeout(500)
+        drawn = page.locator("#editor").screenshot()
+        if drawn == last != before:
+            return drawn
+        last = drawn
+    raise AssertionError("the drawing stays as it was, or does not come to an end")
 
 
 def test_the_keyboard_is_enough(user):

@@ -143,7 +143,7 @@ def test_the_predict_command_writes_its_output_once(tmp_path):
 
 def trained(folder: Path, number: int, optimizer: str) -> dict:
     """The result that a run in ``number`` processes prints, once."""
-    arguments = ["--out", folder / "run", "--cache", folder / "cache", "--dropout", 0, "--epochs", 3]
+    arguments = ["--out", folder / "run", "--cache", folder / "cache", "--dropout", 0, "--epochs", 2]
     arguments += ["--optimizer", optimizer]
     done = processes.command(SCRIPT, *arguments, processes=number)
     assert done.returncode == 0, done.stderr
@@ -227,8 +227,8 @@ def join_late(rank: int, port: int) -> None:
     """The second process starts later than any message may take."""
     environment = {"TORCHELASTIC_RUN_ID": "test", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     os.environ |= environment | {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
-    distributed.TIMEOUT = datetime.timedelta(seconds=2)
-    time.sleep(6 * rank)
+    distributed.TIMEOUT = datetime.timedelta(seconds=5)
+    time.sleep(12 * rank)
     distributed.wait_for_all()
 
 

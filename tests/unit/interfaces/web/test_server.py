@@ -40,7 +40,8 @@ def test_a_head_that_comes_byte_by_byte_is_given_up(address):
             threading.Event().wait(0.02)
 
 
-def test_half_a_head_after_an_answer_is_given_up(address):
+def test_half_a_head_after_an_answer_is_given_up(address, monkeypatch):
+    monkeypatch.setattr(server, "SECONDS_FOR_HEAD", 3)
     with connect(address) as connection:
         connection.sendall(HEAD + b"\r\n")
         assert connection.recv(100_000).startswith(b"HTTP/1.1 200")

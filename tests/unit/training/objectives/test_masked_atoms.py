@@ -73,6 +73,7 @@ def test_the_loss_is_that_of_the_labels_where_nothing_is_masked(network, monkeyp
 
 
 def test_another_seventh_of_the_atoms_is_masked_in_each_batch():
+    torch.manual_seed(0)
     data, seen = molecules(*["C" * 100] * 20), []
     objective = MaskedLabels(TASK, data, data, CPU)
     for _ in range(2):
