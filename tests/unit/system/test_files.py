@@ -21,6 +21,15 @@ def test_a_symbolic_link_is_followed(tmp_path, there):
     assert len(list(tmp_path.iterdir())) == 3 and len(list(folder.iterdir())) == 1
 
 
+def test_a_file_has_the_mode_of_any_new_file(tmp_path):
+    before = os.umask(0o027)
+    try:
+        write_atomically(tmp_path / "a", b"content")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
+
+
 def test_an_unusable_folder_gives_a_sentence(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(InputError, match="cannot write"):
