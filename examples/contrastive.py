@@ -188,13 +188,13 @@ def main() -> None:
     parser = arguments(__doc__, "runs/contrastive", seeds=2)
     parser.add_argument("--dataset", choices=["sample", "zinc-subset"], default="sample")
     parser.add_argument("--root", help="folder of the downloaded datasets")
-    parser.add_argument("--molecules", type=positive, help="that are trained on, at most; default: all")
+    parser.add_argument("--molecules", type=positive, help="largest number of training molecules; default: all")
     parser.add_argument("--epochs", type=positive, default=3)
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=["scratch"])
     parser.add_argument("--tables", type=Path, help="folder of tables to probe")
     options = parser.parse_args()
     if options.molecules == 1:
-        raise InputError("--molecules 1 leaves nothing to tell the molecule from: take at least 2")
+        raise InputError("--molecules 1: a contrastive loss needs at least 2 molecules")
     splits = read_dataset(options.dataset, options.root, options.molecules)
     tables = {path.stem: read_table(path) for path in sorted(options.tables.glob("*.csv"))} if options.tables else {}
     if options.tables and not tables:

@@ -1,8 +1,8 @@
 """ogbg-molhiv by a published recipe: random forests that see several fingerprints side by side, and Graphormers.
 
 Twelve random forests (scikit-learn's) that differ in their seeds see FCFP4, ECFP4, MACCS and atom pairs, 4,263 bits,
-and try a fifth of them at each split. Their prediction is the mean of the ranks that each gives the molecules; that of
-several Graphormers, likewise, counts what validation chooses. OGB's evaluator scores them:
+and try a fifth of them at each split. Their prediction is the mean of the ranks that each gives the molecules. The
+mean rank of several Graphormers is added with a weight chosen on validation. OGB's evaluator scores them:
 
     python train.py --dataset ogbg-molhiv --root ROOT --out RUN
     python examples/published_forests.py RUN --root ROOT --keep FOLDER
@@ -66,7 +66,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", nargs="+")
     parser.add_argument("--root")
-    parser.add_argument("--keep", required=True, help="folder of what forests predict")
+    parser.add_argument("--keep", required=True, help="folder in which the predictions of the forests are kept")
     parser.add_argument("--trees", type=int, default=40, help="of each forest")
     options = parser.parse_args()
     RDLogger.DisableLog("rdApp.*")

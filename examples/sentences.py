@@ -270,7 +270,7 @@ def main() -> None:
     parser = arguments(__doc__, "runs/sentences")
     parser.add_argument("--model", type=Path, help="folder of a BERT or RoBERTa to start from; default: both, scratch")
     parser.add_argument("--sts", type=Path, help="folder of STS tasks in SentEval's layout")
-    parser.add_argument("--sentences", type=positive, default=13000, help="that are trained on, at most")
+    parser.add_argument("--sentences", type=positive, default=13000, help="largest number of training sentences")
     parser.add_argument("--epochs", type=positive, default=1)
     parser.add_argument("--lr", type=float, default=5e-4)
     parser.add_argument("--width", type=positive, default=64)

@@ -243,7 +243,10 @@ class TrainConfig:
     patience: Annotated[
         int, Field(ge=0, le=1_000_000), Option("Epochs without improvement before the end; 0: never.")
     ] = 0
-    keep: Annotated[Literal["best", "last"], Option("Epoch whose weights are kept, of FILE the last.")] = "best"
+    keep: Annotated[
+        Literal["best", "last"],
+        Option("Epoch whose weights are kept: best on validation, or last, as always for FILE."),
+    ] = "best"
 
     def __post_init__(self) -> None:
         if (self.frozen_layers or self.frozen_epochs or self.frozen_statistics) and self.start_from is None:

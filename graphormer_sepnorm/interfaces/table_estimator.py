@@ -208,7 +208,7 @@ class TableEstimator(SmilesEstimator):
         recipe: recipe of the networks, as ``--recipe``: "foundation" fine-tunes pretrained networks; others, such as
             "slim", start from random weights.
         networks: number of networks, one per fold.
-        forest: whether to include the random forest.
+        forest: whether to include the forest of extremely randomized trees.
         blend: whether to include members other than the networks.
         quick: fit only the kernel machine, which takes about half a minute.
         split: how molecules are put into folds, as ``--split``: "scaffold", "scaffold-deepchem", "random" or "butina".

@@ -227,7 +227,7 @@ def test_members_join_when_a_run_is_resumed_and_are_printed_beside_it(
         cli.main()
     out, messages = capsys.readouterr()
     result = json.loads(out)  # nothing else
-    (line,) = [line for line in messages.splitlines() if "(a random forest" in line]
+    (line,) = [line for line in messages.splitlines() if "(a forest" in line]
     assert not end.value.code and list(result["members"]) == list(MEMBERS)
     assert result["members"]["networks"] == pytest.approx(first["members"]["networks"])
     rows = pd.read_csv(tmp_path / "run" / "table.csv")
@@ -244,7 +244,7 @@ def test_members_join_when_a_run_is_resumed_and_are_printed_beside_it(
     by_target = [result["targets"][name]["scores"]["forest"]["mae"] for name in ("a", "b")]
     assert by_target == pytest.approx(errors, rel=1e-5)
     assert json.loads((tmp_path / "run" / "test.json").read_text())["targets"] == result["targets"]
-    assert f"test {score_words(result)}, " in line and " (a random forest: " in line
+    assert f"test {score_words(result)}, " in line and " (a forest: " in line
 
 
 def test_the_score_of_one_target_is_told_with_its_interval():

@@ -44,7 +44,7 @@ def evaluate(
 ) -> None:
     """Score a model of your table on its test molecules or on another table, or runs on a dataset.
 
-    Several runs on a dataset are scored by the mean of their predictions. Benchmarks have OGB's evaluators.
+    Several runs on a dataset are scored by the mean of their predictions. OGB's evaluators score benchmarks.
 
     Example: graphormer-sepnorm evaluate runs/assay --csv new.csv
     """

@@ -18,7 +18,10 @@ MOLECULE_TABLES = f"CSV, .smi, SDF or .xlsx {PACKED}, .parquet"
 
 Root = Annotated[
     Path | None,
-    typer.Option(help="Folder of the downloaded datasets; also the environment variable GRAPHORMER_SEPNORM_ROOT."),
+    typer.Option(
+        help="Folder of the downloaded datasets, by default datasets; also the environment variable "
+        "GRAPHORMER_SEPNORM_ROOT."
+    ),
 ]
 Device = Annotated[str, typer.Option(help="Device: auto (a CUDA GPU, otherwise the CPU), cpu, cuda, cuda:N, or mps.")]
 Precision = Annotated[
@@ -128,5 +131,5 @@ def score_words(result: dict) -> str:
 
     forest = result.get("baseline", {}).get("random_forest", {}).get(result["metric"])
     value, rival = shown_together([result["value"], forest], result["value"])
-    beside = "" if forest is None else f" (a random forest: {rival})"
+    beside = "" if forest is None else f" (a forest: {rival})"
     return f"{METRICS[result['metric']].title} {value}{beside}"

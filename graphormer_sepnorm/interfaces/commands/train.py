@@ -99,7 +99,7 @@ class EnsembleOptions:
     PANEL: ClassVar = "Members of the model of a table"
 
     ensemble: Annotated[int, Option("Networks in the model of a table, one per fold.")] = FOLDS
-    baseline: Annotated[bool, Option("Include a random forest in the model of a table.")] = True
+    baseline: Annotated[bool, Option("Include a forest of extremely randomized trees in the model of a table.")] = True
     blend: Annotated[bool, Option("Include members other than networks in the model of a table.")] = True
     quick: Annotated[bool, Option("Stop after the kernel machine of a table model, in about half a minute.")] = False
 

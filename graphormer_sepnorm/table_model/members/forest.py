@@ -42,7 +42,7 @@ class ForestMember(WithoutNetworks):
     @classmethod
     def words(cls, task: TaskConfig, molecules: int) -> str:
         """As ``Member.words``."""
-        return f"a random forest of {TREES} extremely randomized trees on Morgan counts and descriptors"
+        return f"a forest of {TREES} extremely randomized trees on Morgan counts and descriptors"
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:

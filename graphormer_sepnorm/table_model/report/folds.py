@@ -94,7 +94,7 @@ def labels_and_predictions(task: TaskConfig, lines: list[list[str]]) -> tuple[np
 
 def folds_grid(task: TaskConfig, title: str, folds: list[dict]) -> Grid:
     """The scores of a target, a row per fold; ``folds`` as ``scores_by_target``."""
-    titles = {STACK: "prediction", "forest": "random forest", MEAN: constant_words(task)}
+    titles = {STACK: "prediction", "forest": "forest", MEAN: constant_words(task)}
     known = [name for name in titles if all(name in fold["scores"] for fold in folds)]
     columns = [[fold["scores"][name][task.metric] for fold in folds] for name in known]
     texts = [shown_together(column, columns[0][0]) for column in columns]

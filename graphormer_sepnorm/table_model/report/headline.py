@@ -43,7 +43,7 @@ def summary(page: Reported) -> str:
         return words
     members = ", ".join([*page.model.members, *page.fitted.left_out])
     option = {"kernel": "--quick", "networks": "--no-blend"}.get(members, "--no-baseline")
-    return f"{words} There is no comparison with a random forest, because {option} was used."
+    return f"{words} There is no comparison with a forest, because {option} was used."
 
 
 def cards(page: Reported) -> tuple[Card, ...]:

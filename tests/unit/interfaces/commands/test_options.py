@@ -55,7 +55,7 @@ def test_a_score_has_the_decimals_of_the_report():
     result = {"metric": "mae", "value": 0.59212}
     assert score_words(result) == "MAE 0.592"
     forest = {"baseline": {"random_forest": {"mae": 0.7}}}
-    assert score_words(result | forest) == "MAE 0.592 (a random forest: 0.700)"
+    assert score_words(result | forest) == "MAE 0.592 (a forest: 0.700)"
 
 
 def test_models_are_completed_and_files_that_begin_the_same(tmp_path, monkeypatch):

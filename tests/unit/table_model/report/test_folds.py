@@ -49,7 +49,7 @@ def test_the_report_has_the_mean_and_each_fold(tmp_path):
 
 def test_scores_are_a_row_per_fold():
     grid = folds_grid(TASK, "a", [fold(0.4)["targets"]["a"], fold(0.6, n=59)["targets"]["a"]])
-    assert grid.header == ("fold", "test labels", "prediction", "random forest", "mean training label")
+    assert grid.header == ("fold", "test labels", "prediction", "forest", "mean training label")
     assert grid.rows == (("fold-0", "60", "0.400", "0.750", "2.000"), ("fold-1", "59", "0.600", "0.750", "2.000"))
 
 

@@ -67,9 +67,7 @@ def test_the_first_paragraph_counts_molecules():
 
 def test_a_model_without_a_forest_is_said_outside_the_warnings():
     page = reported(result({"a": facts()}), labelled=many(), fitted=model(("kernel",)))
-    assert summary(page).endswith(
-        " other molecules. There is no comparison with a random forest, because --quick was used."
-    )
+    assert summary(page).endswith(" other molecules. There is no comparison with a forest, because --quick was used.")
     without = reported(result({"a": facts()}), labelled=many(), fitted=model(("kernel", "networks")))
     assert summary(without).endswith("because --no-baseline was used.")
     failed = model(("kernel",))
