@@ -47,7 +47,7 @@ from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled
 from graphormer_sepnorm.tables.splits import SPLITTERS
 from graphormer_sepnorm.tasks import make_task
-from graphormer_sepnorm.training.finetune import check_start, starting_from
+from graphormer_sepnorm.training.finetune import check_start, from_weights
 from graphormer_sepnorm.training.settings import refuse_patience, with_given, with_settings
 
 
@@ -315,14 +315,13 @@ class TableEstimator(SmilesEstimator):
         train = with_given(recipe.train, {**given, "start_from": start, "seed": seed})
         config = task_config(TABLE, featurizer, task, train, architecture=recipe.architecture)
         if train.start_from is not None:
-            frozen = train.frozen_layers if start is None and asked["frozen_layers"] is None else asked["frozen_layers"]
-            config = starting_from(config, train.start_from, frozen)
+            config = from_weights(config, start, asked["frozen_layers"])
         elif asked["frozen_layers"]:
             raise InputError("frozen_layers needs pretrained: only layers of a trained model can keep their weights")
         settings = asked["settings"] or {}
-        refuse_patience(settings)
         texts = [f"{name}={json.dumps(plain(value))}" for name, value in settings.items()]
         config = with_settings(config, texts, "settings")
+        refuse_patience(config.train, recipe.train)
         if not asked["quick"]:  # which trains no networks
             check_start(config)
         return config

@@ -6,6 +6,7 @@ import re
 import tarfile
 import tempfile
 from difflib import get_close_matches
+from functools import cache
 from importlib import resources
 from itertools import dropwhile, takewhile
 from pathlib import Path
@@ -123,9 +124,15 @@ def resource_files() -> list[Path]:
     return [Path(str(entry)) for entry in resources.files(RESOURCES).iterdir()]
 
 
+@cache
+def digest_of(archive: Path, changed: int) -> str:
+    """The start of the SHA-256 of an archive, which was ``changed`` at this time."""
+    return hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
+
+
 def unpacked(archive: Path) -> Path:
     """The folder of a shipped table model, unpacked into the cache by the first process that needs it."""
-    digest = hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
+    digest = digest_of(archive, archive.stat().st_mtime_ns)
     folder = cache_root() / f"{archive.name.removesuffix(ARCHIVE)}-{digest}"
     if not folder.is_dir():
         try:

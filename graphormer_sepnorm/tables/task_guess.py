@@ -53,7 +53,7 @@ class Column:
         if is_missing(text):
             return
         self.labels += 1
-        if is_number(text):
+        if reads_as_number(text):
             self.numbers += 1
         else:
             self.other = self.other or text.strip()
@@ -70,7 +70,7 @@ class Column:
     @property
     def is_numeric(self) -> bool:
         """Whether half of the labels are numbers, and other ones than 0 and 1 are among them."""
-        known = [text for text in self.texts.values() if is_number(text)]
+        known = [text for text in self.texts.values() if reads_as_number(text)]
         return 2 * self.numbers >= self.labels > 0 and not all(map(is_class, known))
 
     @property
@@ -85,7 +85,7 @@ class Column:
         return tuple(self.texts[label] for label in sorted(self.texts))
 
 
-def is_number(text: str) -> bool:
+def reads_as_number(text: str) -> bool:
     try:
         return bool(read_bound(text, "", True)) or read_number(text, "", True) is not None
     except InputError:

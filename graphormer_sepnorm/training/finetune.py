@@ -157,6 +157,19 @@ def starting_from(config: Config, source: str, frozen_layers: int | None = None)
     )
 
 
+def from_weights(config: Config, named: str | None, frozen_layers: int | None) -> Config:
+    """As ``starting_from``, with the weights of ``config.train.start_from``.
+
+    Args:
+        config: the run.
+        named: the weights, if the user names them; None: they are those of the recipe, whose layers stay frozen.
+        frozen_layers: number of first layers to freeze; None: not given.
+    """
+    assert config.train.start_from is not None
+    kept = config.train.frozen_layers if named is None and frozen_layers is None else frozen_layers
+    return starting_from(config, config.train.start_from, kept)
+
+
 def check_start(config: Config) -> None:
     """Raises InputError if a run starts from a model with another config than its own, which settings can cause."""
     start = config.train.start_from

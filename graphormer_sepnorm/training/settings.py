@@ -1,7 +1,7 @@
 """Settings of a run by field name: any field of a config can be set, and is validated by the config."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, Literal
@@ -61,10 +61,10 @@ def with_settings(config: Config, settings: Sequence[str], option: str = "--set"
     return changed
 
 
-def refuse_patience(names: Iterable[str]) -> None:
-    """Raises InputError if ``patience`` is among the settings of a table, whose networks train to their last epoch."""
-    if {"patience", "train.patience"} & set(names):
-        raise InputError("--patience is for --dataset: networks on a table train to their last epoch")
+def refuse_patience(train: TrainConfig, recipe: TrainConfig) -> None:
+    """Raises InputError if the training of a table has another ``patience`` than its recipe: it has no effect."""
+    if train.patience != recipe.patience:
+        raise InputError("patience is only for benchmark datasets: networks on a table train to their last epoch")
 
 
 def value_of(text: str) -> object:

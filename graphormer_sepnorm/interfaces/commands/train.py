@@ -43,7 +43,7 @@ from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.training.experiment import train_run
-from graphormer_sepnorm.training.finetune import check_start, starting_from
+from graphormer_sepnorm.training.finetune import check_start, from_weights
 from graphormer_sepnorm.training.optimizers import find_optimizer
 from graphormer_sepnorm.training.settings import in_precision, refuse_patience, with_given, with_settings
 
@@ -149,13 +149,14 @@ def train(
         refuse_options_of_tables(table, task, ensemble)
         config = dataset_config(run.dataset, train_config, run.norm, recipe.architecture)
     else:
-        refuse_patience([*optimization, *(each.partition("=")[0] for each in settings or ())])
         content = read_whole(run.csv, table.get("smiles_column"), table.get("delimiter"))
         options = options_of_table(run.csv, content, table, task, train_config.seed)
         task_asked = table_task(options)
         config = task_config(TABLE, options.featurizer, task_asked, train_config, run.norm, recipe.architecture)
     config = started_from(config, run)
     config = with_settings(replace(config, model=replace(config.model, **dropouts)), settings or ())
+    if options is not None:
+        refuse_patience(config.train, recipe.train)
     if run.norm not in (None, config.model.norm):
         raise InputError(f"--norm {run.norm} and --set model.norm={config.model.norm} differ: leave one out")
     find_optimizer(config.train.optimizer)
@@ -232,8 +233,7 @@ def started_from(config: Config, run: RunOptions) -> Config:
         return config
     if run.norm is not None:
         raise InputError(f"the norm is that of {start}, from which training starts: leave --norm out")
-    frozen = config.train.frozen_layers if run.freeze is None and run.start is None else run.freeze
-    return starting_from(config, start, frozen)
+    return from_weights(config, run.start, run.freeze)
 
 
 def train_on_table(

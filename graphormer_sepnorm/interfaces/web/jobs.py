@@ -231,9 +231,9 @@ def csv_line(fields: list[str]) -> bytes:
 
 def harmless(text: str) -> str:
     """A field that no spreadsheet takes for a formula; numbers stay what they are."""
-    return f"'{text}" if FORMULA.match(text) and not is_number(text) else text
+    return f"'{text}" if FORMULA.match(text) and not looks_like_number(text) else text
 
 
-def is_number(text: str) -> bool:
+def looks_like_number(text: str) -> bool:
     """Whether a text is a number, with a decimal point or a decimal comma."""
     return re.fullmatch(r"[+-]?(\d+[.,]?\d*|[.,]\d+|\d{1,3}(\.\d{3})+,\d+)([eE][+-]?\d+)?", text) is not None

@@ -219,6 +219,8 @@ def test_weights_of_targets_come_in_any_sequence(y, one, other):
         ({"epochs": 0}, "epochs"),
         ({"recipe": "x"}, "unknown recipe 'x'"),
         ({"settings": {"model.heads": 3}, "recipe": "slim"}, "multiple of heads"),
+        ({"settings": {"train.patience": 3}}, "patience is only for benchmark datasets"),
+        ({"settings": {"train": {"patience": 3}}}, "patience is only for benchmark datasets"),
         ({"settings": {"model.x": 3}}, r"^settings model\.x: there is no such field"),
         ({"pretrained": "nowhere"}, "nowhere is neither"),
         ({"recipe": "slim", "frozen_layers": 1}, "frozen_layers needs pretrained"),
