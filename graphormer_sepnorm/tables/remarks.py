@@ -54,7 +54,7 @@ def of_duplicates(options: TableOptions, labelled: LabelledTable) -> Iterator[st
     if not labelled.duplicates:
         return
     conflicting = sum(bool(duplicate.conflicts) for duplicate in labelled.duplicates)
-    molecules = counted(len(labelled.duplicates), "molecule appears", "molecules appear")
+    molecules = repeated(options, labelled)
     half = "half the standard deviation of the column"  # the tolerance of a regression
     tolerant = TASKS[options.kind].tolerance > 0
     single = len(labelled.duplicates) == 1
@@ -67,6 +67,15 @@ def of_duplicates(options: TableOptions, labelled: LabelledTable) -> Iterator[st
             f"differ by less than {half}" if tolerant else "agree"
         )
     yield f"{molecules} in several rows{agreement}: duplicates.csv in the run folder lists the molecules"
+
+
+def repeated(options: TableOptions, labelled: LabelledTable) -> str:
+    """What appears in several rows, with its verb: "2 molecules appear"."""
+    count = len(labelled.duplicates)
+    if options.feature_columns:
+        of = "of a molecule and conditions"
+        return counted(count, f"combination {of} appears", f"combinations {of} appear")
+    return counted(count, "molecule appears", "molecules appear")
 
 
 def of_measurements(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:

@@ -12,7 +12,7 @@ from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.report.page import Grid, Section
 from graphormer_sepnorm.table_model.report.reported import Reported
 from graphormer_sepnorm.tables.labels import TableOptions
-from graphormer_sepnorm.tables.remarks import COPIES, few_repeated, of_rows, repeatability
+from graphormer_sepnorm.tables.remarks import COPIES, few_repeated, of_rows, repeatability, repeated
 from graphormer_sepnorm.tables.splits import Duplicate
 from graphormer_sepnorm.tasks import TASKS
 
@@ -106,8 +106,7 @@ def repeatability_section(page: Reported) -> Section | None:
     if not duplicates:
         return None
     rows = sum(len(duplicate.rows) for duplicate in duplicates)
-    verb = "appears" if len(duplicates) == 1 else "appear"
-    words = [f"{counted(len(duplicates), 'molecule')} {verb} in {rows:,} rows."]
+    words = [f"{repeated(page.options, page.labelled)} in {rows:,} rows."]
     if page.is_regression:
         words += [floor_words(page, place, deviation) for place, deviation in deviations(page)]
     else:

@@ -32,6 +32,14 @@ def test_repeated_measurements_are_named_with_their_deviation(tmp_path):
     assert repeatability(*table) == {"y": pytest.approx(deviation)}
 
 
+def test_a_molecule_is_repeated_under_each_condition_by_itself(tmp_path):
+    lines = ["smiles,y,T", *(f"{line},25" for line in chains()), "C,2,25", "C,5,40", "C,9,40", "CC,7,40"]
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    found = TableOptions(str(tmp_path / "a.csv"), ("y",), split="random", feature_columns=("T",))
+    first, *_ = remarks(found, read_labelled(found, found.featurizer))
+    assert first.startswith("2 combinations of a molecule and conditions appear in several rows, 1 of them with labels")
+
+
 def test_contradicting_labels_of_one_molecule_are_in_the_singular(tmp_path):
     first, _ = remarks(*read(tmp_path, [*chains(), "C,20"]))
     assert first.startswith(
