@@ -131,6 +131,9 @@ RECIPES = {
 }
 
 
+FROM_RANDOM_WEIGHTS = [name for name, recipe in RECIPES.items() if recipe.train.start_from is None]
+
+
 def find_recipe(name: str) -> Recipe:
     """The recipe for a name, shipped weights or the ``config.json`` of a run; raises InputError if there is none.
 

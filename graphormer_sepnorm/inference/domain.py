@@ -127,7 +127,8 @@ class Domain:
         Args:
             molecules: M molecules.
             matches: whether a molecule was measured under the conditions of a training row, by the numbers of both; of
-                equally similar rows, the first one that matches is the nearest.
+                equally similar rows, the first one that matches is the nearest, but rows of the molecule itself come
+                before others.
         """
         found = [
             self.nearest_row(molecule, None if matches is None else partial(matches, number))

@@ -5,6 +5,7 @@ at any moment, the same command with ``resume`` produces the same bytes.
 """
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -35,8 +36,8 @@ from graphormer_sepnorm.system.files import (
     replacing,
 )
 from graphormer_sepnorm.system.signals import advising
-from graphormer_sepnorm.system.workers import in_chunks
-from graphormer_sepnorm.tables.formats import Row, Table, is_file, open_table, table_of_smiles
+from graphormer_sepnorm.system.workers import Smiles, in_chunks
+from graphormer_sepnorm.tables.formats import Row, Table, is_file, open_table, rows_of, table_of_smiles
 from graphormer_sepnorm.tables.rows import samples_of
 from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, MakeWriter, TableWriter, find_writer
 
@@ -229,7 +230,8 @@ def write_table(
     make_writer = find_output_writer(out, writers)
     if resume and is_standard_output(out):
         raise InputError("what goes to standard output cannot be resumed: name a file with -o")
-    if resume and not (isinstance(source, str) and is_file(source)):
+    all_rows = reader_of(source, smiles_column, delimiter)
+    if resume and all_rows is None:
         raise InputError(f"{source} can be read only once, so it cannot be resumed: save it in a file first")
     if isinstance(source, str):
         check_output(out, source)
@@ -238,21 +240,24 @@ def write_table(
         writer.keep_types(table.types)
         names = [column.name for column in added.columns()]
         of_input = (smiles_column, delimiter, *map(str, table.types))
+        read = samples_of(table.columns, reader.asked_conditions, "the input", table.delimiter, all_rows)
         settings = (*of_input, out.suffix, current().precision, reader.featurizer, *names, *options)
         try:
             if is_standard_output(out):
                 output = StandardOutput()
-                errors = fill(output, reader, added, writer, table, strict)
+                errors = fill(output, reader, read, added, writer, table, strict)
                 return outcome(output.progress, out, errors)
             with output_locked(out):
-                if resume and (finished := finished_progress(out, Path(str(source)), writer, table, smiles_column)):
+                if resume and (finished := finished_progress(out, Path(str(source)), writer, table)):
                     return outcome(finished, out, Counter())
                 replaced = out.exists() and not resume
                 partial = PartialFile(behind_link(out), job_digest(reader, source, *settings), resume)
                 if resume and not partial.progress.bytes:
                     print(f"{out} has no finished rows to continue: starting with the first row", file=sys.stderr)
                 with advising(f"{partial.path} keeps the finished rows: continue with the same command and --resume"):
-                    errors = Counter() if partial.is_named else fill(partial, reader, added, writer, table, strict)
+                    errors = (
+                        Counter() if partial.is_named else fill(partial, reader, read, added, writer, table, strict)
+                    )
                     partial.finish(writer.complete)
                 if replaced:
                     print(f"replaced {out}", file=sys.stderr)
@@ -266,9 +271,7 @@ def record_of(out: Path) -> Path:
     return out.with_name(f"{out.name}.partial.json")
 
 
-def finished_progress(
-    out: Path, source: Path, writer: TableWriter, table: Table, smiles_column: str | None
-) -> Progress | None:
+def finished_progress(out: Path, source: Path, writer: TableWriter, table: Table) -> Progress | None:
     """The progress of an output that is finished, and says so; None if there is none or an interrupted run.
 
     Raises:
@@ -314,6 +317,15 @@ def opened(
     return contextlib.nullcontext(table_of_smiles(source))
 
 
+def reader_of(
+    source: str | Sequence[str], smiles_column: str | None, delimiter: str | None
+) -> Callable[[], Iterator[Row]] | None:
+    """A function that reads all rows of a table; None if ``source`` can be read only once, or is no table."""
+    if isinstance(source, str) and is_file(source):
+        return functools.partial(rows_of, source, smiles_column, delimiter)
+    return None
+
+
 def outcome(progress: Progress, out: Path, errors: Counter[str]) -> dict:
     """The return value of ``write_table``."""
     return {
@@ -345,6 +357,7 @@ def model_content(reader: MoleculeModel) -> Iterator[bytes]:
 def fill(
     partial: PartialFile | StandardOutput,
     reader: MoleculeModel[Result],
+    read: Callable[[list[Row]], Smiles],
     added: Additions[Result],
     writer: TableWriter,
     table: Table,
@@ -353,7 +366,6 @@ def fill(
     """Appends all rows that are missing, and counts why rows are unreadable; discards all if the input is unusable."""
     errors: Counter[str] = Counter()
     try:
-        read = samples_of(table.columns, reader.asked_conditions, "the input", table.delimiter)
         if partial.progress.bytes == 0:
             partial.append(writer.header())
         deque(islice(table.rows, partial.progress.rows), maxlen=0)

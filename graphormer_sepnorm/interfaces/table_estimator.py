@@ -287,7 +287,7 @@ class TableEstimator(SmilesEstimator):
         make_task(config.task).check_learnable(labels.y)
         for place, name in enumerate(config.task.targets):
             if np.isnan(labels.counting().y[:, place]).all():
-                raise InputError(f"all labels of target {name} have the sample weight 0")
+                raise InputError(f"all exact labels of target {name} have the sample weight 0")
         folds = make_folds(table.structures, labels, chosen.split, seed, plan.networks)
         config = replace(config, task=labels.task)
         if plan.quick and (unused := quick.unused_parameters(asked, Parameters())):

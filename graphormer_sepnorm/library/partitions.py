@@ -2,8 +2,9 @@
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +20,7 @@ from graphormer_sepnorm.tables.formats import (
     named_column,
     not_one_column,
     open_table,
+    rows_of,
 )
 from graphormer_sepnorm.tables.formats.parquet import batches_of, open_parquet
 from graphormer_sepnorm.tables.formats.table import cell_text
@@ -70,7 +72,8 @@ def open_partition(
             yield parquet_partition(file, path, columns, smiles_column, asked)
     else:
         with open_table(path, named_column(path, smiles_column), delimiter) as table:
-            yield text_partition(table, path, columns, asked)
+            again = partial(rows_of, path, named_column(path, smiles_column), delimiter)
+            yield text_partition(table, path, columns, asked, again)
 
 
 def parquet_partition(
@@ -102,12 +105,18 @@ def is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
 
-def text_partition(table: Table, path: str, columns: tuple[str, ...] | None, asked: AskedConditions) -> Partition:
-    """The rows of a table, as text; arguments and errors as ``open_partition``."""
+def text_partition(
+    table: Table,
+    path: str,
+    columns: tuple[str, ...] | None,
+    asked: AskedConditions,
+    again: Callable[[], Iterable[Row]],
+) -> Partition:
+    """The rows of a table, as text; arguments and errors as ``open_partition`` and ``samples_of``."""
     kept = kept_columns(table.columns, columns, path)
     places = [table.columns.index(name) for name in kept]
     schema = pa.schema([(as_utf8(name), pa.string()) for name in kept])
-    read = samples_of(table.columns, asked, path, table.delimiter)
+    read = samples_of(table.columns, asked, path, table.delimiter, again)
 
     def batch(rows: list[Row]) -> Batch:
         texts = [pa.array([as_utf8(row.fields[place]) for row in rows], pa.string()) for place in places]

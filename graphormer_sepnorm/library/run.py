@@ -329,7 +329,7 @@ def write_top(
         path: the file to write.
 
     Raises:
-        InputError: the parts have different columns, or the file cannot be written.
+        InputError: the columns of the parts do not fit together, or the file cannot be written.
     """
     assert selection.keep_top is not None
     try:
@@ -338,7 +338,7 @@ def write_top(
         (compared,) = {report.compared for report in reports.values()}
     except (pa.ArrowException, ValueError):
         raise InputError(
-            "the partitions have columns of different types, or only some have a column with the name of a prediction: "
+            "the partitions have columns of different types, or only some have a column with the name of an added one: "
             "save all in one format, or name the columns to keep with predict --columns"
         ) from None
     schema = schema.append(pa.field(free_name("partition", schema.names, "_of_row"), pa.string()))

@@ -126,7 +126,10 @@ def tune(
     folder.check_free(resume)
     find_optimizer(config.train.optimizer)
     if config.train.start_from is not None:
-        raise InputError("the trials of a search start from random weights: leave train.start_from out")
+        raise InputError(
+            f"the trials of a search start from random weights, and the recipe from {config.train.start_from}: choose "
+            "another recipe, or leave train.start_from out"
+        )
     places = searched(SearchSpace(), config, fixed)
     if not places:
         raise InputError("there is nothing to search: every field of the search space is set")

@@ -87,17 +87,20 @@ def commas_are_decimal(delimiter: str) -> bool:
     return delimiter == ";"
 
 
-def has_decimal_point(text: str) -> bool:
-    """Whether a text is a number, or a bound, whose point can only be a decimal point."""
-    number = without_sign(text)
-    return WITH_POINT.fullmatch(number) is not None and not has_only_points(number)
+def form_of(text: str) -> str:
+    """The form of a number, or of a bound, with a comma or a point: an example of it, or "".
 
-
-def has_decimal_comma(text: str) -> bool:
-    """Whether a text is a number, or a bound, whose comma can only be a decimal comma."""
+    "1,5" can only have a decimal comma and "1.5" only a decimal point; "1,234" and "1.234" may have a separator of
+    thousands.
+    """
     number = without_sign(text)
-    is_decimal = WITH_COMMA.fullmatch(number) and not has_thousands(number)
-    return bool(is_decimal or WITH_POINTS.fullmatch(number))
+    if WITH_THOUSANDS.fullmatch(number):
+        return "1,234"
+    if WITH_ONLY_POINTS.fullmatch(number):
+        return "1.234"
+    if WITH_COMMA.fullmatch(number) or WITH_POINTS.fullmatch(number):
+        return "1,5"
+    return "1.5" if WITH_POINT.fullmatch(number) else ""
 
 
 def without_sign(text: str) -> str:
@@ -106,20 +109,13 @@ def without_sign(text: str) -> str:
     return (found[2] if found else text).strip()
 
 
-def has_only_points(text: str) -> bool:
-    """Whether a text is a number, or a bound, such as "1.234", whose points can separate thousands."""
-    return WITH_ONLY_POINTS.fullmatch(without_sign(text)) is not None
-
-
-def has_thousands(text: str) -> bool:
-    """Whether a text is a number, or a bound, such as "1,234", whose comma can separate thousands."""
-    return WITH_THOUSANDS.fullmatch(without_sign(text)) is not None
-
-
 def refuse_points(text: str, name: str) -> None:
-    """Raises InputError for a number such as "1.234" in a table with decimal commas."""
-    if has_only_points(text):
-        raise InputError(f"{name} is {text.strip()!r}, and other numbers have commas: write it without points")
+    """Raises InputError for a number such as "1.234" where others have commas."""
+    if form_of(text) == "1.234":
+        text = text.strip()
+        whole = text.replace(".", "")
+        other = f" or {text.replace('.', ',')}" if text.count(".") == 1 else ""
+        raise InputError(f"{name} is {text!r}, and other numbers have commas: write {whole}{other}")
 
 
 def refuse_ambiguous(text: str, name: str) -> None:

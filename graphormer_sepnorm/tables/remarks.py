@@ -70,7 +70,7 @@ def of_duplicates(options: TableOptions, labelled: LabelledTable) -> Iterator[st
 
 
 def repeated(options: TableOptions, labelled: LabelledTable) -> str:
-    """What appears in several rows, with its verb: "2 molecules appear"."""
+    """The subject and verb of a sentence on what is in several rows: "2 molecules appear"."""
     count = len(labelled.duplicates)
     if options.feature_columns:
         of = "of a molecule and conditions"
@@ -95,10 +95,10 @@ def few_repeated(labelled: LabelledTable, place: int) -> str:
         sum(not math.isnan(labelled.usable[row].labels[place]) for row in duplicate.rows)
         for duplicate in labelled.duplicates
     )
-    repeated = sum(count > 1 for count in counts)
-    if repeated >= LEAST_REPEATED:
+    several = sum(count > 1 for count in counts)
+    if several >= LEAST_REPEATED:
         return ""
-    return f"a rough guess, from only {counted(repeated, 'repeated molecule', 'repeated molecules')}"
+    return f"a rough guess, from only {counted(several, 'repeated molecule', 'repeated molecules')}"
 
 
 def repeatability(options: TableOptions, labelled: LabelledTable) -> dict[str, float]:

@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -12,10 +13,7 @@ from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import Row, WholeTable, not_one_column, smiles_of_rows
 from graphormer_sepnorm.tables.label_text import (
     commas_are_decimal,
-    has_decimal_comma,
-    has_decimal_point,
-    has_only_points,
-    has_thousands,
+    form_of,
     is_missing,
     read_bound,
     read_class,
@@ -25,7 +23,7 @@ from graphormer_sepnorm.tables.label_text import (
     same_label,
 )
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.times import is_time
+from graphormer_sepnorm.tables.times import is_month, is_time
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import falls, modelled
 
@@ -93,48 +91,68 @@ def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row
     return read
 
 
-def separators(rows: Sequence[Row], places: Sequence[int], delimiter: str) -> tuple[set[int], set[int]]:
+Separators = tuple[set[int], set[int]]
+
+
+def separators(rows: Iterable[Row], places: Sequence[int], delimiter: str) -> Separators:
     """The columns in which every comma is a decimal comma, and those whose numbers such as "1.234" are refused.
 
     Both are empty unless the delimiter is a semicolon, which is common where decimal commas are used. The numbers of a
-    column can say otherwise, and where they do not, those of the other columns.
+    column can say otherwise, and where they do not, those of all columns.
 
     Args:
         rows: of the table, all or those at hand.
         places: of the columns with numbers.
         delimiter: between the columns of a CSV.
     """
-    if not commas_are_decimal(delimiter):
-        return set(), set()
-    count = len(rows[0].fields) if rows else 0
-    columns = [[row.fields[place] for row in rows if not row.error] for place in range(count)]
-    commas = [any(map(has_decimal_comma, texts)) for texts in columns]
-    points = [any(map(has_decimal_point, texts)) for texts in columns]
     with_commas: set[int] = set()
     with_points: set[int] = set()
+    if not places or not commas_are_decimal(delimiter):
+        return with_commas, with_points
+    seen = forms_of_columns(rows)
     for place in places:
-        has_commas, has_points = commas[place], points[place]
+        has_commas, has_points = place in seen["1,5"], place in seen["1.5"]
         if not (has_commas or has_points):
-            has_commas, has_points = any(commas), any(points)
-        if not (has_commas or has_points):
-            is_mixed = any(map(has_only_points, columns[place])) and any(map(has_thousands, columns[place]))
-            (with_points if is_mixed else with_commas).add(place)
-        if has_commas:
+            has_commas, has_points = bool(seen["1,5"]), bool(seen["1.5"])
+            is_mixed = has_commas and has_points
+            is_unknown = not has_commas and not has_points
+            if is_mixed or (is_unknown and seen["1.234"] and seen["1,234"]):
+                with_points.add(place)  # and commas are not decimal, so both forms are refused
+                continue
+        if has_commas or not has_points:
             with_commas.add(place)
         if has_commas and not has_points:
             with_points.add(place)
     return with_commas, with_points
 
 
-def condition_texts(rows: Sequence[Row], places: Sequence[int], delimiter: str) -> list[tuple[str, ...]]:
-    """The conditions of each row, as ``condition_text``; arguments as ``separators``.
+def forms_of_columns(rows: Iterable[Row]) -> dict[str, set[int]]:
+    """By each form that ``form_of`` knows, the columns that have it; columns of months such as 05.2023 have none."""
+    seen: dict[str, set[int]] = defaultdict(set)
+    other_than_months: set[int] = set()
+    for row in rows:
+        for place, text in enumerate(row.fields if not row.error else ()):
+            if form := form_of(text):
+                seen[form].add(place)
+                if not is_month(text):
+                    other_than_months.add(place)
+    seen["1.5"] &= other_than_months
+    return seen
 
-    A number that can be read in two ways, of which others in its column suggest the second, is no number here.
+
+def condition_texts(rows: Sequence[Row], places: Sequence[int], found: Separators) -> list[tuple[str, ...]]:
+    """The conditions of each row, as ``condition_text``.
+
+    A number such as "1.234" in a column where it is refused gets a text that is no number.
+
+    Args:
+        rows, places: as ``separators``.
+        found: separators of the table.
     """
-    with_commas, with_points = separators(rows, places, delimiter)
+    with_commas, with_points = found
 
     def read(text: str, place: int) -> str:
-        if place in with_points and has_only_points(text):
+        if place in with_points and form_of(text) == "1.234":
             return f"{text.strip()} among numbers with commas"
         return condition_text(text, place in with_commas)
 
@@ -243,7 +261,11 @@ NO_CONDITIONS = AskedConditions()
 
 
 def samples_of(
-    columns: list[str], asked: AskedConditions, source: str, delimiter: str = ""
+    columns: list[str],
+    asked: AskedConditions,
+    source: str,
+    delimiter: str = "",
+    all_rows: Callable[[], Iterable[Row]] | None = None,
 ) -> Callable[[list[Row]], Smiles]:
     """A function from rows of a table to the model's input.
 
@@ -251,13 +273,18 @@ def samples_of(
         columns, source: as ``AskedConditions.places``, with its errors.
         asked: conditions that the model reads.
         delimiter: between the columns of a CSV.
+        all_rows: reads all rows of the table, for their separators; None: those of each call tell them.
     """
     places = asked.places(columns, source)
-    return partial(read_samples, places, delimiter) if places else smiles_of_rows
+    if not places:
+        return smiles_of_rows
+    found = separators(all_rows(), places, delimiter) if all_rows and commas_are_decimal(delimiter) else None
+    return partial(read_samples, places, delimiter, found)
 
 
-def read_samples(places: list[int], delimiter: str, rows: list[Row]) -> list[Sample]:
-    conditions = condition_texts(rows, places, delimiter)
+def read_samples(places: list[int], delimiter: str, found: Separators | None, rows: list[Row]) -> list[Sample]:
+    """The samples of rows; arguments as ``samples_of``, with the separators that all rows have if they are known."""
+    conditions = condition_texts(rows, places, found or separators(rows, places, delimiter))
     return [Sample(row.smiles, of_row) for row, of_row in zip(rows, conditions, strict=True)]
 
 

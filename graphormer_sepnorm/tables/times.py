@@ -13,8 +13,8 @@ from graphormer_sepnorm.tables.label_text import as_float, is_number
 
 YEAR_FIRST = re.compile(r"\s*\d{4}[./-](\d{1,2})[./-]\d{1,2}(?!\d).*", re.DOTALL)
 IN_DIGITS = re.compile(r"\s*(\d{1,2})[./-](\d{1,2})[./-]\d{4}\b.*", re.DOTALL)
+WHOLE_YEAR = re.compile(r"(19|20)\d\d")
 # Numbers such as 12.2023 and 2023.12.
-YEAR = re.compile(r"(19|20)\d\d")
 MONTH_OF_YEAR = re.compile(r"(0?[1-9]|1[0-2])\.(19|20)\d\d|(19|20)\d\d\.(0?[1-9]|1[0-2])")
 YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)")
 DEFAULTS = datetime(2000, 1, 1), datetime(2001, 2, 1)  # what a date without a year or a month is recognised by
@@ -54,9 +54,14 @@ def month_of_year(texts: list[str]) -> str:
     months = [text for text in texts if MONTH_OF_YEAR.fullmatch(text)]
     others = [text for text in texts if not MONTH_OF_YEAR.fullmatch(text)]
     are_months = not others or (
-        all(map(YEAR.fullmatch, others)) and any(len(text) == len("2023.12") for text in months)
+        all(map(WHOLE_YEAR.fullmatch, others)) and any(len(text) == len("2023.12") for text in months)
     )
     return months[0] if months and are_months else ""
+
+
+def is_month(text: str) -> bool:
+    """Whether a text is a number such as 12.2023, which may be a month of a year."""
+    return MONTH_OF_YEAR.fullmatch(text.strip()) is not None
 
 
 def is_time(text: str) -> bool:

@@ -79,7 +79,11 @@ def test_a_search_finds_the_task_in_the_labels(command, tmp_path):
         (["--lr", "-1"], "lr"),
         (["--trials", "0"], "--trials 0"),
         (["--folds", "3"], "--folds"),
-        (["--set", "train.start_from=foundation"], "start from random weights: leave train.start_from out"),
+        (
+            ["--set", "train.start_from=foundation"],
+            "start from random weights, and the recipe from foundation",
+        ),
+        (["--recipe", "foundation"], "start from random weights, and the recipe from foundation"),
     ],
 )
 def test_a_search_takes_the_options_of_a_table_and_of_a_training(command, table, tmp_path, options, sentence):

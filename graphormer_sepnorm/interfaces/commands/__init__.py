@@ -1,4 +1,4 @@
-"""The commands: each module parses, calls the package and prints; its last line of output is JSON.
+"""The commands: each module parses, calls the package and prints; a result on standard output is one line of JSON.
 
 A new command is a module with a function of its name, and a line in ``COMMANDS``. A module is imported only when its
 command is run or its help is shown, and its function imports what it calls, so that help does not wait for PyTorch.

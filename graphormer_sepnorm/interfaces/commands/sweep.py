@@ -15,7 +15,7 @@ from graphormer_sepnorm.interfaces.commands.options import (
     print_result,
 )
 from graphormer_sepnorm.layers.norms import NORMS
-from graphormer_sepnorm.recipes import RECIPES
+from graphormer_sepnorm.recipes import FROM_RANDOM_WEIGHTS
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 
@@ -25,7 +25,8 @@ def sweep(
     out: Annotated[Path, typer.Option(help="Folder of the run folders, DATASET-NORM-SEED each.")],
     seeds: Annotated[int, typer.Option(min=1, help="Seeds 0 to this number - 1.")] = 3,
     recipe: Annotated[
-        str, typer.Option(help=f"{', '.join(RECIPES)}, that of shipped weights, or the config.json of a run.")
+        str,
+        typer.Option(help=f"{', '.join(FROM_RANDOM_WEIGHTS)}, that of shipped weights, or the config.json of a run."),
     ] = "slim",
     epochs: Annotated[int | None, typer.Option(help="Passes over the training molecules.")] = None,
     settings: Settings = None,

@@ -21,7 +21,7 @@ from graphormer_sepnorm.interfaces.commands.options import (
 )
 from graphormer_sepnorm.interfaces.commands.own_table import options_of_table
 from graphormer_sepnorm.options import Option
-from graphormer_sepnorm.recipes import RECIPES, Recipe, find_recipe, task_config
+from graphormer_sepnorm.recipes import FROM_RANDOM_WEIGHTS, find_recipe, task_config
 from graphormer_sepnorm.system.device import choose, computing
 from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.labels import read_whole, table_task
@@ -38,7 +38,8 @@ class SearchOptions:
     processes: Annotated[int, Option("Parallel trials; they share cores and GPU.")] = 1
     time_limit: Annotated[float | None, Option("Minutes after which running trials are stopped.")] = None
     recipe: Annotated[
-        str, Option(f"Recipe to start from: {', '.join(RECIPES)}, that of shipped weights, or a config.json.")
+        str,
+        Option(f"Recipe to start from: {', '.join(FROM_RANDOM_WEIGHTS)}, that of shipped weights, or a config.json."),
     ] = "slim"
     compare: Annotated[bool, Option("At the end, score best and --recipe on the test molecules.")] = True
     resume: Annotated[bool, Option("Continue the search in --out.")] = False
@@ -46,15 +47,6 @@ class SearchOptions:
     def __post_init__(self) -> None:
         if self.trials < 1 or self.processes < 1:
             raise InputError(f"--trials {self.trials} and --processes {self.processes} are at least 1")
-
-    def find_recipe(self) -> Recipe:
-        """The recipe; raises InputError for one whose weights have a shape."""
-        found = find_recipe(self.recipe)
-        if found.train.start_from is not None:
-            raise InputError(
-                f"--recipe {self.recipe} starts from trained weights of a given shape: search around another"
-            )
-        return found
 
 
 OF_TABLES = FieldsOf(TableOptions, without=("folds", "weight_column", "feature_columns"), panel="Your table")
@@ -88,7 +80,7 @@ def tune(
 
     Example: graphormer-sepnorm tune mols.csv --target-columns y --trials 50 --out study
     """
-    path, compute, recipe = one_table(file, csv), choose(device), search.find_recipe()
+    path, compute, recipe = one_table(file, csv), choose(device), find_recipe(search.recipe)
     if path is None:
         raise InputError("name your table: graphormer-sepnorm tune FILE")
     train = in_precision(with_given(recipe.train, optimization), precision)

@@ -46,7 +46,7 @@ from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.tables.formats import Row, named_column, open_table
 from graphormer_sepnorm.tables.formats.table import NoColumn, printable
-from graphormer_sepnorm.tables.rows import condition_text, condition_texts, places_of
+from graphormer_sepnorm.tables.rows import condition_text, condition_texts, places_of, separators
 from graphormer_sepnorm.tables.writers import Cells
 from graphormer_sepnorm.tasks import TASKS
 
@@ -306,10 +306,9 @@ def under_conditions(table: TableRows, names: tuple[str, ...], given: dict[str, 
     places = places_of(shown, table.columns, [name for name in names if name in table.columns])
     if missing := [name for name in names if name not in places and not given.get(name, "").strip()]:
         raise InputError(f"the predictions depend on {', '.join(missing)}: fill in the field, or add such a column")
-    rows = [Row(row.fields, row.smiles, row.error) for row in table.rows]
-    found = [
-        dict(zip(places, texts, strict=True)) for texts in condition_texts(rows, list(places.values()), table.delimiter)
-    ]
+    rows, columns = [Row(row.fields, row.smiles, row.error) for row in table.rows], list(places.values())
+    texts = condition_texts(rows, columns, separators(rows, columns, table.delimiter))
+    found = [dict(zip(places, of_row, strict=True)) for of_row in texts]
     same = {name: condition_text(given[name]) for name in names if name not in places}
     return [
         replace(row, conditions=tuple((same | of_row)[name] for name in names))

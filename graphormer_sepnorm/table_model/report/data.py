@@ -111,7 +111,7 @@ def repeatability_section(page: Reported) -> Section | None:
         words += [floor_words(page, place, deviation) for place, deviation in deviations(page)]
     else:
         conflicting = sum(bool(duplicate.conflicts) for duplicate in duplicates)
-        contradict = f"The labels of {counted(conflicting, 'molecule')} contradict each other: no model can fit both."
+        contradict = f"Labels contradict each other in {conflicting:,} of these cases: no model can fit both."
         words.append(contradict if conflicting else "Their labels agree.")
     return Section("Repeatability", tuple(words), tuple(replicates_grids(page)))
 

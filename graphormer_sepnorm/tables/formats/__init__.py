@@ -14,6 +14,7 @@ from graphormer_sepnorm.tables.formats.opening import (
     kind_of,
     named_column,
     open_table,
+    rows_of,
 )
 from graphormer_sepnorm.tables.formats.table import (
     Row,
@@ -46,6 +47,7 @@ __all__ = [
     "not_one_column",
     "open_table",
     "refuse_missing",
+    "rows_of",
     "smiles_of_rows",
     "table_of_smiles",
     "with_free_names",

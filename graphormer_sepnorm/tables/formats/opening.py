@@ -15,7 +15,7 @@ from graphormer_sepnorm.tables.formats.header import with_names
 from graphormer_sepnorm.tables.formats.parquet import PARQUET, parquet_records, parquet_types
 from graphormer_sepnorm.tables.formats.sdf import read_sdf
 from graphormer_sepnorm.tables.formats.smi import read_smi
-from graphormer_sepnorm.tables.formats.table import Table, table_of_records
+from graphormer_sepnorm.tables.formats.table import Row, Table, table_of_records
 from graphormer_sepnorm.tables.formats.text import (
     STANDARD_INPUT,
     compression_of,
@@ -92,6 +92,12 @@ def open_table(path: str | Path, smiles_column: str | None = None, delimiter: st
         else:
             usual = "\t" if kind == ".tsv" else None
             yield read_csv(lines, str(path), smiles_column, delimiter, usual)
+
+
+def rows_of(source: str | Path, smiles_column: str | None = None, delimiter: str | None = None) -> Iterator[Row]:
+    """All rows of a table; arguments and errors as ``open_table``."""
+    with open_table(source, smiles_column, delimiter) as table:
+        yield from table.rows
 
 
 def named_column(path: str | Path, smiles_column: str | None) -> str | None:

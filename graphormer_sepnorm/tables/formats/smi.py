@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from graphormer_sepnorm.tables.formats.table import Row, Table, without_last_blanks
 
-# A CXSMILES and a name. Its extension has coordinates, labels, radicals, items such as "&1:3", the letter r or nothing.
-EXTENSION = r"\|(?:(?:[($^]|[A-Za-z&]+\d*:|r,)[^|]*|r)?\|"
-WITH_EXTENSION = re.compile(rf"\s*(\S+\s+{EXTENSION})(.*)", re.DOTALL)
+# Of a CXSMILES: coordinates, labels, radicals, items such as "&1:3", the letter r, or nothing.
+EXTENSION = r"\|(?:(?:[($^]|(?:ctu|[acCfHmstu]|w[UD]?|[o&]\d+|rb|lp|LN|LO|RG|Sg[DH]?|atomProp|THB):|r,)[^|]*|r)?\|"
+WITH_EXTENSION = re.compile(rf"\s*(\S+\s+{EXTENSION})(.*)", re.DOTALL)  # CXSMILES and a name
 
 
 def read_smi(lines: Iterator[str]) -> Table:

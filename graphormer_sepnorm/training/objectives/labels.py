@@ -33,7 +33,7 @@ class LabelObjective:
         known = make_task(task)
         known.check_learnable(train.y)
         known.check_scorable(val.y, "validation")
-        self.task = known.fitted(train.y)
+        self.task = known.fitted(train.y, train.per_molecule.get("weight"))
         self.train, self.val = train, val
         self.here = make_task(self.task, device)
         self.on_host = make_task(self.task)

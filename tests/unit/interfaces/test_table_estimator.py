@@ -135,7 +135,7 @@ def test_all_members_learn_by_weights(tiny_recipe, smiles, logp):
 def test_a_target_needs_a_label_of_positive_weight():
     y = np.stack([LENGTH, np.where(np.arange(len(LENGTH)) < 8, LENGTH, np.nan)], axis=1)
     weight = np.where(np.arange(len(LENGTH)) < 8, 0, 1)
-    with pytest.raises(InputError, match=r"^all labels of target y1 have the sample weight 0$"):
+    with pytest.raises(InputError, match=r"^all exact labels of target y1 have the sample weight 0$"):
         GraphormerRegressor(**QUICK).fit(SMILES, y, sample_weight=weight)
 
 

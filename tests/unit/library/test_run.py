@@ -213,12 +213,12 @@ def test_columns_that_all_parts_end_with_stay_at_the_end():
 
 
 def test_predictions_are_not_mixed_with_a_column_of_the_same_name(written, tmp_path):
-    """One partition has measured values in a column of the target's name."""
+    """One partition has a column with the name of an added one, by which rows are not compared."""
     (tmp_path / "library").mkdir()
-    for name, columns in (("a", {"smiles": ["CCO"], "logp": [7.0]}), ("b", {"smiles": ["CC"]})):
+    for name, columns in (("a", {"smiles": ["CCO"], "alerts": ["none"]}), ("b", {"smiles": ["CC"]})):
         pq.write_table(pa.table(columns), tmp_path / "library" / f"{name}.parquet")
-    options = PartOptions(Selection("logp", keep_top=1))
-    with pytest.raises(InputError, match="only some have a column with the name of a prediction"):
+    options = PartOptions(Selection("logp", keep_top=1), alerts=True)
+    with pytest.raises(InputError, match="only some have a column with the name of an added one"):
         predicted(tmp_path / "library", tmp_path, options)
 
 

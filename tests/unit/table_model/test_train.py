@@ -179,10 +179,10 @@ def test_quick_stops_after_the_kernel_and_networks_join_when_it_is_resumed(train
     assert fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, quick=True, resume=True)) == first
     assert before == {path: path.stat().st_mtime_ns for path in before}
     assert capsys.readouterr().err.endswith(f"{run} is finished: to train again, choose another --out\n")
-    fit_run(trained.labelled, trained.options, trained.config, run, Plan(3, quick=True, resume=True))
+    second = fit_run(trained.labelled, trained.options, trained.config, run, Plan(3, quick=True, resume=True))
     assert run.test.stat().st_mtime_ns > before[run.test], "other folds calibrate in another way"
     other = replace(trained.config, train=replace(trained.config.train, start_from="foundation-mini"))
-    assert fit_run(trained.labelled, trained.options, other, run, Plan(3, quick=True, resume=True)) != first
+    assert fit_run(trained.labelled, trained.options, other, run, Plan(3, quick=True, resume=True)) != second
     whole = fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, resume=True))
     assert whole["value"] == pytest.approx(trained.result["value"], rel=1e-6)
 

@@ -80,7 +80,7 @@ def test_a_comma_of_a_condition_is_read_as_that_of_a_label(tmp_path):
         (
             ["1.234,5", "1.234"],
             [1234.5],
-            "y is '1.234', and other numbers have commas: write it without points",
+            "y is '1.234', and other numbers have commas: write 1234 or 1,234",
         ),
         (["250.5", "10,000"], [250.5], "y is '10,000': write 10000 or 10.000"),
         (["250.5", ">10,000"], [250.5], "y is '10,000': write 10000 or 10.000"),
@@ -101,14 +101,19 @@ def test_numbers_that_two_separators_make_ambiguous_are_refused(tmp_path):
     found = read_usable(TableOptions(path, ("y",)), "mol")
     assert [row.labels for row in found.rows] == [[7.0]]
     assert [why for _, _, why in found.skipped] == [
-        "y is '1.234', and other numbers have commas: write it without points",
+        "y is '1.234', and other numbers have commas: write 1234 or 1,234",
         "y is '10,000': write 10000 or 10.000",
     ]
 
 
 @pytest.mark.parametrize(
     ("other", "read", "skipped"),
-    [("2,31", [120.0, 10.0], [1]), ("2.31", [1.25, 120.0], [3]), ("2", [120.0], [1, 3])],
+    [
+        ("2,31", [120.0, 10.0], [1]),
+        ("2.31", [1.25, 120.0], [3]),
+        ("2", [120.0], [1, 3]),
+        ("05.2023", [120.0], [1, 3]),
+    ],
 )
 def test_other_columns_say_which_separators_a_table_has(tmp_path, other, read, skipped):
     rows = [f"{molecule};{ic50};{other};0" for molecule, ic50 in (("C", "1.250"), ("CC", "120"), ("CCC", "10,000"))]
@@ -125,6 +130,27 @@ def test_other_columns_say_which_separators_a_table_has(tmp_path, other, read, s
     assert [sample.conditions for sample, error in zip(samples, errors, strict=True) if not error] == [
         (str(number),) for number in read
     ]
+
+
+def test_columns_that_contradict_each_other_leave_a_number_undecided(tmp_path):
+    path = table(tmp_path / "a.csv", "smiles;y;a;b", "C;1.250;2,31;0.5", "CC;120;1,1;0.7", "CCC;10,000;1;1")
+    found = read_usable(TableOptions(path, ("y",)), "mol")
+    assert [row.labels for row in found.rows] == [[120.0]]
+
+
+def test_two_columns_of_which_one_has_separators_of_thousands_are_undecided(tmp_path):
+    path = table(tmp_path / "a.csv", "smiles;y;z", "C;1.250;10,000", "CC;120;7")
+    assert [row.labels for row in read_usable(TableOptions(path, ("y",)), "mol").rows] == [[120.0]]
+
+
+def test_separators_of_a_part_of_the_rows_are_those_of_the_whole_table():
+    rows = [Row(["C", "1.250"], "C"), Row(["CC", "0,5"], "CC")]
+    dose = AskedConditions(("dose",))
+    read = samples_of(["smiles", "dose"], dose, "t.csv", ";", lambda: rows)
+    assert read(rows[:1]) == [Sample("C", ("1.250 among numbers with commas",))] and read(rows[1:])[0].conditions == (
+        "0.5",
+    )
+    assert samples_of(["smiles", "dose"], dose, "t.csv", ";")(rows[:1])[0].conditions == ("1.25",)
 
 
 def test_an_empty_column_of_names_is_no_id_column(tmp_path):

@@ -8,6 +8,7 @@ DAY = 86400
 
 def test_times_are_numbers_or_dates():
     assert read_times(["2001", " 1999.5"]).tolist() == [2001, 1999.5]
+    assert read_times(["1500", "2010.11", "3120"]).tolist() == [1500, 2010.11, 3120]
     assert read_times(["1970-01-02", "1970-01-01T01:00", "1970-01-01T01:00+01:00"]).tolist() == [DAY, 3600, 0]
 
 

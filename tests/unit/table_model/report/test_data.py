@@ -158,7 +158,7 @@ def test_classes_of_one_molecule_may_contradict_each_other():
     names = (("no", "yes"),)
     page = reported(kind="classification", targets=("a",), labelled=labelled, class_names=names)
     section = repeatability_section(page)
-    assert section.words[1] == "The labels of 1 molecule contradict each other: no model can fit both."
+    assert section.words[1] == "Labels contradict each other in 1 of these cases: no model can fit both."
     assert section.grids[0].rows == (("row 1, row 2", "C", "no, yes"),)
     agreeing = table(("train", "C", [1]), ("train", "C", [1]), duplicates=[Duplicate("C", (0, 1), ())])
     section = repeatability_section(reported(kind="classification", targets=("a",), labelled=agreeing))

@@ -31,7 +31,7 @@ def test_extensions_of_a_cxsmiles_have_a_form(tmp_path, extension):
     assert row.smiles == f"CCO |{extension}|" and row.fields[1] == "x"
 
 
-@pytest.mark.parametrize("name", ["|batch 7| x", "|7|", "|red, 2|"])
+@pytest.mark.parametrize("name", ["|batch 7| x", "|7|", "|red, 2|", "|CAS:64-17-5|"])
 def test_a_name_between_bars_is_no_extension(tmp_path, name):
     assert read(write(tmp_path, "a.smi", f"CCO {name}\n"))[1] == [Row(["CCO", name], "CCO")]
 
