@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
@@ -14,7 +14,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web.api import PROBLEMS, add_api
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue, QueueFull
 from graphormer_sepnorm.interfaces.web.jobs import as_text
-from graphormer_sepnorm.interfaces.web.middleware import OPEN_PATHS, middleware, too_large
+from graphormer_sepnorm.interfaces.web.middleware import is_open, middleware, too_large
 from graphormer_sepnorm.interfaces.web.pages import Pages, add_entrance, add_pages, add_table_pages
 from graphormer_sepnorm.version import __version__
 
@@ -43,10 +43,11 @@ def add_problems(app: FastAPI, pages: Pages, of_size: str) -> None:
 
     @app.exception_handler(HTTPException)
     async def of_request(request: Request, error: HTTPException) -> Response:
+        if is_open(request.url.path):  # which says nothing of the models
+            return PlainTextResponse(str(error.detail), error.status_code, error.headers)
         if error.status_code == 404 and error.detail == NOT_FOUND:
             return missing(request, pages)
-        is_table = error.status_code == 413 and not request.url.path.startswith(OPEN_PATHS)
-        sentence = of_size if is_table else str(error.detail)
+        sentence = of_size if error.status_code == 413 else str(error.detail)
         return problem(request, error.status_code, sentence, error.headers)
 
     @app.exception_handler(RequestValidationError)

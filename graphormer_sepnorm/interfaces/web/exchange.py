@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import io
+import itertools
 import re
 from concurrent.futures import Future
 from pathlib import PurePath
@@ -109,8 +110,17 @@ def read_nearest(queue: JobQueue, id: str, row: int) -> str:
 def row_of(job: Job, number: int) -> RowPrediction:
     """A row that is done."""
     record, answer = job.rows[number], job.answers[number]
-    fields = dict(zip(map(as_text, job.columns), map(as_text, record.fields), strict=True))
+    fields = dict(zip(field_names(job), map(as_text, record.fields), strict=True))
     return RowPrediction(row=number, smiles=as_text(record.smiles), fields=fields, **answer.model_dump())
+
+
+def field_names(job: Job) -> list[str]:
+    """The names of the columns, each another one: of several of one name, later ones have a number."""
+    names: list[str] = []
+    for name in map(as_text, job.columns):
+        others = (f"{name} ({number})" for number in itertools.count(2))
+        names.append(next(each for each in itertools.chain([name], others) if each not in names))
+    return names
 
 
 def as_table(smiles: list[str]) -> bytes:
@@ -129,6 +139,8 @@ def kind_of_text(text: str, smiles_column: str = "") -> str:
     lines = [line.strip() for line in text.lstrip("\ufeff").splitlines() if line.strip()][:LINES_LOOKED_AT]
     marks = [mark for mark in DELIMITERS if lines and all(mark in line for line in lines)]
     headers = [split(lines[0], mark) for mark in DELIMITERS if lines and mark in lines[0]]
+    if len(lines) > 1 and lines[0].split()[0].lower() != "smiles":  # which a .smi may begin with
+        headers.append([lines[0]])
     is_table = any(places_of_column(names, smiles_column or None) for names in headers)
     if not is_table and len(lines) > 1 and marks:
         has_molecules = any(LIKE_MOLECULE.fullmatch(line.split(None, 1)[0]) for line in lines)

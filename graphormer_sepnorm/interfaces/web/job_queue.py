@@ -20,7 +20,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore, as_text
 from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, MoleculePrediction, Options, TableRows
 from graphormer_sepnorm.interfaces.web.worker import NoAnswer, Worker
-from graphormer_sepnorm.tables.formats import TABLE_KINDS
+from graphormer_sepnorm.tables.formats import TABLE_KINDS, kind_of
 
 CHUNK, PICTURES = 64, 4  # molecules of a table, and pictures before them
 
@@ -118,7 +118,10 @@ class JobQueue:
             raise InputError(f"{job.shown} does not have one column {smiles_column!r}")
         place = columns.index(as_text(smiles_column))
         smiles_column = job.columns[place]
-        rows = [row if row.error else replace(row, smiles=row.fields[place]) for row in job.rows]
+        is_sdf = kind_of(job.shown) == ".sdf"  # whose errors are those of the structure
+        rows = [
+            row if row.error and not is_sdf else replace(row, smiles=row.fields[place], error="") for row in job.rows
+        ]
         number = secrets.token_hex(16)
         return self.enqueue(Job(number, None, job.shown, job.options, job.columns, rows, smiles_column, job.added))
 

@@ -168,13 +168,18 @@ def as_json(job: Job, facts: ModelFacts) -> bytes:
 def from_json(number: str, content: bytes, facts: ModelFacts) -> Job | None:
     """The table that ``as_json`` gave; None for one of other models or of another format."""
     found = json.loads(content)
-    if found.pop("format") != FORMAT or ModelFacts(**found.pop("facts")) != facts:
+    if found.pop("format") != FORMAT or of_models(ModelFacts(**found.pop("facts"))) != of_models(facts):
         return None
     rows = [TableRow(**row | {"conditions": tuple(row["conditions"])}) for row in found.pop("rows")]
     answers = [MoleculePrediction(**answer) for answer in found.pop("answers")]
     added = [ColumnFacts(**column) for column in found.pop("added")]
     options = Options(**found.pop("options"))
     return Job(number, None, options=options, rows=rows, added=added, answers=answers, is_stored=True, **found)
+
+
+def of_models(facts: ModelFacts) -> dict:
+    """The facts that a shown table depends on, which other options of the server do not change."""
+    return facts.model_dump(exclude={"confidence", "about"})
 
 
 def name_of_download(shown: str) -> str:

@@ -22,7 +22,6 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "graphormer-sepnorm-token"
-OPEN_PATHS = ("/static/", "/enter")
 READING = ("GET", "HEAD")
 MOST_BYTES_WITHOUT_TOKEN = 10_000
 SECONDS_FOR_BODY = 20.0
@@ -34,7 +33,7 @@ HEADERS = {
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # without one, browsers send the origin "null" with forms of this page
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
@@ -117,6 +116,11 @@ def is_of_this_page(headers: Headers) -> bool:
     return headers.get("sec-fetch-site", "none") in ("same-origin", "none")
 
 
+def is_open(path: str) -> bool:
+    """Whether a path needs no token."""
+    return path == "/enter" or path.startswith("/static/")
+
+
 class TokenBackend(AuthenticationBackend):
     """Lets those in who show the token."""
 
@@ -125,29 +129,36 @@ class TokenBackend(AuthenticationBackend):
 
     async def authenticate(self, conn: HTTPConnection) -> None:
         """Raises AuthenticationError for a request that may not pass."""
-        if not conn.url.path.startswith(OPEN_PATHS) and not self.is_known(conn):
+        if not is_open(conn.url.path) and not self.is_known(conn):
             raise AuthenticationError("give the token: Authorization: Bearer TOKEN")
 
     def is_known(self, conn: HTTPConnection) -> bool:
         kind, given = get_authorization_scheme_param(conn.headers.get("authorization"))
         if kind.lower() == "bearer" and same(given, self.token):
             return True
-        return same(conn.cookies.get(COOKIE, ""), self.token)
+        return same(conn.cookies.get(cookie_of(conn), ""), self.token)
 
     def refuse(self, conn: HTTPConnection, error: Exception) -> Response:
         """Leads a person to the page that asks for the token, or on where the address has it; a program is told."""
         if conn.scope["method"] == "GET" and same(conn.query_params.get("token", ""), self.token):
             rest = conn.url.remove_query_params("token")
-            return admit(rest.path + (f"?{rest.query}" if rest.query else ""), self.token)
+            return admit(conn, rest.path + (f"?{rest.query}" if rest.query else ""), self.token)
         if conn.url.path.startswith("/api/"):
             return refusal(conn.url.path, 401, str(error), {"WWW-Authenticate": "Bearer"})
+        if "hx-request" in conn.headers:  # for a part of a page
+            return Response(status_code=401, headers={"HX-Redirect": "/enter"})
         return RedirectResponse("/enter", 303)
 
 
-def admit(path: str, token: str) -> Response:
+def cookie_of(conn: HTTPConnection) -> str:
+    """The name of the cookie, which has the port: browsers send one server's cookies to all ports of its host."""
+    return f"{COOKIE}-{conn.url.port or 80}"
+
+
+def admit(conn: HTTPConnection, path: str, token: str) -> Response:
     """Gives the cookie and leads on to a page of this server."""
     response = RedirectResponse("/" + path.lstrip("/\\"), 303)
-    response.set_cookie(COOKIE, token, httponly=True, samesite="strict")
+    response.set_cookie(cookie_of(conn), token, httponly=True, samesite="strict")
     return response
 
 
@@ -169,8 +180,8 @@ class SmallEntrance:
         self.app, self.limited = app, RequestBodyLimitMiddleware(app, max_body_size=most_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_open = scope["type"] == "http" and scope["path"].startswith(OPEN_PATHS)
-        await (self.limited if is_open else self.app)(scope, receive, send)
+        needs_no_token = scope["type"] == "http" and is_open(scope["path"])
+        await (self.limited if needs_no_token else self.app)(scope, receive, send)
 
 
 class StatedSize:

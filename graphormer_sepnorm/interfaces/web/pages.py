@@ -18,6 +18,7 @@ from graphormer_sepnorm.interfaces.web.exchange import (
     FormOptions,
     SmilesColumn,
     explained_atoms,
+    field_names,
     kind_of_text,
     known,
     row_of,
@@ -132,18 +133,19 @@ def endpoint_columns(facts: ModelFacts) -> dict[str, list[str]]:
 
 def progress_of(job: Job) -> dict:
     """The progress of a table, for templates."""
-    return {"progress": status_of(job), "is_over": job.is_over, "options": job.options}
+    seen = min(len(job.answers), ROWS_PER_PAGE)
+    return {"progress": status_of(job), "is_over": job.is_over, "options": job.options, "seen": seen}
 
 
 def shown_of(job: Job, view: View = FIRST_VIEW) -> dict:
     """A table, for templates."""
     numbers = shown_rows(job, view)
     start = (view.page - 1) * ROWS_PER_PAGE
-    names = (as_text(name) for name in job.columns if name != job.smiles_column)
+    names = [name for name, column in zip(field_names(job), job.columns, strict=True) if column != job.smiles_column]
     return progress_of(job) | {
         "rows": [row_of(job, number) for number in numbers[start : start + ROWS_PER_PAGE]],
         "num_rows": len(numbers),
-        "columns": list(names)[:MOST_COLUMNS_SHOWN],
+        "columns": names[:MOST_COLUMNS_SHOWN],
         "added": job.added,
         "details": {column.place[-1] for column in job.added if column.place[0] == "predictions"},
         "sortable": [column.name for column in job.added if is_sortable(column, view)] + width_names(job),
@@ -243,7 +245,7 @@ def add_entrance(app: FastAPI, pages: Pages, true_token: str | None) -> None:
         return pages("enter.html")
 
     @app.post("/enter", include_in_schema=False)
-    def enter(token: Annotated[str, Form()] = "") -> Response:
+    def enter(request: Request, token: Annotated[str, Form()] = "") -> Response:
         if true_token is not None and not same(token, true_token):
             return pages("enter.html", 401, problem="This is not the token.")
-        return admit("/", true_token) if true_token else RedirectResponse("/", 303)
+        return admit(request, "/", true_token) if true_token else RedirectResponse("/", 303)

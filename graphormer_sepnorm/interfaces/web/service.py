@@ -258,7 +258,7 @@ def read_rows(path: Path, smiles_column: str | None, most: int) -> TableRows:
     with open_table(path, smiles_column) as table:
         rows, characters = [], 0
         for row in islice(table.rows, most):
-            characters += sum(map(len, row.fields))
+            characters += len(row.fields) + sum(map(len, row.fields))
             if characters > MOST_CHARACTERS:
                 raise InputError(f"the table has more than {MOST_CHARACTERS:,} characters: leave out columns or rows")
             rows.append(TableRow(row.fields, row.smiles, row.error))

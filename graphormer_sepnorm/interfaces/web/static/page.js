@@ -3,6 +3,7 @@
 const form = document.getElementById("molecules");
 const said = document.getElementById("said");
 const AFTER_LAST_KEY = 500; // milliseconds until the molecule is drawn
+const MOST_CHARACTERS = 1_000_000; // of a text, which the server reads
 
 function say(text) {
   if (said.textContent !== text) said.textContent = text;
@@ -52,6 +53,8 @@ if (form) {
     const most = Number(form.dataset.mostBytes);
     const problem = file.files.length && file.files[0].size > most
       ? `${file.files[0].name} is too large: at most ${most / 1e6} MB are read.`
+      : !file.files.length && text.value.length > MOST_CHARACTERS
+        ? "The text is too long: save it in a file, and upload the file."
       : !file.files.length && !text.value.trim()
         ? "There are no molecules: draw one, type or paste some SMILES, or choose a file."
         : "";
@@ -71,8 +74,11 @@ async function drawInto(place, text) {
   let drawn = "";
   editor.setOnChangeListener(({ type, isUserEvent }) => {
     if (type !== "molecule" || !isUserEvent) return;
+    const before = drawn;
     drawn = editor.getMolecule().toIsomericSmiles();
-    text.value = drawn;
+    const lines = text.value.trimEnd().split("\n");
+    if (lines.length > 1) text.value = [...lines.at(-1) === before ? lines.slice(0, -1) : lines, drawn].join("\n");
+    else text.value = drawn;
   });
   const draw = () => {
     const [smiles] = text.value.trim().split(/\s+/, 1);
@@ -109,7 +115,7 @@ const asksForPicture = (source) => source?.matches?.(".atoms, #atoms form");
 
 document.addEventListener("htmx:before:request", (event) => {
   const source = event.detail?.ctx?.sourceElement;
-  if (!asksForPicture(source)) return;
+  if (!dialog || !asksForPicture(source)) return;
   drawing.textContent = "Computing the atom picture...";
   if (!source.matches(".atoms")) return;
   opener = source.id;
@@ -141,7 +147,7 @@ document.addEventListener("htmx:after:request", (event) => {
     document.getElementById("rows").scrollIntoView();
     focusSoon("#rows .wide");
   }
-  if (asksForPicture(source)) {
+  if (dialog && asksForPicture(source)) {
     drawing.textContent = "";
     if (source.matches(".atoms")) focusSoon("#atoms-title, #atoms .problem");
   }
@@ -149,7 +155,7 @@ document.addEventListener("htmx:after:request", (event) => {
 
 document.addEventListener("htmx:error", (event) => {
   const source = event.detail?.ctx?.sourceElement;
-  if (asksForPicture(source)) {
+  if (dialog && asksForPicture(source)) {
     drawing.textContent = "The server did not answer: it may have been closed.";
     return;
   }

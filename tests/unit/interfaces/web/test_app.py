@@ -349,6 +349,13 @@ def test_sorting_and_paging_keep_the_rest_of_a_view(page):
     assert 'aria-sort="ascending"' in text
 
 
+def test_two_columns_of_one_name_are_shown_with_their_values(page):
+    number = finished(page, upload(page, b"smiles,IC50,IC50\nCC,5.2,7.1\n"))["id"]
+    (row,) = page.get(f"/api/tables/{number}/rows").json()
+    assert row["fields"] == {"smiles": "CC", "IC50": "5.2", "IC50 (2)": "7.1"}
+    assert "IC50: <b>5.2</b>" in page.get(f"/tables/{number}").text
+
+
 def test_the_column_of_molecules_is_chosen_on_the_page(page):
     progress = finished(page, upload(page, b"mol,name\nCC,a\nX,b\n"))
     assert (progress["state"], progress["smiles_column"]) == ("failed", "")

@@ -9,6 +9,8 @@ from graphormer_sepnorm.interfaces.web.exchange import kind_of_text
         ("CCO", ".smi"),
         ("CCO ethanol\nCC", ".smi"),
         ("smiles name\nCC a", ".smi"),
+        ("smiles\nCC", ".smi"),
+        ("Canonical_SMILES\nCC\nC", ".csv"),
         ("SMILES\tname\nCC\ta", ".csv"),
         ('\ufeffid,"smiles"\n1,CC', ".csv"),
         ("id;smiles\n1;CC", ".csv"),

@@ -219,6 +219,12 @@ def test_memory_has_a_limited_number_of_rows(tmp_path):
         assert queue.find(first.number).answers == first.answers
 
 
+@pytest.mark.parametrize(("shown", "error"), [("t.sdf", ""), ("t.csv", "broken")])
+def test_another_column_makes_up_for_a_broken_structure_but_not_for_a_broken_line(held, shown, error):
+    table = Job("0" * 32, None, shown, columns=["smiles", "M"], rows=[TableRow(["", "CC"], "", "broken")])
+    assert held.predict_again(table, "M").rows[0].error == error
+
+
 def test_a_column_is_chosen_by_the_name_that_the_page_shows(held):
     """A byte that is not UTF-8 is shown as a replacement character."""
     table = Job("0" * 32, None, "t.csv", columns=["id", " M\udcfc"], rows=[TableRow(["1", "CC"], "", "")])

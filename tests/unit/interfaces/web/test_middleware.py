@@ -41,7 +41,7 @@ def test_headers_that_keep_a_page_to_itself():
     policy = headers["content-security-policy"]
     assert "default-src 'none'" in policy and "script-src 'self';" in policy and "unsafe" not in policy
     assert headers["x-content-type-options"] == "nosniff" and headers["x-frame-options"] == "DENY"
-    assert headers["referrer-policy"] == "no-referrer" and headers["cache-control"] == "no-store"
+    assert headers["referrer-policy"] == "same-origin" and headers["cache-control"] == "no-store"
     assert "server" not in headers
 
 
@@ -135,7 +135,7 @@ def test_another_token_is_refused(given):
     assert page.get("/", params={"token": given}).headers["location"] == "/enter"
     bearer = {"authorization": f"Bearer {given}".encode()}
     assert page.get("/api/model", headers=bearer).status_code == 401
-    assert page.get("/api/model", headers={"cookie": f"{COOKIE}={given}".encode()}).status_code == 401
+    assert page.get("/api/model", headers={"cookie": f"{COOKIE}-8000={given}".encode()}).status_code == 401
 
 
 def test_the_token_in_the_address_becomes_a_cookie_and_leaves_the_address():
@@ -145,6 +145,21 @@ def test_the_token_in_the_address_becomes_a_cookie_and_leaves_the_address():
     cookie = answer.headers["set-cookie"].lower()
     assert "httponly" in cookie and "samesite=strict" in cookie
     assert page.get("/tables/1").text == "/tables/1 0"
+
+
+def test_a_part_of_a_page_leads_the_whole_page_to_the_entrance():
+    answer = client(TOKEN).get("/tables/1/status", headers={"hx-request": "true"})
+    assert answer.status_code == 401 and answer.headers["hx-redirect"] == "/enter"
+
+
+@pytest.mark.parametrize("path", ["/enterx", "/enter/x", "/static"])
+def test_only_the_entrance_and_files_are_open(path):
+    assert client(TOKEN).get(path).headers["location"] == "/enter"
+
+
+def test_the_cookie_has_the_port():
+    answer = client(TOKEN).get("http://127.0.0.1:8001/", params={"token": TOKEN})
+    assert answer.headers["set-cookie"].startswith(f"{COOKIE}-8001=")
 
 
 def test_the_token_leads_to_no_other_server():
