@@ -61,7 +61,7 @@ class Domain:
     @cached_property
     def knows_mixtures(self) -> bool:
         """Whether a training molecule has several parts, as a salt has; True where the molecules were not kept."""
-        return not len(self.text) or ord(".") in self.text
+        return not len(self.text) or any("." in text.split(None, 1)[0] for text in self.smiles if text)
 
     @cached_property
     def known_kinds(self) -> set[tuple[int, int]]:
@@ -173,7 +173,7 @@ class Domain:
         if not self.knows_mixtures and len(Chem.GetMolFrags(mol)) > 1:
             parts = dict.fromkeys(Chem.MolToSmiles(mol).split("."))
             found.append(f"The molecule is a salt or a mixture ({' and '.join(parts)}); no training molecule is one.")
-        if new := [chemical_symbol(number) for number in sorted(elements(kinds) - elements(known))]:
+        if new := [element_words(number) for number in sorted(elements(kinds) - elements(known))]:
             found.append(f"No training molecule contains {' or '.join(new)}.")
         found += [
             f"No training molecule contains {chemical_symbol(number)} with {charge_words(charge)}."
@@ -227,6 +227,11 @@ def is_same_molecule(*molecules: Molecule) -> bool:
 def atom_kinds(mol: Chem.Mol) -> set[tuple[int, int]]:
     """Atomic number and charge of the atoms."""
     return {(atom.GetAtomicNum(), atom.GetFormalCharge()) for atom in atoms_of(mol)}
+
+
+def element_words(number: int) -> str:
+    """The symbol of an element; hydrogens are atoms only if the structure has them, as deuterium."""
+    return "deuterium or another hydrogen drawn as an atom" if number == 1 else chemical_symbol(number)
 
 
 def elements(kinds: set[tuple[int, int]]) -> set[int]:

@@ -31,6 +31,7 @@ COLUMNS = 4
 MOST_PANELS = 100
 LARGE_TEXT, SMALL_TEXT = 22, 14
 LONGEST_TEXT = 52
+LONGEST_CAPTION = 33  # characters of LARGE_TEXT that fit into a panel
 MOST_NUMBERED = 40  # the numbers of more atoms are too small to read
 BAR_STEPS = 64
 LOOK = {"clearBackground": False, "highlightRadius": 0.42, "fixedBondLength": 42}
@@ -191,7 +192,8 @@ def draw_panel(canvas: rdMolDraw2D.MolDraw2D, left: int, top: int, explanation: 
             draw_molecule(canvas, left, top + CAPTION_HEIGHT, explanation, scale)
     except InputError as error:
         write(canvas, truncated(str(error), LONGEST_TEXT), middle, top + PANEL_HEIGHT / 2, SMALL_TEXT, BLACK)
-    write(canvas, explanation.caption, middle, top + 24, LARGE_TEXT, BLACK)
+    size = min(LARGE_TEXT, LARGE_TEXT * LONGEST_CAPTION // len(explanation.caption))
+    write(canvas, explanation.caption, middle, top + 24, size, BLACK)
     title = f"{explanation.name}  {explanation.smiles}".strip()
     write(canvas, truncated(title, LONGEST_TEXT), middle, top + 52, SMALL_TEXT, GREY)
     draw_bar(canvas, left + MARGIN, top + PANEL_HEIGHT - BAR_HEIGHT, explanation, scale)

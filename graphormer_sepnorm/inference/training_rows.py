@@ -73,6 +73,18 @@ class TrainingRows:
         """The known labels of each target, in ascending order."""
         return [np.sort(column[~np.isnan(column)]) for column in self.labels.T]
 
+    @cached_property
+    def sorted_bounds(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The lower and the upper bounds of the censored labels of each target, in ascending order."""
+        none = np.empty(0)
+        if not len(self.bounds):
+            return [(none, none)] * self.labels.shape[1]
+        lower, upper = self.bounds.transpose(2, 1, 0)
+        return [
+            (np.sort(low[np.isfinite(low)]), np.sort(high[np.isfinite(high)]))
+            for low, high in zip(lower, upper, strict=True)
+        ]
+
     @property
     def labelled(self) -> list[int]:
         """How many rows have a label of each target, exact or censored."""
@@ -105,14 +117,20 @@ class TrainingRows:
     def percentiles(self, values: np.ndarray) -> np.ndarray:
         """Percentiles of values [M, T] among the labels, where ties count half: float64 [M, T].
 
-        NaN where the value is NaN, and for a target without labels.
+        A censored label is below a value that its upper bound does not exceed, and above one that its lower bound
+        reaches; for other values it is left out. NaN where the value is NaN, or no label can be compared with it.
         """
         found = np.full(values.shape, np.nan)
         for target, known in enumerate(self.sorted_labels):
             asked = ~np.isnan(values[:, target])
-            if len(known):
-                below, up_to = (np.searchsorted(known, values[asked, target], side) for side in ("left", "right"))
-                found[asked, target] = 50 * (below + up_to) / len(known)
+            value = values[asked, target]
+            least, most = self.sorted_bounds[target]
+            below, up_to = (np.searchsorted(known, value, side) for side in ("left", "right"))
+            certainly_below = np.searchsorted(most, value, "right")
+            certainly_above = len(least) - np.searchsorted(least, value, "left")
+            total = len(known) + certainly_below + certainly_above
+            with np.errstate(invalid="ignore"):
+                found[asked, target] = 100 * ((below + up_to) / 2 + certainly_below) / total
         return found
 
     def fits(self, molecules: int) -> bool:
@@ -125,9 +143,13 @@ class TrainingRows:
 def decimals_of(labels: np.ndarray) -> int:
     """How many decimals nine of ten labels [N] need.
 
-    ``USUAL_DECIMALS`` if they need more than ``MOST_DECIMALS``, or there are no labels.
+    If they need more than ``MOST_DECIMALS``, as many as half of the labels need for two digits, at least
+    ``USUAL_DECIMALS``.
     """
     for decimals in range(MOST_DECIMALS + 1 if len(labels) else 0):
-        if np.isclose(labels, labels.round(decimals), rtol=0, atol=1e-9).mean() >= 0.9:
+        rounded = labels.round(decimals)
+        fits = np.isclose(labels, rounded, rtol=0, atol=1e-9) & ((rounded != 0) | (labels == 0))
+        if fits.mean() >= 0.9:
             return decimals
-    return USUAL_DECIMALS
+    sizes = np.abs(labels[labels != 0])
+    return max(USUAL_DECIMALS, 1 - int(np.floor(np.log10(np.median(sizes))))) if len(sizes) else USUAL_DECIMALS

@@ -67,13 +67,16 @@ class Change:
     deviation: float
 
 
-def activity_cliffs(mols: Sequence[Chem.Mol], y: np.ndarray, conditions: Sequence[Hashable] = ()) -> list[Cliff]:
+def activity_cliffs(
+    mols: Sequence[Chem.Mol], y: np.ndarray, conditions: Sequence[Hashable] = (), keys: Sequence[str] = ()
+) -> list[Cliff]:
     """Pairs of similar molecules whose labels differ by half a standard deviation or more, steepest first.
 
     Args:
         mols: M molecules.
         y: [M] labels, NaN where missing.
         conditions: the conditions of the M measurements; only those under the same ones are compared. Empty: all are.
+        keys: of the molecules; of several pairs of the same two, only one counts. Empty: all molecules differ.
 
     Raises:
         InputError: RDKit fails on a molecule.
@@ -91,11 +94,26 @@ def activity_cliffs(mols: Sequence[Chem.Mol], y: np.ndarray, conditions: Sequenc
             lower, higher = sorted((place, labelled[other]), key=lambda each: y[each])
             if y[higher] - y[lower] >= least and y[higher] > y[lower]:
                 found.append(Cliff(lower, higher, float(similarities[other]), float(y[higher] - y[lower])))
-    return sorted(found, key=lambda cliff: -cliff.steepness)
+    steepest = sorted(found, key=lambda cliff: -cliff.steepness)
+    firsts = one_of_each([(cliff.lower, cliff.higher) for cliff in steepest], keys)
+    return [steepest[number] for number in firsts]
+
+
+def one_of_each(pairs: Sequence[tuple[int, int]], keys: Sequence[str]) -> list[int]:
+    """The places of the first pair of every two molecules; all places if there are no ``keys``."""
+    if not keys:
+        return list(range(len(pairs)))
+    found: dict[frozenset[str], int] = {}
+    for place, (one, other) in enumerate(pairs):
+        found.setdefault(frozenset((keys[one], keys[other])), place)
+    return list(found.values())
 
 
 def matched_changes(
-    parts: Sequence[list[tuple[str, str]]], y: np.ndarray, conditions: Sequence[Hashable] = ()
+    parts: Sequence[list[tuple[str, str]]],
+    y: np.ndarray,
+    conditions: Sequence[Hashable] = (),
+    keys: Sequence[str] = (),
 ) -> list[Change]:
     """Changes of one part of a molecule that occur in ``LEAST_PAIRS`` pairs or more, ordered by ``surest_first``.
 
@@ -107,7 +125,7 @@ def matched_changes(
     Args:
         parts: parts of M molecules, as ``parts_of``.
         y: [M] labels, NaN where missing.
-        conditions: as ``activity_cliffs``.
+        conditions, keys: as ``activity_cliffs``.
     """
     by_rest: dict[tuple[str, Hashable], dict[str, int]] = defaultdict(dict)
     for place in np.flatnonzero(~np.isnan(y)).tolist():
@@ -117,9 +135,12 @@ def matched_changes(
     for molecule_with in by_rest.values():
         for before, after in combinations(sorted(molecule_with), 2):
             pairs[before, after].add((molecule_with[before], molecule_with[after]))
-    found = [
-        change_of(before, after, sorted(each), y) for (before, after), each in pairs.items() if len(each) >= LEAST_PAIRS
-    ]
+    found = []
+    for (before, after), each in pairs.items():
+        ordered = sorted(each)
+        different = [ordered[place] for place in one_of_each(ordered, keys)]
+        if len(different) >= LEAST_PAIRS:
+            found.append(change_of(before, after, different, y))
     return surest_first(with_smallest_parts(found))
 
 

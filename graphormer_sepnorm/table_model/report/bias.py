@@ -11,6 +11,7 @@ from graphormer_sepnorm.table_model.report.reported import Reported
 from graphormer_sepnorm.table_model.report.slopes import Slope
 
 FLAT = 0.6  # slope of predicted against measured values below which extremes are clearly missed
+NARROW = 0.5  # width of the interval of a slope from which on it does not say whether predictions are right
 
 
 def of_bias(page: Reported) -> Iterator[str]:
@@ -62,10 +63,10 @@ def bias_words(slope: Slope) -> str:
 
 
 def flat_words(spread: float, slope: Slope | None) -> str:
-    """That extremes are missed, and whether values are right on average: if the interval of the slope contains 1."""
+    """That extremes are missed, and whether values are right on average: if the slope is 1, with a narrow interval."""
     found = (
         "extremes are missed. Out of fold, a molecule that is measured 1 above the mean is predicted "
-        f"{max(spread, 0):.2f} above it on average."
+        f"{spread:.2f} above it on average."
     )
     if slope is None:
         return found
@@ -73,8 +74,10 @@ def flat_words(spread: float, slope: Slope | None) -> str:
         whether = "Predictions also understate slightly"
     elif slope.high < 1:
         whether = "Even so, predictions exaggerate slightly"
-    else:
+    elif slope.high - slope.low <= NARROW:
         whether = "Even so, predictions are right on average"
+    else:
+        whether = "There are too few molecules to tell whether predictions are right on average"
     return (
         f"{found} {whether}: a molecule that is predicted 1 above the mean is measured {slope.value:.2f} above it "
         f"({slope.ends}; 1 means no bias)."

@@ -35,8 +35,7 @@ def data_section(page: Reported) -> Section:
     titles = page.task.classes[0] if TASKS[page.task.kind].adds_up else [f"labels of {name}" for name in targets]
     header = ("split", "molecules" if page.labelled.measured else "rows", *titles[: len(targets)])
     words = (
-        f"{page.options.path} was split by {split_words(page.options)}. The model is fitted to both the training and "
-        "the validation molecules.",
+        f"{page.options.path} was split by {split_words(page.options)}. {fitted_words(page)}",
         *(f"{remark}." for remark in (usable_words(page), *of_rows(page.options, page.labelled))),
         *of_preparation(page),
         *of_censored(page),
@@ -85,6 +84,15 @@ def of_censored(page: Reported) -> Iterator[str]:
                 "only a prediction on the wrong side of the bound is an error. Forest, intervals and test scores use "
                 "only exact labels."
             )
+
+
+def fitted_words(page: Reported) -> str:
+    """Which molecules the members are fitted to."""
+    if page.folds.predict_all or "networks" not in page.model.members:
+        return "The model is fitted to both the training and the validation molecules."
+    if len(page.model.members) == 1:
+        return "The model is fitted to the training molecules."
+    return "The networks are fitted to the training molecules, the other members also to the validation molecules."
 
 
 def split_words(options: TableOptions) -> str:

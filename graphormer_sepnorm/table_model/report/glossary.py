@@ -24,7 +24,7 @@ TERMS = {
     "coverage": "share of the measured values that are inside their interval",
     "out of fold": "predicted by a model that was fitted without the fold of the molecule",
     "interval": "of a prediction: the range that contains the measured value with this confidence, such as 90 %; of a "
-    "score: the range in which it would be for other test molecules of the same kind",
+    "score: the range that is likely to contain the score on very many molecules of the same kind",
     "similarity": "Tanimoto similarity of Morgan fingerprints: 1 for the same fragments, 0 for no common fragment",
 }
 

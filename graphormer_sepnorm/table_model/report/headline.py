@@ -26,13 +26,14 @@ FEW_LEARNT = 100
 LEAST_SALTS = 5  # test molecules of several parts
 RIVALS = {"against_forest": "forest", "against_mean": MEAN}
 IN_UNITS = ("mae", "rmse")  # metrics on the scale of the labels
+DIFFERENT_SCALES = 5  # times the standard deviation of another target
 OF_NETWORKS = ("networks", "tuned kernel")
 QUICK = " --quick trains only the kernel, in a fraction of the time."
 
 
 def summary(page: Reported) -> str:
     """The first paragraph."""
-    learnt, tested, keys = len(page.learnt), page.result["n"], page.labelled.structures.keys
+    learnt, tested, keys = page.count_fitted, page.count_scored, page.labelled.structures.keys
     one = "molecule" if len(set(keys)) == len(keys) else "row"
     titles = ", ".join(page.title_of(target) for target in page.result["targets"])
     words = (
@@ -57,7 +58,10 @@ def cards(page: Reported) -> tuple[Card, ...]:
 def mean_card(page: Reported, targets: int) -> Card:
     forest = page.result.get("baseline", {}).get("random_forest", {}).get(page.task.metric)
     value, rival = shown_together([page.result["value"], forest], page.result["value"])
-    lines = () if forest is None else (f"Random forest: {rival}.",)
+    lines: tuple[str, ...] = () if forest is None else (f"Forest: {rival}.",)
+    std = np.array(page.task.std)
+    if page.task.metric in IN_UNITS and std.max() > DIFFERENT_SCALES * std.min():
+        lines += ("The targets have different scales: those with the largest errors decide.",)
     return Card(f"Mean of {targets} targets", value, metric_words(page.task.metric), lines)
 
 
@@ -90,7 +94,7 @@ def numbers_of(facts: dict, metric: str) -> Iterator[float | None]:
 def against_words(page: Reported, facts: dict, against: str, decimals: int) -> str:
     """A sentence on the paired difference of the score from that of the forest or the mean."""
     rival = RIVALS[against]
-    name = constant_words(page.task).capitalize() if rival == MEAN else "Random forest"
+    name = constant_words(page.task).capitalize() if rival == MEAN else "Forest"
     words = f"{name}: {shown(facts['scores'][rival][page.task.metric], decimals)}."
     gain = gain_of(facts[against], page.task.metric)
     if gain is None:
@@ -222,7 +226,7 @@ def of_few(page: Reported) -> Iterator[str]:
     least = min(facts["n"] for facts in page.result["targets"].values())
     if least < FEW_TESTED:
         advice = " Train once more with --folds 5 --out OTHER to test every molecule." * (
-            page.options.split in SPLITTERS
+            page.options.split in SPLITTERS and not page.options.folds and page.options.test_csv is None
         )
         yield f"The test set is small ({counted(least, 'label')}), so the score is uncertain.{advice}"
     if len(page.learnt) < FEW_LEARNT:
@@ -255,7 +259,7 @@ def of_probabilities(page: Reported) -> Iterator[str]:
 def of_salts(page: Reported) -> Iterator[str]:
     """The errors of test molecules with several parts and of the others, if the former are larger."""
     errors = page.looked.errors
-    several = np.array(["." in smiles for smiles in page.looked.smiles], bool)
+    several = np.array(["." in smiles.split(None, 1)[0] for smiles in page.looked.smiles], bool)
     salts, others = (errors[part & np.isfinite(errors)] for part in (several, ~several))
     if len(salts) >= LEAST_SALTS and len(others) and salts.mean() > others.mean():
         of_those, of_rest = shown_together([salts.mean(), others.mean()])

@@ -148,15 +148,15 @@ def pairs_section(page: Reported) -> Section | None:
     parts, conditions = [parts_of(mol) for mol in page.paired_mols], [row.conditions for row in page.paired]
     grids = []
     for target, labels in list(zip(page.task.targets, y.T, strict=True))[:MAX_PANELS]:
-        if changes := matched_changes(parts, labels, conditions)[:CHANGES]:
+        if changes := matched_changes(parts, labels, conditions, page.paired_keys)[:CHANGES]:
             grids.append(changes_grid(target, changes))
     if not grids:
         return None
     words = (
-        "The tables list replacements of one part of a molecule. Each mean is over all pairs of training molecules "
-        "that differ only in this part. The most certain changes come first, not the largest. If the same pairs can be "
-        "cut at several bonds, only the smallest part is shown. The wavy line crosses the bond to the rest of the "
-        "molecule."
+        "The tables list replacements of one part of a molecule. Each mean is over all pairs of "
+        f"{page.paired_words} that differ only in this part. The most certain changes come first, not the largest. If "
+        "the same pairs can be cut at several bonds, only the smallest part is shown. The wavy line crosses the bond "
+        "to the rest of the molecule."
     )
     return Section("Matched pairs", (words,), tuple(grids))
 
@@ -166,11 +166,11 @@ def cliffs_section(page: Reported) -> Section | None:
     if not page.is_regression:
         return None
     labels, conditions = np.array([row.labels[0] for row in page.paired]), [row.conditions for row in page.paired]
-    found = activity_cliffs(page.paired_mols, labels, conditions)
+    found = activity_cliffs(page.paired_mols, labels, conditions, page.paired_keys)
     words = (
         "Activity cliffs are pairs of similar molecules with very different values, which are hard to predict. The "
-        f"cards show the steepest ones for {page.task.targets[0]}, with the largest difference between the values for "
-        "the distance between the structures (1 minus the similarity)."
+        f"cards show the steepest ones for {page.task.targets[0]} among the {page.paired_words}, with the largest "
+        "difference between the values for the distance between the structures (1 minus the similarity)."
     )
     cliffs = tuple(cliff_molecule(page, cliff) for cliff in found[:CLIFFS])
     return Section("Activity cliffs", (words,), molecules=cliffs) if cliffs else None

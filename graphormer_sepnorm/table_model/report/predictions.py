@@ -53,8 +53,9 @@ def values_section(page: Reported) -> Section:
             ]
         charts.append(labels_chart(page, place))
     words = "Each point is a test molecule. Point at it, or tap it, to see its values."
-    if page.result["n"] > MOST_POINTS:
-        words += f" The charts show {MOST_POINTS:,} of the {page.result['n']:,} test molecules."
+    most = int((~np.isnan(page.test.y)).sum(axis=0).max())
+    if most > MOST_POINTS:
+        words += f" The charts show {MOST_POINTS:,} of the {most:,} test labels."
     return Section("Predictions", (words, *of_extremes(page), *of_test_bias(page)), charts=tuple(charts))
 
 

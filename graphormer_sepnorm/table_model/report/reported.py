@@ -91,9 +91,34 @@ class Reported:
         return [self.learnt[place] for place in evenly(len(self.learnt), MOST_PAIRED)]
 
     @cached_property
+    def paired_keys(self) -> list[str]:
+        """The keys of the molecules of ``paired``."""
+        known = zip(self.labelled.rows, self.labelled.structures.keys, strict=True)
+        keys = [key for row, key in known if row.split != "test"]
+        return [keys[place] for place in evenly(len(keys), MOST_PAIRED)]
+
+    @property
+    def paired_words(self) -> str:
+        """Which molecules are compared pairwise."""
+        few = f"{MOST_PAIRED:,} evenly chosen ones of the " if len(self.learnt) > MOST_PAIRED else ""
+        return f"{few}training molecules"
+
+    @cached_property
     def paired_mols(self) -> list[Chem.Mol]:
         """The molecules of ``paired``."""
         return [read_smiles(row.smiles) for row in self.paired]
+
+    @property
+    def count_fitted(self) -> int:
+        """The number of rows that a member was fitted to; networks without folds leave the validation rows out."""
+        if self.folds.predict_all or set(self.model.members) != {"networks"}:
+            return len(self.learnt)
+        return sum(row.split == "train" for row in self.learnt)
+
+    @property
+    def count_scored(self) -> int:
+        """The number of test rows with an exact label."""
+        return int((~np.isnan(self.test.y)).any(axis=1).sum())
 
     @cached_property
     def tested(self) -> list[LabelledRow]:

@@ -96,7 +96,7 @@ def unlike_words(page: Reported, consequence: str) -> Iterator[str]:
     Args:
         consequence: what can happen.
     """
-    if page.options.split in APART:
+    if page.options.split in APART and page.options.test_csv is None and not page.options.folds:
         yield (
             f"{consequence}: a {page.options.split} split {APART[page.options.split]}, so errors on the test molecules "
             "can be larger than on the molecules used for calibration."
@@ -194,10 +194,10 @@ def unfamiliar_count(page: Reported) -> str:
 def unfamiliar_words(page: Reported) -> str:
     """The reasons for a warning about a test molecule."""
     if not page.model.conditions.columns:
-        return "an element, a charge or a size that no training molecule has, or a very low similarity"
+        return "several parts, an element, a charge or a size that no training molecule has, or a very low similarity"
     return (
-        "an element, a charge, a size or a condition outside the training data, a very low similarity, or a training "
-        "molecule under other conditions"
+        "several parts, an element, a charge, a size or a condition outside the training data, a very low similarity, "
+        "or a training molecule under other conditions"
     )
 
 

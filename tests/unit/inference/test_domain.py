@@ -81,6 +81,7 @@ def test_fingerprints_as_bytes_come_back():
         ),
         ("[O-]C(=O)CC(=O)[O-]", "The molecule has a charge of -2; training molecules have charges from -1 to 0."),
         ("CCCO", ""),
+        ("[2H]CCO", "No training molecule contains deuterium or another hydrogen drawn as an atom."),
         ("CCO.OCC.OC(=O)C", "The molecule is a salt or a mixture (CC(=O)O and CCO); no training molecule is one."),
     ],
 )
@@ -97,6 +98,8 @@ def test_a_molecule_that_lost_a_metal_is_warned_of(domain):
 def test_a_model_that_learnt_from_salts_does_not_warn_of_parts():
     domain = fit_domain(["CCO", "CC(=O)[O-].[Na+]", "CCCCCC"])
     assert domain.warnings(["CCO.CCO"]) == [""]
+    described = fit_domain(["CCO |(0.5,1.2,;1.3,0.7,;2.1,1.2,)|", "CCCCCC"])
+    assert "is a salt or a mixture" in described.warnings(["CCO.CCO"])[0], "points of coordinates are no parts"
 
 
 def test_no_training_molecule_is_strange():

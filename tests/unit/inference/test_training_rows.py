@@ -20,6 +20,17 @@ def test_percentiles_by_hand():
     assert np.isnan(found[:, 1]).all()
 
 
+def test_censored_labels_count_in_percentiles_where_they_can_be_compared():
+    """Labels <5, <5, <9, >8, 6 and 7: below 5.5 are two of five; <9 cannot be compared with it."""
+    nan, inf = np.nan, np.inf
+    labels = np.array([nan, nan, nan, nan, 6, 7])[:, None]
+    bounds = np.array([[-inf, 5], [-inf, 5], [-inf, 9], [8, inf], [-inf, inf], [-inf, inf]])[:, None]
+    found = TrainingRows.of(labels, bounds).percentiles(np.array([[5.5], [4.0], [9.0]]))
+    assert found[:, 0].tolist() == pytest.approx([100 * 2 / 5, 0, 100])
+    only = TrainingRows.of(np.full((1, 1), nan), np.array([[[-inf, 5]]])).percentiles(np.array([[4.0], [6.0]]))
+    assert np.isnan(only[0, 0]) and only[1, 0] == 100
+
+
 def test_a_label_of_a_quarter_of_the_molecules_is_found():
     """3 of 5 and 1 of 4 labels; 1 of 5 is less than a quarter."""
     labels = np.array([[0.68, 1, 1, np.nan], [0.68, 2, 2, np.nan], [0.5, 3, 3, np.nan], [0.68, 4, 4, np.nan]])
@@ -36,6 +47,8 @@ def test_decimals_are_those_of_nine_of_ten_labels():
     whole = np.array([1.0, 2, 3, 4, 5, 6, 7, 8, 9, 0.123])
     columns = [whole, whole / 10, np.log10(whole), np.full(10, np.nan)]
     assert TrainingRows.of(np.stack(columns, axis=1)).decimals == [0, 1, USUAL_DECIMALS, USUAL_DECIMALS]
+    small = [1.7e-6 * whole, 1e-9 * whole, np.array([0.0031, 0.052, 0.11, 0.0475, 0.2013] * 2)]
+    assert TrainingRows.of(np.stack(small, axis=1)).decimals == [7, 10, 3], "two digits of half of the labels"
 
 
 def test_censored_labels_are_shown_with_their_sign():

@@ -54,6 +54,18 @@ def test_measurements_under_other_conditions_are_not_compared():
     assert all({each.before, each.after} != {"O[*:1]", "N[*:1]"} for each in matched_changes(parts, y, mixed))
 
 
+def test_two_molecules_under_several_conditions_are_one_pair():
+    mols = read(*["CCCCCCO", "CCCCCCN"] * 3)
+    y, conditions = np.array([1.0, 2, 1, 2.1, 1, 1.9]), [(text,) for text in ("25", "25", "37", "37", "45", "45")]
+    parts, keys = list(map(parts_of, mols)), ["O", "N"] * 3
+    assert matched_changes(parts, y, conditions)[0].pairs == ((0, 1), (2, 3), (4, 5))
+    assert matched_changes(parts, y, conditions, keys) == []
+    close = read(*["CCCCCCCCCO", "CCCCCCCCCCO"] * 3)
+    assert len(activity_cliffs(close, y, conditions)) == 3
+    (cliff,) = activity_cliffs(close, y, conditions, keys)
+    assert (cliff.lower, cliff.higher) == (2, 3), "the steepest"
+
+
 def test_equal_labels_are_no_cliff_and_few_molecules_no_pairs():
     assert activity_cliffs(read("CCO", "OCC"), np.array([2.0, 2])) == []
     assert activity_cliffs([], np.empty(0)) == [] == matched_changes([], np.empty(0))

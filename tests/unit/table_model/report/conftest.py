@@ -8,9 +8,10 @@ import numpy as np
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.inference.training_rows import TrainingRows
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.table_model.labels import Labels
+from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.report.reported import Reported
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
+from graphormer_sepnorm.tables.structures import Structures
 from graphormer_sepnorm.tasks import TASKS
 
 
@@ -41,7 +42,7 @@ def reported(
     task = TaskConfig(kind, TASKS[kind].find_metric(metric), known.names, **scaling, class_names=class_names)
     no_rows = dict.fromkeys(("y", "prediction"), np.empty((0, len(known.names))))
     scores = SimpleNamespace(task=task, result=result or {}, **no_rows | (test or {}))
-    empty = dict.fromkeys(("fitted", "folds", "plain", "looked"))
+    empty = dict.fromkeys(("fitted", "plain", "looked")) | {"folds": Folds(np.arange(2))}
     labels = None if y is None else Labels(task, y)
     whole = {
         "labels": labels,
@@ -63,4 +64,6 @@ def fitted(labels: list[list[float]], names: tuple[str, ...] = (), **parts) -> S
 def table(*rows: tuple[str, str, list[float]], **parts) -> LabelledTable:
     """A table of rows with their splits, SMILES and labels."""
     labelled = [LabelledRow(number, smiles, y, split) for number, (split, smiles, y) in enumerate(rows, 1)]
+    smiles = [row.smiles for row in labelled]
+    parts.setdefault("structures", Structures(smiles, [""] * len(smiles), smiles))
     return LabelledTable(labelled, **parts)

@@ -47,6 +47,7 @@ def test_a_calibrated_model_of_low_r2_misses_extremes_but_its_values_may_be_used
         (0.94, 1.31, "Even so, predictions are right on average: "),
         (1.07, 1.5, "Predictions also understate slightly: "),
         (0.6, 0.93, "Even so, predictions exaggerate slightly: "),
+        (-2.1, 1.4, "There are too few molecules to tell whether predictions are right on average: "),
     ],
 )
 def test_values_are_right_on_average_only_if_the_interval_contains_1(low, high, words):

@@ -43,7 +43,9 @@ def looked(smiles=(), errors=()) -> SimpleNamespace:
 
 
 def many(count: int = 200, tested: int = 60):
-    return table(*[("train", "C", [0.0])] * count, *[("test", "CC", [0.0])] * tested)
+    whole = count + tested
+    structures = Structures(["C"] * whole, [""] * whole, list(map(str, range(whole))))
+    return table(*[("train", "C", [0.0])] * count, *[("test", "CC", [0.0])] * tested, structures=structures)
 
 
 def warned(page_result: dict, y: np.ndarray, by_member: np.ndarray, values: np.ndarray, **parts) -> tuple[str, ...]:
@@ -59,7 +61,9 @@ def fine(y: np.ndarray) -> np.ndarray:
 
 def test_the_first_paragraph_counts_molecules():
     targets, words = {"a": facts(), "b": facts()}, "fitted to 1,004 molecules and tested on 60 other molecules."
-    page = reported(result(targets), labelled=many(1004, 60), fitted=model())
+    y = np.full((61, 2), np.nan)
+    y[:60, 0] = 1
+    page = reported(result(targets), labelled=many(1004, 61), fitted=model(), test={"y": y})
     assert summary(page) == f"A regression model of a, b, {words}"
     repeated = replace(many(3, 2), structures=Structures(["C"] * 5, [""] * 5, list("aabbc")))
     assert "fitted to 3 rows and tested on 60 other rows." in summary(replace(page, labelled=repeated))
@@ -86,7 +90,7 @@ def test_a_card_has_the_score_and_its_worth():
     assert (card.title, card.value, card.unit) == ("a", "0.500", "mean absolute error (MAE)")
     assert card.lines == (
         "95 % interval 0.400 to 0.612, on 60 test labels.",
-        "Random forest: 0.750. The model is better by 0.250 (95 % interval 0.100 to 0.300).",
+        "Forest: 0.750. The model is better by 0.250 (95 % interval 0.100 to 0.300).",
         "Mean training label: 2.000. The model is better by 1.500, but this may be chance (95 % interval -0.100 to "
         "2.000).",
     )
@@ -182,7 +186,7 @@ def test_several_targets_have_a_card_for_their_mean():
     forest = {"random_forest": {"mae": 0.75}}
     mean, first, second = cards(reported(result({"a": facts(), "b": facts(value=0.7)}, baseline=forest)))
     assert (mean.title, mean.value) == ("Mean of 2 targets", "0.500")
-    assert mean.lines == ("Random forest: 0.750.",) and (first.value, second.value) == ("0.500", "0.700")
+    assert mean.lines == ("Forest: 0.750.",) and (first.value, second.value) == ("0.500", "0.700")
 
 
 def test_a_card_has_the_coverage_of_the_intervals():

@@ -67,7 +67,7 @@ def test_a_point_says_which_molecule_it_is_and_its_interval():
 def test_many_points_are_an_evenly_spaced_part(monkeypatch):
     monkeypatch.setattr(predictions, "MOST_POINTS", 1)
     assert len(points_of(page(), 0).words) == 1
-    assert "The charts show 1 of the 3 test molecules." in predictions_section(page()).words[0]
+    assert "The charts show 1 of the 2 test labels." in predictions_section(page()).words[0]
 
 
 def test_missed_extremes_are_a_paragraph_of_the_section():

@@ -192,6 +192,6 @@ def test_unfamiliar_molecules_are_counted(count, compared, words):
     told = {"trust": {"unfamiliar": count, "compared": compared}}
     page = reported(told, fitted=SimpleNamespace(model=model), looked=SimpleNamespace(smiles=["C"] * 3))
     assert unfamiliar_count(page) == (
-        f"{words} a warning from predict --domain, which warns of an element, a charge or a size that no training "
-        "molecule has, or a very low similarity."
+        f"{words} a warning from predict --domain, which warns of several parts, an element, a charge or a size that "
+        "no training molecule has, or a very low similarity."
     )

@@ -49,7 +49,7 @@ def test_the_coverage_is_drawn_with_its_values(trained: Trained):
 def test_the_headline_compares_with_the_forest_and_the_mean(trained: Trained):
     report, facts = trained.run.report.read_text(), trained.result["targets"]["a"]
     assert f'<p class="value">{trained.result["value"]:.3f} <small>mean absolute error (MAE)</small></p>' in report
-    for rival, name in (("forest", "Random forest"), ("mean", "Mean training label")):
+    for rival, name in (("forest", "Forest"), ("mean", "Mean training label")):
         assert f"{name}: {facts['scores'][rival]['mae']:.3f}. The model is " in report
 
 
