@@ -103,6 +103,7 @@ def link_files(source: Path, mirror: Path, without: str = "") -> None:
         place.mkdir(parents=True, exist_ok=True)
         for name in names:
             if not (place / name).exists():
+                (place / name).unlink(missing_ok=True)  # a link to a file that is gone
                 (place / name).symlink_to((Path(folder) / name).resolve())
 
 

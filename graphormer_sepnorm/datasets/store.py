@@ -176,7 +176,7 @@ def from_tensors(tensors: dict[str, torch.Tensor]) -> Graphs:
 
 def write_store(folder: Path, molecules: Graphs, encodings: tuple[Encoding, ...], key: str, description: str) -> None:
     """Prepares molecules in parallel, shard by shard, into an empty folder."""
-    starts = range(0, len(molecules), SHARD_MOLECULES)
+    starts = range(0, max(len(molecules), 1), SHARD_MOLECULES)
 
     def write_shard(start: int) -> dict[str, str]:
         stop = min(start + SHARD_MOLECULES, len(molecules))

@@ -18,6 +18,7 @@ from graphormer_sepnorm.config import TEACHER, Config, ModelConfig, config_to_js
 from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset
+from graphormer_sepnorm.inference.predict import pieces
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.combined import check_one_network
@@ -26,6 +27,7 @@ from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tables.formats.table import find_column
 from graphormer_sepnorm.tasks import Task, make_task
+from graphormer_sepnorm.tasks.limits import limited
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -58,7 +60,8 @@ def downloaded(name: str, local_files_only: bool, options: dict) -> Path:
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
     try:
-        offline = local_files_only or not hub_answers(name, options["revision"], options["token"])
+        asks = local_files_only or options["force_download"]
+        offline = local_files_only if asks else not hub_answers(name, options["revision"], options["token"])
         return Path(hf_hub_download(name, WEIGHTS, local_files_only=offline, **options))
     except (OSError, HfHubHTTPError, HFValidationError) as failure:
         raise OSError(type(failure).__name__) from None
@@ -173,6 +176,7 @@ class Graphormer(Network):
     def reset_parameters(self) -> None:
         """Draws all parameters again, as for a new model of this config, and resets the statistics of norms."""
         self.load_state_dict(Network(self.config).state_dict())
+        self.facts = {}
 
     def known_run(self) -> Config:
         """``run_config``; raises InputError if it is not set."""
@@ -210,7 +214,8 @@ class Graphormer(Network):
                 "it with train FILE --from"
             )
         task = self.task
-        return self.rows(smiles, self.config.num_tasks, lambda molecules: predict_dataset(self, molecules, task))
+        found = self.rows(smiles, self.config.num_tasks, lambda molecules: predict_dataset(self, molecules, task))
+        return limited(found, task.config.limits)
 
     def embed(self, smiles: "DataFrame | Sequence[str | Chem.Mol]") -> np.ndarray:
         """Final embeddings of the CLS, float32 [M, D]; input, mode and errors as ``predict``.
@@ -234,7 +239,7 @@ class Graphormer(Network):
         texts = list(one_column(smiles))
         rows = np.empty((len(texts), width), np.float32)
         for start in range(0, len(texts), MOLECULES_PER_CHUNK):
-            chunk = slice(start, start + MOLECULES_PER_CHUNK)
-            graphs = read_graphs(featurizer, texts[chunk], start)
-            rows[chunk] = compute(in_memory(graphs, self.config.encodings))
+            graphs = read_graphs(featurizer, texts[start : start + MOLECULES_PER_CHUNK], start)
+            for piece in pieces(graphs):
+                rows[start + piece] = compute(in_memory(graphs.take(piece), self.config.encodings))
         return rows

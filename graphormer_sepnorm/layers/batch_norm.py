@@ -139,7 +139,7 @@ def reestimate_batch_norm(model: nn.Module, encode: Callable[[Batch], object], b
     seen: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {norm: [] for norm in norms}
 
     def record(norm: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        seen[norm].append(batch_statistics(norm, inputs[0].float()))
+        seen[norm].append(batch_statistics(norm, inputs[0].to(torch.promote_types(inputs[0].dtype, torch.float32))))
 
     hooks = [norm.register_forward_pre_hook(record) for norm in norms]
     for norm in norms:

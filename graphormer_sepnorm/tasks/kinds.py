@@ -42,9 +42,11 @@ class Regression(Task):
         return LOSSES[self.config.loss](output, target.nan_to_num(), reduction="none")
 
     def scale(self, y: Tensor) -> Tensor:
+        self.check_fitted()
         return (y - self.mean.to(y)) / self.std.to(y)
 
     def predict(self, output: Tensor) -> Tensor:
+        self.check_fitted()
         return output * self.std.to(output) + self.mean.to(output)
 
     def output_of(self, y: Tensor) -> Tensor:
@@ -62,6 +64,11 @@ class Regression(Task):
     @property
     def is_fitted(self) -> bool:
         return bool(self.config.mean and self.config.std)
+
+    def check_fitted(self) -> None:
+        """Raises InputError if the means and standard deviations of the targets are not known."""
+        if not self.is_fitted:
+            raise InputError("the task has no mean and std of its targets: use the config that task.fitted(y) returns")
 
 
 class Classification(Task):

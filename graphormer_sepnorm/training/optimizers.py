@@ -40,7 +40,7 @@ class BatchedMuon(Muon):
     Always uses Nesterov momentum and steps of the size of AdamW's (``adjust_lr_fn="match_rms_adamw"``).
 
     Attributes:
-        found_inf: as in PyTorch's own optimizers: if this tensor [] is 1, a step changes nothing.
+        found_inf: as in PyTorch's own optimizers: if this tensor [] is 1, a step changes no weight.
     """
 
     _step_supports_amp_scaling = True

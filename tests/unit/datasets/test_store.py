@@ -36,6 +36,12 @@ def same(dataset, other, numbers) -> bool:
     return all((a == b).all() for a, b in arrays) and one.arrays.keys() == two.arrays.keys()
 
 
+def test_no_molecules_are_stored_as_such(molecules, tmp_path):
+    none = molecules.take(np.arange(0))
+    for _ in range(2):
+        assert len(open_or_write(tmp_path / "store", lambda: none, ENCODINGS, "key", "preparing")) == 0
+
+
 def test_a_batch_has_the_molecules_in_the_order_asked_for(molecules):
     dataset = in_memory(molecules, ENCODINGS)
     batch = dataset.batch([7, 2, 7])

@@ -94,6 +94,19 @@ def test_predictions_are_on_the_scale_of_the_targets(model):
     np.testing.assert_allclose(100 + 10 * model.predict(SMILES), prediction, rtol=1e-5)
 
 
+def test_predictions_keep_to_the_limits_of_the_task(model):
+    free = model.predict(["CCO", "c1ccccc1"])[:, 0]
+    task = replace(model.run_config.task, limits=((None, float(free.min())),) * len(model.run_config.task.targets))
+    model.run_config = replace(model.run_config, task=task)
+    assert model.predict(["CCO", "c1ccccc1"])[:, 0].tolist() == pytest.approx([free.min()] * 2)
+
+
+def test_new_parameters_have_no_facts(model):
+    model.facts = {"test": 0.1}
+    model.reset_parameters()
+    assert model.facts == {}
+
+
 def test_probabilities_of_a_classifier(model):
     task = TaskConfig(kind="classification", metric="rocauc", targets=("a", "b"))
     model.run_config = replace(model.run_config, task=task)

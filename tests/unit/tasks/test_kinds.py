@@ -7,6 +7,7 @@ import torch
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.datasets.benchmarks import MAE
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tasks.kinds import Classification, Multiclass, Regression
 
 NAN, INF = float("nan"), float("inf")
@@ -20,6 +21,24 @@ def test_regression_scale_loss_and_prediction_by_hand():
     output, y = torch.tensor([[0.5], [9.0]]), torch.tensor([[4.0], [NAN]])
     assert task.loss(output, y).item() == pytest.approx(1.5)  # |0.5 - (4 - 2) / 1|, the second label is missing
     assert task.predict(output).tolist() == [[2.5], [11.0]]
+
+
+def test_a_task_that_is_not_fitted_has_no_loss_and_no_predictions():
+    output = torch.zeros(2, 1)
+    for call in (lambda task: task.loss(output, output), lambda task: task.predict(output)):
+        with pytest.raises(InputError, match="the task has no mean and std of its targets"):
+            call(Regression(MAE))
+
+
+def test_whole_numbers_are_scaled_like_others():
+    task = Regression(replace(MAE, mean=(2.7,), std=(0.5,)))
+    loss = task.loss(torch.tensor([[1.0]]), torch.tensor([[3]]))
+    assert loss.item() == pytest.approx(abs(1 - (3 - 2.7) / 0.5))
+
+
+def test_an_unknown_metric_is_named():
+    with pytest.raises(InputError, match="MAE"):
+        Regression(replace(MAE, metric="MAE"))
 
 
 def test_squared_loss_by_hand():
