@@ -3,6 +3,7 @@
 Axis letters: M molecules, D width.
 """
 
+import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rdkit import Chem
+from torch import nn
 
 from graphormer_sepnorm.chem.features import read_graphs
 from graphormer_sepnorm.chem.smiles import one_column
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 MOLECULES_PER_CHUNK = 8192
+SCORES = ("epoch", "val_metric", "test")  # facts that only the weights have that were scored
 SECONDS_TO_CONNECT = 5
 CARD = """---
 library_name: graphormer_sepnorm
@@ -45,6 +48,14 @@ Graphormer with separate normalization of the CLS token, for molecular property 
     from graphormer_sepnorm import Graphormer
     Graphormer.from_pretrained("this folder or repository").predict(["CCO", "c1ccccc1O"])
 """
+
+
+def digest_of(model: nn.Module) -> str:
+    """A digest of the parameters and buffers."""
+    content = hashlib.sha256()
+    for tensor in model.state_dict().values():
+        content.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return content.hexdigest()
 
 
 def downloaded(name: str, local_files_only: bool, options: dict) -> Path:
@@ -106,6 +117,7 @@ class Graphormer(Network):
         super().__init__(config)
         self.run_config: Config | None = None
         self.facts: dict = {}
+        self.came_with: tuple[dict, str] | None = None  # facts and digest of the weights that were loaded
 
     @classmethod
     def from_pretrained(
@@ -143,6 +155,7 @@ class Graphormer(Network):
         check_one_network(path, name, predict=f"graphormer_sepnorm.load_model({name!r})")
         loaded, config, facts = checkpoint.load_as(cls, path)
         loaded.run_config, loaded.facts = config, facts
+        loaded.came_with = facts, digest_of(loaded)
         return loaded
 
     @classmethod
@@ -169,9 +182,15 @@ class Graphormer(Network):
             raise InputError("run_config describes another model: replace its model by the config of this model")
         checkpoint.check_tensors(self.state_dict(), described, folder / WEIGHTS)
         checkpoint.check_usable(config, Path("run_config"))
-        checkpoint.save_model(folder / WEIGHTS, self, config, self.facts)
+        checkpoint.save_model(folder / WEIGHTS, self, config, self.true_facts())
         write_atomically(folder / CONFIG, config_to_json(config).encode())
         write_atomically(folder / "README.md", CARD.encode())
+
+    def true_facts(self) -> dict:
+        """``facts``; without the scores of the weights that were loaded if the weights have changed since."""
+        if self.came_with is None or self.facts != self.came_with[0] or digest_of(self) == self.came_with[1]:
+            return self.facts
+        return {name: fact for name, fact in self.facts.items() if name not in SCORES}
 
     def reset_parameters(self) -> None:
         """Draws all parameters again, as for a new model of this config, and resets the statistics of norms."""

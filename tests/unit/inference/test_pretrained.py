@@ -81,6 +81,21 @@ def test_a_saved_model_comes_back_whole(model, tmp_path):
     assert (config, facts) == (model.run_config, model.facts)
 
 
+def test_weights_that_were_changed_are_saved_without_the_scores_of_the_old_ones(model, tmp_path):
+    model.facts = {"epoch": 3, "val_metric": 0.5, "test": 0.4, "licence": "MIT"}
+    model.save_pretrained(tmp_path)
+    loaded = Graphormer.from_pretrained(tmp_path)
+    loaded.save_pretrained(tmp_path)
+    assert Graphormer.from_pretrained(tmp_path).facts == model.facts, "the weights are the same"
+    with torch.no_grad():
+        loaded.head[2].bias += 1
+    loaded.save_pretrained(tmp_path)
+    assert Graphormer.from_pretrained(tmp_path).facts == {"licence": "MIT"}
+    loaded.facts = {"test": 0.3}
+    loaded.save_pretrained(tmp_path)
+    assert Graphormer.from_pretrained(tmp_path).facts == {"test": 0.3}, "those of the new weights"
+
+
 def test_a_model_survives_pickle(model):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(SMILES), model.predict(SMILES))
 
