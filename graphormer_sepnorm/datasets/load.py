@@ -20,7 +20,7 @@ import torch
 from graphormer_sepnorm.dataset import ROOT_VARIABLE, SPLITS, Dataset, data_root
 from graphormer_sepnorm.datasets.benchmarks import DATASETS
 from graphormer_sepnorm.datasets.store import MoleculeDataset, locked, open_or_write, remove
-from graphormer_sepnorm.encodings import cache_key
+from graphormer_sepnorm.encodings import cache_key, code_key
 from graphormer_sepnorm.encodings.base import Encoding
 from graphormer_sepnorm.errors import InputError, known
 from graphormer_sepnorm.graphs import Graphs
@@ -57,7 +57,7 @@ def load_split(
 
     source = dataset.source(folder)
     label = name if name in DATASETS else f"table-{source[:16]}"
-    key = f"{label}/{split}/{dataset.featurizer}/{cache_key(encodings)}/{source}"
+    key = f"{label}/{split}/{dataset.featurizer}/{cache_key(encodings)}/{source}{code_key([dataset.read])}"
     place = folder.resolve() if dataset.folder else label
     digest = hashlib.sha256(f"{place} {encodings!r}".encode()).hexdigest()[:16]
     return open_or_write(
@@ -75,9 +75,11 @@ def read_alone(name: str, dataset: Dataset, split: str, root: Path, source: str)
     They write to a mirror in the cache, so the root stays unchanged except for downloads. A damaged file of theirs, in
     the mirror or in the root, is created again from the raw files.
     """
+    if dataset.folder is None:
+        return dataset.read(split, root)
     mirror = cache_root() / f"mirror-{hashlib.sha256(f'{root.resolve()} {source}'.encode()).hexdigest()[:16]}"
-    with locked(mirror), explained_download(name, root):
-        if dataset.folder is None or not (root / dataset.folder).exists():
+    with locked(mirror), explained_download(name, root, dataset.folder):
+        if not (root / dataset.folder).exists():
             return dataset.read(split, root)
         try:
             for folder in filterfalse(is_plain, list(mirror.rglob(PROCESSED))):  # linked by an earlier version
@@ -117,9 +119,9 @@ def is_plain(folder: Path) -> bool:
 
 
 @contextlib.contextmanager
-def explained_download(name: str, root: Path) -> Iterator[None]:
-    """Context manager: a failed download is explained in one sentence, and a root that it created is removed."""
-    existed = root.exists()
+def explained_download(name: str, root: Path, folder: str) -> Iterator[None]:
+    """Context manager: a failed download is explained in one sentence, and a ``folder`` that it created is removed."""
+    existed = (root / folder).exists()
     try:
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -128,7 +130,9 @@ def explained_download(name: str, root: Path) -> Iterator[None]:
         raise InputError(f"a file of {name} in {root} is not a dataset and was not loaded: {error}") from None
     except (OSError, RuntimeError, EOFError, SystemExit) as error:
         if not existed:
-            shutil.rmtree(root, ignore_errors=True)
+            shutil.rmtree(root / folder, ignore_errors=True)
+            with contextlib.suppress(OSError):  # another dataset is there
+                root.rmdir()
         raise InputError(
             f"{name} is not in {root} and could not be downloaded or unpacked ({type(error).__name__}): name the "
             f"folder that holds it with --root or {ROOT_VARIABLE}, or run once on a machine with internet access"

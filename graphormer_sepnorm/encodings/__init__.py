@@ -7,6 +7,7 @@ channels of the pair terms (the heads, or the hidden width of the bias network),
 
 import hashlib
 import inspect
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from types import CodeType
 
@@ -94,14 +95,18 @@ def check_arrays(encodings: tuple[Encoding, ...]) -> None:
 
 def cache_key(encodings: tuple[Encoding, ...]) -> str:
     """The part of a cache key for encodings: their fields, and the code of ``precompute`` outside this package."""
-    functions = [inspect.unwrap(type(encoding).precompute) for encoding in encodings]
+    return f"{encodings!r}/{PRECOMPUTE_VERSION}{code_key(type(encoding).precompute for encoding in encodings)}"
+
+
+def code_key(functions: Iterable[Callable]) -> str:
+    """The part of a cache key for the code of those functions that are outside this package; "" if none is."""
+    unwrapped = map(inspect.unwrap, functions)
     codes = [
         code_text(function.__code__)
-        for function in functions
+        for function in unwrapped
         if inspect.isfunction(function) and function.__module__.split(".")[0] != __name__.split(".")[0]
     ]
-    digest = f"/{hashlib.sha256(repr(codes).encode()).hexdigest()[:16]}" if codes else ""
-    return f"{encodings!r}/{PRECOMPUTE_VERSION}{digest}"
+    return f"/{hashlib.sha256(repr(codes).encode()).hexdigest()[:16]}" if codes else ""
 
 
 def code_text(code: CodeType) -> str:
