@@ -50,14 +50,7 @@ if (form) {
   });
 
   form.addEventListener("submit", (event) => {
-    const most = Number(form.dataset.mostBytes);
-    const problem = file.files.length && file.files[0].size > most
-      ? `${file.files[0].name} is too large: at most ${most / 1e6} MB are read.`
-      : !file.files.length && text.value.length > MOST_CHARACTERS
-        ? "The text is too long: save it in a file, and upload the file."
-      : !file.files.length && !text.value.trim()
-        ? "There are no molecules: draw one, type or paste some SMILES, or choose a file."
-        : "";
+    const problem = problemOf(file.files[0], text.value);
     const isSent = document.getElementById("predict").disabled; // by htmx, until the answer comes
     if (!problem && !isSent) return;
     event.preventDefault();
@@ -66,6 +59,13 @@ if (form) {
   }, { capture: true });
 
   drawInto(document.getElementById("editor"), text);
+}
+
+function problemOf(file, text) {
+  const most = Number(form.dataset.mostBytes);
+  if (file) return file.size > most ? `${file.name} is too large: at most ${most / 1e6} MB are read.` : "";
+  if (text.length > MOST_CHARACTERS) return "The text is too long: save it in a file, and upload the file.";
+  return text.trim() ? "" : "There are no molecules: draw one, type or paste some SMILES, or choose a file.";
 }
 
 async function drawInto(place, text) {
