@@ -121,7 +121,7 @@ def is_plain(folder: Path) -> bool:
 @contextlib.contextmanager
 def explained_download(name: str, root: Path, folder: str) -> Iterator[None]:
     """Context manager: a failed download is explained in one sentence, and a ``folder`` that it created is removed."""
-    existed = (root / folder).exists()
+    had_root, existed = root.exists(), (root / folder).exists()
     try:
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -131,8 +131,9 @@ def explained_download(name: str, root: Path, folder: str) -> Iterator[None]:
     except (OSError, RuntimeError, EOFError, SystemExit) as error:
         if not existed:
             shutil.rmtree(root / folder, ignore_errors=True)
-            with contextlib.suppress(OSError):  # another dataset is there
-                root.rmdir()
+            if not had_root:
+                with contextlib.suppress(OSError):  # another dataset is there
+                    root.rmdir()
         raise InputError(
             f"{name} is not in {root} and could not be downloaded or unpacked ({type(error).__name__}): name the "
             f"folder that holds it with --root or {ROOT_VARIABLE}, or run once on a machine with internet access"

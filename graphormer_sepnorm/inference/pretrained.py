@@ -71,8 +71,8 @@ def downloaded(name: str, local_files_only: bool, options: dict) -> Path:
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
     try:
-        asks = local_files_only or options["force_download"]
-        offline = local_files_only if asks else not hub_answers(name, options["revision"], options["token"])
+        is_decided = local_files_only or options["force_download"]
+        offline = local_files_only if is_decided else not hub_answers(name, options["revision"], options["token"])
         return Path(hf_hub_download(name, WEIGHTS, local_files_only=offline, **options))
     except (OSError, HfHubHTTPError, HFValidationError) as failure:
         raise OSError(type(failure).__name__) from None
@@ -155,7 +155,7 @@ class Graphormer(Network):
         check_one_network(path, name, predict=f"graphormer_sepnorm.load_model({name!r})")
         loaded, config, facts = checkpoint.load_as(cls, path)
         loaded.run_config, loaded.facts = config, facts
-        loaded.came_with = facts, digest_of(loaded)
+        loaded.came_with = dict(facts), digest_of(loaded)
         return loaded
 
     @classmethod
@@ -188,9 +188,10 @@ class Graphormer(Network):
 
     def true_facts(self) -> dict:
         """``facts``; without the scores of the weights that were loaded if the weights have changed since."""
-        if self.came_with is None or self.facts != self.came_with[0] or digest_of(self) == self.came_with[1]:
+        if self.came_with is None or digest_of(self) == self.came_with[1]:
             return self.facts
-        return {name: fact for name, fact in self.facts.items() if name not in SCORES}
+        old = {name: self.came_with[0].get(name) for name in SCORES}
+        return {name: fact for name, fact in self.facts.items() if name not in old or fact != old[name]}
 
     def reset_parameters(self) -> None:
         """Draws all parameters again, as for a new model of this config, and resets the statistics of norms."""

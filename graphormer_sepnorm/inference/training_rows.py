@@ -93,7 +93,7 @@ class TrainingRows:
 
     @property
     def decimals(self) -> list[int]:
-        """How many decimals nine of ten labels of each target need, at most ``MOST_DECIMALS``."""
+        """How many decimals the labels of each target need, as ``decimals_of``."""
         return [decimals_of(known) for known in self.sorted_labels]
 
     @property

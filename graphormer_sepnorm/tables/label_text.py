@@ -114,7 +114,7 @@ def refuse_points(text: str, name: str) -> None:
     if form_of(text) == "1.234":
         text = text.strip()
         whole = text.replace(".", "")
-        other = f" or {text.replace('.', ',')}" if text.count(".") == 1 else ""
+        other = f" or {text}0" if text.count(".") == 1 else ""
         raise InputError(f"{name} is {text!r}, and other numbers have commas: write {whole}{other}")
 
 

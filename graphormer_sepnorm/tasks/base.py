@@ -86,7 +86,7 @@ class Task(ABC):
             raise InputError(
                 f"the labels are {list(y.shape)}, the output {list(output.shape)}: give labels [molecules, tasks]"
             )
-        y = y.to(output.dtype)  # integers would round the scale
+        y = y.to(torch.promote_types(output.dtype, torch.float32))  # others would round the scale
         counts = self.counts(y, bounds, weight)
         total = counts.sum()
         return (self.losses(output, y, bounds) * counts).sum() / total.masked_fill(total == 0, 1)

@@ -21,7 +21,7 @@ from graphormer_sepnorm.interfaces.web.exchange import (
     known,
     read_nearest,
     read_row,
-    row_of,
+    rows_of,
     status_of,
     submit_file,
     with_rows,
@@ -126,7 +126,7 @@ def add_results(app: FastAPI, queue: JobQueue) -> None:
     ) -> list[RowPrediction]:
         """Rows that are done, at most ``count`` from ``start`` on."""
         job = with_rows(known(queue, id))
-        return [row_of(job, number) for number in range(start, min(start + count, len(job.answers)))]
+        return rows_of(job, range(start, min(start + count, len(job.answers))))
 
     @app.get("/api/tables/{id}/predictions.csv", tags=["tables"], response_class=CsvResponse)
     def download(id: str) -> Response:

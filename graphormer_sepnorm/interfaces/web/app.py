@@ -28,6 +28,8 @@ def add_problems(app: FastAPI, pages: Pages, of_size: str) -> None:
 
     def problem(request: Request, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Response:
         sentence = as_text(sentence)
+        if is_open(request.url.path):  # where nothing of the models is said
+            return PlainTextResponse(sentence, status, headers)
         if request.url.path.startswith("/api/"):
             return JSONResponse({"detail": sentence}, status, headers)
         name = "problem.html" if "hx-request" in request.headers else "page.html"
@@ -43,11 +45,10 @@ def add_problems(app: FastAPI, pages: Pages, of_size: str) -> None:
 
     @app.exception_handler(HTTPException)
     async def of_request(request: Request, error: HTTPException) -> Response:
-        if is_open(request.url.path):  # which says nothing of the models
-            return PlainTextResponse(str(error.detail), error.status_code, error.headers)
-        if error.status_code == 404 and error.detail == NOT_FOUND:
+        if error.status_code == 404 and error.detail == NOT_FOUND and not is_open(request.url.path):
             return missing(request, pages)
-        sentence = of_size if error.status_code == 413 else str(error.detail)
+        is_table = error.status_code == 413 and not is_open(request.url.path)
+        sentence = of_size if is_table else str(error.detail)
         return problem(request, error.status_code, sentence, error.headers)
 
     @app.exception_handler(RequestValidationError)

@@ -3,8 +3,9 @@
 import asyncio
 import csv
 import io
-import itertools
 import re
+from collections import Counter
+from collections.abc import Iterable
 from concurrent.futures import Future
 from pathlib import PurePath
 from typing import Annotated
@@ -107,19 +108,29 @@ def read_nearest(queue: JobQueue, id: str, row: int) -> str:
     return job.answers[row].nearest
 
 
-def row_of(job: Job, number: int) -> RowPrediction:
-    """A row that is done."""
-    record, answer = job.rows[number], job.answers[number]
-    fields = dict(zip(field_names(job), map(as_text, record.fields), strict=True))
-    return RowPrediction(row=number, smiles=as_text(record.smiles), fields=fields, **answer.model_dump())
+def rows_of(job: Job, numbers: Iterable[int]) -> list[RowPrediction]:
+    """Rows that are done."""
+    names = field_names(job)
+    found = []
+    for number in numbers:
+        record, answer = job.rows[number], job.answers[number]
+        fields = dict(zip(names, map(as_text, record.fields), strict=True))
+        found.append(RowPrediction(row=number, smiles=as_text(record.smiles), fields=fields, **answer.model_dump()))
+    return found
 
 
 def field_names(job: Job) -> list[str]:
     """The names of the columns, each another one: of several of one name, later ones have a number."""
-    names: list[str] = []
-    for name in map(as_text, job.columns):
-        others = (f"{name} ({number})" for number in itertools.count(2))
-        names.append(next(each for each in itertools.chain([name], others) if each not in names))
+    columns = list(map(as_text, job.columns))
+    taken, seen, names = set(columns), Counter[str](), []
+    for name in columns:
+        seen[name] += 1
+        unique = name
+        while seen[name] > 1 and unique in taken:
+            unique = f"{name} ({seen[name]})"
+            seen[name] += unique in taken
+        taken.add(unique)
+        names.append(unique)
     return names
 
 
@@ -131,7 +142,7 @@ def as_table(smiles: list[str]) -> bytes:
 
 
 def kind_of_text(text: str, smiles_column: str = "") -> str:
-    """The kind of a pasted text: ".csv" if its first line names a column of molecules and others, else ".smi".
+    """The kind of a pasted text: ".csv" if its first line names a column of molecules, else ".smi".
 
     A text is also a table if all lines have the same separator, and none begins with a molecule or the first one has
     the names of columns: then the user is asked for the column.
@@ -189,5 +200,7 @@ SmilesColumn = Annotated[str, Form(description="column of the SMILES; empty: fou
 def submit_file(queue: JobQueue, file: UploadFile, options: Options, smiles_column: str) -> Job:
     """Puts an uploaded table into the queue; only the suffix of its name is used, and the name in messages."""
     name = PurePath(file.filename or "the table")
-    shown = name.name if len(name.name) <= MOST_SHOWN_OF_NAME else f"{name.name[:MOST_SHOWN_OF_NAME]}..."
+    shown = (
+        name.name if len(name.name) <= MOST_SHOWN_OF_NAME else f"{name.name[:MOST_SHOWN_OF_NAME]}...{name.suffix[:10]}"
+    )
     return queue.submit(file.file, name.suffix.lower(), shown, options, smiles_column)

@@ -118,9 +118,9 @@ class JobQueue:
             raise InputError(f"{job.shown} does not have one column {smiles_column!r}")
         place = columns.index(as_text(smiles_column))
         smiles_column = job.columns[place]
-        is_sdf = kind_of(job.shown) == ".sdf"  # whose errors are those of the structure
+        is_item = kind_of(job.shown) == ".sdf" and place > 0  # a data item, and errors are those of the structure
         rows = [
-            row if row.error and not is_sdf else replace(row, smiles=row.fields[place], error="") for row in job.rows
+            row if row.error and not is_item else replace(row, smiles=row.fields[place], error="") for row in job.rows
         ]
         number = secrets.token_hex(16)
         return self.enqueue(Job(number, None, job.shown, job.options, job.columns, rows, smiles_column, job.added))

@@ -178,8 +178,8 @@ def from_json(number: str, content: bytes, facts: ModelFacts) -> Job | None:
 
 
 def of_models(facts: ModelFacts) -> dict:
-    """The facts that a shown table depends on, which other options of the server do not change."""
-    return facts.model_dump(exclude={"confidence", "about"})
+    """The facts that a shown table depends on, which another usual confidence does not change."""
+    return facts.model_dump(exclude={"confidence"})
 
 
 def name_of_download(shown: str) -> str:

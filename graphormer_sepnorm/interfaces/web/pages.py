@@ -21,7 +21,7 @@ from graphormer_sepnorm.interfaces.web.exchange import (
     field_names,
     kind_of_text,
     known,
-    row_of,
+    rows_of,
     status_of,
     submit_file,
 )
@@ -71,7 +71,7 @@ class Pages:
             limits=queue.limits,
             version=__version__,
             kinds=TABLE_KINDS,
-            writes_excel=find_spec("openpyxl") is not None,
+            knows_excel=find_spec("openpyxl") is not None,
             condition=CONDITION,
             confidences=confidences_of(queue.facts),
             usual=usual_options(queue.facts),
@@ -133,17 +133,18 @@ def endpoint_columns(facts: ModelFacts) -> dict[str, list[str]]:
 
 def progress_of(job: Job) -> dict:
     """The progress of a table, for templates."""
-    seen = min(len(job.answers), ROWS_PER_PAGE)
+    seen = len(job.answers)
     return {"progress": status_of(job), "is_over": job.is_over, "options": job.options, "seen": seen}
 
 
 def shown_of(job: Job, view: View = FIRST_VIEW) -> dict:
     """A table, for templates."""
+    progress = progress_of(job)  # before the rows, so that none is missed that comes meanwhile
     numbers = shown_rows(job, view)
     start = (view.page - 1) * ROWS_PER_PAGE
     names = [name for name, column in zip(field_names(job), job.columns, strict=True) if column != job.smiles_column]
-    return progress_of(job) | {
-        "rows": [row_of(job, number) for number in numbers[start : start + ROWS_PER_PAGE]],
+    return progress | {
+        "rows": rows_of(job, numbers[start : start + ROWS_PER_PAGE]),
         "num_rows": len(numbers),
         "columns": names[:MOST_COLUMNS_SHOWN],
         "added": job.added,
@@ -207,7 +208,7 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
     def status(id: str, seen: RowNumber = 0) -> Response:
         """How far the table is; an event for its rows where there are more than the page has ``seen``."""
         job = known(queue, id)
-        changed = job.is_over or min(len(job.answers), ROWS_PER_PAGE) > seen
+        changed = job.is_over or len(job.answers) > seen
         return pages("status.html", headers={"HX-Trigger": "rows-changed"} if changed else None, **progress_of(job))
 
     @app.post("/tables/{id}/cancel", include_in_schema=False)

@@ -11,7 +11,7 @@ from graphormer_sepnorm.table_model.report.reported import Reported
 from graphormer_sepnorm.table_model.report.slopes import Slope
 
 FLAT = 0.6  # slope of predicted against measured values below which extremes are clearly missed
-NARROW = 0.5  # width of the interval of a slope from which on it does not say whether predictions are right
+NARROW = 0.5  # width of the interval of a slope above which it does not say whether predictions are right
 
 
 def of_bias(page: Reported) -> Iterator[str]:

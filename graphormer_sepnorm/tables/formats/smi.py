@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from graphormer_sepnorm.tables.formats.table import Row, Table, without_last_blanks
 
 # Of a CXSMILES: coordinates, labels, radicals, items such as "&1:3", the letter r, or nothing.
-EXTENSION = r"\|(?:(?:[($^]|(?:ctu|[acCfHmstu]|w[UD]?|[o&]\d+|rb|lp|LN|LO|RG|Sg[DH]?|atomProp|THB):|r,)[^|]*|r)?\|"
+EXTENSION = r"\|(?:(?:[($^]|(?:ctu|[acCfHmstuZ]|w[UD]?|[o&]\d+|rb|lp|LN|LO|RG|Sg[DH]?|atomProp|THB):|r,)[^|]*|r)?\|"
 WITH_EXTENSION = re.compile(rf"\s*(\S+\s+{EXTENSION})(.*)", re.DOTALL)  # CXSMILES and a name
 
 

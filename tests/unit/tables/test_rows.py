@@ -80,7 +80,7 @@ def test_a_comma_of_a_condition_is_read_as_that_of_a_label(tmp_path):
         (
             ["1.234,5", "1.234"],
             [1234.5],
-            "y is '1.234', and other numbers have commas: write 1234 or 1,234",
+            "y is '1.234', and other numbers have commas: write 1234 or 1.2340",
         ),
         (["250.5", "10,000"], [250.5], "y is '10,000': write 10000 or 10.000"),
         (["250.5", ">10,000"], [250.5], "y is '10,000': write 10000 or 10.000"),
@@ -101,7 +101,7 @@ def test_numbers_that_two_separators_make_ambiguous_are_refused(tmp_path):
     found = read_usable(TableOptions(path, ("y",)), "mol")
     assert [row.labels for row in found.rows] == [[7.0]]
     assert [why for _, _, why in found.skipped] == [
-        "y is '1.234', and other numbers have commas: write 1234 or 1,234",
+        "y is '1.234', and other numbers have commas: write 1234 or 1.2340",
         "y is '10,000': write 10000 or 10.000",
     ]
 

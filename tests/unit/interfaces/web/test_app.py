@@ -142,7 +142,7 @@ def test_other_kinds_of_files_are_refused(page, name):
 
 def test_a_long_name_keeps_its_suffix(page):
     progress = finished(page, upload(page, b"smiles\n" + 1001 * b"C\n", 101 * "a" + ".csv"))
-    assert progress["problem"] == f"{100 * 'a'}... has more than 1000 molecules"
+    assert progress["problem"] == f"{100 * 'a'}....csv has more than 1000 molecules"
 
 
 def test_a_table_that_memory_forgot_answers_everywhere(tmp_path):
@@ -218,6 +218,17 @@ def test_rows_that_are_not_there(page):
     assert page.get(f"/api/tables/{number}/rows/x/structure.svg").status_code == 422
     assert page.get(f"/api/tables/{number}/rows?count=1001").status_code == 422
     assert page.get(f"/api/tables/{number}/rows?start=-1").status_code == 422
+
+
+def test_what_needs_no_token_says_nothing_of_the_models(queue):
+    entrance = TestClient(make_app(queue, "a" * 20), base_url="http://127.0.0.1:8000")
+    answers = [
+        entrance.post("/enter", files={"token": ("a.txt", b"x")}),
+        entrance.post("/static/page.css"),
+        entrance.get("/static/nothing"),
+    ]
+    assert [answer.status_code for answer in answers] == [422, 405, 404]
+    assert all(answer.headers["content-type"].startswith("text/plain") for answer in answers)
 
 
 def test_too_large_a_request(page):

@@ -25,7 +25,7 @@ def test_the_extension_of_a_cxsmiles_is_no_name(tmp_path):
     assert [row.fields for row in rows] == [["CCO |^1:0|", "a radical"], ["CCO\t|^1:0|", ""], ["CCO", "|"]]
 
 
-@pytest.mark.parametrize("extension", ["&1:1", "$;;R$", "(0,0,;1,0,)", "r", "r,^1:0", "", "c:1,t:3", "o12:1,2"])
+@pytest.mark.parametrize("extension", ["&1:1", "$;;R$", "(0,0,;1,0,)", "r", "r,^1:0", "", "c:1,t:3", "o12:1,2", "Z:0"])
 def test_extensions_of_a_cxsmiles_have_a_form(tmp_path, extension):
     (row,) = read(write(tmp_path, "a.smi", f"CCO |{extension}| x\n"))[1]
     assert row.smiles == f"CCO |{extension}|" and row.fields[1] == "x"

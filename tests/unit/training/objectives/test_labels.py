@@ -1,11 +1,14 @@
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.datasets.benchmarks import read_sample
 from graphormer_sepnorm.datasets.load import load_split
+from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forward import predict_dataset
 from graphormer_sepnorm.model import Network
@@ -33,6 +36,14 @@ def test_the_scale_is_that_of_the_training_labels(splits):
     fitted = LabelObjective(tiny_config().task, train, val, CPU).task
     np.testing.assert_allclose(fitted.mean, np.nanmean(train.y, axis=0), rtol=1e-6)
     np.testing.assert_allclose(fitted.std, np.nanstd(train.y, axis=0), rtol=1e-6)
+
+
+def test_positives_are_weighted_by_sample_weights():
+    graphs = read_sample("val", Path()).take(np.arange(4))
+    y, weight = np.array([[1], [0], [0], [0]], np.float32), np.array([0.5, 1, 1, 0], np.float32)
+    known = in_memory(replace(graphs, weight=weight).with_targets(y), ())
+    task = TaskConfig("classification", "rocauc", ("a",), balance=True)
+    assert LabelObjective(task, known, known, CPU).task.pos_weight == (4.0,), "2 against 0.5"
 
 
 def test_loss_and_score_are_those_of_the_task(splits, network):
