@@ -588,7 +588,8 @@ def test_a_table_as_a_chemist_has_it(command, molecules, tmp_path):
     options = [*arguments, "--split", "random", "--out", tmp_path / "run"]
     code, result, messages = command("train", tmp_path / "mols.csv", *options)
     assert code == 0, messages
-    assert "3 molecules appear in several rows" in messages and "1 molecule is a salt or mixture" in messages
+    assert "3 combinations of a molecule and conditions appear in several rows" in messages
+    assert "1 molecule is a salt or mixture" in messages
     assert result["repeatability"] == {"pIC50": pytest.approx(math.log10(1.2) / 2**0.5, rel=1e-4)}
     assert result["value"] < 0.5 * result["targets"]["pIC50"]["scores"]["mean"]["mae"]
     assert pd.read_csv(tmp_path / "run" / "predictions.csv").name.str.fullmatch(r"C\d\d\d").all()
