@@ -52,10 +52,10 @@ Graphormer with separate normalization of the CLS token, for molecular property 
 
 def digest_of(model: nn.Module) -> str:
     """A digest of the parameters and buffers."""
-    content = hashlib.sha256()
-    for tensor in model.state_dict().values():
-        content.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-    return content.hexdigest()
+    digest = hashlib.sha256()
+    for part in checkpoint.content_of(model):
+        digest.update(part)
+    return digest.hexdigest()
 
 
 def downloaded(name: str, local_files_only: bool, options: dict) -> Path:

@@ -25,6 +25,7 @@ from graphormer_sepnorm.config import STRICT, config_to_json
 from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import MoleculeModel, Results, compute_chunks, molecules_at_once
+from graphormer_sepnorm.runs.checkpoint import content_of
 from graphormer_sepnorm.runs.numbers import counted
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.files import (
@@ -350,8 +351,7 @@ def model_content(reader: MoleculeModel) -> Iterator[bytes]:
     """The configs and weights of a reader, as digests take them."""
     for model, config in reader.models:
         yield config_to_json(config).encode()
-        for name, tensor in model.state_dict().items():
-            yield name.encode() + tensor.cpu().numpy().tobytes()
+        yield from content_of(model)
 
 
 def fill(

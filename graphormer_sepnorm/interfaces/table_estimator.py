@@ -285,8 +285,8 @@ class TableEstimator(SmilesEstimator):
         is_weighted = len({row.weight for row in table.rows}) > 1
         labels = labels_of(table.rows, config.task, weighted=is_weighted)
         make_task(config.task).check_learnable(labels.y)
-        for place, name in enumerate(config.task.targets):
-            if np.isnan(labels.counting().y[:, place]).all():
+        for name, column in zip(config.task.targets, labels.counting().y.T, strict=True):
+            if np.isnan(column).all():
                 raise InputError(f"all exact labels of target {name} have the sample weight 0")
         folds = make_folds(table.structures, labels, chosen.split, seed, plan.networks)
         config = replace(config, task=labels.task)

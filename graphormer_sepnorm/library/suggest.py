@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from rdkit import Chem
 
-from graphormer_sepnorm.chem.features import Sample, read_molecules
+from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.chem.fingerprints import pick_diverse
 from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.chem.smiles import truncated
@@ -37,7 +37,7 @@ from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import Row, kind_of, named_column, open_table
 from graphormer_sepnorm.tables.formats.sdf import OF_MOLFILE
 from graphormer_sepnorm.tables.formats.table import cell_text, smiles_of_rows
-from graphormer_sepnorm.tables.rows import condition_text, id_column_among
+from graphormer_sepnorm.tables.rows import id_column_among, read_samples
 from graphormer_sepnorm.tables.writers import AddedColumn, Cells, DelimitedWriter, TableWriter, as_utf8, write_whole
 from graphormer_sepnorm.tasks import TASKS
 
@@ -245,11 +245,8 @@ def read_pool(predictor: PredictingModel, source: str, top: Path, options: PartO
         for texts, name in zip(fields, partitions, strict=True)
     ]
     asked = predictor.asked_conditions.places(columns, str(top))
-    # A comma is a decimal one: where it is ambiguous, the row had no prediction.
-    samples: Smiles = smiles_of_rows(rows)
-    if asked:
-        conditions = (tuple(condition_text(row.fields[place], True) for place in asked) for row in rows)
-        samples = [Sample(row.smiles, of_row) for row, of_row in zip(rows, conditions, strict=True)]
+    # Every comma is a decimal one and no point is refused: where they are ambiguous, the row had no prediction.
+    samples = read_samples(asked, (set(asked), set()), rows) if asked else smiles_of_rows(rows)
     found = read_molecules(predictor.featurizer, samples)
     warnings = predictor.trust.domain.warnings_on(found) if predictor.trust else [""] * len(rows)
     mols = [mol for mol in found.mols if mol is not None]

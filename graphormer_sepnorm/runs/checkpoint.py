@@ -6,6 +6,7 @@ and ``config.json`` (a readable copy of the config).
 
 import hashlib
 import json
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
@@ -175,6 +176,12 @@ def skeleton(config: ModelConfig) -> Network:
     """The model of a config without memory for its parameters, only names and shapes."""
     with torch.device("meta"), NoInitialization():
         return Network(config)
+
+
+def content_of(model: nn.Module) -> Iterator[bytes]:
+    """The names, parameters and buffers of a model, as digests take them."""
+    for name, tensor in model.state_dict().items():
+        yield name.encode() + tensor.cpu().numpy().tobytes()
 
 
 def save_model(path: Path, model: Network, config: Config, facts: dict) -> None:

@@ -100,7 +100,7 @@ def fit_members(
         if setting.verbose and distributed.rank() == 0:
             print(f"fitting the {name} to {len(molecules):,} molecules", file=sys.stderr)
         try:
-            fitted[name] = MEMBERS[name].fit(molecules, labels, folds, replace(setting, members=known))
+            fitted[name] = MEMBERS[name].fit(molecules, labels.counting(), folds, replace(setting, members=known))
         except CannotLearn as error:
             left_out[name] = str(error)
     return fitted, left_out

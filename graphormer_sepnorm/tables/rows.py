@@ -278,13 +278,19 @@ def samples_of(
     places = asked.places(columns, source)
     if not places:
         return smiles_of_rows
-    found = separators(all_rows(), places, delimiter) if all_rows and commas_are_decimal(delimiter) else None
-    return partial(read_samples, places, delimiter, found)
+    if all_rows is None:
+        return partial(read_part, places, delimiter)
+    return partial(read_samples, places, separators(all_rows(), places, delimiter))
 
 
-def read_samples(places: list[int], delimiter: str, found: Separators | None, rows: list[Row]) -> list[Sample]:
-    """The samples of rows; arguments as ``samples_of``, with the separators that all rows have if they are known."""
-    conditions = condition_texts(rows, places, found or separators(rows, places, delimiter))
+def read_part(places: list[int], delimiter: str, rows: list[Row]) -> list[Sample]:
+    """As ``read_samples``, with the separators that these rows tell."""
+    return read_samples(places, separators(rows, places, delimiter), rows)
+
+
+def read_samples(places: list[int], found: Separators, rows: list[Row]) -> list[Sample]:
+    """The samples of rows; arguments as ``condition_texts``."""
+    conditions = condition_texts(rows, places, found)
     return [Sample(row.smiles, of_row) for row, of_row in zip(rows, conditions, strict=True)]
 
 

@@ -5,6 +5,7 @@ import re
 import warnings
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from itertools import filterfalse
 
 import numpy as np
 
@@ -51,8 +52,7 @@ def month_of_year(texts: list[str]) -> str:
 
     2023.5 among years is a number, unless another text has a month of two digits.
     """
-    months = [text for text in texts if MONTH_OF_YEAR.fullmatch(text)]
-    others = [text for text in texts if not MONTH_OF_YEAR.fullmatch(text)]
+    months, others = list(filter(is_month, texts)), list(filterfalse(is_month, texts))
     are_months = not others or (
         all(map(WHOLE_YEAR.fullmatch, others)) and any(len(text) == len("2023.12") for text in months)
     )

@@ -16,7 +16,7 @@ from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.files import cache_root
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
-from graphormer_sepnorm.tables.formats import named_column, open_table
+from graphormer_sepnorm.tables.formats import named_column, rows_of
 from graphormer_sepnorm.training.objectives.base import Corpus, Pretraining
 from graphormer_sepnorm.training.optimizers import find_optimizer
 from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
@@ -62,8 +62,7 @@ def read_sources(sources: Sequence[str], smiles_column: str | None = None) -> li
     smiles = []
     for source in sources:
         column = named_column(source, smiles_column) if len(sources) > 1 else smiles_column
-        with open_table(source, column) as table:
-            smiles += [row.smiles for row in table.rows]
+        smiles += [row.smiles for row in rows_of(source, column)]
     return smiles
 
 

@@ -45,10 +45,11 @@ def add_problems(app: FastAPI, pages: Pages, of_size: str) -> None:
 
     @app.exception_handler(HTTPException)
     async def of_request(request: Request, error: HTTPException) -> Response:
-        if error.status_code == 404 and error.detail == NOT_FOUND and not is_open(request.url.path):
-            return missing(request, pages)
-        is_table = error.status_code == 413 and not is_open(request.url.path)
-        sentence = of_size if is_table else str(error.detail)
+        sentence = str(error.detail)
+        if not is_open(request.url.path):
+            if error.status_code == 404 and error.detail == NOT_FOUND:
+                return missing(request, pages)
+            sentence = of_size if error.status_code == 413 else sentence
         return problem(request, error.status_code, sentence, error.headers)
 
     @app.exception_handler(RequestValidationError)

@@ -4,9 +4,9 @@ import asyncio
 import csv
 import io
 import re
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
+from itertools import count
 from pathlib import PurePath
 from typing import Annotated
 
@@ -122,15 +122,14 @@ def rows_of(job: Job, numbers: Iterable[int]) -> list[RowPrediction]:
 def field_names(job: Job) -> list[str]:
     """The names of the columns, each another one: of several of one name, later ones have a number."""
     columns = list(map(as_text, job.columns))
-    taken, seen, names = set(columns), Counter[str](), []
+    taken, numbers, names = set(columns), dict[str, Iterator[int]](), []
     for name in columns:
-        seen[name] += 1
-        unique = name
-        while seen[name] > 1 and unique in taken:
-            unique = f"{name} ({seen[name]})"
-            seen[name] += unique in taken
-        taken.add(unique)
-        names.append(unique)
+        if name in numbers:
+            name = next(each for number in numbers[name] if (each := f"{name} ({number})") not in taken)
+            taken.add(name)
+        else:
+            numbers[name] = count(2)
+        names.append(name)
     return names
 
 

@@ -133,8 +133,7 @@ def endpoint_columns(facts: ModelFacts) -> dict[str, list[str]]:
 
 def progress_of(job: Job) -> dict:
     """The progress of a table, for templates."""
-    seen = len(job.answers)
-    return {"progress": status_of(job), "is_over": job.is_over, "options": job.options, "seen": seen}
+    return {"progress": status_of(job), "is_over": job.is_over, "options": job.options}
 
 
 def shown_of(job: Job, view: View = FIRST_VIEW) -> dict:

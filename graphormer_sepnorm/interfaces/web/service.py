@@ -303,6 +303,8 @@ def under_conditions(table: TableRows, names: tuple[str, ...], given: dict[str, 
     Raises:
         InputError: a condition is neither a column nor given.
     """
+    if not names:
+        return table.rows
     places = places_of(shown, table.columns, [name for name in names if name in table.columns])
     if missing := [name for name in names if name not in places and not given.get(name, "").strip()]:
         raise InputError(f"the predictions depend on {', '.join(missing)}: fill in the field, or add such a column")

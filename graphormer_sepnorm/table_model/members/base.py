@@ -37,7 +37,7 @@ class Member(Protocol):
 
         Args:
             molecules: training molecules; their computed features are cached there for other members.
-            labels: labels of the molecules.
+            labels: labels of the molecules, without those of molecules of weight 0.
             folds: folds for the out-of-fold predictions.
             setting: settings of the fit.
 

@@ -47,7 +47,7 @@ class ForestMember(WithoutNetworks):
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
         """As ``Member.fit``."""
-        features, labels = molecules.of(forest_features), labels.counting()
+        features = molecules.of(forest_features)
         out_of_fold = np.full_like(labels.y, np.nan)
         for learnt, predicted in folds.parts():
             targets = np.flatnonzero(~np.isnan(labels.y[learnt]).all(axis=0))

@@ -137,9 +137,7 @@ def body_of(config: Config) -> Body:
 
 def calibration_of(labels: Labels, decisions: np.ndarray, rows: np.ndarray) -> Calibration | None:
     """For a classification, the calibration of decisions [M, T] that was fitted to some of the molecules."""
-    if not labels.is_classification:
-        return None
-    return fit_calibration(labels.counting().y[rows], probabilities(decisions[rows]))
+    return fit_calibration(labels.y[rows], probabilities(decisions[rows])) if labels.is_classification else None
 
 
 def as_values(decisions: np.ndarray, calibration: Calibration | None) -> np.ndarray:
@@ -179,6 +177,6 @@ def remark(numbers: np.ndarray, labels: Labels, folds: Folds) -> str:
 
 def in_one_fold(labels: Labels, folds: Folds) -> list[str]:
     """The names of the targets whose exact labels are all in one fold."""
-    known = [np.flatnonzero(~np.isnan(column)) for column in labels.counting().y.T]
+    known = [np.flatnonzero(~np.isnan(column)) for column in labels.y.T]
     without = [any(not np.isin(learnt, rows).any() for learnt, _ in folds.parts()) for rows in known]
     return [name for name, rows, is_so in zip(labels.task.targets, known, without, strict=True) if len(rows) and is_so]

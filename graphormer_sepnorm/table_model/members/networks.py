@@ -174,7 +174,6 @@ def fit_fold(work: FoldsWork, number: int) -> np.ndarray | InputError:
 
 def prepared(molecules: MoleculeFeatures, labels: Labels, config: Config) -> Graphs:
     """The graphs of the molecules, with labels and the arrays for the network's encodings."""
-    labels = labels.counting()
     graphs = molecules.of(GraphsOf.named(config.featurizer))
     bounds = None if labels.bounds is None else labels.bounds.astype(np.float32)
     weight = None if labels.weight is None else labels.weight.astype(np.float32)

@@ -9,8 +9,9 @@ from rdkit import Chem
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.table_model import reference
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.fit import fit_table, foundation_config
+from graphormer_sepnorm.table_model.fit import fit_members, fit_table, foundation_config
 from graphormer_sepnorm.table_model.labels import CannotLearn
+from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Setting
 from graphormer_sepnorm.table_model.members.kernel import KernelMember
 from graphormer_sepnorm.table_model.model import TableModel
@@ -28,6 +29,17 @@ def test_a_member_that_cannot_learn_is_left_out_and_named(molecules, labels, fol
     assert found.out_of_fold.spread.shape == labels.y.shape and (found.out_of_fold.spread > 0).all()
     with pytest.raises(InputError, match="neither the kernel nor networks can be fitted"):
         fit_table(molecules, labels, folds, setting, members=["kernel", "forest"])
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_labels_of_weight_0_do_not_reach_the_members(molecules, labels, folds, setting, monkeypatch, name):
+    seen = []
+    monkeypatch.setattr(MEMBERS[name], "fit", lambda molecules, labels, folds, setting: seen.append(labels))
+    weight = np.ones(len(labels))
+    weight[3] = 0
+    fit_members(molecules, replace(labels, weight=weight), folds, setting, [name])
+    (found,) = seen
+    assert np.isnan(found.y[3]).all() and (np.isnan(found.y) == np.isnan(labels.y))[weight > 0].all()
 
 
 def test_intervals_hold_what_was_predicted_out_of_fold(molecules, labels, folds, setting):

@@ -111,11 +111,11 @@ document.addEventListener("keydown", (event) => {
 
 // The dialog opens at once; its picture, or the reason why there is none, comes when it is computed.
 const drawing = document.getElementById("drawing");
-const asksForPicture = (source) => source?.matches?.(".atoms, #atoms form");
+const asksForPicture = (source) => dialog && source?.matches?.(".atoms, #atoms form");
 
 document.addEventListener("htmx:before:request", (event) => {
   const source = event.detail?.ctx?.sourceElement;
-  if (!dialog || !asksForPicture(source)) return;
+  if (!asksForPicture(source)) return;
   drawing.textContent = "Computing the atom picture...";
   if (!source.matches(".atoms")) return;
   opener = source.id;
@@ -147,7 +147,7 @@ document.addEventListener("htmx:after:request", (event) => {
     document.getElementById("rows").scrollIntoView();
     focusSoon("#rows .wide");
   }
-  if (dialog && asksForPicture(source)) {
+  if (asksForPicture(source)) {
     drawing.textContent = "";
     if (source.matches(".atoms")) focusSoon("#atoms-title, #atoms .problem");
   }
@@ -155,7 +155,7 @@ document.addEventListener("htmx:after:request", (event) => {
 
 document.addEventListener("htmx:error", (event) => {
   const source = event.detail?.ctx?.sourceElement;
-  if (dialog && asksForPicture(source)) {
+  if (asksForPicture(source)) {
     drawing.textContent = "The server did not answer: it may have been closed.";
     return;
   }

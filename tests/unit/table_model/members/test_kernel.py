@@ -10,6 +10,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import load_arrays, save_arrays
 from graphormer_sepnorm.table_model import reference
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.fit import fit_members
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members.kernel import KERNEL, KernelMember
 
@@ -64,7 +65,7 @@ def test_classes_of_weight_0_do_not_calibrate(molecules, classes, folds, setting
     weight = np.where(np.arange(len(classes)) % 3 == 0, 0.0, 1.0)
     y = np.where(weight[:, None] == 0, 1 - classes.y, classes.y)
     known, wrong = (
-        KernelMember.fit(molecules, replace(classes, y=each, weight=weight), folds, setting).member
+        fit_members(molecules, replace(classes, y=each, weight=weight), folds, setting, ["kernel"])[0]["kernel"].member
         for each in (classes.y, y)
     )
     np.testing.assert_allclose(wrong.predict(molecules), known.predict(molecules))

@@ -8,14 +8,7 @@ import pytest
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.table_model.members.networks import NetworksMember, prepared
-
-
-def test_labels_of_weight_0_do_not_reach_the_networks(molecules, labels, setting):
-    weight = np.ones(len(labels))
-    weight[3] = 0
-    found = prepared(molecules, replace(labels, weight=weight), setting.config)
-    assert np.isnan(found.y[3]).all() and (np.isnan(found.y) == np.isnan(labels.y))[weight > 0].all()
+from graphormer_sepnorm.table_model.members.networks import NetworksMember
 
 
 @pytest.mark.slow
