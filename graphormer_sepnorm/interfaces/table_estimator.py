@@ -40,7 +40,7 @@ from graphormer_sepnorm.table_model.fit import fit_table
 from graphormer_sepnorm.table_model.load import as_smiles
 from graphormer_sepnorm.table_model.members.base import Setting
 from graphormer_sepnorm.table_model.stacking import make_folds
-from graphormer_sepnorm.table_model.train import Plan, labels_of
+from graphormer_sepnorm.table_run import Plan, labels_of
 from graphormer_sepnorm.tables.formats.table import find_column, names_shown
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, keep_readable, refuse_constant, table_task
 from graphormer_sepnorm.tables.options import TableOptions

@@ -51,7 +51,7 @@ from graphormer_sepnorm.search.trial import TrialKilled, TrialProcess
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.torchrun import num_processes
-from graphormer_sepnorm.table_model.train import say
+from graphormer_sepnorm.table_run import say
 from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions, check_splits, read_labelled
 from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled

@@ -40,6 +40,8 @@ ROOMS = [
     "inference",
     "training",
     "table_model",
+    "report",
+    "table_run",
     "library",
     "search",
     "interfaces",

@@ -13,7 +13,7 @@ from graphormer_sepnorm.table_model.conditions import (
 )
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.reference import with_conditions
-from graphormer_sepnorm.table_model.train import scorable
+from graphormer_sepnorm.table_run import scorable
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions
 from graphormer_sepnorm.tables.rows import LabelledRow, condition_text
 from graphormer_sepnorm.tables.splits import Duplicate

@@ -31,8 +31,8 @@ from graphormer_sepnorm.table_model.labels import Labels
 from graphormer_sepnorm.table_model.load import load_model, load_predicting_model
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.model import TableModel
+from tests.table_models import Trained
 from tests.tiny import save_tiny
-from tests.unit.table_model.conftest import Trained
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 ASKED = [ASPIRIN, "C", "[Na+].CC(=O)[O-]", "O=c1cccc[nH]1"]

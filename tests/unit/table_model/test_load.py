@@ -19,8 +19,8 @@ from graphormer_sepnorm.runs.zoo import PRETRAINED, resolve_model
 from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.table_model.load import load_model, load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
+from tests.table_models import Trained
 from tests.tiny import save_tiny
-from tests.unit.table_model.conftest import Trained
 
 NEAREST = ["nearest", "nearest_id", "nearest_a", "similarity"]
 
