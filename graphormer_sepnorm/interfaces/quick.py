@@ -16,16 +16,14 @@ UNUSED = {each.field for each in declared(TrainConfig, without=("seed",))} | {
 }
 
 
-def unused_parameters(given: dict[str, Any], defaults: object) -> list[str]:
+def unused_parameters(given: dict[str, Any], defaults: dict[str, Any]) -> list[str]:
     """The parameters of an estimator that differ from their defaults and have no effect.
 
     Args:
         given: all parameters.
-        defaults: has the default of each as an attribute.
+        defaults: the default of each.
     """
-    names = [
-        name for name, value in given.items() if name in UNUSED and not np.array_equal(value, getattr(defaults, name))
-    ]
+    names = [name for name in given if name in UNUSED and not np.array_equal(given[name], defaults[name])]
     if is_unused(given["recipe"], given["pretrained"]):
         names.append("recipe")
     return names + [f"settings {name}" for name in unused_settings(given["settings"] or {})]
