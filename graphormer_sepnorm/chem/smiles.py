@@ -23,8 +23,8 @@ SPACE = "[ \t]+"  # ends a SMILES; a text with other white space is not a SMILES
 ATOM_MAP = re.compile(r"(\[[^\[\]:]*):\d+\]")
 Molecule = Chem.Mol | str | None  # already read, or a SMILES to read
 # A word such as aspirin or 2-propanol; its small letters are not only those of aromatic atoms.
-NAME = re.compile(r"(?=.*[ad-mq-rt-z])[\dNO,'-]*[A-Za-z][a-z]{3,}[A-Za-z\d,'-]*")
-NUMBER = re.compile(r"[-+]?\d*[.,]?\d+([eE][-+]?\d+)?")
+NAME = re.compile(r"(?=.*[ad-mq-rt-z])[\dNO,'-]*[A-Za-z][a-z]{3}[A-Za-z\d,'-]*")
+NUMBER = re.compile(r"[-+]?(\d+([.,]\d+)?|[.,]\d+)([eE][-+]?\d+)?")
 ID = re.compile(r"[A-Za-z]+([-_]\d+|\d{2,})")  # such as ABC-12 and V69; a formula such as CH4 is none
 RING = re.compile(r"%\(\d+\)|%\d\d|\d")
 SYMBOL = re.compile(rf"{RING.pattern}|Cl|Br|[BCNOPSFIbcnops*]|[-=#$:/\\.~()<>]")  # outside square brackets

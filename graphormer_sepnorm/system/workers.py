@@ -45,6 +45,9 @@ def map_chunks(
 ) -> Iterator[tuple[Chunk, Result]]:
     """Yields each chunk with the result of ``work`` for a part of it, in order; a few chunks run in this process.
 
+    All chunks run in this process if it is daemonic, as those of ``multiprocessing.Pool`` are, which may have no
+    children.
+
     Args:
         work: runs on one thread; its result is sent between processes.
         chunks: consumed lazily, a few ahead of the caller.
@@ -53,8 +56,8 @@ def map_chunks(
     """
     chunks = iter(chunks)
     first = list(islice(chunks, alone + 1))
-    if len(first) <= alone:
-        for chunk in first:
+    if len(first) <= alone or multiprocessing.current_process().daemon:
+        for chunk in chain(first, chunks):
             with one_thread():
                 result = work(part_of(chunk))
             yield chunk, result

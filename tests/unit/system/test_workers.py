@@ -47,6 +47,17 @@ def test_results_come_in_order_from_one_thread_each(count):
     assert all((process == os.getpid()) is (count <= 2) for _, (_, _, process) in found)
 
 
+def processes_of_chunks(count: int) -> tuple[list[int], int]:
+    return [process for _, (_, _, process) in map_chunks(described, [["C"]] * count, list)], os.getpid()
+
+
+def test_a_process_of_a_pool_works_on_all_chunks_itself():
+    """A daemonic process may have no children."""
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        processes, own = pool.apply(processes_of_chunks, [5])
+    assert processes == [own] * 5 and own != os.getpid()
+
+
 def where(number: int) -> tuple[int, int, int]:
     return number, torch.get_num_threads(), os.getpid()
 
