@@ -11,11 +11,12 @@ import numpy as np
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.tables.label_text import (
+    UNDECIDED,
     as_float,
     is_missing,
     is_number,
-    refuse_ambiguous,
     refuse_other_bytes,
+    refuse_undecided,
     same_label,
 )
 from graphormer_sepnorm.tables.labels import LabelledTable
@@ -59,7 +60,7 @@ class ConditionColumn:
             if text not in self.words:
                 raise InputError(f"{self.name} is {text!r}: the model knows {', '.join(self.words)}")
             return [float(text == word) for word in self.words]
-        refuse_ambiguous(text, self.name)
+        refuse_undecided(text, self.name, UNDECIDED)
         if not is_number(text):
             raise InputError(f"{self.name} is {text!r}, not a number")
         return [(as_float(text) - self.mean) / self.scale]

@@ -22,7 +22,7 @@ from graphormer_sepnorm.tables.formats.table import places_of_column
 from graphormer_sepnorm.tables.label_text import bounds_of
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.replicates import averaged
-from graphormer_sepnorm.tables.rows import LabelledRow, label_reader, names_of_rows
+from graphormer_sepnorm.tables.rows import LabelledRow, label_reader, names_of_rows, target_readers
 from graphormer_sepnorm.tables.splits import SPLITTERS, Duplicate, Sizes, find_duplicates, fold_splits, time_split
 from graphormer_sepnorm.tables.structures import MoleculeStructure, Structures, read_structures
 from graphormer_sepnorm.tables.task_guess import look_at_columns
@@ -49,6 +49,7 @@ class LabelledTable:
         names: names of rows by number; empty if unknown.
         class_names: as in ``TaskConfig``.
         changed: number of usable rows whose SMILES the preparation changed.
+        units: of the labels of each target, "" without one.
     """
 
     rows: list[LabelledRow] = field(default_factory=list)
@@ -59,6 +60,7 @@ class LabelledTable:
     names: dict[int, str] = field(default_factory=dict)
     class_names: tuple[tuple[str, ...], ...] = ()
     changed: int = 0
+    units: tuple[str, ...] = ()
 
     @property
     def usable(self) -> list[LabelledRow]:
@@ -131,7 +133,9 @@ def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None
     Raises InputError also as ``refuse_other_column``.
     """
     table = table or read_whole(options.path, options.smiles_column, options.delimiter)
-    labelled = LabelledTable(names=names_of_rows(options, table), class_names=class_names(options, table))
+    units = tuple(reader.unit for reader in target_readers(options, table))
+    labelled = LabelledTable(names=names_of_rows(options, table), class_names=class_names(options, table), units=units)
+    options = replace(options, units=units if any(units) else ())
     add_rows(labelled, options, table)
     if options.test_csv is not None:
         own = replace(options, path=options.test_csv, test_csv=None)
@@ -152,7 +156,7 @@ def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None
 
 def class_names(options: TableOptions, table: WholeTable) -> tuple[tuple[str, ...], ...]:
     """The names of the classes in the target columns, as in ``TaskConfig``; empty if all are "0" and "1"."""
-    if options.kind != "classification":
+    if options.kind != "classification" or options.threshold:
         return (options.classes,) if options.classes else ()
     names = tuple(column.two_classes for column in look_at_columns(table, options.targets))
     return names if any(pair != ("0", "1") for pair in names) else ()
@@ -214,8 +218,9 @@ def check_filled(options: TableOptions, labelled: LabelledTable) -> None:
 
 
 def refuse_logarithms(options: TableOptions, labelled: LabelledTable) -> None:
-    """Raises InputError if more rows are skipped for labels without a logarithm than are left."""
+    """Raises InputError if more rows have labels without a logarithm than are left."""
     without = sum(reason.endswith(NO_LOGARITHM) for _, _, reason in labelled.skipped)
+    without += sum(any(reason.endswith(NO_LOGARITHM) for reason in row.gaps.values()) for row in labelled.usable)
     if without > len(labelled.usable):
         option = "--log10" if options.log10 else "--negative-log-molar"
         rows = "1 row has a label" if without == 1 else f"{without:,} rows have labels"
@@ -329,6 +334,11 @@ def check_splits(options: TableOptions, task: TaskConfig, labelled: LabelledTabl
 def refuse_constant(options: TableOptions, labelled: LabelledTable) -> None:
     """Raises InputError if each target has the same label in all rows, so that no other split helps."""
     kind, y = TASKS[options.kind], labelled.labels()
+    for name, column in zip(options.names, np.isnan(y).all(axis=0).tolist(), strict=True):
+        if column:
+            bounded = any(options.names.index(name) in row.bounds for row in labelled.rows)
+            found = "all labels are bounds, such as <5: a model needs some exact ones" if bounded else "it has no label"
+            raise InputError(f"{options.path}, column {name}: {found}; leave the column out")
     lowest, highest = np.fmin.reduce(y), np.fmax.reduce(y)
     if kind.adds_up or any(row.bounds for row in labelled.rows) or not (lowest == highest).all():
         return

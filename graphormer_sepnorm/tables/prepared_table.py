@@ -4,7 +4,7 @@ import functools
 import hashlib
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,7 +41,8 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
             nothing is written in these cases.
     """
     content = as_csv(table_lines(labelled, options))
-    facts = {"task": asdict(config.task), "featurizer": config.featurizer, "options": asdict(options)}
+    kept = replace(options, units=labelled.units if any(labelled.units) else ())
+    facts = {"task": asdict(config.task), "featurizer": config.featurizer, "options": asdict(kept)}
     table = folder / TABLE
     if table.exists() and table.read_bytes() != content:
         raise InputError(f"{folder} was begun with another table or another split: use a new --out")
@@ -53,7 +54,12 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
         )
     write_atomically(table, content)
     write_atomically(table.with_suffix(".json"), (json.dumps(facts, indent=2) + "\n").encode())
-    skipped = with_names(["row", "smiles", "error"], list(map(list, labelled.skipped)), labelled, 0)
+    gaps = [
+        (row.number, row.smiles, f"{reason}; the row has other labels")
+        for row in labelled.usable
+        for reason in row.gaps.values()
+    ]
+    skipped = with_names(["row", "smiles", "error"], list(map(list, sorted(labelled.skipped + gaps))), labelled, 0)
     write_atomically(folder / SKIPPED, as_csv(skipped))
     write_atomically(folder / DUPLICATES, as_csv(duplicate_lines(labelled, options.names)))
 

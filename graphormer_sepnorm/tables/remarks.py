@@ -16,6 +16,7 @@ COPIES = (
     "the labels of each repeated molecule are identical, so its rows are probably copies and do not show how much "
     "measurements vary"
 )
+MUCH_LOST = 0.1  # share of skipped rows above which their most frequent reason is given
 LEAST_REPEATED = 30  # molecules that show how much measurements vary
 WIDE = 1e3  # labels that span more than this factor are better modelled by their logarithms
 LEAST_EQUAL, EQUAL_SHARE, BEYOND_SHARE = 20, 0.1, 0.02  # equal labels at a limit, and the share of labels beyond it
@@ -32,22 +33,49 @@ def remarks(options: TableOptions, labelled: LabelledTable) -> list[str]:
 
 def of_rows(options: TableOptions, labelled: LabelledTable) -> list[str]:
     """The sentences of ``remarks`` on skipped rows, repeated molecules and salts."""
-    return [*of_skipped(labelled), *of_duplicates(options, labelled), *of_parts(labelled)]
+    return [*of_skipped(labelled), *of_gaps(options, labelled), *of_duplicates(options, labelled), *of_parts(labelled)]
 
 
 def of_labels(options: TableOptions, labelled: LabelledTable) -> list[str]:
     """The sentences of ``remarks`` on the scale of the labels and on limits of an assay."""
-    return [*of_scales(options, labelled), *of_limits(options, labelled)]
+    return [*of_units(options, labelled), *of_scales(options, labelled), *of_limits(options, labelled)]
 
 
 def of_skipped(labelled: LabelledTable) -> Iterator[str]:
     if labelled.skipped:
-        rows = counted(len(labelled.skipped), "row was", "rows were")
+        rows, lost = counted(len(labelled.skipped), "row was", "rows were"), len(labelled.skipped)
+        every = lost + len(labelled.usable)
+        share = f", {100 * lost / every:.0f} % of the table" if lost > MUCH_LOST * every else ""
         reasons = "skipped.csv in the run folder gives the reasons (its row 1 is the first below the header)"
         without = sum(reason.endswith(NO_LOGARITHM) for _, _, reason in labelled.skipped)
         of = "a label" if without == 1 else "labels"
         logarithms = f", {without:,} of them for {of} of 0 or below, without a logarithm" if without else ""
-        yield f"{rows} skipped{logarithms}: {reasons}"
+        yield f"{rows} skipped{share}{logarithms}{most_frequent(labelled) if share else ''}: {reasons}"
+
+
+def most_frequent(labelled: LabelledTable) -> str:
+    """The kind of reason for which most rows were skipped, with an example."""
+    kinds = Counter(reason.partition("'")[0] for _, _, reason in labelled.skipped)
+    kind, count = kinds.most_common(1)[0]
+    number, _, reason = next(each for each in labelled.skipped if each[2].partition("'")[0] == kind)
+    return f"; {count:,} of them as row {number}: {reason}"
+
+
+def of_gaps(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
+    """For each target, how many of its labels could not be read in rows that have other ones."""
+    for place, name in enumerate(options.targets):
+        found = [(row.number, row.gaps[place]) for row in labelled.usable if place in row.gaps]
+        if found:
+            number, reason = found[0]
+            labels = counted(len(found), "label was", "labels were")
+            yield f"{name}: {labels} left out of rows that have others (row {number}: {reason}); see skipped.csv"
+
+
+def of_units(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
+    """The unit of each target whose labels have units."""
+    for name, unit in zip(options.targets, labelled.units, strict=False):
+        if unit and not named_unit(name) and not options.scale_of(name):
+            yield f"{name}: the labels are in {unit}, as most of them say, and so are the predictions"
 
 
 def of_duplicates(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:

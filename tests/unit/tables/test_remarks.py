@@ -99,7 +99,7 @@ def test_labels_that_are_logarithms_already_are_not_pointed_at(tmp_path):
     ("rows", "words"), [(["CO,0"], "1 of them for a label"), (["CO,0", "CN,-1"], "2 of them for labels")]
 )
 def test_labels_without_a_logarithm_are_counted(tmp_path, rows, words):
-    (sentence,) = remarks(*read(tmp_path, [*chains(), *rows, "C(,1"], log10=("y",)))
+    (sentence,) = remarks(*read(tmp_path, [*chains(40), *rows, "C(,1"], log10=("y",)))
     assert sentence.startswith(
         f"{len(rows) + 1} rows were skipped, {words} of 0 or below, without a logarithm: skipped"
     )
