@@ -24,7 +24,7 @@ from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.table_model.conditions import Conditions, condition_values, with_known
 from graphormer_sepnorm.table_model.evaluate import evaluate_table
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.fit import FittedTable, fit_members, put_together, remarks
+from graphormer_sepnorm.table_model.fit import FittedTable, after, fit_members, put_together, remarks
 from graphormer_sepnorm.table_model.labels import Folds, Labels, label_arrays
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
@@ -253,8 +253,7 @@ def fit_steps(
     fitted: dict[str, Fitted] = {}
     left_out: dict[str, str] = {}
     for step in steps:
-        known = {name: each.member for name, each in fitted.items()}
-        found, refused = fit_members(molecules, labels, folds, replace(setting, members=known), step)
+        found, refused = fit_members(molecules, labels, folds, after(fitted, setting), step)
         fitted, left_out = fitted | found, left_out | refused
         if not fitted.keys() & {"kernel", "networks"}:
             continue

@@ -13,6 +13,7 @@ from graphormer_sepnorm.runs.numbers import decimals_for
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable
+from graphormer_sepnorm.table_model.imputation import completed
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.machines import Compared, fit_machines
 from graphormer_sepnorm.table_model.members.kernel import KernelMember, as_values, calibration_of
@@ -72,7 +73,8 @@ def kernel_out_of_fold(compared: Compared, labels: Labels, folds: Folds, part: f
     decisions = np.full_like(labels.y, np.nan)
     for number, (learnt, predicted) in enumerate(folds.parts()):
         order = np.random.default_rng([seed, number]).permutation(learnt)
-        machines = fit_machines(compared, labels, np.sort(order[: round(part * len(learnt))]))
+        rows = np.sort(order[: round(part * len(learnt))])
+        machines = fit_machines(compared, completed(compared, labels, rows), rows)
         decisions[predicted] = machines(compared.similarities[predicted])
     return as_values(decisions, calibration_of(labels, decisions, folds.predicted))
 

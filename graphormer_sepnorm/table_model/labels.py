@@ -13,6 +13,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.label_text import bounds_of
 from graphormer_sepnorm.tables.labels import LabelledRow
 from graphormer_sepnorm.tasks import TASKS
+from graphormer_sepnorm.tasks.censored import Censored, is_bounded
 
 
 class CannotLearn(InputError):
@@ -53,7 +54,31 @@ class Labels:
         """The same labels, without those of molecules of weight 0."""
         if self.weight is None:
             return self
-        return replace(self, y=np.where(self.weight[:, None] > 0, self.y, np.nan))
+        counts = self.weight[:, None] > 0
+        bounds = None if self.bounds is None else np.where(counts[..., None], self.bounds, [-np.inf, np.inf])
+        return replace(self, y=np.where(counts, self.y, np.nan), bounds=bounds)
+
+    def expected(self, values: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+        """The labels [M, T]; a censored one becomes its expectation around a prediction.
+
+        Args:
+            values, deviation: [M, T], the predictions and the standard deviations of their errors.
+        """
+        if self.bounds is None:
+            return self.y
+        return np.where(self.bounded, Censored(self.bounds, values, deviation).expected, self.y)
+
+    def error(self, values: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+        """The errors [M, T] of predictions; of a censored label, their expected size. Arguments as ``expected``."""
+        error = self.y - values
+        if self.bounds is None:
+            return error
+        return np.where(self.bounded, Censored(self.bounds, values, deviation).absolute_error, error)
+
+    @property
+    def bounded(self) -> np.ndarray:
+        """Where a label is known only by its bound: bool [M, T]."""
+        return np.zeros(self.y.shape, bool) if self.bounds is None else is_bounded(self.y, self.bounds)
 
     def target(self, place: int) -> "Target":
         """The labels of one target."""
@@ -89,12 +114,6 @@ class Target:
         """The indices of the molecules with an exact or a censored label."""
         bounded = False if self.bounds is None else np.isfinite(self.bounds).any(axis=1)
         return np.flatnonzero(~np.isnan(self.y) | bounded)
-
-    def filled(self, prediction: np.ndarray | float) -> np.ndarray:
-        """The labels [M]; a censored label becomes the value within its bounds that is nearest to the prediction."""
-        if self.bounds is None:
-            return self.y
-        return np.where(np.isnan(self.y), np.clip(prediction, self.bounds[:, 0], self.bounds[:, 1]), self.y)
 
     def take(self, rows: np.ndarray) -> "Target":
         return Target(self.y[rows], None if self.bounds is None else self.bounds[rows], self.weight[rows])

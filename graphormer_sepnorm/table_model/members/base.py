@@ -100,6 +100,7 @@ class Setting:
         verbose: show progress.
         conditions: conditions of the measurements.
         members: members that have already been fitted, by name.
+        completed: as in ``Fitted``.
     """
 
     config: Config
@@ -108,6 +109,11 @@ class Setting:
     verbose: bool = False
     conditions: Conditions = field(default_factory=Conditions)
     members: "dict[str, Member]" = field(default_factory=dict)
+    completed: tuple[Labels, ...] = ()
+
+    def known_to(self, number: int, labels: Labels) -> Labels:
+        """The labels that a member learns in a fold, -1 for all rows: completed, if the kernel was fitted before."""
+        return self.completed[number] if self.completed else labels
 
 
 @dataclass(frozen=True)
@@ -118,8 +124,11 @@ class Fitted:
         member: the member, fitted for predictions of new molecules.
         out_of_fold: float64 [M, T]; NaN for a molecule that no fold predicts.
         remark: a sentence, without its full stop, on behaviour that a user would not expect; "" if there is none.
+        completed: of the kernel, labels with values in place of bounds, from the training molecules of each fold, and
+            then from all.
     """
 
     member: Member
     out_of_fold: np.ndarray
     remark: str = ""
+    completed: tuple[Labels, ...] = ()
