@@ -6,12 +6,14 @@ from rdkit import Chem
 from rdkit.Chem import rdMolDescriptors
 from rdkit.Contrib.SA_Score import sascorer
 
-from graphormer_sepnorm.chem.smiles import largest_fragment, molecule_of, one_molecule
+from graphormer_sepnorm.chem.salts import constitution_of, neutral_parent
+from graphormer_sepnorm.chem.smiles import molecule_of, one_molecule
 from graphormer_sepnorm.errors import InputError
 
 LOGP_MEAN, LOGP_STD = 2.4570953396190123, 1.434324401111988
 NEGATIVE_SA_MEAN, NEGATIVE_SA_STD = -3.0525811293166134, 0.8335207024513095
-PROTONATION = re.compile(r"^[A-Z]{14}-[A-Z]{10}-[A-Z]$")  # of an InChIKey, its last letter
+INCHI_KEY = re.compile(r"[A-Z]{14}-[A-Z]{10}(?![^- ])")
+PROTONATION = re.compile(r"(?<=^.{25})-[A-Z](?=$| )")  # of an InChIKey, its last letter
 NEGATIVE_CYCLE_MEAN, NEGATIVE_CYCLE_STD = -0.0485696876403053, 0.2860212110245455
 
 
@@ -117,7 +119,7 @@ def molecule_key(mol_or_smiles: Chem.Mol | str) -> str:
 
 
 def parent_key(mol: Chem.Mol, key: str) -> str:
-    """Returns the same text for a molecule, its salts and its protonated forms: the InChIKey of its largest part.
+    """Returns the same text for a molecule, its salts and its protonated forms: the InChIKey of ``neutral_parent``.
 
     Args:
         mol: a molecule.
@@ -126,6 +128,11 @@ def parent_key(mol: Chem.Mol, key: str) -> str:
     Raises:
         InputError: RDKit fails on the molecule.
     """
-    part = largest_fragment(mol)
+    part = neutral_parent(mol)
     found = key if part is mol else molecule_key(part)
-    return found[:-2] if PROTONATION.search(found) else found
+    return PROTONATION.sub("", found)
+
+
+def family_of(parent: str) -> str:
+    """Returns the same text for all stereoisomers and isotopologues of a molecule with this ``parent_key``."""
+    return parent[:14] if INCHI_KEY.match(parent) else constitution_of(parent)

@@ -162,22 +162,6 @@ def without_name(text: str) -> str:
     return smiles
 
 
-def largest_fragment(mol: Chem.Mol) -> Chem.Mol:
-    """The largest fragment of a molecule, an organic one if there is one.
-
-    The size is the number of atoms including hydrogens. Charges are kept: sodium acetate becomes acetate.
-
-    Raises:
-        InputError: RDKit fails on the molecule.
-    """
-    if len(Chem.GetMolFrags(mol)) == 1:
-        return mol
-    from rdkit.Chem.MolStandardize import rdMolStandardize  # its import takes a while
-
-    with one_molecule():
-        return rdMolStandardize.LargestFragmentChooser(preferOrganic=True).choose(mol)
-
-
 def is_smiles(text: str) -> bool:
     """Whether to read a text as SMILES: it is neither an InChI nor a molfile."""
     return not text.lstrip().startswith(INCHI) and END_OF_STRUCTURE not in text
