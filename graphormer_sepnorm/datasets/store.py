@@ -219,12 +219,6 @@ def sha256_of_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def open_store(folder: Path) -> MoleculeDataset:
-    """Memory-maps the files of an intact store."""
-    index = json.loads((folder / INDEX).read_bytes())
-    return MoleculeDataset([from_tensors(load_file(folder / shard["file"])) for shard in index["shards"]])
-
-
 def open_or_write(
     folder: Path, read: Callable[[], Graphs], encodings: tuple[Encoding, ...], key: str, description: str
 ) -> MoleculeDataset:
@@ -245,7 +239,8 @@ def open_or_write(
             write_store(folder, read(), encodings, key, description)
             prune(kept=folder)
         mark_used(folder)
-        return open_store(folder)
+        shards = json.loads((folder / INDEX).read_bytes())["shards"]
+        return MoleculeDataset([from_tensors(load_file(folder / shard["file"])) for shard in shards])
 
 
 @contextlib.contextmanager

@@ -65,9 +65,12 @@ def explain_table(
     with current().arithmetic():
         results = explain(samples)
     results |= {number: InputError(row.error) for number, row in enumerate(rows) if row.error}
-    names = names_of(table)
+    column = id_column_among(table.columns)
+    place = None if column is None else table.columns.index(column)
     explanations = {
-        row: replace(result, name=names[row]) for row, result in results.items() if isinstance(result, Explanation)
+        row: result if place is None else replace(result, name=rows[row].fields[place].strip())
+        for row, result in results.items()
+        if isinstance(result, Explanation)
     }
     problems = {row: result for row, result in results.items() if isinstance(result, InputError)}
     if problems and not is_table:
@@ -82,13 +85,6 @@ def first_rows(source: str | list[str], smiles_column: str | None, delimiter: st
     with opened(source, smiles_column, delimiter) as table:
         rows = list(islice(table.rows, MOST_MOLECULES + 1))
         return WholeTable(table.columns, rows, table.delimiter, table.smiles_place)
-
-
-def names_of(table: WholeTable) -> list[str]:
-    """The names of the rows, "" where there are none."""
-    column = id_column_among(table.columns)
-    place = None if column is None else table.columns.index(column)
-    return ["" if place is None else row.fields[place].strip() for row in table.rows]
 
 
 def write_contributions(out: Path, explanations: dict[int, Explanation]) -> None:

@@ -15,11 +15,10 @@ from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
-from graphormer_sepnorm.config import Config, config_to_json
+from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.plots import save_png
-from graphormer_sepnorm.search.search_space import with_values
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tables.writers import as_csv
 from graphormer_sepnorm.tasks import METRICS
@@ -111,12 +110,6 @@ def ended(study: Study) -> list[FrozenTrial]:
 
 def complete(study: Study) -> list[FrozenTrial]:
     return trials_in(study, TrialState.COMPLETE)
-
-
-def write_best(study: Study, folder: StudyFolder, config: Config) -> None:
-    """Writes the config of the best trial, if there is one."""
-    if complete(study):
-        write_atomically(folder.best, config_to_json(with_values(config, study.best_params)).encode())
 
 
 def best_of(trial: FrozenTrial, config: Config) -> float | None:

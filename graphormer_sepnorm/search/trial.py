@@ -97,35 +97,23 @@ def train_trial(trial: Trial, folder: StudyFolder, config: Config, compute: Comp
         train, val = (load_split(str(folder.path / TABLE), split, config.model.encodings) for split in ("train", "val"))
         with lost_by_lack_of_memory(trial):
             trainer = Trainer(config, train, val)
-        with lost_by_problems(trial):
-            report_epochs(trial, trainer)
-
-
-def report_epochs(trial: Trial, trainer: Trainer) -> None:
-    """Trains, and reports every epoch; raises TrialPruned before the last one if the trial is worse than others."""
-    for epoch in trainer.epochs():
-        if is_orphan():
-            return
-        trial.report(epoch.val_metric, epoch.epoch)
-        if epoch.epoch < trainer.config.train.epochs and trial.should_prune():
-            raise TrialPruned
+        try:
+            with lost_by_lack_of_memory(trial):
+                for epoch in trainer.epochs():
+                    if is_orphan():
+                        return
+                    trial.report(epoch.val_metric, epoch.epoch)
+                    if epoch.epoch < trainer.config.train.epochs and trial.should_prune():
+                        raise TrialPruned
+        except InputError as error:  # it diverges: later trials avoid its values
+            trial.set_user_attr(PROBLEM, str(error))
+            raise TrialPruned from None
 
 
 def is_orphan() -> bool:
     """Whether the search that started this process has ended."""
     parent = multiprocessing.parent_process()
     return parent is not None and not parent.is_alive()
-
-
-@contextlib.contextmanager
-def lost_by_problems(trial: Trial) -> Iterator[None]:
-    """Context manager: prunes a trial that diverges or runs out of memory, so that later trials avoid its values."""
-    try:
-        with lost_by_lack_of_memory(trial):
-            yield
-    except InputError as error:
-        trial.set_user_attr(PROBLEM, str(error))
-        raise TrialPruned from None
 
 
 @contextlib.contextmanager

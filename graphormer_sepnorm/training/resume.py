@@ -53,7 +53,9 @@ def resume(trainer: Trainer, run: RunFolder) -> None:
     Raises:
         InputError: the state is damaged, missing, or belongs to another configuration.
     """
-    if not run.state.exists() and holds_first_epoch_at_most(run):
+    if not run.state.exists() and (
+        not run.weights.exists() or checkpoint.load_tensors(run.weights)[2].get("epoch") == 1
+    ):
         return
     tensors, config, found = checkpoint.load_tensors(run.state)
     refuse_other(config, trainer.config, run.state)
@@ -85,11 +87,6 @@ def refuse_other(before: Config, now: Config, path: Path) -> None:
         raise InputError(
             f"{path} was written by another configuration ({fields}): resume with the same options, or {other}"
         )
-
-
-def holds_first_epoch_at_most(run: RunFolder) -> bool:
-    """Whether a run was stopped before its first epoch was complete."""
-    return not run.weights.exists() or checkpoint.load_tensors(run.weights)[2].get("epoch") == 1
 
 
 def weights(trainer: Trainer) -> dict[str, Tensor]:
@@ -179,14 +176,10 @@ def restore_optimizers(trainer: Trainer, tensors: dict[str, Tensor], scalars: di
             raise InputError(f"{path}: {name} is {scalar!r}, not a number")
     for name, tensor in tensors.items():
         device = expected[name].device if name in expected else trainer.device
-        places[place_of(name)][key_of(name)] = tensor.to(device)
+        places[place_of(name)][name.rpartition(".")[2]] = tensor.to(device)
     for name, scalar in scalars.items():
-        places[place_of(name)][key_of(name)] = scalar
+        places[place_of(name)][name.rpartition(".")[2]] = scalar
 
 
 def place_of(name: str) -> str:
     return name.rpartition(".")[0]
-
-
-def key_of(name: str) -> str:
-    return name.rpartition(".")[2]

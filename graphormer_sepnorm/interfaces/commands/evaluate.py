@@ -49,7 +49,7 @@ def evaluate(
     Example: graphormer-sepnorm evaluate runs/assay --csv new.csv
     """
     with leaving_at_once():
-        from graphormer_sepnorm.runs.zoo import resolve_model
+        from graphormer_sepnorm.runs.zoo import resolve_model, shipped_tables
         from graphormer_sepnorm.system.device import choose, computing
         from graphormer_sepnorm.training.experiment import evaluate_together
         from graphormer_sepnorm.training.sweep import leaderboard
@@ -63,7 +63,11 @@ def evaluate(
     models = [resolve_model(name) for name in run]
     say_unfinished(models)
     for name in run:
-        refuse_shipped_table(name)
+        if name in shipped_tables() and not Path(name).exists():
+            raise InputError(
+                f"{name} comes without test molecules and without the options of its table: see its scores with "
+                f"graphormer-sepnorm info {name}, or predict your table and compare the columns"
+            )
     with computing(choose(device, precision)):
         if as_leaderboard:
             result = leaderboard(models, root)
@@ -128,17 +132,6 @@ def target_lines(result: dict) -> Iterator[str]:
         labels = counted(found["molecules"], "label")
         inside = f"; {percent(held[target])} inside the {percent(float(level))} intervals" if level else ""
         yield f"{target}: {METRICS[result['metric']].title} {shown(found['value'], decimals)}{ends} on {labels}{inside}"
-
-
-def refuse_shipped_table(name: str) -> None:
-    """Raises InputError for a table model that comes with the package, without its table and test molecules."""
-    from graphormer_sepnorm.runs.zoo import shipped_tables
-
-    if name in shipped_tables() and not Path(name).exists():
-        raise InputError(
-            f"{name} comes without test molecules and without the options of its table: see its scores with "
-            f"graphormer-sepnorm info {name}, or predict your table and compare the columns"
-        )
 
 
 def evaluate_one(place: Path, split: str, root: Path | None) -> dict:

@@ -41,8 +41,12 @@ class FieldsOf:
 
     def given(self, values: dict[str, Any]) -> dict[str, Any]:
         """Removes the values of these fields from ``values`` and returns those that were given."""
-        found = {each: values.pop(each.field) for each in self.declared()}
-        return {each.field: as_value(each, value) for each, value in found.items() if value is not None}
+        found: dict[str, Any] = {}
+        for each in self.declared():
+            if (value := values.pop(each.field)) is not None:
+                read = each.option.read or (lambda value: tuple(value) if isinstance(value, list) else value)
+                found[each.field] = read(value)
+        return found
 
     def parameter(self, each: Declared) -> inspect.Parameter:
         """A parameter of a command; None if it is not given."""
@@ -62,28 +66,11 @@ class FieldsOf:
 
     def help_of(self, each: Declared) -> str:
         """The help text of an option, with its own default."""
-        shown = "" if self.default else default_words(each)
+        default = each.option.default
+        if default is None:
+            default = each.field if each.default is True else str(each.default or "")
+        shown = "" if self.default else default
         return f"{each.option.help}  [default: {shown}]" if shown else each.option.help
-
-
-def as_value(each: Declared, given: Any) -> Any:
-    """The value of a field: read from a text if its option reads, a list as a tuple, anything else as given."""
-    if each.option.read is not None:
-        return each.option.read(given)
-    return tuple(given) if isinstance(given, list) else given
-
-
-def default_words(each: Declared) -> str:
-    """The default of an option as text; "" if the help does not show it."""
-    if each.option.default is not None:
-        return each.option.default
-    return each.field if each.default is True else str(each.default or "")
-
-
-def fields_of(annotation: Any) -> FieldsOf | None:
-    """The fields that a parameter represents; None for an ordinary parameter."""
-    parts = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
-    return next((part for part in parts if isinstance(part, FieldsOf)), None)
 
 
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
@@ -92,7 +79,9 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
     parts: dict[str, FieldsOf] = {}
     makes: dict[str, Callable] = {}
     for name, parameter in inspect.signature(command).parameters.items():
-        annotation, of = parameter.annotation, fields_of(parameter.annotation)
+        annotation = parameter.annotation
+        parts_of = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+        of = next((part for part in parts_of if isinstance(part, FieldsOf)), None)
         if is_dataclass(annotation):
             of, makes[name] = FieldsOf(cast(type, annotation)), cast(type, annotation)
         if of is None:
