@@ -55,8 +55,8 @@ def fast_descriptors(molecules: Sequence[Molecule]) -> np.ndarray:
     Raises:
         InputError: a molecule cannot be read, or RDKit fails on it.
     """
-    found = np.empty((len(molecules), WIDTH))
-    for row, mol in zip(found, map(molecule_of, molecules), strict=True):
+    values = np.empty((len(molecules), WIDTH))
+    for row, mol in zip(values, map(molecule_of, molecules), strict=True):
         with one_molecule():
             row[:] = [*(number(mol) for number in NUMBERS), *(each for several in SEVERAL for each in several(mol))]
-    return np.where(np.abs(found) < np.finfo(np.float32).max, found, np.nan).astype(np.float32)
+    return np.where(np.abs(values) < np.finfo(np.float32).max, values, np.nan).astype(np.float32)

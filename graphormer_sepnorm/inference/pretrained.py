@@ -161,10 +161,10 @@ class Graphormer(Network):
     @classmethod
     def of(cls, network: Network, run: Config) -> "Graphormer":
         """A network and the config of its run, with a copy of its weights, in evaluation mode and on its device."""
-        found = cls(network.config)
-        found.load_state_dict(network.state_dict())
-        found.run_config = run
-        return found.to(network.cls.device).eval()
+        model = cls(network.config)
+        model.load_state_dict(network.state_dict())
+        model.run_config = run
+        return model.to(network.cls.device).eval()
 
     def save_pretrained(self, save_directory: str | os.PathLike) -> None:
         """Writes ``model.safetensors``, ``config.json`` and a model card to a folder, which is created if necessary.
@@ -234,8 +234,8 @@ class Graphormer(Network):
                 "it with train FILE --from"
             )
         task = self.task
-        found = self.rows(smiles, self.config.num_tasks, lambda molecules: predict_dataset(self, molecules, task))
-        return limited(found, task.config.limits)
+        predictions = self.rows(smiles, self.config.num_tasks, lambda molecules: predict_dataset(self, molecules, task))
+        return limited(predictions, task.config.limits)
 
     def embed(self, smiles: "DataFrame | Sequence[str | Chem.Mol]") -> np.ndarray:
         """Final embeddings of the CLS, float32 [M, D]; input, mode and errors as ``predict``.

@@ -342,10 +342,10 @@ def read_rows(smiles: np.ndarray, rows: list[LabelledRow], featurizer: str) -> L
     Raises:
         InputError: no row has a label, or a molecule cannot be read.
     """
-    known = [row for row in rows if row.bounds or not np.isnan(row.labels).all()]
-    if not known:
+    labelled = [row for row in rows if row.bounds or not np.isnan(row.labels).all()]
+    if not labelled:
         raise InputError("y has no labels: all of them are missing")
-    table = LabelledTable([replace(row, smiles=smiles[row.number - 1]) for row in known])
+    table = LabelledTable([replace(row, smiles=smiles[row.number - 1]) for row in labelled])
     structures = keep_readable(table, featurizer)
     for number, _, reason in table.skipped:
         raise InputError(f"row {number - 1} (counted from 0): {reason}")
@@ -360,25 +360,25 @@ def with_weights(rows: list[LabelledRow], sample_weight) -> list[LabelledRow]:
     return [replace(row, weight=weight) for row, weight in zip(rows, weights.tolist(), strict=True)]
 
 
-def for_each_row(values: np.ndarray, known: LabelledTable, learnt: LabelledTable, count: int) -> np.ndarray:
+def for_each_row(values: np.ndarray, labelled: LabelledTable, learnt: LabelledTable, count: int) -> np.ndarray:
     """Values for the molecules of a table, in the order of the input.
 
     Args:
         values: float64 [N, T], of the N rows of ``learnt``.
-        known: the rows that have labels.
+        labelled: the rows that have labels.
         learnt: the same after ``with_means``.
         count: number M of molecules in the input.
 
     Returns:
         float64 [M, T]: for averaged rows, that of their molecule; NaN for molecules without a label.
     """
-    places = list(range(len(known.rows)))
+    places = list(range(len(labelled.rows)))
     if learnt.measured:
         place_of = {key: place for place, key in enumerate(learnt.structures.keys)}
-        places = [place_of[key] for key in known.structures.keys]
-    found = np.full((count, values.shape[1]), np.nan)
-    found[[row.number - 1 for row in known.rows]] = values[places]
-    return found
+        places = [place_of[key] for key in labelled.structures.keys]
+    result = np.full((count, values.shape[1]), np.nan)
+    result[[row.number - 1 for row in labelled.rows]] = values[places]
+    return result
 
 
 def all_read(model: MovableModel[Result], smiles: np.ndarray, device: str) -> list[Result]:

@@ -220,11 +220,11 @@ def check_positions(cls_positions: int | Sequence[int] | None) -> tuple[int, ...
 def find_norms(model: nn.Module, positions_given: bool) -> list[FoundNorm]:
     """All norms of ``model`` in order; norms of a layer that is used in several places are listed once."""
     norms: dict[tuple[int, str], FoundNorm] = {}
-    for found in walk(model, "", (), "", positions_given):
-        norms.setdefault((id(found.owner), found.attribute), found)
-    homes = Counter(id(found.norm) for found in norms.values())
+    for place in walk(model, "", (), "", positions_given):
+        norms.setdefault((id(place.owner), place.attribute), place)
+    homes = Counter(id(place.norm) for place in norms.values())
     shared = "one norm in several layers"
-    return [replace(found, doubt=shared) if homes[id(found.norm)] > 1 else found for found in norms.values()]
+    return [replace(place, doubt=shared) if homes[id(place.norm)] > 1 else place for place in norms.values()]
 
 
 def walk(
@@ -274,28 +274,28 @@ def doubt_in_vision_transformer(module: nn.Module, positions_given: bool) -> str
     return ""
 
 
-def reason_to_leave(found: FoundNorm, also: str | None, positions: tuple[int, ...]) -> str:
+def reason_to_leave(place: FoundNorm, also: str | None, positions: tuple[int, ...]) -> str:
     """Why the norm must not be replaced; empty if it may be."""
-    if isinstance(found.norm, SepNorm | SequenceSepNorm):
+    if isinstance(place.norm, SepNorm | SequenceSepNorm):
         return "already separate"
-    if found.doubt:
-        return found.doubt
-    if isinstance(found.norm, ShareNorm):
+    if place.doubt:
+        return place.doubt
+    if isinstance(place.norm, ShareNorm):
         return "" if positions == (0,) else "Graphormer has its CLS at position 0 and no other special token"
-    if len(getattr(found.norm, "normalized_shape", ())) != 1:
-        return f"{type(found.norm).__name__} does not normalize only the last axis"
-    vouched = also is not None and re.search(also, found.name) is not None
-    return "" if vouched else reason_unknown(found)
+    if len(getattr(place.norm, "normalized_shape", ())) != 1:
+        return f"{type(place.norm).__name__} does not normalize only the last axis"
+    vouched = also is not None and re.search(also, place.name) is not None
+    return "" if vouched else reason_unknown(place)
 
 
-def reason_unknown(found: FoundNorm) -> str:
+def reason_unknown(place: FoundNorm) -> str:
     """Why the norm is not known to act on token sequences; empty if it is."""
-    owner = type(found.owner).__name__
-    for name, base in class_names(found.owner).items():
-        if found.attribute in SEQUENCE_NORMS.get(name, ()):
-            if type(found.owner).forward is not getattr(base, "forward", None):
+    owner = type(place.owner).__name__
+    for name, base in class_names(place.owner).items():
+        if place.attribute in SEQUENCE_NORMS.get(name, ()):
+            if type(place.owner).forward is not getattr(base, "forward", None):
                 return f"{owner} overrides forward and may use its norms differently: include them with also"
-            if isinstance(found.owner, nn.TransformerEncoder) and owner_batch_first(found.owner) is None:
+            if isinstance(place.owner, nn.TransformerEncoder) and owner_batch_first(place.owner) is None:
                 return "this TransformerEncoder has layers without batch_first: include its norm with also"
             return ""
     return f"not known to act on token sequences in {owner}: include it with also"
@@ -308,7 +308,7 @@ def owner_batch_first(owner: nn.Module) -> bool | None:
 
 
 def separated(
-    found: FoundNorm,
+    place: FoundNorm,
     model: nn.Module,
     cls_norm: NormLayer,
     tok_norm: NormLayer | Literal["keep"],
@@ -316,15 +316,15 @@ def separated(
     batch_first: bool,
 ) -> nn.Module:
     """The separate norm that replaces one of ``model``, with its device and type, or those of the model."""
-    norm = found.norm
+    norm = place.norm
     like = next(chain(norm.parameters(), model.parameters()), torch.empty(0))
     shared = norm.norm_layer if isinstance(norm, ShareNorm) else norm
     cls_norms = [start_from(shared, cls_norm, like) for _ in positions]
     tok = shared if tok_norm == "keep" else start_from(shared, tok_norm, like)
     if isinstance(norm, ShareNorm):
         return SepNorm(width(shared), cls_norm=lambda _: cls_norms[0], tok_norm=lambda _: tok).train(norm.training)
-    known = owner_batch_first(found.owner)
-    return SequenceSepNorm(cls_norms, tok, positions, batch_first if known is None else known).train(norm.training)
+    own = owner_batch_first(place.owner)
+    return SequenceSepNorm(cls_norms, tok, positions, batch_first if own is None else own).train(norm.training)
 
 
 def start_from(norm: nn.Module, make: NormLayer, like: Tensor) -> nn.Module:

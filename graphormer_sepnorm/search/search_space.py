@@ -71,20 +71,20 @@ def searched(space: SearchSpace, config: Config, fixed: frozenset[str]) -> dict[
         fixed: names of fields that keep the value of ``config``.
     """
     own = values_of(config)
-    found = {field.name: getattr(space, field.name) for field in fields(space) if field.name not in fixed}
-    if "messages" in found and (config.model.attention_layers is not None or config.model.message_gates):
-        found["messages"] = (True,)  # blocks without attention and gates need them
-    if "warmup" in found and config.train.schedule == "trapezoid":
+    places = {field.name: getattr(space, field.name) for field in fields(space) if field.name not in fixed}
+    if "messages" in places and (config.model.attention_layers is not None or config.model.message_gates):
+        places["messages"] = (True,)  # blocks without attention and gates need them
+    if "warmup" in places and config.train.schedule == "trapezoid":
         longest = min(space.warmup.high, 1 - config.train.cooldown)
-        found["warmup"] = replace(space.warmup, low=min(space.warmup.low, longest), high=longest)
-    for name, place in found.items():
+        places["warmup"] = replace(space.warmup, low=min(space.warmup.low, longest), high=longest)
+    for name, place in places.items():
         value = own[name]
         if isinstance(place, tuple):
-            found[name] = place if value in place else (*place, value)
+            places[name] = place if value in place else (*place, value)
         else:
             assert not isinstance(value, str)
-            found[name] = replace(place, low=min(place.low, value), high=max(place.high, value))
-    return found
+            places[name] = replace(place, low=min(place.low, value), high=max(place.high, value))
+    return places
 
 
 def values_of(config: Config) -> dict[str, Value]:

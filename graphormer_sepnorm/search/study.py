@@ -142,8 +142,8 @@ def write_trials(study: Study, folder: StudyFolder, config: Config) -> None:
 
 def summary(study: Study, folder: StudyFolder, config: Config) -> dict:
     """Results of the trials; raises InputError if none was completed."""
-    found = complete(study)
-    if not found:
+    trials = complete(study)
+    if not trials:
         problems = [trial.user_attrs[PROBLEM] for trial in ended(study) if PROBLEM in trial.user_attrs]
         reason = f"; the first of {len(problems)} problems: {problems[0]}" if problems else ""
         raise InputError(
@@ -153,8 +153,8 @@ def summary(study: Study, folder: StudyFolder, config: Config) -> dict:
     return {
         "out": str(folder),
         "trials": len(ended(study)),
-        "complete": len(found),
-        "pruned": len(ended(study)) - len(found),
+        "complete": len(trials),
+        "pruned": len(ended(study)) - len(trials),
         "metric": config.task.metric,
         "validation": study.best_value,
         "parameters": study.best_params,

@@ -283,9 +283,9 @@ def comparison(
     """Trains with the best recipe and, if it is another one, with the initial one; scores both on the test split."""
 
     def score(run: RunFolder, own: Config) -> float:
-        known = run.saved_score()
-        if known is not None:
-            return known
+        saved = run.saved_score()
+        if saved is not None:
+            return saved
         write_labelled(run.path, labelled, own, options)
         return train_run(own, run.path, resume=True)["value"]
 

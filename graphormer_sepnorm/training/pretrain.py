@@ -49,7 +49,7 @@ def prepared(corpus: Corpus, config: Config, name: str) -> MoleculeDataset:
 
 def labelled(corpus: Corpus) -> Graphs:
     """The molecules as graphs with labels, read in several processes."""
-    graphs = [graph for _, found in map_chunks(read_graphs, in_chunks(corpus.smiles), list) for graph in found]
+    graphs = [graph for _, of_chunk in map_chunks(read_graphs, in_chunks(corpus.smiles), list) for graph in of_chunk]
     return FEATURIZERS[FOR_TABLES].pack(graphs).with_targets(corpus.y)
 
 

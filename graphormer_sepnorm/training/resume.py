@@ -57,10 +57,10 @@ def resume(trainer: Trainer, run: RunFolder) -> None:
         not run.weights.exists() or checkpoint.load_tensors(run.weights)[2].get("epoch") == 1
     ):
         return
-    tensors, config, found = checkpoint.load_tensors(run.state)
+    tensors, config, fields = checkpoint.load_tensors(run.state)
     refuse_other(config, trainer.config, run.state)
     try:
-        facts = StateFacts(**found)
+        facts = StateFacts(**fields)
     except ValidationError as error:
         raise InputError(f"{run.state}: {first_problem(error)}") from None
     parts: dict[str, dict[str, Tensor]] = defaultdict(dict)
@@ -91,10 +91,10 @@ def refuse_other(before: Config, now: Config, path: Path) -> None:
 
 def weights(trainer: Trainer) -> dict[str, Tensor]:
     """The weights of a trainer and their averages, by their names in a state."""
-    found = {f"model.{name}": value for name, value in trainer.model.state_dict().items()}
+    tensors = {f"model.{name}": value for name, value in trainer.model.state_dict().items()}
     if trainer.average is not None:
-        found |= {f"average.{name}": value for name, value in trainer.average.state_dict().items()}
-    return found
+        tensors |= {f"average.{name}": value for name, value in trainer.average.state_dict().items()}
+    return tensors
 
 
 def states(optimizers: Sequence[Optimizer], model: nn.Module) -> Iterator[tuple[str, Place]]:

@@ -20,9 +20,9 @@ def with_given(config: TrainConfig, options: Mapping[str, Any]) -> TrainConfig:
 
     A number of epochs is exact: there is no minimum number of updates unless ``options`` have one.
     """
-    given = {name: value for name, value in options.items() if value is not None}
-    exact = {"min_updates": 0} if "epochs" in given else {}
-    return replace(config, **(exact | given))
+    chosen = {name: value for name, value in options.items() if value is not None}
+    exact = {"min_updates": 0} if "epochs" in chosen else {}
+    return replace(config, **(exact | chosen))
 
 
 def in_precision(train: TrainConfig, precision: Literal["auto", "float32", "bfloat16"]) -> TrainConfig:

@@ -82,9 +82,9 @@ def swept_config(dataset: str, norm: str, seed: int, recipe: Recipe, settings: S
 
 def check_config(folder: Path, config: Config) -> None:
     """Raises InputError unless the run folder belongs to ``config``, apart from what training fits to the molecules."""
-    found = read_config(RunFolder(folder).config)
-    epochs = max(config.train.epochs, found.train.epochs) if config.train.min_updates else config.train.epochs
-    if replace(found, task=config.task) != replace(config, train=with_epochs(config.train, epochs)):
+    saved = read_config(RunFolder(folder).config)
+    epochs = max(config.train.epochs, saved.train.epochs) if config.train.min_updates else config.train.epochs
+    if replace(saved, task=config.task) != replace(config, train=with_epochs(config.train, epochs)):
         raise InputError(f"{folder} holds a run of another recipe or with other options: choose another --out")
 
 

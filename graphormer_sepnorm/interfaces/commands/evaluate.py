@@ -103,9 +103,9 @@ def words_on_unscored(result: dict) -> str:
     from graphormer_sepnorm.runs.numbers import counted
 
     skipped, censored = result.get("skipped", 0), sum(result.get("censored", {}).values())
-    found = [f"{counted(skipped, 'row')} skipped"] * bool(skipped)
-    found += [f"{counted(censored, 'censored label')} not scored"] * bool(censored)
-    return f"; {', '.join(found)}" if found else ""
+    parts = [f"{counted(skipped, 'row')} skipped"] * bool(skipped)
+    parts += [f"{counted(censored, 'censored label')} not scored"] * bool(censored)
+    return f"; {', '.join(parts)}" if parts else ""
 
 
 def words_on_seen(seen: int, rows: int) -> str:
@@ -126,12 +126,12 @@ def target_lines(result: dict) -> Iterator[str]:
     trust = result.get("trust", {})
     level = usual_confidence(trust)
     held = trust["coverage"][level] if level else {}
-    for target, found in targets_on_test(result).items():
-        decimals = decimals_for([found["value"]])
-        ends = f" (95 % interval {shown_interval(found['interval'], decimals)})" if found["interval"] else ""
-        labels = counted(found["molecules"], "label")
+    for target, scores in targets_on_test(result).items():
+        decimals = decimals_for([scores["value"]])
+        ends = f" (95 % interval {shown_interval(scores['interval'], decimals)})" if scores["interval"] else ""
+        labels = counted(scores["molecules"], "label")
         inside = f"; {percent(held[target])} inside the {percent(float(level))} intervals" if level else ""
-        yield f"{target}: {METRICS[result['metric']].title} {shown(found['value'], decimals)}{ends} on {labels}{inside}"
+        yield f"{target}: {METRICS[result['metric']].title} {shown(scores['value'], decimals)}{ends} on {labels}{inside}"
 
 
 def evaluate_one(place: Path, split: str, root: Path | None) -> dict:

@@ -41,21 +41,21 @@ class FieldsOf:
 
     def given(self, values: dict[str, Any]) -> dict[str, Any]:
         """Removes the values of these fields from ``values`` and returns those that were given."""
-        found: dict[str, Any] = {}
+        values_read: dict[str, Any] = {}
         for each in self.declared():
             if (value := values.pop(each.field)) is not None:
                 read = each.option.read or (lambda value: tuple(value) if isinstance(value, list) else value)
-                found[each.field] = read(value)
-        return found
+                values_read[each.field] = read(value)
+        return values_read
 
     def parameter(self, each: Declared) -> inspect.Parameter:
         """A parameter of a command; None if it is not given."""
         name = each.name
         if each.type is bool and (each.default or self.default):
             name = f"{name}/--no-{name.removeprefix('--')}"
-        asked = str if each.option.read is not None else each.type
+        kind = str if each.option.read is not None else each.type
         option = typer.Option(name, help=self.help_of(each), show_default=False, rich_help_panel=self.heading)
-        annotation = cast(Any, Annotated)[asked | None, option]
+        annotation = cast(Any, Annotated)[kind | None, option]
         return inspect.Parameter(each.field, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
     @property
@@ -69,8 +69,8 @@ class FieldsOf:
         default = each.option.default
         if default is None:
             default = each.field if each.default is True else str(each.default or "")
-        shown = "" if self.default else default
-        return f"{each.option.help}  [default: {shown}]" if shown else each.option.help
+        text = "" if self.default else default
+        return f"{each.option.help}  [default: {text}]" if text else each.option.help
 
 
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
@@ -92,8 +92,8 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(**values: Any) -> None:
-        found = {name: makes.get(name, dict)(**of.given(values)) for name, of in parts.items()}
-        command(**found, **values)
+        arguments = {name: makes.get(name, dict)(**of.given(values)) for name, of in parts.items()}
+        command(**arguments, **values)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -132,10 +132,10 @@ class ListCommand(TyperCommand):
     def refuse_missing_values(self, ctx: Any, args: list[str]) -> None:
         """Ends with a sentence if an option has another one in place of its value."""
         options = [each for each in self.params if each.param_type_name == "option"]
-        known = {name: each for each in options for name in [*each.opts, *each.secondary_opts]}
+        by_name = {name: each for each in options for name in [*each.opts, *each.secondary_opts]}
         for name, value in pairwise(args):
-            if value in known and name in known and not getattr(known[name], "is_flag", False):
-                ctx.fail(f"Option {name!r} needs a value in front of {value}: {getattr(known[name], 'help', '')}")
+            if value in by_name and name in by_name and not getattr(by_name[name], "is_flag", False):
+                ctx.fail(f"Option {name!r} needs a value in front of {value}: {getattr(by_name[name], 'help', '')}")
 
 
 def sentence_on_value(error: typer.BadParameter) -> str:
@@ -146,21 +146,21 @@ def sentence_on_value(error: typer.BadParameter) -> str:
     (first, *_), message = errors(), error.message.removeprefix("Value error, ")
     if first["type"] in NOT_READ:
         return f"{first['input']!r} is not {NOT_READ[first['type']]}."
-    given, *choices = re.findall(r"'([^']*)'", message) or [""]
-    return message.rstrip(".") + (did_you_mean(given, choices) or ".")
+    wrong, *choices = re.findall(r"'([^']*)'", message) or [""]
+    return message.rstrip(".") + (did_you_mean(wrong, choices) or ".")
 
 
 def repeated(arguments: Iterable[str], names: Iterable[str]) -> list[str]:
     """Arguments in which each value of the options ``names`` has its option before it."""
-    found: list[str] = []
+    result: list[str] = []
     names, option, is_first = set(names), "", False
     for argument in arguments:
         if argument.startswith("-") and argument != "-":
             name, equals, _ = argument.partition("=")
             option, is_first = (name, not equals) if name in names else ("", False)
         elif option and not is_first:
-            found.append(option)
+            result.append(option)
         else:
             is_first = False
-        found.append(argument)
-    return found
+        result.append(argument)
+    return result

@@ -38,12 +38,12 @@ def options_of_table(
     if smiles in given.get("targets", ()):
         raise InputError(f"{smiles} is the column of molecules: name the columns to predict with --target-columns")
     places_of(path, content.columns, [given["split_column"]] if given.get("split_column") else [])
-    found: tuple[str, ...] = () if given.get("targets") else only_target(path, content, given)
-    targets = given.get("targets", ()) or found
+    only: tuple[str, ...] = () if given.get("targets") else only_target(path, content, given)
+    targets = given.get("targets", ()) or only
     guess = guess_task([] if task == "regression" else look_at_columns(content, targets), task)
     has_others = any(given.get(name) for name in ("split_column", "weight_column", "feature_columns"))
     purpose = "neither SMILES, nor an id, nor named by another option" if has_others else "neither SMILES nor an id"
-    sentences = [f"predicting {targets[0]}, the only column that is {purpose}"] if found else []
+    sentences = [f"predicting {targets[0]}, the only column that is {purpose}"] if only else []
     for sentence in [*sentences, guess.sentence, *words_on_split(content, given)]:
         if sentence and rank() == 0:
             print(sentence, file=sys.stderr)
@@ -73,10 +73,10 @@ def only_target(path: str, content: WholeTable, given: dict[str, Any]) -> tuple[
     used = {smiles, *others, *given.get("feature_columns", ())}
     left = [name for name in content.columns if name not in used]
     id_column = id_column_among(left)
-    found = [name for name in left if name != id_column]
-    if not found:
+    candidates = [name for name in left if name != id_column]
+    if not candidates:
         raise InputError(f"{path} has no column to predict: its columns are {names_shown(content.columns)}")
-    if len(found) > 1:
-        shown = names_shown(content.columns)
-        raise InputError(f"name the columns to predict with --target-columns (the columns of {path}: {shown})")
-    return (found[0],)
+    if len(candidates) > 1:
+        names = names_shown(content.columns)
+        raise InputError(f"name the columns to predict with --target-columns (the columns of {path}: {names})")
+    return (candidates[0],)

@@ -52,16 +52,16 @@ class Teacher(Pretraining):
 
         Labels are the columns of the embeddings that vary, in standard deviations from the mean, clipped to ``CLIP``.
         """
-        known = [text for text in smiles if text in self.row]
-        if len(known) < FEWEST:
+        embedded = [text for text in smiles if text in self.row]
+        if len(embedded) < FEWEST:
             raise InputError(
-                f"{self.path} has embeddings of {len(known)} of the {len(smiles)} molecules: write it with the command "
-                "embed from the same tables"
+                f"{self.path} has embeddings of {len(embedded)} of the {len(smiles)} molecules: write it with the "
+                "command embed from the same tables"
             )
-        values = self.values[[self.row[text] for text in known]].astype(np.float32)
+        values = self.values[[self.row[text] for text in embedded]].astype(np.float32)
         mean, std = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
         told = np.flatnonzero(std > 1e-6 * (1 + np.abs(mean)))
         if not len(told):
             raise InputError("all molecules have the same embedding: there is nothing to learn")
         scaled = ((values[:, told] - mean[told]) / std[told]).clip(-CLIP, CLIP)
-        return Corpus(known, tuple(f"{TEACHER}{place}" for place in told), scaled.astype(np.float32))
+        return Corpus(embedded, tuple(f"{TEACHER}{place}" for place in told), scaled.astype(np.float32))
