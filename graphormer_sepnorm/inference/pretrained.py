@@ -59,14 +59,7 @@ def digest_of(model: nn.Module) -> str:
 
 
 def downloaded(name: str, local_files_only: bool, options: dict) -> Path:
-    """The weights of a repository on the Hugging Face hub, or the local copy if the hub does not answer.
-
-    Args:
-        options: further arguments of ``hf_hub_download``.
-
-    Raises:
-        OSError: there are none; its text is the name of the reason.
-    """
+    """The weights of a hub repository, or their local copy; OSError, with the reason, if there are none."""
     from huggingface_hub import hf_hub_download  # a fifth of a second
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
@@ -79,11 +72,7 @@ def downloaded(name: str, local_files_only: bool, options: dict) -> Path:
 
 
 def hub_answers(name: str, revision: str | None, token: str | bool | None) -> bool:
-    """Whether the Hugging Face hub can be reached for the weights of a repository; asks once, for a few seconds.
-
-    Raises:
-        HfHubHTTPError, HFValidationError: the hub answers that there are none.
-    """
+    """Whether the Hugging Face hub can be reached; raises if it answers that there are no such weights."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 

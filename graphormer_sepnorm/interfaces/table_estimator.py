@@ -221,9 +221,14 @@ class TableEstimator(SmilesEstimator):
             raise InputError(f"networks is {plan.networks}: there is one per fold, so at least 2")
         chosen = table_options(parameters, options)
         task = replace(table_task(chosen), class_names=class_names)
-        config = make_config(parameters, task, chosen.featurizer, self._find_seed())
+        state = parameters["random_state"]
+        seed = int(state) if isinstance(state, Integral) else int(check_random_state(state).randint(2**31 - 1))
+        config = make_config(parameters, task, chosen.featurizer, seed)
         chosen = replace(chosen, seed=config.train.seed)
-        rows = with_weights(rows, sample_weight)
+        if sample_weight is not None:
+            nothing = np.empty(len(rows))
+            weights = _check_sample_weight(sample_weight, nothing, dtype=np.float64, ensure_non_negative=True)
+            rows = [replace(row, weight=weight) for row, weight in zip(rows, weights.tolist(), strict=True)]
         known_rows = replace(read_rows(smiles, rows, config.featurizer), class_names=class_names)
         table = known_rows.with_means(chosen.kind)
         refuse_constant(chosen, table)
@@ -249,11 +254,6 @@ class TableEstimator(SmilesEstimator):
     def _parameters(self) -> dict[str, Any]:
         """All parameters; numbers of NumPy, as a parameter search gives them, become those of Python."""
         return {name: plain(value) for name, value in self.get_params(deep=False).items()}
-
-    def _find_seed(self) -> int:
-        """The seed given by ``random_state`` or drawn from it."""
-        state = self.get_params(deep=False)["random_state"]
-        return int(state) if isinstance(state, Integral) else int(check_random_state(state).randint(2**31 - 1))
 
     def _predictions(self, X) -> tuple[np.ndarray, np.ndarray]:
         """Values or probabilities, and standard deviations: float32 [M, T] each.
@@ -352,25 +352,10 @@ def read_rows(smiles: np.ndarray, rows: list[LabelledRow], featurizer: str) -> L
     return replace(table, structures=structures)
 
 
-def with_weights(rows: list[LabelledRow], sample_weight) -> list[LabelledRow]:
-    """M rows with their sample weights [M]; unchanged if there are none."""
-    if sample_weight is None:
-        return rows
-    weights = _check_sample_weight(sample_weight, np.empty(len(rows)), dtype=np.float64, ensure_non_negative=True)
-    return [replace(row, weight=weight) for row, weight in zip(rows, weights.tolist(), strict=True)]
-
-
 def for_each_row(values: np.ndarray, labelled: LabelledTable, learnt: LabelledTable, count: int) -> np.ndarray:
-    """Values for the molecules of a table, in the order of the input.
+    """Values [N, T] of the N rows of ``learnt`` as [M, T] in the order of the input; NaN for rows without a label.
 
-    Args:
-        values: float64 [N, T], of the N rows of ``learnt``.
-        labelled: the rows that have labels.
-        learnt: the same after ``with_means``.
-        count: number M of molecules in the input.
-
-    Returns:
-        float64 [M, T]: for averaged rows, that of their molecule; NaN for molecules without a label.
+    ``labelled`` are the rows with a label, and ``learnt`` the same after ``with_means``: averaged rows have one value.
     """
     places = list(range(len(labelled.rows)))
     if learnt.measured:

@@ -87,10 +87,8 @@ def train_apart(connection: Connection, *arguments: Any) -> None:
 def train_trial(trial: Trial, folder: StudyFolder, config: Config, compute: Compute, threads: int) -> None:
     """Trains one config and reports the validation metric of every epoch to the study.
 
-    Raises:
-        TrialPruned: the trial is worse than earlier ones, diverged or ran out of memory; in the last two cases, the
-            attribute ``PROBLEM`` of the trial names the cause.
-        InputError: no trial can start, or the study cannot be written.
+    Raises TrialPruned if the trial is worse than earlier ones, diverged or ran out of memory; the attribute ``PROBLEM``
+    of the trial names the cause in the last two cases.
     """
     torch.set_num_threads(threads)
     with computing(compute), storage_problems(folder.study):

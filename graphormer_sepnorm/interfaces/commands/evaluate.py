@@ -49,8 +49,10 @@ def evaluate(
     Example: graphormer-sepnorm evaluate runs/assay --csv new.csv
     """
     with leaving_at_once():
+        from graphormer_sepnorm.runs.folder import RunFolder
         from graphormer_sepnorm.runs.zoo import resolve_model, shipped_tables
         from graphormer_sepnorm.system.device import choose, computing
+        from graphormer_sepnorm.table_model.evaluate import evaluate_new
         from graphormer_sepnorm.training.experiment import evaluate_together
         from graphormer_sepnorm.training.sweep import leaderboard
 
@@ -74,7 +76,9 @@ def evaluate(
         elif len(models) > 1:
             result = evaluate_together(models, split, root)
         elif csv is not None:
-            result = evaluate_on(models[0], csv, smiles_column, delimiter)
+            if not RunFolder(models[0]).stack.exists():
+                raise InputError(f"--csv requires a table model, which {models[0]} does not hold")
+            result = evaluate_new(RunFolder(models[0]), csv, smiles_column, delimiter)
         else:
             result = evaluate_one(models[0], split, root)
     is_told = isinstance(result, dict) and "value" in result
@@ -87,33 +91,21 @@ def evaluate(
 
 def score_lines(result: dict, what: str) -> Iterator[str]:
     """A result for people: the score of ``what``, rows that were not scored, the targets, and training molecules."""
-    yield f"{what} {score_words(result)}{words_on_unscored(result)}"
-    reasons = result.get("reasons", {})
-    for row, reason in reasons.items():
-        yield f"row {row} is skipped: {reason}"
-    if more := result.get("skipped", 0) - len(reasons):
-        yield f"and {more:,} more"
-    yield from target_lines(result)
-    if seen := result.get("training_molecules"):
-        yield words_on_seen(seen, result["n"])
-
-
-def words_on_unscored(result: dict) -> str:
-    """How many rows and labels of a table were not scored, to follow the score; empty if all were."""
     from graphormer_sepnorm.runs.numbers import counted
 
     skipped, censored = result.get("skipped", 0), sum(result.get("censored", {}).values())
-    parts = [f"{counted(skipped, 'row')} skipped"] * bool(skipped)
-    parts += [f"{counted(censored, 'censored label')} not scored"] * bool(censored)
-    return f"; {', '.join(parts)}" if parts else ""
-
-
-def words_on_seen(seen: int, rows: int) -> str:
-    """How far training molecules among the scored rows spoil a test score."""
-    if seen < SLIGHTLY * rows:
-        have = "has" if seen == 1 else "have"
-        return f"{seen:,} of {rows:,} rows {have} a training molecule: the score is slightly too good"
-    return f"the molecules of {seen:,} of {rows:,} rows were used for training: this is no test score"
+    unscored = [f"{counted(skipped, 'row')} skipped"] * bool(skipped)
+    unscored += [f"{counted(censored, 'censored label')} not scored"] * bool(censored)
+    yield "; ".join([f"{what} {score_words(result)}", *filter(None, [", ".join(unscored)])])
+    reasons = result.get("reasons", {})
+    for row, reason in reasons.items():
+        yield f"row {row} is skipped: {reason}"
+    if more := skipped - len(reasons):
+        yield f"and {more:,} more"
+    yield from target_lines(result)
+    if seen := result.get("training_molecules"):
+        spoilt = "the score is slightly too good" if seen < SLIGHTLY * result["n"] else "this is no test score"
+        yield f"rows whose molecules were used for training: {seen:,} of {result['n']:,}: {spoilt}"
 
 
 def target_lines(result: dict) -> Iterator[str]:
@@ -131,7 +123,8 @@ def target_lines(result: dict) -> Iterator[str]:
         ends = f" (95 % interval {shown_interval(scores['interval'], decimals)})" if scores["interval"] else ""
         labels = counted(scores["molecules"], "label")
         inside = f"; {percent(held[target])} inside the {percent(float(level))} intervals" if level else ""
-        yield f"{target}: {METRICS[result['metric']].title} {shown(scores['value'], decimals)}{ends} on {labels}{inside}"
+        score = f"{METRICS[result['metric']].title} {shown(scores['value'], decimals)}"
+        yield f"{target}: {score}{ends} on {labels}{inside}"
 
 
 def evaluate_one(place: Path, split: str, root: Path | None) -> dict:
@@ -147,13 +140,3 @@ def evaluate_one(place: Path, split: str, root: Path | None) -> dict:
     if (member_paths(place)[0] / TABLE).exists():
         return evaluate_earlier(run, split)
     return evaluate_run(place, split, root)
-
-
-def evaluate_on(place: Path, csv: str, smiles_column: str | None, delimiter: str | None) -> dict:
-    """Scores a table model on another table; raises InputError for any other model."""
-    from graphormer_sepnorm.runs.folder import RunFolder
-    from graphormer_sepnorm.table_model.evaluate import evaluate_new
-
-    if not RunFolder(place).stack.exists():
-        raise InputError(f"--csv requires a table model, which {place} does not hold")
-    return evaluate_new(RunFolder(place), csv, smiles_column, delimiter)
