@@ -177,15 +177,20 @@ class Featurizer:
         )
 
 
+def smallest_ring(atom: Chem.Atom) -> int:
+    """Size of the smallest ring through an atom, 0 for none."""
+    return atom.GetOwningMol().GetRingInfo().MinAtomRingSize(atom.GetIdx())
+
+
 def smallest_rings(atoms: Sequence[Chem.Atom]) -> list[int]:
-    """Size of the smallest ring through each atom of a molecule in order, 0 for none."""
+    """``smallest_ring`` of all atoms of a molecule in order."""
     rings = atoms[0].GetOwningMol().GetRingInfo()
     return [rings.MinAtomRingSize(number) for number in range(len(atoms))]
 
 
 def mol_atom(atom: Chem.Atom) -> list[int]:
     """Features of an atom that do not depend on how the molecule is written, within ``MOL_ATOM_SIZES``."""
-    ring = atom.GetOwningMol().GetRingInfo().MinAtomRingSize(atom.GetIdx())
+    ring = smallest_ring(atom)
     features = [
         atom.GetAtomicNum(),
         ATOM_LABELS.get(label(atom), 0),
@@ -330,14 +335,14 @@ def read_graphs(featurizer: str, smiles: Sequence[str | None], first_row: int = 
     Raises:
         InputError: a SMILES cannot be read; the message names its row.
     """
-    features = FEATURIZERS[featurizer]
+    found = FEATURIZERS[featurizer]
     graphs = []
     for row, text in enumerate(smiles, first_row):
         try:
-            graphs.append(features.graph(text))
+            graphs.append(found.graph(text))
         except InputError as error:
             raise InputError(f"row {row} (counted from 0): {error}") from None
-    return features.pack(graphs)
+    return found.pack(graphs)
 
 
 def read_molecules(featurizer: str, smiles: Sequence[Sample | Chem.Mol | str | None]) -> Molecules:
@@ -347,7 +352,7 @@ def read_molecules(featurizer: str, smiles: Sequence[Sample | Chem.Mol | str | N
         featurizer: name in ``FEATURIZERS``.
         smiles: SMILES, other notations of molecules, or samples; other values are reported as errors.
     """
-    features = FEATURIZERS[featurizer]
+    found = FEATURIZERS[featurizer]
     graphs, rows, errors, reductions = [], [], [""] * len(smiles), [""] * len(smiles)
     texts: list[str | None] = [None] * len(smiles)
     mols: list[Chem.Mol | None] = [None] * len(smiles)
@@ -355,15 +360,15 @@ def read_molecules(featurizer: str, smiles: Sequence[Sample | Chem.Mol | str | N
         molecule = sample.smiles if isinstance(sample, Sample) else sample
         texts[row] = molecule if isinstance(molecule, str) else None
         try:
-            text, mol = features.read(molecule)
+            text, mol = found.read(molecule)
             texts[row] = text
             with one_molecule(text):
-                graphs.append(features.features(mol, text))
-            if features.preparation and text != molecule:
+                graphs.append(found.features(mol, text))
+            if found.preparation and text != molecule:
                 reductions[row] = reduction(read_smiles(molecule), mol)
             mols[row] = mol
             rows.append(row)
         except InputError as error:
             errors[row] = str(error)
     conditions = [sample.conditions for sample in smiles if isinstance(sample, Sample)]
-    return Molecules(features.pack(graphs), np.array(rows, np.int64), errors, texts, mols, conditions, reductions)
+    return Molecules(found.pack(graphs), np.array(rows, np.int64), errors, texts, mols, conditions, reductions)

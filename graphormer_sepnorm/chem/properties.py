@@ -127,5 +127,5 @@ def parent_key(mol: Chem.Mol, key: str) -> str:
         InputError: RDKit fails on the molecule.
     """
     part = largest_fragment(mol)
-    own = key if part is mol else molecule_key(part)
-    return own[:-2] if PROTONATION.search(own) else own
+    found = key if part is mol else molecule_key(part)
+    return found[:-2] if PROTONATION.search(found) else found

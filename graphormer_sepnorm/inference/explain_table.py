@@ -65,12 +65,9 @@ def explain_table(
     with current().arithmetic():
         results = explain(samples)
     results |= {number: InputError(row.error) for number, row in enumerate(rows) if row.error}
-    column = id_column_among(table.columns)
-    place = None if column is None else table.columns.index(column)
+    names = names_of(table)
     explanations = {
-        row: result if place is None else replace(result, name=rows[row].fields[place].strip())
-        for row, result in results.items()
-        if isinstance(result, Explanation)
+        row: replace(result, name=names[row]) for row, result in results.items() if isinstance(result, Explanation)
     }
     problems = {row: result for row, result in results.items() if isinstance(result, InputError)}
     if problems and not is_table:
@@ -87,15 +84,30 @@ def first_rows(source: str | list[str], smiles_column: str | None, delimiter: st
         return WholeTable(table.columns, rows, table.delimiter, table.smiles_place)
 
 
+def names_of(table: WholeTable) -> list[str]:
+    """The names of the rows, "" where there are none."""
+    column = id_column_among(table.columns)
+    place = None if column is None else table.columns.index(column)
+    return ["" if place is None else row.fields[place].strip() for row in table.rows]
+
+
 def write_contributions(out: Path, explanations: dict[int, Explanation]) -> None:
-    """Writes a CSV with one line per atom and per fragment; rows and atoms (in SMILES order) are counted from 1."""
-    lines: list[list] = []
-    for row, each in explanations.items():
-        baseline = "" if each.baseline is None else f"{each.baseline:.7g}"
-        begin = [row + 1, each.name, each.smiles, f"{each.prediction:.7g}", each.meaning, baseline]
-        for atom, value in zip(read_smiles(each.smiles).GetAtoms(), each.contributions.tolist(), strict=True):
-            lines.append([*begin, "atom", atom.GetSymbol(), atom.GetIdx() + 1, f"{value:.7g}"])
-        for part in each.fragments:
-            numbers = " ".join(str(atom + 1) for atom in part.atoms)
-            lines.append([*begin, "fragment", part.smiles, numbers, f"{part.contribution:.7g}"])
+    """Writes a CSV with one line per atom and per fragment; rows and atoms (in SMILES order) are counted from 1.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    lines = [line for row, explanation in explanations.items() for line in lines_of(row + 1, explanation)]
     write_atomically(out, as_csv([HEADER, *lines]))
+
+
+def lines_of(row: int, explanation: Explanation) -> list[list]:
+    """The lines of one molecule."""
+    baseline = "" if explanation.baseline is None else f"{explanation.baseline:.7g}"
+    begin = [row, explanation.name, explanation.smiles, f"{explanation.prediction:.7g}", explanation.meaning, baseline]
+    atoms = zip(read_smiles(explanation.smiles).GetAtoms(), explanation.contributions.tolist(), strict=True)
+    lines = [["atom", atom.GetSymbol(), atom.GetIdx() + 1, f"{value:.7g}"] for atom, value in atoms]
+    for each in explanation.fragments:
+        numbers = " ".join(str(atom + 1) for atom in each.atoms)
+        lines.append(["fragment", each.smiles, numbers, f"{each.contribution:.7g}"])
+    return [[*begin, *line] for line in lines]

@@ -37,7 +37,7 @@ from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import fit_table
 from graphormer_sepnorm.table_model.load import as_smiles
 from graphormer_sepnorm.table_model.members.base import Setting
-from graphormer_sepnorm.table_model.stacking import FOLDS, make_folds
+from graphormer_sepnorm.table_model.stacking import make_folds
 from graphormer_sepnorm.table_model.train import Plan, labels_of
 from graphormer_sepnorm.tables.formats.table import find_column, names_shown
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, keep_readable, refuse_constant, table_task
@@ -122,7 +122,7 @@ class TableEstimator(SmilesEstimator):
         self,
         *,
         recipe: str = "foundation",
-        networks: int = FOLDS,
+        networks: int = Plan.networks,
         forest: bool = True,
         blend: bool = True,
         quick: bool = False,

@@ -91,21 +91,26 @@ def evaluate(
 
 def score_lines(result: dict, what: str) -> Iterator[str]:
     """A result for people: the score of ``what``, rows that were not scored, the targets, and training molecules."""
-    from graphormer_sepnorm.runs.numbers import counted
-
-    skipped, censored = result.get("skipped", 0), sum(result.get("censored", {}).values())
-    unscored = [f"{counted(skipped, 'row')} skipped"] * bool(skipped)
-    unscored += [f"{counted(censored, 'censored label')} not scored"] * bool(censored)
-    yield "; ".join([f"{what} {score_words(result)}", *filter(None, [", ".join(unscored)])])
+    yield f"{what} {score_words(result)}{words_on_unscored(result)}"
     reasons = result.get("reasons", {})
     for row, reason in reasons.items():
         yield f"row {row} is skipped: {reason}"
-    if more := skipped - len(reasons):
+    if more := result.get("skipped", 0) - len(reasons):
         yield f"and {more:,} more"
     yield from target_lines(result)
     if seen := result.get("training_molecules"):
         spoilt = "the score is slightly too good" if seen < SLIGHTLY * result["n"] else "this is no test score"
         yield f"rows whose molecules were used for training: {seen:,} of {result['n']:,}: {spoilt}"
+
+
+def words_on_unscored(result: dict) -> str:
+    """How many rows and labels of a table were not scored, to follow the score; empty if all were."""
+    from graphormer_sepnorm.runs.numbers import counted
+
+    skipped, censored = result.get("skipped", 0), sum(result.get("censored", {}).values())
+    found = [f"{counted(skipped, 'row')} skipped"] * bool(skipped)
+    found += [f"{counted(censored, 'censored label')} not scored"] * bool(censored)
+    return f"; {', '.join(found)}" if found else ""
 
 
 def target_lines(result: dict) -> Iterator[str]:
@@ -118,13 +123,12 @@ def target_lines(result: dict) -> Iterator[str]:
     trust = result.get("trust", {})
     level = usual_confidence(trust)
     held = trust["coverage"][level] if level else {}
-    for target, scores in targets_on_test(result).items():
-        decimals = decimals_for([scores["value"]])
-        ends = f" (95 % interval {shown_interval(scores['interval'], decimals)})" if scores["interval"] else ""
-        labels = counted(scores["molecules"], "label")
+    for target, found in targets_on_test(result).items():
+        decimals = decimals_for([found["value"]])
+        ends = f" (95 % interval {shown_interval(found['interval'], decimals)})" if found["interval"] else ""
+        labels = counted(found["molecules"], "label")
         inside = f"; {percent(held[target])} inside the {percent(float(level))} intervals" if level else ""
-        score = f"{METRICS[result['metric']].title} {shown(scores['value'], decimals)}"
-        yield f"{target}: {score}{ends} on {labels}{inside}"
+        yield f"{target}: {METRICS[result['metric']].title} {shown(found['value'], decimals)}{ends} on {labels}{inside}"
 
 
 def evaluate_one(place: Path, split: str, root: Path | None) -> dict:

@@ -34,24 +34,32 @@ def options_of_table(
         InputError: no columns to predict are given, and several are possible; there is no such split column; as
             ``guess_task`` and ``TableOptions``.
     """
-    smiles = content.columns[content.smiles_place]
-    if smiles in given.get("targets", ()):
-        raise InputError(f"{smiles} is the column of molecules: name the columns to predict with --target-columns")
+    refuse_molecules(content, given)
     places_of(path, content.columns, [given["split_column"]] if given.get("split_column") else [])
-    only: tuple[str, ...] = () if given.get("targets") else only_target(path, content, given)
-    targets = given.get("targets", ()) or only
+    found: tuple[str, ...] = () if given.get("targets") else only_target(path, content, given)
+    targets = given.get("targets", ()) or found
     guess = guess_task([] if task == "regression" else look_at_columns(content, targets), task)
-    has_others = any(given.get(name) for name in ("split_column", "weight_column", "feature_columns"))
-    purpose = "neither SMILES, nor an id, nor named by another option" if has_others else "neither SMILES nor an id"
-    sentences = [f"predicting {targets[0]}, the only column that is {purpose}"] if only else []
+    sentences = [f"predicting {targets[0]}, the only column that is {no_other_purpose(given)}"] if found else []
     for sentence in [*sentences, guess.sentence, *words_on_split(content, given)]:
         if sentence and rank() == 0:
             print(sentence, file=sys.stderr)
     return TableOptions(path, **given | {"targets": targets}, kind=guess.kind, classes=guess.classes, seed=seed)
 
 
+def refuse_molecules(content: WholeTable, given: dict[str, Any]) -> None:
+    """Raises InputError if the column of molecules is to be predicted."""
+    smiles = content.columns[content.smiles_place]
+    if smiles in given.get("targets", ()):
+        raise InputError(f"{smiles} is the column of molecules: name the columns to predict with --target-columns")
+
+
 def words_on_split(content: WholeTable, given: dict[str, Any]) -> Iterator[str]:
-    """Whether a column says which rows are train, val and test, or could; nothing without such a column."""
+    """Whether a column says which rows are train, val and test, or could; nothing without such a column.
+
+    Args:
+        content: of the table.
+        given: fields of ``TableOptions`` that were given.
+    """
     used, split = given.get("split_column"), given.get("split", TableOptions.split)
     if split == "column" and used is not None:
         yield f"the column {used} says which rows are train, val and test"
@@ -66,6 +74,13 @@ def words_on_split(content: WholeTable, given: dict[str, Any]) -> Iterator[str]:
         yield f"the column {name} is not used, because the split is by {made}: {how}"
 
 
+def no_other_purpose(given: dict[str, Any]) -> str:
+    """The purposes that a column without any other use does not have."""
+    if any(given.get(name) for name in ("split_column", "weight_column", "feature_columns")):
+        return "neither SMILES, nor an id, nor named by another option"
+    return "neither SMILES nor an id"
+
+
 def only_target(path: str, content: WholeTable, given: dict[str, Any]) -> tuple[str, ...]:
     """The only column of a table that has no other purpose; raises InputError if there is none or several."""
     smiles = content.columns[content.smiles_place]
@@ -73,10 +88,10 @@ def only_target(path: str, content: WholeTable, given: dict[str, Any]) -> tuple[
     used = {smiles, *others, *given.get("feature_columns", ())}
     left = [name for name in content.columns if name not in used]
     id_column = id_column_among(left)
-    candidates = [name for name in left if name != id_column]
-    if not candidates:
+    found = [name for name in left if name != id_column]
+    if not found:
         raise InputError(f"{path} has no column to predict: its columns are {names_shown(content.columns)}")
-    if len(candidates) > 1:
-        names = names_shown(content.columns)
-        raise InputError(f"name the columns to predict with --target-columns (the columns of {path}: {names})")
-    return (candidates[0],)
+    if len(found) > 1:
+        shown = names_shown(content.columns)
+        raise InputError(f"name the columns to predict with --target-columns (the columns of {path}: {shown})")
+    return (found[0],)
