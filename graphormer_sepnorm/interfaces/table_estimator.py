@@ -37,7 +37,7 @@ from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import fit_table
 from graphormer_sepnorm.table_model.load import as_smiles
 from graphormer_sepnorm.table_model.members.base import Setting
-from graphormer_sepnorm.table_model.stacking import FOLDS, make_folds
+from graphormer_sepnorm.table_model.stacking import make_folds
 from graphormer_sepnorm.table_run import Plan, labels_of
 from graphormer_sepnorm.tables.formats.table import find_column, names_shown
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, keep_readable, refuse_constant, table_task
@@ -122,7 +122,7 @@ class TableEstimator(SmilesEstimator):
         self,
         *,
         recipe: str = "foundation",
-        networks: int = FOLDS,
+        networks: int = Plan.networks,
         forest: bool = True,
         blend: bool = True,
         quick: bool = False,
@@ -221,9 +221,14 @@ class TableEstimator(SmilesEstimator):
             raise InputError(f"networks is {plan.networks}: there is one per fold, so at least 2")
         chosen = table_options(parameters, options)
         task = replace(table_task(chosen), class_names=class_names)
-        config = make_config(parameters, task, chosen.featurizer, self._find_seed())
+        state = parameters["random_state"]
+        seed = int(state) if isinstance(state, Integral) else int(check_random_state(state).randint(2**31 - 1))
+        config = make_config(parameters, task, chosen.featurizer, seed)
         chosen = replace(chosen, seed=config.train.seed)
-        rows = with_weights(rows, sample_weight)
+        if sample_weight is not None:
+            nothing = np.empty(len(rows))
+            weights = _check_sample_weight(sample_weight, nothing, dtype=np.float64, ensure_non_negative=True)
+            rows = [replace(row, weight=weight) for row, weight in zip(rows, weights.tolist(), strict=True)]
         known_rows = replace(read_rows(smiles, rows, config.featurizer), class_names=class_names)
         table = known_rows.with_means(chosen.kind)
         refuse_constant(chosen, table)
@@ -249,11 +254,6 @@ class TableEstimator(SmilesEstimator):
     def _parameters(self) -> dict[str, Any]:
         """All parameters; numbers of NumPy, as a parameter search gives them, become those of Python."""
         return {name: plain(value) for name, value in self.get_params(deep=False).items()}
-
-    def _find_seed(self) -> int:
-        """The seed given by ``random_state`` or drawn from it."""
-        state = self.get_params(deep=False)["random_state"]
-        return int(state) if isinstance(state, Integral) else int(check_random_state(state).randint(2**31 - 1))
 
     def _predictions(self, X) -> tuple[np.ndarray, np.ndarray]:
         """Values or probabilities, and standard deviations: float32 [M, T] each.
@@ -342,43 +342,28 @@ def read_rows(smiles: np.ndarray, rows: list[LabelledRow], featurizer: str) -> L
     Raises:
         InputError: no row has a label, or a molecule cannot be read.
     """
-    known = [row for row in rows if row.bounds or not np.isnan(row.labels).all()]
-    if not known:
+    labelled = [row for row in rows if row.bounds or not np.isnan(row.labels).all()]
+    if not labelled:
         raise InputError("y has no labels: all of them are missing")
-    table = LabelledTable([replace(row, smiles=smiles[row.number - 1]) for row in known])
+    table = LabelledTable([replace(row, smiles=smiles[row.number - 1]) for row in labelled])
     structures = keep_readable(table, featurizer)
     for number, _, reason in table.skipped:
         raise InputError(f"row {number - 1} (counted from 0): {reason}")
     return replace(table, structures=structures)
 
 
-def with_weights(rows: list[LabelledRow], sample_weight) -> list[LabelledRow]:
-    """M rows with their sample weights [M]; unchanged if there are none."""
-    if sample_weight is None:
-        return rows
-    weights = _check_sample_weight(sample_weight, np.empty(len(rows)), dtype=np.float64, ensure_non_negative=True)
-    return [replace(row, weight=weight) for row, weight in zip(rows, weights.tolist(), strict=True)]
+def for_each_row(values: np.ndarray, labelled: LabelledTable, learnt: LabelledTable, count: int) -> np.ndarray:
+    """Values [N, T] of the N rows of ``learnt`` as [M, T] in the order of the input; NaN for rows without a label.
 
-
-def for_each_row(values: np.ndarray, known: LabelledTable, learnt: LabelledTable, count: int) -> np.ndarray:
-    """Values for the molecules of a table, in the order of the input.
-
-    Args:
-        values: float64 [N, T], of the N rows of ``learnt``.
-        known: the rows that have labels.
-        learnt: the same after ``with_means``.
-        count: number M of molecules in the input.
-
-    Returns:
-        float64 [M, T]: for averaged rows, that of their molecule; NaN for molecules without a label.
+    ``labelled`` are the rows with a label, and ``learnt`` the same after ``with_means``: averaged rows have one value.
     """
-    places = list(range(len(known.rows)))
+    places = list(range(len(labelled.rows)))
     if learnt.measured:
         place_of = {key: place for place, key in enumerate(learnt.structures.keys)}
-        places = [place_of[key] for key in known.structures.keys]
-    found = np.full((count, values.shape[1]), np.nan)
-    found[[row.number - 1 for row in known.rows]] = values[places]
-    return found
+        places = [place_of[key] for key in labelled.structures.keys]
+    result = np.full((count, values.shape[1]), np.nan)
+    result[[row.number - 1 for row in labelled.rows]] = values[places]
+    return result
 
 
 def all_read(model: MovableModel[Result], smiles: np.ndarray, device: str) -> list[Result]:

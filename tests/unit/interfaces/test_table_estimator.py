@@ -379,15 +379,6 @@ def test_a_model_is_saved_only_to_a_folder(tmp_path):
             fitted.save(wrong)
 
 
-def test_a_target_without_a_name_is_explained_where_a_table_lacks_it(tmp_path):
-    GraphormerRegressor(**QUICK).fit(SMILES, LENGTH).save(tmp_path / "model")
-    pd.DataFrame({"smiles": SMILES, "length": LENGTH}).to_csv(tmp_path / "new.csv", index=False)
-    message = refused("evaluate", tmp_path / "model", "--csv", tmp_path / "new.csv")
-    assert "has no column 'y0'" in message and message.endswith(
-        ". The model's target is called y0, as y had no name in fit: rename the column"
-    )
-
-
 def test_parameters_that_quick_ignores_are_named(smiles, logp):
     given = {"epochs": 3, "lr": 1e-4, "recipe": "slim", "settings": {"model.layers": 2}, "standardize": "parent"}
     with pytest.warns(
