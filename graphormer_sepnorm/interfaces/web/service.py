@@ -1,5 +1,6 @@
 """Computations of the worker process: tables, predictions and pictures."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
@@ -44,7 +45,8 @@ from graphormer_sepnorm.table_model.explain import explain_rows
 from graphormer_sepnorm.table_model.info import describe_any, unfinished_words
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
-from graphormer_sepnorm.tables.formats import Row, named_column, open_table
+from graphormer_sepnorm.tables.formats import Row, kind_of, named_column, open_table
+from graphormer_sepnorm.tables.formats.excel import SPREADSHEET_KINDS, refuse_large
 from graphormer_sepnorm.tables.formats.table import NoColumn, printable
 from graphormer_sepnorm.tables.rows import condition_text, condition_texts, places_of, separators
 from graphormer_sepnorm.tables.writers import Cells
@@ -252,9 +254,11 @@ class PredictionService:
 def read_rows(path: Path, smiles_column: str | None, most: int) -> TableRows:
     """The first rows of the table in a file, at ``most`` so many.
 
-    Raises InputError as ``open_table``, or for more than ``MOST_CHARACTERS``: the cells of a small workbook can share
-    one long text.
+    Raises InputError as ``open_table``, or for more than ``MOST_CHARACTERS``, to which a small workbook can unpack, and
+    of which its cells can share one long text.
     """
+    if kind_of(path) in SPREADSHEET_KINDS:
+        refuse_large(path, str(path), MOST_CHARACTERS)
     with open_table(path, smiles_column) as table:
         rows, characters = [], 0
         for row in islice(table.rows, most):
@@ -275,7 +279,7 @@ def read_table(path: Path, shown: str, smiles_column: str, most: int) -> TableRo
 
 def read_without_molecules(path: Path, shown: str, columns: list[str], most: int) -> TableRows:
     """As ``read_rows``, of a table of which it is not known which of the ``columns`` has the molecules."""
-    once = next((name for name in columns if columns.count(name) == 1), None)
+    once = next((name for name, count in Counter(columns).items() if count == 1), None)
     if once is None:
         raise InputError(f"the first line of {shown} should name the columns, each with another name")
     found = read_rows(path, once, most)

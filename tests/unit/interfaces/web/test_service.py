@@ -144,6 +144,18 @@ def test_a_table_with_too_much_text_is_refused(models, tmp_path, monkeypatch):
         models.read(tmp_path / "in.csv", "mine.csv", 10, ALL, "")
 
 
+def test_a_workbook_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(models, tmp_path, monkeypatch):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in [["smiles"], *[["C" * 100]] * 1000]:
+        book.active.append(row)
+    book.save(tmp_path / "in.xlsx")
+    monkeypatch.setattr("graphormer_sepnorm.interfaces.web.service.MOST_CHARACTERS", 20_000)
+    monkeypatch.setattr(openpyxl, "load_workbook", lambda *arguments, **options: pytest.fail("it is unpacked"))
+    with pytest.raises(InputError, match=r"mine\.xlsx unpacks to .* bytes, and at most 20,000 are read"):
+        models.read(tmp_path / "in.xlsx", "mine.xlsx", 10, ALL, "")
+
+
 def test_tables_are_read_as_predict_reads_them(models, tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b"id;smiles\n1;CC\n2\n\xe9;C\n")
