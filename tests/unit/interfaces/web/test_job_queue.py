@@ -13,7 +13,7 @@ import pytest
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web import job_queue
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue, QueueFull
-from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore
+from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.schemas import Options, TableRow
 from graphormer_sepnorm.interfaces.web.worker import NoAnswer, Worker
 from tests.page import InThisProcess, PretendedService, open_queue
