@@ -3,7 +3,7 @@
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -229,11 +229,11 @@ class AskedConditions:
 
     Attributes:
         columns: those that a table has as columns.
-        given: those that are the same for all molecules.
+        given: the texts of those that are the same for all molecules, by name.
     """
 
     columns: tuple[str, ...] = ()
-    given: tuple[str, ...] = ()
+    given: Mapping[str, str] = field(default_factory=dict)
 
     def places(self, columns: list[str], source: str) -> list[int]:
         """The indices of the columns in a table.

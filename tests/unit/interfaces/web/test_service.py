@@ -14,7 +14,14 @@ from graphormer_sepnorm.inference.training_rows import TrainingRows
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.interfaces.web import service as module
 from graphormer_sepnorm.interfaces.web.pages import as_shown
-from graphormer_sepnorm.interfaces.web.schemas import ConditionFacts, EndpointFacts, Options, TableRow, TableRows
+from graphormer_sepnorm.interfaces.web.schemas import (
+    ColumnFacts,
+    ConditionFacts,
+    EndpointFacts,
+    Options,
+    TableRow,
+    TableRows,
+)
 from graphormer_sepnorm.interfaces.web.service import (
     PredictionService,
     about_model,
@@ -237,13 +244,15 @@ def test_a_model_that_was_trained_under_conditions_asks_for_them(models, tmp_pat
     model = replace(stack_of(models.predictor), trust=None, conditions=conditions)
     conditioned = replace(models, predictor=model)
     assert conditioned.facts().conditions == [
-        ConditionFacts(name="temperature", words=[], usual=30),
-        ConditionFacts(name="assay", words=["a", "b"]),
+        ConditionFacts(name="temperature", choices=[], low=20, high=40),
+        ConditionFacts(name="assay", choices=["a", "b"]),
     ]
     path = tmp_path / "a.csv"
     path.write_text("smiles,assay\nCC,a\nCC,c\n")
     found = conditioned.read(path, "a.csv", 9, Options(conditions={"temperature": "25"}), "")
+    assert found.added[0] == ColumnFacts(name="temperature", place=["conditions", "temperature"])
     known, unknown = conditioned.predict(found.rows, Options())
+    assert known.conditions == {"temperature": 25.0, "assay": "a"}
     assert known.error == "" and unknown.error == "assay is 'c': the model knows a, b"
     warm_up(conditioned)
 
