@@ -23,6 +23,7 @@ from graphormer_sepnorm.tables.labels import LabelledTable
 from graphormer_sepnorm.tables.rows import condition_text, how_to_give
 
 MOST_WORDS = 100  # largest number of categories of a column
+MOST_VALUES = 10  # distinct numbers that are a choice; each has two rows or more on average
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class ConditionColumn:
         words: its distinct words in alphabetical order; empty for a numeric column.
         mean, scale: mean and standard deviation of a numeric column.
         low, high: the least and the largest number of a numeric column; None if they are not known.
+        values: the distinct numbers of a numeric column that has few; None if they are many or not known.
     """
 
     name: str
@@ -42,6 +44,12 @@ class ConditionColumn:
     scale: float = 1.0
     low: float | None = None
     high: float | None = None
+    values: tuple[float, ...] | None = None
+
+    @property
+    def choices(self) -> list[str]:
+        """The texts of the words, or of the few numbers; empty for a column of many numbers."""
+        return [word for word in self.words if word] or [f"{value:.10g}" for value in self.values or ()]
 
     @property
     def width(self) -> int:
@@ -191,7 +199,9 @@ def column_of(name: str, texts: Sequence[str]) -> ConditionColumn:
         numbers = np.array([as_float(text) for text in texts])
         low, high = float(numbers.min()), float(numbers.max())
         scale = float(numbers.std()) if low < high else 1.0
-        return ConditionColumn(name, (), float(numbers.mean()), scale, low, high)
+        distinct = np.unique(numbers)
+        values = tuple(distinct.tolist()) if len(distinct) <= min(MOST_VALUES, len(numbers) // 2) else None
+        return ConditionColumn(name, (), float(numbers.mean()), scale, low, high, values=values)
     words = tuple(sorted(set(texts)))
     for word in words:
         refuse_other_bytes(word, f"--feature-columns {name}")

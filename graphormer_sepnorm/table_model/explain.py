@@ -19,6 +19,7 @@ from graphormer_sepnorm.chem.smiles import one_molecule
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError, known
 from graphormer_sepnorm.inference.calibration import limited_logit
+from graphormer_sepnorm.inference.columns import condition_value
 from graphormer_sepnorm.inference.explain import (
     METHODS,
     Attributions,
@@ -154,7 +155,12 @@ def explain_stack(model: PredictingModel, stack: TableModel, view: ExplainedTarg
     )
     if view.is_probability:
         found = rescaled(found, partial(log_odds, stack, by_member, view.column))
-    return replace(view.explanation(smiles, prediction, found), start=" or ".join(parts))
+    explanation = replace(view.explanation(smiles, prediction, found), start=" or ".join(parts))
+    given = ((name, condition_value(text)) for name, text in model.asked_conditions.given.items())
+    if conditions := {name: value if isinstance(value, str) else f"{value:.7g}" for name, value in given}:
+        words = ", ".join(f"{name} {text}" for name, text in conditions.items())
+        return replace(explanation, caption=f"{explanation.caption} ({words})", conditions=conditions)
+    return explanation
 
 
 def shares(predictions: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -77,7 +77,7 @@ class TableModel:
     @property
     def asked_conditions(self) -> AskedConditions:
         """The conditions that a prediction requires."""
-        return AskedConditions(self.conditions.asked, tuple(self.conditions.given))
+        return AskedConditions(self.conditions.asked, self.conditions.given)
 
     @property
     def kind(self) -> str:

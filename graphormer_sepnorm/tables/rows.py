@@ -235,11 +235,11 @@ class AskedConditions:
 
     Attributes:
         columns: those that a table has as columns.
-        given: those that are the same for all molecules.
+        given: the texts of those that are the same for all molecules, by name.
     """
 
     columns: tuple[str, ...] = ()
-    given: tuple[str, ...] = ()
+    given: Mapping[str, str] = field(default_factory=dict)
 
     def places(self, columns: list[str], source: str) -> list[int]:
         """The indices of the columns in a table.

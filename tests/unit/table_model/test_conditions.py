@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pydantic import TypeAdapter
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.table_model.conditions import (
@@ -118,13 +119,32 @@ def test_a_number_outside_the_range_of_the_training_rows_is_warned_of():
     assert ConditionColumn("pH", (), 7.0, 1.0).warning("99") == ""  # of a model of an earlier version
 
 
+@pytest.mark.parametrize(
+    ("texts", "choices"),
+    [
+        (["37.0", "25.0"] * 2, ["25", "37"]),
+        (["37.0", "25.0"], []),  # one row each
+        (
+            [str(number / 4) for number in range(10)] * 2,
+            ["0", "0.25", "0.5", "0.75", *["1", "1.25", "1.5", "1.75", "2", "2.25"]],
+        ),
+        ([str(number) for number in range(11)] * 2, []),
+        (["b", "a"], ["a", "b"]),
+    ],
+)
+def test_few_values_are_a_choice(texts, choices):
+    column = column_of("T", texts)
+    assert column.choices == choices
+    assert TypeAdapter(ConditionColumn).validate_python(column.facts()) == column
+
+
 def test_a_column_of_an_earlier_version_keeps_its_facts():
     assert ConditionColumn("pH", (), 7.0, 1.0).facts() == {"name": "pH", "words": (), "mean": 7.0, "scale": 1.0}
 
 
 def test_a_column_with_one_word_that_is_no_number_has_words():
     assert column_of("assay", ["1.0", "2.0", "x"]).words == ("1.0", "2.0", "x")
-    assert column_of("pH", ["7.0", "7.0"]) == ConditionColumn("pH", (), 7.0, 1.0, 7.0, 7.0)
+    assert column_of("pH", ["7.0", "7.0"]) == ConditionColumn("pH", (), 7.0, 1.0, 7.0, 7.0, values=(7.0,))
     with pytest.raises(InputError, match=f"--feature-columns lab has {MOST_WORDS + 1} distinct words"):
         column_of("lab", [f"lab {number}" for number in range(MOST_WORDS + 1)])
 

@@ -194,4 +194,4 @@ def test_what_a_model_reads_of_rows():
     ):
         samples_of(columns, AskedConditions(("T", "pH", "lab")), "t.csv")
     with pytest.raises(InputError, match=r"t\.csv has the column assay, and another value is given"):
-        samples_of(columns, AskedConditions(("T",), ("assay",)), "t.csv")
+        samples_of(columns, AskedConditions(("T",), {"assay": "a"}), "t.csv")
