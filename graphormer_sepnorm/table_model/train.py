@@ -103,6 +103,7 @@ def train_table(
     labelled = scorable(options, read_labelled(options, config.featurizer, content))
     check_splits(options, config.task, labelled)
     say(table_remarks(options, labelled))
+    say(learnt_conditions(options, labelled).remarks(conditions_outside_test(labelled)))
     return fit_run(labelled, options, config, RunFolder(out), plan) | numbers_of_rows(options, labelled)
 
 
@@ -135,6 +136,7 @@ def train_folds(
     for labelled in tables:
         check_splits(options, config.task, labelled)
     say(table_remarks(options, read[0]))
+    say(learnt_conditions(options, read[0]).remarks(conditions_outside_test(read[0])))
     if unscored := sum(len(table.rows) for table in read) - sum(len(table.rows) for table in tables):
         say([f"{counted(unscored, 'row')} without a score, under conditions that no training row of the fold has"])
     if distributed.rank() == 0:
@@ -159,12 +161,20 @@ def scorable(options: TableOptions, labelled: LabelledTable) -> LabelledTable:
 
     Raises InputError if no test row is left.
     """
-    learnt = [row.conditions for row in labelled.rows if row.split != "test"]
-    found = with_known(labelled, Conditions.of(options.feature_columns, learnt))
+    found = with_known(labelled, learnt_conditions(options, labelled))
     if not found.of_split("test"):
         number, _, reason = next(each for each in found.skipped if each not in labelled.skipped)
         raise InputError(f"{options.path}: no test row has conditions of the training rows; row {number}: {reason}")
     return found
+
+
+def learnt_conditions(options: TableOptions, labelled: LabelledTable) -> Conditions:
+    """The conditions of the rows outside the test set."""
+    return Conditions.of(options.feature_columns, conditions_outside_test(labelled))
+
+
+def conditions_outside_test(labelled: LabelledTable) -> list[tuple[str, ...]]:
+    return [row.conditions for row in labelled.rows if row.split != "test"]
 
 
 def check_beginning(whole: RunFolder, config: Config, plan: Plan) -> None:
