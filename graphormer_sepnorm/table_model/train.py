@@ -23,7 +23,7 @@ from graphormer_sepnorm.table_model.conditions import Conditions, condition_valu
 from graphormer_sepnorm.table_model.evaluate import evaluate_table
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable, fit_members, put_together, remarks
-from graphormer_sepnorm.table_model.labels import Folds, Labels, label_arrays
+from graphormer_sepnorm.table_model.labels import Folds, Labels, label_arrays, with_offset
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
 from graphormer_sepnorm.table_model.members.kernel import KernelMember, body_of
@@ -297,7 +297,7 @@ def labels_of(
     y, bounds = label_arrays(rows)
     called = np.array([(names or {}).get(row.number) or str(row.number) for row in rows])
     weight = np.array([row.weight for row in rows]) if weighted else None
-    return Labels(make_task(task).fitted(y, weight), y, bounds, weight, called)
+    return Labels(with_offset(make_task(task).fitted(y, weight)), y, bounds, weight, called)
 
 
 def folds_of(
