@@ -25,7 +25,7 @@ from graphormer_sepnorm.table_model.conditions import Conditions, condition_valu
 from graphormer_sepnorm.table_model.evaluate import evaluate_table
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable, after, fit_members, put_together, remarks
-from graphormer_sepnorm.table_model.labels import Folds, Labels, label_arrays
+from graphormer_sepnorm.table_model.labels import Folds, Labels, label_arrays, with_offset
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
 from graphormer_sepnorm.table_model.members.kernel import KernelMember, body_of
@@ -103,6 +103,7 @@ def train_table(
     labelled = scorable(options, read_labelled(options, config.featurizer, content))
     check_splits(options, config.task, labelled)
     say(table_remarks(options, labelled))
+    say(learnt_conditions(options, labelled).remarks(conditions_outside_test(labelled)))
     return fit_run(labelled, options, config, RunFolder(out), plan) | numbers_of_rows(options, labelled)
 
 
@@ -135,6 +136,7 @@ def train_folds(
     for labelled in tables:
         check_splits(options, config.task, labelled)
     say(table_remarks(options, read[0]))
+    say(learnt_conditions(options, read[0]).remarks(conditions_outside_test(read[0])))
     if unscored := sum(len(table.rows) for table in read) - sum(len(table.rows) for table in tables):
         say([f"{counted(unscored, 'row')} without a score, under conditions that no training row of the fold has"])
     if distributed.rank() == 0:
@@ -159,12 +161,20 @@ def scorable(options: TableOptions, labelled: LabelledTable) -> LabelledTable:
 
     Raises InputError if no test row is left.
     """
-    learnt = [row.conditions for row in labelled.rows if row.split != "test"]
-    found = with_known(labelled, Conditions.of(options.feature_columns, learnt))
+    found = with_known(labelled, learnt_conditions(options, labelled))
     if not found.of_split("test"):
         number, _, reason = next(each for each in found.skipped if each not in labelled.skipped)
         raise InputError(f"{options.path}: no test row has conditions of the training rows; row {number}: {reason}")
     return found
+
+
+def learnt_conditions(options: TableOptions, labelled: LabelledTable) -> Conditions:
+    """The conditions of the rows outside the test set."""
+    return Conditions.of(options.feature_columns, conditions_outside_test(labelled))
+
+
+def conditions_outside_test(labelled: LabelledTable) -> list[tuple[str, ...]]:
+    return [row.conditions for row in labelled.rows if row.split != "test"]
 
 
 def check_beginning(whole: RunFolder, config: Config, plan: Plan) -> None:
@@ -286,7 +296,7 @@ def labels_of(
     y, bounds = label_arrays(rows)
     called = np.array([(names or {}).get(row.number) or str(row.number) for row in rows])
     weight = np.array([row.weight for row in rows]) if weighted else None
-    return Labels(make_task(task).fitted(y, weight), y, bounds, weight, called)
+    return Labels(with_offset(make_task(task).fitted(y, weight)), y, bounds, weight, called)
 
 
 def folds_of(

@@ -119,7 +119,9 @@ class PredictionColumns:
         """The columns of a target, the ``number``-th."""
 
         def of(name: str, part: str, cells: Callable[[Predictions], np.ndarray]) -> PredictedColumn:
-            return PredictedColumn(name, cells=cells, path=("predictions", target, part))
+            is_precise = self.model.offset and part in ("value", "low", "high")
+            kind: Literal["number", "precise"] = "precise" if is_precise else "number"
+            return PredictedColumn(name, kind, cells=cells, path=("predictions", target, part))
 
         def value(found: Predictions) -> np.ndarray:
             return found.values[:, number]

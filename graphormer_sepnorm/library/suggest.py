@@ -37,7 +37,7 @@ from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import Row, kind_of, named_column, open_table
 from graphormer_sepnorm.tables.formats.sdf import OF_MOLFILE
 from graphormer_sepnorm.tables.formats.table import cell_text, smiles_of_rows
-from graphormer_sepnorm.tables.rows import id_column_among, read_samples
+from graphormer_sepnorm.tables.rows import id_column_among, read_samples, separators
 from graphormer_sepnorm.tables.writers import AddedColumn, Cells, DelimitedWriter, TableWriter, as_utf8, write_whole
 from graphormer_sepnorm.tasks import TASKS
 
@@ -245,8 +245,8 @@ def read_pool(predictor: PredictingModel, source: str, top: Path, options: PartO
         for texts, name in zip(fields, partitions, strict=True)
     ]
     asked = predictor.asked_conditions.places(columns, str(top))
-    # Every comma is a decimal one and no point is refused: where they are ambiguous, the row had no prediction.
-    samples = read_samples(asked, (set(asked), set()), rows) if asked else smiles_of_rows(rows)
+    # Where a separator is ambiguous, the row had no prediction.
+    samples = read_samples(asked, separators(rows, asked, ""), rows) if asked else smiles_of_rows(rows)
     found = read_molecules(predictor.featurizer, samples)
     warnings = predictor.trust.domain.warnings_on(found) if predictor.trust else [""] * len(rows)
     mols = [mol for mol in found.mols if mol is not None]

@@ -102,7 +102,7 @@ def fit_members(
         if setting.verbose and distributed.rank() == 0:
             print(f"fitting the {name} to {len(molecules):,} molecules", file=sys.stderr)
         try:
-            fitted[name] = MEMBERS[name].fit(molecules, labels.counting(), folds, setting)
+            fitted[name] = MEMBERS[name].fit(molecules, labels.counting().differences(), folds, setting)
         except CannotLearn as error:
             left_out[name] = str(error)
     return fitted, left_out
@@ -125,7 +125,7 @@ def put_together(
     """
     if not fitted.keys() & {"kernel", "networks"}:
         raise InputError("neither the kernel nor networks can be fitted to this table")
-    by_member = np.stack([each.out_of_fold for each in fitted.values()])
+    by_member = np.stack([each.out_of_fold for each in fitted.values()]) + np.array(labels.task.offset or 0.0)
     weights = stacking_weights(labels, by_member, np.array([each.member.share for each in fitted.values()]))
     values = combined(labels.task, by_member, weights)
     spread = disagreement(by_member, weights, values)

@@ -15,6 +15,8 @@ from graphormer_sepnorm.tables.labels import LabelledRow
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.censored import Censored, is_bounded
 
+FAR = 100  # mean of labels in standard deviations above which their digits matter to float32
+
 
 class CannotLearn(InputError):
     """A member cannot be fitted to a table and is left out."""
@@ -80,11 +82,26 @@ class Labels:
         """Where a label is known only by its bound: bool [M, T]."""
         return np.zeros(self.y.shape, bool) if self.bounds is None else is_bounded(self.y, self.bounds)
 
+    def differences(self) -> "Labels":
+        """The differences of the labels from the ``offset`` of the task."""
+        if not self.task.offset:
+            return self
+        offset = np.array(self.task.offset)
+        bounds = None if self.bounds is None else self.bounds - offset[:, None]
+        return replace(self, task=self.task.differences, y=self.y - offset, bounds=bounds)
+
     def target(self, place: int) -> "Target":
         """The labels of one target."""
         bounds = None if self.bounds is None else self.bounds[:, place]
         weight = np.ones(len(self)) if self.weight is None else self.weight
         return Target(self.y[:, place], bounds, weight)
+
+
+def with_offset(task: TaskConfig) -> TaskConfig:
+    """The task of a regression with an ``offset`` for labels that are far from 0, in standard deviations."""
+    far = [abs(mean) > FAR * std for mean, std in zip(task.mean, task.std, strict=True)]
+    offset = (float(round(mean)) if is_far else 0.0 for mean, is_far in zip(task.mean, far, strict=True))
+    return replace(task, offset=tuple(offset)) if any(far) else task
 
 
 def label_arrays(rows: Sequence[LabelledRow]) -> tuple[np.ndarray, np.ndarray | None]:

@@ -21,6 +21,7 @@ from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.tables.prepared_table import TABLE, names_of_split, rows_of_split
+from graphormer_sepnorm.tables.writers import DIGITS
 from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 from graphormer_sepnorm.training.optimizers import find_optimizer
 from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
@@ -128,7 +129,8 @@ class Scores:
         else:
             rows, names = rows_of_split(self.table, split, targets), names_of_split(self.table, split)
         header = ["row", "smiles", "split", *targets, *(f"{name}_predicted" for name in targets)]
-        numbers = ([f"{value:.7g}" for value in values] for values in self.prediction.tolist())
+        digits = DIGITS["precise" if self.task.offset else "number"]
+        numbers = ([f"{value:.{digits}g}" for value in values] for values in self.prediction.tolist())
         lines = [
             [number, smiles, split, *labels, *predicted]
             for (number, smiles, *labels), predicted in zip(rows, numbers, strict=True)

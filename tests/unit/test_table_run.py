@@ -9,6 +9,7 @@ import pytest
 
 from graphormer_sepnorm import table_run
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.columns import PredictionColumns
 from graphormer_sepnorm.inference.predict import Predictor
 from graphormer_sepnorm.interfaces.commands.train import left_out_lines, next_steps
 from graphormer_sepnorm.report.folds import pooled
@@ -16,6 +17,7 @@ from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.table_model import reference
 from graphormer_sepnorm.table_model.evaluate import evaluate_table
+from graphormer_sepnorm.table_model.load import load_model as load_from_python
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.model import TableModel
@@ -28,7 +30,9 @@ from graphormer_sepnorm.table_run import (
     train_folds,
     train_table,
 )
+from graphormer_sepnorm.tables.formats import Row
 from graphormer_sepnorm.tables.labels import TableOptions, read_usable, table_task
+from graphormer_sepnorm.tables.writers import DelimitedWriter
 from tests.table_models import Trained
 
 FILES = {
@@ -252,3 +256,25 @@ def test_the_next_commands_predict_with_a_model_that_is_there(tmp_path):
     again, then = next_steps(run, is_model=False)
     assert again.endswith(f"repeat this command without --folds and with --out '{run}-model'")
     assert then == f"then {line.replace(str(run), f'{run}-model')}"
+
+
+@pytest.mark.slow
+def test_labels_far_from_zero_are_learnt_as_well_as_others(trained: Trained, tmp_path):
+    far = 1e6
+    rows = [replace(row, labels=[row.labels[0] + far]) for row in trained.labelled.rows]
+    run = RunFolder(tmp_path / "run")
+    result = fit_run(replace(trained.labelled, rows=rows, measured=[]), trained.options, trained.config, run, Plan(2))
+    assert result["value"] == pytest.approx(trained.result["value"], abs=1e-4)
+    smiles = [row.smiles for row in trained.labelled.rows]
+    near, found = (load_from_python(folder.path).predict(smiles, interval=0.8) for folder in (trained.run, run))
+    for name in ("a", "a_low", "a_high"):
+        np.testing.assert_allclose(found[name] - far, near[name], atol=1e-3)
+    lines = pd.read_csv(run.predictions)
+    earlier = pd.read_csv(trained.run.predictions)
+    np.testing.assert_allclose(lines.a_predicted - far, earlier.a_predicted, atol=1e-3)
+    _, config, _ = load_model(run.member(0).path)
+    assert config.task.mean[0] == pytest.approx(far, rel=1e-5), "by itself it predicts the labels, not differences"
+    predictor = TableModel.load(run.path)
+    columns, found = PredictionColumns(predictor), predictor.predict(["C"])
+    written = DelimitedWriter(["smiles"], columns.columns()).encode([Row(["C"], "C")], columns.cells(found, [""]))
+    assert float(written.decode().split(",")[1]) == pytest.approx(found.values[0, 0], abs=1e-5, rel=0)

@@ -37,7 +37,8 @@ class Member(Protocol):
 
         Args:
             molecules: training molecules; their computed features are cached there for other members.
-            labels: labels of the molecules, without those of molecules of weight 0.
+            labels: labels of the molecules as differences from the task's offset, without those of molecules of
+                weight 0.
             folds: folds for the out-of-fold predictions.
             setting: settings of the fit.
 
@@ -46,7 +47,7 @@ class Member(Protocol):
         """
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
-        """Predicted values or probabilities: float64 [M, T]; NaN for a molecule that cannot be predicted."""
+        """Predicted differences from the offset, or probabilities: float64 [M, T]; NaN for what cannot be predicted."""
 
     @property
     def models(self) -> list[tuple[Network, Config]]:

@@ -77,7 +77,8 @@ class NetworksMember:
                 if isinstance(each, InputError):
                     raise each
                 rows.append(each)
-            member = cls([load_network(whole.member(number)) for number in range(len(folds))])
+            networks = [load_network(whole.member(number)) for number in range(len(folds))]
+            member = cls([(network, of_labels(config, setting), facts) for network, config, facts in networks])
         molecules.computed |= member.computed(rows)
         for number, (_, predicted) in enumerate(folds.parts()):
             out_of_fold[predicted] = molecules.of(member.by_network)[predicted, number]
@@ -90,7 +91,7 @@ class NetworksMember:
     @property
     def outputs(self) -> list[Output]:
         return [
-            embedding_and_prediction_of(network, make_task(config.task, network.cls.device))
+            embedding_and_prediction_of(network, make_task(config.task.differences, network.cls.device))
             for network, config in self.models
         ]
 
@@ -192,6 +193,12 @@ def of_fold(config: Config, labels: Labels, number: int) -> Config:
     task = replace(labels.task, metric=TASKS[labels.task.kind].curve_metric)
     train = replace(config.train, seed=config.train.seed + number, patience=0, keep="last")
     return replace(config, task=task, train=train)
+
+
+def of_labels(config: Config, setting: Setting) -> Config:
+    """The config of a network that learnt differences from an offset, so that it predicts the labels by itself."""
+    task = setting.config.task
+    return replace(config, task=replace(config.task, mean=task.mean, offset=task.offset)) if task.offset else config
 
 
 def check_resumable(whole: RunFolder, config: Config, labels: Labels, folds: Folds) -> None:

@@ -36,6 +36,22 @@ def test_a_condition_that_was_not_learnt_is_an_error_of_its_row():
     assert errors == ["", "assay is 'c': the model knows a, b", "temperature is missing"]
 
 
+def test_a_missing_condition_is_the_median_and_marked_or_a_word():
+    rows = [("20.0", "b"), ("40.0", ""), ("", "a"), ("25.0", "b")]
+    found = Conditions.of(("temperature", "assay"), rows)
+    temperature, assay = found.columns
+    assert (temperature.median, temperature.width, assay.words) == (25.0, 2, ("", "a", "b"))
+    for text in ("", "NA"):
+        assert temperature.encode(text) == [temperature.encode("25.0")[0], 1.0]
+        assert assay.encode(text) == [1.0, 0.0, 0.0] and "read as 25" in temperature.warning(text)
+    assert temperature.encode("40.0")[1] == 0.0 and found.width == 5
+    assert TypeAdapter(ConditionColumn).validate_python(temperature.facts()) == temperature
+    assert [words.partition(" of ")[0] for words in found.remarks(rows)] == ["temperature: 1", "assay: 1"]
+    assert not list(CONDITIONS.remarks([("20.0", "b")]))
+    with pytest.raises(InputError, match="pH is blank in all training rows"):
+        Conditions.of(("pH",), [("",)] * 3)
+
+
 @pytest.mark.parametrize("rows", [3, 7, 200])
 def test_a_number_that_training_rows_share_has_the_scale_1(rows):
     (acidity,) = Conditions.of(("pH",), [("7.4",)] * rows).columns
