@@ -100,3 +100,61 @@ def error_deviation(y: np.ndarray, bounds: np.ndarray, values: np.ndarray) -> np
 def is_bounded(y: np.ndarray, bounds: np.ndarray) -> np.ndarray:
     """Where a label is known only by its bound: bool [...]."""
     return np.isnan(y) & np.isfinite(bounds).any(axis=-1)
+
+
+MOST_PAIRED = 5_000  # molecules of which all pairs are compared
+
+
+@dataclass(frozen=True)
+class BoundScores:
+    """Scores of predictions of one target that use censored labels, too.
+
+    Attributes:
+        bounds: number of censored labels.
+        right_side: share of them whose prediction is on the known side.
+        concordance: share of the pairs of labels of certain order whose predictions have this order; equal predictions
+            count half. Source: Harrell et al., "Evaluating the yield of medical tests", JAMA 1982.
+        log_likelihood: mean logarithm of the likelihood of the labels, with normal errors of ``deviation``.
+    """
+
+    bounds: int
+    right_side: float
+    concordance: float
+    log_likelihood: float
+
+
+def bound_scores(y: np.ndarray, bounds: np.ndarray, prediction: np.ndarray) -> BoundScores | None:
+    """The scores of predictions [M] of labels [M], NaN where censored or missing, with bounds [M, 2].
+
+    None if no label is censored. Undefined scores are NaN.
+    """
+    censored = is_bounded(y, bounds)
+    if not censored.any():
+        return None
+    low, high = bounds[censored].T
+    right = (prediction[censored] >= low) & (prediction[censored] <= high)
+    likelihoods = log_likelihoods(y, bounds, prediction)
+    return BoundScores(
+        int(censored.sum()), float(right.mean()), concordance(y, bounds, prediction), float(np.nanmean(likelihoods))
+    )
+
+
+def log_likelihoods(y: np.ndarray, bounds: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+    """The logarithm of the likelihood of each label [M], with the ``error_deviation`` of all; NaN without a label."""
+    y, bounds, prediction = (np.asarray(values, np.float64)[:, None] for values in (y, bounds, prediction))
+    deviation = np.maximum(error_deviation(y, bounds, prediction), LEAST)
+    exact = log_density((y - prediction) / deviation) - np.log(deviation)
+    censored = Censored(bounds, prediction, deviation).log_likelihood
+    return np.where(is_bounded(y, bounds), censored, exact)[:, 0]
+
+
+def concordance(y: np.ndarray, bounds: np.ndarray, prediction: np.ndarray) -> float:
+    """As in ``BoundScores``, of at most ``MOST_PAIRED`` labels; NaN if the order of no pair is certain."""
+    known = np.flatnonzero(~np.isnan(y) | is_bounded(y, bounds))
+    known = known[:: -(-len(known) // MOST_PAIRED) or 1]
+    exact, ends, prediction = ~np.isnan(y[known]), bounds[known], prediction[known]
+    low, high = (np.where(exact, y[known], ends[:, side]) for side in (0, 1))
+    # a bound excludes its own value, so that ">5" is above 5
+    below = (high[:, None] < low) | ((high[:, None] == low) & ~(exact[:, None] & exact))
+    agree = (prediction[:, None] < prediction) + 0.5 * (prediction[:, None] == prediction)
+    return float(agree[below].mean()) if below.any() else float("nan")
