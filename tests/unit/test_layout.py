@@ -28,7 +28,6 @@ ROOMS = [
     "kernels",
     "layers",
     "encodings",
-    "formats",
     "config",
     "model",
     "tasks",
