@@ -4,10 +4,8 @@ Parsing and construction are strict: an unknown key, a wrong type or a value out
 pydantic's ``ValidationError`` if it is a field of an encoding.
 """
 
-import json
 import math
 from collections.abc import Collection
-from dataclasses import replace
 from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -19,7 +17,6 @@ from pydantic_core import to_json
 from graphormer_sepnorm.encodings import ENCODINGS, check_arrays
 from graphormer_sepnorm.encodings.base import STRICT, Encoding
 from graphormer_sepnorm.errors import InputError, did_you_mean, known
-from graphormer_sepnorm.formats import config_of_format_1
 from graphormer_sepnorm.layers.norms import NORMS, TOKEN_NORM
 from graphormer_sepnorm.layers.readouts import READOUTS, Readout
 from graphormer_sepnorm.options import Option
@@ -391,8 +388,8 @@ def config_from_json(text: str | bytes, source: str) -> Config:
         source: name of its file, for the message.
 
     Raises:
-        InputError: not JSON, a key that is unknown or missing, a value of the wrong type or out of range, or a format
-            newer than this package.
+        InputError: not JSON, a key that is unknown or missing, a value of the wrong type or out of range, or another
+            format than this package reads.
     """
     try:
         version = FORMAT.validate_json(text).format_version
@@ -401,9 +398,9 @@ def config_from_json(text: str | bytes, source: str) -> Config:
                 f"{source} has format {version}, this package reads up to {FORMAT_VERSION}: "
                 "install a newer graphormer_sepnorm"
             )
-        if version < 2:
-            text = json.dumps(config_of_format_1(json.loads(text)))
-        return replace(ADAPTER.validate_json(text), format_version=FORMAT_VERSION)
+        if version < FORMAT_VERSION:
+            raise InputError(f"{source} has format {version}, which only versions before 0.2.0 read: train it again")
+        return ADAPTER.validate_json(text)
     except ValidationError as error:
         raise InputError(f"{source}: {first_problem(error)}") from None
     except ValueError as error:

@@ -41,14 +41,12 @@ from graphormer_sepnorm.tables.labels import (
     read_folds,
     read_labelled,
 )
-from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled
+from graphormer_sepnorm.tables.prepared_table import write_labelled
 from graphormer_sepnorm.tables.remarks import remarks as table_remarks
 from graphormer_sepnorm.tables.remarks import repeatability
 from graphormer_sepnorm.tables.structures import Structures
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.optimizers import find_optimizer
-
-EARLIER = "which predicts, but cannot be trained further"
 
 
 @dataclass(frozen=True)
@@ -184,9 +182,7 @@ def check_beginning(whole: RunFolder, config: Config, plan: Plan) -> None:
     if held is not None and held.kind == "fold":
         raise InputError(f"{whole} holds {held}, or choose another --out")
     if whole.holds_run:
-        raise InputError(f"{whole} already holds a run of one network, {EARLIER}: choose another --out")
-    if (whole.member(0).path / TABLE).exists():
-        raise InputError(f"{whole} already holds an ensemble of an earlier version, {EARLIER}: choose another --out")
+        raise InputError(f"{whole} already holds a run of one network: choose another --out")
     if whole.is_from_python:
         raise InputError(f"{whole} holds a model saved from Python, which cannot be continued: choose another --out")
     if not plan.resume and (held is not None or whole.stack.exists()):

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.chem.descriptors import NAMES
-from graphormer_sepnorm.chem.fingerprints import SIZE
+from graphormer_sepnorm.chem.descriptors import NAMES, descriptors
 from graphormer_sepnorm.datasets.benchmarks import sample_table
-from graphormer_sepnorm.table_model.forest import Forest, forest_features
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.forest import Forest
 from graphormer_sepnorm.table_model.growing import fit_forest
+from graphormer_sepnorm.table_model.members.forest import forest_features
 
 TREES = 20
 
@@ -19,12 +20,12 @@ def smiles() -> list[str]:
 
 @pytest.fixture(scope="session")
 def features(smiles) -> np.ndarray:
-    return forest_features(smiles)
+    return forest_features(MoleculeFeatures(smiles))
 
 
 @pytest.fixture(scope="session")
-def logp(features) -> np.ndarray:
-    return features[:, [SIZE + NAMES.index("MolLogP"), SIZE + NAMES.index("TPSA")]].astype(np.float64)
+def logp(smiles) -> np.ndarray:
+    return descriptors(smiles)[:, [NAMES.index("MolLogP"), NAMES.index("TPSA")]].astype(np.float64)
 
 
 @pytest.fixture

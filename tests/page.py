@@ -135,15 +135,13 @@ def tiny_service(folder: Path) -> object:
     from graphormer_sepnorm.inference.trust import Trust
     from graphormer_sepnorm.interfaces.web.service import PredictionService
     from graphormer_sepnorm.system.device import Compute
-    from graphormer_sepnorm.table_model.earlier import EarlierModel
-    from tests.tiny import save_tiny
+    from tests.tiny import Trusting, save_tiny
 
     torch.set_num_threads(1)
-    for seed in range(2):
-        save_tiny(folder / f"model-{seed}", featurizer="mol", seed=seed)
+    folders = [str(save_tiny(folder / f"model-{seed}", featurizer="mol", seed=seed)) for seed in range(2)]
     errors, zeros = np.linspace(0.1, 2, 99)[:, None], np.zeros((99, 1))
     trust = Trust(fit_domain(sample_table().smiles[:200].tolist()), fit_intervals(errors, zeros, zeros + 0.1))
-    predictor = EarlierModel(load_predictor([str(folder)]).models, trust=trust)
+    predictor = Trusting(load_predictor(folders).models, trust=trust)
     return PredictionService(predictor, 0.9, Compute(torch.device("cpu")), "tiny", {"architecture": "tiny"})
 
 

@@ -1,13 +1,18 @@
 """Tiny models with random weights, for tests of what surrounds a model."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 
-from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules
 from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig
+from graphormer_sepnorm.inference.predict import Predictions, Predictor
+from graphormer_sepnorm.inference.trust import Trust, calibrated, trust_arrays
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import paper_encodings
+from graphormer_sepnorm.runs.arrays import array_digest
 from graphormer_sepnorm.runs.checkpoint import save_model
 from graphormer_sepnorm.runs.folder import WEIGHTS
 
@@ -42,3 +47,20 @@ def save_tiny(folder: Path, **options) -> Path:
     model, config = tiny_model(**options)
     save_model(folder / WEIGHTS, model, config, {"epoch": 3, "val_metric": 0.5})
     return folder
+
+
+class Trusting(Predictor):
+    """Networks whose mean is calibrated, with intervals and a domain."""
+
+    def __init__(self, models: list[tuple[Network, Config]], trust: Trust | None = None):
+        super().__init__(models)
+        self.trust = trust
+
+    @property
+    def digest(self) -> str:
+        return array_digest(trust_arrays(self.trust), {}) if self.trust else ""
+
+    def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
+        found = super().predictions(molecules, outputs)
+        warnings = self.trust.domain.warnings_on(molecules) if self.trust else found.warnings
+        return replace(found, values=calibrated(found.values, self.trust), warnings=warnings)

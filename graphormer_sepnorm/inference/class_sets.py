@@ -30,7 +30,7 @@ class ClassSets:
             from, in rising order; NaN at the end, for molecules of other classes.
     """
 
-    scores: Annotated[np.ndarray, Stored(np.float64, 3)]
+    scores: Annotated[np.ndarray, Stored(np.float64, 3, finite=False)]
 
     def holds(self, probability: np.ndarray, confidence: float) -> np.ndarray:
         """Which classes are in the sets: bool [M, G, C]; none for a molecule without a prediction.

@@ -36,7 +36,7 @@ class Intervals:
         offset: float64 [T], what is added to the spread of models; 0 where the spread is not used.
     """
 
-    scores: Annotated[np.ndarray, Stored(np.float64, 2)]
+    scores: Annotated[np.ndarray, Stored(np.float64, 2, finite=False)]
     offset: Annotated[np.ndarray, Stored(np.float64, 1)]
 
     @property

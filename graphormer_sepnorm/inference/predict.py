@@ -24,8 +24,7 @@ from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.combined import check_has_weights
-from graphormer_sepnorm.runs.folder import member_paths
-from graphormer_sepnorm.runs.zoo import resolve_model
+from graphormer_sepnorm.runs.zoo import AssayLimit, resolve_model
 from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.workers import CHUNK, Chunk, Smiles, map_chunks
 from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions
@@ -143,7 +142,7 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
         scales, limits: scales and limits of the targets, as in ``TaskConfig``.
         offset: as in ``TaskConfig``, of a model whose predictions have the digits of labels far from 0.
         classes: names of the classes, as in ``TaskConfig``.
-        assay_limits: by target whose assay has a limit, the predictions near it, as ``limit_words`` reads them.
+        assay_limits: limits of the assays, by target whose assay has one.
         gives_spread: whether predictions have a standard deviation.
         digest: digest of all state except the networks.
         embedder: network whose embeddings measure distances to the training molecules.
@@ -169,7 +168,7 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
     def classes(self) -> tuple[tuple[str, ...], ...]: ...
 
     @property
-    def assay_limits(self) -> Mapping[str, str]: ...
+    def assay_limits(self) -> Mapping[str, AssayLimit]: ...
 
     @property
     def trust(self) -> Trust | None: ...
@@ -214,7 +213,7 @@ class Predictor:
 
     asked_conditions = NO_CONDITIONS
     offset: tuple[float, ...] = ()
-    assay_limits: Mapping[str, str] = {}
+    assay_limits: Mapping[str, AssayLimit] = {}
     trust: Trust | None = None  # no information on errors and training molecules
 
     def __init__(self, models: list[tuple[Network, Config]]):
@@ -382,14 +381,13 @@ def load_predictor(names: list[str]) -> Predictor:
     """Loads the networks of one model or several, onto the device of ``device.current``.
 
     Args:
-        names: run folders, weights files, names of shipped weights, or folders of an ensemble with a run folder
-            ``model-0``, ``model-1``, ... for each of its models. Other files in a run folder are ignored.
+        names: run folders, weights files, or names of shipped weights.
 
     Raises:
         InputError: a name is not a model, a file is damaged, or the models differ in targets or features.
     """
     places = [resolve_model(name) for name in names]
-    loaded = map(checkpoint.load_model, [path for place in places for path in member_paths(place)])
+    loaded = map(checkpoint.load_model, places)
     return Predictor([(model.to(current().device), config) for model, config, _ in loaded])
 
 

@@ -32,15 +32,13 @@ class TrainingRows:
     Attributes:
         labels: float64 [N, T], NaN for a missing or censored label.
         text: uint8, their names, one per line; empty if unknown.
-        bounds: float64 [N, T, 2], smallest and largest possible value of each label; empty if none is censored, or
-            in files written before they were kept.
-        conditions: float32 [N, C], encoded conditions; empty if there are none, or in files written before they were
-            kept.
+        bounds: float64 [N, T, 2], smallest and largest possible value of each label; empty if none is censored.
+        conditions: float32 [N, C], encoded conditions; empty if there are none.
     """
 
-    labels: Annotated[np.ndarray, Stored(np.float64, 2)]
+    labels: Annotated[np.ndarray, Stored(np.float64, 2, finite=False)]
     text: Annotated[np.ndarray, Stored(np.uint8, 1)]
-    bounds: Annotated[np.ndarray, Stored(np.float64, 3)] = field(default_factory=no_bounds)
+    bounds: Annotated[np.ndarray, Stored(np.float64, 3, finite=False)] = field(default_factory=no_bounds)
     conditions: Annotated[np.ndarray, Stored(np.float32, 2)] = field(default_factory=no_conditions)
 
     @classmethod

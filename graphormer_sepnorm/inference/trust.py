@@ -1,4 +1,4 @@
-"""How far predictions can be trusted, kept as arrays in a run folder: domain, and intervals or calibration.
+"""How far predictions can be trusted, kept as arrays: domain, and intervals or calibration.
 
 Axis letters: M molecules, N training molecules, T targets.
 """
@@ -14,10 +14,10 @@ from graphormer_sepnorm.inference.calibration import Calibration
 from graphormer_sepnorm.inference.class_sets import ClassSets
 from graphormer_sepnorm.inference.domain import Domain
 from graphormer_sepnorm.inference.intervals import Intervals
-from graphormer_sepnorm.inference.training_rows import TrainingRows, no_bounds, no_conditions
-from graphormer_sepnorm.runs.arrays import load_format, part_arrays, read_part, save_arrays
+from graphormer_sepnorm.inference.training_rows import TrainingRows
+from graphormer_sepnorm.runs.arrays import part_arrays, read_part
 
-FORMAT = 1
+PREFIX = "trust."  # begins the names of its arrays in a file
 PARTS: dict[str, type] = {
     "domain": Domain,
     "intervals": Intervals,
@@ -32,8 +32,8 @@ class Trust:
     """The domain of a model, and intervals of a regression or the calibration of a classification.
 
     Attributes:
-        class_sets: of a classification; None in files written before they were kept.
-        rows: of the training molecules; None in files written before they were kept.
+        rows: of the training molecules.
+        class_sets: of a classification.
     """
 
     domain: Domain
@@ -61,32 +61,21 @@ def calibrated(values: np.ndarray, trust: Trust | None) -> np.ndarray:
 
 
 def trust_arrays(trust: Trust) -> dict[str, np.ndarray]:
-    """All that is kept, by name."""
+    """All that is kept, by the names in a file."""
     arrays: dict[str, np.ndarray] = {}
     for name in PARTS:
         part = getattr(trust, name)
-        arrays |= {} if part is None else part_arrays(name, part)
+        arrays |= {} if part is None else part_arrays(f"{PREFIX}{name}", part)
     return arrays
 
 
-def save_trust(path: Path, trust: Trust) -> None:
-    """Writes it; raises InputError if it cannot be written."""
-    save_arrays(path, trust_arrays(trust), {"format": FORMAT})
-
-
-def load_trust(path: Path) -> Trust:
-    """Reads what ``save_trust`` wrote.
-
-    Raises:
-        InputError: no such file, damaged, or of a newer format.
-    """
-    arrays, _ = load_format(path, FORMAT)
-    arrays.setdefault("domain.text", np.empty(0, np.uint8))  # as in files written before it was kept
-    if "rows.labels" in arrays:
-        arrays.setdefault("rows.bounds", no_bounds())
-        arrays.setdefault("rows.conditions", no_conditions())
-    trust = Trust(**{name: read_part(kind, name, arrays, path) for name, kind in PARTS.items()})
-    if not fits_together(trust):
+def read_trust(arrays: dict[str, np.ndarray], path: Path) -> Trust | None:
+    """What the arrays of a file hold of it, None if nothing; raises InputError if they are damaged."""
+    parts = {name: read_part(kind, f"{PREFIX}{name}", arrays, path) for name, kind in PARTS.items()}
+    if not any(parts.values()):
+        return None
+    trust = Trust(**parts) if parts["domain"] else None
+    if trust is None or not fits_together(trust):
         raise InputError(f"{path} is damaged: its arrays do not fit together")
     return trust
 

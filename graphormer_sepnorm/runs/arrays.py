@@ -10,16 +10,30 @@ import torch
 from safetensors.torch import save
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.runs.checkpoint import CHECKSUM, checksum, read_facts, read_safetensors, with_sorted_metadata
+from graphormer_sepnorm.runs.checkpoint import (
+    CHECKSUM,
+    METADATA,
+    checksum,
+    read_facts,
+    read_header,
+    read_safetensors,
+    with_sorted_metadata,
+)
 from graphormer_sepnorm.system.files import write_atomically
 
 
 @dataclass(frozen=True)
 class Stored:
-    """Metadata in the type of a dataclass field that is an array in a file: its type and number of axes."""
+    """Metadata in the type of a dataclass field that is an array in a file.
+
+    Attributes:
+        dtype, ndim: its type and number of axes.
+        finite: whether all its values must be finite.
+    """
 
     dtype: type
     ndim: int
+    finite: bool = True
 
 
 def save_arrays(path: Path, arrays: dict[str, np.ndarray], facts: dict) -> None:
@@ -55,19 +69,35 @@ def load_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict]:
     return {name: tensor.numpy() for name, tensor in tensors.items()}, read_facts(metadata["facts"], path)
 
 
+def stored_facts(path: Path) -> dict:
+    """The facts of a file written by ``save_arrays``, read without its arrays; raises as ``read_header``."""
+    metadata = read_header(path).get(METADATA)
+    return read_facts(str(metadata.get("facts") if isinstance(metadata, dict) else None), path)
+
+
 def load_format(path: Path, number: int) -> tuple[dict[str, np.ndarray], dict]:
     """As ``load_arrays``; raises InputError too for a file whose facts name another format."""
     arrays, facts = load_arrays(path)
-    if facts.get("format") != number:
-        raise InputError(f"{path} has format {facts.get('format')!r}; this release reads format {number}")
+    if (known := facts.get("format")) != number:
+        newer = isinstance(known, int) and known > number
+        advice = "install a newer graphormer_sepnorm" if newer else "train the model again"
+        raise InputError(f"{path} has format {known!r}, this release reads format {number}: {advice}")
     return arrays, facts
 
 
-def checked_array(arrays: dict[str, np.ndarray], name: str, dtype: type, ndim: int, path: Path) -> np.ndarray:
-    """The array with this name; raises InputError if it is missing or has another type or number of axes."""
+def checked_array(
+    arrays: dict[str, np.ndarray], name: str, dtype: type, ndim: int, path: Path, finite: bool = True
+) -> np.ndarray:
+    """The array with this name.
+
+    Raises:
+        InputError: it is missing, has another type or number of axes, or, with ``finite``, values that are not finite.
+    """
     array = arrays.get(name)
     if array is None or array.dtype != dtype or array.ndim != ndim:
         raise InputError(f"{path} is damaged: it has no {np.dtype(dtype)} array {name} of {ndim} axes")
+    if finite and array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise InputError(f"{path} is damaged: its array {name} has values that are not finite")
     return array
 
 
@@ -80,10 +110,12 @@ def read_part(kind: type, name: str, arrays: dict[str, np.ndarray], path: Path) 
     """The dataclass with the arrays ``NAME.FIELD`` of a file, whose fields are ``Stored``; None if there are none.
 
     Raises:
-        InputError: an array is missing, or of another type or number of axes.
+        InputError: as ``checked_array``.
     """
     if not any(each.startswith(f"{name}.") for each in arrays):
         return None
     hints = get_type_hints(kind, include_extras=True)
     stored: dict[str, Stored] = {field.name: hints[field.name].__metadata__[0] for field in fields(kind)}
-    return kind(*(checked_array(arrays, f"{name}.{field}", s.dtype, s.ndim, path) for field, s in stored.items()))
+    return kind(
+        *(checked_array(arrays, f"{name}.{field}", s.dtype, s.ndim, path, s.finite) for field, s in stored.items())
+    )

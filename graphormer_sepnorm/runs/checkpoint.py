@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -18,9 +18,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
-from graphormer_sepnorm.config import FORMAT, Config, ModelConfig, config_from_json, config_to_json
+from graphormer_sepnorm.config import Config, ModelConfig, config_from_json, config_to_json
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.formats import tensors_of_format_1
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.folder import weights_file
 from graphormer_sepnorm.system.files import write_atomically
@@ -30,6 +29,7 @@ HEAD = ("head.", "atom_values.")
 CHECKSUM = "sha256"
 METADATA = "__metadata__"
 MAX_HEADER = 10_000_000
+MAX_TENSORS = 10_000
 MAX_FILE = 4_000_000_000
 Kind = TypeVar("Kind", bound=Network)
 
@@ -63,8 +63,8 @@ def checksum(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
 
 
 def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors and metadata of a file; raises InputError if it is missing, too large or not a safetensors file."""
-    check_sizes(path)
+    """The tensors and metadata of a file; raises InputError as ``read_header``, or if it is not a safetensors file."""
+    read_header(path)
     try:
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
@@ -89,8 +89,6 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], Config, dict]:
     if recorded != checksum(tensors, metadata):
         raise InputError(f"{path} is damaged: its content does not match its checksum")
     check_usable(config, path)
-    if FORMAT.validate_json(metadata["config"]).format_version < 2:
-        tensors = tensors_of_format_1(tensors, json.loads(metadata["config"]), config.model.atoms_matter_after)
     check_parameters(config, tensors, path)
     return tensors, config, read_facts(metadata["facts"], path)
 
@@ -106,8 +104,13 @@ def read_facts(text: str, path: Path) -> dict:
     return facts
 
 
-def check_sizes(path: Path) -> None:
-    """Raises InputError unless ``path`` is a file whose header and total size are below the limits."""
+def read_header(path: Path) -> dict[str, Any]:
+    """The header of a safetensors file, for which no tensor is read.
+
+    Raises:
+        InputError: no such file; its size, its header or the number of its tensors is above the limits; or its header
+            is no JSON object.
+    """
     if not path.exists():
         raise InputError(f"{path} does not exist")
     if not path.is_file():
@@ -116,13 +119,35 @@ def check_sizes(path: Path) -> None:
         raise InputError(f"{path} has {path.stat().st_size:,} bytes; checkpoints of up to {MAX_FILE:,} are read")
     try:
         with open(path, "rb") as file:
-            start = file.read(8)  # the size of the header
+            start = file.read(8)
+            size = int.from_bytes(start, "little")
+            header = file.read(size) if size <= MAX_HEADER else b""
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
-    if (header := int.from_bytes(start, "little")) > MAX_HEADER:
+    if size > MAX_HEADER:
         if start.startswith(b"PK\x03\x04"):
             raise InputError(f"{path} is no safetensors file but one of torch.save: read it as in docs/python.md")
-        raise InputError(f"{path} is not a readable safetensors file: its header would have {header:,} bytes")
+        raise InputError(f"{path} is not a readable safetensors file: its header would have {size:,} bytes")
+    if (count := header.count(b'"dtype"')) > MAX_TENSORS:
+        raise InputError(f"{path} has {count:,} tensors; files with up to {MAX_TENSORS:,} are read")
+    try:
+        found = json.loads(header)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise InputError(f"{path} is not a readable safetensors file: its header is not a JSON object")
+    return found
+
+
+def recorded_checksum(path: Path) -> str:
+    """The checksum that a file of tensors records of itself, which loading compares with its content.
+
+    Of any other file, the SHA-256 of its content. Raises InputError as ``read_header``.
+    """
+    if path.suffix != ".safetensors":
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    metadata = read_header(path).get(METADATA)
+    return str(metadata.get(CHECKSUM)) if isinstance(metadata, dict) else ""
 
 
 def check_usable(config: Config, path: Path) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.runs.arrays import load_arrays
+from graphormer_sepnorm.runs.arrays import stored_facts
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.files import cache_root
 
@@ -21,12 +21,10 @@ def check_one_network(path: Path, name: str, predict: str = "", why: str = NO_EM
     """
     run = RunFolder(path)
     members = [member.path for member in run.members()]
-    parts = [*members, *filter(Path.exists, (run.stack, run.forest))] if path.is_dir() else []
-    if not parts:
+    if not members and not run.stack.exists():
         return
-    others = members or [run.weights] * run.weights.exists()
-    if path.is_relative_to(cache_root()):  # a shipped model, whose folder has another name in the next version
-        others = []
+    # the folder of a shipped model has another name in the next version
+    others = [] if path.is_relative_to(cache_root()) else members
     networks = " or ".join([*map(str, others[:1]), "foundation"])
     otherwise = f"predict with {predict}, or " if predict else ""
     raise InputError(
@@ -42,8 +40,6 @@ def check_has_weights(path: Path, name: str, predict: str = "", why: str = NO_EM
 
 def described(run: RunFolder, networks: int) -> str:
     """The predicting parts of a run folder, in words."""
-    parts = [f"{networks or 1} network{'s' if networks > 1 else ''}"] if networks or run.weights.exists() else []
-    if run.stack.exists():
-        _, facts = load_arrays(run.stack)
-        return ", ".join([*parts, *(f"a {name}" for name in facts.get("members", []) if name != "networks")])
-    return " and ".join([*parts, *(["a forest"] if run.forest.exists() else [])])
+    parts = [f"{networks} network{'s' if networks > 1 else ''}"] if networks else []
+    names = stored_facts(run.stack).get("members", []) if run.stack.exists() else []
+    return ", ".join([*parts, *(f"a {name}" for name in names if name != "networks")])

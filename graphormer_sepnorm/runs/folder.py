@@ -25,13 +25,14 @@ METRICS_FILE = "metrics.jsonl"
 CURVES = "curves.png"
 FOREST = "forest.safetensors"
 STACK = "stack.safetensors"
+PARTS = ("kernel.safetensors", "tuned_kernel.safetensors", FOREST, "body.safetensors", "trust.safetensors")  # beside it
 REPORT = "report.html"
 IN_PYTHON = "given in Python"  # in the place of the path of the table, in the options of a model saved from Python
 
 
 @pydantic_dataclass(frozen=True, config=STRICT)
 class Parts:
-    """The run folders inside a folder: models of an ensemble, or folds, each in its own folder."""
+    """The run folders inside a folder: networks of a table model, or folds, each in its own folder."""
 
     kind: Literal["model", "fold"]
     count: Annotated[int, Field(ge=1)]
@@ -46,7 +47,7 @@ READ_PARTS = TypeAdapter(Parts)
 
 
 class RunFolder:
-    """The files of a run, or of an ensemble, whose folder holds the run folders ``model-0``, ``model-1``, ...
+    """The files of a run, or of a table model, whose folder holds the run folders ``model-0``, ``model-1``, ...
 
     Attributes:
         path: the folder, which may not exist yet.
@@ -61,9 +62,7 @@ class RunFolder:
         self.curves = path / CURVES  # plot of the metrics
         self.test = path / "test.json"  # the test scores
         self.predictions = path / "predictions.csv"  # the test predictions, a line per molecule
-        self.forest = path / FOREST  # the forest that contributes to predictions
-        self.stack = path / STACK  # how the members of a table model are combined; only its folder has it
-        self.trust = path / "trust.safetensors"  # intervals or calibration, and the applicability domain
+        self.stack = path / STACK  # how the members of a table model are combined, and their files; written last
         self.report = path / REPORT  # report of a run on a table, as one page
         self.record = path / "parts.json"  # the run folders inside the folder, written before the first is trained
 
@@ -85,17 +84,15 @@ class RunFolder:
 
     @property
     def is_from_python(self) -> bool:
-        """Whether an estimator saved the table model here; earlier versions did so without a table."""
+        """Whether an estimator saved the table model here."""
         facts = (self.path / TABLE).with_suffix(".json")
-        if not facts.exists():
-            return self.stack.exists() and not (self.path / TABLE).exists()
         try:
             return json.loads(facts.read_bytes())["options"]["path"] == IN_PYTHON
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return False
 
     def member(self, number: int) -> "RunFolder":
-        """The run folder of a model of an ensemble."""
+        """The run folder of a network of a table model."""
         return RunFolder(self.path / f"{MEMBER}{number}")
 
     def fold(self, number: int) -> "RunFolder":
@@ -103,26 +100,20 @@ class RunFolder:
         return RunFolder(self.path / f"{FOLD}{number}")
 
     def parts(self) -> Parts | None:
-        """The run folders in this one, from its record or else from their names; None if there are none.
+        """The run folders in this one, from its record; None if there are none.
 
         Raises:
             InputError: the record is damaged.
         """
-        if self.record.exists():
-            try:
-                return READ_PARTS.validate_json(self.record.read_bytes())
-            except ValidationError:
-                raise InputError(f"{self.record} is damaged: the models of {self} cannot be found without it") from None
-        if found := list(self.path.glob(f"{MEMBER}*")):
-            return Parts("model", len(found))
-        folds = list(self.path.glob(f"{FOLD}*"))
-        return Parts("fold", len(folds)) if folds else None
+        if not self.record.exists():
+            return None
+        try:
+            return READ_PARTS.validate_json(self.record.read_bytes())
+        except ValidationError:
+            raise InputError(f"{self.record} is damaged: the models of {self} cannot be found without it") from None
 
     def members(self) -> list["RunFolder"]:
-        """The run folders of the models of an ensemble, in order; empty for a single run."""
-        if not self.record.exists():  # created by hand, or by a version without records
-            found = sorted(self.path.glob(f"{MEMBER}*"), key=lambda member: (len(member.name), member.name))
-            return [RunFolder(path) for path in found]
+        """The run folders of the networks of a table model, in order; empty for a single run."""
         parts = self.parts()
         return [self.member(number) for number in range(parts.count)] if parts and parts.kind == "model" else []
 
@@ -222,10 +213,15 @@ class RunFolder:
 
 
 def weights_file(path: Path) -> Path:
-    """The weights in a run folder, or the file itself; raises InputError for a folder without weights."""
+    """The weights in a run folder, or the file itself; raises InputError for a folder that is not one network."""
     if not path.is_dir():
         return path
     run = RunFolder(path)
+    if not run.stack.exists() and (parts := [name for name in PARTS if (path / name).exists()]):
+        raise InputError(
+            f"{path} has a part of a table model, {parts[0]}, but no {STACK}: copy the whole folder again, or continue "
+            "its training with --resume"
+        )
     if not run.weights.exists():
         hint = "".join(f": it holds networks, name one of them, such as {member}" for member in run.members()[:1])
         if run.fold(0).path.is_dir():
@@ -246,8 +242,3 @@ def runs_in(folder: Path) -> list[Path]:
         return [run.path for run in found if run.stack.exists() or run.weights.exists()]
     except OSError:
         return []
-
-
-def member_paths(path: Path) -> list[Path]:
-    """The run folders of an ensemble in order, or the run folder or weights file itself."""
-    return [member.path for member in RunFolder(path).members()] or [path]

@@ -1,25 +1,35 @@
-"""Names of models: shipped weights, shipped table models and paths."""
+"""Names of models: shipped weights, shipped table models and paths; cards of models."""
 
 import hashlib
+import json
+import lzma
 import os
-import re
+import shutil
+import sys
 import tarfile
 import tempfile
+from dataclasses import field
 from difflib import get_close_matches
 from functools import cache
 from importlib import resources
-from itertools import dropwhile, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from pydantic import TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from graphormer_sepnorm.config import first_problem
+from graphormer_sepnorm.encodings.base import STRICT
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.runs.folder import runs_in
-from graphormer_sepnorm.system.cache import mark_used
+from graphormer_sepnorm.system.cache import delete, mark_used
 from graphormer_sepnorm.system.files import cache_root
 from graphormer_sepnorm.tables.formats import is_table_name
 
 RESOURCES = "graphormer_sepnorm.resources"
 ARCHIVE = ".tar.xz"
+CARD = "card.json"
+DIGESTS = ".sha256.json"  # the digests of the files of an unpacked model
 PRETRAINED = {"foundation", "foundation-mini"}  # for fine-tuning and embeddings: they predict no property
 
 
@@ -62,62 +72,101 @@ def shipped_tables() -> dict[str, Path]:
     return {file.name.removesuffix(ARCHIVE): file for file in resource_files() if file.name.endswith(ARCHIVE)}
 
 
-def card_facts(name: str) -> dict[str, str]:
-    """The training data and the licence of a shipped table model, from its card; empty for any other model."""
-    card = card_of(name)
-    return {"training_data": point(card, "Training data"), "licence": point(card, "Licence")} if card else {}
+@dataclass(frozen=True, config=STRICT)
+class AssayLimit:
+    """The lowest or highest value that an assay reports.
 
-
-def card_endpoints(name: str) -> dict[str, dict[str, Any]]:
-    """The targets of a shipped table model, from the table in its card; empty for any other model.
-
-    Returns:
-        by target its ``description`` with the scale and the unit and, where the card has them, ``molecules``, the
-        number of those with a label, ``rmse_out_of_fold``, and ``limit``, the predictions near a limit of the assay.
+    Attributes:
+        value: predictions up to it or from it on are near the limit.
+        side: whether predictions near the limit are "less" or "more".
+        unit: "" for the scale of the predictions, "uM" of predictions that are log10 of ug/mL.
+        meaning, labels: the limit of the assay and how many training labels are near it, in words.
     """
-    card = card_of(name)
-    scale = re.match(r"(\S+) of all values", point(card, "Units"))
-    limits = {cells["limited column"]: cells["near the limit"] for cells in table_rows(card, "limited column")}
-    found = {}
-    for cells in table_rows(card, "endpoint"):
-        description = f"{scale[1]} of {cells['endpoint']}" if scale else cells["endpoint"]
-        facts: dict[str, Any] = {"description": description}
-        if number := re.fullmatch(r"[\d,]+", cells.get("molecules", "")):
-            facts["molecules"] = int(number[0].replace(",", ""))
-        if number := re.fullmatch(r"\d+\.\d+", cells.get("RMSE out of fold", "").strip("*")):
-            facts["rmse_out_of_fold"] = float(number[0])
-        if limit := limits.get(cells["column"]):
-            facts["limit"] = limit
-        found[cells["column"].strip("`")] = facts
-    return found
+
+    value: float
+    side: Literal["less", "more"]
+    unit: Literal["", "uM"] = ""
+    meaning: str = ""
+    labels: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.value:g}{self.unit and ' '}{self.unit} or {self.side}"
 
 
-def assay_limits(folder: Path) -> dict[str, str]:
-    """The limits in ``card_endpoints`` by target, for the folder of a shipped table model; empty for any other."""
-    known = card_endpoints(folder.name.rpartition("-")[0]) if folder.parent == cache_root() else {}
-    return {target: facts["limit"] for target, facts in known.items() if "limit" in facts}
+@dataclass(frozen=True, config=STRICT)
+class Endpoint:
+    """A target of a model.
+
+    Attributes:
+        description: what is measured, with the unit.
+        scale: how the target is computed from it, such as "log10"; "" for the value itself.
+        molecules: number of training molecules.
+        rmse_out_of_fold: RMSE of the predictions out of fold.
+        others: RMSE of other models, by name.
+        limit: the limit of its assay.
+    """
+
+    description: str
+    scale: str = ""
+    molecules: int | None = None
+    rmse_out_of_fold: float | None = None
+    others: dict[str, float] = field(default_factory=dict)
+    limit: AssayLimit | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """The known ones of its facts, as JSON values."""
+        found = {
+            "description": f"{self.scale} of {self.description}" if self.scale else self.description,
+            "molecules": self.molecules,
+            "rmse_out_of_fold": self.rmse_out_of_fold,
+            "limit": self.limit and str(self.limit),
+        }
+        return {name: value for name, value in found.items() if value is not None}
 
 
-def table_rows(card: str, first: str) -> list[dict[str, str]]:
-    """The rows of the table of a card with this first column, by the names of its columns; empty without it."""
-    lines = dropwhile(lambda line: not line.startswith(f"| {first} |"), card.splitlines())
-    table = takewhile(lambda line: line.startswith("|"), lines)
-    records = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in table]
-    return [dict(zip(records[0], record, strict=True)) for record in records[2:]]
+@dataclass(frozen=True, config=STRICT)
+class Card:
+    """What ``card.json`` in the folder of a table model says of it.
+
+    Attributes:
+        training_data, licence: in words.
+        endpoints: by target.
+    """
+
+    training_data: str
+    licence: str
+    endpoints: dict[str, Endpoint] = field(default_factory=dict)
+
+    @property
+    def limits(self) -> dict[str, AssayLimit]:
+        """The limits of the assays by target."""
+        return {target: endpoint.limit for target, endpoint in self.endpoints.items() if endpoint.limit}
 
 
-def card_of(name: str) -> str:
-    """The text of the card of a shipped table model; empty for any other model."""
-    archive = shipped_tables().get(name)
-    if archive is None or os.path.exists(name):
-        return ""
-    return archive.with_name(f"{name}.md").read_text(encoding="utf-8")
+READ_CARD = TypeAdapter(Card)
 
 
-def point(card: str, title: str) -> str:
-    """The text of the point of a card with this title; empty if there is none."""
-    found = re.search(rf"- \*\*{title}\*\*: (.+?)(?= - \*\*|$)", " ".join(card.split()))
-    return found[1] if found else ""
+def read_card(place: Path) -> Card | None:
+    """The card in a run folder; None if there is none; raises InputError if it is not valid."""
+    path = place / CARD
+    if not path.is_file():
+        return None
+    try:
+        return READ_CARD.validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise InputError(f"{path} is not a card: {first_problem(error)}") from None
+
+
+def card_facts(place: Path) -> dict[str, str]:
+    """The training data and the licence in the card of a model; empty without a card."""
+    card = read_card(place)
+    return {"training_data": card.training_data, "licence": card.licence} if card else {}
+
+
+def card_endpoints(place: Path) -> dict[str, dict[str, Any]]:
+    """The facts in the card of a model by target, as ``Endpoint.facts``; empty without a card."""
+    card = read_card(place)
+    return {target: endpoint.facts() for target, endpoint in card.endpoints.items()} if card else {}
 
 
 def resource_files() -> list[Path]:
@@ -125,25 +174,52 @@ def resource_files() -> list[Path]:
 
 
 @cache
-def digest_of(archive: Path, changed: int) -> str:
-    """The start of the SHA-256 of an archive, which was ``changed`` at this time."""
-    return hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
+def digest_of(path: Path, stamp: tuple[int, int]) -> str:
+    """The SHA-256 of a file with this size and time of change."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def digest(path: Path) -> str:
+    known = path.stat()
+    return digest_of(path, (known.st_size, known.st_mtime_ns))
 
 
 def unpacked(archive: Path) -> Path:
-    """The folder of a shipped table model, unpacked into the cache by the first process that needs it."""
-    digest = digest_of(archive, archive.stat().st_mtime_ns)
-    folder = cache_root() / f"{archive.name.removesuffix(ARCHIVE)}-{digest}"
-    if not folder.is_dir():
-        try:
+    """The folder of a shipped table model in the cache, with its card.
+
+    The first process that needs it unpacks it. A damaged folder is unpacked again.
+    """
+    name = archive.name.removesuffix(ARCHIVE)
+    card = archive.with_name(f"{name}.json")
+    both = hashlib.sha256((digest(archive) + digest(card)).encode()).hexdigest()[:16]
+    folder = cache_root() / f"{name}-{both}"
+    try:
+        if os.path.lexists(folder) and not is_whole(folder):
+            print(f"{folder} is damaged: {name} is unpacked again", file=sys.stderr)
+            delete(folder)
+        if not folder.is_dir():
             folder.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=folder.parent) as elsewhere:
                 whole = Path(elsewhere) / "model"
                 with tarfile.open(archive) as content:
                     content.extractall(whole, filter="data")
+                shutil.copy(card, whole / CARD)
+                digests = {
+                    path.relative_to(whole).as_posix(): digest(path) for path in whole.rglob("*") if path.is_file()
+                }
+                (whole / DIGESTS).write_text(json.dumps(digests))
                 whole.rename(folder)
-        except OSError as error:
-            if not folder.is_dir():  # another process was not faster
-                raise InputError(f"cannot unpack {archive.name} into {folder}: {error.strerror or error}") from None
+    except (OSError, EOFError, tarfile.TarError, lzma.LZMAError) as error:
+        if not folder.is_dir():  # another process was not faster
+            raise InputError(f"cannot unpack {archive.name} into {folder}: {error}") from None
     mark_used(folder)
     return folder
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether the files of an unpacked model are as they were unpacked."""
+    try:
+        digests = json.loads((folder / DIGESTS).read_bytes())
+        return bool(digests) and all(digest(folder / name) == known for name, known in digests.items())
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
+        return False

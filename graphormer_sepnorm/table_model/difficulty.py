@@ -34,13 +34,12 @@ class Difficulty:
     Attributes:
         coefficients: float64 [1 + S, T], the intercept and the coefficients of the signs' logarithms.
         errors: float64 [N, T], absolute out-of-fold errors of the training molecules; NaN where there is no label.
-        limits: float64 [2, T], the smallest and the largest expected standard deviation; None: of a model that an
-            earlier version fitted, which has no limits.
+        limits: float64 [2, T], the smallest and the largest expected standard deviation.
     """
 
     coefficients: np.ndarray
     errors: np.ndarray
-    limits: np.ndarray | None = None
+    limits: np.ndarray
 
     def __call__(self, disagreement: np.ndarray, similarity: np.ndarray) -> np.ndarray:
         """The expected standard deviation of the error: float64 [M, T].
@@ -51,7 +50,7 @@ class Difficulty:
         """
         found = signs(disagreement, similarity, self.errors)
         expected = DEVIATION * np.exp(self.coefficients[0] + np.einsum("smt,st->mt", found, self.coefficients[1:]))
-        return expected if self.limits is None else expected.clip(*self.limits)
+        return expected.clip(*self.limits)
 
 
 def fit_difficulty(
@@ -68,7 +67,8 @@ def fit_difficulty(
     size = np.abs(error)
     found = signs(disagreement, similarity, size[numbers])
     coefficients = [fit_logarithm(found[:, :, target].T, column) for target, column in enumerate(size.T)]
-    difficulty = Difficulty(np.stack(coefficients, axis=1), size[numbers])
+    without = np.array([[0.0], [np.inf]]).repeat(error.shape[1], axis=1)
+    difficulty = Difficulty(np.stack(coefficients, axis=1), size[numbers], without)
     return replace(difficulty, limits=calibrated_range(difficulty(disagreement, similarity), error))
 
 

@@ -17,11 +17,10 @@ from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import computed
-from graphormer_sepnorm.runs.folder import RunFolder, member_paths
+from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.workers import in_chunks, map_chunks
 from graphormer_sepnorm.table_model.conditions import with_known
-from graphormer_sepnorm.table_model.earlier import EarlierModel, load_earlier
 from graphormer_sepnorm.table_model.labels import label_arrays
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
 from graphormer_sepnorm.table_model.reliability import measure_trust
@@ -29,10 +28,10 @@ from graphormer_sepnorm.table_model.scores import STACK, Predicted, scores_by_ta
 from graphormer_sepnorm.table_model.stacking import each_by_itself
 from graphormer_sepnorm.tables.label_text import CLASSES, same_label
 from graphormer_sepnorm.tables.labels import TableOptions, read_usable
-from graphormer_sepnorm.tables.prepared_table import TABLE, read_labels, read_rows, samples_of_split
+from graphormer_sepnorm.tables.prepared_table import TABLE, read_labels, samples_of_split
 from graphormer_sepnorm.tables.splits import Sizes
 from graphormer_sepnorm.tasks import make_task
-from graphormer_sepnorm.training.experiment import Scores, score_runs
+from graphormer_sepnorm.training.experiment import Scores
 
 REASONS = 5  # skipped rows whose reasons are given
 
@@ -170,23 +169,9 @@ def training_keys(run: RunFolder, model: TableModel) -> set[str]:
     return {molecule_key(prepare(text)) for text in smiles}
 
 
-def evaluate_earlier(run: RunFolder, split: str) -> dict:
-    """Scores a run folder with a table on one of its splits; returns as ``evaluate_run``."""
-    scores, model = score_runs(member_paths(run.path), split), load_earlier(run.path)
-    if not isinstance(model, EarlierModel):
-        return scores.result
-    smiles, _ = read_rows(RunFolder(member_paths(run.path)[0]).path / TABLE, scores.task, split)
-    return scores.of(model.finished(scores.by_network.mean(axis=0), smiles)).result
-
-
 def kept_options(run: RunFolder) -> TableOptions:
     """The options with which a run folder's table was read; raises InputError if they are missing or damaged."""
     path = (run.path / TABLE).with_suffix(".json")
-    if run.is_from_python and not path.exists():
-        raise InputError(
-            f"{run} was saved from Python without the options of its table, as earlier versions did: fit and save it "
-            "again to score it"
-        )
     try:
         return TypeAdapter(TableOptions).validate_json(json.dumps(json.loads(path.read_bytes())["options"]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError, ValidationError):

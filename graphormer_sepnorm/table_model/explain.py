@@ -35,12 +35,9 @@ from graphormer_sepnorm.inference.trust import calibrated
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.table_model.conditions import condition_values, needs
-from graphormer_sepnorm.table_model.earlier import EarlierModel
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.forest import forest_features
 from graphormer_sepnorm.table_model.masking import contributions_by_masking
 from graphormer_sepnorm.table_model.members.base import Member
-from graphormer_sepnorm.table_model.members.forest import ForestMember
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.stacking import weighted_mean
@@ -106,23 +103,12 @@ def explained_sample(
 
 
 def stack_of(model: PredictingModel) -> TableModel:
-    """The model itself, or a table model of its networks and their forest that predicts the same."""
+    """The model itself, or a table model of its networks that predicts the same."""
     if isinstance(model, TableModel):
         return model
     config = model.models[0][1]
     members: dict[str, Member] = {"networks": NetworksMember([(*pair, {}) for pair in model.models])}
-    weights = np.ones((1, len(model.targets)))
-    if isinstance(model, EarlierModel) and model.forest is not None and model.forest.weight > 0:
-        members["forest"], share = EarlierForest(model.forest), model.forest.weight
-        weights = np.concatenate([(1 - share) * weights, share * weights])
-    return TableModel(config.task, model.featurizer, members, weights, model.trust)
-
-
-class EarlierForest(ForestMember):
-    """A forest of an earlier version, which was fitted to all RDKit descriptors."""
-
-    def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
-        return self.forest.predict(forest_features(molecules.molecules)).astype(np.float64)
+    return TableModel(config.task, model.featurizer, members, np.ones((1, len(model.targets))), model.trust)
 
 
 def explain_stack(model: PredictingModel, stack: TableModel, view: ExplainedTarget, smiles: str) -> Explanation:

@@ -1,4 +1,4 @@
-"""Random forests on Morgan counts and RDKit descriptors, stored as arrays and evaluated without scikit-learn.
+"""Random forests, stored as arrays and evaluated without scikit-learn.
 
 The alternatives are pickle, which executes the code it loads, and skops, which requires the scikit-learn release that
 wrote the file and stores far more per node.
@@ -6,44 +6,18 @@ wrote the file and stores far more per node.
 Axis letters: M molecules, F features, T targets, N nodes of all trees, R trees of all targets.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from graphormer_sepnorm.chem.descriptors import NAMES, descriptors
-from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_counts
-from graphormer_sepnorm.chem.smiles import Molecule, molecule_of
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.runs.arrays import checked_array, load_arrays, save_arrays
+from graphormer_sepnorm.runs.arrays import checked_array, load_format, save_arrays
 
 FORMAT = 1
-NUM_FEATURES = SIZE + len(NAMES)
 STEPS_AT_ONCE = 4_000_000
 LEAF = -1
-
-
-def forest_features(molecules: Sequence[Molecule]) -> np.ndarray:
-    """Morgan counts, then descriptors (0 where not finite): float32 [M, F].
-
-    The row of a molecule that cannot be read is NaN.
-    """
-    return with_counts(molecules, descriptors(molecules))
-
-
-def with_counts(molecules: Sequence[Molecule], values: np.ndarray) -> np.ndarray:
-    """Morgan counts, followed by the descriptors [M, D] of the same molecules."""
-    features = np.full((len(molecules), NUM_FEATURES), np.nan, np.float32)
-    for row, molecule, known in zip(features, molecules, values, strict=True):
-        if molecule is None or np.isnan(known).all():
-            continue
-        try:
-            row[:SIZE] = morgan_counts(molecule_of(molecule))
-        except InputError:
-            continue
-        row[SIZE:] = np.nan_to_num(known)
-    return features
 
 
 @dataclass(frozen=True)
@@ -59,7 +33,6 @@ class Forest:
         roots: int64 [R], the first node of each tree, grouped by target.
         targets: number of targets.
         release: RDKit release that computed the features.
-        weight: from 0 to 1, its weight in the predictions of a run folder of an earlier version.
     """
 
     feature: np.ndarray
@@ -68,13 +41,12 @@ class Forest:
     roots: np.ndarray
     targets: int
     release: str
-    weight: float = 0.0
 
     def predict(self, features: np.ndarray) -> np.ndarray:
         """Predicted values, or probabilities of class 1: float32 [M, T]; NaN for a row with NaN.
 
         Args:
-            features: [M, F], as ``forest_features``.
+            features: [M, F], as it was grown on.
         """
         predictions = np.full((len(features), self.targets), np.nan, np.float32)
         readable = np.flatnonzero(~np.isnan(features).any(axis=1))
@@ -105,11 +77,11 @@ def forest_arrays(forest: Forest) -> dict[str, np.ndarray]:
 
 def save_forest(path: Path, forest: Forest) -> None:
     """Writes a forest; raises InputError if it cannot be written."""
-    facts = {"format": FORMAT, "targets": forest.targets, "rdkit": forest.release, "weight": forest.weight}
+    facts = {"format": FORMAT, "targets": forest.targets, "rdkit": forest.release}
     save_arrays(path, forest_arrays(forest), facts)
 
 
-def load_forest(path: Path, width: int = NUM_FEATURES) -> Forest:
+def load_forest(path: Path, width: int) -> Forest:
     """Reads what ``save_forest`` wrote.
 
     Args:
@@ -119,35 +91,30 @@ def load_forest(path: Path, width: int = NUM_FEATURES) -> Forest:
     Raises:
         InputError: the file is missing, damaged or of a newer format, or its nodes do not form trees.
     """
-    arrays, facts = load_arrays(path)
-    if facts.get("format") != FORMAT:
-        raise InputError(f"{path} is a forest of format {facts.get('format')!r}; this release reads format {FORMAT}")
+    arrays, facts = load_format(path, FORMAT)
     feature = checked_array(arrays, "feature", np.int16, 1, path)
     number = checked_array(arrays, "number", np.float32, 1, path)
     right = checked_array(arrays, "right", np.int32, 1, path)
     roots = checked_array(arrays, "roots", np.int64, 1, path)
-    targets, weight = facts.get("targets"), facts.get("weight")
-    if not isinstance(weight, float | int) or not 0 <= weight <= 1:
-        raise InputError(f"{path} is damaged: the weight of its predictions is {weight!r}, not a number from 0 to 1")
+    targets = facts.get("targets")
     if not (
         isinstance(targets, int)
         and 0 < targets <= len(roots)
         and len(roots) % targets == 0
         and len(feature) == len(number) == len(right)
-        and all(conditions_of_trees(feature, number, right, roots, width))
+        and all(conditions_of_trees(feature, right, roots, width))
     ):
         raise InputError(f"{path} is damaged: its nodes do not form trees")
-    return Forest(feature, number, right, roots, targets, str(facts.get("rdkit")), float(weight))
+    return Forest(feature, number, right, roots, targets, str(facts.get("rdkit")))
 
 
 def conditions_of_trees(
-    feature: np.ndarray, number: np.ndarray, right: np.ndarray, roots: np.ndarray, width: int
+    feature: np.ndarray, right: np.ndarray, roots: np.ndarray, width: int
 ) -> Iterator[np.bool_ | bool]:
     """Conditions under which every path from a root ends in a leaf of its tree; arrays as ``Forest``."""
     nodes = len(feature)
     inner = np.flatnonzero(feature != LEAF)
     yield roots[0] == 0 and np.diff(roots).min(initial=1) > 0 and roots[-1] < nodes
     yield feature.min() >= LEAF and feature.max() < width
-    yield np.isfinite(number).all()
     ends = np.repeat([*roots[1:], nodes], np.diff([*roots, nodes]))
     yield (right[inner] > inner + 1).all() and (right[inner] < ends[inner]).all()

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from graphormer_sepnorm.runs.arrays import load_format
+from graphormer_sepnorm.runs.arrays import stored_facts
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.info import describe_model, probability_words, salts_words, vocabulary_words
 from graphormer_sepnorm.table_model.evaluate import kept_options
-from graphormer_sepnorm.table_model.model import FORMAT, TableModel
+from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.scores import STACK
 from graphormer_sepnorm.tables.prepared_table import TABLE, read_rows
 from graphormer_sepnorm.tasks import TASKS
@@ -58,7 +58,7 @@ def unfinished_words(run: RunFolder) -> str | None:
 
     The networks have a record when they begin, and are in the model or left out when the test scores are written.
     """
-    if not run.stack.exists() or "networks" in (load_format(run.stack, FORMAT)[1].get("members") or ()):
+    if not run.stack.exists() or "networks" in (stored_facts(run.stack).get("members") or ()):
         return None
     if run.is_from_python:
         return None

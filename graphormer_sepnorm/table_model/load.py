@@ -5,7 +5,7 @@ Axis letters: M molecules.
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from os import PathLike
 from typing import TYPE_CHECKING, Literal
@@ -20,10 +20,9 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.columns import PredictionColumns, check_confidence, shown_decimals
 from graphormer_sepnorm.inference.predict import PredictingModel, compute_chunks, load_predictor, molecules_at_once
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.runs.zoo import assay_limits, resolve_model
+from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing
 from graphormer_sepnorm.system.workers import Smiles, in_chunks
-from graphormer_sepnorm.table_model.earlier import load_earlier
 from graphormer_sepnorm.tables.formats.table import find_column, with_free_names
 from graphormer_sepnorm.tables.rows import AskedConditions, condition_text
 from graphormer_sepnorm.tables.writers import Cells
@@ -39,12 +38,9 @@ NAME_A_COLUMN = "name one with smiles_column='NAME'"
 def load_predicting_model(names: Sequence[str]) -> PredictingModel:
     """Loads the table model of a run folder, or networks as ``load_predictor``, onto the device of ``device.current``.
 
-    A run folder of an earlier version is loaded with its forest and trust file, as ``load_earlier``, unless several
-    models are named.
-
     Raises:
-        InputError: as ``load_predictor``, ``load_earlier`` and ``TableModel.load``, a table model is named together
-            with other models, or the model was pretrained to imitate a teacher.
+        InputError: as ``load_predictor`` and ``TableModel.load``, a table model is named together with other models,
+            or the model was pretrained to imitate a teacher.
     """
     places = [resolve_model(name) for name in names]
     tables = [name for name, place in zip(names, places, strict=True) if RunFolder(place).stack.exists()]
@@ -53,8 +49,8 @@ def load_predicting_model(names: Sequence[str]) -> PredictingModel:
     if tables:
         from graphormer_sepnorm.table_model.model import TableModel  # slow to import, not needed by networks
 
-        return replace(TableModel.load(places[0]), assay_limits=assay_limits(places[0]))
-    predictor = load_earlier(places[0]) if len(places) == 1 else load_predictor(list(names))
+        return TableModel.load(places[0])
+    predictor = load_predictor(list(names))
     if all(target.startswith(TEACHER) for target in predictor.targets):
         raise InputError(
             f"{names[0]} imitates the embeddings of another model and predicts no property: fine-tune it with "

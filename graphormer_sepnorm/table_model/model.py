@@ -4,7 +4,7 @@ Axis letters: K members, M molecules, N training molecules, T targets.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,12 @@ from graphormer_sepnorm.config import Config, Limit, Scale, TaskConfig, first_pr
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forward import Output, share_trunks
 from graphormer_sepnorm.inference.predict import Embedder, Predictions, computed
-from graphormer_sepnorm.inference.trust import Trust, calibrated, load_trust, save_trust, trust_arrays
+from graphormer_sepnorm.inference.trust import Trust, calibrated, read_trust, trust_arrays
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.arrays import array_digest, checked_array, load_format, save_arrays
+from graphormer_sepnorm.runs.checkpoint import recorded_checksum
 from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.runs.zoo import AssayLimit, read_card
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.table_model.conditions import Conditions, condition_values
 from graphormer_sepnorm.table_model.difficulty import SIGNS, Difficulty, disagreement
@@ -33,7 +35,7 @@ from graphormer_sepnorm.table_model.stacking import combined
 from graphormer_sepnorm.tables.rows import AskedConditions
 from graphormer_sepnorm.tasks.limits import limited
 
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(repr=False)
@@ -50,7 +52,7 @@ class TableModel:
         trust: the training domain, and intervals or the calibration of probabilities.
         difficulty: expected size of the errors of a regression.
         conditions: conditions of the training measurements; predictions require those of the molecule.
-        assay_limits: limits of the assays as in ``PredictingModel``, from the card of a shipped model.
+        assay_limits: limits of the assays as in ``PredictingModel``, from the card in the model's folder.
     """
 
     task: TaskConfig
@@ -60,7 +62,7 @@ class TableModel:
     trust: Trust | None = None
     difficulty: Difficulty | None = None
     conditions: Conditions = field(default_factory=Conditions)
-    assay_limits: Mapping[str, str] = field(default_factory=dict)
+    assay_limits: Mapping[str, AssayLimit] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         share_trunks([network for network, _ in self.models])
@@ -129,9 +131,8 @@ class TableModel:
         arrays = {
             f"{name}.{part}": array for name, member in self.members.items() for part, array in member.arrays().items()
         }
-        trust = {} if self.trust is None else trust_arrays(self.trust)
         given = {"given": dict(self.conditions.given)} if self.conditions.given else {}
-        return array_digest(arrays | self.arrays() | trust, self.facts() | given)
+        return array_digest(arrays | self.arrays(), self.facts() | given)
 
     @property
     def outputs(self) -> list[Output]:
@@ -213,11 +214,11 @@ class TableModel:
         return Stacked(by_member, values, spread)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Arrays that combine the members."""
-        found = {"weights": self.weights}
+        """Arrays that combine the members, and what their predictions are trusted by."""
+        found = {"weights": self.weights, **({} if self.trust is None else trust_arrays(self.trust))}
         if self.difficulty is not None:
-            found |= {"difficulty": self.difficulty.coefficients, "errors": self.difficulty.errors}
-            found |= {} if self.difficulty.limits is None else {"limits": self.difficulty.limits}
+            known = self.difficulty
+            found |= {"difficulty": known.coefficients, "errors": known.errors, "limits": known.limits}
         return found
 
     def facts(self) -> dict:
@@ -235,21 +236,18 @@ class TableModel:
         }
 
     def save(self, folder: Path) -> None:
-        """Writes the members, then the file that combines them; raises InputError if writing fails."""
-        run = RunFolder(folder)
+        """Writes the members, then the file that combines them and lists their files; raises InputError if it fails."""
         for member in self.members.values():
             member.save(folder)
-        if self.trust is not None:
-            save_trust(run.trust, self.trust)
-        save_arrays(run.stack, self.arrays(), self.facts())
+        save_arrays(RunFolder(folder).stack, self.arrays(), self.facts() | {"files": manifest(folder, self.members)})
 
     @classmethod
     def load(cls, folder: Path) -> "TableModel":
         """Reads a model that ``save`` wrote, with networks on the device of ``device.current``.
 
         Raises:
-            InputError: a file is missing, damaged or of a newer format, or names members or features that this release
-                does not have.
+            InputError: a file is missing, damaged, of another format or not the one that was saved, or names members or
+                features that this release does not have.
         """
         run = RunFolder(folder)
         arrays, facts = load_format(run.stack, FORMAT)
@@ -257,28 +255,34 @@ class TableModel:
         if not (isinstance(names, list) and names and set(names) <= MEMBERS.keys() and featurizer in FEATURIZERS):
             raise InputError(f"{run.stack} names members or features that this release does not have")
 
-        def read(name: str, rows: int | None) -> np.ndarray:
-            array = checked_array(arrays, name, np.float64, 2, run.stack)
+        check_files(folder, names, facts.get("files"))
+
+        def read(name: str, rows: int | None, finite: bool = True) -> np.ndarray:
+            array = checked_array(arrays, name, np.float64, 2, run.stack, finite)
             if rows not in (None, len(array)) or array.shape[1] != len(task.targets):
                 raise InputError(f"{run.stack} is damaged: its {name} do not match its members and targets")
             return array
 
         weights = read("weights", len(names))
-        difficulty, known = None, [weights]
+        if (weights < 0).any():
+            raise InputError(f"{run.stack} is damaged: its weights are negative")
+        difficulty = None
         if "difficulty" in arrays:
-            limits = read("limits", 2) if "limits" in arrays else None
-            difficulty = Difficulty(read("difficulty", 1 + SIGNS), read("errors", None), limits)
-            known += [difficulty.coefficients, *([] if limits is None else [limits])]
-        if not all(np.isfinite(array).all() for array in known) or (weights < 0).any():
-            raise InputError(f"{run.stack} is damaged: its weights are not valid")
-        if difficulty is not None and (difficulty.errors < 0).any():
-            raise InputError(f"{run.stack} is damaged: its errors are negative")
-        trust = load_trust(run.trust) if run.trust.exists() else None
+            difficulty = Difficulty(
+                read("difficulty", 1 + SIGNS), read("errors", None, finite=False), read("limits", 2)
+            )
+            if (difficulty.errors < 0).any():
+                raise InputError(f"{run.stack} is damaged: its errors are negative")
+        trust = read_trust(arrays, run.stack)
         members: dict[str, Member] = {}
         for name in names:
             members[name] = MEMBERS[name].load(folder, members)
         conditions = read_conditions(facts.get("conditions", {"columns": []}), run.stack)
-        return cls(task, featurizer, members, weights, trust, difficulty, conditions)
+        limits = card.limits if (card := read_card(folder)) else {}
+        model = cls(task, featurizer, members, weights, trust, difficulty, conditions, limits)
+        if trust and not trust.fits(len(task.targets), model.embedder.width):
+            raise InputError(f"{run.stack} is damaged: its arrays do not fit its members and targets")
+        return model
 
 
 @dataclass(frozen=True)
@@ -295,6 +299,28 @@ class Stacked:
     by_member: np.ndarray
     values: np.ndarray
     spread: np.ndarray
+
+
+def manifest(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """The checksum of each file of the members with these names, by its path in their folder; "" for a missing file.
+
+    Files of tensors record their checksums, so this takes milliseconds; loading compares a checksum with the content.
+    """
+    files = [file for name in names for file in MEMBERS[name].files(folder)]
+    return {file.relative_to(folder).as_posix(): recorded_checksum(file) if file.exists() else "" for file in files}
+
+
+def check_files(folder: Path, names: Sequence[str], listed: object) -> None:
+    """Raises InputError unless the files of the members are those whose ``manifest`` was ``listed``."""
+    if not isinstance(listed, dict):
+        raise InputError(f"{RunFolder(folder).stack} is damaged: it does not list the files of its model")
+    found = manifest(folder, names)
+    for name in [*found, *listed]:
+        if listed.get(name) != found.get(name):
+            problem = "is missing" if not (folder / name).exists() else "is not the file that was saved with the model"
+            raise InputError(
+                f"{folder / name} {problem}: copy the whole folder again, or continue its training with --resume"
+            )
 
 
 def condition_rows(molecules: Molecules) -> Sequence[tuple[str, ...]]:

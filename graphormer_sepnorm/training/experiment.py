@@ -15,7 +15,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forward import predict_together
 from graphormer_sepnorm.inference.intervals import spread_of_models
 from graphormer_sepnorm.runs import checkpoint
-from graphormer_sepnorm.runs.folder import RunFolder, member_paths, weights_file
+from graphormer_sepnorm.runs.folder import RunFolder, weights_file
 from graphormer_sepnorm.runs.plots import plot_predictions
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import current
@@ -182,18 +182,18 @@ def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = No
 
 
 def evaluate_run(run: Path, split: str = "test", root: str | os.PathLike | None = None) -> dict:
-    """Scores a run's best checkpoint, or an ensemble, on a split of its dataset.
+    """Scores a run's best checkpoint on a split of its dataset.
 
     Returns:
         ``dataset, split, metric, value, scores, n, parameters, seed, epoch``; ``scores`` contains all metrics that are
-        usual for the task, and seed and epoch are those of the last model of an ensemble. If there are any,
+        usual for the task. If there are any,
         ``left_out`` contains the targets without a score and the reason, and ``censored`` the number of censored labels
         per target, which are not scored.
 
     Raises:
         InputError: not a run folder or weights file, or a split that cannot be loaded or scored.
     """
-    return score_runs(member_paths(run), split, root).result
+    return score_runs([run], split, root).result
 
 
 def evaluate_together(runs: list[Path], split: str = "test", root: str | os.PathLike | None = None) -> dict:

@@ -2,18 +2,13 @@
 
 import json
 import sys
-from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference import pictures
 from graphormer_sepnorm.interfaces import commands
-from graphormer_sepnorm.table_model.forest import forest_features, save_forest
-from graphormer_sepnorm.table_model.growing import fit_forest
 from tests.unit.inference.test_explain import make_model
 
 RUN = [sys.executable, "-c", "from graphormer_sepnorm.interfaces.cli import main; main()", "explain"]
@@ -52,21 +47,6 @@ def test_without_a_picture_the_explanation_is_printed(saved, tmp_path, monkeypat
 def test_a_target_by_name(saved, tmp_path):
     (explanation,) = explain(saved, "CCO", "-o", tmp_path / "x.svg", "--target", "b")
     assert explanation["caption"].startswith("b = ")
-
-
-def test_a_forest_that_takes_part_is_explained_too(saved, tmp_path):
-    forest = fit_forest(forest_features(["CCO", "CCN"]), np.array([[0.0, 5.0], [9.0, 1.0]]), "regression", 0, 5)
-    path = Path(saved) / "forest.safetensors"
-    (plain,) = explain(saved, "CCO", "-o", tmp_path / "x.svg")
-    try:
-        save_forest(path, replace(forest, weight=0.3))
-        (blended,) = explain(saved, "CCO", "-o", tmp_path / "x.svg")
-    finally:
-        path.unlink()
-    theirs = forest.predict(forest_features(["CCO"]))[0, 0]
-    assert blended["prediction"] == pytest.approx(0.7 * plain["prediction"] + 0.3 * theirs, rel=1e-5)
-    total = blended["baseline"] + sum(blended["contributions"])
-    assert total == pytest.approx(blended["prediction"], abs=0.01 * np.abs(blended["contributions"]).sum() + 1e-3)
 
 
 @pytest.fixture

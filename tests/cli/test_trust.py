@@ -20,12 +20,11 @@ from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.inference.calibration import Calibration
-from graphormer_sepnorm.inference.trust import load_trust, save_trust
 from graphormer_sepnorm.interfaces import cli
 from graphormer_sepnorm.recipes import RECIPES, Recipe
+from graphormer_sepnorm.table_model.model import TableModel
 from tests.cli.test_starting import NOT_FOR_PREDICTING, modules_after
 from tests.cli.test_train_csv import tiny
-from tests.unit.table_model.test_earlier import KEPT
 
 pytestmark = pytest.mark.slow
 HOSTILE = '<script>alert("1")</script> & $\\frac{x}$'
@@ -165,10 +164,9 @@ def test_the_scores_before_and_after_calibration_are_those_of_what_is_written(cl
 def test_probabilities_are_stretched_and_shifted_as_the_file_says(classification, predicted, command, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(classification, run)
-    kept = replace(
-        load_trust(run / "trust.safetensors"), calibration=Calibration(np.array([2.0, 1]), np.array([-1.0, 0]))
-    )
-    save_trust(run / "trust.safetensors", kept)
+    model = TableModel.load(run)
+    changed = replace(model.trust, calibration=Calibration(np.array([2.0, 1]), np.array([-1.0, 0])))
+    replace(model, trust=changed).save(run)
     test = rows_of(run, "test")
     before, after = (
         predicted(run / "model-0", test.smiles.tolist())[0],
@@ -199,11 +197,9 @@ def test_what_cannot_be_given_is_one_sentence(request, command, tmp_path, model,
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
 
 
-def test_intervals_a_forest_and_the_domain_import_no_more_than_a_prediction():
-    """Of folders that an earlier version wrote: an ensemble with a forest, and calibrated probabilities."""
-    for run, options in (("ensemble", ["--interval", 0.5]), ("classes", [])):
-        modules = modules_after("predict", KEPT / run, "CCO", "--domain", *options)
-        assert not sorted(modules & NOT_FOR_PREDICTING)
+def test_intervals_and_the_domain_import_no_more_than_a_prediction(regression):
+    modules = modules_after("predict", regression, "CCO", "--domain", "--interval", 0.5)
+    assert not sorted(modules & NOT_FOR_PREDICTING)
 
 
 class Page(HTMLParser):

@@ -9,7 +9,8 @@ from graphormer_sepnorm.chem.features import FEATURIZERS, MoleculeGraph
 from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.datasets.benchmarks import sample_table
-from graphormer_sepnorm.table_model.forest import forest_features
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.members.forest import forest_features
 from tests.spellings import spellings
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
@@ -50,7 +51,7 @@ def check_graphs(featurizer: str, smiles: str) -> None:
 def check_structures(smiles: str) -> None:
     written = list(spellings(smiles).values())
     assert len({(murcko_scaffold(text), molecule_key(text)) for text in written}) == 1
-    rows = forest_features(written)
+    rows = forest_features(MoleculeFeatures(written))
     np.testing.assert_array_equal(rows, np.tile(rows[0], (len(rows), 1)))
 
 

@@ -1,5 +1,4 @@
 import copy
-import itertools
 import json
 from dataclasses import replace
 
@@ -8,7 +7,7 @@ import pytest
 import torch
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
-from graphormer_sepnorm.config import Config, TrainConfig, config_to_json
+from graphormer_sepnorm.config import Config, TrainConfig
 from graphormer_sepnorm.datasets import store
 from graphormer_sepnorm.datasets.benchmarks import MAE, sample_table
 from graphormer_sepnorm.encodings.centrality import Centrality
@@ -18,7 +17,7 @@ from graphormer_sepnorm.encodings.spatial import Spatial
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forward import predict_dataset
 from graphormer_sepnorm.runs import checkpoint
-from graphormer_sepnorm.runs.folder import CONFIG, CURVES, METRICS_FILE, STATE, WEIGHTS
+from graphormer_sepnorm.runs.folder import CONFIG, CURVES, METRICS_FILE, WEIGHTS
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training import step, trainer
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS, BatchedMuon, parameter_groups
@@ -464,65 +463,3 @@ def test_models_are_of_single_precision_whatever_the_default(run_config, tmp_pat
         np.testing.assert_array_equal(predict_dataset(loaded, data, make_task(config.task)), expected)
     finally:
         torch.set_default_dtype(torch.float32)
-
-
-def in_format_1(path, places: dict[str, str]) -> None:
-    """Rewrites a file as format 1 had it, with idle parameters and encodings that have become fields of the model.
-
-    Idle are a row of no bond before each type's, and messages and degrees in the last block.
-
-    Args:
-        places: where each encoding stood in format 1.
-    """
-    tensors, config, facts = checkpoint.load_tensors(path)
-    received = {name: value for name, value in tensors.items() if "messages" in name or "degree_scaler" in name}
-    for name, value in received.items():
-        if "messages.bond" in name and value.ndim == 2:
-            value = torch.cat([torch.ones(1, value.shape[1]), value])
-        tensors |= {name: value, name.replace("blocks.0", "blocks.1"): value.clone()}
-    assert received and all("blocks.0" in name for name in received)
-    moved = {}
-    for name, value in tensors.items():
-        before, encodings, rest = name.rpartition("encodings.")
-        moved[f"{before}{encodings}{places[rest[0]]}{rest[1:]}" if encodings else name] = value
-    fields = json.loads(config_to_json(config))
-    model = {key: value for key, value in fields["model"].items() if key not in ("messages", "degree_scaling")}
-    centrality, edge, spatial = model["encodings"]
-    encodings = [
-        {"name": "bonds", "num_bond_types": 5},
-        centrality,
-        {**edge, "num_bond_types": 5},
-        {"name": "degree_scaling"},
-        spatial,
-    ]
-    text = json.dumps({**fields, "model": {**model, "encodings": encodings}, "format_version": 1})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checkpoint, "config_to_json", lambda config: text)
-        checkpoint.save_tensors(path, moved, config, facts)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_runs_of_the_first_format_go_on_and_predict_as_before(run_config, tmp_path, optimizer):
-    encodings = (Centrality(), EdgePath(), Spatial())
-    model = replace(run_config.model, encodings=encodings, messages=True, degree_scaling=True)
-    train = replace(run_config.train, optimizer=optimizer)
-    config = replace(run_config, model=model, train=train)
-    train, val = molecules(24, config), molecules(16, config, skip=40)
-    recorder(config, train, val, tmp_path / "whole").train()
-
-    first = recorder(config, train, val, tmp_path / "parts")
-    list(itertools.islice(first.epochs(), 2))
-    kept, task = checkpoint.load_model(tmp_path / "parts")[0], make_task(first.trainer.config.task)
-    for name in (WEIGHTS, STATE):
-        in_format_1(tmp_path / "parts" / name, {"0": "1", "1": "2", "2": "4"})
-    found, found_config, _ = checkpoint.load_model(tmp_path / "parts")
-    assert found_config == first.trainer.config
-    np.testing.assert_array_equal(predict_dataset(found, val, task), predict_dataset(kept, val, task))
-
-    second = recorder(config, train, val, tmp_path / "parts")
-    second.resume()
-    second.train()
-    assert (tmp_path / "parts" / STATE).read_bytes() == (tmp_path / "whole" / STATE).read_bytes()
-    parts, whole = (weights(tmp_path / run / WEIGHTS) for run in ("parts", "whole"))
-    assert parts.keys() == whole.keys() and all(torch.equal(parts[name], whole[name]) for name in whole)

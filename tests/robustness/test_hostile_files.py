@@ -25,6 +25,7 @@ from graphormer_sepnorm.encodings.centrality import Centrality
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.resumable_writer import PartialFile
 from graphormer_sepnorm.runs import checkpoint
+from graphormer_sepnorm.runs.arrays import load_arrays
 from graphormer_sepnorm.runs.folder import METRICS_FILE, STATE, WEIGHTS
 from graphormer_sepnorm.runs.info import describe_model
 from graphormer_sepnorm.tables.formats import open_table
@@ -108,6 +109,7 @@ def test_the_forger_makes_readable_checkpoints(good, tmp_path):
         ("task.metric", "../../etc/passwd", "does not score a regression"),
         ("featurizer", "../ogb", "unknown featurizer"),
         ("format_version", 3, "install a newer"),
+        ("format_version", 1, "train it again"),
         ("format_version", "2", "valid integer"),
         ("format_version", 10**30, "install a newer"),
     ],
@@ -329,6 +331,16 @@ def test_bombs_end_early(tmp_path, name, bomb):
         read_table(tmp_path / name)
     assert time.process_time() - started < 10
     assert 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < GIGABYTE // 2
+
+
+def test_a_file_of_very_many_tensors_is_refused_before_they_are_read(tmp_path, monkeypatch):
+    """The reader of safetensors would take a minute."""
+    monkeypatch.setattr(checkpoint, "safe_open", None)
+    empty = {f"{number}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for number in range(150_000)}
+    header = json.dumps(empty, separators=(",", ":")).encode()
+    (tmp_path / "kernel.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(InputError, match="has 150,000 tensors; files with up to 10,000 are read"):
+        load_arrays(tmp_path / "kernel.safetensors")
 
 
 def test_a_pipe_is_not_waited_for(tmp_path):

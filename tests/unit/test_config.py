@@ -71,6 +71,7 @@ def test_a_trapezoid_whose_sides_overlap_is_refused():
         ),
         (("task", "std"), [0.0], "here: task.std.0 should be greater than 0"),
         (("format_version",), FORMAT_VERSION + 1, "install a newer graphormer_sepnorm"),
+        (("format_version",), FORMAT_VERSION - 1, "only versions before 0.2.0 read: train it again"),
     ],
 )
 def test_invalid_configs_are_refused_with_a_sentence(place, value, sentence):
@@ -180,39 +181,6 @@ def test_every_norm_and_readout_is_read_as_it_was_written(run, field, registry):
     for name in registry:
         config = replace(run, model=replace(run.model, **{field: name}))
         assert written_and_read(config) == config
-
-
-def in_format_1(run: Config, encodings: object) -> str:
-    fields = json.loads(config_to_json(run))
-    fields["model"] = {**fields["model"], "encodings": encodings, "messages": False, "degree_scaling": False}
-    return json.dumps({**fields, "format_version": 1})
-
-
-def test_encodings_of_format_1_become_fields_of_the_model(run):
-    encodings = [
-        {"name": "bonds", "num_bond_types": 5},
-        {"name": "edge", "max_hops": 7, "num_bond_types": 5},
-        {"name": "degree_scaling"},
-        {"name": "rings", "max_size": 9},
-    ]
-    config = config_from_json(in_format_1(run, encodings), "config.json")
-    kept = (ENCODINGS["edge"](max_hops=7), ENCODINGS["rings"](max_size=9))
-    assert config == replace(run, model=replace(run.model, encodings=kept, messages=True, degree_scaling=True))
-    assert config.format_version == FORMAT_VERSION
-    assert written_and_read(config) == config
-
-
-def test_a_config_of_format_1_without_these_encodings_has_no_such_fields(run):
-    model = config_from_json(in_format_1(run, [{"name": "spatial"}]), "config.json").model
-    assert not model.messages and not model.degree_scaling
-
-
-@pytest.mark.parametrize(
-    "encodings", [None, "bonds", [1], [["bonds"]], [{}], [{"name": ["bonds"]}], [{"name": "bond"}]]
-)
-def test_encodings_that_format_1_never_had_are_refused(run, encodings):
-    with pytest.raises(InputError, match=r"config\.json: model\.encodings"):
-        config_from_json(in_format_1(run, encodings), "config.json")
 
 
 @pytest.mark.parametrize("text", ["[]", '{"model": 1}', '{"format_version": 1, "n": ' + "1" * 5000 + "}"])

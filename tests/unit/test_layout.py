@@ -27,7 +27,6 @@ ROOMS = [
     "kernels",
     "layers",
     "encodings",
-    "formats",
     "config",
     "model",
     "tasks",

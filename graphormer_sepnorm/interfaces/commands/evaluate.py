@@ -132,15 +132,12 @@ def target_lines(result: dict) -> Iterator[str]:
 
 
 def evaluate_one(place: Path, split: str, root: Path | None) -> dict:
-    """Scores a table model, a folder of an earlier version or a network on a split of what it was trained on."""
-    from graphormer_sepnorm.runs.folder import RunFolder, member_paths
-    from graphormer_sepnorm.table_model.evaluate import evaluate_earlier, evaluate_table
-    from graphormer_sepnorm.tables.prepared_table import TABLE
+    """Scores a table model or a network on a split of what it was trained on."""
+    from graphormer_sepnorm.runs.folder import RunFolder
+    from graphormer_sepnorm.table_model.evaluate import evaluate_table
     from graphormer_sepnorm.training.experiment import evaluate_run
 
     run = RunFolder(place)
     if run.stack.exists():
         return evaluate_table(run, split)
-    if (member_paths(place)[0] / TABLE).exists():
-        return evaluate_earlier(run, split)
     return evaluate_run(place, split, root)

@@ -47,8 +47,9 @@ def info(
         )
         from graphormer_sepnorm.table_model.info import describe_any
 
-    facts = describe_any(resolve_model(model)) | card_facts(model)
-    if endpoints := card_endpoints(model):
+    place = resolve_model(model)
+    facts = describe_any(place) | card_facts(place)
+    if endpoints := card_endpoints(place):
         facts["endpoints"] = endpoints
     is_shipped = model in shipped_models() | shipped_tables() and not Path(model).exists()
     described = {**facts, "model": f"{model}, shipped with the package" if is_shipped else facts["model"]}

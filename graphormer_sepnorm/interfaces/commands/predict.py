@@ -140,10 +140,10 @@ def is_for_people(out: Path | None) -> bool:
 
 
 def meanings_of(models: list[str]) -> dict[str, dict]:
-    """The facts about each target, such as its description, for shipped table models."""
-    from graphormer_sepnorm.runs.zoo import card_endpoints
+    """The facts about each target, such as its description, from the cards of table models."""
+    from graphormer_sepnorm.runs.zoo import card_endpoints, resolve_model
 
-    return {target: facts for model in models for target, facts in card_endpoints(model).items()}
+    return {target: facts for model in models for target, facts in card_endpoints(resolve_model(model)).items()}
 
 
 def load_for(models: list[str], strip_salts: bool, conditions: dict[str, str]) -> "PredictingModel":

@@ -36,7 +36,7 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     TableRow,
     TableRows,
 )
-from graphormer_sepnorm.runs.folder import RunFolder, member_paths
+from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.info import fact_words
 from graphormer_sepnorm.runs.zoo import card_endpoints, card_facts, resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing, current
@@ -371,10 +371,9 @@ def load_service(
     place = resolve_model(names[0])
     with computing(compute):
         predictor = load_predicting_model(names)
-    parts = [place] if RunFolder(place).stack.exists() else member_paths(place)
-    described = describe_any(parts[0]) | card_facts(names[0])
-    endpoints = {target: EndpointFacts(**known) for target, known in card_endpoints(names[0]).items()}
-    if len(names) == len(parts) == 1 and not endpoints:
+    described = describe_any(place) | card_facts(place)
+    endpoints = {target: EndpointFacts(**known) for target, known in card_endpoints(place).items()}
+    if len(names) == 1 and not endpoints:
         endpoints = scored_endpoints(predictor.targets, described)
     name = " + ".join(Path(name).name.removesuffix(".safetensors") for name in names)
     about = about_model(described)

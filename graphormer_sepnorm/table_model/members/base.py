@@ -63,6 +63,10 @@ class Member(Protocol):
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays that predictions depend on, except those of networks."""
 
+    @classmethod
+    def files(cls, folder: Path) -> list[Path]:
+        """The files that ``save`` writes to a folder and ``load`` reads; raises InputError if they cannot be known."""
+
     def save(self, folder: Path) -> None:
         """Writes the fitted member to a folder; raises InputError if writing fails."""
 

@@ -65,6 +65,10 @@ class ForestMember(WithoutNetworks):
     def arrays(self) -> dict[str, np.ndarray]:
         return forest_arrays(self.forest)
 
+    @classmethod
+    def files(cls, folder: Path) -> list[Path]:
+        return [folder / FOREST]
+
     def save(self, folder: Path) -> None:
         save_forest(folder / FOREST, self.forest)
 

@@ -102,6 +102,10 @@ class KernelMember:
             **calibration_arrays(self.calibration),
         }
 
+    @classmethod
+    def files(cls, folder: Path) -> list[Path]:
+        return [folder / KERNEL, folder / BODY_FILE]
+
     def save(self, folder: Path) -> None:
         save_model(folder / BODY_FILE, *self.models[0], {})
         save_arrays(folder / KERNEL, self.arrays(), {"format": FORMAT})

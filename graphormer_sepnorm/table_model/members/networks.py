@@ -122,6 +122,10 @@ class NetworksMember:
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
         return molecules.of(self.by_network).mean(axis=1, dtype=np.float64)
 
+    @classmethod
+    def files(cls, folder: Path) -> list[Path]:
+        return [RunFolder(folder).record, *(member.weights for member in RunFolder(folder).members())]
+
     def save(self, folder: Path) -> None:
         RunFolder(folder).begin_parts(Parts("model", len(self.networks)))
         for number, (network, config, facts) in enumerate(self.networks):
@@ -129,10 +133,7 @@ class NetworksMember:
 
     @classmethod
     def load(cls, folder: Path, members: dict[str, Member]) -> "NetworksMember":
-        runs = RunFolder(folder).members()
-        if not runs:
-            raise InputError(f"{folder} has no networks, though its model names them")
-        return cls([load_network(run) for run in runs])
+        return cls([load_network(run) for run in RunFolder(folder).members()])
 
 
 @dataclass(frozen=True)

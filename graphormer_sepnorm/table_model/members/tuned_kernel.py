@@ -98,6 +98,10 @@ class TunedKernelMember(WithoutNetworks):
             **calibration_arrays(self.calibration),
         }
 
+    @classmethod
+    def files(cls, folder: Path) -> list[Path]:
+        return [folder / TUNED]
+
     def save(self, folder: Path) -> None:
         save_arrays(folder / TUNED, self.arrays(), {"format": FORMAT})
 

@@ -4,24 +4,26 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from rdkit import Chem
 
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference import predict
 from graphormer_sepnorm.inference.class_sets import fit_class_sets
 from graphormer_sepnorm.inference.columns import PredictionColumns
 from graphormer_sepnorm.inference.domain import fit_domain
 from graphormer_sepnorm.inference.intervals import fit_intervals
-from graphormer_sepnorm.inference.predict import Predictor
+from graphormer_sepnorm.inference.predict import Embedder, Predictor
 from graphormer_sepnorm.inference.training_rows import TrainingRows
 from graphormer_sepnorm.inference.trust import Trust
+from graphormer_sepnorm.runs.zoo import AssayLimit
 from graphormer_sepnorm.table_model.conditions import Conditions
-from graphormer_sepnorm.table_model.earlier import EarlierModel
 from graphormer_sepnorm.table_model.explain import stack_of
-from tests.tiny import tiny_model
+from tests.tiny import Trusting, tiny_model
 
 
 def two_models(trust: Trust | None = None) -> Predictor:
-    return EarlierModel([tiny_model(targets=("a", "b"), seed=seed) for seed in range(2)], trust=trust)
+    return Trusting([tiny_model(targets=("a", "b"), seed=seed) for seed in range(2)], trust=trust)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +67,7 @@ def test_an_interval_of_a_logarithm_is_also_given_in_the_unit_that_was_measured(
     """A low pIC50 is a high concentration, so its bounds change places."""
     model, config = trusting.models[0]
     task = replace(config.task, targets=("pIC50", "logD"), scales=("-log10 nM", "log10"))
-    columns = PredictionColumns(EarlierModel([(model, replace(config, task=task))], trust=trusting.trust), 0.9)
+    columns = PredictionColumns(Trusting([(model, replace(config, task=task))], trust=trusting.trust), 0.9)
     found = dict(zip(names(columns), columns.cells(columns.reader.predict(["OCC"]), [""]), strict=True))
     assert list(found)[:5] == ["pIC50", "pIC50_in_nM", "pIC50_low", "pIC50_high", "pIC50_in_nM_low"]
     assert list(found)[5:-1] == [
@@ -85,7 +87,7 @@ def test_an_interval_of_a_logarithm_is_also_given_in_the_unit_that_was_measured(
 def test_a_target_whose_assay_has_a_limit_has_a_column_on_it():
     model, config = tiny_model(targets=("a", "b"))
     limited = Predictor([(model, replace(config, task=replace(config.task, scales=("log10", ""))))])
-    limited.assay_limits = {"a": "99 or less", "b": "99 or more", "other": "1 or less"}
+    limited.assay_limits = {"a": AssayLimit(99, "less"), "b": AssayLimit(99, "more"), "other": AssayLimit(1, "less")}
     for options in ({}, {"alerts": True}):
         columns = PredictionColumns(limited, **options)
         found = columns.reader.compute(read_molecules("ogb", ["OCC", "C[C"]))
@@ -100,7 +102,7 @@ def test_predictions_and_intervals_stay_within_the_limits_of_their_target(trusti
     free = trusting.predict(["OCC", "C[C"]).values[0]
     limits = ((None, float(free[0]) - 1), (float(free[1]) + 1, None))
     config = replace(trusting.models[0][1], task=replace(trusting.models[0][1].task, limits=limits))
-    limited = EarlierModel([(model, config) for model, _ in trusting.models], trust=trusting.trust)
+    limited = Trusting([(model, config) for model, _ in trusting.models], trust=trusting.trust)
     columns = PredictionColumns(limited, 0.9)
     found = columns.reader.compute(read_molecules("ogb", ["OCC", "C[C"]))
     cells = dict(zip(names(columns), columns.cells(found, ["", ""]), strict=True))
@@ -154,7 +156,7 @@ def test_of_classes_there_are_sets_in_place_of_intervals():
     y, probability = np.tile([[1.0], [0.0]], (20, 2)), np.tile([[0.9], [0.1]], (20, 2))
     trust = Trust(fit_domain(["CCO", "CCN"]), class_sets=fit_class_sets(y, probability, exclude_each_other=False))
     names_of_a = ("no", "yes"), ("0", "1")
-    model = EarlierModel([tiny_model(targets=("a", "b"), kind="classification", class_names=names_of_a)], trust=trust)
+    model = Trusting([tiny_model(targets=("a", "b"), kind="classification", class_names=names_of_a)], trust=trust)
     columns = PredictionColumns(model, 0.8)
     assert names(columns) == ["a", "a_class", "a_set", "b", "b_class", "b_set", "error"]
     found = replace(columns.reader.compute(read_molecules("ogb", ["OCC", "C", "C[C"])), errors=["", "", "no"])
@@ -164,7 +166,7 @@ def test_of_classes_there_are_sets_in_place_of_intervals():
     with pytest.raises(InputError, match="choose one between 0 and 1"):
         PredictionColumns(model, 1.0)
     with pytest.raises(InputError, match="version without prediction sets"):
-        PredictionColumns(EarlierModel(model.models, trust=replace(trust, class_sets=None)), 0.9)
+        PredictionColumns(Trusting(model.models, trust=replace(trust, class_sets=None)), 0.9)
 
 
 def test_the_class_of_a_probability_has_the_name_that_the_table_has_for_it():
@@ -200,3 +202,29 @@ def test_a_molecule_unlike_all_others_is_warned_of_behind_what_no_other_has(trus
     )
     assert "similar" not in usual and unread == ""
     assert "similar" not in PredictionColumns(trusting).reader.compute(read_molecules("ogb", ["C1CCC1"])).warnings[0]
+
+
+def test_a_molecule_is_parsed_once_and_prepared_once(monkeypatch):
+    """For all networks, the warnings, the nearest neighbour and the distance together."""
+    smiles = ["CCO", "c1ccccc1C", "C(", "CC(=O)[O-]"]
+    trust = Trust(fit_domain(["CCO", "CCN"], np.zeros((2, 16))))
+    comparer = PredictionColumns(Trusting([tiny_model(seed=seed) for seed in range(3)], trust), domain=True).reader
+    parsed, prepared = [], []
+    parse, prepare = Chem.MolFromSmiles, predict.in_memory
+    monkeypatch.setattr(Chem, "MolFromSmiles", lambda text, *rest, **known: parsed.append(text) or parse(text, *rest))
+    monkeypatch.setattr(
+        predict, "in_memory", lambda graphs, kinds: prepared.append(len(graphs)) or prepare(graphs, kinds)
+    )
+    found = comparer.compute(read_molecules("ogb", smiles))
+    assert np.isfinite(found.values[[0, 1, 3]]).all() and np.isfinite(found.nearness.distance[[0, 1, 3]]).all()
+    assert [text for text in parsed if text != "C("] == ["CCO", "c1ccccc1C", "CC(=O)[O-]"] and prepared == [3]
+
+
+def test_nearness_is_measured_from_the_first_model():
+    tiny, known, asked = tiny_model(), ["CCO", "c1ccccc1C"], ["CCO", "C(", "CCCO"]
+    embedded = Embedder(*tiny).compute(read_molecules("ogb", [*known, *asked])).values
+    trusting = Trusting([tiny], Trust(fit_domain(known, embedded[:2])))
+    found = PredictionColumns(trusting, domain=True).reader.compute(read_molecules("ogb", asked))
+    nearest = np.linalg.norm(embedded[4] - embedded[:2], axis=1).min()
+    np.testing.assert_allclose(found.nearness.distance, [0, np.nan, nearest], atol=1e-2)
+    assert found.nearness.similarity[0] == 1 and found.nearness.molecule == ["CCO", "", "CCO"]

@@ -18,11 +18,11 @@ from graphormer_sepnorm.inference.predict_table import CountedColumns, aligned, 
 from graphormer_sepnorm.inference.training_rows import TrainingRows
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.runs.numbers import shown
-from graphormer_sepnorm.table_model.earlier import EarlierModel
+from graphormer_sepnorm.runs.zoo import AssayLimit
 from graphormer_sepnorm.tables.formats import open_table
 from graphormer_sepnorm.tables.writers import WRITERS, ExcelWriter
 from tests.page import tiny_service
-from tests.tiny import tiny_model
+from tests.tiny import Trusting, tiny_model
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_several_models_give_mean_and_spread(table, tmp_path):
 def test_lines_for_people(tmp_path, capsys):
     service = tiny_service(tmp_path)
     rows = TrainingRows.of(np.full((200, 1), 1.5))
-    predictor = EarlierModel(service.predictor.models, trust=replace(service.trust, rows=rows))
+    predictor = Trusting(service.predictor.models, trust=replace(service.trust, rows=rows))
     predict_table(predictor, ["CCO", "C[C"], tmp_path / "out.csv", interval=0.9, domain=True)
     row = first_row(tmp_path / "out.csv")
     capsys.readouterr()
@@ -81,14 +81,14 @@ def test_lines_begin_with_the_name_of_a_row_and_show_a_censored_label(tmp_path, 
     rows = TrainingRows.of(np.array([[np.nan], [1.5]]), np.array([[[-np.inf, -6.5]], [[-np.inf, np.inf]]]))
     trust = Trust(fit_domain(known, embeddings + np.float32(1e-6)), rows=rows)
     (tmp_path / "in.csv").write_text("SMILES,Compound ID\nCCO,c 1\n")
-    predict_table(EarlierModel([model], trust=trust), str(tmp_path / "in.csv"), Path("-"), domain=True, meanings={})
+    predict_table(Trusting([model], trust=trust), str(tmp_path / "in.csv"), Path("-"), domain=True, meanings={})
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "c 1  CCO" and lines[1].endswith("nearest <-6.5")
     assert ["cls_distance", "0.00"] in [line.split() for line in lines]
 
 
 def test_a_molecule_of_the_training_table_is_named_as_such(capsys):
-    model = EarlierModel([tiny_model()], trust=Trust(fit_domain(["CCO", "CCN"])))
+    model = Trusting([tiny_model()], trust=Trust(fit_domain(["CCO", "CCN"])))
     remark = "  in the training table: nearest is what was measured for this molecule"
     for smiles, count in (("OCC", 1), ("CCCO", 0), ("C[C", 0)):
         predict_table(model, [smiles], Path("-"), domain=True, meanings={})
@@ -114,7 +114,7 @@ def test_numbers_of_targets_stand_below_each_other(capsys):
 
 
 def test_the_class_has_the_name_of_its_column(tmp_path, capsys):
-    model = EarlierModel([tiny_model(targets=("c_x", "c_y"), kind="multiclass")])
+    model = Trusting([tiny_model(targets=("c_x", "c_y"), kind="multiclass")])
     predict_table(model, ["CCO"], tmp_path / "out.csv")
     row = first_row(tmp_path / "out.csv")
     capsys.readouterr()
@@ -128,7 +128,7 @@ def test_probabilities_have_three_decimals_whatever_those_of_the_labels(tmp_path
     sets = fit_class_sets(y, probability, exclude_each_other=False)
     trust = Trust(fit_domain(["CCO", "CCN"]), class_sets=sets, rows=TrainingRows.of(np.array([[1.0], [0.0]])))
     names = (("weak", "strong"),)
-    model = EarlierModel([tiny_model(targets=("Class",), kind="classification", class_names=names)], trust=trust)
+    model = Trusting([tiny_model(targets=("Class",), kind="classification", class_names=names)], trust=trust)
     predict_table(model, ["CCO"], tmp_path / "out.csv", interval=0.9, domain=True)
     row = first_row(tmp_path / "out.csv")
     capsys.readouterr()
@@ -155,7 +155,7 @@ def test_the_unit_of_a_prediction_is_that_of_its_description(tmp_path, capsys):
     errors, zeros = np.linspace(0.1, 2, 99)[:, None], np.zeros((99, 1))
     trust = Trust(fit_domain(["CCO"]), fit_intervals(errors, zeros, zeros))
     meanings = {"logp": {"description": "log10 of solubility, g/L"}}
-    predictor = EarlierModel([(model, config)], trust=trust)
+    predictor = Trusting([(model, config)], trust=trust)
     predict_table(predictor, ["CCO"], Path("-"), interval=0.9, meanings=meanings)
     ends = r"\(-?[\d.]+ to -?[\d.]+\)"
     line = rf"^  logp  -?[\d.]+  {ends}  = [\d.]+ g/L {ends}  log10 of solubility, g/L$"
@@ -165,8 +165,8 @@ def test_the_unit_of_a_prediction_is_that_of_its_description(tmp_path, capsys):
 def test_a_line_says_that_a_prediction_is_near_a_limit_of_its_assay(tmp_path, capsys):
     (tmp_path / "in.csv").write_text("smiles,id\nCCO,a\nC[C,b\n")
     for limit, words in (
-        ("99 or less", ["  logp is near the lower limit of the assay: read as at most"]),
-        ("99 or more", []),
+        (AssayLimit(99, "less"), ["  logp is near the lower limit of the assay: read as at most"]),
+        (AssayLimit(99, "more"), []),
     ):
         model = Predictor([tiny_model()])
         model.assay_limits = {"logp": limit}
@@ -316,7 +316,7 @@ def test_values_and_lower_bounds_below_zero_are_counted_where_no_label_is():
     errors, zeros = np.tile(np.arange(1, 10)[:, None] / 2, 2), np.zeros((9, 2))
     rows = TrainingRows.of(np.array([[0.5, 1], [3, -1], [np.nan, 2]]))
     trust = Trust(fit_domain(["CCO", "CCN", "CCC"]), fit_intervals(errors, zeros, zeros), rows=rows)
-    columns = CountedColumns(EarlierModel([tiny_model(targets=("a", "b"))], trust=trust), 0.9)
+    columns = CountedColumns(Trusting([tiny_model(targets=("a", "b"))], trust=trust), 0.9)
     values = np.array([[-0.1, -9], [0.1, -9], [4.6, -9], [np.nan, np.nan]])
     for part in (values[:3], values[3:]):
         columns.cells(Predictions(part, 0 * part, [""] * len(part), [""] * len(part)), [""] * len(part))

@@ -1,4 +1,6 @@
-"""Intervals, calibration and domain as a file."""
+"""Intervals, calibration and domain as arrays of a file."""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,10 +9,9 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.calibration import Calibration
 from graphormer_sepnorm.inference.domain import Domain, fit_domain
 from graphormer_sepnorm.inference.intervals import Intervals
-from graphormer_sepnorm.inference.trust import Trust, load_trust, save_trust
-from graphormer_sepnorm.runs.arrays import load_arrays, save_arrays
-from tests.damage import with_changed_bits
+from graphormer_sepnorm.inference.trust import PREFIX, Trust, read_trust, trust_arrays
 
+FILE = Path("stack.safetensors")
 SMILES = ["CCO", "CCN", "c1ccccc1C(=O)[O-]", "CC(=O)Oc1ccccc1C(=O)O"]
 
 
@@ -37,10 +38,8 @@ def kept(request, domain) -> Trust:
     }[request.param]
 
 
-def test_what_is_kept_comes_back(kept, tmp_path):
-    path = tmp_path / "trust.safetensors"
-    save_trust(path, kept)
-    found = load_trust(path)
+def test_what_is_kept_comes_back(kept):
+    found = read_trust(trust_arrays(kept), FILE)
     for name in ("domain", "intervals", "calibration"):
         ours, theirs = getattr(kept, name), getattr(found, name)
         assert (ours is None) == (theirs is None)
@@ -48,28 +47,7 @@ def test_what_is_kept_comes_back(kept, tmp_path):
             for key, values in vars(ours).items():
                 np.testing.assert_array_equal(values, getattr(theirs, key))
     assert found.domain.nearest(["CCCO"]) == kept.domain.nearest(["CCCO"])
-    before = path.read_bytes()
-    save_trust(path, found)
-    assert path.read_bytes() == before
-
-
-def test_a_damaged_file_is_refused(kept, tmp_path):
-    path = tmp_path / "trust.safetensors"
-    save_trust(path, kept)
-    for changed in with_changed_bits(path.read_bytes()):
-        path.write_bytes(changed)
-        with pytest.raises(InputError):
-            load_trust(path)
-
-
-def test_a_file_without_the_molecules_themselves_still_says_how_similar_they_are(domain, tmp_path):
-    path = tmp_path / "trust.safetensors"
-    save_trust(path, Trust(domain))
-    arrays, facts = load_arrays(path)
-    del arrays["domain.text"]
-    save_arrays(path, arrays, facts)
-    similarity, nearest = load_trust(path).domain.nearest(["OCC"])
-    assert similarity.tolist() == [1] and nearest == [""]
+    assert read_trust({"weights": np.ones(3)}, FILE) is None
 
 
 @pytest.mark.parametrize(
@@ -85,12 +63,19 @@ def test_a_file_without_the_molecules_themselves_still_says_how_similar_they_are
         ("domain.text", np.zeros(3, np.int64)),
         ("intervals.offset", np.zeros(3)),
         ("intervals.scores", np.zeros((0, 2))),
+        ("intervals.offset", np.array([0, np.nan])),
+        ("domain.embeddings", np.full((4, 2), np.inf, np.float32)),
     ],
 )
-def test_arrays_that_do_not_fit_are_refused(domain, tmp_path, name, values):
-    path = tmp_path / "trust.safetensors"
-    save_trust(path, Trust(domain, intervals=Intervals(np.ones((2, 2)), np.zeros(2))))
-    arrays, facts = load_arrays(path)
-    save_arrays(path, {**arrays, name: values}, facts)
-    with pytest.raises(InputError, match=r"damaged|is not what it should be"):
-        load_trust(path)
+def test_arrays_that_do_not_fit_are_refused(domain, name, values):
+    arrays = trust_arrays(Trust(domain, intervals=Intervals(np.ones((2, 2)), np.zeros(2))))
+    with pytest.raises(InputError, match=r"stack\.safetensors is damaged"):
+        read_trust({**arrays, PREFIX + name: values}, FILE)
+
+
+@pytest.mark.parametrize("name", ["domain.text", "domain.bits", "intervals.scores"])
+def test_a_missing_array_is_refused(domain, name):
+    arrays = trust_arrays(Trust(domain, intervals=Intervals(np.ones((2, 2)), np.zeros(2))))
+    del arrays[PREFIX + name]
+    with pytest.raises(InputError, match=name):
+        read_trust(arrays, FILE)

@@ -308,13 +308,9 @@ def saved(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("is_old", [False, True], ids=["with a table", "of an earlier version"])
-def test_no_training_replaces_a_model_saved_from_python(saved, is_old, tmp_path):
+def test_no_training_replaces_a_model_saved_from_python(saved, tmp_path):
     folder = tmp_path / "model"
     shutil.copytree(saved, folder)
-    if is_old:
-        for file in ("table.csv", "table.json", "skipped.csv", "duplicates.csv"):
-            (folder / file).unlink()
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     pd.DataFrame({"smiles": SMILES, "other": -LENGTH}).to_csv(tmp_path / "other.csv", index=False)
     pd.DataFrame({"smiles": SMILES, "length": LENGTH}).to_csv(tmp_path / "same.csv", index=False)
@@ -357,15 +353,6 @@ def test_a_classifier_saved_from_python_is_scored_on_another_table(words, tmp_pa
     place = classifier.classes_.tolist().index(words[0])
     expected = roc_auc_score(y == words[0], classifier.predict_proba(SMILES)[:, place])
     assert result["value"] == pytest.approx(expected) and result["training_molecules"] == 40
-
-
-def test_a_model_that_an_earlier_version_saved_from_python_cannot_be_scored(saved, tmp_path):
-    shutil.copytree(saved, tmp_path / "model", ignore=shutil.ignore_patterns("table.*"))
-    pd.DataFrame({"smiles": SMILES, "length": LENGTH}).to_csv(tmp_path / "new.csv", index=False)
-    message = refused("evaluate", tmp_path / "model", "--csv", tmp_path / "new.csv")
-    assert message.endswith(
-        "without the options of its table, as earlier versions did: fit and save it again to score it"
-    )
 
 
 def test_a_model_is_saved_only_to_a_folder(tmp_path):

@@ -24,8 +24,7 @@ from graphormer_sepnorm.library.part_writer import (
     write_part,
 )
 from graphormer_sepnorm.system.device import Compute
-from graphormer_sepnorm.table_model.earlier import EarlierModel
-from tests.tiny import tiny_model
+from tests.tiny import Trusting, tiny_model
 
 CPU = Compute(torch.device("cpu"))
 SMILES = ["CCO", "C(", "c1ccccc1", "CCN", "CCCC"]
@@ -70,7 +69,7 @@ def test_several_models_have_a_spread(assignment):
 def test_intervals_and_neighbours_are_those_of_a_table(assignment, tmp_path):
     errors, zeros = np.arange(1, 10)[:, None] / 20, np.zeros((9, 1))
     trust = Trust(fit_domain(["CCO", "CCN"]), fit_intervals(errors, zeros, zeros))
-    predictor = EarlierModel([tiny_model()], trust=trust)
+    predictor = Trusting([tiny_model()], trust=trust)
     write_part(predictor, CPU, PartOptions(Selection("logp"), interval=0.5, domain=True), assignment)
     part = pq.read_table(assignment.part)
     predict_table(predictor, assignment.source, tmp_path / "table.parquet", interval=0.5, domain=True)

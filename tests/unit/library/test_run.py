@@ -3,24 +3,21 @@
 import contextlib
 import errno
 import json
-from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.domain import fit_domain
 from graphormer_sepnorm.inference.predict import Predictor
+from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.library import run
 from graphormer_sepnorm.library.part_writer import PartOptions, Selection, write_part
 from graphormer_sepnorm.library.run import choose_rows, find_partitions, predict_library, unified
 from graphormer_sepnorm.system.device import Compute
-from graphormer_sepnorm.table_model.earlier import EarlierModel
-from graphormer_sepnorm.table_model.forest import forest_features
-from graphormer_sepnorm.table_model.growing import fit_forest
-from tests.tiny import tiny_model
+from tests.tiny import Trusting, tiny_model
 
 ALL = PartOptions(Selection("logp"))
 BEST = PartOptions(Selection("logp", keep_top=2), columns=("smiles",))
@@ -145,11 +142,10 @@ def test_another_job_is_refused(written, source, tmp_path, change, message):
     assert after.keys() == before.keys() and all(after[path] == before[path] for path in parts)
 
 
-def test_the_same_models_with_another_forest_are_refused(written, source, tmp_path):
-    forest = fit_forest(forest_features(["CCO", "CCN"]), np.eye(2)[:, :1], "regression", 0, 1)
-    half = EarlierModel([tiny_model()], replace(forest, weight=0.5))
-    predict_library(half, str(source), tmp_path / "out", ALL)
-    assert predict_library(half, str(source), tmp_path / "out", ALL)["rows"] == 5
+def test_the_same_networks_with_another_domain_are_refused(written, source, tmp_path):
+    other = Trusting([tiny_model()], Trust(fit_domain(["CCO", "CCN"])))
+    predict_library(other, str(source), tmp_path / "out", ALL)
+    assert predict_library(other, str(source), tmp_path / "out", ALL)["rows"] == 5
     with pytest.raises(InputError, match="begun with other models: remove it, or choose another -o"):
         predicted(source, tmp_path)
 

@@ -17,8 +17,7 @@ from graphormer_sepnorm.inference.training_rows import TrainingRows
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.library import suggest as module
 from graphormer_sepnorm.library.suggest import Wish, acquisition_of, suggest
-from graphormer_sepnorm.table_model.earlier import EarlierModel
-from tests.tiny import tiny_model
+from tests.tiny import Trusting, tiny_model
 
 MEASURED = ["CCO", "c1ccccc1"]
 
@@ -27,7 +26,7 @@ MEASURED = ["CCO", "c1ccccc1"]
 def predictor() -> Predictor:
     """It has seen ethanol, of 1, and benzene, of 2."""
     trust = Trust(fit_domain(MEASURED), rows=TrainingRows.of(np.array([[1.0], [2]])).named(["e", "b"]))
-    return EarlierModel([tiny_model(seed=seed) for seed in range(2)], trust=trust)
+    return Trusting([tiny_model(seed=seed) for seed in range(2)], trust=trust)
 
 
 @pytest.fixture
@@ -105,7 +104,7 @@ def test_suggestions_unlike_all_training_molecules_are_counted(predictor, tmp_pa
     trust = Trust(
         fit_domain(["CCO", "CCCO", "CCCCO"]), rows=TrainingRows.of(np.array([[1.0], [2], [3]])).named(["e", "p", "b"])
     )
-    model = EarlierModel(predictor.models, trust=trust)
+    model = Trusting(predictor.models, trust=trust)
     (tmp_path / "library.csv").write_text("smiles\nCCCCCO\nc1ccncc1\n")
     result = suggest(model, str(tmp_path / "library.csv"), tmp_path / "next.csv", Wish(2), workers=1)
     warned = [

@@ -2,7 +2,14 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.runs.arrays import array_digest, checked_array, load_arrays, save_arrays
+from graphormer_sepnorm.runs.arrays import (
+    array_digest,
+    checked_array,
+    load_arrays,
+    load_format,
+    save_arrays,
+    stored_facts,
+)
 
 ARRAYS = {"a": np.arange(6, dtype=np.int64).reshape(2, 3), "b": np.array([0.5, np.nan], np.float32)}
 
@@ -47,6 +54,22 @@ def test_an_array_of_another_kind_is_refused(tmp_path, name, dtype, ndim):
     assert checked_array(ARRAYS, "a", np.int64, 2, tmp_path) is ARRAYS["a"]
     with pytest.raises(InputError, match=f"it has no {np.dtype(dtype)} array {name} of {ndim} axes"):
         checked_array(ARRAYS, name, dtype, ndim, tmp_path)
+
+
+def test_values_that_are_not_finite_are_refused_unless_they_have_a_meaning(tmp_path):
+    assert checked_array(ARRAYS, "b", np.float32, 1, tmp_path, finite=False) is ARRAYS["b"]
+    with pytest.raises(InputError, match="its array b has values that are not finite"):
+        checked_array(ARRAYS, "b", np.float32, 1, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"), [(1, "install a newer graphormer_sepnorm"), (3, "train the model again")]
+)
+def test_another_format_is_refused_with_advice(tmp_path, number, advice):
+    save_arrays(tmp_path / "x.safetensors", ARRAYS, {"format": 2})
+    assert stored_facts(tmp_path / "x.safetensors") == load_format(tmp_path / "x.safetensors", 2)[1] == {"format": 2}
+    with pytest.raises(InputError, match=f"has format 2, this release reads format {number}: {advice}"):
+        load_format(tmp_path / "x.safetensors", number)
 
 
 def test_a_digest_is_that_of_names_arrays_and_facts():

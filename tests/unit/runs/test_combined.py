@@ -23,11 +23,8 @@ def test_a_shipped_table_model_has_no_single_embedding_and_starts_no_training():
         starting_from(config, "adme")
 
 
-def test_a_network_with_a_forest_has_an_embedding_of_its_own(tmp_path):
+def test_one_network_is_not_refused(tmp_path):
     save_tiny(tmp_path)
-    (tmp_path / "forest.safetensors").touch()
-    check_has_weights(tmp_path, "run")
-    with pytest.raises(InputError, match=r"^run combines 1 network and a forest, so it has no single "):
-        check_one_network(tmp_path, "run")
-    check_one_network(tmp_path / "model.safetensors", "run")
-    check_one_network(Path("nowhere"), "run")
+    for path in (tmp_path, tmp_path / "model.safetensors", Path("nowhere")):
+        check_has_weights(path, "run")
+        check_one_network(path, "run")

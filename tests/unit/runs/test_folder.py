@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.runs.folder import Parts, RunFolder, member_paths, weights_file
+from graphormer_sepnorm.runs.folder import PARTS, Parts, RunFolder, weights_file
 from tests.tiny import save_tiny, tiny_model
 
 
@@ -25,15 +25,6 @@ def test_predictions_are_kept_as_a_table(tmp_path):
     assert (tmp_path / "predictions.csv").read_text() == 'row,"y, z"\n1,0.5\n'
 
 
-def test_the_members_of_an_ensemble_are_sorted_by_number(tmp_path):
-    for number in (10, 2, 0):
-        (tmp_path / f"model-{number}").mkdir()
-    assert [member.path.name for member in RunFolder(tmp_path).members()] == ["model-0", "model-2", "model-10"]
-    assert member_paths(tmp_path) == [tmp_path / "model-0", tmp_path / "model-2", tmp_path / "model-10"]
-    with pytest.raises(InputError, match=r"it holds networks, name one of them, such as .*model-0"):
-        weights_file(tmp_path)
-
-
 def test_the_models_of_an_ensemble_are_those_of_its_record(tmp_path):
     """Not those in the folder: one may not have been trained yet, and another may belong to something else."""
     run = RunFolder(tmp_path)
@@ -41,12 +32,15 @@ def test_the_models_of_an_ensemble_are_those_of_its_record(tmp_path):
     run.begin_parts(Parts("model", 2))
     for number in (0, 2):
         (tmp_path / f"model-{number}").mkdir()
-    assert run.parts() == Parts("model", 2) and member_paths(tmp_path) == [tmp_path / "model-0", tmp_path / "model-1"]
+    assert run.parts() == Parts("model", 2)
+    assert [member.path for member in run.members()] == [tmp_path / "model-0", tmp_path / "model-1"]
+    with pytest.raises(InputError, match=r"it holds networks, name one of them, such as .*model-0"):
+        weights_file(tmp_path)
     assert json.loads(run.record.read_text()) == {"kind": "model", "count": 2}
     run.begin_parts(Parts("model", 2))
     run.record.write_text('{"kind": "model", "count": 0}')
     with pytest.raises(InputError, match=r"parts\.json is damaged"):
-        member_paths(tmp_path)
+        run.members()
 
 
 @pytest.mark.parametrize(
@@ -87,7 +81,6 @@ def test_a_folder_of_folds_is_told_from_a_model(tmp_path):
 def test_one_model_is_a_run_folder_or_its_weights_file(tmp_path):
     save_tiny(tmp_path)
     weights = tmp_path / "model.safetensors"
-    assert member_paths(tmp_path) == [tmp_path] and member_paths(weights) == [weights]
     assert weights_file(tmp_path) == weights_file(weights) == weights
     assert RunFolder.around(tmp_path).path == RunFolder.around(weights).path == tmp_path
     (tmp_path / "empty").mkdir()
@@ -158,6 +151,14 @@ def test_the_table_of_a_run_lies_in_its_folder(tmp_path):
     assert RunFolder(tmp_path).dataset(config) == "sample"
     object.__setattr__(config, "dataset", "table.csv")
     assert RunFolder(tmp_path).dataset(config) == str(tmp_path / "table.csv")
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_of_a_table_model_is_not_taken_for_a_network(tmp_path, part):
+    save_tiny(tmp_path)
+    (tmp_path / part).touch()
+    with pytest.raises(InputError, match=rf"has a part of a table model, {part}, but no stack\.safetensors"):
+        weights_file(tmp_path)
 
 
 def test_a_table_model_without_networks_is_named(tmp_path):

@@ -1,17 +1,24 @@
+import importlib.util
+import os
+import shutil
+import tarfile
+from pathlib import Path
+
 import pytest
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs import zoo
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.zoo import (
-    assay_limits,
     card_endpoints,
     card_facts,
-    point,
+    read_card,
     resolve_model,
     shipped_models,
     shipped_tables,
-    table_rows,
 )
+
+REPOSITORY = Path(__file__).parents[3]
 
 
 def test_weights_are_shipped_by_name_each_with_its_card():
@@ -53,45 +60,88 @@ def test_a_misspelt_run_folder_is_recognized(tmp_path):
             resolve_model(wrong)
 
 
-def test_a_table_model_is_unpacked_once_into_the_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("GRAPHORMER_SEPNORM_CACHE", str(tmp_path))
-    folder = resolve_model("adme")
-    assert folder.parent == tmp_path and RunFolder(folder).stack.is_file()
+@pytest.fixture
+def cache(tmp_path, monkeypatch) -> Path:
+    """A cache, and a shipped table model of two small files in place of ``adme``."""
+    resources = tmp_path / "resources"
+    resources.mkdir()
+    (tmp_path / "stack.safetensors").write_bytes(b"stack")
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    with tarfile.open(resources / "small.tar.xz", "w:xz") as archive:
+        archive.add(tmp_path / "stack.safetensors", "stack.safetensors")
+        archive.add(tmp_path / "model.safetensors", "model-0/model.safetensors")
+    (resources / "small.json").write_text('{"training_data": "all", "licence": "MIT"}')
+    monkeypatch.setattr(zoo, "resource_files", lambda: list(resources.iterdir()))
+    monkeypatch.setenv("GRAPHORMER_SEPNORM_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_a_table_model_is_unpacked_once_into_the_cache(cache, capsys):
+    folder = resolve_model("small")
+    assert folder.parent == cache and RunFolder(folder).stack.read_bytes() == b"stack"
+    assert card_facts(folder) == {"training_data": "all", "licence": "MIT"}
     (folder / "kept").touch()
-    assert resolve_model("adme") == folder and (folder / "kept").exists()
-    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+    assert resolve_model("small") == folder and (folder / "kept").exists()
+    assert [path.name for path in cache.iterdir()] == [folder.name] and capsys.readouterr().err == ""
 
 
-def test_the_cards_of_table_models_state_data_and_licence(tmp_path, monkeypatch):
+DAMAGE = {
+    "cut": lambda folder: os.truncate(folder / "stack.safetensors", 2),
+    "flipped": lambda folder: (folder / "model-0" / "model.safetensors").write_bytes(b"weightz"),
+    "missing": lambda folder: (folder / "stack.safetensors").unlink(),
+    "without card": lambda folder: (folder / "card.json").unlink(),
+    "without digests": lambda folder: (folder / zoo.DIGESTS).unlink(),
+    "digests of nothing": lambda folder: (folder / zoo.DIGESTS).write_text("{}"),
+    "no digests": lambda folder: (folder / zoo.DIGESTS).write_text("[" * 10**5),
+    "a file": lambda folder: (shutil.rmtree(folder), folder.write_bytes(b"")),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_folder_is_unpacked_again_and_said(cache, capsys, damage):
+    folder = resolve_model("small")
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    DAMAGE[damage](folder)
+    assert resolve_model("small") == folder and str(folder) in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    assert resolve_model("small") == folder and capsys.readouterr().err == ""
+
+
+def test_a_damaged_archive_is_named(cache):
+    archive = shipped_tables()["small"]
+    archive.write_bytes(archive.read_bytes()[:100])
+    with pytest.raises(InputError, match=r"cannot unpack small\.tar\.xz"):
+        resolve_model("small")
+    assert list(cache.iterdir()) == []
+
+
+def test_the_cards_of_table_models_state_data_and_licence():
     for name in shipped_tables():
-        facts = card_facts(name)
+        facts = card_facts(resolve_model(name))
         assert facts.keys() == {"training_data", "licence"} and all(facts.values()) and "**" not in str(facts)
-    assert "Fang et al." in card_facts("adme")["training_data"] and card_facts("adme")["licence"].startswith(
-        "MIT. The data"
-    )
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "adme").mkdir()
-    assert card_facts("adme") == card_facts("zinc") == {}
+    assert "Fang et al." in card_facts(resolve_model("adme"))["training_data"]
+    assert card_facts(resolve_model("zinc")) == card_endpoints(resolve_model("zinc")) == {}
 
 
-def test_the_cards_of_table_models_describe_every_endpoint(tmp_path, monkeypatch):
-    for name in shipped_tables():
-        endpoints = card_endpoints(name)
-        assert endpoints and all(known["description"] and "|" not in str(known) for known in endpoints.values())
-    found = card_endpoints("adme")
+def test_the_cards_of_table_models_describe_every_endpoint():
+    found = card_endpoints(resolve_model("adme"))
     assert list(found) == ["HLM", "MDR1_ER", "RLM", "Sol", "hPPB", "rPPB"]
     assert found["HLM"]["description"] == "log10 of human liver microsomal clearance, mL/min/kg"
     limits = {target: facts["limit"] for target, facts in found.items() if "limit" in facts}
     assert limits == {"HLM": "0.8 or less", "RLM": "1.15 or less", "Sol": "110 uM or more"}
-    assert assay_limits(resolve_model("adme")) == limits and assay_limits(tmp_path / "adme-1") == {}
     assert found["HLM"]["molecules"] == 3086 and 0.3 < found["HLM"]["rmse_out_of_fold"] < 0.5
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "adme").mkdir()
-    assert card_endpoints("adme") == card_endpoints("zinc") == {}
 
 
-def test_only_the_table_of_endpoints_is_read():
-    points = "- **Units**: all\n  of it.\n- **Scores**: x\n\n| a |\n|---|\n| 1 |\n\n"
-    card = f"{points}| endpoint | column |\n|---|---|\n| b, c | `d` |\nend |"
-    assert table_rows(card, "endpoint") == [{"endpoint": "b, c", "column": "`d`"}]
-    assert point(card, "Units") == "all of it." and point(card, "Licence") == ""
+def test_the_markdown_of_a_card_is_made_from_it():
+    spec = importlib.util.spec_from_file_location("make_cards", REPOSITORY / "data" / "make_cards.py")
+    make_cards = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(make_cards)
+    texts = make_cards.card_texts()
+    assert texts and all(path.read_text(encoding="utf-8") == text for path, text in texts.items())
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"licence": "MIT"}', '{"training_data": "", "licence": "", "x": 1}'])
+def test_what_is_no_card_is_named(tmp_path, text):
+    (tmp_path / "card.json").write_text(text)
+    with pytest.raises(InputError, match=r"card\.json is not a card: "):
+        read_card(tmp_path)

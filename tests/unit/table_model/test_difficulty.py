@@ -24,7 +24,9 @@ def test_disagreement_by_hand():
 
 def test_the_expected_error_by_hand():
     """Of the neighbours one with similarity 1 decides, as its eighth power does."""
-    difficulty = Difficulty(np.array([[np.log(2.0)], [1.0], [0.5], [1.0]]), np.array([[0.5], [np.nan], [1.5]]))
+    difficulty = Difficulty(
+        np.array([[np.log(2.0)], [1.0], [0.5], [1.0]]), np.array([[0.5], [np.nan], [1.5]]), np.array([[0.0], [np.inf]])
+    )
     similarity = np.array([[1.0, 1.0, 0.0], [0.0, 0.9, 0.9]])
     near = [(0.5 + BACKGROUND) / (1 + BACKGROUND), (0.9**8 * 1.5 + BACKGROUND) / (0.9**8 + BACKGROUND)]
     expected = 2 * np.array([3.03, 1.03]) * np.sqrt([0.001, 0.101]) * (np.array(near) + 0.03)

@@ -1,15 +1,21 @@
 """The table model as a whole."""
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import load_arrays, save_arrays
-from graphormer_sepnorm.runs.folder import STACK
+from graphormer_sepnorm.runs.checkpoint import recorded_checksum
+from graphormer_sepnorm.runs.folder import PARTS, STACK, WEIGHTS
 from graphormer_sepnorm.table_model.fit import FittedTable, fit_table
+from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.members import MEMBERS
+from graphormer_sepnorm.table_model.members.kernel import BODY_FILE, KERNEL
+from graphormer_sepnorm.table_model.members.tuned_kernel import TUNED
 from graphormer_sepnorm.table_model.model import TableModel
 
 
@@ -81,7 +87,7 @@ def test_weights_that_are_none_are_refused(fitted, tmp_path):
     fitted.model.save(tmp_path)
     arrays, known = load_arrays(tmp_path / STACK)
     for wrong in (np.full_like(arrays["weights"], np.nan), -arrays["weights"], arrays["weights"][:, :1].copy()):
-        save_arrays(tmp_path / STACK, {"weights": wrong}, known)
+        save_arrays(tmp_path / STACK, arrays | {"weights": wrong}, known)
         with pytest.raises(InputError, match="weights"):
             TableModel.load(tmp_path)
 
@@ -124,14 +130,72 @@ def test_a_kept_model_keeps_what_it_is_trusted_by(fitted, tmp_path):
     assert loaded.digest == fitted.model.digest
 
 
-def test_a_model_of_an_earlier_version_has_no_limits_of_expected_errors(fitted, others, tmp_path):
+def test_limits_of_expected_errors_are_numbers(fitted, tmp_path):
     fitted.model.save(tmp_path)
     arrays, known = load_arrays(tmp_path / STACK)
-    save_arrays(tmp_path / STACK, {name: array for name, array in arrays.items() if name != "limits"}, known)
-    earlier = TableModel.load(tmp_path)
-    assert earlier.difficulty.limits is None and "limits" not in earlier.arrays()
-    low, high = fitted.model.difficulty.limits
-    np.testing.assert_array_equal(earlier.stacked(others).spread.clip(low, high), fitted.model.stacked(others).spread)
     save_arrays(tmp_path / STACK, arrays | {"limits": np.full((2, 2), np.nan)}, known)
-    with pytest.raises(InputError, match="its weights are not valid"):
+    with pytest.raises(InputError, match="its array limits has values that are not finite"):
         TableModel.load(tmp_path)
+
+
+def exchange(one: Path, other: Path) -> None:
+    before = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(before)
+
+
+DAMAGE = {
+    "no stack": lambda run, other: (run / STACK).unlink(),
+    "stack of another run": lambda run, other: shutil.copy(other / STACK, run / STACK),
+    "kernel of another run": lambda run, other: shutil.copy(other / KERNEL, run / KERNEL),
+    "no kernel": lambda run, other: (run / KERNEL).unlink(),
+    "no body": lambda run, other: (run / BODY_FILE).unlink(),
+    "no tuned kernel": lambda run, other: (run / TUNED).unlink(),
+    "a network missing": lambda run, other: (run / "model-1" / WEIGHTS).unlink(),
+    "networks exchanged": lambda run, other: exchange(run / "model-0" / WEIGHTS, run / "model-1" / WEIGHTS),
+    "a network copied": lambda run, other: shutil.copy(run / "model-0" / WEIGHTS, run / "model-1" / WEIGHTS),
+    "fewer networks": lambda run, other: (run / "parts.json").write_text('{"kind": "model", "count": 1}'),
+    "no record": lambda run, other: (run / "parts.json").unlink(),
+}
+
+
+@pytest.fixture(scope="module")
+def two_runs(fitted, labels, molecules, folds, setting, tmp_path_factory) -> Path:
+    """Two models with the same members and shapes."""
+    root = tmp_path_factory.mktemp("two")
+    fitted.model.save(root / "run")
+    other = fit_table(molecules, replace(labels, y=labels.y[::-1].copy()), folds, setting, members=["kernel"])
+    kernel = other.model.members["kernel"]
+    weights = fitted.model.weights[::-1].copy()
+    replace(fitted.model, members={**fitted.model.members, "kernel": kernel}, weights=weights).save(root / "other")
+    return root
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_folder_is_one_model_or_refused(two_runs, tmp_path, damage):
+    shutil.copytree(two_runs, tmp_path, dirs_exist_ok=True)
+    assert load_predicting_model([str(tmp_path / "run")]).targets == ("logP", "TPSA")
+    DAMAGE[damage](tmp_path / "run", tmp_path / "other")
+    with pytest.raises(InputError) as refusal:
+        load_predicting_model([str(tmp_path / "run")])
+    assert str(tmp_path / "run") in str(refusal.value) and "\n" not in str(refusal.value)
+
+
+def test_the_files_of_all_members_are_known_as_parts(fitted, tmp_path):
+    fitted.model.save(tmp_path)
+    files = {file for name in fitted.model.members for file in MEMBERS[name].files(tmp_path)}
+    assert {file.name for file in files if file.parent == tmp_path} <= {*PARTS, "parts.json"}
+    assert {path for path in tmp_path.rglob("*") if path.is_file()} == files | {tmp_path / STACK}
+
+
+@pytest.mark.parametrize("file", [KERNEL, TUNED])
+def test_numbers_that_are_none_are_refused_in_every_array(two_runs, tmp_path, file):
+    shutil.copytree(two_runs / "run", tmp_path, dirs_exist_ok=True)
+    arrays, facts = load_arrays(tmp_path / file)
+    stack = load_arrays(tmp_path / STACK)
+    for name in (name for name, array in arrays.items() if array.dtype.kind == "f"):
+        save_arrays(tmp_path / file, {**arrays, name: np.full_like(arrays[name], np.nan)}, facts)
+        files = {**stack[1]["files"], file: recorded_checksum(tmp_path / file)}
+        save_arrays(tmp_path / STACK, stack[0], {**stack[1], "files": files})
+        with pytest.raises(InputError, match=f"its array {name} has values that are not finite"):
+            TableModel.load(tmp_path)

@@ -30,11 +30,11 @@ from graphormer_sepnorm.interfaces.web.service import (
     under_conditions,
     warm_up,
 )
+from graphormer_sepnorm.runs.zoo import AssayLimit
 from graphormer_sepnorm.table_model.conditions import Conditions
-from graphormer_sepnorm.table_model.earlier import EarlierModel
 from graphormer_sepnorm.table_model.explain import stack_of
 from tests.page import tiny_service
-from tests.tiny import save_tiny
+from tests.tiny import Trusting, save_tiny
 
 SMILES = ["CCO", "C[C", "[Xe]", "c1ccccc1O"]
 ALL = Options(interval=0.9, domain=True, alerts=True, properties=True)
@@ -58,7 +58,7 @@ def test_facts(models):
 @pytest.mark.parametrize("knows", [True, False])
 @pytest.mark.parametrize("options", [{"interval": 0.995}, {"interval": -1}, {"domain": True}, {"interval": 0.5}])
 def test_options_are_refused_before_a_table_is_read_as_when_it_is(models, options, knows):
-    asked = models if knows else replace(models, predictor=EarlierModel(models.predictor.models))
+    asked = models if knows else replace(models, predictor=Trusting(models.predictor.models))
     said = []
     for check in (asked.facts().check, asked.added):
         try:
@@ -97,7 +97,7 @@ def test_answers_say_what_was_never_seen(models):
 
 def test_answers_say_whether_a_molecule_is_in_the_training_table(models):
     known = "C[C@H](O)C(=O)O"
-    predictor = EarlierModel(models.predictor.models, trust=Trust(fit_domain([f"{known}.Cl", known])))
+    predictor = Trusting(models.predictor.models, trust=Trust(fit_domain([f"{known}.Cl", known])))
     asked = replace(models, predictor=predictor)
     written = ["OC([C@@H](O)C)=O", "C[C@@H](O)C(=O)O", "CCO", "C[C"]
     answers = asked.predict(rows_of(*written), Options(domain=True))
@@ -273,7 +273,7 @@ def test_atoms_are_explained_under_conditions(models, monkeypatch):
 
 def test_a_prediction_near_a_limit_of_its_assay_says_so(models):
     predictor = copy(models.predictor)
-    predictor.assay_limits = {"logp": "99 or less"}
+    predictor.assay_limits = {"logp": AssayLimit(99, "less")}
     limited = replace(models, predictor=predictor)
     first, unreadable = limited.predict(rows_of("CCO", "C[C"), Options())
     assert first.predictions["logp"].limit.endswith("read as at most") and not unreadable.predictions
@@ -300,7 +300,7 @@ def test_models_by_name(tmp_path, monkeypatch):
 def test_endpoints_have_their_description_and_scores(models, tmp_path, monkeypatch):
     rows = TrainingRows.of(np.where(np.arange(200) < 5, np.nan, 1.0)[:, None])
     known = {"logp": EndpointFacts(description="log10 of P")}
-    predictor = EarlierModel(models.predictor.models, trust=replace(models.trust, rows=rows))
+    predictor = Trusting(models.predictor.models, trust=replace(models.trust, rows=rows))
     facts = replace(models, predictor=predictor, endpoints=known).facts()
     assert facts.endpoints == {"logp": EndpointFacts(description="log10 of P", molecules=195, frequent=(1, 1))}
     assert models.facts().endpoints == {"logp": EndpointFacts()}
@@ -322,7 +322,7 @@ def test_endpoints_have_their_description_and_scores(models, tmp_path, monkeypat
 
 def test_the_caption_of_a_picture_has_the_decimals_of_the_page(models):
     trust = replace(models.trust, rows=TrainingRows.of(np.full((200, 1), 1.25)))
-    predictor = EarlierModel(models.predictor.models, trust=trust)
+    predictor = Trusting(models.predictor.models, trust=trust)
     found = replace(models, predictor=predictor)
     (answer,) = found.predict(rows_of("CCO"), Options())
     assert found.facts().decimals == {"logp": 2}
