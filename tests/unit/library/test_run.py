@@ -145,6 +145,15 @@ def test_another_job_is_refused(written, source, tmp_path, change, message):
     assert after.keys() == before.keys() and all(after[path] == before[path] for path in parts)
 
 
+def test_a_job_without_a_finished_part_leaves_nothing_and_hinders_no_other_one(written, tmp_path):
+    (tmp_path / "library.csv").write_text("molecule\nCCO\n")
+    with pytest.raises(InputError, match="has no column 'smiles'"):
+        predicted(tmp_path / "library.csv", tmp_path)
+    assert list((tmp_path / "out").iterdir()) == []
+    (tmp_path / "library.csv").write_text("smiles\nCCO\n")
+    assert predicted(tmp_path / "library.csv", tmp_path, options=BEST)["rows"] == 1
+
+
 def test_the_same_models_with_another_forest_are_refused(written, source, tmp_path):
     forest = fit_forest(forest_features(["CCO", "CCN"]), np.eye(2)[:, :1], "regression", 0, 1)
     half = EarlierModel([tiny_model()], replace(forest, weight=0.5))
