@@ -154,7 +154,10 @@ class Featurizer:
 
     def features(self, mol: Chem.Mol, written: str = "") -> MoleculeGraph:
         """The features of a molecule, atoms in its order; ``written`` is passed to ``prepare``."""
-        mol = self.prepare(mol, written)
+        return self.features_as_prepared(self.prepare(mol, written))
+
+    def features_as_prepared(self, mol: Chem.Mol) -> MoleculeGraph:
+        """The features of a molecule that ``prepare`` returned, or of a changed copy of one."""
         bonds = bonds_of(mol)
         edge_attr = self.bond_rows(bonds)
         ends = np.array([[b.GetBeginAtomIdx() for b in bonds], [b.GetEndAtomIdx() for b in bonds]], np.int64)

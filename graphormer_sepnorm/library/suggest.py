@@ -135,7 +135,8 @@ def suggest(
 ) -> dict:
     """Writes the molecules of a library to measure next, the most promising first.
 
-    While it runs, the best rows of each partition are kept as ``parts_of`` says, and the same call goes on there.
+    While it runs, the best rows of each partition are kept as ``parts_of`` says. The same call continues there, and
+    another one replaces them.
 
     Args:
         predictor: the models, on the CPU.
@@ -167,7 +168,7 @@ def suggest(
     selection = Selection(acquisition.column, size, lowest=acquisition.lowest_first)
     options = replace(options or PartOptions(selection), selection=selection, acquisition=acquisition)
     with parts_of(out) as folder:
-        result = predict_library(predictor, source, folder, options, scheduler, workers, device)
+        result = predict_library(predictor, source, folder, options, scheduler, workers, device, is_own=True)
         pool = read_pool(predictor, source, Path(result["top"]), options)
         fresh = without_known(predictor, pool)
         if not fresh.rows:
@@ -199,7 +200,12 @@ def parts_of(out: Path) -> Iterator[Path]:
             yield Path(temporary)
         return
     folder = out.with_name(f"{out.name}{PARTS}")
-    yield folder
+    try:
+        yield folder
+    except InputError:
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # of a job that left nothing
+        raise
     shutil.rmtree(folder)
 
 
