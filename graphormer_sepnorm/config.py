@@ -6,6 +6,7 @@ pydantic's ``ValidationError`` if it is a field of an encoding.
 
 import math
 from collections.abc import Collection
+from dataclasses import replace
 from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
