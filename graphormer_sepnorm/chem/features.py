@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 from rdkit import Chem
 
+from graphormer_sepnorm.chem.extensions import as_text
 from graphormer_sepnorm.chem.ogb import OGB_ATOM_SIZES, OGB_BOND_SIZES, ogb_atom, ogb_bond
 from graphormer_sepnorm.chem.smiles import atoms_of, bonds_of, is_smiles, one_molecule, quoted, read_smiles
 from graphormer_sepnorm.chem.standardize import PREPARATIONS, reduction
@@ -146,9 +147,9 @@ class Featurizer:
             InputError: as ``read_smiles``, or the preparation fails.
         """
         mol = read_smiles(smiles)
-        text = smiles if isinstance(smiles, str) and is_smiles(smiles) else Chem.MolToSmiles(mol)
+        text = smiles if isinstance(smiles, str) and is_smiles(smiles) else as_text(mol)
         ready = PREPARATIONS[self.preparation](mol) if self.preparation else mol
-        if ready is mol or (left := Chem.MolToSmiles(ready)) == Chem.MolToSmiles(Chem.Mol(mol)):
+        if ready is mol or (left := as_text(ready)) == as_text(Chem.Mol(mol)):
             return text, mol
         return left, read_smiles(left)
 

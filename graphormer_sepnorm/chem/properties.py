@@ -6,6 +6,7 @@ from rdkit import Chem
 from rdkit.Chem import rdMolDescriptors
 from rdkit.Contrib.SA_Score import sascorer
 
+from graphormer_sepnorm.chem.extensions import as_text
 from graphormer_sepnorm.chem.salts import constitution_of, neutral_parent
 from graphormer_sepnorm.chem.smiles import molecule_of, one_molecule
 from graphormer_sepnorm.errors import InputError
@@ -108,14 +109,18 @@ def with_implied_hydrogens(mol: Chem.Mol) -> Chem.Mol:
 def molecule_key(mol_or_smiles: Chem.Mol | str) -> str:
     """Returns the standard InChIKey, the same text for every way to write a molecule, including its mobile hydrogens.
 
-    If InChI has none, as for a wildcard atom, returns the canonical SMILES.
+    If InChI has none, as for a wildcard atom, returns the canonical SMILES. Relative stereo is appended to it.
 
     Raises:
         InputError: the SMILES cannot be read (see ``read_smiles``), or RDKit fails on the molecule.
     """
     mol = molecule_of(mol_or_smiles)
     with one_molecule(mol_or_smiles if isinstance(mol_or_smiles, str) else ""):
-        return Chem.MolToInchiKey(mol) or Chem.MolToSmiles(mol)
+        key = Chem.MolToInchiKey(mol)
+        if not mol.GetStereoGroups():
+            return key or Chem.MolToSmiles(mol)
+        smiles, extension = as_text(mol).split()  # of racemic and relative stereo, which InChI does not know
+        return f"{key or smiles} {extension}"
 
 
 def parent_key(mol: Chem.Mol, key: str) -> str:
@@ -135,4 +140,4 @@ def parent_key(mol: Chem.Mol, key: str) -> str:
 
 def family_of(parent: str) -> str:
     """Returns the same text for all stereoisomers and isotopologues of a molecule with this ``parent_key``."""
-    return parent[:14] if INCHI_KEY.match(parent) else constitution_of(parent)
+    return parent[:14] if INCHI_KEY.match(parent) else constitution_of(parent.partition(" ")[0])

@@ -9,6 +9,7 @@ from typing import Any
 
 from rdkit import Chem, rdBase
 
+from graphormer_sepnorm.chem.extensions import as_text, refuse_incomplete, with_settled_stereo
 from graphormer_sepnorm.errors import InputError
 
 MISSING = ("NoneType", "NAType", "NaTType")  # types of missing values of pandas, which need not be installed
@@ -85,18 +86,20 @@ def read_smiles(smiles: Chem.Mol | str | None) -> Chem.Mol:
     read without that check, as in older releases of RDKit; seven molecules of ogbg-molhiv, with aluminium, boron or
     germanium, need it. A wrong valence of carbon, nitrogen and similar elements remains an error.
 
-    A name after a space is ignored, unless it is itself a SMILES. A CXSMILES extension in that place is read by RDKit.
+    A name after a space is ignored, unless it is itself a SMILES. A CXSMILES extension in that place is read by RDKit;
+    racemic and relative stereo are read as ``with_settled_stereo``.
     Atom maps, as in ``[CH3:1]``, are ignored; RDKit would treat them as a difference between atoms.
 
     Raises:
         InputError: not a string, empty, longer than ``MAX_SMILES_LENGTH``, with a space or characters that are not
             printable ASCII, a reaction, not a SMILES, a SMILES of an impossible molecule, of one with more than
-            ``MAX_ATOMS`` atoms or too many rings (see ``check_size``), or one that RDKit fails on; the message says
-            which.
+            ``MAX_ATOMS`` atoms or too many rings (see ``check_size``), of a polymer or another structure that
+            ``refuse_incomplete`` refuses, or one that RDKit fails on; the message says which.
     """
     if isinstance(smiles, Chem.Mol):
         with one_molecule():
-            smiles = Chem.MolToSmiles(smiles)
+            refuse_incomplete(smiles)
+            smiles = as_text(smiles)
     if type(smiles).__name__ in MISSING or (isinstance(smiles, float) and math.isnan(smiles)):
         raise InputError("The SMILES is missing.")
     if not isinstance(smiles, str):
@@ -118,6 +121,9 @@ def read_smiles(smiles: Chem.Mol | str | None) -> Chem.Mol:
         if len(text) > MAX_ATOMS and (unsanitized := Chem.MolFromSmiles(text, sanitize=False)) is not None:
             check_size(unsanitized)
         mol = _read_strictly(text) or _read_leniently(text, shown)
+        if " |" in text:
+            refuse_incomplete(mol)
+            mol = with_settled_stereo(mol)
     if mol.GetNumAtoms() > MAX_ATOMS:  # with hydrogens that stay atoms
         raise InputError(too_large(mol.GetNumAtoms()))
     return mol
@@ -198,10 +204,10 @@ def smiles_of_block(lines: list[str]) -> str:
         mol = Chem.MolFromMolBlock(block)
         if mol is None:
             mol = Chem.MolFromMolBlock(block, sanitize=False)
-        smiles = "" if mol is None else Chem.MolToSmiles(mol)
-    if mol is None:
-        raise InputError("the record has no readable structure")
-    return smiles
+        if mol is None:
+            raise InputError("the record has no readable structure")
+        refuse_incomplete(mol)
+        return as_text(mol)
 
 
 def num_heavy_atoms(lines: list[str]) -> int:

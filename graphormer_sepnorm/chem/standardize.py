@@ -10,9 +10,17 @@ from types import ModuleType
 
 from rdkit import Chem
 
-from graphormer_sepnorm.chem.salts import is_doubtful, is_usual, parent_part, parent_without_metals, without_counter_ions
+from graphormer_sepnorm.chem.extensions import as_text
+from graphormer_sepnorm.chem.salts import (
+    is_doubtful,
+    is_usual,
+    parent_part,
+    parent_without_metals,
+    without_counter_ions,
+)
 from graphormer_sepnorm.chem.smiles import atoms_of, one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError, not_installed
+
 
 def parent(mol: Chem.Mol) -> Chem.Mol:
     """The neutral parent: metals disconnected, groups normalized, ``parent_part``, charges neutralized.
@@ -25,9 +33,10 @@ def parent(mol: Chem.Mol) -> Chem.Mol:
     """
     from rdkit.Chem.MolStandardize import rdMolStandardize  # its import takes a while
 
+    part = parent_without_metals(mol)
     with one_molecule():
-        cleaned = parent_without_metals(mol, rdMolStandardize.Cleanup(Chem.Mol(mol)))
-        return rdMolStandardize.Uncharger().uncharge(cleaned)
+        normal = rdMolStandardize.Reionizer().reionize(rdMolStandardize.Normalizer().normalize(part))
+        return rdMolStandardize.Uncharger().uncharge(normal)
 
 
 def canonical_tautomer(mol: Chem.Mol) -> Chem.Mol:
@@ -57,7 +66,7 @@ def chembl_parent(mol: Chem.Mol) -> Chem.Mol:
     standardizer = chembl_pipeline()
     with one_molecule():
         found, excluded = standardizer.get_parent_mol(standardizer.standardize_mol(Chem.Mol(mol)))
-        return read_smiles(Chem.MolToSmiles(found if excluded else without_counter_ions(found)))
+        return read_smiles(as_text(found if excluded else without_counter_ions(found)))
 
 
 def chembl_pipeline() -> ModuleType:

@@ -199,7 +199,11 @@ def leave_out_tested(labelled: LabelledTable, structures: Structures) -> Structu
     for place, (family, row) in enumerate(zip(families, labelled.rows, strict=True)):
         if row.split != "test" and family in tested:
             labelled.skipped.append(
-                (row.number, row.smiles, "its molecule is in --test-csv, so it is not used for training")
+                (
+                    row.number,
+                    row.smiles,
+                    "its molecule (or a stereoisomer or salt) is in --test-csv: not used for training",
+                )
             )
         else:
             kept.append(place)

@@ -33,7 +33,8 @@ def remarks(options: TableOptions, labelled: LabelledTable) -> list[str]:
 
 def of_rows(options: TableOptions, labelled: LabelledTable) -> list[str]:
     """The sentences of ``remarks`` on skipped rows, repeated molecules and salts."""
-    return [*of_skipped(labelled), *of_gaps(options, labelled), *of_duplicates(options, labelled), *of_parts(labelled)]
+    of_molecules = (*of_duplicates(options, labelled), *of_parts(labelled), *of_forms(labelled))
+    return [*of_skipped(labelled), *of_gaps(options, labelled), *of_molecules]
 
 
 def of_labels(options: TableOptions, labelled: LabelledTable) -> list[str]:
@@ -155,8 +156,29 @@ def of_parts(labelled: LabelledTable) -> Iterator[str]:
     example = structures.smiles[several[0]]
     molecules = counted(len(several), "molecule is a salt or mixture", "molecules are salts or mixtures")
     where = f"{apart:,} of these in another split" if apart else "in the same split"
-    family = f", {len(shared):,} of them with the same largest part as another molecule, {where}" * bool(shared)
-    yield f"{molecules} (such as {example}){family}. --standardize parent reads only the neutral largest part"
+    family = f", {len(shared):,} of them with the same parent as another molecule, {where}" * bool(shared)
+    yield f"{molecules} (such as {example}){family}. --standardize parent reads only the neutral parent"
+
+
+def of_forms(labelled: LabelledTable) -> Iterator[str]:
+    """On parents that are uncertain, stereo that standardization removed, and molecules with and without stereo."""
+    structures = labelled.structures
+    if doubtful := [text for text, is_so in zip(structures.smiles, structures.doubtful, strict=False) if is_so]:
+        rows = counted(len(doubtful), "molecule has", "molecules have")
+        yield (
+            f"{rows} several parts that could be the parent (such as {doubtful[0]}): the one with most heavy atoms is "
+            "taken for it"
+        )
+    if flattened := sum(structures.flattened):
+        rows = counted(flattened, "molecule loses", "molecules lose")
+        yield f"{rows} stereo by standardization: stereoisomers of them are read as one molecule"
+    forms: dict[str, set[bool]] = {}
+    for family, marked in zip(structures.families, structures.with_stereo, strict=False):
+        forms.setdefault(family, set()).add(marked)
+    mixed = sum(len(found) > 1 for found in forms.values())
+    if mixed:
+        drawn = counted(mixed, "molecule is", "molecules are")
+        yield f"{drawn} drawn with and without stereo: these count as different molecules, but share a split"
 
 
 def counted(number: int, one: str, several: str) -> str:

@@ -1,9 +1,9 @@
 """Splits of the rows of a table into training, validation and test sets.
 
-A splitter first puts rows into groups that must stay together, such as one scaffold or the spellings of one molecule,
-and then gives each group a split.  Groups have names that come from the molecules, never from their place in the file,
-so that the same molecules in another order are divided the same way (but for ``scaffold-deepchem``, which is kept as
-it is).
+A splitter first puts rows into groups that must stay together, such as one scaffold, and with them all rows of a family
+(a molecule, its stereoisomers and its salts), and then gives each group a split.  Groups have names that come from the
+molecules, never from their place in the file, so that the same molecules in another order are divided the same way (but
+for ``scaffold-deepchem``, which is kept as it is).
 
 Axis letters: M rows, T targets.
 """
@@ -107,7 +107,7 @@ def rows_by_key(keys: Iterable[Key]) -> dict[Key, list[int]]:
 
 
 def by_scaffold(structures: Structures) -> list[str]:
-    """Rows of one scaffold, and with them all rows of their molecules: tautomers and salts may have two scaffolds."""
+    """Rows of one scaffold, and with them all rows of their families: tautomers and salts may have two scaffolds."""
     return merge_groups(structures.scaffolds, structures.families)
 
 
@@ -171,6 +171,7 @@ def balanced(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int) -
 def largest_first(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int) -> list[str]:
     """As DeepChem's ScaffoldSplitter, so as MoleculeNet (Wu et al., Chem. Sci. 2018): no seed, largest groups first.
 
+    Unlike there, a group may have several scaffolds, if they are of one family.
     Of groups of one size the one whose first row comes last is taken first.
     """
     train_end, val_end = sizes.train * len(groups), (sizes.train + sizes.val) * len(groups)
@@ -219,7 +220,7 @@ def classes_of(y: np.ndarray | None, num_rows: int) -> np.ndarray:
 
 SPLITTERS = {
     "scaffold": Splitter(by_scaffold, balanced),
-    "scaffold-deepchem": Splitter(attrgetter("scaffolds"), largest_first),
+    "scaffold-deepchem": Splitter(by_scaffold, largest_first),
     "random": Splitter(attrgetter("families"), stratified),
     "butina": Splitter(by_cluster, balanced),
 }
@@ -228,12 +229,12 @@ SPLITTERS = {
 def time_split(times: np.ndarray, keys: list[str], sizes: Sizes) -> list[str]:
     """The earliest rows to training, the latest to test.
 
-    Rows of one time, and those of one molecule, which counts from its first time on, stay together; such a block
+    Rows of one time, and those of one family, which counts from its first time on, stay together; such a block
     belongs to the split in which its middle lies.
 
     Args:
         times: [M], as ``read_times``.
-        keys: ``molecule_key`` of each row.
+        keys: the family of each row.
         sizes: shares of the splits.
     """
     first: dict[str, float] = {}

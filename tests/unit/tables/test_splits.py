@@ -143,12 +143,17 @@ def test_scaffolds_of_deepchem_by_hand(groups, names):
     assert "".join({"train": "t", "val": "v", "test": "e"}[name] for name in found) == names
 
 
-def test_deepchem_keeps_scaffolds_as_they_are_and_the_others_keep_tautomers_together():
-    found = structures_of(["c1ccc2[nH]ccc2c1", "c1ccc2c(c1)C=CN2", "Cc1c[nH]cn1", "Cc1cnc[nH]1"])
-    assert found.keys[2] == found.keys[3]
-    odd = Structures(["a", "b", "c"], ["x", "y", "z"], ["k", "l", "k"])
-    assert SPLITTERS["scaffold"].groups(odd) == ["x", "y", "x"]
-    assert SPLITTERS["scaffold-deepchem"].groups(odd) == ["x", "y", "z"]
+@pytest.mark.parametrize("name", SPLITTERS)
+def test_every_splitter_and_its_folds_keep_families_together(name):
+    """Salts, tautomers and stereoisomers, some of them with scaffolds of their own."""
+    core = [f"{'C' * length}c1ccccc1[C@H](F)C(=O)" for length in range(20)]
+    ends = ("O", "[O-].[Na+]", "O[Na]", "O.C(CNCc1ccccc1)NCc1ccccc1")
+    smiles = [text + end for text in core for end in ends]
+    found = structures_of([*smiles, *(text.replace("@", mark) for text in smiles for mark in ("", "@@"))])
+    found = structures_of([*found.smiles, "Cc1c[nH]cn1", "Cc1cnc[nH]1", "Oc1ccccn1", "O=c1cccc[nH]1"])
+    assert len(set(found.families)) == 22
+    for names in (SPLITTERS[name](found, None, Sizes(), 0), *fold_splits(SPLITTERS[name], found, None, 3, 0)):
+        assert len(set(zip(found.families, names, strict=True))) == 22
 
 
 def test_each_class_is_divided_by_the_shares():
