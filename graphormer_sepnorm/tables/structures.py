@@ -10,7 +10,7 @@ from rdkit import Chem
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold, parent_key
-from graphormer_sepnorm.chem.smiles import one_molecule
+from graphormer_sepnorm.chem.smiles import guess, one_molecule
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import Smiles
 
@@ -25,6 +25,7 @@ class MoleculeStructure:
         key: its ``molecule_key``.
         parent: its ``parent_key``.
         parts: number of its parts that are not bonded to each other.
+        guessed: whether it was written as an InChI that leaves open where a hydrogen or charge is.
     """
 
     smiles: str
@@ -32,6 +33,7 @@ class MoleculeStructure:
     key: str
     parent: str
     parts: int = 1
+    guessed: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Structures:
         keys: their ``molecule_key``.
         parents: their ``parent_key``, which a salt shares with its acid or base; none: the keys.
         parts: numbers of their parts that are not bonded to each other; none: one each.
+        guessed: as in ``MoleculeStructure``; none: all False.
     """
 
     smiles: list[str]
@@ -51,6 +54,7 @@ class Structures:
     keys: list[str]
     parents: list[str] = field(default_factory=list)
     parts: list[int] = field(default_factory=list)
+    guessed: list[bool] = field(default_factory=list)
 
     @classmethod
     def of(cls, found: Sequence[MoleculeStructure]) -> "Structures":
@@ -75,7 +79,8 @@ def read_structures(featurizer: str, smiles: Smiles) -> list[MoleculeStructure |
         try:
             read, mol = FEATURIZERS[featurizer].read(text)
             key = molecule_key(mol)
-            found = MoleculeStructure(read, murcko_scaffold(mol), key, parent_key(mol, key), len(Chem.GetMolFrags(mol)))
+            parent, parts = parent_key(mol, key), len(Chem.GetMolFrags(mol))
+            found = MoleculeStructure(read, murcko_scaffold(mol), key, parent, parts, bool(guess(text)))
             with one_molecule(read):
                 FEATURIZERS[featurizer].features(mol)
             answers.append(found)
