@@ -13,7 +13,7 @@ from rdkit import Chem
 
 from graphormer_sepnorm.chem.extensions import as_text
 from graphormer_sepnorm.chem.ogb import OGB_ATOM_SIZES, OGB_BOND_SIZES, ogb_atom, ogb_bond
-from graphormer_sepnorm.chem.smiles import atoms_of, bonds_of, is_smiles, one_molecule, quoted, read_smiles
+from graphormer_sepnorm.chem.smiles import atoms_of, bonds_of, guess, is_smiles, one_molecule, quoted, read_smiles
 from graphormer_sepnorm.chem.standardize import PREPARATIONS, reduction
 from graphormer_sepnorm.chem.stereo import label, with_stereo_labels
 from graphormer_sepnorm.chem.zinc import ZINC_ATOM_TYPES, ZINC_BOND_INDEX, zinc_atom_type, zinc_bond_type
@@ -26,6 +26,7 @@ BOND_LABELS = {"": 0, "E": 1, "Z": 2, "e": 1, "z": 2}
 BOND_ORDERS = {Chem.BondType.SINGLE: 1, Chem.BondType.DOUBLE: 2, Chem.BondType.TRIPLE: 3, Chem.BondType.AROMATIC: 4}
 ISOTOPE = re.compile(r"\[\d")
 MAX_CHARGE = 4
+GUESSED = "The InChI leaves open where a hydrogen or charge is"
 LARGEST_RING = 8
 
 
@@ -310,7 +311,8 @@ class Molecules:
         smiles: the SMILES that were read, as returned by ``Featurizer.read``.
         mols: one per SMILES, as returned by ``read_smiles``, not to be modified; None where there is an error.
         conditions: one tuple of texts per SMILES, the conditions of the measurement; empty if unknown.
-        reductions: one text per SMILES, as returned by ``reduction``; empty if unknown.
+        reductions: one text per SMILES, as returned by ``reduction``, after what of an InChI is a ``guess``; empty if
+            unknown.
     """
 
     graphs: Graphs
@@ -370,6 +372,8 @@ def read_molecules(featurizer: str, smiles: Sequence[Sample | Chem.Mol | str | N
                 graphs.append(found.features(mol, text))
             if found.preparation and text != molecule:
                 reductions[row] = reduction(read_smiles(molecule), mol)
+            if guessed := guess(molecule):
+                reductions[row] = f"{GUESSED}: read as {guessed}. {reductions[row]}".strip()
             mols[row] = mol
             rows.append(row)
         except InputError as error:

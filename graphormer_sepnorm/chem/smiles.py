@@ -5,11 +5,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from rdkit import Chem, rdBase
 
 from graphormer_sepnorm.chem.extensions import as_text, refuse_incomplete, with_settled_stereo
+from graphormer_sepnorm.chem.inchi import molecule_of_inchi
 from graphormer_sepnorm.errors import InputError
 
 MISSING = ("NoneType", "NAType", "NaTType")  # types of missing values of pandas, which need not be installed
@@ -179,14 +181,26 @@ def smiles_of_other(text: str) -> str:
         if len(text) > MAX_BLOCK:
             raise InputError(f"The molfile has {len(text):,} characters; at most {MAX_BLOCK:,} are read.")
         return smiles_of_block(text.splitlines())
-    text = text.strip()
+    return smiles_of_inchi(text.strip())[0]
+
+
+@lru_cache(maxsize=1000)
+def smiles_of_inchi(text: str) -> tuple[str, bool]:
+    """As ``molecule_of_inchi``, as SMILES; raises InputError if the InChI is too long or RDKit cannot read it."""
     if len(text) > MAX_SMILES_LENGTH:
         raise InputError(f"The InChI has {len(text):,} characters; at most {MAX_SMILES_LENGTH:,} are read.")
     with one_molecule(text):
-        mol = Chem.MolFromInchi(text)
-    if mol is None:
-        raise InputError(f"{quoted(text)} is not a valid InChI.")
-    return Chem.MolToSmiles(mol)
+        if found := molecule_of_inchi(text):
+            return Chem.MolToSmiles(found[0]), found[1]
+    raise InputError(f"{quoted(text)} is not a valid InChI.")
+
+
+def guess(molecule: object) -> str:
+    """The SMILES of a readable InChI that leaves open where a hydrogen or a charge is; "" for anything else."""
+    if not isinstance(molecule, str) or is_smiles(molecule) or END_OF_STRUCTURE in molecule:
+        return ""
+    smiles, guessed = smiles_of_inchi(molecule.strip())
+    return smiles if guessed else ""
 
 
 def smiles_of_block(lines: list[str]) -> str:

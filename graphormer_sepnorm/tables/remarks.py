@@ -17,13 +17,14 @@ COPIES = (
     "measurements vary"
 )
 MUCH_LOST = 0.1  # share of skipped rows above which their most frequent reason is given
+MOST_NUMBERS = 10  # of rows that are listed
 LEAST_REPEATED = 30  # molecules that show how much measurements vary
 WIDE = 1e3  # labels that span more than this factor are better modelled by their logarithms
 LEAST_EQUAL, EQUAL_SHARE, BEYOND_SHARE = 20, 0.1, 0.02  # equal labels at a limit, and the share of labels beyond it
 
 
 def remarks(options: TableOptions, labelled: LabelledTable) -> list[str]:
-    """Sentences on skipped rows, repeated molecules, salts, labels over several decades, and repeated measurements."""
+    """Sentences on skipped rows, InChI, repeated molecules, salts, labels over decades, and repeated measurements."""
     return [
         *of_rows(options, labelled),
         *of_labels(options, labelled),
@@ -32,9 +33,9 @@ def remarks(options: TableOptions, labelled: LabelledTable) -> list[str]:
 
 
 def of_rows(options: TableOptions, labelled: LabelledTable) -> list[str]:
-    """The sentences of ``remarks`` on skipped rows, repeated molecules and salts."""
+    """The sentences of ``remarks`` on skipped rows, InChI, repeated molecules and salts."""
     of_molecules = (*of_duplicates(options, labelled), *of_parts(labelled), *of_forms(labelled))
-    return [*of_skipped(labelled), *of_gaps(options, labelled), *of_molecules]
+    return [*of_skipped(labelled), *of_gaps(options, labelled), *of_guesses(labelled), *of_molecules]
 
 
 def of_labels(options: TableOptions, labelled: LabelledTable) -> list[str]:
@@ -77,6 +78,18 @@ def of_units(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
     for name, unit in zip(options.targets, labelled.units, strict=False):
         if unit and not named_unit(name) and not options.scale_of(name):
             yield f"{name}: the labels are in {unit}, as most of them say, and so are the predictions"
+
+
+def of_guesses(labelled: LabelledTable) -> Iterator[str]:
+    rows = [row for row, guessed in zip(labelled.rows, labelled.structures.guessed, strict=False) if guessed]
+    if rows:
+        numbers = ", ".join(str(row.number) for row in rows[:MOST_NUMBERS])
+        several = counted(len(rows), "row leaves", "rows leave")
+        yield (
+            f"the InChI of {several} open where a hydrogen or charge is (row {numbers}"
+            f"{', ...' * (len(rows) > MOST_NUMBERS)}), so the usual form is read, in row {rows[0].number} "
+            f"{rows[0].smiles}: SMILES leave nothing open"
+        )
 
 
 def of_duplicates(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:

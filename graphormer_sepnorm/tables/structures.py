@@ -11,7 +11,7 @@ from rdkit import Chem
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.chem.properties import family_of, molecule_key, murcko_scaffold, parent_key
 from graphormer_sepnorm.chem.salts import is_doubtful, parent_part
-from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
+from graphormer_sepnorm.chem.smiles import guess, one_molecule, read_smiles
 from graphormer_sepnorm.chem.stereo import loses_stereo, num_stereo
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import Smiles
@@ -30,6 +30,7 @@ class MoleculeStructure:
         is_doubtful: as ``is_doubtful``, of the molecule as given.
         has_stereo: whether its parent is drawn with stereo.
         loses_stereo: whether its preparation removed a stereo centre or the label of a double bond.
+        guessed: whether it was written as an InChI that leaves open where a hydrogen or charge is.
     """
 
     smiles: str
@@ -40,6 +41,7 @@ class MoleculeStructure:
     is_doubtful: bool = False
     has_stereo: bool = False
     loses_stereo: bool = False
+    guessed: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class Structures:
         family_keys: their ``family_of``, which a salt shares with its acid or base; none: the keys.
         parts: numbers of their parts that are not bonded to each other; none: one each.
         doubtful, with_stereo, flattened: ``is_doubtful``, ``has_stereo`` and ``loses_stereo`` of each; none: False.
+        guessed: as in ``MoleculeStructure``; none: all False.
     """
 
     smiles: list[str]
@@ -63,6 +66,7 @@ class Structures:
     doubtful: list[bool] = field(default_factory=list)
     with_stereo: list[bool] = field(default_factory=list)
     flattened: list[bool] = field(default_factory=list)
+    guessed: list[bool] = field(default_factory=list)
 
     @classmethod
     def of(cls, found: Sequence[MoleculeStructure]) -> "Structures":
@@ -90,7 +94,8 @@ def read_structures(featurizer: str, smiles: Smiles) -> list[MoleculeStructure |
             given = mol if read == text else read_smiles(text)
             marked, flattened = num_stereo(parent_part(mol)) > 0, loses_stereo(given, mol)
             scaffold, family = murcko_scaffold(mol), family_of(parent_key(mol, key))
-            found = MoleculeStructure(read, scaffold, key, family, parts, is_doubtful(given), marked, flattened)
+            said = (is_doubtful(given), marked, flattened, bool(guess(text)))
+            found = MoleculeStructure(read, scaffold, key, family, parts, *said)
             with one_molecule(read):
                 FEATURIZERS[featurizer].features(mol)
             answers.append(found)
