@@ -332,7 +332,27 @@ def check_splits(options: TableOptions, task: TaskConfig, labelled: LabelledTabl
         known.check_scorable(y["val"], "validation")
         known.check_scorable(y["test"], "test")
     except InputError as error:
-        raise InputError(f"{options.path} by {options.split} split: {error}; try another --split or --seed") from None
+        advice = rare_class(options, labelled) or "try another --split or --seed"
+        raise InputError(f"{options.path} by {options.split} split: {error}; {advice}") from None
+
+
+def rare_class(options: TableOptions, labelled: LabelledTable) -> str:
+    """A clause on a class that is in too few groups of rows for each part of a split to get one; "" if none is."""
+    y, splitter = labels_to_stratify(options, labelled), SPLITTERS.get(options.split)
+    if y is None or splitter is None or options.test_csv is not None or not labelled.structures.smiles:
+        return ""
+    parts, groups = options.folds or len(SPLITS), splitter.groups(labelled.structures)
+    for name, column in zip(options.names, y.T, strict=True):
+        for value in (1.0, 0.0):
+            rows = np.flatnonzero(column == value).tolist()
+            found = len({groups[row] for row in rows})
+            if 0 < found < parts:
+                other = "" if options.split == "random" else ", or try --split random"
+                return (
+                    f"{name} is {value:g} in only {len(rows)} of {len(y):,} rows, in {found} of the groups that the "
+                    f"split keeps together, too few for {parts} parts: add such rows{other}"
+                )
+    return ""
 
 
 def refuse_constant(options: TableOptions, labelled: LabelledTable) -> None:

@@ -9,7 +9,8 @@ Axis letters: M rows, T targets.
 """
 
 import math
-from collections.abc import Callable, Hashable, Iterable
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import TypeVar
@@ -165,7 +166,7 @@ def balanced(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int) -
         split = next(fitting, max(SPLITS, key=lambda name: room[name]))
         room[split] -= len(rows)
         names[rows] = split
-    return names.tolist()
+    return with_each_class(names, groups, y, [split for split in SPLITS if sizes.shares()[split]]).tolist()
 
 
 def largest_first(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int) -> list[str]:
@@ -201,7 +202,39 @@ def stratified(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int)
         split = max(SPLITS, key=lambda name: shares[name] * seen - behind[name])
         behind[split] += len(rows)
         names[rows] = split
-    return names.tolist()
+    return with_each_class(names, groups, y, [split for split in SPLITS if shares[split]]).tolist()
+
+
+def with_each_class(
+    parts: np.ndarray, groups: list[str], y: np.ndarray | None, names: Sequence[Hashable], least: int | None = None
+) -> np.ndarray:
+    """The parts of rows [M], so that a rare class is not missing in one of them by chance.
+
+    A part without a class gets the smallest group with it from the part that has most of these groups, unless that
+    part would lose another class.
+
+    Args:
+        parts: the name of the part of each row; changed in place.
+        groups, y: as ``Splitter``.
+        names: of all parts.
+        least: number of groups from which on a class is distributed; None: as many as there are parts.
+    """
+    rows_of = rows_by_key(groups)
+    masks = [] if y is None else [column == value for column in y.T for value in np.unique(column[column == column])]
+    for mask in masks:
+        own = sorted({groups[row] for row in np.flatnonzero(mask)}, key=lambda name: (len(rows_of[name]), name))
+        if len(own) < (least or len(names)):
+            continue
+        for empty in [name for name in names if not mask[parts == name].any()]:
+            part_of = {name: parts[rows_of[name][0]] for name in own}
+            fullest, count = Counter(part_of.values()).most_common(1)[0]
+            for name in own if count > 1 else ():
+                rest = parts == fullest
+                rest[rows_of[name]] = False
+                if part_of[name] == fullest and all(each[rest].any() for each in masks if each[parts == fullest].any()):
+                    parts[rows_of[name]] = empty
+                    break
+    return parts
 
 
 def shuffled_rows(groups: list[str], seed: int) -> list[list[int]]:
@@ -270,7 +303,7 @@ def fold_numbers(groups: list[str], y: np.ndarray | None, folds: int, seed: int)
     numbers = np.empty(len(groups), np.int64)
     for number, (_, rows) in enumerate(parts.split(order, strata[order], np.array(groups, object)[order])):
         numbers[order[rows]] = number
-    return numbers
+    return with_each_class(numbers, groups, y, range(folds), least=2)
 
 
 def fold_splits(

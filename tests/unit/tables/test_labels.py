@@ -450,3 +450,10 @@ def test_a_column_with_only_bounds_is_refused(tmp_path):
     options = TableOptions(table(tmp_path / "a.csv", "smiles,a,b", *rows), ("a", "b"), split="random")
     with pytest.raises(InputError, match=r"column a: all labels are bounds"):
         check_splits(options, table_task(options), read_labelled(options, "mol"))
+
+
+def test_a_class_of_too_few_groups_is_said(tmp_path):
+    rows = [f"{'C' * size},{int(size < 3)}" for size in range(1, 41)]
+    options = TableOptions(table(tmp_path / "a.csv", "smiles,y", *rows), ("y",), "classification", split="random")
+    with pytest.raises(InputError, match=r"y is 1 in only 2 of 40 rows, .* too few for 3 parts: add such rows$"):
+        check_splits(options, table_task(options), read_labelled(options, "mol"))

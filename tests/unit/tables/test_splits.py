@@ -23,6 +23,7 @@ from graphormer_sepnorm.tables.splits import (
     read_sizes,
     stratified,
     time_split,
+    with_each_class,
 )
 from tests.molecules import structures_of
 
@@ -307,3 +308,27 @@ def test_bounds_that_contradict_each_other(ends, conflict):
 def test_underscores_are_no_part_of_sizes():
     with pytest.raises(InputError, match="the split sizes are '8_0:10:10'"):
         read_sizes("8_0:10:10")
+
+
+@pytest.mark.parametrize("split", ["scaffold", "random"])
+def test_three_positives_of_many_are_in_each_split_and_fold(split, structures):
+    groups = SPLITTERS[split].groups(structures)
+    rare = [name for name, count in Counter(groups).items() if count == 1]
+    for seed in range(10):
+        chosen = set(np.random.default_rng(seed).choice(rare, 3, replace=False))
+        y = np.array([[float(group in chosen)] for group in groups])
+        found = SPLITTERS[split].assign(groups, y, Sizes(), seed)
+        assert {name for name, label in zip(found, y[:, 0], strict=True) if label} == set(NAMES)
+        assert len(set(zip(groups, found, strict=True))) == len(set(groups))
+    assert len(set(fold_numbers(groups, y, 5, 0)[y[:, 0] == 1].tolist())) == 3
+    for division in fold_splits(SPLITTERS[split], structures, y, 3, 0):
+        assert {name for name, label in zip(division, y[:, 0], strict=True) if label} == set(NAMES)
+
+
+def test_a_split_that_has_each_class_is_left_as_it_is():
+    groups, y = list("abcdef"), np.array([[1.0], [0], [1], [0], [1], [0]])
+    parts = np.array(["train", "train", "val", "val", "test", "test"], object)
+    assert with_each_class(parts.copy(), groups, y, NAMES).tolist() == parts.tolist()
+    parts[4] = "train"
+    assert with_each_class(parts.copy(), groups, y, NAMES).tolist() == ["test", *parts[1:].tolist()]
+    assert with_each_class(parts.copy(), groups, None, NAMES).tolist() == parts.tolist()
