@@ -77,7 +77,7 @@ def read_structures(featurizer: str, smiles: Smiles) -> list[MoleculeStructure |
             key = molecule_key(mol)
             found = MoleculeStructure(read, murcko_scaffold(mol), key, parent_key(mol, key), len(Chem.GetMolFrags(mol)))
             with one_molecule(read):
-                FEATURIZERS[featurizer].features(mol)
+                FEATURIZERS[featurizer].features(mol, read)
             answers.append(found)
         except InputError as error:
             answers.append(str(error))
