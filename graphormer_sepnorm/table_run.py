@@ -6,7 +6,6 @@ Axis letters: M molecules, T targets.
 import contextlib
 import csv
 import statistics
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,12 +18,13 @@ from graphormer_sepnorm.report.folds import pooled, report_folds
 from graphormer_sepnorm.report.write import report_table
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.runs.numbers import counted
-from graphormer_sepnorm.system import distributed
+from graphormer_sepnorm.system import distributed, progress
 from graphormer_sepnorm.system.signals import advising
+from graphormer_sepnorm.system.workers import one_thread_for_small
 from graphormer_sepnorm.table_model.conditions import Conditions, condition_values, with_known
 from graphormer_sepnorm.table_model.evaluate import evaluate_table
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.fit import FittedTable, after, fit_members, put_together, remarks
+from graphormer_sepnorm.table_model.fit import DESCRIBING, FittedTable, after, fit_members, put_together, remarks
 from graphormer_sepnorm.table_model.labels import Folds, Labels, label_arrays, with_offset
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
@@ -47,6 +47,8 @@ from graphormer_sepnorm.tables.remarks import repeatability
 from graphormer_sepnorm.tables.structures import Structures
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.optimizers import find_optimizer
+
+READING, SCORING = "reading the table", "scoring and reporting"
 
 
 @dataclass(frozen=True)
@@ -98,11 +100,20 @@ def train_table(
         InputError: as ``read_labelled`` and ``fit_run``; nothing is written if the table cannot be used.
     """
     check_beginning(RunFolder(out), config, plan)
-    labelled = scorable(options, read_labelled(options, config.featurizer, content))
-    check_splits(options, config.task, labelled)
-    say(table_remarks(options, labelled))
-    say(learnt_conditions(options, labelled).remarks(conditions_outside_test(labelled)))
-    return fit_run(labelled, options, config, RunFolder(out), plan) | numbers_of_rows(options, labelled)
+    with progress.phases(costs(plan, config)):
+        progress.begin(READING)
+        labelled = scorable(options, read_labelled(options, config.featurizer, content))
+        check_splits(options, config.task, labelled)
+        say(table_remarks(options, labelled))
+        say(learnt_conditions(options, labelled).remarks(conditions_outside_test(labelled)))
+        return fit_run(labelled, options, config, RunFolder(out), plan) | numbers_of_rows(options, labelled)
+
+
+def costs(plan: Plan, config: Config) -> dict[str, float]:
+    """Rough costs of the phases of a training: seconds of one core for a thousand rows."""
+    known = {"kernel": 8.0, "forest": 6.0, "networks": 0.5 * plan.networks * config.train.epochs}
+    members = {name: known.get(name, 1.0) for step in plan.steps for name in step}
+    return {READING: 6.0, DESCRIBING: 12.0, **members, SCORING: 4.0}
 
 
 def train_folds(
@@ -140,7 +151,10 @@ def train_folds(
     if distributed.rank() == 0:
         with whole.locked():
             whole.begin_parts(parts)
-    results = [fit_run(labelled, options, config, whole.fold(number), plan) for number, labelled in enumerate(tables)]
+    results = []
+    for number, labelled in enumerate(tables):
+        with progress.phases(costs(plan, config) | {READING: 0.0}, f"fold {number + 1} of {len(tables)}, "):
+            results.append(fit_run(labelled, options, config, whole.fold(number), plan))
     result = {"metric": metric, **over_folds([result["value"] for result in results])}
     if distributed.rank() == 0:
         if all("baseline" in result for result in results):
@@ -228,11 +242,13 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
         values, _ = conditions.encode_all([row.conditions for row in rows])
         molecules = MoleculeFeatures([row.smiles for row in rows], {condition_values: values})
         setting = Setting(config, whole.path, plan.resume, verbose=True, conditions=conditions)
-        with advising(f"{whole} keeps the progress so far: add --resume to the same command to continue"):
+        keeps = advising(f"{whole} keeps the progress so far: add --resume to the same command to continue")
+        with keeps, one_thread_for_small(len(rows)):
             fitted = fit_steps(plan.steps, molecules, labels, folds, setting)
             if distributed.rank() > 0:
                 return evaluate_table(whole)
             say(["scoring the test molecules and writing the report"])
+            progress.begin(SCORING)
             return report_table(whole, fitted, molecules, labels, folds, labelled, options)
 
 
@@ -320,10 +336,9 @@ def predictions_out_of_fold(whole: RunFolder, folds: int) -> list[list[str]]:
 
 
 def say(sentences: Iterable[str]) -> None:
-    """Prints sentences to standard error, one per line; with several processes, only the first prints."""
+    """As ``progress.say``; with several processes, only the first prints."""
     if distributed.rank() == 0:
-        for sentence in sentences:
-            print(sentence, file=sys.stderr)
+        progress.say(sentences)
 
 
 def numbers_of_rows(options: TableOptions, labelled: LabelledTable) -> dict:

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from time import monotonic
 
 import numpy as np
 
+from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.describing import same_conditions
 from graphormer_sepnorm.inference.domain import MAX_REFERENCES, evenly
@@ -21,7 +23,7 @@ from graphormer_sepnorm.tables.labels import LabelledRow
 from graphormer_sepnorm.tasks import TASKS
 
 WORST = 8
-EXPLAINED = 4
+EXPLAINED, MOST_ATOMS, SECONDS = 4, 70, 30
 CHANGES = 10
 CLIFFS = 4
 SET_NAME = f"{percent(float(USUAL_CONFIDENCE))} set"
@@ -102,23 +104,27 @@ def neighbour(page: Reported, test_row: int) -> Molecule | None:
 
 
 def contributions_section(page: Reported) -> Section | None:
-    """Atom contributions for the molecules with the lowest and the highest predictions of the first target."""
+    """Atom contributions for the molecules with the lowest and the highest predictions of the first target.
+
+    Large molecules are left out, and after ``SECONDS`` no other one is begun.
+    """
     if page.model.conditions.columns:
         return None
-    order = np.argsort(page.test.prediction[:, 0], kind="stable")
-    rows = dict.fromkeys([*order[: EXPLAINED // 2].tolist(), *order[-EXPLAINED // 2 :].tolist()])
-    decimals = dict(zip(page.task.targets, page.decimals, strict=True))
-    found = explain_rows(page.model, [page.looked.smiles[row] for row in rows], decimals=decimals)
-    pictures = tuple(
-        contributions_picture(page, row, each)
-        for row, each in zip(rows, found.values(), strict=True)
-        if not isinstance(each, InputError)
-    )
+    order = np.argsort(page.test.prediction[:, 0], kind="stable").tolist()
+    small = [row for row in order if read_smiles(page.looked.smiles[row]).GetNumAtoms() <= MOST_ATOMS]
+    rows = dict.fromkeys([*small[: EXPLAINED // 2], *small[-EXPLAINED // 2 :]])
+    decimals, started, pictures = dict(zip(page.task.targets, page.decimals, strict=True)), monotonic(), []
+    for row in rows:
+        if monotonic() - started < SECONDS:
+            explanation = explain_rows(page.model, [page.looked.smiles[row]], decimals=decimals)[0]
+            if not isinstance(explanation, InputError):
+                pictures.append(contributions_picture(page, row, explanation))
+    large = f" Molecules of more than {MOST_ATOMS} atoms are left out." if len(small) < len(order) else ""
     words = (
         "The contribution of each atom to the prediction, for the test molecules with the lowest and the highest "
-        f"{explained_words(page)}. Red atoms raise the prediction, blue atoms lower it.",
+        f"{explained_words(page)}. Red atoms raise the prediction, blue atoms lower it.{large}",
     )
-    return Section("Atom contributions", words, pictures=pictures)
+    return Section("Atom contributions", words, pictures=tuple(pictures)) if pictures else None
 
 
 def explained_words(page: Reported) -> str:

@@ -109,3 +109,4 @@ SECTIONS: tuple[Callable[[Reported], Section | None], ...] = (
     training_section,
     use_section,
 )
+LATE = {contributions_section, pairs_section, cliffs_section}  # they take seconds

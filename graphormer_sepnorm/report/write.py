@@ -1,5 +1,6 @@
 """Scores, predictions, pictures and the report at the end of training on a table."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -7,9 +8,9 @@ import numpy as np
 from graphormer_sepnorm.report.glossary import glossary
 from graphormer_sepnorm.report.headline import cards, notes, summary
 from graphormer_sepnorm.report.learning import learning_curve
-from graphormer_sepnorm.report.page import ReportPage, render
+from graphormer_sepnorm.report.page import ReportPage, Section, render
 from graphormer_sepnorm.report.reported import Reported
-from graphormer_sepnorm.report.sections import SECTIONS
+from graphormer_sepnorm.report.sections import LATE, SECTIONS
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.table_model.evaluate import means_of, rows_for_test, score_rows
@@ -76,16 +77,21 @@ def report_table(
     final = replace(scored.final, result=result)
     final.write(run)
     page = Reported(run, fitted, labels, folds, labelled, options, final, scored.plain.prediction, looked)
-    write_atomically(run.report, render(page_of(page)))
+    for report in pages_of(page):
+        write_atomically(run.report, render(report))
     return result
 
 
-def page_of(page: Reported) -> ReportPage:
-    """The page that describes a run."""
+def pages_of(page: Reported) -> Iterator[ReportPage]:
+    """The page that describes a run: first without the sections that take long, then whole."""
     titles = ", ".join(map(page.title_of, page.result["targets"]))
-    sections, top = tuple(section for write in SECTIONS if (section := write(page))), cards(page)
-    whole = (*sections, glossary(top, sections))
-    return ReportPage(f"{page.run.path.name}: {titles}", summary(page), top, notes(page), whole, __version__)
+    top = cards(page)
+    first = f"{page.run.path.name}: {titles}", summary(page), top, notes(page)
+    found: dict[Callable, Section | None] = {}
+    for writers in (set(SECTIONS) - LATE, LATE):
+        found |= {write: write(page) for write in SECTIONS if write in writers}
+        sections = tuple(section for write in SECTIONS if (section := found.get(write)))
+        yield ReportPage(*first, (*sections, glossary(top, sections)), __version__)
 
 
 def scores_out_of_fold(fitted: FittedTable, labels: Labels, folds: Folds) -> dict[str, dict]:

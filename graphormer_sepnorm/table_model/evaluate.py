@@ -19,7 +19,8 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import computed
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.device import Compute, computing, current
-from graphormer_sepnorm.system.workers import in_chunks, map_chunks
+from graphormer_sepnorm.system.progress import tracked
+from graphormer_sepnorm.system.workers import CHUNK, in_chunks, map_chunks
 from graphormer_sepnorm.table_model.conditions import with_known
 from graphormer_sepnorm.table_model.labels import label_arrays
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
@@ -249,7 +250,8 @@ def said_of_labels(rows: ScoredRows, task: TaskConfig) -> dict:
 
 def predict_all(model: TableModel, smiles: Sequence[Sample | str]) -> Stacked:
     """Predictions of a model and its members for readable molecules; many molecules are shared among processes."""
-    parts = [part for _, part in map_chunks(partial(predict_chunk, model, current()), in_chunks(smiles), list)]
+    found = map_chunks(partial(predict_chunk, model, current()), in_chunks(smiles), list)
+    parts = [part for _, part in tracked(found, -(-len(smiles) // CHUNK), 0.5)]
     return Stacked(
         np.concatenate([part.by_member for part in parts], axis=1),
         np.concatenate([part.values for part in parts]),

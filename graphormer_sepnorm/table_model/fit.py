@@ -3,7 +3,6 @@
 Axis letters: K members, M molecules, T targets.
 """
 
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -19,7 +18,7 @@ from graphormer_sepnorm.inference.intervals import fit_intervals
 from graphormer_sepnorm.inference.training_rows import TrainingRows
 from graphormer_sepnorm.inference.trust import Trust, calibrated
 from graphormer_sepnorm.recipes import RECIPES, task_config
-from graphormer_sepnorm.system import distributed
+from graphormer_sepnorm.system import distributed, progress
 from graphormer_sepnorm.table_model.conditions import condition_values
 from graphormer_sepnorm.table_model.difficulty import Difficulty, disagreement, fit_difficulty, of_other_folds
 from graphormer_sepnorm.table_model.features import MoleculeFeatures, looks
@@ -36,6 +35,8 @@ from graphormer_sepnorm.training.finetune import starting_from
 
 ROUNDS = 3  # in which expected errors of censored labels are refined
 LEAST_SHARE = 0.1  # share of the mean expected error that bounds the expected error from below
+
+DESCRIBING = "describing the molecules"  # the phase before all members
 
 
 @dataclass(frozen=True)
@@ -94,13 +95,15 @@ def fit_members(
     molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting, members: Iterable[str]
 ) -> tuple[dict[str, Fitted], dict[str, str]]:
     """Fitted members, and the reasons for those that cannot be fitted, by name; arguments as ``fit_table``."""
+    progress.begin(DESCRIBING)
     molecules.read(setting.config.featurizer)
     fitted: dict[str, Fitted] = {}
     left_out: dict[str, str] = {}
     for name in members:
         setting = after(fitted, setting)
         if setting.verbose and distributed.rank() == 0:
-            print(f"fitting the {name} to {len(molecules):,} molecules", file=sys.stderr)
+            progress.say([f"fitting the {name} to {len(molecules):,} molecules"])
+        progress.begin(name)
         try:
             fitted[name] = MEMBERS[name].fit(molecules, labels.counting().differences(), folds, setting)
         except CannotLearn as error:

@@ -6,6 +6,7 @@ Axis letters: M molecules.
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from operator import itemgetter
 
@@ -196,7 +197,7 @@ def parts_of(mol: Chem.Mol) -> list[tuple[str, str]]:
     return found
 
 
+@lru_cache(maxsize=10_000)
 def heavy_atoms(smiles: str) -> int:
     """The number of heavy atoms of a part, without its ``[*:1]``."""
-    part = Chem.MolFromSmiles(smiles, sanitize=False)
-    return sum(atom.GetAtomicNum() > 1 for atom in part.GetAtoms())
+    return Chem.MolFromSmiles(smiles, sanitize=False).GetNumHeavyAtoms()

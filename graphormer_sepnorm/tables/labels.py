@@ -16,7 +16,8 @@ from graphormer_sepnorm.chem.smiles import is_smiles
 from graphormer_sepnorm.config import Kind, TaskConfig
 from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.system.workers import in_chunks, map_chunks
+from graphormer_sepnorm.system.progress import tracked
+from graphormer_sepnorm.system.workers import CHUNK, in_chunks, map_chunks
 from graphormer_sepnorm.tables.formats import WholeTable, open_table
 from graphormer_sepnorm.tables.formats.table import places_of_column
 from graphormer_sepnorm.tables.label_text import bounds_of
@@ -273,6 +274,7 @@ def first_reason(labelled: LabelledTable) -> str:
 def keep_readable(labelled: LabelledTable, featurizer: str) -> Structures:
     """Moves rows with unreadable molecules to the skipped ones; returns the structures of the others."""
     found = map_chunks(partial(read_structures, featurizer), in_chunks(row.smiles for row in labelled.rows), list)
+    found = tracked(found, -(-len(labelled.rows) // CHUNK))
     answers = [answer for _, chunk in found for answer in chunk]
     rows, structures = labelled.rows, []
     labelled.rows = []

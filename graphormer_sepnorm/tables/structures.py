@@ -97,7 +97,7 @@ def read_structures(featurizer: str, smiles: Smiles) -> list[MoleculeStructure |
             said = (is_doubtful(given), marked, flattened, bool(guess(text)))
             found = MoleculeStructure(read, scaffold, key, family, parts, *said)
             with one_molecule(read):
-                FEATURIZERS[featurizer].features(mol)
+                FEATURIZERS[featurizer].features(mol, read)
             answers.append(found)
         except InputError as error:
             answers.append(str(error))

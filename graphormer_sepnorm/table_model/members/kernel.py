@@ -13,7 +13,6 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.errors import InputError
@@ -23,6 +22,7 @@ from graphormer_sepnorm.inference.predict import load_embedder
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.arrays import checked_array, load_format, save_arrays
 from graphormer_sepnorm.runs.checkpoint import save_model
+from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.imputation import completed
 from graphormer_sepnorm.table_model.labels import Folds, Labels
@@ -69,7 +69,7 @@ class KernelMember:
         compared = Compared(molecules.of(reference.similarities), numbers)
         decisions = np.full_like(labels.y, np.nan)
         parts, known = list(folds.parts()), []
-        for learnt, predicted in tqdm(parts, "kernel", leave=False, unit=" folds", disable=not setting.verbose or None):
+        for learnt, predicted in tracked(parts, len(parts) + 1, 0.5):
             known.append(completed(compared, labels, learnt))
             decisions[predicted] = fit_machines(compared, known[-1], learnt)(compared.similarities[predicted])
         calibration = calibration_of(labels, decisions, folds.predicted)

@@ -5,12 +5,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.class_sets import ClassSets
 from graphormer_sepnorm.inference.domain import fit_domain
 from graphormer_sepnorm.inference.intervals import Intervals
+from graphormer_sepnorm.report import molecules
 from graphormer_sepnorm.report.molecules import (
     class_facts,
     cliffs_section,
+    contributions_section,
     explained_words,
     facts_of,
     pairs_section,
@@ -123,6 +126,26 @@ def test_the_sets_of_several_targets_are_told_by_target():
 )
 def test_contributions_are_to_a_value_or_to_the_probability_of_a_class(kind, targets, names, words):
     assert explained_words(reported(kind=kind, targets=targets, class_names=names)) == words
+
+
+@pytest.mark.parametrize(("seconds", "explained"), [(1e9, {"C", "CCO", "CC"}), (0, set())])
+def test_contributions_have_a_budget_of_atoms_and_seconds(monkeypatch, seconds, explained):
+    asked = []
+
+    def explain_rows(model, smiles, decimals):
+        asked.extend(smiles)
+        return {0: InputError("")}
+
+    monkeypatch.setattr(molecules, "explain_rows", explain_rows)
+    monkeypatch.setattr(molecules, "SECONDS", seconds)
+    smiles = ["C", "CC", "C" * 71, "CCO"]
+    page = reported(
+        looked=SimpleNamespace(smiles=smiles),
+        fitted=fitted([[1.0, 1.0]], model={"conditions": SimpleNamespace(columns=())}),
+        test={"prediction": np.array([[1.0, 0], [2, 0], [9, 0], [4, 0]])},
+    )
+    assert contributions_section(page) is None
+    assert set(asked) == explained
 
 
 def test_pairs_of_the_rows_that_were_learnt_from():

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.report import write
+from graphormer_sepnorm.report.page import Section
 from graphormer_sepnorm.report.sections import SECTIONS
 from graphormer_sepnorm.report.write import scores_out_of_fold
 from graphormer_sepnorm.table_model.fit import FittedTable
@@ -16,6 +18,7 @@ from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import WithoutNetworks
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
 from tests.table_models import Trained
+from tests.unit.report.conftest import reported
 
 TITLES = (
     "Scores", "Predictions", "Learning curve", "Data and split", "Intervals", "Distance to the training molecules",
@@ -37,6 +40,22 @@ def test_a_report_has_every_section_in_its_order(trained: Trained):
     assert f"{low:.3f} to {high:.3f}" in report
     assert "mean training label" in report and f"{100 * trust['coverage']['0.5']['a']:.0f} %" in report
     assert "data:image/png" not in report
+
+
+def test_the_report_appears_before_sections_that_take_long(monkeypatch):
+    def quick(page):
+        return Section("quick")
+
+    def late(page):
+        return Section("late")
+
+    monkeypatch.setattr(write, "SECTIONS", (late, quick))
+    monkeypatch.setattr(write, "LATE", {late})
+    for name in ("summary", "cards", "notes"):
+        monkeypatch.setattr(write, name, lambda page: ())
+    first, whole = write.pages_of(reported({"targets": {}}))
+    assert [section.title for section in first.sections] == ["quick", "Glossary"]
+    assert [section.title for section in whole.sections] == ["late", "quick", "Glossary"]
 
 
 def test_the_coverage_is_drawn_with_its_values(trained: Trained):

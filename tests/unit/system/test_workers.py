@@ -9,6 +9,7 @@ from functools import partial
 
 import pytest
 import torch
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from graphormer_sepnorm.system import workers
 from graphormer_sepnorm.system.workers import (
@@ -18,6 +19,7 @@ from graphormer_sepnorm.system.workers import (
     in_processes,
     map_chunks,
     one_thread,
+    one_thread_for_small,
     way_to_start,
 )
 
@@ -193,3 +195,14 @@ def test_no_process_outlives_one_that_is_killed():
             pass
         process.kill()
         process.communicate(timeout=60)
+
+
+def test_linear_algebra_of_few_rows_has_one_thread():
+    def threads() -> set[int]:
+        return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+    with threadpool_limits(2, user_api="blas"):
+        with one_thread_for_small(2000):
+            assert threads() == {1}
+        with one_thread_for_small(2001):
+            assert threads() == {2}
