@@ -112,7 +112,7 @@ def test_a_training_on_a_table(tmp_path):
         run = folder / "run"
         weights = [checkpoint.load_tensors(run / f"model-{number}" / "model.safetensors")[0] for number in range(2)]
         found = [{name: tensor.numpy().tobytes() for name, tensor in tensors.items()} for tensors in weights]
-        members = ("kernel.safetensors", "forest.safetensors", "stack.safetensors", "trust.safetensors")
+        members = ("kernel.safetensors", "forest.safetensors", "stack.safetensors")
         names = ("predictions.csv", "test.json", "table.csv", *members)
         return found, [(run / name).read_bytes() for name in names], (run / "report.html").exists()
 

@@ -31,7 +31,7 @@ from graphormer_sepnorm.tables.labels import TableOptions, read_usable, table_ta
 from tests.unit.table_model.conftest import Trained
 
 FILES = {
-    "stack.safetensors", "kernel.safetensors", "body.safetensors", "trust.safetensors", "table.csv", "table.json",
+    "stack.safetensors", "kernel.safetensors", "body.safetensors", "table.csv", "table.json",
     "skipped.csv", "duplicates.csv", "test.json", "predictions.csv", "parity.png",
     "report.html",
 }  # fmt: skip
