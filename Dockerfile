@@ -6,12 +6,11 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends libexpat1 libxext6 libxrender1 \
     && rm -rf /var/lib/apt/lists/*
 
-# The CPU build of PyTorch: the default one for Linux includes CUDA.
-RUN pip install --no-cache-dir "torch>=2.9,<2.14" --index-url https://download.pytorch.org/whl/cpu
-
 COPY pyproject.toml setup.cfg README.md LICENSE /source/
 COPY graphormer_sepnorm /source/graphormer_sepnorm
-RUN pip install --no-cache-dir "/source[web,excel,parquet]" && rm -r /source
+# With the CPU build of PyTorch: the default one for Linux includes CUDA.
+RUN pip install --no-cache-dir "/source[web,excel,parquet]" --extra-index-url https://download.pytorch.org/whl/cpu \
+    && rm -r /source
 
 # The cache of an unprivileged user, which a volume can keep.
 RUN useradd --create-home user && install --directory --owner=user --group=user /home/user/.cache /data

@@ -15,6 +15,9 @@ from graphormer_sepnorm.recipes import paper_encodings
 from graphormer_sepnorm.runs.arrays import array_digest
 from graphormer_sepnorm.runs.checkpoint import save_model
 from graphormer_sepnorm.runs.folder import WEIGHTS
+from graphormer_sepnorm.table_model.difficulty import SIGNS, Difficulty
+from graphormer_sepnorm.table_model.members.networks import NetworksMember
+from graphormer_sepnorm.table_model.model import TableModel
 
 
 def tiny_model(
@@ -46,6 +49,16 @@ def save_tiny(folder: Path, **options) -> Path:
     """Writes a ``tiny_model`` as a run folder."""
     model, config = tiny_model(**options)
     save_model(folder / WEIGHTS, model, config, {"epoch": 3, "val_metric": 0.5})
+    return folder
+
+
+def save_two(folder: Path, **options) -> Path:
+    """Writes a table model of two tiny networks, with expected errors."""
+    models = [tiny_model(seed=seed, **options) for seed in range(2)]
+    config, ones = models[0][1], np.ones((1, len(models[0][1].task.targets)))
+    difficulty = Difficulty(np.repeat(0 * ones, 1 + SIGNS, axis=0), ones, np.concatenate([0 * ones, ones]))
+    networks = NetworksMember([(*model, {}) for model in models])
+    TableModel(config.task, config.featurizer, {"networks": networks}, ones, None, difficulty).save(folder)
     return folder
 
 

@@ -70,7 +70,7 @@ def trust_arrays(trust: Trust) -> dict[str, np.ndarray]:
 
 
 def read_trust(arrays: dict[str, np.ndarray], path: Path) -> Trust | None:
-    """What the arrays of a file hold of it, None if nothing; raises InputError if they are damaged."""
+    """Reads the arrays of a file, which may hold none of it; raises InputError if they are damaged."""
     parts = {name: read_part(kind, f"{PREFIX}{name}", arrays, path) for name, kind in PARTS.items()}
     if not any(parts.values()):
         return None

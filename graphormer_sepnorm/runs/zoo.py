@@ -125,8 +125,8 @@ class Endpoint:
 
 
 @dataclass(frozen=True, config=STRICT)
-class Card:
-    """What ``card.json`` in the folder of a table model says of it.
+class ModelCard:
+    """Facts about a table model, in ``card.json`` in its folder.
 
     Attributes:
         training_data, licence: in words.
@@ -143,10 +143,10 @@ class Card:
         return {target: endpoint.limit for target, endpoint in self.endpoints.items() if endpoint.limit}
 
 
-READ_CARD = TypeAdapter(Card)
+READ_CARD = TypeAdapter(ModelCard)
 
 
-def read_card(place: Path) -> Card | None:
+def read_card(place: Path) -> ModelCard | None:
     """The card in a run folder; None if there is none; raises InputError if it is not valid."""
     path = place / CARD
     if not path.is_file():

@@ -155,10 +155,7 @@ def refuse_other_classes(task: TaskConfig) -> None:
 
 
 def problems_of_conditions(model: TableModel, samples: Sequence[Sample]) -> dict[int, str]:
-    """Why the model cannot read the conditions of a sample, by its number from 0.
-
-    Only test rows of runs of earlier versions have such conditions.
-    """
+    """Why the model cannot read the conditions of a sample, by its number from 0."""
     _, errors = model.conditions.encode_all([sample.conditions for sample in samples])
     return {place: error for place, error in enumerate(errors) if error}
 

@@ -11,13 +11,12 @@ import graphormer_sepnorm.library
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.interfaces import commands
 from graphormer_sepnorm.interfaces.commands import suggest
-from tests.tiny import save_tiny
+from tests.tiny import save_tiny, save_two
 
 
 @pytest.mark.slow
 def test_molecules_are_suggested_from_the_shell(command, tmp_path):
-    for seed in range(2):
-        save_tiny(tmp_path / "model" / f"model-{seed}", seed=seed)
+    save_two(tmp_path / "model")
     sample_table()[:30].to_csv(tmp_path / "library.csv", index=False)
     out = tmp_path / "next.xlsx"
     arguments = [
@@ -63,8 +62,7 @@ def test_without_a_file_molecules_are_printed(tmp_path, monkeypatch, arguments):
 
 @pytest.mark.slow
 def test_a_terminal_shows_the_first_molecules_and_how_to_get_the_others(tmp_path, monkeypatch):
-    for seed in range(2):
-        save_tiny(tmp_path / "model" / f"model-{seed}", kind="classification", seed=seed)
+    save_two(tmp_path / "model", kind="classification")
     sample_table()[["smiles"]][:30].assign(compound_id=range(30)).to_csv(tmp_path / "library.csv", index=False)
     monkeypatch.setattr(suggest, "is_for_people", lambda out: True)
     asked = ["suggest", str(tmp_path / "model"), str(tmp_path / "library.csv"), "-n", "12", "--workers", "1"]

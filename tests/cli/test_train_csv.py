@@ -25,7 +25,7 @@ from tests.molecules import structures_of
 
 NETWORK_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors"}
 FILES = {
-    "table.csv", "table.json", "skipped.csv", "duplicates.csv", "parts.json", "stack.safetensors", "trust.safetensors",
+    "table.csv", "table.json", "skipped.csv", "duplicates.csv", "parts.json", "stack.safetensors",
     "test.json", "predictions.csv", "report.html",
 }  # fmt: skip
 

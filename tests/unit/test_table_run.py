@@ -36,7 +36,7 @@ from graphormer_sepnorm.tables.writers import DelimitedWriter
 from tests.table_models import Trained
 
 FILES = {
-    "stack.safetensors", "kernel.safetensors", "body.safetensors", "trust.safetensors", "table.csv", "table.json",
+    "stack.safetensors", "kernel.safetensors", "body.safetensors", "table.csv", "table.json",
     "skipped.csv", "duplicates.csv", "test.json", "predictions.csv", "parity.png",
     "report.html",
 }  # fmt: skip

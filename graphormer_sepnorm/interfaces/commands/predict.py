@@ -96,8 +96,8 @@ def predict(
 ) -> None:
     """Predict the targets of a model for every row of a table.
 
-    MODEL is a run folder, a weights file, the name of shipped weights, or the folder of an ensemble. INPUT is a table
-    or one or more SMILES. Without -o, predictions of SMILES are printed: as lines on a terminal, else as CSV.
+    MODEL is a run folder, a weights file or the name of shipped weights. INPUT is a table or one or more SMILES.
+    Without -o, predictions of SMILES are printed: as lines on a terminal, else as CSV.
 
     The output has the rows and columns of the input, a column per target, and "error" with the reason if a row cannot
     be read. Several models give their mean, and their standard deviation in columns that end in "_std". --interval and

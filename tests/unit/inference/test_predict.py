@@ -108,11 +108,9 @@ def test_models_of_different_targets_are_not_averaged():
         Predictor([tiny_model(), tiny_model("zinc")])
 
 
-def test_an_ensemble_folder_is_loaded_in_order(tmp_path):
-    for member in (0, 1, 2, 10):
-        save_tiny(tmp_path / f"model-{member}", seed=member)
-    predictor = load_predictor([str(tmp_path)])
-    for (model, _), seed in zip(predictor.models, (0, 1, 2, 10), strict=True):
+def test_several_models_are_loaded_in_order(tmp_path):
+    predictor = load_predictor([str(save_tiny(tmp_path / f"{seed}", seed=seed)) for seed in (10, 2)])
+    for (model, _), seed in zip(predictor.models, (10, 2), strict=True):
         assert torch.equal(model.cls, tiny_model(seed=seed)[0].cls)
     with pytest.raises(InputError, match="neither a run folder"):
         load_predictor([str(tmp_path / "missing")])

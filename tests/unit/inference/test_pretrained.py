@@ -21,6 +21,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.layers.norms import ShareNorm
 from graphormer_sepnorm.recipes import dataset_config, find_recipe, paper_encodings
 from graphormer_sepnorm.runs.checkpoint import load_model
+from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.runs.zoo import PRETRAINED, resolve_model, shipped_models
 from graphormer_sepnorm.training import experiment
 from graphormer_sepnorm.training.finetune import starting_from
@@ -333,6 +334,7 @@ def test_a_foundation_embeds_one_molecule_the_same_way_however_it_is_written(nam
 def test_a_folder_that_predicts_with_more_than_one_network_is_refused(tmp_path):
     for number in range(2):
         save_tiny(tmp_path / "several" / f"model-{number}")
+    RunFolder(tmp_path / "several").begin_parts(Parts("model", 2))
     with pytest.raises(
         InputError,
         match=r"several combines 2 networks, so it has .*load_model\(.*several'\), or .*model-0 or foundation",
@@ -341,9 +343,7 @@ def test_a_folder_that_predicts_with_more_than_one_network_is_refused(tmp_path):
     one = save_tiny(tmp_path / "one")
     Graphormer.from_pretrained(one)
     (one / "forest.safetensors").touch()
-    with pytest.raises(
-        InputError, match=r"combines 1 network and a forest, .* such as .*model.safetensors or foundation"
-    ):
+    with pytest.raises(InputError, match=r"has a part of a table model, forest\.safetensors, but no stack"):
         Graphormer.from_pretrained(one)
     Graphormer.from_pretrained(one / "model.safetensors")
 

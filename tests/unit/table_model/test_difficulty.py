@@ -77,7 +77,7 @@ def test_no_expected_error_is_outside_the_range_that_they_had_out_of_fold():
     error = random.normal(size=(300, 2)) * [1, 5] * spread
     error[100:, 1] = np.nan
     limited = fit_difficulty(error, spread, np.zeros((300, 0)), np.arange(300))
-    free = replace(limited, limits=None)
+    free = replace(limited, limits=np.array([[0.0, 0], [np.inf, np.inf]]))
     calibrated = free(spread, np.zeros((300, 0)))
     for target, count in enumerate([300, 100]):
         expected = np.quantile(calibrated[:count, target], CALIBRATED)

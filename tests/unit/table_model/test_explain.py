@@ -152,10 +152,9 @@ def test_of_one_network_the_gradients_are_all(tmp_path, kind):
 
 
 def test_of_several_networks_the_mean(tmp_path):
-    for seed in range(2):
-        save_tiny(tmp_path / f"model-{seed}", featurizer="mol", seed=seed)
-    (found,) = explained(load_predictor([str(tmp_path)]), [ASPIRIN])
-    parts = [integrated_gradients(Graphormer.from_pretrained(tmp_path / f"model-{seed}"), ASPIRIN) for seed in range(2)]
+    folders = [str(save_tiny(tmp_path / f"{seed}", featurizer="mol", seed=seed)) for seed in range(2)]
+    (found,) = explained(load_predictor(folders), [ASPIRIN])
+    parts = [integrated_gradients(Graphormer.from_pretrained(folder), ASPIRIN) for folder in folders]
     np.testing.assert_allclose(found.contributions, (parts[0].contributions + parts[1].contributions) / 2, rtol=1e-4)
 
 
