@@ -112,14 +112,14 @@ def acquisition_of(predictor: PredictingModel, wish: Wish) -> Acquisition:
 
 
 def best_so_far(predictor: PredictingModel, target: str, wish: Wish) -> float:
-    """The best value of a target that was measured; raises InputError if none is known."""
+    """The best value of a target that was measured, as ``TrainingRows.best``; raises InputError if none is known."""
     if wish.best is not None:
         return wish.best
     rows = None if predictor.trust is None else predictor.trust.rows
-    known = np.empty(0) if rows is None else rows.sorted_labels[predictor.targets.index(target)]
-    if not len(known):
+    best = math.nan if rows is None else rows.best(predictor.targets.index(target), wish.minimize)
+    if math.isnan(best):
         raise InputError("the model keeps no training labels: name the best value so far with --best")
-    return float(known[0] if wish.minimize else known[-1])
+    return best
 
 
 def suggest(

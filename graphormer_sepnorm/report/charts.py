@@ -67,6 +67,8 @@ class Points:
         measured, predicted: float64 [P].
         low, high: float64 [P], ends of the intervals; None: there are no intervals.
         words: P descriptions, shown on hover.
+        arrows: float64 [P], 1 where the measured value is above ``measured``, -1 where it is below, otherwise 0; None:
+            all are equal.
     """
 
     measured: np.ndarray
@@ -74,6 +76,7 @@ class Points:
     low: np.ndarray | None
     high: np.ndarray | None
     words: Sequence[str]
+    arrows: np.ndarray | None = None
 
 
 class Drawing:
@@ -120,11 +123,19 @@ class Drawing:
         ElementTree.SubElement(group, "title").text = words
         return group
 
-    def dot(self, x: float, y: float, words: str, interval: tuple[float, float] | None = None) -> None:
-        """Adds a point, with a vertical line for its interval."""
+    def dot(
+        self, x: float, y: float, words: str, interval: tuple[float, float] | None = None, arrow: float = 0
+    ) -> None:
+        """Adds a point, with a vertical line for its interval; an arrow to the right for 1, and to the left for -1."""
         group = self.mark(words)
         if interval is not None and np.isfinite(interval).all():
             self.line("interval", [x, x], interval, group)
+        if arrow:
+            left, top = self.across(x), self.up(y)
+            corners = ((left + 3 * RADIUS * arrow, top), (left, top - RADIUS), (left, top + RADIUS))
+            points = " ".join(f"{across:.1f},{down:.1f}" for across, down in corners)
+            ElementTree.SubElement(group, "polygon", {"class": "dot", "points": points})
+            return
         place = {"cx": f"{self.across(x):.1f}", "cy": f"{self.up(y):.1f}", "r": f"{RADIUS:g}"}
         ElementTree.SubElement(group, "circle", {"class": "dot", **place})
 
@@ -149,7 +160,8 @@ def parity_chart(title: str, points: Points, words: str) -> Chart:
         interval = None
         if points.low is not None and points.high is not None:
             interval = float(points.low[place]), float(points.high[place])
-        drawing.dot(points.measured[place], points.predicted[place], text, interval)
+        arrow = 0.0 if points.arrows is None else float(points.arrows[place])
+        drawing.dot(points.measured[place], points.predicted[place], text, interval, arrow)
     return drawing.chart(words)
 
 

@@ -9,7 +9,7 @@ from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.report.page import Grid, Section
 from graphormer_sepnorm.report.reported import Reported
 from graphormer_sepnorm.runs.info import salts_words
-from graphormer_sepnorm.runs.numbers import counted, shown_together
+from graphormer_sepnorm.runs.numbers import counted, percent, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.tables.labels import TableOptions
 from graphormer_sepnorm.tables.remarks import COPIES, few_repeated, of_rows, repeatability, repeated
@@ -78,11 +78,19 @@ def of_censored(page: Reported) -> Iterator[str]:
             [row.bounds[place] for row in rows if place in row.bounds] for rows in (page.learnt, page.tested)
         )
         if learnt or tested:
+            shares = [page.result["trust"].get(f"coverage_of_{name}", {}) for name in ("bounds", "all")]
+            held = [each.get(page.confidence, {}).get(target) for each in shares]
+            reach = (
+                f" The {page.interval_name} reaches {percent(held[0])} of the bounds among the test labels, and "
+                f"contains or reaches {percent(held[1])} of all."
+                if tested and None not in held
+                else ""
+            )
             yield (
                 f"{target}: {counted(len(learnt), 'training label')} and {counted(len(tested), 'test label')} are "
-                f"censored, such as {page.bound((learnt + tested)[0], place)}. For the kernel and the networks, "
-                "only a prediction on the wrong side of the bound is an error. Forest, intervals and test scores use "
-                "only exact labels."
+                f"bounds, such as {page.bound((learnt + tested)[0], place)}. The members learn the value that "
+                "the other labels lead to expect beyond a bound, and intervals count bounds on their known side. "
+                f"Errors such as {page.metric} are those of exact labels.{reach}"
             )
 
 

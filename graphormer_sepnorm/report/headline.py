@@ -73,6 +73,11 @@ def target_card(page: Reported, target: str, facts: dict) -> Card:
     if "interval" in facts:
         ends = shown_interval(facts["interval"][STACK], decimals)
         lines = [f"95 % interval {ends}, on {counted(facts['n'], 'test label')}."]
+    if (bounds := facts.get("bounds", {}).get(STACK)) is not None:
+        lines.append(
+            f"Besides, {counted(bounds['bounds'], 'bound')}: {percent(bounds['right_side'])} are predicted on their "
+            f"side; concordance {shown(bounds['concordance'], 3)}."
+        )
     if page.is_logarithm(target) and page.task.metric in IN_UNITS and value is not None:
         lines.append(f"An error of {shown(value, decimals)} in the logarithm is a factor of {10**value:.2g}.")
     lines += [against_words(page, facts, against, decimals) for against in RIVALS if against in facts]

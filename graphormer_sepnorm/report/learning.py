@@ -29,6 +29,7 @@ from graphormer_sepnorm.table_model.scores import (
 )
 from graphormer_sepnorm.table_model.stacking import each_by_itself
 from graphormer_sepnorm.tasks import METRICS
+from graphormer_sepnorm.tasks.censored import log_likelihoods
 
 PARTS = (0.25, 0.5)  # of the training molecules; the scores for all of them are known
 LEAST_MOLECULES = 40  # fewest training molecules, of which a quarter still shows something
@@ -49,9 +50,9 @@ def learning_curve(
 
     Returns:
         ``rows``, the mean numbers of training molecules; and ``targets``, by name ``values`` of the metric and its 95 %
-        ``interval`` for each number, None where undefined, and ``last_doubling``, the ``paired_difference`` of the last
-        two. None without a kernel, and if there are fewer than ``LEAST_MOLECULES`` molecules or more than
-        ``MOST_LABELS`` labels.
+        ``interval`` for each number, None where undefined, ``last_doubling``, the ``paired_difference`` of the last
+        two, and with censored labels their mean ``log_likelihood`` for each number. None without a kernel, and if there
+        are fewer than ``LEAST_MOLECULES`` molecules or more than ``MOST_LABELS`` labels.
     """
     kernel = fitted.model.members.get("kernel")
     if not isinstance(kernel, KernelMember) or len(labels) < LEAST_MOLECULES or labels.y.size > MOST_LABELS:
@@ -61,10 +62,10 @@ def learning_curve(
     predictions.append(fitted.out_of_fold.by_member[list(fitted.model.members).index("kernel")])
     mean = np.mean([len(learnt) for learnt, _ in folds.parts()])
     values = each_by_itself(labels.task, np.stack(predictions))
-    targets = {
-        name: curve_of_target(labels, [each[:, columns] for each in values], columns, folds.predicted)
-        for name, columns in columns_of(labels.task).items()
-    }
+    targets = {}
+    for name, columns in columns_of(labels.task).items():
+        given = labels, [each[:, columns] for each in values], columns, folds.predicted
+        targets[name] = curve_of_target(*given) | bounds_of_curve(*given)
     return {"rows": [round(part * mean) for part in (*PARTS, 1)], "targets": targets}
 
 
@@ -91,6 +92,17 @@ def curve_of_target(labels: Labels, predictions: list[np.ndarray], columns: slic
     drawn, (*_, half, whole) = resampled(metric, y, predictions), predictions
     change = paired_difference(METRICS[metric], y, whole, half, drawn[:, :-3:-1])
     return {"values": values, "interval": [interval(each) for each in drawn.T], "last_doubling": change}
+
+
+def bounds_of_curve(labels: Labels, predictions: list[np.ndarray], columns: slice, rows: np.ndarray) -> dict:
+    """The mean ``log_likelihoods`` for each number, if labels are censored; arguments as ``curve_of_target``."""
+    if not labels.bounded[rows, columns].any():
+        return {}
+    assert labels.bounds is not None
+    y, bounds = labels.y[rows, columns][:, 0], labels.bounds[rows, columns][:, 0]
+    return {
+        "log_likelihood": [known(float(np.nanmean(log_likelihoods(y, bounds, each[rows, 0])))) for each in predictions]
+    }
 
 
 def learning_section(page: Reported) -> Section | None:

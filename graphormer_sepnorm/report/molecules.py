@@ -17,6 +17,7 @@ from graphormer_sepnorm.report.reported import Reported, plain_picture
 from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.explain import explain_rows
+from graphormer_sepnorm.table_model.labels import label_arrays
 from graphormer_sepnorm.table_model.pairs import Change, Cliff, activity_cliffs, matched_changes, parts_of
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE
 from graphormer_sepnorm.tables.labels import LabelledRow
@@ -172,7 +173,9 @@ def cliffs_section(page: Reported) -> Section | None:
     if not page.is_regression:
         return None
     labels, conditions = np.array([row.labels[0] for row in page.paired]), [row.conditions for row in page.paired]
-    found = activity_cliffs(page.paired_mols, labels, conditions, page.paired_keys)
+    _, bounds = label_arrays(page.paired)
+    ends = None if bounds is None else bounds[:, 0]
+    found = activity_cliffs(page.paired_mols, labels, conditions, page.paired_keys, ends)
     words = (
         "Activity cliffs are pairs of similar molecules with very different values, which are hard to predict. The "
         f"cards show the steepest ones for {page.task.targets[0]} among the {page.paired_words}, with the largest "
@@ -208,8 +211,10 @@ def part_cell(smiles: str) -> Picture | str:
 def cliff_molecule(page: Reported, cliff: Cliff) -> Molecule:
     """The two molecules of an activity cliff of the first target."""
     lower, higher = page.paired[cliff.lower], page.paired[cliff.higher]
+    exact = not np.isnan([lower.labels[0], higher.labels[0]]).any()
+    difference = page.difference(higher.labels[0], lower.labels[0], 0) if exact else page.rounded(cliff.difference, 0)
     of_pair = (
-        (of_target(page, "difference of", 0), page.difference(higher.labels[0], lower.labels[0], 0)),
+        (of_target(page, "difference of", 0), difference if exact else f"more than {difference}"),
         ("similarity of the pair", f"{cliff.similarity:.2f}"),
     )
     return labelled_molecule(page, lower, partner=labelled_molecule(page, higher, of_pair))

@@ -24,6 +24,7 @@ from graphormer_sepnorm.report.reported import CUT, Reported
 from graphormer_sepnorm.runs.numbers import UNDEFINED, counted
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.tasks import TASKS
+from graphormer_sepnorm.tasks.censored import is_bounded
 
 MOST_POINTS = 1_000  # of a chart
 ENDS = np.array([0.0, 1.0])
@@ -48,7 +49,7 @@ def values_section(page: Reported) -> Section:
         points = points_of(page, place)
         if len(points.words):
             charts += [
-                parity_chart(f"{target}: parity", points, parity_words(page)),
+                parity_chart(f"{target}: parity", points_of(page, place, with_bounds=True), parity_words(page)),
                 residual_chart(f"{target}: residuals", points, "Residuals should scatter around 0 everywhere."),
             ]
         charts.append(labels_chart(page, place))
@@ -61,20 +62,27 @@ def values_section(page: Reported) -> Section:
 
 def parity_words(page: Reported) -> str:
     words = "On the dashed line, predictions are correct."
+    if page.test.bounds is not None:
+        words += " Arrows are bounds, and point to the values that are possible."
     if page.confidence is None:
         return words
     return f"{words} Lines: {100 * float(page.confidence):.0f} % intervals of the predictions."
 
 
-def points_of(page: Reported, place: int) -> Points:
-    """The labelled test molecules of a target, at most ``MOST_POINTS``."""
+def points_of(page: Reported, place: int, with_bounds: bool = False) -> Points:
+    """The labelled test molecules of a target, at most ``MOST_POINTS``; with those of censored labels on request."""
     measured = page.test.y[:, place].astype(np.float64)
+    arrows = np.zeros(len(measured))
+    if with_bounds and page.test.bounds is not None:
+        ends = page.test.bounds[:, place]
+        arrows = np.where(is_bounded(measured, ends), np.isfinite(ends) @ [1.0, -1.0], 0)
+        measured = np.where(arrows > 0, ends[:, 0], np.where(arrows < 0, ends[:, 1], measured))
     labelled = np.flatnonzero(~np.isnan(measured))
     rows = labelled[evenly(len(labelled), MOST_POINTS)] if len(labelled) else labelled
     predicted = page.test.prediction[:, place].astype(np.float64)
     low, high = [ends[rows, place] for ends in page.interval_ends] if page.interval_ends else (None, None)
     words = [point_words(page, row, place) for row in rows.tolist()]
-    return Points(measured[rows], predicted[rows], low, high, words)
+    return Points(measured[rows], predicted[rows], low, high, words, arrows[rows])
 
 
 def point_words(page: Reported, row: int, place: int) -> str:
@@ -83,7 +91,7 @@ def point_words(page: Reported, row: int, place: int) -> str:
     lines = [
         page.name_of(labelled.number),
         labelled.smiles,
-        f"measured {page.measured(page.test.y[row, place], place)}",
+        f"measured {page.label_text(labelled, place)}",
         f"predicted {page.predicted(predicted, place)}",
     ]
     if (interval := page.interval(row, place)) is not None:

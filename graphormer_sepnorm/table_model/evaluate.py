@@ -81,7 +81,7 @@ def evaluate_table(run: RunFolder, split: str = "test") -> dict:
         ``dataset, split, metric, value, scores, n, parameters``: the mean over targets; ``members``, the scores of each
         member, and their ``weights``; ``targets``, as ``scores_by_target``. Where there are such: ``baseline``, the
         forest's scores; ``left_out``, the targets without a score, with the reason; and ``censored``, the number of
-        censored labels of each target, which are not scored.
+        censored labels of each target, of which only the scores in ``targets`` under ``bounds`` know.
 
     Raises:
         InputError: the split is not "test", or the folder cannot be read.
@@ -213,7 +213,7 @@ def score_rows(model: TableModel, rows: ScoredRows, means: np.ndarray) -> Scored
     make_task(task).check_scorable(y, "test")
     found = predict_all(model, rows.samples or rows.smiles)
     members = dict(zip(model.members, each_by_itself(task, found.by_member), strict=True))
-    predicted = Predicted(task, y, {STACK: model.final(found.values), **members}, means)
+    predicted = Predicted(task, y, {STACK: model.final(found.values), **members}, means, rows.bounds)
     known, filled = predicted.of(slice(None))
     result: dict = {
         **rows.source,
@@ -230,7 +230,7 @@ def score_rows(model: TableModel, rows: ScoredRows, means: np.ndarray) -> Scored
     }
     if "forest" in members:
         result["baseline"] = {"random_forest": result["members"]["forest"]}
-    empty = StackScores(result, task, y, found.values, found.by_member, rows.table, found.spread)
+    empty = StackScores(result, task, y, found.values, found.by_member, rows.table, rows.bounds, found.spread)
     return Scored(empty.of(found.values), empty.of(predicted.by_name[STACK]))
 
 

@@ -109,7 +109,7 @@ def words_on_unscored(result: dict) -> str:
 
     skipped, censored = result.get("skipped", 0), sum(result.get("censored", {}).values())
     found = [f"{counted(skipped, 'row')} skipped"] * bool(skipped)
-    found += [f"{counted(censored, 'censored label')} not scored"] * bool(censored)
+    found += [f"{counted(censored, 'bound')} not in this score"] * bool(censored)
     return f"; {', '.join(found)}" if found else ""
 
 
@@ -118,6 +118,7 @@ def target_lines(result: dict) -> Iterator[str]:
     from graphormer_sepnorm.runs.numbers import counted, decimals_for, percent, shown, shown_interval
     from graphormer_sepnorm.table_model.info import targets_on_test
     from graphormer_sepnorm.table_model.reliability import usual_confidence
+    from graphormer_sepnorm.table_model.scores import STACK
     from graphormer_sepnorm.tasks import METRICS
 
     trust = result.get("trust", {})
@@ -128,6 +129,11 @@ def target_lines(result: dict) -> Iterator[str]:
         ends = f" (95 % interval {shown_interval(found['interval'], decimals)})" if found["interval"] else ""
         labels = counted(found["molecules"], "label")
         inside = f"; {percent(held[target])} inside the {percent(float(level))} intervals" if level else ""
+        if (bounds := result["targets"][target].get("bounds", {}).get(STACK)) is not None:
+            inside += (
+                f"; {percent(bounds['right_side'])} of {counted(bounds['bounds'], 'bound')} on the right side, "
+                f"concordance {shown(bounds['concordance'], 3)}"
+            )
         yield f"{target}: {METRICS[result['metric']].title} {shown(found['value'], decimals)}{ends} on {labels}{inside}"
 
 
