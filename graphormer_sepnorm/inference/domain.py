@@ -195,7 +195,7 @@ class Domain:
         return joined(molecules.reductions, warnings) if molecules.reductions else warnings
 
     def strange(self, mol: Chem.Mol) -> list[str]:
-        """Sentences on what no training molecule has: parts, an element, an atom's charge, ``RARITIES``, size, charge."""
+        """Sentences on what no training molecule has: parts, elements, charged atoms, ``RARITIES``, size, charge."""
         kinds, known, found = atom_kinds(mol), self.known_kinds, []
         if not self.knows_mixtures and len(Chem.GetMolFrags(mol)) > 1:
             parts = dict.fromkeys(Chem.MolToSmiles(mol).split("."))
