@@ -29,7 +29,7 @@ UNUSUAL = 0.01  # share of training molecules whose nearest other one is less si
 MOST_COMPARED, LEAST_COMPARED, MOST_PAIRS = 1000, 100, 2_000_000  # training molecules, and pairs of them, for this
 
 
-# What a molecule may have that its kinds of atoms do not show: in words, how to find it, and what its SMILES contains.
+# Features of molecules that their kinds of atoms do not show: in words, how to find one, and what its SMILES contains.
 RARITIES: dict[str, tuple[Callable[[Chem.Mol], bool], re.Pattern]] = {
     "a radical": (
         lambda mol: any(atom.GetNumRadicalElectrons() for atom in atoms_of(mol)),
