@@ -103,8 +103,8 @@ CC(C)NCC(O)COc1ccc(COCCOC(C)C)cc1 fumarate | CN1CCCC1CCOC(C)(c1ccccc1)c1ccc(Cl)c
 CCN(CC)C(=O)N1CCN(C)CC1 citrate
 """
 ACIDS = (
-    "[OX2H][C,S,P]=O", "[nH]1nnnc1", "[nH]1cnnn1", "[OX2H][#6;a,$([#6]=[#6])]", "[NX3;H1,H2]S(=O)=O", "[NX3H]C=O", "[nH]",
-    "[OX2H]",
+    "[OX2H][C,S,P]=O", "[nH]1nnnc1", "[nH]1cnnn1", "[OX2H][#6;a,$([#6]=[#6])]", "[NX3;H1,H2]S(=O)=O", "[NX3H]C=O",
+    "[nH]", "[OX2H]",
 )  # fmt: skip
 BASES = ("[NX3;H2,H1,H0;!$(N-[C,S]=[O,S]);!$(N-a);!$(NC=N)]", "[NX2]=C", "[nX2]", "[NX3]")
 

@@ -1,4 +1,4 @@
-"""What the extension of a SMILES, or a molfile, says of a substance beyond atoms and bonds."""
+"""Facts on a substance beyond its atoms and bonds, from the extension of a SMILES or from a molfile."""
 
 from collections.abc import Iterable
 from itertools import chain, product

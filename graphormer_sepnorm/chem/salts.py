@@ -79,6 +79,8 @@ def parent_part(mol: Chem.Mol) -> Chem.Mol:
 
 def is_doubtful(mol: Chem.Mol) -> bool:
     """Whether several different parts could be the parent: none is a usual counter-ion, or all of them are."""
+    if len(parts_of(mol)) == 1:
+        return False
     parts = [(kind_of(part), part) for part in parts_of(mol)]
     best = max(kind for kind, _ in parts)
     return best >= DOUBTED and len({constitution(part) for kind, part in parts if kind == best}) > 1

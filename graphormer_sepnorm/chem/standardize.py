@@ -49,7 +49,8 @@ def canonical_tautomer(mol: Chem.Mol) -> Chem.Mol:
     neutral = parent(mol)
     with one_molecule():
         options = rdMolStandardize.CleanupParameters()
-        options.tautomerRemoveSp3Stereo = options.tautomerRemoveBondStereo = False
+        for stereo in ("tautomerRemoveSp3Stereo", "tautomerRemoveBondStereo"):
+            setattr(options, stereo, False)  # RDKit's stubs take properties for classes
         return rdMolStandardize.TautomerEnumerator(options).Canonicalize(neutral)
 
 

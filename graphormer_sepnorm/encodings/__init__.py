@@ -27,7 +27,7 @@ from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 
 # Part of every cache key: increase the number when a precomputation, a featurizer or the layout of the store changes.
 # Featurizers depend on RDKit, too.
-PRECOMPUTE_VERSION = f"4/{rdBase.rdkitVersion}"
+PRECOMPUTE_VERSION = f"5/{rdBase.rdkitVersion}"
 ENCODINGS: dict[str, type[Encoding]] = {
     "centrality": Centrality,
     "spatial": Spatial,

@@ -29,7 +29,7 @@ UNUSUAL = 0.01  # share of training molecules whose nearest other one is less si
 MOST_COMPARED, LEAST_COMPARED, MOST_PAIRS = 1000, 100, 2_000_000  # training molecules, and pairs of them, for this
 
 
-# What a molecule may have that its kinds of atoms do not show: in words, how to find it, and what its SMILES contains.
+# Features of molecules that their kinds of atoms do not show: in words, how to find one, and what its SMILES contains.
 RARITIES: dict[str, tuple[Callable[[Chem.Mol], bool], re.Pattern]] = {
     "a radical": (
         lambda mol: any(atom.GetNumRadicalElectrons() for atom in atoms_of(mol)),
@@ -195,7 +195,7 @@ class Domain:
         return joined(molecules.reductions, warnings) if molecules.reductions else warnings
 
     def strange(self, mol: Chem.Mol) -> list[str]:
-        """Sentences on what no training molecule has: parts, an element, an atom's charge, ``RARITIES``, size, charge."""
+        """Sentences on what no training molecule has: parts, elements, charged atoms, ``RARITIES``, size, charge."""
         kinds, known, found = atom_kinds(mol), self.known_kinds, []
         if not self.knows_mixtures and len(Chem.GetMolFrags(mol)) > 1:
             parts = dict.fromkeys(Chem.MolToSmiles(mol).split("."))

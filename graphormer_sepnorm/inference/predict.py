@@ -316,7 +316,7 @@ class Embedder:
 
 
 def stripping_salts(reader: MoleculeModel) -> None:
-    """Makes a reader use only the largest organic part of each SMILES."""
+    """Makes a reader read each SMILES without counter-ions and solvents."""
     reader.featurizer = without_salts(reader.featurizer)
 
 

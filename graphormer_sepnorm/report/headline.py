@@ -270,7 +270,7 @@ def of_salts(page: Reported) -> Iterator[str]:
         of_those, of_rest = shown_together([salts.mean(), others.mean()])
         yield (
             f"{counted(len(salts), 'test molecule')} are salts or mixtures: their mean error is {of_those}, "
-            f"that of the others is {of_rest}. --standardize parent reads only the largest part of each."
+            f"that of the others is {of_rest}. --standardize parent reads only the parent of each."
         )
 
 

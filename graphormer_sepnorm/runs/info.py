@@ -19,7 +19,7 @@ AS_WRITTEN = {
 }
 SALTS = {
     "": "read as written, with all parts of a SMILES",
-    "without-salts": "removed: of several parts of a SMILES the largest organic one is read",
+    "without-salts": "removed: counter-ions and solvents of a SMILES are not read",
     "standardized": "removed: of each molecule its neutral parent is read",
     "tautomer": "removed: of each molecule its neutral parent is read, in one canonical tautomer",
     "chembl": "removed: of each molecule its parent by ChEMBL's structure pipeline is read",

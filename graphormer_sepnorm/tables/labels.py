@@ -203,7 +203,7 @@ def leave_out_tested(labelled: LabelledTable, structures: Structures) -> Structu
                 (
                     row.number,
                     row.smiles,
-                    "its molecule (or a stereoisomer or salt) is in --test-csv: not used for training",
+                    "its molecule (or a form of it) is in --test-csv, so it is not used for training",
                 )
             )
         else:

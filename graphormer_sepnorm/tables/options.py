@@ -53,7 +53,7 @@ class TableOptions:
         loss: loss of a regression; None: the one that suits the metric.
         weights: weight of each target in the loss; none: all are equal.
         folds: number of cross-validation folds, so that every row is tested once; 0: a single split by ``sizes``.
-        strip_salts: whether to read only the largest organic part of each molecule.
+        strip_salts: whether to read only the parent of each molecule, without counter-ions and solvents.
         standardize: replaces each molecule by its neutral parent, by the canonical tautomer of the parent, or by the
             parent of ChEMBL's structure pipeline.
         log10: targets that are modelled by their logarithm.
@@ -107,7 +107,7 @@ class TableOptions:
     folds: Annotated[
         int, Option("Cross-validate the table with this many folds: every molecule is tested once.", default="")
     ] = 0
-    strip_salts: Annotated[bool, Option("Read only the largest organic part of each molecule of the table.")] = False
+    strip_salts: Annotated[bool, Option("Read molecules of the table without counter-ions and solvents.")] = False
     standardize: Annotated[
         Literal["parent", "tautomer", "chembl"] | None,
         Option(

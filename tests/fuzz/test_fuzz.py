@@ -1,12 +1,13 @@
 """A bounded number of mutated SMILES and tables; the modules beside this one try any number."""
 
+import random
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fuzz import inchi, smiles, tables
+from tests.fuzz import forms, inchi, smiles, tables
 from tests.fuzz.edits import KINDS, NUMBERS, SIZES
 
 
@@ -39,6 +40,12 @@ def test_good_records_survive_a_damaged_one(folder, kind, changes):
 @given(kind=st.sampled_from([*tables.FORMATS, "csv.gz", "sdf.gz"]), changes=edits(tables.TOKENS))
 def test_damaged_tables_are_read_or_refused(folder, kind, changes):
     tables.damage_file(folder, kind, changes)
+
+
+@pytest.mark.parametrize("count", [50, pytest.param(5000, marks=pytest.mark.nightly)])
+def test_all_forms_of_a_molecule_are_one_family(count):
+    for number in range(count):
+        assert forms.try_one(random.Random(number)) == "one family"
 
 
 @pytest.mark.parametrize("text", ["[#119]", "[#255]", "[CH128]", "[CH999]", "[FeH999]", "\ud800", "C\0"])

@@ -44,7 +44,7 @@ TableFile = Annotated[
 ]
 StripSalts = Annotated[
     bool,
-    typer.Option("--strip-salts", help="Read the largest organic part of each molecule; a model may do so anyway."),
+    typer.Option("--strip-salts", help="Read molecules without counter-ions and solvents; a model may do so anyway."),
 ]
 Conditions = Annotated[
     list[str] | None,

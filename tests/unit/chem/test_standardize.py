@@ -63,6 +63,20 @@ def test_tautomers_become_one_molecule():
     }
 
 
+@pytest.mark.parametrize(
+    "smiles",
+    [
+        "C[C@H](N)C(=O)O",
+        "C[C@@H](N)C(=O)O",
+        "O=C1CC[C@H](N2C(=O)c3ccccc3C2=O)C(=O)N1",
+        "CC(=O)[C@H](C)O",
+        "C/C=C/C(C)=O",
+    ],
+)
+def test_the_canonical_tautomer_keeps_stereo(smiles):
+    assert Chem.MolToSmiles(canonical_tautomer(read_smiles(smiles))) == smiles
+
+
 @pytest.mark.parametrize("name", PREPARATIONS)
 def test_preparing_twice_changes_nothing_more(name):
     for smiles in ("CC(=O)[O-].[Na+]", "NC(=N)c1ccccc1.Cl", "Oc1ccccn1", "OC1=CC=CC=C1.O", "[Na+].[Cl-]"):

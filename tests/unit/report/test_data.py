@@ -67,7 +67,7 @@ def test_counts_are_those_of_the_command():
         (
             {"strip_salts": True},
             0,
-            "Salts are removed: of several parts of a SMILES the largest organic one is read (--strip-salts).",
+            "Salts are removed: counter-ions and solvents of a SMILES are not read (--strip-salts).",
         ),
     ],
 )

@@ -73,6 +73,29 @@ def test_salts_are_found_unless_they_are_taken_away(tmp_path):
     assert "salts" not in " ".join(remarks(*read(tmp_path, rows, standardize="parent")))
 
 
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (["C[C@H](N)C(=O)O,1", "CC(N)C(=O)O,2", "C[C@@H](F)CC,2", "C[C@H](F)CC,2"], "1 molecule is drawn with and"),
+        (["C[C@H](N)C(=O)O.Cl,1", "CC([NH3+])C(=O)[O-],2", "CC(F)CC,1", "C[C@H](F)CC,2"], "2 molecules are drawn with"),
+        (
+            ["NCC(=O)O.CC(N)C(=O)O,1", "CCCCCCN.Cl,1"],
+            "1 molecule has several parts that could be the parent",
+        ),
+    ],
+)
+def test_forms_of_molecules_are_counted(tmp_path, rows, words):
+    found = remarks(*read(tmp_path, [*chains(), *rows]))
+    assert sum(text.startswith(words) for text in found) == 1, found
+
+
+def test_molecules_that_lose_stereo_are_counted(tmp_path):
+    rows = [*chains(), "CC(/O)=C(/C)C(C)=O,1", "C[C@H](N)C(=O)O,2", "C[C@@H](N)C(=O)O,3"]
+    options, labelled = read(tmp_path, rows, standardize="tautomer")
+    (said,) = [text for text in remarks(options, labelled) if "by standardization" in text]
+    assert said.startswith("1 molecule loses stereo") and len(labelled.rows) == len(rows), "L and D are two molecules"
+
+
 @pytest.mark.parametrize(("last", "said"), [("20000", True), ("900", False), ("-1", False)])
 def test_labels_over_three_decades_are_pointed_at(tmp_path, last, said):
     found = remarks(*read(tmp_path, [*chains(), "CCO,0.5" if said else "CCO,1", f"CCN,{last}"]))
