@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from graphormer_sepnorm.chem.count_fingerprints import MORGAN, known_kinds
 from graphormer_sepnorm.chem.descriptors import NAMES, descriptors
 from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_counts
 from graphormer_sepnorm.chem.smiles import Molecule, molecule_of
@@ -105,7 +106,13 @@ def forest_arrays(forest: Forest) -> dict[str, np.ndarray]:
 
 def save_forest(path: Path, forest: Forest) -> None:
     """Writes a forest; raises InputError if it cannot be written."""
-    facts = {"format": FORMAT, "targets": forest.targets, "rdkit": forest.release, "weight": forest.weight}
+    facts = {
+        "kinds": [MORGAN],
+        "format": FORMAT,
+        "targets": forest.targets,
+        "rdkit": forest.release,
+        "weight": forest.weight,
+    }
     save_arrays(path, forest_arrays(forest), facts)
 
 
@@ -117,11 +124,13 @@ def load_forest(path: Path, width: int = NUM_FEATURES) -> Forest:
         width: number of features that its trees may split on.
 
     Raises:
-        InputError: the file is missing, damaged or of a newer format, or its nodes do not form trees.
+        InputError: the file is missing, damaged, of a newer format or with an unknown fingerprint, or its nodes do not
+            form trees.
     """
     arrays, facts = load_arrays(path)
     if facts.get("format") != FORMAT:
         raise InputError(f"{path} is a forest of format {facts.get('format')!r}; this release reads format {FORMAT}")
+    known_kinds(facts, path, (MORGAN,))
     feature = checked_array(arrays, "feature", np.int16, 1, path)
     number = checked_array(arrays, "number", np.float32, 1, path)
     right = checked_array(arrays, "right", np.int32, 1, path)
