@@ -205,7 +205,7 @@ class Group:
         return waiting
 
     def best(self, start: Form) -> tuple[Form, bool]:
-        """The form with the lowest cost, and whether a different molecule has nearly the same or may have a lower one."""
+        """The form with the lowest cost, and whether another molecule has nearly the same or may have a lower one."""
         drawn, forms = [], self.forms(start)
         for form in forms:
             try:

@@ -18,8 +18,6 @@ from graphormer_sepnorm.interfaces.commands.options import (
 )
 from graphormer_sepnorm.system.signals import leaving_at_once
 
-SLIGHTLY = 0.1  # share of rows of training molecules that spoils a test score
-
 
 def evaluate(
     run: Annotated[
@@ -83,6 +81,8 @@ def evaluate(
 
 def score_lines(result: dict, what: str) -> Iterator[str]:
     """A result for people: the score of ``what``, rows that were not scored, the targets, and training molecules."""
+    from graphormer_sepnorm.tables.structures import known_words
+
     yield f"{what} {score_words(result)}{words_on_unscored(result)}"
     reasons = result.get("reasons", {})
     for row, reason in reasons.items():
@@ -90,8 +90,8 @@ def score_lines(result: dict, what: str) -> Iterator[str]:
     if more := result.get("skipped", 0) - len(reasons):
         yield f"and {more:,} more"
     yield from target_lines(result)
-    if seen := result.get("training_molecules"):
-        yield words_on_seen(seen, result["n"])
+    if known := known_words(result):
+        yield known
 
 
 def words_on_unscored(result: dict) -> str:
@@ -102,14 +102,6 @@ def words_on_unscored(result: dict) -> str:
     found = [f"{counted(skipped, 'row')} skipped"] * bool(skipped)
     found += [f"{counted(censored, 'censored label')} not scored"] * bool(censored)
     return f"; {', '.join(found)}" if found else ""
-
-
-def words_on_seen(seen: int, rows: int) -> str:
-    """How far training molecules among the scored rows spoil a test score."""
-    if seen < SLIGHTLY * rows:
-        have = "has" if seen == 1 else "have"
-        return f"{seen:,} of {rows:,} rows {have} a training molecule: the score is slightly too good"
-    return f"the molecules of {seen:,} of {rows:,} rows were used for training: this is no test score"
 
 
 def target_lines(result: dict) -> Iterator[str]:

@@ -433,3 +433,12 @@ def test_a_column_that_is_a_logarithm_already_is_named(tmp_path, scale):
         read_labelled(options, "mol")
     few = TableOptions(table(tmp_path / "b.csv", "smiles,y", *rows[:15]), ("y",), split="random", **scale)
     assert len(read_labelled(few, "mol").skipped) == 4
+
+
+def test_test_rows_whose_molecules_are_trained_on_are_counted(tmp_path):
+    rows = [f"{'C' * number}O,{number},{split}" for number in range(1, 9) for split in ("train", "val", "test")]
+    rows += ["CC(=O)O,1,train", "CC(=O)[O-].[Na+],1,test", "CCN,1,test"]
+    path = table(tmp_path / "a.csv", "smiles,y,fold", *rows)
+    found = read_labelled(TableOptions(path, ("y",), split="column", split_column="fold"), "mol")
+    assert found.known == {"training_molecules": 8, "training_families": 1}
+    assert set(replace(found, rows=[], structures=Structures([], [], [])).known.values()) == {0}
