@@ -251,11 +251,14 @@ def mobile_groups(inchi: str) -> list[list[int]]:
 def molecule_of_inchi(text: str) -> tuple[Chem.Mol, bool] | None:
     """The molecule of an InChI, and whether the places of its hydrogens are a guess; None if RDKit cannot read it."""
     mol = Chem.MolFromInchi(text)
-    if mol is None or "/f" in text:  # with fixed hydrogens
-        return mol and (mol, False)
+    if mol is None:
+        return None
+    mobile = mobile_groups(text)
+    if "/f" in text or not (mobile or "/p" in text):  # with fixed hydrogens, or with neither mobile ones nor protons
+        return mol, False
     kekule = Chem.Mol(mol)
     Chem.Kekulize(kekule, clearAromaticFlags=True)
-    groups = [group for atoms in mobile_groups(text) if not (group := Group(kekule, atoms)).is_decided]
+    groups = [group for atoms in mobile if not (group := Group(kekule, atoms)).is_decided]
     hetero = [atom.GetIdx() for atom in mol.GetAtoms() if atom.GetSymbol() in ("N", "O", "S", "Se")]
     if "/p" in text:
         groups.append(Group(kekule, hetero, protons=True))
