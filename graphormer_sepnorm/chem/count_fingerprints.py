@@ -1,10 +1,14 @@
-"""Count fingerprints of molecules, of seven kinds from RDKit.
+"""Count fingerprints of molecules, of several kinds from RDKit.
 
-Axis letters: M and N molecules, Z non-zero entries.
+A kind has a name and a version, as in "torsions 2". What a kind computes never changes, because files have counts of
+it: a mended one is a new version, and the earlier one stays for the files that name it.
+
+Axis letters: M and N molecules, Z non-zero entries, K kinds.
 """
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 from rdkit import Chem
@@ -14,37 +18,70 @@ from scipy.sparse import csr_array
 
 from graphormer_sepnorm.chem.fingerprints import SIZE
 from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule
+from graphormer_sepnorm.errors import InputError
 
 LARGEST_COUNT = np.iinfo(np.uint16).max
-KINDS = (
-    "morgan",
-    "feature-morgan",
-    "atom-pairs",
-    "chiral-atom-pairs",
-    "feature-atom-pairs",
-    "torsions",
-    "erg",
-)
+Kinds = tuple[str, ...]
+MORGAN, ERG = "morgan 1", "erg 1"
+PAIRS = ("atom-pairs 1", "chiral-atom-pairs 1", "feature-atom-pairs 1")
+KINDS: Kinds = (MORGAN, "feature-morgan 1", *PAIRS, "torsions 2", ERG)  # of new models
+UNRECORDED: Kinds = (MORGAN, "feature-morgan 1", *PAIRS, "torsions 1", ERG)  # of files that do not name theirs
 PARTS_OF_ONE = 10  # ErG counts are stored in tenths
 Counter = Callable[[Chem.Mol, list[int]], np.ndarray]
 
 
 @cache
-def counters() -> tuple[Counter, ...]:
-    """For each of ``KINDS``, a function of a molecule and its feature invariants: integers [SIZE] or fewer."""
+def counters() -> dict[str, Counter]:
+    """For each kind, a function of a molecule and its feature invariants: integers [SIZE] or fewer."""
     morgan = rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=SIZE)
     pairs = rdFingerprintGenerator.GetAtomPairGenerator(fpSize=SIZE)
     chiral_pairs = rdFingerprintGenerator.GetAtomPairGenerator(fpSize=SIZE, includeChirality=True)
-    torsions = rdFingerprintGenerator.GetTopologicalTorsionGenerator(fpSize=SIZE)
-    return (
-        lambda mol, features: morgan.GetCountFingerprintAsNumPy(mol),
-        lambda mol, features: morgan.GetCountFingerprintAsNumPy(mol, customAtomInvariants=features),
-        lambda mol, features: pairs.GetCountFingerprintAsNumPy(mol),
-        lambda mol, features: chiral_pairs.GetCountFingerprintAsNumPy(mol),
-        lambda mol, features: pairs.GetCountFingerprintAsNumPy(mol, customAtomInvariants=features),
-        lambda mol, features: torsions.GetCountFingerprintAsNumPy(mol),
-        reduced_graph,
-    )
+    return {
+        MORGAN: lambda mol, features: morgan.GetCountFingerprintAsNumPy(mol),
+        "feature-morgan 1": lambda mol, features: morgan.GetCountFingerprintAsNumPy(mol, customAtomInvariants=features),
+        "atom-pairs 1": lambda mol, features: pairs.GetCountFingerprintAsNumPy(mol),
+        "chiral-atom-pairs 1": lambda mol, features: chiral_pairs.GetCountFingerprintAsNumPy(mol),
+        "feature-atom-pairs 1": lambda mol, features: pairs.GetCountFingerprintAsNumPy(
+            mol, customAtomInvariants=features
+        ),
+        "torsions 1": lambda mol, features: torsions(mol),
+        "torsions 2": lambda mol, features: open_torsions(mol),
+        ERG: reduced_graph,
+    }
+
+
+def known_kinds(facts: dict, path: Path, usual: Kinds = UNRECORDED) -> Kinds:
+    """The kinds that the facts of a file name, or the usual ones; raises InputError for one that is unknown."""
+    kinds = facts.get("kinds", usual)
+    if not isinstance(kinds, list | tuple) or not all(isinstance(kind, str) for kind in kinds):
+        raise InputError(f"{path} is damaged: it does not name its fingerprints")
+    if unknown := [kind for kind in kinds if kind not in counters()]:
+        raise InputError(
+            f"{path} has the fingerprint {unknown[0]!r}, which this release does not know: install a later one"
+        )
+    return tuple(kinds)
+
+
+@cache
+def torsion_generator() -> rdFingerprintGenerator.FingerprintGenerator64:
+    return rdFingerprintGenerator.GetTopologicalTorsionGenerator(fpSize=SIZE)
+
+
+def torsions(mol: Chem.Mol) -> np.ndarray:
+    """Topological torsions: uint32 [SIZE]. A ring of three atoms is one, from the atom that is written first."""
+    return torsion_generator().GetCountFingerprintAsNumPy(mol)
+
+
+def open_torsions(mol: Chem.Mol) -> np.ndarray:
+    """Topological torsions of four different atoms, the same for every spelling: uint32 [SIZE]."""
+    counts = torsions(mol)
+    if any(len(ring) == 3 for ring in mol.GetRingInfo().AtomRings()):
+        output = rdFingerprintGenerator.AdditionalOutput()
+        output.AllocateBitPaths()
+        torsion_generator().GetCountFingerprint(mol, additionalOutput=output)
+        for place, paths in output.GetBitPaths().items():
+            counts[place] -= sum(path[0] == path[-1] for path in paths)
+    return counts
 
 
 def reduced_graph(mol: Chem.Mol, features: list[int]) -> np.ndarray:
@@ -61,22 +98,22 @@ def reduced_graph(mol: Chem.Mol, features: list[int]) -> np.ndarray:
     return np.rint(PARTS_OF_ONE * np.asarray(GetErGFingerprint(mol))).astype(np.uint32)
 
 
-def counts_of(mol: Chem.Mol) -> tuple[np.ndarray, np.ndarray]:
+def counts_of(mol: Chem.Mol, kinds: Kinds) -> tuple[np.ndarray, np.ndarray]:
     """Positions int32 [Z] and counts uint16 [Z] of the non-zero entries; raises InputError if RDKit fails."""
-    row = np.zeros((len(KINDS), SIZE), np.uint32)
+    row = np.zeros((len(kinds), SIZE), np.uint32)
     with one_molecule():
         features = list(GetFeatureInvariants(mol))
-        for kind, count in zip(row, counters(), strict=True):
-            found = count(mol, features)
-            kind[: len(found)] = found
+        for part, kind in zip(row, kinds, strict=True):
+            found = counters()[kind](mol, features)
+            part[: len(found)] = found
     places = np.flatnonzero(row)
     return places.astype(np.int32), row.ravel()[places].clip(max=LARGEST_COUNT).astype(np.uint16)
 
 
-def count_fingerprints(molecules: Sequence[Molecule]) -> csr_array:
-    """The fingerprints of molecules: uint16 [M, KINDS x SIZE]; raises InputError for one that cannot be read."""
-    rows = [counts_of(molecule_of(molecule)) for molecule in molecules]
+def count_fingerprints(molecules: Sequence[Molecule], kinds: Kinds = KINDS) -> csr_array:
+    """The fingerprints of molecules: uint16 [M, K x SIZE]; raises InputError for one that cannot be read."""
+    rows = [counts_of(molecule_of(molecule), kinds) for molecule in molecules]
     places = np.concatenate([np.empty(0, np.int32), *(places for places, _ in rows)])
     counts = np.concatenate([np.empty(0, np.uint16), *(counts for _, counts in rows)])
     starts = np.cumsum([0, *(len(places) for places, _ in rows)], dtype=np.int32)
-    return csr_array((counts, places, starts), shape=(len(rows), len(KINDS) * SIZE))
+    return csr_array((counts, places, starts), shape=(len(rows), len(kinds) * SIZE))

@@ -205,17 +205,18 @@ class Group:
         return waiting
 
     def best(self, start: Form) -> tuple[Form, bool]:
-        """The form with the lowest cost, and whether a different molecule has nearly the same."""
-        drawn: list[tuple[float, Form, Chem.Mol]] = []
-        for form in self.forms(start):
+        """The form with the lowest cost, and whether another molecule has nearly the same or may have a lower one."""
+        drawn, forms = [], self.forms(start)
+        for form in forms:
             try:
                 mol = form.drawn(self.kekule)
                 drawn.append((cost(mol), form, mol))
             except ValueError:  # of RDKit, for an impossible valence
                 continue
-        lowest, form, mol = min(drawn, key=lambda each: each[0], default=(0.0, start, None))
-        near = {Chem.MolToSmiles(other) for value, _, other in drawn if value <= lowest + CLOSE}
-        return form, len(near) > 1
+        lowest = min((value for value, _, _ in drawn), default=0.0)
+        near = {Chem.MolToSmiles(mol) for value, _, mol in drawn if value <= lowest + CLOSE}
+        form = next((form for value, form, _ in drawn if value == lowest), start)
+        return form, len(near) > 1 or len(forms) == MOST_FORMS
 
 
 @cache
@@ -250,11 +251,14 @@ def mobile_groups(inchi: str) -> list[list[int]]:
 def molecule_of_inchi(text: str) -> tuple[Chem.Mol, bool] | None:
     """The molecule of an InChI, and whether the places of its hydrogens are a guess; None if RDKit cannot read it."""
     mol = Chem.MolFromInchi(text)
-    if mol is None or "/f" in text:  # with fixed hydrogens
-        return mol and (mol, False)
+    if mol is None:
+        return None
+    mobile = mobile_groups(text)
+    if "/f" in text or not (mobile or "/p" in text):  # with fixed hydrogens, or with neither mobile ones nor protons
+        return mol, False
     kekule = Chem.Mol(mol)
     Chem.Kekulize(kekule, clearAromaticFlags=True)
-    groups = [group for atoms in mobile_groups(text) if not (group := Group(kekule, atoms)).is_decided]
+    groups = [group for atoms in mobile if not (group := Group(kekule, atoms)).is_decided]
     hetero = [atom.GetIdx() for atom in mol.GetAtoms() if atom.GetSymbol() in ("N", "O", "S", "Se")]
     if "/p" in text:
         groups.append(Group(kekule, hetero, protons=True))

@@ -19,6 +19,7 @@ from graphormer_sepnorm.table_model.scores import MEAN, MOST_DRAWN, STACK, colum
 from graphormer_sepnorm.table_model.stacking import combined, each_by_itself, stacking_weights
 from graphormer_sepnorm.tables.remarks import of_labels
 from graphormer_sepnorm.tables.splits import SPLITTERS
+from graphormer_sepnorm.tables.structures import known_words
 from graphormer_sepnorm.tasks import METRICS, TASKS
 
 FEW_TESTED = 50
@@ -206,6 +207,7 @@ def notes(page: Reported) -> tuple[str, ...]:
     """Warnings to read before relying on the model, one sentence each."""
     return (
         *of_members(page),
+        *(f"{words}." for words in filter(None, [known_words(page.result)])),
         *of_few(page),
         *(f"{sentence}." for sentence in of_labels(page.options, page.labelled)),
         *of_intervals(page),

@@ -66,6 +66,7 @@ def report_table(
     }
     result = {
         **scored.final.result,
+        **labelled.known,
         "seed": options.seed,
         "folds": len(folds),
         "out_of_fold": scores_out_of_fold(fitted, labels, folds),

@@ -23,6 +23,7 @@ from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.table_model.scores import MOST_DRAWN, RESAMPLES, interval, resampled, score
 from graphormer_sepnorm.tables.label_text import bounds_of
 from graphormer_sepnorm.tables.prepared_table import TABLE, kept_facts
+from graphormer_sepnorm.tables.structures import known_words
 from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.tasks.censored import bound_scores, log_likelihoods
 
@@ -45,6 +46,7 @@ class ScoredRun:
         y: float64 [M, T] labels, NaN where there is no exact label.
         bounds: float64 [M, T, 2], smallest and largest possible value of each censored label.
         prediction: float64 [M, T].
+        known: the sentence of ``known_words``; "" if no test molecule was learnt.
     """
 
     name: str
@@ -55,6 +57,7 @@ class ScoredRun:
     y: np.ndarray
     bounds: np.ndarray
     prediction: np.ndarray
+    known: str = ""
 
 
 def read_scored_run(path: Path) -> ScoredRun:
@@ -68,7 +71,8 @@ def read_scored_run(path: Path) -> ScoredRun:
         raise InputError(f"{path} has no test predictions: name a finished run folder, as train writes it")
     task, featurizer = task_and_featurizer(run)
     try:
-        dataset = str(json.loads(run.test.read_bytes())["dataset"])
+        result = json.loads(run.test.read_bytes())
+        dataset, known = str(result["dataset"]), known_words(result)
         with open(run.predictions, newline="", encoding="utf-8", errors="surrogateescape") as file:
             lines = sorted(csv.DictReader(file), key=lambda line: int(line["row"]))
         molecules = [(int(line["row"]), line["smiles"]) for line in lines]
@@ -80,7 +84,7 @@ def read_scored_run(path: Path) -> ScoredRun:
         raise InputError(
             f"{run.predictions} or {run.test} is damaged: remove it, and score the run again with train --resume"
         ) from None
-    return ScoredRun(str(path), dataset, task, featurizer, molecules, y, bounds, prediction)
+    return ScoredRun(str(path), dataset, task, featurizer, molecules, y, bounds, prediction, known)
 
 
 def task_and_featurizer(run: RunFolder) -> tuple[TaskConfig, str]:
@@ -157,7 +161,8 @@ def compare_runs(paths: Sequence[Path]) -> dict:
         paths: two or more run folders; the others are compared with the first.
 
     Returns:
-        ``metric``; ``higher_is_better``; and ``targets``: for each its ``n`` labels and ``runs``, by name ``value``,
+        ``metric``; ``higher_is_better``; ``known``, by run the sentence of ``known_words``, where it has one; and
+        ``targets``: for each its ``n`` labels and ``runs``, by name ``value``,
         its 95 % bootstrap ``interval``, the ``difference`` to the first run with its ``difference_interval``, and
         ``better``, the share of draws in which the run is better than the first; ``bounds``, if labels are censored,
         as ``compare_bounds``; None where a number is undefined.
@@ -179,6 +184,7 @@ def compare_runs(paths: Sequence[Path]) -> dict:
     return {
         "metric": task.metric,
         "higher_is_better": METRICS[task.metric].higher_is_better,
+        "known": {run.name: run.known for run in runs if run.known},
         "targets": {name: compare_target(runs, columns) for name, columns in places.items()},
     }
 
@@ -251,7 +257,7 @@ def defined_or_none(value: float) -> float | None:
 
 def comparison_lines(compared: dict) -> list[str]:
     """The comparison as the lines of a readable table."""
-    lines = []
+    lines = [f"{name}: {words}" for name, words in compared.get("known", {}).items()]
     for target, found in compared["targets"].items():
         if not found["runs"]:
             lines.append(f"{target}: too few test labels to compare ({found['n']})")

@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from graphormer_sepnorm.chem.features import FEATURIZERS, Sample, read_molecules
-from graphormer_sepnorm.chem.properties import molecule_key
+from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import computed
@@ -31,6 +30,7 @@ from graphormer_sepnorm.tables.label_text import CLASSES, same_label
 from graphormer_sepnorm.tables.labels import TableOptions, read_usable
 from graphormer_sepnorm.tables.prepared_table import TABLE, read_labels, samples_of_split
 from graphormer_sepnorm.tables.splits import Sizes
+from graphormer_sepnorm.tables.structures import Structures, known_molecules, structures_of
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.experiment import Scores
 
@@ -79,9 +79,10 @@ def evaluate_table(run: RunFolder, split: str = "test") -> dict:
 
     Returns:
         ``dataset, split, metric, value, scores, n, parameters``: the mean over targets; ``members``, the scores of each
-        member, and their ``weights``; ``targets``, as ``scores_by_target``. Where there are such: ``baseline``, the
-        forest's scores; ``left_out``, the targets without a score, with the reason; and ``censored``, the number of
-        censored labels of each target, of which only the scores in ``targets`` under ``bounds`` know.
+        member, and their ``weights``; ``targets``, as ``scores_by_target``; and ``known_molecules``. Where there are
+        such: ``baseline``, the forest's scores; ``left_out``, the targets without a score, with the reason; and
+        ``censored``, the number of censored labels of each target, of which only the scores in ``targets`` under
+        ``bounds`` know.
 
     Raises:
         InputError: the split is not "test", or the folder cannot be read.
@@ -91,7 +92,9 @@ def evaluate_table(run: RunFolder, split: str = "test") -> dict:
     if split != "test":
         raise InputError(f"the table model in {run} was fitted to all rows outside the test set: score it on test")
     model = TableModel.load(run.path)
-    return score_rows(model, rows_for_test(run, model), means_of(run, model)).final.result
+    rows = rows_for_test(run, model)
+    known = known_molecules(structures_of(model.featurizer, rows.smiles), learnt_structures(run, model))
+    return score_rows(model, rows, means_of(run, model)).final.result | known
 
 
 def evaluate_new(
@@ -105,9 +108,8 @@ def evaluate_new(
         smiles_column, delimiter: SMILES column and delimiter of the table.
 
     Returns:
-        as ``evaluate_table``; ``trust``, the coverage of intervals or the calibration of probabilities; the numbers of
-        rows that could not be used, ``skipped``, and whose molecule was used for training, ``training_molecules``;
-        ``reasons`` of the first skipped rows, by row from 1.
+        as ``evaluate_table``; ``trust``, the coverage of intervals or the calibration of probabilities; the number of
+        rows that could not be used, ``skipped``, and ``reasons`` of the first of them, by row from 1.
 
     Raises:
         InputError: the folder or the table cannot be read, or no row can be scored.
@@ -137,9 +139,7 @@ def evaluate_new(
     rows = ScoredRows([row.smiles for row in read.rows], y, bounds, source, samples=samples)
     found = score_rows(model, rows, means_of(run, model))
     trust = measure_trust(model.trust, found.plain, found.final)
-    learnt = training_keys(run, model)
-    seen = sum(key in learnt for key in read.structures.keys)
-    counts = {"skipped": len(read.skipped), "training_molecules": seen}
+    counts = {"skipped": len(read.skipped), **known_molecules(read.structures, learnt_structures(run, model))}
     reasons = {row: reason for row, _, reason in read.skipped[:REASONS]}
     return {**found.final.result, "trust": trust, **counts, "reasons": reasons}
 
@@ -160,11 +160,10 @@ def problems_of_conditions(model: TableModel, samples: Sequence[Sample]) -> dict
     return {place: error for place, error in enumerate(errors) if error}
 
 
-def training_keys(run: RunFolder, model: TableModel) -> set[str]:
-    """The ``molecule_key`` of the molecules that were used for training."""
-    prepare = FEATURIZERS[model.featurizer].molecule
+def learnt_structures(run: RunFolder, model: TableModel) -> Structures:
+    """The structures of the molecules that were used for training."""
     smiles = [text for split in ("train", "val") for text in read_labels(run.path / TABLE, model.task, split)[0]]
-    return {molecule_key(prepare(text)) for text in smiles}
+    return structures_of(model.featurizer, smiles)
 
 
 def kept_options(run: RunFolder) -> TableOptions:

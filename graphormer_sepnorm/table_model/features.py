@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from graphormer_sepnorm.chem.count_fingerprints import count_fingerprints
+from graphormer_sepnorm.chem.count_fingerprints import KINDS, MORGAN, Kinds, count_fingerprints
 from graphormer_sepnorm.chem.fast_descriptors import fast_descriptors
 from graphormer_sepnorm.chem.features import FEATURIZERS, MoleculeGraph, as_written
+from graphormer_sepnorm.chem.fingerprints import SIZE
 from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.inference.domain import Look, look_at
@@ -65,13 +66,13 @@ class MoleculeFeatures:
             InputError: a molecule cannot be read.
         """
         graphs = GraphsOf.named(featurizer)
-        if {graphs, counts, descriptors, looks} <= self.computed.keys():
+        if {graphs, Counts(), descriptors, looks} <= self.computed.keys():
             return
         work = partial(read_chunk, graphs.featurizer)
         chunks = -(-len(self.molecules) // CHUNK)
         parts = [part for _, part in tracked(map_chunks(work, in_chunks(self.molecules, CHUNK), list), chunks)]
         self.computed[graphs] = graphs.packed([graph for part in parts for graph in part.graphs])
-        self.computed[counts] = csr_array(vstack([count_fingerprints([]), *(part.counts for part in parts)], "csr"))
+        self.computed[Counts()] = csr_array(vstack([count_fingerprints([]), *(part.counts for part in parts)], "csr"))
         self.computed[descriptors] = np.concatenate([fast_descriptors([]), *(part.descriptors for part in parts)])
         self.computed[looks] = as_objects([look for part in parts for look in part.looks])
 
@@ -94,9 +95,21 @@ class GraphsOf:
         return FEATURIZERS[self.featurizer].pack(graphs)
 
 
-def counts(molecules: MoleculeFeatures) -> csr_array:
-    """``count_fingerprints`` of molecules: uint16 [M, KINDS x SIZE]."""
-    return count_fingerprints(molecules.molecules)
+@dataclass(frozen=True)
+class Counts:
+    """``count_fingerprints`` of molecules of some kinds: uint16 [M, K x SIZE]."""
+
+    kinds: Kinds = KINDS
+
+    def __call__(self, molecules: MoleculeFeatures) -> csr_array:
+        return count_fingerprints(molecules.molecules, self.kinds)
+
+
+def morgan(molecules: MoleculeFeatures) -> csr_array:
+    """Morgan counts, from counts of several kinds that are known already: uint16 [M, SIZE]."""
+    known = next((view for view in molecules.computed if isinstance(view, Counts)), Counts())
+    start = known.kinds.index(MORGAN) * SIZE
+    return molecules.of(known)[:, start : start + SIZE]
 
 
 def descriptors(molecules: MoleculeFeatures) -> np.ndarray:

@@ -124,8 +124,8 @@ class LoadedModel:
         """Predicts M rows, with the same columns and values as the command.
 
         Args:
-            molecules: SMILES, RDKit molecules, or a DataFrame, whose columns are kept. A DataFrame or a Series keeps
-                its index.
+            molecules: SMILES, RDKit molecules, or a table of pandas, polars or pyarrow, whose columns are kept. A
+                DataFrame or a Series of pandas keeps its index.
             interval: confidence level of the intervals in ``NAME_low`` and ``NAME_high``; None: no intervals.
             domain: add the nearest training molecule with its id, labels and similarity, as far as known, and a warning
                 if the molecule is unlike all of them.
@@ -223,10 +223,16 @@ def as_table(molecules: "DataFrame | Iterable[str | Chem.Mol | None]") -> "DataF
         raise InputError("give a list of SMILES, not one string")
     if isinstance(molecules, Chem.Mol):
         raise InputError("give a list of molecules, not one molecule")
-    if isinstance(molecules, Mapping) or not isinstance(molecules, Iterable):
-        raise InputError(f"pass a DataFrame, a Series or a list of SMILES, not {type(molecules).__name__}")
     if isinstance(molecules, pd.DataFrame):
         return molecules
+    names = getattr(molecules, "column_names", getattr(molecules, "columns", None))
+    try:
+        if names is not None:  # a table of polars, pyarrow or another library
+            return pd.DataFrame({str(name): np.asarray(molecules[name]) for name in names})  # type: ignore[index]
+    except (TypeError, KeyError):
+        pass
+    if isinstance(molecules, Mapping) or not isinstance(molecules, Iterable) or hasattr(molecules, "columns"):
+        raise InputError(f"pass a DataFrame, a Series or a list of SMILES, not {type(molecules).__name__}")
     index = molecules.index if isinstance(molecules, pd.Series) else None
     return pd.DataFrame({"smiles": list(one_column(molecules))}, index=index, dtype=object)
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from scipy.sparse import csr_array
 
-from graphormer_sepnorm.chem.count_fingerprints import KINDS
+from graphormer_sepnorm.chem.count_fingerprints import ERG, KINDS, Kinds
 from graphormer_sepnorm.chem.fast_descriptors import fast_descriptors
 from graphormer_sepnorm.chem.features import Molecules
 from graphormer_sepnorm.chem.fingerprints import SIZE
@@ -25,7 +25,7 @@ from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.system.workers import map_chunks
 from graphormer_sepnorm.table_model.conditions import condition_values
-from graphormer_sepnorm.table_model.features import CHUNK, GraphsOf, MoleculeFeatures, counts, descriptors
+from graphormer_sepnorm.table_model.features import CHUNK, Counts, GraphsOf, MoleculeFeatures, descriptors
 from graphormer_sepnorm.table_model.normal_scores import NormalScores
 from graphormer_sepnorm.table_model.similarity import CountIndex, gaussian
 
@@ -86,9 +86,9 @@ def body_named(name: str) -> Body:
     return Body(load_embedder(name))
 
 
-def damped(found: csr_array) -> csr_array:
-    """Counts c as log(1 + c), tenths of ErG as they are: float32, of counts [M, KINDS x SIZE]."""
-    as_it_is = found.indices >= KINDS.index("erg") * SIZE
+def damped(found: csr_array, kinds: Kinds) -> csr_array:
+    """Counts c as log(1 + c), tenths of ErG as they are: float32, of counts [M, K x SIZE]."""
+    as_it_is = np.isin(found.indices // SIZE, [place for place, kind in enumerate(kinds) if kind == ERG])
     values = found.data.astype(np.float32)
     return csr_array((np.where(as_it_is, values, np.log1p(values)), found.indices, found.indptr), shape=found.shape)
 
@@ -131,13 +131,14 @@ class Reference:
 
     Attributes:
         body: pretrained network that embeds.
-        counts: uint16 [N, KINDS x SIZE] count fingerprints.
+        counts: uint16 [N, K x SIZE] count fingerprints.
         scores: transformation from descriptors to ``described``.
         described: float32 [N, C], normal scores of the descriptors.
         embeddings: float32 [N, D], standardized by ``mean`` and ``scale``.
         mean, scale: float32 [D], mean and scale of the embeddings of the training molecules.
         widths: float64 [2], widths of the Gaussians of descriptors and embeddings; [3] with conditions.
         conditions: float32 [N, V], conditions of the training molecules as ``condition_values``.
+        kinds: kinds of the fingerprints.
     """
 
     body: Body
@@ -149,6 +150,7 @@ class Reference:
     scale: np.ndarray
     widths: np.ndarray
     conditions: np.ndarray
+    kinds: Kinds = KINDS
 
     @classmethod
     def of(cls, molecules: MoleculeFeatures, body: Body) -> "Reference":
@@ -161,11 +163,11 @@ class Reference:
         if conditions.shape[1]:
             widths.append(median_distance(conditions))
         embedded = (space.embeddings, space.mean, space.scale)
-        return cls(body, molecules.of(counts), scores, described, *embedded, np.array(widths), conditions)
+        return cls(body, molecules.of(Counts()), scores, described, *embedded, np.array(widths), conditions)
 
     @cached_property
     def index(self) -> CountIndex:
-        return CountIndex.of(damped(self.counts), len(KINDS))
+        return CountIndex.of(damped(self.counts, self.kinds), len(self.kinds))
 
     @property
     def space(self) -> Space:
@@ -178,7 +180,7 @@ class Reference:
         """
         described = self.scores(molecules.of(descriptors))
         parts = (
-            self.index.similarity(damped(molecules.of(counts))),
+            self.index.similarity(damped(molecules.of(Counts(self.kinds)), self.kinds)),
             gaussian(described, self.described, self.widths[0]),
             self.space.similarities(molecules.of(self.body)),
         )
@@ -214,7 +216,7 @@ class Reference:
         }
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray], body: Body, path: Path) -> "Reference":
+    def from_arrays(cls, arrays: dict[str, np.ndarray], body: Body, kinds: Kinds, path: Path) -> "Reference":
         """The reference with these ``arrays`` from a file; raises InputError if they do not fit together."""
 
         def read(name: str, dtype: type, ndim: int) -> np.ndarray:
@@ -222,7 +224,7 @@ class Reference:
 
         found = cls(
             body,
-            read_counts(read("start", np.int64, 1), read("place", np.uint16, 1), read("count", np.uint16, 1), path),
+            read_counts(arrays, len(kinds) * SIZE, path),
             NormalScores(read("columns", np.int64, 1), read("quantiles", np.float64, 2)),
             read("described", np.float32, 2),
             read("embeddings", np.float32, 2),
@@ -230,6 +232,7 @@ class Reference:
             read("scale", np.float32, 1),
             read("widths", np.float64, 1),
             read("conditions", np.float32, 2) if "conditions" in arrays else np.zeros((0, 0), np.float32),
+            kinds,
         )
         if not found.fits_together():
             raise InputError(f"{path} is damaged: its arrays do not fit together")
@@ -275,9 +278,10 @@ def median_distance(points: np.ndarray) -> float:
     return float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0
 
 
-def read_counts(start: np.ndarray, place: np.ndarray, count: np.ndarray, path: Path) -> csr_array:
-    """Counts from the arrays of a file; raises InputError if they do not form sparse rows."""
-    width = len(KINDS) * SIZE
+def read_counts(arrays: dict[str, np.ndarray], width: int, path: Path) -> csr_array:
+    """Counts [N, width] from the arrays of a file; raises InputError if they do not form sparse rows."""
+    start = checked_array(arrays, "start", np.int64, 1, path)
+    place, count = (checked_array(arrays, name, np.uint16, 1, path) for name in ("place", "count"))
     if not (len(start) and start[0] == 0 and start[-1] == len(place) == len(count) and (np.diff(start) >= 0).all()):
         raise InputError(f"{path} is damaged: its counts do not form rows")
     if place.max(initial=0) >= width:

@@ -25,7 +25,7 @@ from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.replicates import averaged
 from graphormer_sepnorm.tables.rows import LabelledRow, label_reader, names_of_rows, target_readers
 from graphormer_sepnorm.tables.splits import SPLITTERS, Duplicate, Sizes, find_duplicates, fold_splits, time_split
-from graphormer_sepnorm.tables.structures import MoleculeStructure, Structures, read_structures
+from graphormer_sepnorm.tables.structures import MoleculeStructure, Structures, known_molecules, read_structures
 from graphormer_sepnorm.tables.task_guess import look_at_columns
 from graphormer_sepnorm.tables.times import read_times
 from graphormer_sepnorm.tasks import TASKS, make_task
@@ -67,6 +67,15 @@ class LabelledTable:
     def usable(self) -> list[LabelledRow]:
         """The usable rows before averaging."""
         return self.measured or self.rows
+
+    @property
+    def known(self) -> dict[str, int]:
+        """The ``known_molecules`` among the test rows."""
+        places = {
+            is_test: [place for place, row in enumerate(self.rows) if (row.split == "test") is is_test]
+            for is_test in (True, False)
+        }
+        return known_molecules(self.structures.take(places[True]), self.structures.take(places[False]))
 
     def labels(self) -> np.ndarray:
         """The labels of the rows [M, T], NaN where missing."""

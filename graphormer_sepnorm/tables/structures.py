@@ -5,6 +5,7 @@ Axis letters: M rows.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 
 from rdkit import Chem
 
@@ -14,7 +15,9 @@ from graphormer_sepnorm.chem.salts import is_doubtful, parent_part
 from graphormer_sepnorm.chem.smiles import guess, one_molecule, read_smiles
 from graphormer_sepnorm.chem.stereo import loses_stereo, num_stereo
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.system.workers import Smiles
+from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
+
+SLIGHTLY = 0.1  # share of rows with training molecules that spoils a test score
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,30 @@ class Structures:
         """The structures of the rows with these numbers."""
         columns = (getattr(self, each.name) for each in fields(self))
         return Structures(*([column[place] for place in places] if column else [] for column in columns))
+
+
+def known_molecules(asked: Structures, learnt: Structures) -> dict[str, int]:
+    """The numbers of asked rows whose molecule was learnt, and of others of whose family a molecule was learnt."""
+    keys, families = set(learnt.keys), set(learnt.families)
+    same = sum(key in keys for key in asked.keys)
+    alike = sum(family in families for family in asked.families)
+    return {"training_molecules": same, "training_families": alike - same}
+
+
+def known_words(result: dict) -> str:
+    """How far the ``known_molecules`` of a result on ``n`` rows spoil its score; "" if there are none."""
+    same, alike, rows = (result.get(name, 0) for name in ("training_molecules", "training_families", "n"))
+    if not same + alike:
+        return ""
+    what = "a training molecule" if not alike else "a salt or charged form of a training molecule, or the molecule"
+    verdict = "the score is slightly too good" if same + alike < SLIGHTLY * rows else "this is no test score"
+    return f"{same + alike:,} of {rows:,} rows {'has' if same + alike == 1 else 'have'} {what}: {verdict}"
+
+
+def structures_of(featurizer: str, smiles: Sequence[str]) -> Structures:
+    """The structures of those SMILES that can be read."""
+    chunks = map_chunks(partial(read_structures, featurizer), in_chunks(smiles), list)
+    return Structures.of([each for _, chunk in chunks for each in chunk if isinstance(each, MoleculeStructure)])
 
 
 def read_structures(featurizer: str, smiles: Smiles) -> list[MoleculeStructure | str]:

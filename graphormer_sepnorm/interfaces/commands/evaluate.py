@@ -18,8 +18,6 @@ from graphormer_sepnorm.interfaces.commands.options import (
 )
 from graphormer_sepnorm.system.signals import leaving_at_once
 
-SLIGHTLY = 0.1  # share of rows of training molecules that spoils a test score
-
 
 def evaluate(
     run: Annotated[
@@ -91,6 +89,8 @@ def evaluate(
 
 def score_lines(result: dict, what: str) -> Iterator[str]:
     """A result for people: the score of ``what``, rows that were not scored, the targets, and training molecules."""
+    from graphormer_sepnorm.tables.structures import known_words
+
     yield f"{what} {score_words(result)}{words_on_unscored(result)}"
     reasons = result.get("reasons", {})
     for row, reason in reasons.items():
@@ -98,9 +98,8 @@ def score_lines(result: dict, what: str) -> Iterator[str]:
     if more := result.get("skipped", 0) - len(reasons):
         yield f"and {more:,} more"
     yield from target_lines(result)
-    if seen := result.get("training_molecules"):
-        spoilt = "the score is slightly too good" if seen < SLIGHTLY * result["n"] else "this is no test score"
-        yield f"rows whose molecules were used for training: {seen:,} of {result['n']:,}: {spoilt}"
+    if known := known_words(result):
+        yield known
 
 
 def words_on_unscored(result: dict) -> str:

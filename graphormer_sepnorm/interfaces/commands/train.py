@@ -41,6 +41,7 @@ from graphormer_sepnorm.tables.formats.text import STANDARD_INPUT
 from graphormer_sepnorm.tables.labels import read_whole, table_task
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE
+from graphormer_sepnorm.tables.structures import known_words
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.training.experiment import train_run
 from graphormer_sepnorm.training.finetune import check_start, from_weights
@@ -250,6 +251,7 @@ def left_out_lines(result: dict) -> Iterator[str]:
     for member, reason in result.get("left_out_members", {}).items():
         yield f"the {member} was left out of the model: {reason}"
     yield from result.get("remarks", {}).values()
+    yield from filter(None, [known_words(result)])
     yield from low_coverage(result)
     for target, facts in result.get("targets", {}).items():
         if "warning" in facts:

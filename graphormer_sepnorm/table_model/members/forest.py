@@ -14,7 +14,7 @@ from graphormer_sepnorm.chem.fingerprints import SIZE
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.runs.folder import FOREST
 from graphormer_sepnorm.table_model.conditions import condition_values
-from graphormer_sepnorm.table_model.features import MoleculeFeatures, counts, descriptors
+from graphormer_sepnorm.table_model.features import MoleculeFeatures, descriptors, morgan
 from graphormer_sepnorm.table_model.forest import Forest, forest_arrays, load_forest, save_forest
 from graphormer_sepnorm.table_model.growing import TREES, fit_forest
 from graphormer_sepnorm.table_model.labels import Folds, Labels
@@ -26,8 +26,7 @@ MOST_CONDITIONS = 10_000  # most values of conditions that are appended to the f
 
 def forest_features(molecules: MoleculeFeatures) -> np.ndarray:
     """Morgan counts, ``fast_descriptors`` (0 where not finite) and conditions: float32 [M, FEATURES + C]."""
-    morgan = molecules.of(counts)[:, :SIZE].toarray()
-    parts = [morgan, np.nan_to_num(molecules.of(descriptors)), molecules.of(condition_values)]
+    parts = [molecules.of(morgan).toarray(), np.nan_to_num(molecules.of(descriptors)), molecules.of(condition_values)]
     return np.concatenate(parts, axis=1, dtype=np.float32)
 
 

@@ -14,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
+from graphormer_sepnorm.chem.count_fingerprints import known_kinds
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.calibration import Calibration, fit_calibration
@@ -108,17 +109,18 @@ class KernelMember:
 
     def save(self, folder: Path) -> None:
         save_model(folder / BODY_FILE, *self.models[0], {})
-        save_arrays(folder / KERNEL, self.arrays(), {"format": FORMAT})
+        save_arrays(folder / KERNEL, self.arrays(), {"format": FORMAT, "kinds": self.reference.kinds})
 
     @classmethod
     def load(cls, folder: Path, members: dict[str, Member]) -> "KernelMember":
         path = folder / KERNEL
-        arrays, _ = load_format(path, FORMAT)
+        arrays, facts = load_format(path, FORMAT)
+        kinds = known_kinds(facts, path)
 
         def read(name: str, ndim: int) -> np.ndarray:
             return checked_array(arrays, name, np.float64, ndim, path)
 
-        reference = Reference.from_arrays(arrays, Body(load_embedder(str(folder / BODY_FILE))), path)
+        reference = Reference.from_arrays(arrays, Body(load_embedder(str(folder / BODY_FILE))), kinds, path)
         machines = Machines(read("weights", 2), read("coefficients", 2), read("intercept", 1))
         member = cls(reference, machines, read_calibration(arrays, path))
         if not member.fits_together():

@@ -1,5 +1,9 @@
 """Count fingerprints."""
 
+import csv
+import hashlib
+from pathlib import Path
+
 import numpy as np
 import pytest
 from rdkit import Chem
@@ -7,16 +11,27 @@ from rdkit.Chem import rdFingerprintGenerator
 from rdkit.Chem.rdReducedGraphs import GetErGFingerprint
 
 from graphormer_sepnorm.chem import count_fingerprints as count_fingerprints_module
-from graphormer_sepnorm.chem.count_fingerprints import KINDS, count_fingerprints
+from graphormer_sepnorm.chem.count_fingerprints import KINDS, UNRECORDED, count_fingerprints, counters, known_kinds
 from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_counts
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
 
+DIGESTS = {
+    "morgan 1": "7b00929f",
+    "feature-morgan 1": "b9db7a94",
+    "atom-pairs 1": "57f3e7bb",
+    "chiral-atom-pairs 1": "7dcc3ef9",
+    "feature-atom-pairs 1": "331ce2d7",
+    "torsions 1": "896f9a7c",
+    "torsions 2": "cfa0e7f4",
+    "erg 1": "00bd382e",
+}
 DRUG = "C[C@H](N)C(=O)Nc1ccc(Cl)c(S(=O)(=O)N2CCOCC2)c1"
 
 
 def by_kind(smiles: str) -> dict[str, np.ndarray]:
-    return dict(zip(KINDS, count_fingerprints([smiles]).toarray().reshape(len(KINDS), SIZE), strict=True))
+    counts = count_fingerprints([smiles]).toarray().reshape(len(KINDS), SIZE)
+    return {kind.split()[0]: row for kind, row in zip(KINDS, counts, strict=True)}
 
 
 def test_counts_by_hand():
@@ -53,14 +68,51 @@ def test_feature_fingerprints_treat_halogens_alike():
 
 def test_only_chiral_pairs_tell_mirror_images_apart():
     left, right = by_kind("CC[C@H](N)C(=O)O"), by_kind("CC[C@@H](N)C(=O)O")
-    assert [kind for kind in KINDS if (left[kind] != right[kind]).any()] == ["chiral-atom-pairs"]
+    assert [kind for kind in left if (left[kind] != right[kind]).any()] == ["chiral-atom-pairs"]
 
 
-def test_counts_do_not_depend_on_how_a_smiles_is_written():
-    mol = read_smiles(DRUG)
-    spellings = Chem.MolToRandomSmilesVect(mol, 10, randomSeed=0)
-    found = count_fingerprints([DRUG, *spellings]).toarray()
+SMALL_RINGS = ["CC1CO1", "O=C(NC1CC1)C1CC1C", "C1C2CN12", "CC1(C)OC1C(=O)c1ccccc1"]
+
+
+@pytest.mark.parametrize("smiles", [DRUG, *SMALL_RINGS])
+def test_counts_do_not_depend_on_how_a_smiles_is_written(smiles):
+    spellings = Chem.MolToRandomSmilesVect(read_smiles(smiles), 10, randomSeed=0)
+    found = count_fingerprints([smiles, *spellings]).toarray()
     assert (found == found[0]).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", ["drugs.csv", "esol.csv"])
+def test_counts_of_shipped_tables_do_not_depend_on_spelling(table):
+    with open(Path(__file__).parents[3] / "data" / table, encoding="utf-8") as file:
+        smiles = [row["smiles"] for row in csv.DictReader(file)]
+    written = [
+        Chem.MolToRandomSmilesVect(read_smiles(text), 1, randomSeed=number)[0] for number, text in enumerate(smiles)
+    ]
+    assert (count_fingerprints(smiles) != count_fingerprints(written)).nnz == 0
+
+
+@pytest.mark.parametrize(("smiles", "torsions"), [("CCCCO", 2), ("CC1CO1", 2), ("C1CC1", 0), ("C1CCC1", 4)])
+def test_torsions_have_four_different_atoms(smiles, torsions):
+    assert by_kind(smiles)["torsions"].sum() == torsions
+
+
+def test_files_name_their_kinds():
+    """A file without names has version 1 of the torsions, whose ring of three atoms depends on the spelling."""
+    assert known_kinds({}, Path("a")) == UNRECORDED and known_kinds({"kinds": [*KINDS]}, Path("a")) == KINDS
+    first, second = (count_fingerprints(["CC1CO1", "O1CC1C"], kinds).toarray() for kinds in (UNRECORDED, KINDS))
+    assert (first[0] != first[1]).any() and first.sum() == second.sum() + 2 and (second[0] == second[1]).all()
+    with pytest.raises(InputError, match="a has the fingerprint 'morgan 9', which this release does not know"):
+        known_kinds({"kinds": ["morgan 1", "morgan 9"]}, Path("a"))
+    with pytest.raises(InputError, match="a is damaged"):
+        known_kinds({"kinds": [3]}, Path("a"))
+
+
+@pytest.mark.parametrize("kind", counters())
+def test_a_kind_never_changes(kind):
+    """Models have counts of it: what a changed function computes is a new version, beside this one."""
+    counts = count_fingerprints([DRUG, "CC1CO1"], (kind,)).toarray().astype(np.int64)
+    assert hashlib.sha256(counts.tobytes()).hexdigest()[:8] == DIGESTS[kind]
 
 
 @pytest.mark.parametrize("smiles", ["O=C1NC(=O)C(=O)N1", "CCCCC1(CC)C(=O)NC(=O)NC1=O", "C#CCNC(=O)CCc1c(C)nn(C)c1C"])

@@ -57,6 +57,15 @@ def test_runs_with_the_same_predictions_are_no_worse_than_each_other(tmp_path):
     assert comparison_lines(compared)[-1].endswith("difference 0.000 (0.000 to 0.000), the same score in all draws")
 
 
+def test_runs_that_were_tested_on_training_molecules_are_named(tmp_path):
+    known, unknown = (write_run(tmp_path / name, Y + 0.5) for name in ("known", "unknown"))
+    result = {"dataset": "table.csv", "value": 1.0, "n": 40, "training_molecules": 40, "training_families": 0}
+    (known / "test.json").write_text(json.dumps(result))
+    compared = compare_runs([known, unknown])
+    assert [*compared["known"]] == [str(known)]
+    assert comparison_lines(compared)[0] == f"{known}: 40 of 40 rows have a training molecule: this is no test score"
+
+
 def test_the_numbers_of_a_target_have_the_same_decimals():
     """Three significant digits of the score of the first run."""
     first = {"value": 0.6620, "interval": [0.415, 0.8696], "difference": 0.0, "difference_interval": [0, 0]}

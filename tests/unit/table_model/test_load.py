@@ -124,6 +124,28 @@ def test_python_and_the_command_give_the_same_table(trained: Trained, tmp_path):
         assert found[name].tolist() == written[name].tolist(), name
 
 
+class OtherTable:
+    """A table of another library, by what these have in common."""
+
+    def __init__(self, columns: dict):
+        self.held = columns
+        self.columns = [*columns]
+
+    def __getitem__(self, name: str):
+        return np.array(self.held[name])
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow", ""])
+def test_a_table_of_another_library_is_read_by_its_columns(trained: Trained, library):
+    make = {"polars": "DataFrame", "pyarrow": "table"}
+    kind = getattr(pytest.importorskip(library), make[library]) if library else OtherTable
+    columns = {"id": [1, 2, 3], "smiles": ["CCO", "C[C", "c1ccccc1O"]}
+    model = load_model(trained.run.path)
+    pd.testing.assert_frame_equal(model.predict(kind(columns)), model.predict(pd.DataFrame(columns)), check_dtype=False)
+    with pytest.raises(InputError, match="name one with smiles_column='NAME'"):
+        model.predict(kind({"a": [1], "b": ["x"]}))
+
+
 @pytest.mark.slow
 def test_conditions_as_columns_or_for_all_rows_give_the_same_numbers(conditioned, tmp_path):
     """In a table, in a partition of a library as CSV and as Parquet, and in Python."""

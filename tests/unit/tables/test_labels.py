@@ -458,3 +458,12 @@ def test_a_class_of_too_few_groups_is_said(tmp_path):
     options = TableOptions(table(tmp_path / "a.csv", "smiles,y", *rows), ("y",), "classification", split="random")
     with pytest.raises(InputError, match=r"y is 1 in only 2 of 40 rows, .* too few for 3 parts: add such rows$"):
         check_splits(options, table_task(options), read_labelled(options, "mol"))
+
+
+def test_test_rows_whose_molecules_are_trained_on_are_counted(tmp_path):
+    rows = [f"{'C' * number}O,{number},{split}" for number in range(1, 9) for split in ("train", "val", "test")]
+    rows += ["CC(=O)O,1,train", "CC(=O)[O-].[Na+],1,test", "CCN,1,test"]
+    path = table(tmp_path / "a.csv", "smiles,y,fold", *rows)
+    found = read_labelled(TableOptions(path, ("y",), split="column", split_column="fold"), "mol")
+    assert found.known == {"training_molecules": 8, "training_families": 1}
+    assert set(replace(found, rows=[], structures=Structures([], [], [])).known.values()) == {0}

@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from graphormer_sepnorm.chem.count_fingerprints import KINDS, UNRECORDED
+from graphormer_sepnorm.chem.fingerprints import SIZE
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import load_arrays, save_arrays
@@ -133,6 +135,32 @@ def test_another_format_is_refused(member, tmp_path):
     save_arrays(tmp_path / KERNEL, arrays, {**facts, "format": 9})
     with pytest.raises(InputError, match="format 9"):
         KernelMember.load(tmp_path, {})
+
+
+def test_fingerprints_are_those_of_the_file(member, molecules, tmp_path):
+    """A file without their names has those of the first releases; one with a name of the future is refused."""
+    member.save(tmp_path)
+    arrays, facts = load_arrays(tmp_path / KERNEL)
+    assert facts.pop("kinds") == [*KINDS] and KernelMember.load(tmp_path, {}).reference.kinds == KINDS
+    known = MoleculeFeatures(["CC1CO1"]).of(member.reference.similarities)
+    save_arrays(tmp_path / KERNEL, arrays, facts)
+    unnamed = KernelMember.load(tmp_path, {}).reference
+    assert unnamed.kinds == UNRECORDED
+    assert (MoleculeFeatures(["CC1CO1"]).of(unnamed.similarities)[:, 0] != known[:, 0]).any()
+    save_arrays(tmp_path / KERNEL, arrays, {**facts, "kinds": [*KINDS, "morgan 9"]})
+    with pytest.raises(InputError, match="'morgan 9', which this release does not know"):
+        KernelMember.load(tmp_path, {})
+
+
+def test_a_file_with_fewer_fingerprints_is_read_as_such(member, molecules, tmp_path):
+    member.save(tmp_path)
+    arrays, facts = load_arrays(tmp_path / KERNEL)
+    kept = arrays["place"] < 2 * SIZE
+    start = np.concatenate([[0], np.cumsum(kept)])[arrays["start"]]
+    arrays |= {"start": start, "place": arrays["place"][kept], "count": arrays["count"][kept]}
+    save_arrays(tmp_path / KERNEL, arrays, {**facts, "kinds": KINDS[:2]})
+    found = KernelMember.load(tmp_path, {}).reference.similarities(MoleculeFeatures(molecules.molecules))
+    np.testing.assert_allclose(np.diag(found[:, 0]), 1, atol=1e-6)
 
 
 def test_predictions_need_no_shipped_body(member, tmp_path, monkeypatch):
