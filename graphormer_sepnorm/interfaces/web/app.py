@@ -10,10 +10,9 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import InputError, as_text
 from graphormer_sepnorm.interfaces.web.api import PROBLEMS, add_api
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue, QueueFull
-from graphormer_sepnorm.interfaces.web.jobs import as_text
 from graphormer_sepnorm.interfaces.web.middleware import is_open, middleware, too_large
 from graphormer_sepnorm.interfaces.web.pages import Pages, add_entrance, add_pages, add_table_pages
 from graphormer_sepnorm.version import __version__

@@ -14,8 +14,9 @@ from fastapi import Depends, Form, Request, UploadFile
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
+from graphormer_sepnorm.errors import as_text
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
-from graphormer_sepnorm.interfaces.web.jobs import Job, as_text
+from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.schemas import AtomContributions, JobStatus, Options, RowPrediction, TableRow
 from graphormer_sepnorm.interfaces.web.worker import NoAnswer
 from graphormer_sepnorm.tables.formats import DELIMITERS

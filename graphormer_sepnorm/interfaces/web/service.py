@@ -106,10 +106,7 @@ class PredictionService:
 
     def added(self, options: Options) -> list[ColumnFacts]:
         """The columns of predictions; raises InputError for what the models do not know."""
-        try:
-            return [ColumnFacts(name=column.name, place=list(column.place)) for column in self.columns(options).all]
-        except InputError as error:
-            raise InputError(str(error).removeprefix("--interval: ").removeprefix("--domain: ")) from None
+        return [ColumnFacts(name=column.name, place=list(column.place)) for column in self.columns(options).all]
 
     @property
     def known_confidence(self) -> float | None:
