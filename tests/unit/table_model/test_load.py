@@ -14,7 +14,7 @@ from graphormer_sepnorm.inference.predict import Predictor, load_predictor
 from graphormer_sepnorm.inference.predict_table import predict_table
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Selection, write_part
-from graphormer_sepnorm.library.suggest import Wish, suggest
+from graphormer_sepnorm.library.suggest import SuggestRequest, suggest
 from graphormer_sepnorm.runs.zoo import PRETRAINED, resolve_model
 from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.table_model.load import load_model, load_predicting_model
@@ -194,7 +194,7 @@ def test_suggested_molecules_keep_their_decimal_commas(conditioned, tmp_path):
     """In a table with semicolons 37,125 is a decimal number; elsewhere it is ambiguous."""
     (tmp_path / "library.csv").write_text("smiles;T;assay\nCCO;37,125;b\nCCN;37,125;a\n")
     model = TableModel.load(conditioned.path)
-    suggest(model, str(tmp_path / "library.csv"), tmp_path / "next.csv", Wish(2, distance=0), workers=1)
+    suggest(model, str(tmp_path / "library.csv"), tmp_path / "next.csv", SuggestRequest(2, distance=0), workers=1)
     table = pd.DataFrame({"smiles": ["CCO", "CCN"], "T": 37.125, "assay": ["b", "a"]})
     expected = dict(zip(table.smiles, load_model(conditioned.path).predict(table).y, strict=True))
     found = pd.read_csv(tmp_path / "next.csv")
