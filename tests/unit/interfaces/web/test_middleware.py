@@ -57,6 +57,7 @@ def test_another_name_that_points_here_is_refused():
     [
         ({}, 200),
         ({"origin": "http://localhost:8000", "sec-fetch-site": "same-origin"}, 200),
+        ({"host": "chem.example.org", "origin": "https://chem.example.org"}, 200),  # behind a proxy
         ({"origin": "http://evil.example"}, 403),
         ({"origin": "http://localhost:9000"}, 403),
         ({"origin": "null"}, 403),
