@@ -81,12 +81,13 @@ ELSEWHERE = {
     "interfaces.web.pages": "tests/unit/interfaces/web/test_app.py",
     "training.trainer": "tests/integration/test_training.py",
 }
-# Test files without a module: the names of the package, its prose, its layout, a registry as a whole, the generator in
-# data/, and bfloat16 in complete trainings.
+# Test files without a module: the names of the package, its prose, its layout, its patterns, a registry as a whole, the
+# generator in data/, and bfloat16 in complete trainings.
 OF_NO_MODULE = {
     "test_names.py",
     "test_prose.py",
     "test_layout.py",
+    "test_patterns.py",
     "encodings/test_encodings.py",
     "datasets/test_sample.py",
     "training/objectives/test_objectives.py",
