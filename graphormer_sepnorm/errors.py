@@ -9,6 +9,11 @@ class InputError(ValueError):
     """
 
 
+def as_text(text: str) -> str:
+    """A text of a file, to be shown: bytes that are not UTF-8 become replacement characters."""
+    return text.encode(errors="surrogateescape").decode(errors="replace")
+
+
 def not_installed(what: str, package: str, extra: str) -> InputError:
     """The error for a missing package, with the extra of this package that installs it."""
     return InputError(
@@ -28,8 +33,10 @@ def known(kind: str, name: str, choices: Collection[str]) -> str:
 def did_you_mean(name: str, choices: Collection[str]) -> str:
     """The end of a message on a name that is none of the choices: the one that is most like it; "" if none is.
 
-    A choice that begins with the name, in any case, is like it, as "logS (mol/L)" is like "logs".
+    A choice that begins with the name, in any case, is like it, as "logS (mol/L)" is like "logs". One with bytes that
+    are not UTF-8 cannot be typed and is not offered.
     """
+    choices = [choice for choice in choices if as_text(choice) == choice]
     longer = [choice for choice in choices if len(name) > 2 and choice.casefold().startswith(name.casefold())]
     near = get_close_matches(name, choices, n=1) or longer[:1]
     return f"; did you mean {near[0]!r}?" if near else ""

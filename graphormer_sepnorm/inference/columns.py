@@ -78,7 +78,7 @@ class PredictionColumns:
     def __post_init__(self) -> None:
         nothing = np.zeros((1, len(self.model.targets)))
         if self.domain:
-            known_trust(self.model, "--domain")
+            known_trust(self.model)
         if self.interval is not None and self.of_classes:
             known_sets(self.model).holds(nothing, self.interval)
         elif self.interval is not None:
@@ -96,7 +96,7 @@ class PredictionColumns:
 
     @cached_property
     def all(self) -> list[PredictedColumn]:
-        """The columns in order."""
+        """The columns in order; that of a target called ``error``, say, is ``error_predicted``."""
         found = list(starmap(condition_column, self.model.asked_conditions.given.items()))
         for number, target in enumerate(self.model.targets):
             found += self.of_target(number, target)
@@ -113,7 +113,14 @@ class PredictionColumns:
             found.append(PredictedColumn("alerts", "text", cells=lambda found: given(found.alerts)))
         if self.properties:
             found += map(property_column, range(len(PROPERTIES)), PROPERTIES)
-        return [*found, PredictedColumn(ERROR, "text")]
+        found.append(PredictedColumn(ERROR, "text"))
+        taken = {column.name for column in found if column.place[0] != "predictions"}
+        return [
+            replace(column, name=f"{column.name}_predicted")
+            if column.place[0] == "predictions" and column.name in taken
+            else column
+            for column in found
+        ]
 
     def of_target(self, number: int, target: str) -> Iterator[PredictedColumn]:
         """The columns of a target, the ``number``-th."""
@@ -206,7 +213,7 @@ def domain_columns(model: PredictingModel) -> list[PredictedColumn]:
     Raises:
         InputError: the model has no information on its training molecules.
     """
-    trust = known_trust(model, "--domain")
+    trust = known_trust(model)
     rows = trust.rows
     found = [PredictedColumn("nearest", "text", cells=lambda found: given(found.nearness).molecule)]
     if rows is not None and len(rows.text):
@@ -300,17 +307,12 @@ def shown_decimals(model: PredictingModel) -> dict[str, int]:
     return {} if rows is None else dict(zip(model.targets, rows.decimals, strict=True))
 
 
-def known_trust(model: PredictingModel, option: str) -> Trust:
-    """The knowledge of a model about its errors and training molecules; raises InputError if it knows nothing.
-
-    Args:
-        model: the model.
-        option: name of the option that needs it, for the message.
-    """
+def known_trust(model: PredictingModel) -> Trust:
+    """The knowledge of a model about its errors and training molecules; raises InputError if it knows nothing."""
     if model.trust is None:
         raise InputError(
-            f"{option}: the model has no information on its training molecules: name adme or the run folder of a model "
-            "that was trained on a table"
+            "the model has no information on its training molecules, so it has no intervals and compares nothing with "
+            "them: name adme or the run folder of a model that was trained on a table"
         )
     return model.trust
 
@@ -324,12 +326,10 @@ def check_confidence(name: str, value: object) -> None:
 def known_intervals(model: PredictingModel) -> Intervals:
     """The intervals of a model; raises InputError if it has none."""
     if TASKS[model.kind].predicts_probabilities:
-        raise InputError("--interval: this model predicts classes, which have prediction sets in place of intervals")
-    intervals = known_trust(model, "--interval").intervals
+        raise InputError("this model predicts classes, which have prediction sets in place of intervals")
+    intervals = known_trust(model).intervals
     if intervals is None:
-        raise InputError(
-            "--interval: the model has no intervals, because a target had no labels in its validation split"
-        )
+        raise InputError("the model has no intervals, because a target had no labels in its validation split")
     return intervals
 
 
@@ -351,7 +351,7 @@ def interval_ends(
 
 def known_sets(model: PredictingModel) -> ClassSets:
     """The prediction sets of a classification; raises InputError if it has none."""
-    sets = known_trust(model, "--interval").class_sets
+    sets = known_trust(model).class_sets
     if sets is None:
-        raise InputError("--interval: the model is of an earlier version without prediction sets: train it again")
+        raise InputError("the model is of an earlier version without prediction sets: train it again")
     return sets

@@ -1,7 +1,7 @@
 """Explanations of a molecule or of a whole table, drawn into pictures or as a table."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -26,19 +26,19 @@ HEADER = ["row", "name", "smiles", "prediction", "meaning", "baseline", "part", 
 
 def explain_table(
     explain: Callable[[Smiles], dict[int, Explanation | InputError]],
-    molecules: str,
+    molecules: str | Sequence[str],
     out: Path | None,
     smiles_column: str | None = None,
     delimiter: str | None = None,
     asked: AskedConditions = NO_CONDITIONS,
 ) -> tuple[dict[int, Explanation], dict[int, InputError]]:
-    """Draws explanations of the molecules of a table, or of one SMILES.
+    """Draws explanations of the molecules of a table, or of some SMILES.
 
     Args:
         explain: function from SMILES or samples to explanations or errors, by row counted from 0.
-        molecules: one SMILES, or a table as ``open_table`` reads it.
+        molecules: one SMILES or several, or a table as ``open_table`` reads it.
         out: picture, folder with one picture per molecule, or CSV as ``write_contributions``; None: nothing is written,
-            for one SMILES.
+            for SMILES.
         smiles_column, delimiter: as ``open_table``, for a table.
         asked: conditions of the molecules that ``explain`` asks for.
 
@@ -46,17 +46,19 @@ def explain_table(
         for each row, counted from 0, its explanation, or the reason why it cannot be read.
 
     Raises:
-        InputError: the SMILES or table cannot be read, there are more than ``MOST_MOLECULES``, or more than can be
+        InputError: a SMILES or the table cannot be read, there are more than ``MOST_MOLECULES``, or more than can be
             drawn, the output is not a picture, or as ``explain`` and ``AskedConditions.places``; nothing is written in
             these cases.
     """
-    is_table = os.path.isfile(molecules) or is_table_name(molecules)
-    if is_table:
-        if out is None:
-            raise InputError("name what to write for a table: -o PICTURES, a folder, -o GRID.svg or -o OUT.csv")
-        if out.exists() and os.path.exists(molecules) and out.samefile(molecules):
-            raise InputError(f"{out} is the input table: choose another name for the output")
-    table = first_rows(molecules if is_table else [molecules], smiles_column, delimiter)
+    smiles = [molecules] if isinstance(molecules, str) else list(molecules)
+    tables = [text for text in smiles if os.path.isfile(text) or is_table_name(text)]
+    if tables and len(smiles) > 1:
+        raise InputError(f"{tables[0]} is a table: name it without other molecules")
+    if tables and out is None:
+        raise InputError("name what to write for a table: -o PICTURES, a folder, -o GRID.svg or -o OUT.csv")
+    if tables and out and out.exists() and os.path.exists(tables[0]) and out.samefile(tables[0]):
+        raise InputError(f"{out} is the input table: choose another name for the output")
+    table = first_rows(tables[0] if tables else smiles, smiles_column, delimiter)
     rows, samples = table.rows, samples_of(table.columns, asked, "the input", table.delimiter)(table.rows)
     if len(rows) > MOST_MOLECULES:
         raise InputError(f"the table has more than {MOST_MOLECULES:,} molecules, the most for one call: choose some")
@@ -70,8 +72,8 @@ def explain_table(
         row: replace(result, name=names[row]) for row, result in results.items() if isinstance(result, Explanation)
     }
     problems = {row: result for row, result in results.items() if isinstance(result, InputError)}
-    if problems and not is_table:
-        raise problems[0]
+    if problems and not tables:
+        raise problems[min(problems)]
     if out is not None:
         (write_contributions if out.suffix == CSV else write_pictures)(out, explanations)
     return explanations, problems

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -241,7 +242,7 @@ def models_and_source(arguments: Sequence[str]) -> tuple[list[str], str | list[s
         except InputError as error:
             if CONDITION.match(text):
                 raise InputError(
-                    f"{text} is not readable as SMILES; if it is a condition, write --condition {text}"
+                    f"{text} is not readable as SMILES; if it is a condition, write --condition {shlex.quote(text)}"
                 ) from None
             if near := similar_file(text):
                 raise InputError(f"there is no file {text}; did you mean {near}?") from None

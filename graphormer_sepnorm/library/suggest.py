@@ -49,7 +49,7 @@ Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
-class Wish:
+class SuggestRequest:
     """The request of a suggestion.
 
     Attributes:
@@ -86,14 +86,14 @@ class Wish:
             raise InputError(f"--best is for --by expected-improvement, not for --by {self.by}")
 
 
-def acquisition_of(predictor: PredictingModel, wish: Wish) -> Acquisition:
+def acquisition_of(predictor: PredictingModel, request: SuggestRequest) -> Acquisition:
     """The ranking criterion of the molecules.
 
     Raises:
         InputError: the model does not predict the target, has several targets and none is named, does not estimate its
             errors, or predicts probabilities; or no best value is known.
     """
-    targets, target = ", ".join(predictor.targets), wish.target
+    targets, target = ", ".join(predictor.targets), request.target
     if target is None:
         if len(predictor.targets) > 1:
             raise InputError(f"the model predicts {targets}: choose one of them with --target")
@@ -101,22 +101,22 @@ def acquisition_of(predictor: PredictingModel, wish: Wish) -> Acquisition:
     if target not in predictor.targets:
         known = targets + did_you_mean(target, predictor.targets)
         raise InputError(f"--target {target} is not a target of the model, which predicts {known}")
-    if wish.by == "prediction":
-        return Acquisition("prediction", target, wish.minimize)
+    if request.by == "prediction":
+        return Acquisition("prediction", target, request.minimize)
     if TASKS[predictor.kind].predicts_probabilities:
-        raise InputError(f"--by {wish.by} is for regression models: rank probabilities with --by prediction")
+        raise InputError(f"--by {request.by} is for regression models: rank probabilities with --by prediction")
     if not predictor.gives_spread:
-        raise InputError(f"--by {wish.by} needs a model that estimates its errors, such as one of your table")
-    best = best_so_far(predictor, target, wish) if wish.by == "expected-improvement" else 0.0
-    return Acquisition(wish.by, target, wish.minimize, best, wish.kappa)
+        raise InputError(f"--by {request.by} needs a model that estimates its errors, such as one of your table")
+    best = best_so_far(predictor, target, request) if request.by == "expected-improvement" else 0.0
+    return Acquisition(request.by, target, request.minimize, best, request.kappa)
 
 
-def best_so_far(predictor: PredictingModel, target: str, wish: Wish) -> float:
+def best_so_far(predictor: PredictingModel, target: str, request: SuggestRequest) -> float:
     """The best value of a target that was measured, as ``TrainingRows.best``; raises InputError if none is known."""
-    if wish.best is not None:
-        return wish.best
+    if request.best is not None:
+        return request.best
     rows = None if predictor.trust is None else predictor.trust.rows
-    best = math.nan if rows is None else rows.best(predictor.targets.index(target), wish.minimize)
+    best = math.nan if rows is None else rows.best(predictor.targets.index(target), request.minimize)
     if math.isnan(best):
         raise InputError("the model keeps no training labels: name the best value so far with --best")
     return best
@@ -126,7 +126,7 @@ def suggest(
     predictor: PredictingModel,
     source: str,
     out: Path,
-    wish: Wish,
+    request: SuggestRequest,
     options: PartOptions | None = None,
     scheduler: str | None = None,
     workers: int | None = None,
@@ -142,8 +142,8 @@ def suggest(
         predictor: the models, on the CPU.
         source: a table, a folder of them, or a pattern, as ``predict_library``.
         out: table to write, named by one of ``WRITERS``; "-" for standard output.
-        wish: the request.
-        options: how the library is read; its selection and acquisition are those of the wish.
+        request: how many molecules to suggest, and by what they are ranked.
+        options: how the library is read; its selection and acquisition are those of the request.
         scheduler, workers, device: as ``predict_library``.
         for_people: write the first rows as ``BriefWriter`` in place of CSV to standard output.
 
@@ -162,9 +162,9 @@ def suggest(
     find_output_writer(out)
     if out.exists() and any(out.samefile(path) for path in find_partitions(source).values()):
         raise InputError(f"{out} is the input: choose another output")
-    acquisition = acquisition_of(predictor, wish)
+    acquisition = acquisition_of(predictor, request)
     known = 0 if predictor.trust is None else len(predictor.trust.domain.bits)  # all of them can be among the best
-    size = max(LEAST_POOL, POOL_PER_PICK * wish.count) + known
+    size = max(LEAST_POOL, POOL_PER_PICK * request.count) + known
     selection = Selection(acquisition.column, size, lowest=acquisition.lowest_first)
     options = replace(options or PartOptions(selection), selection=selection, acquisition=acquisition)
     with parts_of(out) as folder:
@@ -174,7 +174,7 @@ def suggest(
         if not fresh.rows:
             which = "all readable ones" if len(pool.rows) < size else f"its best {size:,} rows"
             raise InputError(f"{source} has no molecule to suggest: {which} were already measured")
-        picked = pick(fresh, wish)
+        picked = pick(fresh, request)
         options = replace(options, domain=predictor.trust is not None)
         similarity = write_picked(predictor, out, fresh.take(picked), options, for_people)
     usual = predictor.trust.domain.usual_similarity if predictor.trust else None
@@ -283,13 +283,13 @@ def without_known(predictor: PredictingModel, pool: Pool) -> Pool:
     return pool.take(list(first.values()))
 
 
-def pick(pool: Pool, wish: Wish) -> list[int]:
+def pick(pool: Pool, request: SuggestRequest) -> list[int]:
     """The numbers of the molecules to suggest, as ``pick_diverse``; those with a warning after all others."""
     picked: list[int] = []
     for warned in (False, True):
         places = [place for place, warning in enumerate(pool.warnings) if bool(warning) == warned]
         mols = [pool.mols[place] for place in places]
-        picked += [places[number] for number in pick_diverse(mols, wish.count - len(picked), wish.distance)]
+        picked += [places[number] for number in pick_diverse(mols, request.count - len(picked), request.distance)]
     return picked
 
 

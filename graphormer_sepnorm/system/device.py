@@ -64,7 +64,7 @@ def choose(device: str = "auto", precision: Literal["auto", "float32", "bfloat16
     found = find_device(device)
     known("precision", precision, ("auto", "float32", "bfloat16"))
     if precision == "bfloat16" and found.type == "cuda" and not torch.cuda.is_bf16_supported():
-        raise InputError(f"{found} does not support bfloat16: omit --precision")
+        raise InputError(f"{found} does not support bfloat16: choose the precision float32")
     return Compute(found, "float32" if precision == "auto" else precision)
 
 
@@ -83,11 +83,11 @@ def find_device(name: str = "auto") -> torch.device:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name.startswith("cuda:") and num_processes() > 1:
-        raise InputError(f"--device {name} is for one process: of several, --device cuda gives each its own GPU")
+        raise InputError(f"the device {name} is for one process: of several, the device cuda gives each its own GPU")
     if name.startswith("cuda"):
         return find_gpu(int(name.partition(":")[2] or local_rank()))
     if name == "mps" and not torch.backends.mps.is_available():
-        raise InputError("there is no device mps: PyTorch finds no GPU of Apple's; choose --device cpu")
+        raise InputError("there is no device mps: PyTorch finds no GPU of Apple's; choose the device cpu")
     return torch.device(name)
 
 
@@ -95,9 +95,7 @@ def find_gpu(number: int) -> torch.device:
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if number >= count:
         found = f"{count} CUDA GPU{'s' if count > 1 else ''}, from cuda:0 on" if count else "no CUDA GPU"
-        raise InputError(
-            f"there is no device cuda:{number}: PyTorch finds {found}; choose another --device, such as cpu"
-        )
+        raise InputError(f"there is no device cuda:{number}: PyTorch finds {found}; choose another device, such as cpu")
     return torch.device("cuda", number)
 
 

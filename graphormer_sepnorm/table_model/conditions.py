@@ -20,7 +20,7 @@ from graphormer_sepnorm.tables.label_text import (
     same_label,
 )
 from graphormer_sepnorm.tables.labels import LabelledTable
-from graphormer_sepnorm.tables.rows import condition_text, how_to_give
+from graphormer_sepnorm.tables.rows import condition_argument, condition_options, condition_text
 
 MOST_WORDS = 100  # largest number of categories of a column
 MOST_VALUES = 10  # distinct numbers that are a choice; each has two rows or more on average
@@ -200,7 +200,7 @@ def needs(names: Sequence[str]) -> str:
     """The end of a message on molecules that come without conditions."""
     return (
         f"needs the conditions {', '.join(names)}: give a table that has them, or the same for all molecules with "
-        f"{how_to_give(names)}"
+        f"{condition_options(names)} (in Python: {condition_argument(names)})"
     )
 
 

@@ -81,7 +81,7 @@ def explain_rows(
     if method == "gradients":
         return explained_rows(partial(explain_stack, model, stack, view), model.featurizer, smiles)
     if list(stack.members) != ["networks"] or len(stack.models) > 1:
-        raise InputError(f"--method {method} explains a single network: name one, such as model-0 in the run folder")
+        raise InputError(f"the method {method} explains a single network: name one, such as model-0 in the run folder")
     network = Graphormer.of(*stack.models[0])
     return explained_rows(partial(METHODS[method], network, target=target, decimals=decimals), model.featurizer, smiles)
 

@@ -3,6 +3,7 @@
 Axis letters: M molecules.
 """
 
+import shlex
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing
 from graphormer_sepnorm.system.workers import Smiles, in_chunks
 from graphormer_sepnorm.tables.formats.table import find_column, with_free_names
-from graphormer_sepnorm.tables.rows import AskedConditions, condition_text
+from graphormer_sepnorm.tables.rows import AskedConditions, condition_argument, condition_text
 from graphormer_sepnorm.tables.writers import Cells
 
 if TYPE_CHECKING:
@@ -52,9 +53,10 @@ def load_predicting_model(names: Sequence[str]) -> PredictingModel:
         return TableModel.load(places[0])
     predictor = load_predictor(list(names))
     if all(target.startswith(TEACHER) for target in predictor.targets):
+        name = shlex.quote(str(names[0]))
         raise InputError(
             f"{names[0]} imitates the embeddings of another model and predicts no property: fine-tune it with "
-            f"train FILE --from {names[0]}, or write its embeddings with embed {names[0]} FILE -o OUT.csv"
+            f"train FILE --from {name}, or write its embeddings with embed {name} FILE -o OUT.csv"
         )
     return predictor
 
@@ -205,10 +207,7 @@ def columns_asked_for(
     for name, flag in (("domain", domain), ("alerts", alerts), ("properties", properties)):
         if not isinstance(flag, bool | np.bool_):
             raise InputError(f"{name}: choose True or False, not {flag!r}")
-    try:
-        return PredictionColumns(model, interval, domain, alerts, properties)
-    except InputError as error:
-        raise InputError(str(error).removeprefix("--")) from None
+    return PredictionColumns(model, interval, domain, alerts, properties)
 
 
 def part_type(part: Cells) -> type:
@@ -239,7 +238,7 @@ def as_table(molecules: "DataFrame | Iterable[str | Chem.Mol | None]") -> "DataF
 
 def with_conditions(smiles: Sequence[str | None], table: "DataFrame", asked: AskedConditions) -> Smiles:
     """SMILES with the conditions that a model asks for; raises InputError as ``AskedConditions.places``."""
-    places = asked.places([str(name) for name in table.columns], "the input")
+    places = asked.places([str(name) for name in table.columns], "the input", condition_argument)
     if not places:
         return smiles
     rows = zip(*(map(str, table.iloc[:, place]) for place in places), strict=True)

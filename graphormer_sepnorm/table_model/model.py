@@ -79,7 +79,8 @@ class TableModel:
     @property
     def asked_conditions(self) -> AskedConditions:
         """The conditions that a prediction requires."""
-        return AskedConditions(self.conditions.asked, self.conditions.given)
+        given = {name: self.conditions.given[name] for name in self.conditions.names if name in self.conditions.given}
+        return AskedConditions(self.conditions.asked, given)
 
     @property
     def kind(self) -> str:

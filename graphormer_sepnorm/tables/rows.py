@@ -2,6 +2,7 @@
 
 import math
 import re
+import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -222,11 +223,14 @@ def condition_text(text: str, notation: Notation = UNDECIDED) -> str:
         return same_label(text) if same_label(text) in ("true", "false") else text.strip()
 
 
-def how_to_give(names: Sequence[str]) -> str:
-    """How conditions that are the same for all molecules are given, in the shell and in Python."""
-    options = " ".join(f"--condition {name}=VALUE" for name in names)
-    entries = ", ".join(f"{name!r}: VALUE" for name in names)
-    return f"{options} (in Python: conditions={{{entries}}})"
+def condition_options(names: Sequence[str]) -> str:
+    """How conditions that are the same for all molecules are given in the shell."""
+    return " ".join(f"--condition {shlex.quote(f'{name}=VALUE')}" for name in names)
+
+
+def condition_argument(names: Sequence[str]) -> str:
+    """How they are given in Python."""
+    return f"conditions={{{', '.join(f'{name!r}: VALUE' for name in names)}}}"
 
 
 @dataclass(frozen=True)
@@ -241,12 +245,15 @@ class AskedConditions:
     columns: tuple[str, ...] = ()
     given: Mapping[str, str] = field(default_factory=dict)
 
-    def places(self, columns: list[str], source: str) -> list[int]:
+    def places(
+        self, columns: list[str], source: str, how: Callable[[Sequence[str]], str] = condition_options
+    ) -> list[int]:
         """The indices of the columns in a table.
 
         Args:
             columns: columns of the table.
             source: the table, for the message.
+            how: says how to give conditions in another way, for the message.
 
         Raises:
             InputError: a column does not appear once, or a condition that is given is also a column.
@@ -258,7 +265,7 @@ class AskedConditions:
         if missing := [name for name in self.columns if name not in columns]:
             raise InputError(
                 f"the model predicts under conditions, and {source} has no column {', '.join(missing)}: add it, or "
-                f"give the same value for all molecules with {how_to_give(missing)}"
+                f"give the same value for all molecules with {how(missing)}"
             )
         return list(places_of(source, columns, list(self.columns)).values())
 

@@ -5,6 +5,7 @@ optimizers are stored in the facts, with the same names without ``optimizer.``.
 """
 
 import copy
+import shlex
 from collections import defaultdict
 from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import asdict, field
@@ -83,7 +84,7 @@ def refuse_other(before: Config, now: Config, path: Path) -> None:
         fields = "; ".join(differences(asdict(before), asdict(now)))
         other = "use a new --out"
         if before.dataset in DATASETS:
-            other = f"start another run from these weights with --from {path.parent} --out OTHER"
+            other = f"start another run from these weights with --from {shlex.quote(str(path.parent))} --out OTHER"
         raise InputError(
             f"{path} was written by another configuration ({fields}): resume with the same options, or {other}"
         )

@@ -44,6 +44,11 @@ def test_without_a_picture_the_explanation_is_printed(saved, tmp_path, monkeypat
     assert json.loads(result.stdout)[0]["smiles"] == "CCO" and not list(tmp_path.iterdir())
 
 
+def test_several_molecules(saved, tmp_path):
+    explanations = explain(saved, "CCO", "CCN", "-o", tmp_path / "two.svg")
+    assert [found["smiles"] for found in explanations] == ["CCO", "CCN"] and (tmp_path / "two.svg").exists()
+
+
 def test_a_target_by_name(saved, tmp_path):
     (explanation,) = explain(saved, "CCO", "-o", tmp_path / "x.svg", "--target", "b")
     assert explanation["caption"].startswith("b = ")

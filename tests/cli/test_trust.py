@@ -185,8 +185,8 @@ def test_probabilities_are_stretched_and_shifted_as_the_file_says(classification
     [
         ("regression", ["--interval", 0.999], "needs more labelled molecules than the 30"),
         ("regression", ["--interval", 90], "between 0 and 1"),
-        ("zinc-subset", ["--interval", 0.9], "--interval: the model has no information on its training molecules"),
-        ("zinc-subset", ["--domain"], "on its training molecules: name adme or the run folder of a model that was"),
+        ("zinc-subset", ["--interval", 0.9], "the model has no information on its training molecules"),
+        ("zinc-subset", ["--domain"], "name adme or the run folder of a model that was"),
     ],
 )
 def test_what_cannot_be_given_is_one_sentence(request, command, tmp_path, model, options, message):

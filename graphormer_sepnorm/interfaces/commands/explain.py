@@ -36,7 +36,9 @@ def explain(
             autocompletion=predicting_names,
         ),
     ],
-    molecules: Annotated[str, typer.Argument(metavar="INPUT", help=f"One SMILES, or a table: {MOLECULE_TABLES}.")],
+    molecules: Annotated[
+        list[str], typer.Argument(metavar="INPUT...", help=f"SMILES, or one table: {MOLECULE_TABLES}.")
+    ],
     out: Annotated[
         Path | None, typer.Option("--output", "-o", help="Picture (.svg or .png), a folder of them, or a table (.csv).")
     ] = None,
@@ -60,9 +62,9 @@ def explain(
 ) -> None:
     """Draw the contributions of atoms and fragments to a prediction.
 
-    All members of the model are explained. Without -o, the explanation of a SMILES is printed. A table gives a picture
-    with a panel per molecule, or a folder with a picture per molecule; its rows that cannot be read are named and left
-    out.
+    All members of the model are explained. Without -o, explanations of SMILES are printed. Several molecules give a
+    picture with a panel for each, or a folder with a picture for each; rows of a table that cannot be read are named
+    and left out.
 
     Example: graphormer-sepnorm explain adme "CC(=O)Oc1ccccc1C(=O)O" -o aspirin.svg
     """

@@ -64,26 +64,28 @@ def suggest(
     import_library("suggest")
     with leaving_at_once():
         from graphormer_sepnorm.library.part_writer import PartOptions, Selection
-        from graphormer_sepnorm.library.suggest import SHOWN, Wish
+        from graphormer_sepnorm.library.suggest import SHOWN, SuggestRequest
         from graphormer_sepnorm.library.suggest import suggest as suggest_molecules
         from graphormer_sepnorm.runs.numbers import counted
         from graphormer_sepnorm.system.device import choose, computing
         from graphormer_sepnorm.table_model.load import load_predicting_model
         from graphormer_sepnorm.tasks import TASKS
 
-    wish = Wish(count, by or "confidence-bound", target, minimize, best, kappa, distance)
+    request = SuggestRequest(count, by or "confidence-bound", target, minimize, best, kappa, distance)
     started, for_people = time.perf_counter(), is_for_people(out)
     with computing(choose("cpu")):
         predictor = load_predicting_model([model]).under(read_conditions(condition))
         say_unfinished([model])
         if by is None and TASKS[predictor.kind].predicts_probabilities:
-            wish = replace(wish, by="prediction")
+            request = replace(request, by="prediction")
             print("ranked by the predicted probability (--by prediction): the model has classes", file=sys.stderr)
         options = PartOptions(
             Selection(""), smiles_column=smiles_column, delimiter=delimiter, alerts=alerts, properties=properties
         )
         written = out or Path("-")
-        result = suggest_molecules(predictor, library, written, wish, options, scheduler, workers, device, for_people)
+        result = suggest_molecules(
+            predictor, library, written, request, options, scheduler, workers, device, for_people
+        )
     where = "" if result["output"] == "-" else f"{out}: "
     unread = f", {counted(result['unreadable'], 'row')} unreadable" if result["unreadable"] else ""
     print(f"{where}{result['suggested']:,} molecules of {counted(result['rows'], 'row')}{unread}", file=sys.stderr)

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from fastapi import FastAPI, File, Query, UploadFile
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 
 from graphormer_sepnorm.interfaces.web.exchange import (
     NO_TABLE,
@@ -19,8 +20,7 @@ from graphormer_sepnorm.interfaces.web.exchange import (
     as_table,
     explained_atoms,
     known,
-    read_nearest,
-    read_row,
+    row_at,
     rows_of,
     status_of,
     submit_file,
@@ -151,13 +151,15 @@ def add_pictures(app: FastAPI, queue: JobQueue) -> None:
     @app.get("/api/tables/{id}/rows/{row}/structure.svg", tags=["pictures"], response_class=SvgResponse)
     async def structure(id: str, row: int) -> Response:
         """The structure of a molecule."""
-        read = await run_in_threadpool(read_row, queue, id, row)
+        read = row_at((await run_in_threadpool(known, queue, id)).rows, row)
         return SvgResponse(str(await answer_to(queue.ask("structure", read.smiles))), 200, PICTURE_HEADERS)
 
     @app.get("/api/tables/{id}/rows/{row}/nearest.svg", tags=["pictures"], response_class=SvgResponse)
     async def nearest(id: str, row: int) -> Response:
         """The structure of the nearest training molecule, where it is known and was asked for."""
-        smiles = await run_in_threadpool(read_nearest, queue, id, row)
+        smiles = row_at((await run_in_threadpool(known, queue, id)).answers, row).nearest
+        if not smiles:
+            raise HTTPException(404, "the row has no nearest training molecule")
         return SvgResponse(str(await answer_to(queue.ask("structure", smiles))), 200, PICTURE_HEADERS)
 
     @app.get("/api/tables/{id}/rows/{row}/atoms", tags=["pictures"])

@@ -10,11 +10,10 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import InputError, as_text
 from graphormer_sepnorm.interfaces.web.api import PROBLEMS, add_api
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue, QueueFull
-from graphormer_sepnorm.interfaces.web.jobs import as_text
-from graphormer_sepnorm.interfaces.web.middleware import is_open, middleware, too_large
+from graphormer_sepnorm.interfaces.web.middleware import is_open, middleware
 from graphormer_sepnorm.interfaces.web.pages import Pages, add_entrance, add_pages, add_table_pages
 from graphormer_sepnorm.version import __version__
 
@@ -23,7 +22,7 @@ NOT_FOUND = HTTPStatus.NOT_FOUND.phrase  # the words of Starlette if no route ha
 MOST_SHOWN_OF_PATH = 100
 
 
-def add_problems(app: FastAPI, pages: Pages, of_size: str) -> None:
+def add_problems(app: FastAPI, pages: Pages) -> None:
     """Errors: a sentence, as JSON below ``/api`` and as a page elsewhere."""
 
     def problem(request: Request, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Response:
@@ -45,12 +44,9 @@ def add_problems(app: FastAPI, pages: Pages, of_size: str) -> None:
 
     @app.exception_handler(HTTPException)
     async def of_request(request: Request, error: HTTPException) -> Response:
-        sentence = str(error.detail)
-        if not is_open(request.url.path):
-            if error.status_code == 404 and error.detail == NOT_FOUND:
-                return missing(request, pages)
-            sentence = of_size if error.status_code == 413 else sentence
-        return problem(request, error.status_code, sentence, error.headers)
+        if error.status_code == 404 and error.detail == NOT_FOUND and not is_open(request.url.path):
+            return missing(request, pages)
+        return problem(request, error.status_code, str(error.detail), error.headers)
 
     @app.exception_handler(RequestValidationError)
     async def of_form(request: Request, error: RequestValidationError) -> Response:
@@ -93,6 +89,6 @@ def make_app(queue: JobQueue, token: str | None = None, names: tuple[str, ...] |
     add_pages(app, queue, pages)
     add_table_pages(app, queue, pages)
     add_entrance(app, pages, token)
-    add_problems(app, pages, too_large(queue.limits.upload_bytes))
+    add_problems(app, pages)
     app.mount("/static", StaticFiles(directory=HERE / "static"))
     return app

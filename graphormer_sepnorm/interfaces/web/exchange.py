@@ -4,18 +4,19 @@ import asyncio
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from itertools import count
 from pathlib import PurePath
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import Depends, Form, Request, UploadFile
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
+from graphormer_sepnorm.errors import as_text
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
-from graphormer_sepnorm.interfaces.web.jobs import Job, as_text
+from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.schemas import AtomContributions, JobStatus, Options, RowPrediction, TableRow
 from graphormer_sepnorm.interfaces.web.worker import NoAnswer
 from graphormer_sepnorm.tables.formats import DELIMITERS
@@ -30,6 +31,8 @@ LIKE_MOLECULE = re.compile(rf"\(*{ATOM}({ATOM}|[-=#$:~/\\.()%\d])*|InChI=\S+")
 LIKE_NAME = re.compile(r"[^\W\d][\w .%/()-]*")
 CONDITION = "condition "  # begins the name of a field of a form
 NO_TABLE = HTTPException(404, "there is no such table: it was never here, or it is no longer kept")
+
+Found = TypeVar("Found")
 
 
 def status_of(job: Job) -> JobStatus:
@@ -61,12 +64,11 @@ def with_rows(job: Job) -> Job:
     return job
 
 
-def read_row(queue: JobQueue, id: str, row: int) -> TableRow:
-    """A row as it was read; raises HTTPException if there is none."""
-    job = known(queue, id)
-    if not 0 <= row < len(job.rows):
+def row_at(rows: Sequence[Found], row: int) -> Found:
+    """A row, or its answer; raises HTTPException if there is none."""
+    if not 0 <= row < len(rows):
         raise HTTPException(404, "there is no such row")
-    return job.rows[row]
+    return rows[row]
 
 
 def explained_target(queue: JobQueue, id: str, row: int) -> str:
@@ -92,20 +94,10 @@ async def explained_atoms(
     """
     if target is None:
         target = await run_in_threadpool(explained_target, queue, id, row)
-    read = await run_in_threadpool(read_row, queue, id, row)
+    read = row_at((await run_in_threadpool(known, queue, id)).rows, row)
     found = await answer_to(queue.ask("atoms", read.smiles, target, read.conditions))
     assert isinstance(found, AtomContributions)
     return target, read, found
-
-
-def read_nearest(queue: JobQueue, id: str, row: int) -> str:
-    """The SMILES of the nearest training molecule of a row; raises HTTPException if it is not known."""
-    job = known(queue, id)
-    if not 0 <= row < len(job.answers):
-        raise HTTPException(404, "there is no such row")
-    if not job.answers[row].nearest:
-        raise HTTPException(404, "the row has no nearest training molecule")
-    return job.answers[row].nearest
 
 
 def rows_of(job: Job, numbers: Iterable[int]) -> list[RowPrediction]:

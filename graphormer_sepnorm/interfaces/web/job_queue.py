@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore, as_text
+from graphormer_sepnorm.errors import InputError, as_text
+from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore
 from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, MoleculePrediction, Options, TableRows
 from graphormer_sepnorm.interfaces.web.worker import NoAnswer, Worker
 from graphormer_sepnorm.system.files import locked

@@ -90,11 +90,6 @@ class Job:
         self.state, self.problem = "failed", problem
 
 
-def as_text(text: str) -> str:
-    """A text of a file; what is not UTF-8 is shown as such."""
-    return text.encode(errors="surrogateescape").decode(errors="replace")
-
-
 class ResultStore:
     """Tables in a folder, where they outlive the page; those of more than a week are removed.
 

@@ -1,6 +1,6 @@
 """Checks of every request: by what name, from which page, by whom and how fast; and the headers of the answer.
 
-Starlette's middleware checks the name of the host, the token, and the size of a request.
+Starlette's middleware checks the name of the host and the token.
 """
 
 import asyncio
@@ -15,7 +15,6 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.authentication import AuthenticationMiddleware
-from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
@@ -58,14 +57,11 @@ def middleware(most_bytes: int, token: str | None = None, names: Sequence[str] |
     if names is not None:
         hosts = [f"[{name}]" if ":" in name else name for name in names]
         found.append(Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False))
-    found.append(Middleware(OwnPageOnly))
+    found.append(Middleware(SameOriginOnly))
     if token is not None:
         tokens = TokenBackend(token)
         found.append(Middleware(AuthenticationMiddleware, backend=tokens, on_error=tokens.refuse))
-    found.append(Middleware(StatedSize, most_bytes=most_bytes))
-    found.append(Middleware(RequestBodyLimitMiddleware, max_body_size=most_bytes))
-    found.append(Middleware(SmallEntrance, most_bytes=min(most_bytes, MOST_BYTES_WITHOUT_TOKEN)))
-    return [*found, Middleware(TimelyBody)]
+    return [*found, Middleware(BodyLimits, most_bytes=most_bytes)]
 
 
 def is_local(host: str) -> bool:
@@ -95,7 +91,7 @@ class SafeHeaders:
         await self.app(scope, receive, send_safely)
 
 
-class OwnPageOnly:
+class SameOriginOnly:
     """Refuses what a page of another server sends; programs say nothing of pages."""
 
     def __init__(self, app: ASGIApp):
@@ -173,46 +169,27 @@ def refusal(path: str, status: int, sentence: str, headers: dict[str, str] | Non
     return PlainTextResponse(sentence, status, headers)
 
 
-class SmallEntrance:
-    """Lowers the limit of Starlette's middleware for requests that need no token, which anybody can send."""
+class BodyLimits:
+    """Bounds the body of a request: in size, smaller where anybody may send one, and in time.
 
-    def __init__(self, app: ASGIApp, most_bytes: int):
-        self.app, self.limited = app, RequestBodyLimitMiddleware(app, max_body_size=most_bytes)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        needs_no_token = scope["type"] == "http" and is_open(scope["path"])
-        await (self.limited if needs_no_token else self.app)(scope, receive, send)
-
-
-class StatedSize:
-    """Refuses with a sentence a request that says that it is too large; Starlette's middleware counts all others."""
+    It takes at most ``SECONDS_FOR_BODY``, and longer as far as it comes fast enough.
+    """
 
     def __init__(self, app: ASGIApp, most_bytes: int):
         self.app, self.most_bytes = app, most_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        stated = Headers(scope=scope).get("content-length", "") if scope["type"] == "http" else ""
-        if stated.isdecimal() and int(stated) > self.most_bytes:
-            await refusal(scope["path"], 413, too_large(self.most_bytes))(scope, receive, send)
-        else:
-            await self.app(scope, receive, send)
-
-
-def too_large(most_bytes: int) -> str:
-    return f"this is too large: a request has at most {most_bytes / 1e6:g} MB"
-
-
-class TimelyBody:
-    """Gives up a request whose body comes too slowly: ``SECONDS_FOR_BODY``, more as far as it comes fast enough."""
-
-    def __init__(self, app: ASGIApp):
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        most = min(self.most_bytes, MOST_BYTES_WITHOUT_TOKEN) if is_open(scope["path"]) else self.most_bytes
+        sentence = f"this is too large: a request has at most {most / 1e6:g} MB"
+        stated = Headers(scope=scope).get("content-length", "")
+        if stated.isdecimal() and int(stated) > most:
+            return await refusal(scope["path"], 413, sentence)(scope, receive, send)
         started = asyncio.get_running_loop().time()
         seen, is_whole = 0, False
 
-        async def receive_in_time() -> Message:
+        async def receive_within_limits() -> Message:
             nonlocal seen, is_whole
             if is_whole:
                 return await receive()
@@ -222,7 +199,9 @@ class TimelyBody:
             except TimeoutError:
                 raise HTTPException(408, "the request came too slowly", {"Connection": "close"}) from None
             seen += len(message.get("body", b""))
+            if seen > most:
+                raise HTTPException(413, sentence)
             is_whole = not message.get("more_body", False)
             return message
 
-        await self.app(scope, receive_in_time if scope["type"] == "http" else receive, send)
+        await self.app(scope, receive_within_limits, send)

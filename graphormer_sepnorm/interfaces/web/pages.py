@@ -11,7 +11,7 @@ from fastapi import FastAPI, Form, Query, Request, UploadFile
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import InputError, as_text
 from graphormer_sepnorm.inference.units import measured_words
 from graphormer_sepnorm.interfaces.web.exchange import (
     CONDITION,
@@ -26,7 +26,7 @@ from graphormer_sepnorm.interfaces.web.exchange import (
     submit_file,
 )
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
-from graphormer_sepnorm.interfaces.web.jobs import Job, as_text
+from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.middleware import admit, same
 from graphormer_sepnorm.interfaces.web.schemas import ColumnFacts, EndpointFacts, ModelFacts, Options, TargetPrediction
 from graphormer_sepnorm.interfaces.web.view import ROWS_PER_PAGE, View, shown_rows, width_names

@@ -106,10 +106,7 @@ class PredictionService:
 
     def added(self, options: Options) -> list[ColumnFacts]:
         """The columns of predictions; raises InputError for what the models do not know."""
-        try:
-            return [ColumnFacts(name=column.name, place=list(column.place)) for column in self.columns(options).all]
-        except InputError as error:
-            raise InputError(str(error).removeprefix("--interval: ").removeprefix("--domain: ")) from None
+        return [ColumnFacts(name=column.name, place=list(column.place)) for column in self.columns(options).all]
 
     @property
     def known_confidence(self) -> float | None:
@@ -202,8 +199,7 @@ class PredictionService:
         rows = under_conditions(found, names, options.conditions, shown)
         of_form = [name for name in names if name not in found.columns]
         added = [*(ColumnFacts(name=name, place=["conditions", name]) for name in of_form), *added]
-        problem = "" if found.smiles_column else without_column(shown, found.columns, smiles_column)
-        return replace(found, rows=rows, added=added, problem=problem)
+        return replace(found, rows=rows, added=added)
 
     def predict(self, rows: list[TableRow], options: Options) -> list[MoleculePrediction]:
         """An answer for each row; one that cannot be read costs only itself."""
@@ -275,29 +271,21 @@ def read_rows(path: Path, smiles_column: str | None, most: int) -> TableRows:
 
 
 def read_table(path: Path, shown: str, smiles_column: str, most: int) -> TableRows:
-    """As ``read_rows``; without molecules if the column that has them is not known."""
+    """As ``read_rows``; with a problem and without molecules if the column that has them is not known."""
     try:
         return read_rows(path, named_column(path, smiles_column or None), most)
     except NoColumn as error:
-        return read_without_molecules(path, shown, error.columns, most)
-
-
-def read_without_molecules(path: Path, shown: str, columns: list[str], most: int) -> TableRows:
-    """As ``read_rows``, of a table of which it is not known which of the ``columns`` has the molecules."""
-    once = next((name for name, count in Counter(columns).items() if count == 1), None)
+        counts = Counter(error.columns)
+    once = next((name for name, count in counts.items() if count == 1), None)
     if once is None:
         raise InputError(f"the first line of {shown} should name the columns, each with another name")
     found = read_rows(path, once, most)
-    return replace(found, rows=[replace(row, smiles="") for row in found.rows], smiles_column="")
-
-
-def without_column(shown: str, columns: list[str], name: str) -> str:
-    """Why a table has no molecules: ``name`` is no column, or several; "": none was found by its name."""
-    if not name:
-        return f"choose the column of {shown} that has the SMILES"
-    count = columns.count(name)
-    found = f"{count} columns" if count else "no column"
-    return f"{shown} has {found} {printable(name)!r}: choose the one that has the SMILES"
+    count = f"{counts[smiles_column]} columns" if counts[smiles_column] else "no column"
+    problem = f"{shown} has {count} {printable(smiles_column)!r}: choose the one that has the SMILES"
+    if not smiles_column:
+        problem = f"choose the column of {shown} that has the SMILES"
+    rows = [replace(row, smiles="") for row in found.rows]
+    return replace(found, rows=rows, smiles_column="", problem=problem)
 
 
 def under_conditions(table: TableRows, names: tuple[str, ...], given: dict[str, str], shown: str) -> list[TableRow]:

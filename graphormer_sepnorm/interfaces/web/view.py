@@ -7,7 +7,8 @@ from urllib.parse import urlencode
 
 from pydantic import BaseModel, Field
 
-from graphormer_sepnorm.interfaces.web.jobs import Job, as_text, cell_at
+from graphormer_sepnorm.errors import as_text
+from graphormer_sepnorm.interfaces.web.jobs import Job, cell_at
 from graphormer_sepnorm.interfaces.web.schemas import MoleculePrediction, TableRow, TargetPrediction
 
 ROWS_PER_PAGE = 50

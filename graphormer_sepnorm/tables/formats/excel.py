@@ -1,4 +1,4 @@
-"""Excel workbooks: the first sheet as records of text."""
+"""Excel workbooks: a sheet as records of text."""
 
 import contextlib
 import warnings
@@ -8,24 +8,29 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats.table import cell_text
+from graphormer_sepnorm.tables.formats.table import cell_text, places_of_column, printable
 
 if TYPE_CHECKING:
     from openpyxl import Workbook
+    from openpyxl.worksheet.worksheet import Worksheet
 
 SPREADSHEET_KINDS = (".xlsx", ".xlsm")
 MAX_UNPACKED = 2_000_000_000
 
 
-def sheet_records(file: IO[bytes], source: str) -> Iterator[list[str]]:
-    """The rows of the first sheet, each up to its last cell that is not empty; of formulas what they gave.
+def sheet_records(file: IO[bytes], source: str, smiles_column: str | None = None) -> Iterator[list[str]]:
+    """The rows of a sheet, each up to its last cell that is not empty; of formulas what they gave.
+
+    It is the first sheet, or if that has no column of molecules, the only one that has.
 
     Args:
         file: of the workbook.
         source: its name, for messages.
+        smiles_column: as ``places_of_column``.
 
     Raises:
-        InputError: openpyxl is not installed, or the file is no workbook or one of more than ``MAX_UNPACKED`` bytes.
+        InputError: openpyxl is not installed, or the file is no workbook one of more than ``MAX_UNPACKED`` bytes,
+            or one whose first sheet has no column of molecules, and several others have one.
     """
     try:
         import openpyxl  # an extra
@@ -37,7 +42,7 @@ def sheet_records(file: IO[bytes], source: str) -> Iterator[list[str]]:
     with explained(source):
         book = openpyxl.load_workbook(file, read_only=True, data_only=True)
     with contextlib.closing(book):
-        yield from records(book, source)
+        yield from records(book, source, smiles_column)
 
 
 def refuse_large(file: IO[bytes] | Path, source: str, most: int) -> None:
@@ -51,15 +56,29 @@ def refuse_large(file: IO[bytes] | Path, source: str, most: int) -> None:
         raise InputError(f"{source} unpacks to {size:,} bytes, and at most {most:,} are read: save the sheet as CSV")
 
 
-def records(book: "Workbook", source: str) -> Iterator[list[str]]:
+def records(book: "Workbook", source: str, smiles_column: str | None) -> Iterator[list[str]]:
     with explained(source):
-        sheet = book.worksheets[0]
-        sheet.reset_dimensions()  # some programs write a wrong size, beyond which openpyxl would not read
-        for cells in sheet.iter_rows(values_only=True):
-            texts = [cell_text(cell) for cell in cells]
+        for texts in texts_of_rows(sheet_with_molecules(book, source, smiles_column)):
             while texts and not texts[-1]:
                 texts.pop()
             yield texts
+
+
+def sheet_with_molecules(book: "Workbook", source: str, smiles_column: str | None) -> "Worksheet":
+    first = book.worksheets[0]
+    found = [sheet for sheet in book.worksheets if places_of_column(next(texts_of_rows(sheet, 1), []), smiles_column)]
+    if len(found) > 1 and found[0] is not first:
+        titles = ", ".join(printable(sheet.title) for sheet in found)
+        raise InputError(
+            f"the first sheet of {source} has no column of molecules, and {titles} have: move one to the front"
+        )
+    return found[0] if found else first
+
+
+def texts_of_rows(sheet: "Worksheet", most: int | None = None) -> Iterator[list[str]]:
+    sheet.reset_dimensions()  # some programs write a wrong size, beyond which openpyxl would not read
+    for cells in sheet.iter_rows(max_row=most, values_only=True):
+        yield [cell_text(cell) for cell in cells]
 
 
 @contextlib.contextmanager

@@ -55,8 +55,9 @@ def open_table(path: str | Path, smiles_column: str | None = None, delimiter: st
     """Opens a table of molecules.
 
     Args:
-        path: a file, whose suffix says what it is: ``.smi``, ``.sdf``, ``.xlsx`` (its first sheet), ``.parquet`` or
-            else CSV, all but Parquet also with ``.gz``, ``.bz2``, ``.xz`` or ``.zst``; "-": CSV on standard input.
+        path: a file, whose suffix says what it is: ``.smi``, ``.sdf``, ``.xlsx`` (one of its sheets, as
+            ``sheet_records``), ``.parquet`` or else CSV, all but Parquet also with ``.gz``, ``.bz2``, ``.xz`` or
+            ``.zst``; "-": CSV on standard input.
         smiles_column: by default the one named smiles, in capitals or not, and the structure of an SDF.
         delimiter: of a CSV; by default what a first line such as ``sep=;`` says, then tab for ``.tsv``, else the
             character that splits the header into most columns, among them that of the SMILES.
@@ -73,7 +74,7 @@ def open_table(path: str | Path, smiles_column: str | None = None, delimiter: st
     if kind in NOT_READ and Path(path).exists():
         raise InputError(f"{path} is {NOT_READ[kind]}, which is not read here: save the table as CSV")
     if kind in RECORDS_OF:
-        with contextlib.closing(RECORDS_OF[kind](str(path))) as records:
+        with contextlib.closing(RECORDS_OF[kind](str(path), smiles_column)) as records:
             named = records if kind == PARQUET else with_names(records, str(path), smiles_column)
             table = table_of_records(named, str(path), smiles_column)
             yield replace(table, types=parquet_types(str(path)) if kind == PARQUET else ())
@@ -127,14 +128,14 @@ def is_table_name(path: str | Path) -> bool:
     return kind_of(path) in (PARQUET, *TABLE_KINDS)
 
 
-def sheet_of(path: str) -> Generator[list[str], None, None]:
+def sheet_of(path: str, smiles_column: str | None) -> Generator[list[str], None, None]:
     """The records of a workbook; raises InputError as ``open_table`` says."""
     with readable(path), open_binary(path) as file:
-        yield from sheet_records(io.BytesIO(file.read(MAX_UNPACKED)), path)
+        yield from sheet_records(io.BytesIO(file.read(MAX_UNPACKED)), path, smiles_column)
 
 
-# Files that have cells and no lines: from a path to the names of the columns and the rows.
-RECORDS_OF: dict[str, Callable[[str], Generator[list[str], None, None]]] = {
+# Files that have cells and no lines: from a path and the column of molecules to the names of the columns and the rows.
+RECORDS_OF: dict[str, Callable[[str, str | None], Generator[list[str], None, None]]] = {
     **dict.fromkeys(SPREADSHEET_KINDS, sheet_of),
-    PARQUET: parquet_records,
+    PARQUET: lambda path, smiles_column: parquet_records(path),
 }

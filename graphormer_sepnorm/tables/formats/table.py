@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from graphormer_sepnorm.errors import InputError, did_you_mean
+from graphormer_sepnorm.errors import InputError, as_text, did_you_mean
 from graphormer_sepnorm.tables.label_text import is_number
 
 if TYPE_CHECKING:
@@ -189,6 +189,8 @@ def find_column(
 def not_one_column(source: str, columns: list[str], name: str, count: int, advice: str = "") -> str:
     """Says how many columns of a name a table has, what to do, and which columns it has at all."""
     found = "no column" if count == 0 else f"{count} columns"
+    if count == 0 and any(as_text(column) != column for column in columns):
+        advice = "the names of its columns have bytes that are not UTF-8, so save the table as UTF-8"
     near = did_you_mean(name, columns) if count == 0 else ""
     what_to_do = f": {advice}" if advice else ""
     data = " (the first line must have the names of the columns)" if any(map(is_number, columns)) else ""
@@ -202,6 +204,7 @@ def names_shown(columns: list[str]) -> str:
 
 def printable(text: str) -> str:
     """A text for the terminal: its beginning, with escapes for what is no character to show."""
+    text = as_text(text)
     text = text if len(text) <= 100 else f"{text[:97]}..."
     return text if text.isprintable() else ascii(text)[1:-1]
 

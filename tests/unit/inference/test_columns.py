@@ -143,12 +143,21 @@ def test_every_column_has_a_place_of_its_own(trusting):
     assert len(set(places)) == len(places) and ("predictions", "b", "low") in places and () not in places
 
 
+@pytest.mark.parametrize("target", ["error", "warning", "similarity"])
+def test_a_target_may_have_the_name_of_another_column(trusting, target):
+    model = EarlierModel([tiny_model(targets=(target, "b"), seed=seed) for seed in range(2)], trust=trusting.trust)
+    columns = PredictionColumns(model, domain=True)
+    found = dict(zip(names(columns), columns.all, strict=True))
+    assert len(found) == len(columns.all)
+    assert found[target].place == (target,) and found[f"{target}_predicted"].place == ("predictions", target, "value")
+
+
 def test_what_the_model_cannot_give_is_refused():
-    with pytest.raises(InputError, match="--interval: the model has no information on its training molecules"):
+    with pytest.raises(InputError, match=r"^the model has no information on its training molecules"):
         PredictionColumns(Predictor([tiny_model()]), 0.9)
-    with pytest.raises(InputError, match="--interval: the model has no information on its training molecules"):
+    with pytest.raises(InputError, match=r"^the model has no information on its training molecules"):
         PredictionColumns(Predictor([tiny_model(kind="classification")]), 0.9)
-    with pytest.raises(InputError, match="--domain: the model has no information on its training molecules"):
+    with pytest.raises(InputError, match=r"^the model has no information on its training molecules"):
         PredictionColumns(Predictor([tiny_model()]), domain=True).columns()
 
 

@@ -18,7 +18,7 @@ from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.library import suggest as module
 from graphormer_sepnorm.library.part_writer import PartOptions, Selection
 from graphormer_sepnorm.library.run import predict_library
-from graphormer_sepnorm.library.suggest import Wish, acquisition_of, suggest
+from graphormer_sepnorm.library.suggest import SuggestRequest, acquisition_of, suggest
 from tests.tiny import Trusting, tiny_model
 from tests.unit.library.test_run import written
 
@@ -48,7 +48,7 @@ def test_the_library_is_not_overwritten(predictor, library, tmp_path):
     before = Path(library).read_bytes()
     for source in (library, str(tmp_path), str(tmp_path / "*.csv")):
         with pytest.raises(InputError, match="is the input: choose another output"):
-            suggest(predictor, source, tmp_path / "library.csv", Wish(5), workers=1)
+            suggest(predictor, source, tmp_path / "library.csv", SuggestRequest(5), workers=1)
     assert Path(library).read_bytes() == before
 
 
@@ -61,8 +61,8 @@ def read(path):
 @pytest.mark.parametrize("minimize", [False, True])
 def test_the_most_promising_molecules_that_were_not_measured(predictor, library, tmp_path, minimize):
     out = tmp_path / "next.csv"
-    wish = Wish(5, "confidence-bound", minimize=minimize, kappa=0.5, distance=0)
-    result = suggest(predictor, library, out, wish, workers=1)
+    request = SuggestRequest(5, "confidence-bound", minimize=minimize, kappa=0.5, distance=0)
+    result = suggest(predictor, library, out, request, workers=1)
     assert (result["suggested"], result["rows"], result["unreadable"], result["left_out"]) == (5, 58, 1, 7)
     found = predictor.predict(sample_table().smiles[:50].tolist())
     bound = found.values[:, 0] + (-0.5 if minimize else 0.5) * found.spread[:, 0]
@@ -79,15 +79,15 @@ def test_what_was_begun_is_gone_on_with(predictor, library, tmp_path, monkeypatc
     def killed(*arguments):
         raise KeyboardInterrupt
 
-    out, wish = tmp_path / "next.parquet", Wish(3)
+    out, request = tmp_path / "next.parquet", SuggestRequest(3)
     with monkeypatch.context() as patch:
         patch.setattr(module, "read_pool", killed)
         with pytest.raises(KeyboardInterrupt):
-            suggest(predictor, library, out, wish, workers=1)
+            suggest(predictor, library, out, request, workers=1)
     assert (tmp_path / "next.parquet.parts" / "top.parquet").exists()
     with monkeypatch.context() as patch:
         patch.setattr("graphormer_sepnorm.library.run.compute", killed)
-        assert suggest(predictor, library, out, wish, workers=1)["suggested"] == 3
+        assert suggest(predictor, library, out, request, workers=1)["suggested"] == 3
     assert not (tmp_path / "next.parquet.parts").exists()
 
 
@@ -96,13 +96,13 @@ def test_what_a_failed_call_leaves_hinders_no_other_one(written, predictor, libr
     out = tmp_path / "next.csv"
     if reason == "unreadable":
         with pytest.raises(InputError, match="absent"):
-            suggest(predictor, library, out, Wish(3), PartOptions(Selection(""), smiles_column="absent"))
+            suggest(predictor, library, out, SuggestRequest(3), PartOptions(Selection(""), smiles_column="absent"))
         assert sorted(path.name for path in tmp_path.iterdir()) == ["library.csv"]
     else:
         predict_library(Predictor([tiny_model(seed=2)]), library, tmp_path / "next.csv.parts", PartOptions(OF_LOGP))
         if reason == "damaged":
             (tmp_path / "next.csv.parts" / "manifest.json").write_text("{")
-    assert suggest(predictor, library, out, Wish(3))["suggested"] == 3
+    assert suggest(predictor, library, out, SuggestRequest(3))["suggested"] == 3
     assert sorted(path.name for path in tmp_path.iterdir()) == ["library.csv", "next.csv"]
 
 
@@ -110,7 +110,7 @@ def test_a_folder_of_the_user_is_kept(written, predictor, library, tmp_path):
     (tmp_path / "next.csv.parts").mkdir()
     (tmp_path / "next.csv.parts" / "mine.txt").touch()
     with pytest.raises(InputError, match="holds other files"):
-        suggest(predictor, library, tmp_path / "next.csv", Wish(3))
+        suggest(predictor, library, tmp_path / "next.csv", SuggestRequest(3))
     assert (tmp_path / "next.csv.parts" / "mine.txt").exists()
 
 
@@ -119,7 +119,9 @@ def test_molecules_that_the_model_cannot_judge_come_last(predictor, tmp_path):
     """Of what is not measured, only propanol and pentane have the size and elements of what is measured."""
     (tmp_path / "library.csv").write_text("smiles\nCCC[Pt]Cl\nCCCO\nOCC\nCCCCC\nCCCCCCCCC[Br]\n")
     for count, last in ((1, 0), (2, 0), (3, 1), (4, 2)):
-        result = suggest(predictor, str(tmp_path / "library.csv"), tmp_path / "next.csv", Wish(count), workers=1)
+        result = suggest(
+            predictor, str(tmp_path / "library.csv"), tmp_path / "next.csv", SuggestRequest(count), workers=1
+        )
         rows = read(tmp_path / "next.csv")
         assert (result["put_last"], result["suggested_last"]) == (2, last) and len(rows) == count
         assert [bool("No training molecule contains" in row["warning"]) for row in rows] == [False] * min(count, 2) + [
@@ -135,13 +137,13 @@ def test_suggestions_unlike_all_training_molecules_are_counted(predictor, tmp_pa
     )
     model = Trusting(predictor.models, trust=trust)
     (tmp_path / "library.csv").write_text("smiles\nCCCCCO\nc1ccncc1\n")
-    result = suggest(model, str(tmp_path / "library.csv"), tmp_path / "next.csv", Wish(2), workers=1)
+    result = suggest(model, str(tmp_path / "library.csv"), tmp_path / "next.csv", SuggestRequest(2), workers=1)
     warned = [
         row["warning"] for row in read(tmp_path / "next.csv") if "No training molecule is similar" in row["warning"]
     ]
     assert result["unlike"] == len(warned) == 1
     assert f"is {result['usual_similarity']:.2f} or more" in warned[0]
-    suggest(model, str(tmp_path / "library.csv"), Path("-"), Wish(2), workers=1, for_people=True)
+    suggest(model, str(tmp_path / "library.csv"), Path("-"), SuggestRequest(2), workers=1, for_people=True)
     header, *lines = (line.split() for line in capsysbinary.readouterr().out.decode().splitlines())
     assert header == ["rank", "SMILES", "logp", "logp_std", "confidence_bound", "nearest_id", "similarity"]
     assert {line[1]: line[-2] for line in lines}["CCCCCO"] == "b" and all(len(line[-1]) == 4 for line in lines)
@@ -161,9 +163,9 @@ def test_measured_molecules_do_not_crowd_out_others(predictor, tmp_path, monkeyp
     monkeypatch.setattr(module, "POOL_PER_PICK", 1)
     values = predictor.predict(["CCO", "c1ccccc1", "CCN"]).values[:, 0]
     assert values.argmin() == 2 or values.argmax() == 2
-    wish = Wish(1, "prediction", minimize=bool(values.argmax() == 2))
+    request = SuggestRequest(1, "prediction", minimize=bool(values.argmax() == 2))
     (tmp_path / "library.csv").write_text("smiles\nCCO\nc1ccccc1\nCCN\n")
-    suggest(predictor, str(tmp_path / "library.csv"), tmp_path / "next.csv", wish, workers=1)
+    suggest(predictor, str(tmp_path / "library.csv"), tmp_path / "next.csv", request, workers=1)
     assert [row["smiles"] for row in read(tmp_path / "next.csv")] == ["CCN"]
 
 
@@ -176,7 +178,7 @@ def test_the_molecules_of_an_sdf_are_its_structures(predictor, tmp_path, item):
             mol = Chem.MolFromSmiles(smiles)
             mol.SetProp(item, said)
             writer.write(mol)
-    suggest(predictor, str(tmp_path / "library.sdf"), tmp_path / "next.csv", Wish(2, distance=0), workers=1)
+    suggest(predictor, str(tmp_path / "library.sdf"), tmp_path / "next.csv", SuggestRequest(2, distance=0), workers=1)
     own = "smiles" if item == "SMILES" else "smiles_of_molfile"
     assert {row[own] for row in read(tmp_path / "next.csv")} == {"CCN", "CCCN"}
 
@@ -192,7 +194,7 @@ def test_each_file_of_a_library_has_its_own_column_of_molecules(predictor, tmp_p
         mol = Chem.MolFromSmiles("CCCCN")
         mol.SetProp("smiles", "CCCCCC")
         writer.write(mol)
-    suggest(predictor, str(folder), tmp_path / "next.csv", Wish(3, distance=0), workers=1)
+    suggest(predictor, str(folder), tmp_path / "next.csv", SuggestRequest(3, distance=0), workers=1)
     expected = predictor.predict(["CCN", "CCCN", "CCCCN"]).values[:, 0].tolist()
     found = [float(row[predictor.targets[0]]) for row in read(tmp_path / "next.csv")]
     assert sorted(found) == pytest.approx(sorted(expected), rel=1e-5)
@@ -201,31 +203,31 @@ def test_each_file_of_a_library_has_its_own_column_of_molecules(predictor, tmp_p
 @pytest.mark.parametrize(("number", "by"), [({"best": 1.0}, "confidence-bound"), ({"kappa": 2.0}, "prediction")])
 def test_a_number_of_another_criterion_is_refused(number, by):
     with pytest.raises(InputError, match=f"--{next(iter(number))} is for --by .*, not for --by {by}"):
-        Wish(1, by, **number)
+        SuggestRequest(1, by, **number)
 
 
 def test_the_best_value_so_far_is_the_best_label(predictor):
-    wish = Wish(1, "expected-improvement")
-    assert acquisition_of(predictor, wish).best == 2
-    assert acquisition_of(predictor, replace(wish, minimize=True)).best == 1
-    assert acquisition_of(predictor, replace(wish, best=7.5)).best == 7.5
-    assert acquisition_of(predictor, Wish(1, by="prediction")).by == "prediction"
+    request = SuggestRequest(1, "expected-improvement")
+    assert acquisition_of(predictor, request).best == 2
+    assert acquisition_of(predictor, replace(request, minimize=True)).best == 1
+    assert acquisition_of(predictor, replace(request, best=7.5)).best == 7.5
+    assert acquisition_of(predictor, SuggestRequest(1, by="prediction")).by == "prediction"
 
 
 def test_what_cannot_be_ranked_is_refused(predictor, tmp_path):
     two = Predictor([tiny_model(targets=("a", "b"), seed=seed) for seed in range(2)])
     classes = Predictor([tiny_model(kind="classification", seed=seed) for seed in range(2)])
-    for model, wish, message in (
-        (two, Wish(1), "predicts a, b: choose one of them with --target"),
-        (two, Wish(1, target="c"), "--target c is not a target of the model, which predicts a, b"),
-        (two, Wish(1, "expected-improvement", "a"), "name the best value so far with --best"),
-        (Predictor([tiny_model()]), Wish(1), "needs a model that estimates its errors"),
-        (classes, Wish(1), "rank probabilities with --by prediction"),
+    for model, request, message in (
+        (two, SuggestRequest(1), "predicts a, b: choose one of them with --target"),
+        (two, SuggestRequest(1, target="c"), "--target c is not a target of the model, which predicts a, b"),
+        (two, SuggestRequest(1, "expected-improvement", "a"), "name the best value so far with --best"),
+        (Predictor([tiny_model()]), SuggestRequest(1), "needs a model that estimates its errors"),
+        (classes, SuggestRequest(1), "rank probabilities with --by prediction"),
     ):
         with pytest.raises(InputError, match=message):
-            acquisition_of(model, wish)
+            acquisition_of(model, request)
     with pytest.raises(InputError, match=r"not as '\.txt'"):
-        suggest(predictor, "library.csv", tmp_path / "next.txt", Wish(1))
+        suggest(predictor, "library.csv", tmp_path / "next.txt", SuggestRequest(1))
 
 
 @pytest.mark.parametrize(
@@ -234,4 +236,4 @@ def test_what_cannot_be_ranked_is_refused(predictor, tmp_path):
 )
 def test_wishes_that_make_no_sense_are_refused(changes, message):
     with pytest.raises(InputError, match=message):
-        replace(Wish(1), **changes)
+        replace(SuggestRequest(1), **changes)

@@ -14,7 +14,7 @@ from graphormer_sepnorm.inference.predict import Predictor, load_predictor
 from graphormer_sepnorm.inference.predict_table import predict_table
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Selection, write_part
-from graphormer_sepnorm.library.suggest import Wish, suggest
+from graphormer_sepnorm.library.suggest import SuggestRequest, suggest
 from graphormer_sepnorm.runs.zoo import PRETRAINED, resolve_model
 from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.table_model.load import load_model, load_predicting_model
@@ -146,6 +146,24 @@ def test_a_table_of_another_library_is_read_by_its_columns(trained: Trained, lib
         model.predict(kind({"a": [1], "b": ["x"]}))
 
 
+def test_errors_in_python_name_no_option_of_a_command(tmp_path):
+    model = load_model(save_tiny(tmp_path))
+    table = pd.DataFrame({"a": ["C"], "b": ["C"]})
+    for ask in (
+        lambda: model.predict(table),
+        lambda: model.predict(table, smiles_column="c"),
+        lambda: model.explain(table),
+        lambda: model.predict(["C"], interval=0.9),
+        lambda: model.predict(["C"], domain=True),
+        lambda: model.predict(["C"], conditions={"T": 1}),
+        lambda: load_model(tmp_path, device="cuda:99"),
+        lambda: load_model(tmp_path, device="mps"),
+    ):
+        with pytest.raises(InputError) as error:
+            ask()
+        assert "--" not in str(error.value)
+
+
 @pytest.mark.slow
 def test_conditions_as_columns_or_for_all_rows_give_the_same_numbers(conditioned, tmp_path):
     """In a table, in a partition of a library as CSV and as Parquet, and in Python."""
@@ -176,9 +194,8 @@ def test_conditions_as_columns_or_for_all_rows_give_the_same_numbers(conditioned
         same(pd.read_parquet(job.part))
         with pytest.raises(InputError, match="has the column T, and another value is given for all"):
             write_part(model.under({"T": 25}), Compute(torch.device("cpu")), PartOptions(Selection("y")), job)
-    with pytest.raises(
-        InputError, match=r"the input has no column T, assay: .* Python: conditions=\{'T': VALUE, 'assay'"
-    ):
+    asked = r"the input has no column T, assay: [^-]* conditions=\{'T': VALUE, 'assay': VALUE\}$"
+    with pytest.raises(InputError, match=asked):
         load_model(conditioned.path).predict(["CCO"])
     warm = load_model(conditioned.path).predict(table.drop(columns="T"), conditions={"T": 60}).y
     assert warm[0] == pytest.approx(expected[0], rel=1e-5) and abs(warm[2] - expected[2]) > 0.1
@@ -199,7 +216,7 @@ def test_suggested_molecules_keep_their_decimal_commas(conditioned, tmp_path):
     """In a table with semicolons 37,125 is a decimal number; elsewhere it is ambiguous."""
     (tmp_path / "library.csv").write_text("smiles;T;assay\nCCO;37,125;b\nCCN;37,125;a\n")
     model = TableModel.load(conditioned.path)
-    suggest(model, str(tmp_path / "library.csv"), tmp_path / "next.csv", Wish(2, distance=0), workers=1)
+    suggest(model, str(tmp_path / "library.csv"), tmp_path / "next.csv", SuggestRequest(2, distance=0), workers=1)
     table = pd.DataFrame({"smiles": ["CCO", "CCN"], "T": 37.125, "assay": ["b", "a"]})
     expected = dict(zip(table.smiles, load_model(conditioned.path).predict(table).y, strict=True))
     found = pd.read_csv(tmp_path / "next.csv")
@@ -294,7 +311,7 @@ def test_what_python_gets_wrong_is_said(trained: Trained):
             model.predict(["CCO"], **given)
     network = load_model("zinc-subset")
     for given in ({"interval": 0.9}, {"domain": True}):
-        with pytest.raises(InputError, match=f"^{next(iter(given))}: the model has no information"):
+        with pytest.raises(InputError, match="the model has no information on its training"):
             network.predict(["CCO"], **given)
     for wrong, message in (
         ({"precision": "fp16"}, "unknown precision 'fp16', choose one of auto, float32, bfloat16"),

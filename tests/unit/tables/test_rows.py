@@ -190,8 +190,8 @@ def test_what_a_model_reads_of_rows():
     ]
     with pytest.raises(
         InputError,
-        match=r"and t\.csv has no column pH, lab: .* lab=VALUE \(in Python: .*=\{'pH': VALUE, 'lab': VALUE\}\)$",
+        match=r"and t\.csv has no column pH, lab \(1\): .* --condition pH=VALUE --condition 'lab \(1\)=VALUE'$",
     ):
-        samples_of(columns, AskedConditions(("T", "pH", "lab")), "t.csv")
+        samples_of(columns, AskedConditions(("T", "pH", "lab (1)")), "t.csv")
     with pytest.raises(InputError, match=r"t\.csv has the column assay, and another value is given"):
         samples_of(columns, AskedConditions(("T",), {"assay": "a"}), "t.csv")

@@ -52,7 +52,7 @@ def test_an_unknown_condition_is_refused():
     facts = PretendedService().facts().model_copy(update={"conditions": []})
     with pytest.raises(InputError, match=r"^T is not a condition of the model: it reads none$"):
         facts.check(Options(conditions={"T": "1"}))
-    facts = facts.model_copy(update={"conditions": [ConditionFacts(name="temperature", words=[])]})
+    facts = facts.model_copy(update={"conditions": [ConditionFacts(name="temperature", choices=[])]})
     facts.check(Options(conditions={"temperature": "25"}))
     with pytest.raises(InputError, match="its conditions are temperature; did you mean 'temperature'"):
         facts.check(Options(conditions={"temperatur": "25"}))

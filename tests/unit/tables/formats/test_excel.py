@@ -12,17 +12,35 @@ from graphormer_sepnorm.tables.formats.table import cell_text
 openpyxl = pytest.importorskip("openpyxl")
 
 
-def workbook(path, *rows):
+def workbook(path, *rows, **others):
+    """With the ``rows`` in the first sheet, and those of other sheets by their names."""
     book = openpyxl.Workbook()
-    for row in rows:
-        book.active.append(row)
+    for sheet, content in {
+        book.active: rows,
+        **{book.create_sheet(name): each for name, each in others.items()},
+    }.items():
+        for row in content:
+            sheet.append(row)
     book.save(path)
     return path
 
 
-def read(path):
+def read(path, smiles_column=None):
     with open(path, "rb") as file:
-        return list(sheet_records(file, path.name))
+        return list(sheet_records(file, path.name, smiles_column))
+
+
+def test_the_sheet_with_the_molecules_is_read(tmp_path):
+    """The first one if it has them, or the only one; of several, none is guessed."""
+    notes, data, more = [["about"], ["us"]], [["id", "SMILES"], ["1", "C"]], [["smiles", "M"], ["CC", "N"]]
+    path = tmp_path / "a.xlsx"
+    assert read(workbook(path, *notes, data=data)) == data
+    assert read(workbook(path, *data, more=more)) == data
+    assert read(workbook(path, data=data)) == data, "the first is empty"
+    assert read(workbook(path, *notes, data=notes)) == notes
+    assert read(workbook(path, *notes, data=data, more=more), "M") == more
+    with pytest.raises(InputError, match=r"first sheet of a\.xlsx has no column of molecules, and data, more have"):
+        read(workbook(path, *notes, data=data, more=more))
 
 
 def test_cells_are_texts_and_empty_ones_at_the_end_are_left_out(tmp_path):

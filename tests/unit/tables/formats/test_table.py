@@ -21,6 +21,12 @@ def test_smiles_are_a_table_of_one_column():
     assert table.columns == ["smiles"] and list(table.rows) == [Row(["C"], "C"), Row(["CC"], "CC")]
 
 
+def test_a_column_in_another_encoding_is_shown_and_not_offered():
+    message = not_one_column("a.csv", ["smiles", "l\udcf6slichkeit"], "löslichkeit", 0, "name another")
+    assert message.endswith("save the table as UTF-8. Its columns: smiles, l\ufffdslichkeit")
+    assert "mean" not in message and message.isprintable()
+
+
 def test_of_many_columns_some_are_shown():
     columns = [f"d{number}" for number in range(1000)]
     assert not_one_column("a.csv", columns, "y", 0).endswith("d18, d19, ...")
