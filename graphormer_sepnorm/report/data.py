@@ -8,8 +8,9 @@ from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.report.page import Grid, Section
 from graphormer_sepnorm.report.reported import Reported
+from graphormer_sepnorm.report.words import line, words
 from graphormer_sepnorm.runs.info import salts_words
-from graphormer_sepnorm.runs.numbers import counted, percent, shown_together
+from graphormer_sepnorm.runs.numbers import shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.tables.labels import TableOptions
 from graphormer_sepnorm.tables.remarks import COPIES, few_repeated, of_rows, repeatability, repeated
@@ -25,22 +26,27 @@ def data_section(page: Reported) -> Section:
     rows = []
     for split in SPLITS:
         y = np.array([row.labels for row in page.labelled.of_split(split)])
-        rows.append(
-            (
-                split,
-                f"{len(y):,}",
-                *(label_counts(page, name, column) for name, column in zip(targets, y.T, strict=False)),
-            )
-        )
+        counts = [label_counts(page, name, column) for name, column in zip(targets, y.T, strict=False)]
+        rows.append((split, f"{len(y):,}", *counts))
     titles = page.task.classes[0] if TASKS[page.task.kind].adds_up else [f"labels of {name}" for name in targets]
     header = ("split", "molecules" if page.labelled.measured else "rows", *titles[: len(targets)])
-    words = (
-        f"{page.options.path} was split by {split_words(page.options)}. {fitted_words(page)}",
-        *(f"{remark}." for remark in (usable_words(page), *of_rows(page.options, page.labelled))),
+    has_conditions, usable = bool(page.options.feature_columns), len(page.labelled.usable)
+    molecules = len(set(page.labelled.structures.keys)) if has_conditions else len(page.labelled.rows)
+    facts = {"molecules": None if usable == len(page.labelled.rows) else molecules, "has_conditions": has_conditions}
+    paragraphs = (
+        *words(
+            "data.data",
+            path=page.options.path,
+            split=split_words(page.options),
+            fitted=fitted_to(page),
+            usable=usable,
+            **facts,
+        ),
+        *(f"{remark}." for remark in of_rows(page.options, page.labelled)),
         *of_preparation(page),
         *of_censored(page),
     )
-    return Section("Data and split", words, (Grid(header, tuple(rows)),))
+    return Section("Data and split", paragraphs, (Grid(header, tuple(rows)),))
 
 
 def label_counts(page: Reported, target: str, y: np.ndarray) -> str:
@@ -51,24 +57,13 @@ def label_counts(page: Reported, target: str, y: np.ndarray) -> str:
     return positive if TASKS[page.task.kind].adds_up else f"{labels}, {positive} of them {page.classes_of(target)[1]}"
 
 
-def usable_words(page: Reported) -> str:
-    """The number of usable rows, and of molecules if rows were averaged."""
-    usable, molecules, together = len(page.labelled.usable), len(page.labelled.rows), "molecule"
-    if usable == molecules:
-        return counted(usable, "usable row")
-    if page.options.feature_columns:
-        molecules, together = len(set(page.labelled.structures.keys)), "molecule and conditions"
-    return (
-        f"{counted(usable, 'usable row')} of {counted(molecules, 'molecule')}; rows of the same {together} are averaged"
-    )
-
-
-def of_preparation(page: Reported) -> Iterator[str]:
+def of_preparation(page: Reported) -> tuple[str, ...]:
     """How molecules are prepared before the model reads them, if they are."""
-    if FEATURIZERS[page.options.featurizer].preparation:
-        option = f"--standardize {page.options.standardize}" if page.options.standardize else "--strip-salts"
-        changed = f"; this changed {counted(page.labelled.changed, 'row')}" if page.labelled.changed else ""
-        yield f"Salts are {salts_words(page.options.featurizer)} ({option}){changed}."
+    if not FEATURIZERS[page.options.featurizer].preparation:
+        return ()
+    option = f"--standardize {page.options.standardize}" if page.options.standardize else "--strip-salts"
+    salts = salts_words(page.options.featurizer)
+    return words("data.preparation", salts=salts, option=option, changed=page.labelled.changed)
 
 
 def of_censored(page: Reported) -> Iterator[str]:
@@ -78,42 +73,27 @@ def of_censored(page: Reported) -> Iterator[str]:
             [row.bounds[place] for row in rows if place in row.bounds] for rows in (page.learnt, page.tested)
         )
         if learnt or tested:
-            shares = [page.result["trust"].get(f"coverage_of_{name}", {}) for name in ("bounds", "all")]
-            held = [each.get(page.confidence, {}).get(target) for each in shares]
-            reach = (
-                f" The {page.interval_name} reaches {percent(held[0])} of the bounds among the test labels, and "
-                f"contains or reaches {percent(held[1])} of all."
-                if tested and None not in held
-                else ""
+            trust, example = page.result["trust"], page.bound((learnt + tested)[0], place)
+            reached, held = (
+                trust.get(f"coverage_of_{name}", {}).get(page.confidence, {}).get(target) if tested else None
+                for name in ("bounds", "all")
             )
-            yield (
-                f"{target}: {counted(len(learnt), 'training label')} and {counted(len(tested), 'test label')} are "
-                f"bounds, such as {page.bound((learnt + tested)[0], place)}. The members learn the value that "
-                "the other labels lead to expect beyond a bound, and intervals count bounds on their known side. "
-                f"Errors such as {page.metric} are those of exact labels.{reach}"
-            )
+            count = {"learnt": len(learnt), "tested": len(tested), "example": example, "metric": page.metric}
+            interval = {"interval": page.interval_name, "reached": reached, "held": held}
+            yield line("data.censored", target=target, **count, **interval)
 
 
-def fitted_words(page: Reported) -> str:
-    """Which molecules the members are fitted to."""
+def fitted_to(page: Reported) -> str:
+    """Which members are fitted only to the training molecules: "all" to the validation molecules too, or "networks"."""
     if page.folds.predict_all or "networks" not in page.model.members:
-        return "The model is fitted to both the training and the validation molecules."
-    if len(page.model.members) == 1:
-        return "The model is fitted to the training molecules."
-    return "The networks are fitted to the training molecules, the other members also to the validation molecules."
+        return "all"
+    return "networks" if len(page.model.members) == 1 else "some"
 
 
 def split_words(options: TableOptions) -> str:
-    if options.split == "column":
-        return f"the column {options.split_column}"
-    if options.test_csv is not None:
-        return f"test rows from {options.test_csv}; the other rows {options.split}, 90:10, seed {options.seed}"
-    if options.folds:
-        return f"{options.split} into {options.folds} folds, one of which is the test set here, seed {options.seed}"
+    """How a table was split."""
     sizes = ":".join(f"{100 * getattr(options.sizes, name):g}" for name in SPLITS)
-    if options.split == "time":
-        return f"the times in the column {options.split_column}, {sizes}"
-    return f"{options.split}, {sizes}, seed {options.seed}"
+    return line("data.split", options=options, sizes=sizes)
 
 
 def repeatability_section(page: Reported) -> Section | None:
@@ -122,14 +102,12 @@ def repeatability_section(page: Reported) -> Section | None:
     if not duplicates:
         return None
     rows = sum(len(duplicate.rows) for duplicate in duplicates)
-    words = [f"{repeated(page.options, page.labelled)} in {rows:,} rows."]
     if page.is_regression:
-        words += [floor_words(page, place, deviation) for place, deviation in deviations(page)]
+        said = tuple(floor_words(page, place, deviation) for place, deviation in deviations(page))
     else:
-        conflicting = sum(bool(duplicate.conflicts) for duplicate in duplicates)
-        contradict = f"Labels contradict each other in {conflicting:,} of these cases: no model can fit both."
-        words.append(contradict if conflicting else "Their labels agree.")
-    return Section("Repeatability", tuple(words), tuple(replicates_grids(page)))
+        said = words("data.classes", conflicting=sum(bool(duplicate.conflicts) for duplicate in duplicates))
+    first = f"{repeated(page.options, page.labelled)} in {rows:,} rows."
+    return Section("Repeatability", (first, *said), tuple(replicates_grids(page)))
 
 
 def deviations(page: Reported) -> list[tuple[int, float]]:
@@ -141,15 +119,11 @@ def deviations(page: Reported) -> list[tuple[int, float]]:
 def floor_words(page: Reported, place: int, deviation: float) -> str:
     """A sentence on the deviation of replicates of a target and the error of the model."""
     target = page.task.targets[place]
-    if not deviation:
-        return f"{target}: {COPIES}."
     rmse = page.result["targets"][target]["scores"]["stack"].get("rmse")
-    floor_text, rmse_text = shown_together([deviation, rmse])
-    found = f"{target}: the standard deviation of measurements of one molecule is {floor_text}"
-    if few := few_repeated(page.labelled, place):
-        return f"{found}. This is {few}."
-    floor = f"{found}. This is the floor of the RMSE on single measurements: no model is expected to have a lower one"
-    return f"{floor}." if rmse is None else f"{floor}; the RMSE of this model is {rmse_text}."
+    deviation_text, rmse_text = shown_together([deviation, rmse])
+    numbers = {"deviation": deviation_text, "rmse": None if rmse is None else rmse_text}
+    few = few_repeated(page.labelled, place)
+    return line("data.floor", target=target, copies=None if deviation else COPIES, few=few, **numbers)
 
 
 def replicates_grids(page: Reported) -> Iterator[Grid]:
@@ -159,10 +133,8 @@ def replicates_grids(page: Reported) -> Iterator[Grid]:
     order = sorted(differing, key=lambda duplicate: -spread_of(page, duplicate))[:MOST_REPLICATES]
     rows = tuple(replicates_row(page, duplicate, len(targets)) for duplicate in order)
     header = ("rows", "SMILES", *(f"measured {name}" for name in targets))
-    most = f"The {counted(len(rows), 'molecule')} whose labels differ most."
-    words = most if len(differing) > len(rows) else "Molecules whose labels differ."
     if rows:
-        yield Grid(header, rows, words)
+        yield Grid(header, rows, line("data.replicates", count=len(rows), are_all=len(differing) == len(rows)))
 
 
 def replicates_row(page: Reported, duplicate: Duplicate, targets: int) -> tuple[str, ...]:

@@ -16,8 +16,9 @@ from graphormer_sepnorm.report.page import Card, Chart, Grid, Molecule, ReportPa
 from graphormer_sepnorm.report.predictions import MOST_POINTS
 from graphormer_sepnorm.report.reported import constant_words, plain_picture
 from graphormer_sepnorm.report.scores import scores_grid, shown_metrics
+from graphormer_sepnorm.report.words import line, words
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.runs.numbers import counted, decimals_for, shown, shown_interval, shown_together
+from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.table_model.reliability import low_coverage, molecule_errors, usual_confidence
@@ -46,19 +47,18 @@ def report_folds(
     together = Predicted(task, y, {STACK: predicted}, np.nanmean(y, axis=0))
     titles = {name: options.targets[0] if TASKS[task.kind].adds_up else name for name in results[0]["targets"]}
     shown_targets = list(titles.items())[:MAX_PANELS]
-    summary = (
-        f"A cross-validation of a {task.kind} model of {', '.join(titles.values())}: "
-        f"{counted(len(lines) - 1, 'molecule')} in {len(results)} folds ({options.split}, seed {options.seed}). Each "
-        "molecule was tested once, with a model that was not trained on it."
+    summary = line(
+        "scores.folds_summary",
+        kind=task.kind,
+        titles=titles.values(),
+        molecules=len(lines) - 1,
+        folds=len(results),
+        split=options.split,
+        seed=options.seed,
     )
     notes = (
         *(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in low_coverage(pooled(results))),
-        "To predict, train a final model without --folds in another folder; --split random --split-sizes 98:1:1 lets "
-        "it learn from nearly all molecules.",
-    )
-    words = (
-        f"The {METRICS[task.metric].title} in each fold, and the scores on the labels of all folds together, in which "
-        "large folds count more. The folder of each fold contains its own report."
+        *words("scores.folds_final"),
     )
     grids: list[Grid] = []
     cards: list[Card] = []
@@ -72,10 +72,10 @@ def report_folds(
         cards += score_cards(task, title, folds, facts)
     for level, shares in pooled(results).get("trust", {}).get("coverage", {}).items():
         cards.append(coverage_card(level, shares, {}))
-    sections = [Section("Scores", (words,), tuple(grids))]
+    sections = [Section("Scores", words("scores.folds", metric=METRICS[task.metric].title), tuple(grids))]
     if charts := tuple(parity_charts(together, lines)):
-        words = "Each point is a molecule, predicted when it was tested."
-        sections.append(Section("Predictions", (words,), charts=charts))
+        title = "Each point is a molecule, predicted when it was tested."
+        sections.append(Section("Predictions", (title,), charts=charts))
         sections.append(worst_section(together, lines))
     sections.append(glossary(cards, sections))
     title = f"{whole.path.name}: {', '.join(titles.values())}"
@@ -115,13 +115,17 @@ def score_cards(task: TaskConfig, title: str, folds: list[dict], facts: dict) ->
         whole, ends = facts["scores"][STACK][task.metric], facts.get("interval", {}).get(STACK)
         numbers = statistics.fmean(scores), statistics.stdev(scores), min(scores), max(scores), whole, *(ends or ())
         mean, deviation, lowest, highest, together, *_ = shown_together(numbers, numbers[0])
-        interval = f" (95 % interval {shown_interval(ends, decimals_for(numbers, numbers[0]))})" if ends else ""
-        lines = (
-            f"This is the mean of {len(scores)} folds, which range from {lowest} to {highest} (standard deviation "
-            f"{deviation}).",
-            f"On all {counted(facts['n'], 'label')} together: {together}{interval}.",
+        texts = words(
+            "scores.folds_card",
+            folds=len(scores),
+            lowest=lowest,
+            highest=highest,
+            deviation=deviation,
+            labels=facts["n"],
+            together=together,
+            interval=shown_interval(ends, decimals_for(numbers, numbers[0])) if ends else None,
         )
-        yield Card(title, mean, metric_words(task.metric), lines)
+        yield Card(title, mean, metric_words(task.metric), texts)
 
 
 def pooled(results: list[dict]) -> dict:
@@ -148,12 +152,12 @@ def parity_charts(together: Predicted, lines: list[list[str]]) -> Iterator[Chart
         if len(exact):
             drawn = exact[evenly(len(exact), MOST_POINTS)]
             decimals = decimals_of(y[exact])
-            words = [
+            texts = [
                 f"{title_of(lines, row)}\n{lines[row + 1][1]}\nmeasured {shown(y[row], decimals)}\n"
                 f"predicted {shown(predicted[row], decimals)}"
                 for row in drawn.tolist()
             ]
-            chart = Points(y[drawn], predicted[drawn], None, None, words)
+            chart = Points(y[drawn], predicted[drawn], None, None, texts)
             yield parity_chart(f"{target}: parity", chart, "Points on the dashed line are correct.")
 
 
@@ -169,11 +173,7 @@ def worst_section(together: Predicted, lines: list[list[str]]) -> Section:
     task, y, predicted = together.task, together.y, together.by_name[STACK]
     order = np.argsort(-np.nan_to_num(molecule_errors(task, y, predicted), nan=-1.0), kind="stable")[:WORST]
     molecules = tuple(worst_molecule(together, lines, row) for row in order.tolist() if not np.isnan(y[row]).all())
-    words = (
-        "The molecules with the largest errors. The report of the fold also shows the interval and the most similar "
-        "training molecule."
-    )
-    return Section("Worst predictions", (words,), molecules=molecules)
+    return Section("Worst predictions", words("scores.folds_worst"), molecules=molecules)
 
 
 def worst_molecule(together: Predicted, lines: list[list[str]], row: int) -> Molecule:

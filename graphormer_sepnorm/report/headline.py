@@ -4,6 +4,7 @@ Axis letters: M training molecules, C columns of a target.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,8 @@ from graphormer_sepnorm.report.bias import of_bias
 from graphormer_sepnorm.report.glossary import metric_words
 from graphormer_sepnorm.report.page import Card
 from graphormer_sepnorm.report.reported import CUT, Reported, constant_words, frequent_class
-from graphormer_sepnorm.runs.numbers import counted, decimals_for, percent, shown, shown_interval, shown_together
+from graphormer_sepnorm.report.words import line, words
+from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, low_coverage
 from graphormer_sepnorm.table_model.scores import MEAN, MOST_DRAWN, STACK, columns_of, paired_difference, resampled
@@ -29,85 +31,6 @@ RIVALS = {"against_forest": "forest", "against_mean": MEAN}
 IN_UNITS = ("mae", "rmse")  # metrics on the scale of the labels
 DIFFERENT_SCALES = 5  # times the standard deviation of another target
 OF_NETWORKS = ("networks", "tuned kernel")
-QUICK = " --quick trains only the kernel, in a fraction of the time."
-
-
-def summary(page: Reported) -> str:
-    """The first paragraph."""
-    learnt, tested, keys = page.count_fitted, page.count_scored, page.labelled.structures.keys
-    one = "molecule" if len(set(keys)) == len(keys) else "row"
-    titles = ", ".join(page.title_of(target) for target in page.result["targets"])
-    words = (
-        f"A {page.task.kind} model of {titles}, fitted to {counted(learnt, one)} and tested on "
-        f"{counted(tested, f'other {one}')}."
-    )
-    if "forest" in page.model.members or "forest" in page.fitted.left_out:
-        return words
-    members = ", ".join([*page.model.members, *page.fitted.left_out])
-    option = {"kernel": "--quick", "networks": "--no-blend"}.get(members, "--no-baseline")
-    return f"{words} There is no comparison with a forest, because {option} was used."
-
-
-def cards(page: Reported) -> tuple[Card, ...]:
-    """A card for the mean score of several targets, one for each target, and one for the reliability."""
-    targets = list(page.result["targets"].items())
-    found = [target_card(page, target, facts) for target, facts in targets[:MAX_PANELS]]
-    mean = [mean_card(page, len(targets))] if len(targets) > 1 else []
-    return (*mean, *found, *interval_cards(page), *set_cards(page), *accuracy_cards(page))
-
-
-def mean_card(page: Reported, targets: int) -> Card:
-    forest = page.result.get("baseline", {}).get("random_forest", {}).get(page.task.metric)
-    value, rival = shown_together([page.result["value"], forest], page.result["value"])
-    lines: tuple[str, ...] = () if forest is None else (f"Forest: {rival}.",)
-    std = np.array(page.task.std)
-    if page.task.metric in IN_UNITS and std.max() > DIFFERENT_SCALES * std.min():
-        lines += ("The targets have different scales: those with the largest errors decide.",)
-    return Card(f"Mean of {targets} targets", value, metric_words(page.task.metric), lines)
-
-
-def target_card(page: Reported, target: str, facts: dict) -> Card:
-    """The score of a target, with its interval, and how much better it is than the forest and the mean."""
-    value = facts["scores"][STACK][page.task.metric]
-    decimals = decimals_for(numbers_of(facts, page.task.metric), value)
-    lines = [f"On {counted(facts['n'], 'test label')}."]
-    if "interval" in facts:
-        ends = shown_interval(facts["interval"][STACK], decimals)
-        lines = [f"95 % interval {ends}, on {counted(facts['n'], 'test label')}."]
-    if (bounds := facts.get("bounds", {}).get(STACK)) is not None:
-        lines.append(
-            f"Besides, {counted(bounds['bounds'], 'bound')}: {percent(bounds['right_side'])} are predicted on their "
-            f"side; concordance {shown(bounds['concordance'], 3)}."
-        )
-    if page.is_logarithm(target) and page.task.metric in IN_UNITS and value is not None:
-        lines.append(f"An error of {shown(value, decimals)} in the logarithm is a factor of {10**value:.2g}.")
-    lines += [against_words(page, facts, against, decimals) for against in RIVALS if against in facts]
-    if facts["n"] < FEW_TESTED:
-        scores, where = page.out_of_fold(target)
-        lines.append(f"{where[:1].upper()}{where[1:]}: {shown(scores[page.task.metric], decimals)}.")
-    return Card(page.title_of(target), shown(value, decimals), metric_words(page.task.metric), tuple(lines))
-
-
-def numbers_of(facts: dict, metric: str) -> Iterator[float | None]:
-    """The numbers of the card of a target next to its score."""
-    yield from (facts.get("interval", {}).get(STACK) or ())
-    for against, rival in RIVALS.items():
-        if against in facts:
-            yield from (facts["scores"][rival][metric], facts[against]["difference"])
-            yield from facts[against]["interval"] or ()
-
-
-def against_words(page: Reported, facts: dict, against: str, decimals: int) -> str:
-    """A sentence on the paired difference of the score from that of the forest or the mean."""
-    rival = RIVALS[against]
-    name = constant_words(page.task).capitalize() if rival == MEAN else "Forest"
-    words = f"{name}: {shown(facts['scores'][rival][page.task.metric], decimals)}."
-    gain = gain_of(facts[against], page.task.metric)
-    if gain is None:
-        return f"{words} The difference is not defined."
-    size = gain.size(decimals)
-    chance = "" if gain.is_clear or size == "equal" else ", but this may be chance"
-    return f"{words} The model is {size}{chance} ({gain.ends(decimals)})."
 
 
 class Gain(NamedTuple):
@@ -122,16 +45,13 @@ class Gain(NamedTuple):
         """Whether the interval does not contain 0."""
         return not self.low <= 0 <= self.high
 
-    def size(self, decimals: int) -> str:
-        """The gain with these decimals, as "better by 0.25", "worse by 0.25" or "equal"."""
-        if not round(self.value, decimals):
-            return "equal"
-        return f"{'better' if self.value > 0 else 'worse'} by {shown(abs(self.value), decimals)}"
+    def is_equal(self, decimals: int) -> bool:
+        """Whether the gain is 0 with these decimals."""
+        return not round(self.value, decimals)
 
-    def ends(self, decimals: int) -> str:
-        """The interval of ``size`` with these decimals."""
-        ends = [self.low, self.high] if round(self.value, decimals) >= 0 else [-self.high, -self.low]
-        return f"95 % interval {shown_interval(ends, decimals)}"
+    def ends(self, decimals: int) -> list[float]:
+        """The interval of the size of the gain, better or worse, with these decimals."""
+        return [self.low, self.high] if round(self.value, decimals) >= 0 else [-self.high, -self.low]
 
 
 def gain_of(found: dict, metric: str) -> Gain | None:
@@ -142,14 +62,104 @@ def gain_of(found: dict, metric: str) -> Gain | None:
     return Gain(sign * found["difference"], *sorted(sign * end for end in found["interval"]))
 
 
-def interval_cards(page: Reported) -> Iterator[Card]:
-    """A card on the coverage of the intervals, if there are intervals."""
-    if page.confidence is None:
-        return
-    trust = page.result["trust"]
-    widths = trust["mean_width"][page.confidence]
-    is_logarithm = any(map(page.is_logarithm, widths))
-    yield coverage_card(page.confidence, trust["coverage"][page.confidence], widths, is_logarithm)
+@dataclass(frozen=True)
+class Rival:
+    """A prediction that the model is compared with: its name, its score, and the gain of the model over it."""
+
+    name: str
+    score: float | None
+    gain: Gain | None
+
+
+@dataclass(frozen=True)
+class TargetFacts:
+    """The numbers of the card of a target.
+
+    Attributes:
+        n: number of test labels.
+        value: the score.
+        decimals: of all scores of the card.
+        has_interval, interval: whether the score has an interval, and its ends if they are defined.
+        bounds: ``bound_scores`` of the censored labels; None: there are none.
+        factor: the factor that an error of this size in the logarithm of a value is; None: it is no such error.
+        rivals: the forest and the constant prediction.
+        out_of_fold: the score out of fold, and of which labels it is; None: there are enough test labels.
+    """
+
+    n: int
+    value: float | None
+    decimals: int
+    has_interval: bool
+    interval: list[float] | None
+    bounds: dict | None
+    factor: float | None
+    rivals: tuple[Rival, ...]
+    out_of_fold: tuple[float | None, str] | None
+
+
+def target_facts(page: Reported, target: str, facts: dict) -> TargetFacts:
+    """The numbers of the card of a target; ``facts`` as ``scores_by_target``."""
+    metric, value = page.task.metric, facts["scores"][STACK][page.task.metric]
+    names = {"forest": "Forest", MEAN: constant_words(page.task).capitalize()}
+    rivals = tuple(
+        Rival(names[rival], facts["scores"][rival][metric], gain_of(facts[against], metric))
+        for against, rival in RIVALS.items()
+        if against in facts
+    )
+    interval = facts.get("interval", {}).get(STACK)
+    numbers = [*(interval or ()), *(each.score for each in rivals)]
+    numbers += [number for each in rivals for number in each.gain or ()]
+    is_factor = page.is_logarithm(target) and metric in IN_UNITS and value is not None
+    scores, where = page.out_of_fold(target) if facts["n"] < FEW_TESTED else ({}, "")
+    return TargetFacts(
+        facts["n"],
+        value,
+        decimals_for(numbers, value),
+        "interval" in facts,
+        interval,
+        facts.get("bounds", {}).get(STACK),
+        10**value if is_factor else None,
+        rivals,
+        (scores[metric], where) if scores else None,
+    )
+
+
+def summary(page: Reported) -> str:
+    """The first paragraph."""
+    keys, option = page.labelled.structures.keys, None
+    if "forest" not in page.model.members and "forest" not in page.fitted.left_out:
+        members = ", ".join([*page.model.members, *page.fitted.left_out])
+        option = {"kernel": "--quick", "networks": "--no-blend"}.get(members, "--no-baseline")
+    return line(
+        "headline.summary",
+        kind=page.task.kind,
+        titles=[page.title_of(target) for target in page.result["targets"]],
+        learnt=page.count_fitted,
+        tested=page.count_scored,
+        one="molecule" if len(set(keys)) == len(keys) else "row",
+        option=option,
+    )
+
+
+def cards(page: Reported) -> tuple[Card, ...]:
+    """A card for the mean score of several targets, one for each target, and one for the reliability."""
+    targets, unit, found = page.result["targets"], metric_words(page.task.metric), []
+    if len(targets) > 1:
+        forest = page.result.get("baseline", {}).get("random_forest", {}).get(page.task.metric)
+        value, rival = shown_together([page.result["value"], forest], page.result["value"])
+        std = np.array(page.task.std)
+        differ = page.task.metric in IN_UNITS and std.max() > DIFFERENT_SCALES * std.min()
+        lines = words("headline.mean", forest=None if forest is None else rival, differ=differ)
+        found.append(Card(f"Mean of {len(targets)} targets", value, unit, lines))
+    for target, scores in list(targets.items())[:MAX_PANELS]:
+        facts = target_facts(page, target, scores)
+        value = shown(facts.value, facts.decimals)
+        found.append(Card(page.title_of(target), value, unit, words("headline.target", card=facts)))
+    if page.confidence is not None:
+        trust, level = page.result["trust"], page.confidence
+        widths = trust["mean_width"][level]
+        found.append(coverage_card(level, trust["coverage"][level], widths, any(map(page.is_logarithm, widths))))
+    return (*found, *set_cards(page), *accuracy_cards(page))
 
 
 def coverage_card(
@@ -163,29 +173,25 @@ def coverage_card(
         widths: the mean width for each target, which is shown if there is one target; empty: unknown.
         is_logarithm: whether the target is modelled by the logarithm of the values in the table.
     """
-    lines = [f"of the test values are inside their {percent(float(level))} interval."]
-    if len(widths) == 1:
-        (width,) = widths.values()
-        factor = f", about a factor of {10 ** (width / 2):.2g} up or down" if is_logarithm else ""
-        lines.append(f"The intervals are {shown(width)} wide on average{factor}.")
-    known = [share for share in shares.values() if share is not None]
-    return Card("Intervals", percent(float(np.mean(known))), "", tuple(lines))
+    width = next(iter(widths.values())) if len(widths) == 1 else None
+    factor = 10 ** (width / 2) if width is not None and is_logarithm else None
+    lines = words("headline.coverage", level=float(level), width=width, factor=factor)
+    return Card("Intervals", percent(mean_of(shares)), "", lines)
+
+
+def mean_of(shares: dict[str, float | None]) -> float:
+    """The mean of the shares that are defined."""
+    return float(np.mean([share for share in shares.values() if share is not None]))
 
 
 def set_cards(page: Reported) -> Iterator[Card]:
     """A card on the sets of classes, if there are sets."""
-    found = page.result["trust"]
     shares, single = (
-        [share for share in found.get(name, {}).get(USUAL_CONFIDENCE, {}).values() if share is not None]
-        for name in ("set_coverage", "one_class")
+        page.result["trust"].get(name, {}).get(USUAL_CONFIDENCE, {}) for name in ("set_coverage", "one_class")
     )
-    if shares:
-        lines = (
-            f"of the test molecules have their class in their {percent(float(USUAL_CONFIDENCE))} set: the classes "
-            "that cannot be ruled out at this confidence.",
-            f"{percent(float(np.mean(single)))} of the sets have one class.",
-        )
-        yield Card("Sets", percent(float(np.mean(shares))), "", lines)
+    if any(share is not None for share in shares.values()):
+        lines = words("headline.sets", level=float(USUAL_CONFIDENCE), single=mean_of(single))
+        yield Card("Sets", percent(mean_of(shares)), "", lines)
 
 
 def accuracy_cards(page: Reported) -> Iterator[Card]:
@@ -196,21 +202,21 @@ def accuracy_cards(page: Reported) -> Iterator[Card]:
     if not TASKS[page.task.kind].adds_up:
         y, prediction = np.hstack([1 - y, y]), np.hstack([prediction < CUT, prediction >= CUT])
     known = ~np.isnan(y).any(axis=1)
-    correct = (y[known].argmax(axis=1) == prediction[known].argmax(axis=1)).mean()
+    correct = float((y[known].argmax(axis=1) == prediction[known].argmax(axis=1)).mean())
     place, name = frequent_class(page, next(iter(page.result["targets"])))
-    share = f"{100 * y[known].mean(axis=0)[place]:.0f} %"
-    line = f"of the test molecules; the constant prediction, always {name}, would have {share}."
-    yield Card("Correct classes", f"{100 * correct:.0f} %", "", (line,))
+    lines = words("headline.accuracy", name=name, share=float(y[known].mean(axis=0)[place]))
+    yield Card("Correct classes", percent(correct), "", lines)
 
 
 def notes(page: Reported) -> tuple[str, ...]:
     """Warnings to read before relying on the model, one sentence each."""
+    result = page.result
     return (
-        *of_members(page),
-        *(f"{words}." for words in filter(None, [known_words(page.result)])),
+        *words("headline.members", left_out=result.get("left_out_members", {}), remarks=result.get("remarks", {})),
+        *(f"{sentence}." for sentence in filter(None, [known_words(result)])),
         *of_few(page),
         *(f"{sentence}." for sentence in of_labels(page.options, page.labelled)),
-        *of_intervals(page),
+        *(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in low_coverage(result)),
         *of_probabilities(page),
         *of_bias(page),
         *of_salts(page),
@@ -218,35 +224,17 @@ def notes(page: Reported) -> tuple[str, ...]:
     )
 
 
-def of_members(page: Reported) -> Iterator[str]:
-    for name, reason in page.result.get("left_out_members", {}).items():
-        yield f"The member {name} was left out: {reason}."
-    for remark in page.result.get("remarks", {}).values():
-        yield f"{remark[:1].upper()}{remark[1:]}."
-
-
-def of_few(page: Reported) -> Iterator[str]:
+def of_few(page: Reported) -> tuple[str, ...]:
     """Few training or test molecules."""
-    for target, facts in page.result["targets"].items():
-        if "warning" in facts:
-            yield f"{page.title_of(target)}: {facts['warning']}."
-    least = min(facts["n"] for facts in page.result["targets"].values())
-    if least < FEW_TESTED:
-        advice = " Train once more with --folds 5 --out OTHER to test every molecule." * (
-            page.options.split in SPLITTERS and not page.options.folds and page.options.test_csv is None
-        )
-        yield f"The test set is small ({counted(least, 'label')}), so the score is uncertain.{advice}"
-    if len(page.learnt) < FEW_LEARNT:
-        yield (
-            f"There are only {counted(len(page.learnt), 'training molecule')}: more measurements are likely to help "
-            "more than another model."
-        )
-
-
-def of_intervals(page: Reported) -> Iterator[str]:
-    """Targets whose intervals or sets contain fewer test labels than they promise."""
-    for sentence in low_coverage(page.result):
-        yield f"{sentence[:1].upper()}{sentence[1:]}."
+    targets, options = page.result["targets"], page.options
+    least, learnt = min(facts["n"] for facts in targets.values()), len(page.learnt)
+    return words(
+        "headline.few",
+        warnings={page.title_of(name): facts["warning"] for name, facts in targets.items() if "warning" in facts},
+        tested=least if least < FEW_TESTED else None,
+        learnt=learnt if learnt < FEW_LEARNT else None,
+        has_folds=options.split in SPLITTERS and not options.folds and options.test_csv is None,
+    )
 
 
 def of_probabilities(page: Reported) -> Iterator[str]:
@@ -256,11 +244,8 @@ def of_probabilities(page: Reported) -> Iterator[str]:
         y, share = page.test.y[:, place], float(np.nanmean(page.labels.y[:, place]))
         constant = float(np.nanmean((y - share) ** 2))
         if score is not None and score > constant:
-            found, instead = shown_together([score, constant])
-            yield (
-                f"{page.title_of(target)}: on the test molecules, the probabilities are worse than the constant "
-                f"prediction (Brier score {found} instead of {instead}): use them only to rank molecules."
-            )
+            numbers = dict(zip(("score", "constant"), shown_together([score, constant]), strict=True))
+            yield line("headline.probabilities", title=page.title_of(target), **numbers)
 
 
 def of_salts(page: Reported) -> Iterator[str]:
@@ -269,11 +254,8 @@ def of_salts(page: Reported) -> Iterator[str]:
     several = np.array(["." in smiles.split(None, 1)[0] for smiles in page.looked.smiles], bool)
     salts, others = (errors[part & np.isfinite(errors)] for part in (several, ~several))
     if len(salts) >= LEAST_SALTS and len(others) and salts.mean() > others.mean():
-        of_those, of_rest = shown_together([salts.mean(), others.mean()])
-        yield (
-            f"{counted(len(salts), 'test molecule')} are salts or mixtures: their mean error is {of_those}, "
-            f"that of the others is {of_rest}. --standardize parent reads only the parent of each."
-        )
+        numbers = dict(zip(("error", "others"), shown_together([salts.mean(), others.mean()]), strict=True))
+        yield line("headline.salts", count=len(salts), **numbers)
 
 
 def of_networks(page: Reported) -> Iterator[str]:
@@ -285,13 +267,13 @@ def of_networks(page: Reported) -> Iterator[str]:
         gain, over_kernel = (gain_out_of_fold(page, columns, others) for others in (without, kernel))
         if gain is not None and gain.low <= 0 and over_kernel is not None and over_kernel.low <= 0:
             shares = page.model.weights[[name in OF_NETWORKS for name in page.model.members], columns]
-            words = "show no clear gain" if shares.any() else "have the weight 0"
-            decimals = decimals_for(gain, page.out_of_fold(target)[0][page.task.metric])
-            size = gain.size(decimals)
-            change = "the same with and without them" if size == "equal" else f"{size} with them than without"
-            yield (
-                f"{page.title_of(target)}: the networks {words}. Out of fold, the {page.metric} is {change} "
-                f"({gain.ends(decimals)}).{QUICK}"
+            yield line(
+                "headline.networks",
+                title=page.title_of(target),
+                have_weight=shares.any(),
+                metric=page.metric,
+                gain=gain,
+                decimals=decimals_for(gain, page.out_of_fold(target)[0][page.task.metric]),
             )
 
 

@@ -9,6 +9,7 @@ from graphormer_sepnorm.report.charts import learning_chart
 from graphormer_sepnorm.report.headline import gain_of
 from graphormer_sepnorm.report.page import Section
 from graphormer_sepnorm.report.reported import Reported
+from graphormer_sepnorm.report.words import line, words
 from graphormer_sepnorm.runs.numbers import decimals_for
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
@@ -114,31 +115,12 @@ def learning_section(page: Reported) -> Section | None:
         learning_chart(page.title_of(name), page.metric, curve["rows"], facts, curve_words(page, curve["rows"], facts))
         for name, facts in list(curve["targets"].items())[:MAX_PANELS]
     )
-    words = fitted_words(len(page.folds), has_others=len(page.model.members) > 1)
-    words += " If the curve is still steep at its end, more measurements help."
-    return Section("Learning curve", (words,), charts=charts)
-
-
-def fitted_words(folds: int, has_others: bool) -> str:
-    """The molecules that are scored and those that are learnt from; a single fold has the validation molecules."""
-    others = " Only the kernel was fitted again, because the other members take too long." if has_others else ""
-    if folds == 1:
-        return f"The score of the kernel for the validation molecules by number of training molecules.{others}"
-    return (
-        f"The out-of-fold score of the kernel by number of training molecules.{others} Each fit leaves out one of "
-        f"{folds} folds, so the last point has {folds - 1}/{folds} of the training molecules."
-    )
+    paragraphs = words("scores.learning", folds=len(page.folds), has_others=len(page.model.members) > 1)
+    return Section("Learning curve", paragraphs, charts=charts)
 
 
 def curve_words(page: Reported, rows: list[int], facts: dict) -> str:
     """How much the last doubling of the training molecules improved the score, if it clearly changed it."""
-    *_, fewer, all_rows = rows
     gain = gain_of(facts["last_doubling"], page.task.metric)
-    if gain is None:
-        return "The last change of the score is not defined."
-    size = gain.size(decimals := decimals_for(gain, facts["values"][-1]))
-    if size == "equal":
-        change = "does not change"
-    else:
-        change = f"is {size}" if gain.is_clear else f"does not clearly change: it is {size}"
-    return f"From {fewer:,} to {all_rows:,} training molecules, the {page.metric} {change} ({gain.ends(decimals)})."
+    decimals = None if gain is None else decimals_for(gain, facts["values"][-1])
+    return line("scores.curve", fewer=rows[-2], all=rows[-1], metric=page.metric, gain=gain, decimals=decimals)

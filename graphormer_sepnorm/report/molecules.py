@@ -13,7 +13,8 @@ from graphormer_sepnorm.inference.domain import MAX_REFERENCES, evenly
 from graphormer_sepnorm.inference.explain import Explanation
 from graphormer_sepnorm.inference.pictures import draw, draw_part
 from graphormer_sepnorm.report.page import Grid, Molecule, Picture, Section
-from graphormer_sepnorm.report.reported import Reported, plain_picture
+from graphormer_sepnorm.report.reported import MOST_PAIRED, Reported, plain_picture
+from graphormer_sepnorm.report.words import words
 from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.explain import explain_rows
@@ -35,8 +36,8 @@ def worst_section(page: Reported) -> Section:
     errors = page.looked.errors
     order = np.argsort(-np.nan_to_num(errors, nan=-1.0), kind="stable")[:WORST]
     molecules = tuple(worst_molecule(page, row) for row in order.tolist() if errors[row] > 0)
-    words = "The test molecules with the largest errors, each with the most similar training molecule."
-    return Section("Worst predictions", (words,), molecules=molecules)
+    title = "The test molecules with the largest errors, each with the most similar training molecule."
+    return Section("Worst predictions", (title,), molecules=molecules)
 
 
 def worst_molecule(page: Reported, row: int) -> Molecule:
@@ -120,22 +121,19 @@ def contributions_section(page: Reported) -> Section | None:
             explanation = explain_rows(page.model, [page.looked.smiles[row]], decimals=decimals)[0]
             if not isinstance(explanation, InputError):
                 pictures.append(contributions_picture(page, row, explanation))
-    large = f" Molecules of more than {MOST_ATOMS} atoms are left out." if len(small) < len(order) else ""
-    words = (
-        "The contribution of each atom to the prediction, for the test molecules with the lowest and the highest "
-        f"{explained_words(page)}. Red atoms raise the prediction, blue atoms lower it.{large}",
-    )
-    return Section("Atom contributions", words, pictures=tuple(pictures)) if pictures else None
+    target, facts = page.task.targets[0], {"most": MOST_ATOMS, "has_larger": len(small) < len(order)}
+    paragraphs = words("predictions.contributions", target=target, of=explained_class(page), **facts)
+    return Section("Atom contributions", paragraphs, pictures=tuple(pictures)) if pictures else None
 
 
-def explained_words(page: Reported) -> str:
-    """The predictions whose lowest and highest are explained."""
-    target = page.task.targets[0]
+def explained_class(page: Reported) -> str | None:
+    """The class whose lowest and highest probabilities are explained; None for a regression."""
     if page.is_regression:
-        return f"predicted values of {target}"
+        return None
     if TASKS[page.task.kind].adds_up:
-        return f"probability of {page.task.classes[0][0]}"
-    return f"probability of {page.classes_of(target)[1]}" + (f" ({target})" if len(page.task.targets) > 1 else "")
+        return page.task.classes[0][0]
+    target = page.task.targets[0]
+    return page.classes_of(target)[1] + (f" ({target})" if len(page.task.targets) > 1 else "")
 
 
 def contributions_picture(page: Reported, row: int, explanation: Explanation) -> Picture:
@@ -143,8 +141,7 @@ def contributions_picture(page: Reported, row: int, explanation: Explanation) ->
     if page.is_regression:
         value = page.predicted(page.test.prediction[row, 0], 0)
         explanation = replace(explanation, caption=f"{page.task.targets[0]} = {value}")
-    words = f"{page.name_of(page.tested[row].number)}: {explanation.caption}"
-    return Picture(draw([explanation], ".svg"), words)
+    return Picture(draw([explanation], ".svg"), f"{page.name_of(page.tested[row].number)}: {explanation.caption}")
 
 
 def pairs_section(page: Reported) -> Section | None:
@@ -159,13 +156,7 @@ def pairs_section(page: Reported) -> Section | None:
             grids.append(changes_grid(target, changes))
     if not grids:
         return None
-    words = (
-        "The tables list replacements of one part of a molecule. Each mean is over all pairs of "
-        f"{page.paired_words} that differ only in this part. The most certain changes come first, not the largest. If "
-        "the same pairs can be cut at several bonds, only the smallest part is shown. The wavy line crosses the bond "
-        "to the rest of the molecule."
-    )
-    return Section("Matched pairs", (words,), tuple(grids))
+    return Section("Matched pairs", words("predictions.pairs", **count_of_paired(page)), tuple(grids))
 
 
 def cliffs_section(page: Reported) -> Section | None:
@@ -176,13 +167,9 @@ def cliffs_section(page: Reported) -> Section | None:
     _, bounds = label_arrays(page.paired)
     ends = None if bounds is None else bounds[:, 0]
     found = activity_cliffs(page.paired_mols, labels, conditions, page.paired_keys, ends)
-    words = (
-        "Activity cliffs are pairs of similar molecules with very different values, which are hard to predict. The "
-        f"cards show the steepest ones for {page.task.targets[0]} among the {page.paired_words}, with the largest "
-        "difference between the values for the distance between the structures (1 minus the similarity)."
-    )
+    paragraphs = words("predictions.cliffs", target=page.task.targets[0], **count_of_paired(page))
     cliffs = tuple(cliff_molecule(page, cliff) for cliff in found[:CLIFFS])
-    return Section("Activity cliffs", (words,), molecules=cliffs) if cliffs else None
+    return Section("Activity cliffs", paragraphs, molecules=cliffs) if cliffs else None
 
 
 def changes_grid(target: str, changes: list[Change]) -> Grid:
@@ -226,3 +213,8 @@ def labelled_molecule(
     """A molecule with its label of the first target."""
     measured = (of_target(page, "measured", 0), page.label_of(row, 0))
     return Molecule(page.name_of(row.number), row.smiles, plain_picture(row.smiles), (measured, *facts), partner)
+
+
+def count_of_paired(page: Reported) -> dict[str, int]:
+    """The number of training molecules, and of those that are compared pairwise."""
+    return {"all": len(page.learnt), "most": MOST_PAIRED}

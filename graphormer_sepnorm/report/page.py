@@ -12,6 +12,8 @@ from datetime import date
 from importlib import resources
 from typing import NamedTuple
 
+from graphormer_sepnorm.report.words import environment
+
 TEMPLATE = "report.html"
 SCRIPT = "report.js"
 MEDIUM, LONG = 10, 24  # characters above which a cell has the room of two on a phone, and above which it may break
@@ -159,13 +161,10 @@ class ReportPage:
 
 def render(report: ReportPage) -> bytes:
     """The page as HTML."""
-    from jinja2 import Environment, StrictUndefined  # its import takes a while
-
-    files = resources.files("graphormer_sepnorm.resources")
-    text, script = ((files / name).read_text(encoding="utf-8") for name in (TEMPLATE, SCRIPT))
+    script = (resources.files(__package__) / "templates" / SCRIPT).read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    page = environment.from_string(text).render(
+    template = environment().get_template(TEMPLATE)
+    page = template.render(
         report=report, script=script, digest=digest, long=LONG, medium=MEDIUM, day=date.today().isoformat()
     )
     return page.encode(errors="replace")

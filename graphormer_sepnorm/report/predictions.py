@@ -21,7 +21,8 @@ from graphormer_sepnorm.report.charts import (
 )
 from graphormer_sepnorm.report.page import Chart, Grid, Section
 from graphormer_sepnorm.report.reported import CUT, Reported
-from graphormer_sepnorm.runs.numbers import UNDEFINED, counted
+from graphormer_sepnorm.report.words import line, words
+from graphormer_sepnorm.runs.numbers import UNDEFINED
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.censored import is_bounded
@@ -36,37 +37,28 @@ def predictions_section(page: Reported) -> Section:
     if page.is_regression:
         return values_section(page)
     if TASKS[page.task.kind].adds_up:
-        grid = confusion_of_classes(page.options.classes, page.test.y, page.test.prediction)
-        words = ("Measured and most probable classes of the test molecules.",)
-        return Section("Predictions", words, (grid,), tuple(ranking_charts(page)))
+        counts = confusion_of_classes(page.options.classes, page.test.y, page.test.prediction)
+        title = "Measured and most probable classes of the test molecules."
+        return Section("Predictions", (title,), (counts,), tuple(ranking_charts(page)))
     return probabilities_section(page)
 
 
 def values_section(page: Reported) -> Section:
     """Parity, residuals and the histogram of labels of each target of a regression."""
     charts: list[Chart] = []
+    confidence = None if page.confidence is None else float(page.confidence)
+    parity = line("predictions.parity", confidence=confidence, has_bounds=page.test.bounds is not None)
     for place, target in enumerate(page.task.targets[:MAX_PANELS]):
         points = points_of(page, place)
         if len(points.words):
             charts += [
-                parity_chart(f"{target}: parity", points_of(page, place, with_bounds=True), parity_words(page)),
+                parity_chart(f"{target}: parity", points_of(page, place, with_bounds=True), parity),
                 residual_chart(f"{target}: residuals", points, "Residuals should scatter around 0 everywhere."),
             ]
         charts.append(labels_chart(page, place))
-    words = "Each point is a test molecule. Point at it, or tap it, to see its values."
-    most = int((~np.isnan(page.test.y)).sum(axis=0).max())
-    if most > MOST_POINTS:
-        words += f" The charts show {MOST_POINTS:,} of the {most:,} test labels."
-    return Section("Predictions", (words, *of_extremes(page), *of_test_bias(page)), charts=tuple(charts))
-
-
-def parity_words(page: Reported) -> str:
-    words = "On the dashed line, predictions are correct."
-    if page.test.bounds is not None:
-        words += " Arrows are bounds, and point to the values that are possible."
-    if page.confidence is None:
-        return words
-    return f"{words} Lines: {100 * float(page.confidence):.0f} % intervals of the predictions."
+    labels = int((~np.isnan(page.test.y)).sum(axis=0).max())
+    paragraphs = words("predictions.values", labels=labels, most=MOST_POINTS)
+    return Section("Predictions", (*paragraphs, *of_extremes(page), *of_test_bias(page)), charts=tuple(charts))
 
 
 def points_of(page: Reported, place: int, with_bounds: bool = False) -> Points:
@@ -81,8 +73,8 @@ def points_of(page: Reported, place: int, with_bounds: bool = False) -> Points:
     rows = labelled[evenly(len(labelled), MOST_POINTS)] if len(labelled) else labelled
     predicted = page.test.prediction[:, place].astype(np.float64)
     low, high = [ends[rows, place] for ends in page.interval_ends] if page.interval_ends else (None, None)
-    words = [point_words(page, row, place) for row in rows.tolist()]
-    return Points(measured[rows], predicted[rows], low, high, words, arrows[rows])
+    texts = [point_words(page, row, place) for row in rows.tolist()]
+    return Points(measured[rows], predicted[rows], low, high, texts, arrows[rows])
 
 
 def point_words(page: Reported, row: int, place: int) -> str:
@@ -102,8 +94,8 @@ def point_words(page: Reported, row: int, place: int) -> str:
 def labels_chart(page: Reported, place: int) -> Chart:
     learnt, tested = (each[:, place] for each in (page.labels.y, page.test.y.astype(np.float64)))
     learnt, tested = learnt[~np.isnan(learnt)], tested[~np.isnan(tested)]
-    words = f"{counted(len(learnt), 'training label')} (blue) and {counted(len(tested), 'test label')} (orange)."
-    return histogram_chart(f"{page.task.targets[place]}: labels", learnt, tested, words)
+    caption = line("predictions.labels", learnt=len(learnt), tested=len(tested))
+    return histogram_chart(f"{page.task.targets[place]}: labels", learnt, tested, caption)
 
 
 def probabilities_section(page: Reported) -> Section:
@@ -117,12 +109,8 @@ def probabilities_section(page: Reported) -> Section:
             charts.append(
                 strip_chart(target, points, names, "Probabilities by measured class; the dashed line is 0.5.")
             )
-    words = (
-        f"At the threshold {CUT:g}, a molecule is predicted as positive if its probability is {CUT:g} or more. Choose "
-        "a threshold by weighing the cost of a missed positive against that of a false one."
-    )
     charts += [*ranking_charts(page), *precision_charts(page)]
-    return Section("Predictions", (words,), tuple(grids), tuple(charts))
+    return Section("Predictions", words("predictions.thresholds", cut=f"{CUT:g}"), tuple(grids), tuple(charts))
 
 
 def confusion_grid(target: str, names: tuple[str, ...], y: np.ndarray, probability: np.ndarray) -> Grid:
@@ -136,13 +124,13 @@ def confusion_of_classes(names: tuple[str, ...], y: np.ndarray, probabilities: n
     return counts_grid("", names, y[labelled].argmax(axis=1), probabilities[labelled].argmax(axis=1))
 
 
-def counts_grid(words: str, names: tuple[str, ...], measured: np.ndarray, predicted: np.ndarray) -> Grid:
+def counts_grid(caption: str, names: tuple[str, ...], measured: np.ndarray, predicted: np.ndarray) -> Grid:
     from sklearn.metrics import confusion_matrix  # its import takes seconds
 
     counts = confusion_matrix(measured.astype(int), predicted.astype(int), labels=range(len(names)))
     header = ("measured", *(f"predicted {name}" for name in names))
     rows = zip(names, counts.tolist(), strict=True)
-    return Grid(header, tuple((name, *(f"{count:,}" for count in row)) for name, row in rows), words)
+    return Grid(header, tuple((name, *(f"{count:,}" for count in row)) for name, row in rows), caption)
 
 
 def thresholds_grid(target: str, names: tuple[str, ...], y: np.ndarray, probability: np.ndarray) -> Grid:

@@ -15,8 +15,9 @@ from graphormer_sepnorm.inference.pictures import draw_plain
 from graphormer_sepnorm.inference.training_rows import decimals_of
 from graphormer_sepnorm.report.page import Picture
 from graphormer_sepnorm.report.slopes import Slope, resampled_slope, slope_of
+from graphormer_sepnorm.report.words import line
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.runs.numbers import counted, shown
+from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.table_model.evaluate import StackScores
 from graphormer_sepnorm.table_model.fit import FittedTable
 from graphormer_sepnorm.table_model.labels import Folds, Labels
@@ -97,12 +98,6 @@ class Reported:
         keys = [key for row, key in known if row.split != "test"]
         return [keys[place] for place in evenly(len(keys), MOST_PAIRED)]
 
-    @property
-    def paired_words(self) -> str:
-        """Which molecules are compared pairwise."""
-        few = f"{MOST_PAIRED:,} evenly chosen ones of the " if len(self.learnt) > MOST_PAIRED else ""
-        return f"{few}training molecules"
-
     @cached_property
     def paired_mols(self) -> list[Chem.Mol]:
         """The molecules of ``paired``."""
@@ -177,8 +172,7 @@ class Reported:
         rows, columns = self.folds.predicted, columns_of(self.task)[target]
         y, values = (each[rows, columns] for each in (self.labels.y, self.fitted.out_of_fold.values))
         known = ~np.isnan(y).all(axis=1)
-        labels = counted(int(known.sum()), "training label" if self.folds.predict_all else "validation label")
-        where = f"out of fold, on {labels}" if self.folds.predict_all else f"on {labels}"
+        where = line("shared.where", labels=int(known.sum()), is_training=self.folds.predict_all)
         return scores_of(self.task, y[known], values[known]), where
 
     def measured(self, value: float, place: int) -> str:

@@ -4,6 +4,7 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.report.headline import FEW_TESTED
 from graphormer_sepnorm.report.page import Grid, Section
 from graphormer_sepnorm.report.reported import Reported, constant_words, frequent_class
+from graphormer_sepnorm.report.words import words
 from graphormer_sepnorm.runs.numbers import counted, decimals_for, shown, shown_interval, shown_together
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.scores import MEAN, RESAMPLES, STACK
@@ -13,38 +14,24 @@ from graphormer_sepnorm.tasks import METRICS, TASKS
 def scores_section(page: Reported) -> Section:
     """Scores of each target by each member, with intervals."""
     metric, columns = page.task.metric, shown_metrics(page.task)
-    weights, learnt = page.result["weights"], len(page.learnt)
-    words = [
-        f"Scores on the test molecules. The 95 % interval of the {page.metric} comes from {RESAMPLES:,} bootstrap "
-        "resamples of the test molecules.",
-    ]
-    if len(weights) > 1:
-        words.append(
-            "The prediction is a weighted mean of its members. The weights come from out-of-fold predictions for the "
-            "training molecules, not from the test molecules: they are large for members that err little there, or "
-            "differently from the others. A member with the weight 0 is not used."
-        )
-        if (least := min((facts["n"] for facts in page.result["targets"].values()), default=0)) < FEW_TESTED:
-            words.append(f"With {counted(least, 'test label')}, only large differences between members can be seen.")
+    weights, targets = page.result["weights"], page.result["targets"]
+    least = min((facts["n"] for facts in targets.values()), default=0)
+    described = {name: MEMBERS[name].words(page.task, len(page.learnt)) for name in weights}
     grids = [
         scores_grid(page.title_of(name), facts, metric, columns, mean_words(page, name), page.out_of_fold(name))
-        for name, facts in page.result["targets"].items()
+        for name, facts in targets.items()
     ]
     if len(weights) > 1:
         scores = shown_together(page.result["out_of_fold"][name][metric] for name in weights)
-        rows = (
-            (name, weight_words(weights[name]), score, MEMBERS[name].words(page.task, learnt))
+        rows = tuple(
+            (name, weight_words(weights[name]), score, described[name])
             for name, score in zip(weights, scores, strict=True)
         )
-        mean = "mean " if len(page.result["targets"]) > 1 else ""
-        grids.append(
-            Grid(("member", "weight", f"{mean}out-of-fold {page.metric}", "description"), tuple(rows), "members")
-        )
-    else:
-        words += [
-            f"The model has one member, the {name}: {MEMBERS[name].words(page.task, learnt)}." for name in weights
-        ]
-    return Section("Scores", tuple(words), tuple(grids))
+        mean = "mean " if len(targets) > 1 else ""
+        grids.append(Grid(("member", "weight", f"{mean}out-of-fold {page.metric}", "description"), rows, "members"))
+    few = least if least < FEW_TESTED else None
+    members = {"members": len(weights), "few": few, "only": described}
+    return Section("Scores", words("scores.scores", metric=page.metric, resamples=RESAMPLES, **members), tuple(grids))
 
 
 def shown_metrics(task: TaskConfig) -> tuple[str, ...]:
@@ -55,8 +42,8 @@ def shown_metrics(task: TaskConfig) -> tuple[str, ...]:
 
 def mean_words(page: Reported, target: str) -> str:
     """The name of the prediction without a model, with the class that it predicts."""
-    words = constant_words(page.task)
-    return words if page.is_regression else f"{words}: always {frequent_class(page, target)[1]}"
+    name = constant_words(page.task)
+    return name if page.is_regression else f"{name}: always {frequent_class(page, target)[1]}"
 
 
 def scores_grid(

@@ -20,6 +20,7 @@ from graphormer_sepnorm.report.predictions import predictions_section
 from graphormer_sepnorm.report.reported import Reported
 from graphormer_sepnorm.report.scores import scores_section
 from graphormer_sepnorm.report.trust import distance_section, trust_section
+from graphormer_sepnorm.report.words import words
 from graphormer_sepnorm.runs.info import training_words
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE
@@ -36,14 +37,10 @@ def training_section(page: Reported) -> Section | None:
     metric = METRICS[TASKS[page.task.kind].curve_metric].title
     charts = tuple(epochs_chart(f"network {number}", metric, lines) for number, lines in trained)
     configs = [read_config(network.config) for network in page.networks[:1] if network.config.exists()]
-    settings = "".join(f"Each network: {training_words(config)}. " for config in configs)
-    words = (
-        f"{settings}Orange: training loss. Blue: {metric} for the molecules that the network did not train on; lower "
-        "is better."
-    )
-    if any(lines[-1]["val_metric"] > lines[0]["val_metric"] for _, lines in trained if lines):
-        words += " A network whose blue curve rises overfits; the weights of the members take this into account."
-    return Section("Training", (words,), charts=charts) if charts else None
+    rise = any(lines[-1]["val_metric"] > lines[0]["val_metric"] for _, lines in trained if lines)
+    settings = "; ".join(map(training_words, configs))
+    paragraphs = words("predictions.training", settings=settings, metric=metric, has_rise=rise)
+    return Section("Training", paragraphs, charts=charts) if charts else None
 
 
 def epochs_chart(name: str, metric: str, lines: list[dict[str, float]]) -> Chart:
@@ -83,12 +80,12 @@ def use_section(page: Reported) -> Section:
         "Compute the scores of this report again, or with --csv FILE those on another table:": f"evaluate {folder}",
     }
     if page.model.conditions.columns:  # explain asks for a condition of each molecule then
-        commands = {words: command for words, command in commands.items() if not command.startswith("explain")}
+        commands = {title: command for title, command in commands.items() if not command.startswith("explain")}
     return Section(
         "How to use the model",
         ("Run these in the folder in which training was started.",),
         commands=(
-            *(Command(words, f"graphormer-sepnorm {command}") for words, command in commands.items()),
+            *(Command(title, f"graphormer-sepnorm {command}") for title, command in commands.items()),
             Command("Predict in Python:", code),
         ),
     )

@@ -27,10 +27,6 @@ class Slope(NamedTuple):
         """Whether the interval has no slope in common with ``UNBIASED``."""
         return self.high < UNBIASED[0] or self.low > UNBIASED[1]
 
-    @property
-    def ends(self) -> str:
-        return f"95 % interval {self.low:.2f} to {self.high:.2f}"
-
 
 def resampled_slope(x: np.ndarray, y: np.ndarray) -> Slope | None:
     """The slope of y against x [M] with its bootstrap interval over molecules; None for too few or equal x."""

@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.report.bias import flat_words, of_bias, of_extremes, of_test_bias
+from graphormer_sepnorm.report.bias import NARROW, of_bias, of_extremes, of_test_bias
 from graphormer_sepnorm.report.slopes import Slope
+from graphormer_sepnorm.report.words import line
 from graphormer_sepnorm.table_model.labels import Folds
 from tests.unit.report.conftest import reported
 from tests.unit.report.test_slopes import calibrated
@@ -51,7 +52,7 @@ def test_a_calibrated_model_of_low_r2_misses_extremes_but_its_values_may_be_used
     ],
 )
 def test_values_are_right_on_average_only_if_the_interval_contains_1(low, high, words):
-    sentence = flat_words(0.4, Slope(1.12, low, high))
+    sentence = line("headline.extremes", target="a", spread=0.4, slope=Slope(1.12, low, high), narrow=NARROW)
     assert sentence.endswith(
         f" {words}a molecule that is predicted 1 above the mean is measured 1.12 above it (95 % interval {low:.2f} to "
         f"{high:.2f}; 1 means no bias)."

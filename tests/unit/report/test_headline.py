@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.report.headline import (
-    QUICK,
+    Gain,
     cards,
+    gain_of,
     notes,
     of_probabilities,
     summary,
+    target_facts,
     without_networks,
 )
 from graphormer_sepnorm.table_model.labels import Folds
@@ -59,26 +61,30 @@ def fine(y: np.ndarray) -> np.ndarray:
     return y + 0.01
 
 
-def test_the_first_paragraph_counts_molecules():
-    targets, words = {"a": facts(), "b": facts()}, "fitted to 1,004 molecules and tested on 60 other molecules."
+def test_the_first_paragraph_counts_molecules_or_rows():
     y = np.full((61, 2), np.nan)
     y[:60, 0] = 1
-    page = reported(result(targets), labelled=many(1004, 61), fitted=model(), test={"y": y})
-    assert summary(page) == f"A regression model of a, b, {words}"
+    page = reported(result({"a": facts(), "b": facts()}), labelled=many(1004, 61), fitted=model(), test={"y": y})
+    assert "1,004 molecules" in summary(page) and "60 other molecules" in summary(page)
     repeated = replace(many(3, 2), structures=Structures(["C"] * 5, [""] * 5, list("aabbc")))
-    assert "fitted to 3 rows and tested on 60 other rows." in summary(replace(page, labelled=repeated))
+    assert "3 rows" in summary(replace(page, labelled=repeated))
 
 
-def test_a_model_without_a_forest_is_said_outside_the_warnings():
-    page = reported(result({"a": facts()}), labelled=many(), fitted=model(("kernel",)))
-    assert summary(page).endswith(" other molecules. There is no comparison with a forest, because --quick was used.")
-    without = reported(result({"a": facts()}), labelled=many(), fitted=model(("kernel", "networks")))
-    assert summary(without).endswith("because --no-baseline was used.")
-    failed = model(("kernel",))
-    failed.left_out["forest"] = "no memory"
-    assert "forest" not in summary(reported(result({"a": facts()}), labelled=many(), fitted=failed)), (
-        "a warning says it"
-    )
+@pytest.mark.parametrize(
+    ("members", "left_out", "option"),
+    [
+        (("kernel",), {}, "--quick"),
+        (("networks",), {}, "--no-blend"),
+        (("kernel", "networks"), {}, "--no-baseline"),
+        (("kernel", "forest"), {}, None),
+        (("kernel",), {"forest": "no memory"}, None),
+    ],
+)
+def test_the_option_that_left_the_forest_out_is_named(members, left_out, option):
+    fitted = model(members)
+    fitted.left_out.update(left_out)
+    text = summary(reported(result({"a": facts()}), labelled=many(), fitted=fitted))
+    assert ("forest" in text, (option or "") in text) == (option is not None, True)
 
 
 def test_a_card_has_the_score_and_its_worth():
@@ -86,14 +92,39 @@ def test_a_card_has_the_score_and_its_worth():
         against_forest={"difference": -0.25, "interval": [-0.3, -0.1]},
         against_mean={"difference": -1.5, "interval": [-2.0, 0.1]},
     )
-    (card,) = cards(reported(result({"a": better}), targets=("a",)))
-    assert (card.title, card.value, card.unit) == ("a", "0.500", "mean absolute error (MAE)")
-    assert card.lines == (
-        "95 % interval 0.400 to 0.612, on 60 test labels.",
-        "Forest: 0.750. The model is better by 0.250 (95 % interval 0.100 to 0.300).",
-        "Mean training label: 2.000. The model is better by 1.500, but this may be chance (95 % interval -0.100 to "
-        "2.000).",
-    )
+    page = reported(result({"a": better}), targets=("a",))
+    found, (card,) = target_facts(page, "a", better), cards(page)
+    assert (found.n, found.value, found.decimals, found.interval) == (60, 0.5, 3, [0.4, 0.6123456])
+    assert [(rival.score, rival.gain) for rival in found.rivals] == [
+        (0.75, Gain(0.25, 0.1, 0.3)),
+        (2.0, Gain(1.5, -0.1, 2.0)),
+    ]
+    assert (card.title, card.value, len(card.lines)) == ("a", "0.500", 3)
+    for line, numbers in zip(
+        card.lines, (("0.400 to 0.612", "60"), ("0.750", "0.250", "0.100 to 0.300"), ("2.000", "1.500")), strict=True
+    ):
+        assert all(number in line for number in numbers)
+    assert ["chance" in line for line in card.lines] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("metric", "found", "gain"),
+    [
+        ("mae", {"difference": 0.25, "interval": [0.1, 0.3]}, Gain(-0.25, -0.3, -0.1)),
+        ("rocauc", {"difference": 0.25, "interval": [0.1, 0.3]}, Gain(0.25, 0.1, 0.3)),
+        ("rocauc", {"difference": -0.2, "interval": [-0.3, -0.1]}, Gain(-0.2, -0.3, -0.1)),
+        ("rocauc", {"difference": None, "interval": None}, None),
+    ],
+)
+def test_better_is_lower_or_higher(metric, found, gain):
+    assert gain_of(found, metric) == gain
+
+
+def test_a_gain_is_clear_equal_or_worse():
+    assert Gain(0.2, 0.1, 0.3).is_clear and not Gain(0.2, -0.1, 0.3).is_clear
+    assert Gain(0.0004, -1, 1).is_equal(3) and not Gain(0.0006, -1, 1).is_equal(3)
+    assert Gain(-0.2, -0.3, 0.1).ends(3) == [-0.1, 0.3], "how much worse it is"
+    assert Gain(0.00001, -0.1, 0.3).ends(3) == [-0.1, 0.3]
 
 
 def test_the_error_of_a_logarithm_is_also_a_factor():
@@ -137,49 +168,6 @@ def test_a_card_of_few_test_labels_has_the_score_out_of_fold(folds, words):
     for n, last in ((49, words), (50, "95 % interval 0.400 to 0.612, on 50 test labels.")):
         (card,) = cards(reported(result({"a": facts() | {"n": n}}), targets=("a",), **parts))
         assert card.lines[-1] == last
-
-
-@pytest.mark.parametrize(
-    ("metric", "kind", "found", "words"),
-    [
-        (
-            "mae",
-            "regression",
-            {"difference": 0.25, "interval": [0.1, 0.3]},
-            "worse by 0.250 (95 % interval 0.100 to 0.3",
-        ),
-        ("rocauc", "classification", {"difference": 0.25, "interval": [0.1, 0.3]}, "better by 0.25"),
-        (
-            "rocauc",
-            "classification",
-            {"difference": -0.2, "interval": [-0.3, -0.1]},
-            "worse by 0.200 (95 % interval",
-        ),
-        (
-            "rocauc",
-            "classification",
-            {"difference": -0.025, "interval": [-0.3, 0.1]},
-            "worse by 0.025, but this may be chance (95 % interval -0.100 to 0.300).",
-        ),
-        (
-            "mae",
-            "regression",
-            {"difference": 0.00001, "interval": [-0.3, 0.1]},
-            "The model is equal (95 % interval -0.100 to 0.300).",
-        ),
-        ("rocauc", "classification", {"difference": None, "interval": None}, "The difference is not defined."),
-    ],
-)
-def test_better_is_lower_or_higher(metric, kind, found, words):
-    page = reported(
-        result({"a": facts(metric, against_forest=found)}),
-        kind,
-        ("a",),
-        metric,
-        test={"y": np.array([[0.0], [1]]), "prediction": np.array([[0.1], [0.9]])},
-        y=np.array([[0.0], [1]]),
-    )
-    assert words in cards(page)[0].lines[1]
 
 
 def test_several_targets_have_a_card_for_their_mean():
@@ -233,10 +221,8 @@ def test_probabilities_that_are_worse_than_a_constant_are_said():
         page = reported(told, "classification", ("a",), test=test, y=np.array([[0.0], [1]]))
         return list(of_probabilities(page))
 
-    assert said(0.81) == [
-        "a: on the test molecules, the probabilities are worse than the constant prediction (Brier score 0.810 instead "
-        "of 0.250): use them only to rank molecules."
-    ]
+    (sentence,) = said(0.81)
+    assert "0.810" in sentence and "0.250" in sentence
     assert said(0.25) == []
 
 
@@ -251,12 +237,8 @@ def test_few_molecules_are_said():
         fitted=model(out_of_fold=Stacked(np.zeros((2, 0, 1)), nothing, nothing)),
         folds=Folds(np.zeros(0)),
     )
-    assert notes(page) == (
-        "a: a warning.",
-        "The test set is small (20 labels), so the score is uncertain. Train once more with --folds 5 --out OTHER to "
-        "test every molecule.",
-        "There are only 40 training molecules: more measurements are likely to help more than another model.",
-    )
+    warning, tested, learnt = notes(page)
+    assert warning == "a: a warning." and "20 labels" in tested and "--folds 5" in tested and "40" in learnt
 
 
 def test_intervals_that_contain_too_few_labels_are_said():
@@ -273,9 +255,7 @@ def test_salts_with_larger_errors_are_said():
     y = np.linspace(-2, 2, 50)[:, None]
     found = looked(["C.Cl"] * 5 + ["CC"] * 5, [2.0] * 5 + [0.5] * 4 + [NAN])
     (note,) = warned(result({"a": facts()}), y, np.stack([y, y]), fine(y), looked=found)
-    assert note.startswith(
-        "5 test molecules are salts or mixtures: their mean error is 2.00, that of the others is 0.50."
-    )
+    assert note.startswith("5 test molecules") and "2.00" in note and "0.50" in note
     for errors in ([0.5] * 10, [0.5] * 5 + [2.0] * 5):
         found = looked(["C.Cl"] * 5 + ["CC"] * 5, errors)
         assert warned(result({"a": facts()}), y, np.stack([y, y]), fine(y), looked=found) == ()
@@ -293,13 +273,11 @@ def test_networks_that_add_nothing_are_said():
     found = warned(
         result({"a": facts()}), y, same, y + noise, model={"members": MEMBERS, "weights": [[0.3], [0.3], [0.4]]}
     )
-    assert len(found) == 1 and found[0].startswith(
-        "a: the networks show no clear gain. Out of fold, the MAE is the same with and without them (95 % interval "
-    )
+    assert len(found) == 1 and "the networks" in found[0] and "the same" in found[0]
     found = warned(
         result({"a": facts()}), y, same, y + noise, model={"members": MEMBERS, "weights": [[0.5], [0.5], [0.0]]}
     )
-    assert found[0].startswith("a: the networks have the weight 0.") and found[0].endswith(QUICK)
+    assert "weight 0" in found[0] and "--quick" in found[0]
 
 
 def test_networks_that_make_the_score_worse_are_said():
@@ -307,7 +285,7 @@ def test_networks_that_make_the_score_worse_are_said():
     y = np.linspace(-2, 2, 50)[:, None]
     parts = {"members": MEMBERS, "weights": [[0.3], [0.3], [0.4]]}
     (note,) = warned(result({"a": facts()}), y, np.stack([y + 0.25, y + 0.25, y + 1]), y + 0.5, model=parts)
-    assert "Out of fold, the MAE is worse by 0.250 with them than without (95 % interval 0.250 to 0.250)." in note
+    assert "worse by 0.250" in note and "0.250 to 0.250" in note
 
 
 def test_the_kernel_is_recommended_only_if_it_scores_as_well_as_the_model():

@@ -14,7 +14,7 @@ from graphormer_sepnorm.report.molecules import (
     class_facts,
     cliffs_section,
     contributions_section,
-    explained_words,
+    explained_class,
     facts_of,
     pairs_section,
     part_cell,
@@ -118,14 +118,14 @@ def test_the_sets_of_several_targets_are_told_by_target():
 @pytest.mark.parametrize(
     ("kind", "targets", "names", "words"),
     [
-        ("regression", ("a", "b"), (), "predicted values of a"),
-        ("classification", ("a",), (("inactive", "active"),), "probability of active"),
-        ("classification", ("a", "b"), (("no", "yes"), ("0", "1")), "probability of yes (a)"),
-        ("multiclass", ("y_low", "y_high"), (("low", "high"),), "probability of low"),
+        ("regression", ("a", "b"), (), None),
+        ("classification", ("a",), (("inactive", "active"),), "active"),
+        ("classification", ("a", "b"), (("no", "yes"), ("0", "1")), "yes (a)"),
+        ("multiclass", ("y_low", "y_high"), (("low", "high"),), "low"),
     ],
 )
 def test_contributions_are_to_a_value_or_to_the_probability_of_a_class(kind, targets, names, words):
-    assert explained_words(reported(kind=kind, targets=targets, class_names=names)) == words
+    assert explained_class(reported(kind=kind, targets=targets, class_names=names)) == words
 
 
 @pytest.mark.parametrize(("seconds", "explained"), [(1e9, {"C", "CCO", "CC"}), (0, set())])

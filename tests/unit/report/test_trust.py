@@ -1,6 +1,5 @@
 """Reliability in words, by hand."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
@@ -12,16 +11,14 @@ from graphormer_sepnorm.report.charts import Axis, Drawing
 from graphormer_sepnorm.report.trust import (
     distance_charts,
     distance_section,
-    exact_labels,
+    distance_words,
     narrow_words,
     of_sets,
     reliability_charts,
     trust_section,
-    unfamiliar_count,
-    unfamiliar_words,
     unlike_words,
 )
-from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.labels import Folds
 from tests.unit.report.conftest import reported
 
 
@@ -114,7 +111,6 @@ def test_an_undefined_level_is_explained_where_there_is_one(monkeypatch, width):
     assert section.words[0].startswith(
         "The widths of the intervals come from the errors for 1 to 2 exact labels of the validation"
     )
-    assert exact_labels(replace(page, labels=Labels(page.task, y[:, :1]))) == "2 exact labels"
     assert ("Not defined: this level needs more" in section.words[0]) == (width is None)
 
 
@@ -170,16 +166,9 @@ def test_calibration_is_drawn_before_and_after_for_targets_with_labels():
         assert abs(2 * (small - zero) - (large - zero)) < 0.2
 
 
-def test_conditions_are_a_reason_for_a_warning_if_the_model_reads_them():
-    def words(columns: tuple[str, ...]) -> str:
-        model = SimpleNamespace(conditions=SimpleNamespace(columns=columns))
-        return unfamiliar_words(reported(fitted=SimpleNamespace(model=model)))
-
-    assert "condition" in words(("pH",)) and "condition" not in words(())
-
-
+@pytest.mark.parametrize("columns", [(), ("pH",)])
 @pytest.mark.parametrize(
-    ("count", "compared", "words"),
+    ("count", "compared", "start"),
     [
         (0, 3, "No test molecule gets"),
         (1, 3, "1 test molecule gets"),
@@ -187,11 +176,11 @@ def test_conditions_are_a_reason_for_a_warning_if_the_model_reads_them():
         (2, 2, "2 test molecules of the 2 that were compared get"),
     ],
 )
-def test_unfamiliar_molecules_are_counted(count, compared, words):
-    model = SimpleNamespace(conditions=SimpleNamespace(columns=()))
+def test_unfamiliar_molecules_are_counted(count, compared, start, columns):
+    """Conditions are a reason for a warning if the model reads them."""
+    model = SimpleNamespace(conditions=SimpleNamespace(columns=columns))
     told = {"trust": {"unfamiliar": count, "compared": compared}}
     page = reported(told, fitted=SimpleNamespace(model=model), looked=SimpleNamespace(smiles=["C"] * 3))
-    assert unfamiliar_count(page) == (
-        f"{words} a warning from predict --domain, which warns of several parts, an element, a charge or a size that "
-        "no training molecule has, or a very low similarity."
-    )
+    (sentences,) = distance_words(page)
+    assert f". {start} a warning from predict --domain" in sentences
+    assert ("condition" in sentences) == bool(columns)
