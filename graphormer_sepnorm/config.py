@@ -6,6 +6,7 @@ pydantic's ``ValidationError`` if it is a field of an encoding.
 
 import math
 from collections.abc import Collection
+from dataclasses import replace
 from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -36,7 +37,7 @@ TEACHER = "teacher "  # begins the names of targets that are numbers of another 
 Limit = Annotated[float, Field(allow_inf_nan=False)] | None
 # Options that apply to each kind of task.
 OPTIONS: dict[Kind, tuple[str, ...]] = {
-    "regression": ("loss", "weights", "scales", "limits"),
+    "regression": ("loss", "weights", "scales", "limits", "offset"),
     "classification": ("balance", "weights"),
     "multiclass": (),
 }
@@ -272,6 +273,8 @@ class TaskConfig:
         scales: per target, the scale on which it is learnt and predicted; empty: as measured.
         limits: per target, the smallest and the largest possible value on its scale, None where there is none; empty:
             no limits. Predictions and ends of intervals do not go beyond.
+        offset: per target of a regression on a table, a number near its labels, which members learn the differences
+            from; empty: 0. Float32 has seven digits, too few for labels such as total energies.
         class_names: names of the classes 0 and 1 of each target of a classification, or once those of all classes of
             "multiclass"; empty: "0" and "1", or the targets.
     """
@@ -288,11 +291,12 @@ class TaskConfig:
     scales: tuple[Scale, ...] = ()
     limits: tuple[tuple[Limit, Limit], ...] = ()
     class_names: tuple[tuple[str, ...], ...] = ()
+    offset: tuple[Annotated[float, Field(allow_inf_nan=False)], ...] = ()
 
     def __post_init__(self) -> None:
         if self.class_names and list(map(len, self.class_names)) != list(map(len, self.usual_classes)):
             raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {len(self.class_names)} class_names")
-        for name in ("scales", "limits"):
+        for name in ("scales", "limits", "offset"):
             count = len(getattr(self, name))
             if count and (name not in OPTIONS[self.kind] or count != len(self.targets)):
                 raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {count} {name}")
@@ -313,6 +317,14 @@ class TaskConfig:
     def usual_classes(self) -> tuple[tuple[str, ...], ...]:
         """The names of classes that have none of their own; empty for a regression."""
         return {"classification": (("0", "1"),) * len(self.targets), "multiclass": (self.targets,)}.get(self.kind, ())
+
+    @property
+    def differences(self) -> "TaskConfig":
+        """The task of predicting the differences of the targets from their ``offset``."""
+        if not self.offset:
+            return self
+        mean = tuple(mean - offset for mean, offset in zip(self.mean, self.offset, strict=True))
+        return replace(self, mean=mean, offset=())
 
     @property
     def classes(self) -> tuple[tuple[str, ...], ...]:

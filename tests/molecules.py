@@ -1,7 +1,6 @@
 """Kinds of molecules that readers of SMILES stumble over, and what molecules are grouped by."""
 
-from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold
-from graphormer_sepnorm.tables.structures import Structures
+from graphormer_sepnorm.tables.structures import MoleculeStructure, Structures, read_structures
 
 ODDITIES = {
     "salt": "CC(=O)[O-].[Na+]",
@@ -53,4 +52,5 @@ UNREADABLE = {
 
 def structures_of(smiles: list[str]) -> Structures:
     """What molecules are grouped by, as ``read_labelled`` finds it in a table."""
-    return Structures(smiles, [murcko_scaffold(text) for text in smiles], [molecule_key(text) for text in smiles])
+    found = read_structures("mol", smiles)
+    return Structures.of([each for each in found if isinstance(each, MoleculeStructure)])

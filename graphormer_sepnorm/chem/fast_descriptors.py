@@ -9,7 +9,6 @@ Axis letters: M molecules, D descriptors.
 from collections.abc import Sequence
 
 import numpy as np
-from rdkit import Chem
 from rdkit.Chem import rdMolDescriptors
 
 from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule
@@ -56,13 +55,8 @@ def fast_descriptors(molecules: Sequence[Molecule]) -> np.ndarray:
     Raises:
         InputError: a molecule cannot be read, or RDKit fails on it.
     """
-    found = np.array([descriptors_of(molecule_of(molecule)) for molecule in molecules], np.float64)
-    found = found.reshape(len(molecules), WIDTH)
-    return np.where(np.abs(found) < np.finfo(np.float32).max, found, np.nan).astype(np.float32)
-
-
-def descriptors_of(mol: Chem.Mol) -> list[float]:
-    """The descriptors of a molecule [D]; raises InputError if RDKit fails."""
-    with one_molecule():
-        numbers = [number(mol) for number in NUMBERS]
-        return numbers + [number for numbers_of in SEVERAL for number in numbers_of(mol)]
+    values = np.empty((len(molecules), WIDTH))
+    for row, mol in zip(values, map(molecule_of, molecules), strict=True):
+        with one_molecule():
+            row[:] = [*(number(mol) for number in NUMBERS), *(each for several in SEVERAL for each in several(mol))]
+    return np.where(np.abs(values) < np.finfo(np.float32).max, values, np.nan).astype(np.float32)

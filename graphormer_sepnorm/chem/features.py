@@ -11,8 +11,9 @@ from functools import partial
 import numpy as np
 from rdkit import Chem
 
+from graphormer_sepnorm.chem.extensions import as_text
 from graphormer_sepnorm.chem.ogb import OGB_ATOM_SIZES, OGB_BOND_SIZES, ogb_atom, ogb_bond
-from graphormer_sepnorm.chem.smiles import atoms_of, bonds_of, is_smiles, one_molecule, quoted, read_smiles
+from graphormer_sepnorm.chem.smiles import atoms_of, bonds_of, guess, is_smiles, one_molecule, quoted, read_smiles
 from graphormer_sepnorm.chem.standardize import PREPARATIONS, reduction
 from graphormer_sepnorm.chem.stereo import label, with_stereo_labels
 from graphormer_sepnorm.chem.zinc import ZINC_ATOM_TYPES, ZINC_BOND_INDEX, zinc_atom_type, zinc_bond_type
@@ -25,6 +26,7 @@ BOND_LABELS = {"": 0, "E": 1, "Z": 2, "e": 1, "z": 2}
 BOND_ORDERS = {Chem.BondType.SINGLE: 1, Chem.BondType.DOUBLE: 2, Chem.BondType.TRIPLE: 3, Chem.BondType.AROMATIC: 4}
 ISOTOPE = re.compile(r"\[\d")
 MAX_CHARGE = 4
+GUESSED = "The InChI leaves open where a hydrogen or charge is"
 LARGEST_RING = 8
 
 
@@ -146,15 +148,18 @@ class Featurizer:
             InputError: as ``read_smiles``, or the preparation fails.
         """
         mol = read_smiles(smiles)
-        text = smiles if isinstance(smiles, str) and is_smiles(smiles) else Chem.MolToSmiles(mol)
+        text = smiles if isinstance(smiles, str) and is_smiles(smiles) else as_text(mol)
         ready = PREPARATIONS[self.preparation](mol) if self.preparation else mol
-        if ready is mol or (left := Chem.MolToSmiles(ready)) == Chem.MolToSmiles(Chem.Mol(mol)):
+        if ready is mol or (left := as_text(ready)) == as_text(Chem.Mol(mol)):
             return text, mol
         return left, read_smiles(left)
 
     def features(self, mol: Chem.Mol, written: str = "") -> MoleculeGraph:
         """The features of a molecule, atoms in its order; ``written`` is passed to ``prepare``."""
-        mol = self.prepare(mol, written)
+        return self.features_as_prepared(self.prepare(mol, written))
+
+    def features_as_prepared(self, mol: Chem.Mol) -> MoleculeGraph:
+        """The features of a molecule that ``prepare`` returned, or of a changed copy of one."""
         bonds = bonds_of(mol)
         edge_attr = self.bond_rows(bonds)
         ends = np.array([[b.GetBeginAtomIdx() for b in bonds], [b.GetEndAtomIdx() for b in bonds]], np.int64)
@@ -306,7 +311,8 @@ class Molecules:
         smiles: the SMILES that were read, as returned by ``Featurizer.read``.
         mols: one per SMILES, as returned by ``read_smiles``, not to be modified; None where there is an error.
         conditions: one tuple of texts per SMILES, the conditions of the measurement; empty if unknown.
-        reductions: one text per SMILES, as returned by ``reduction``; empty if unknown.
+        reductions: one text per SMILES, as returned by ``reduction``, after what of an InChI is a ``guess``; empty if
+            unknown.
     """
 
     graphs: Graphs
@@ -366,6 +372,8 @@ def read_molecules(featurizer: str, smiles: Sequence[Sample | Chem.Mol | str | N
                 graphs.append(found.features(mol, text))
             if found.preparation and text != molecule:
                 reductions[row] = reduction(read_smiles(molecule), mol)
+            if guessed := guess(molecule):
+                reductions[row] = f"{GUESSED}: read as {guessed}. {reductions[row]}".strip()
             mols[row] = mol
             rows.append(row)
         except InputError as error:

@@ -6,12 +6,15 @@ from rdkit import Chem
 from rdkit.Chem import rdMolDescriptors
 from rdkit.Contrib.SA_Score import sascorer
 
-from graphormer_sepnorm.chem.smiles import largest_fragment, molecule_of, one_molecule
+from graphormer_sepnorm.chem.extensions import as_text
+from graphormer_sepnorm.chem.salts import constitution_of, neutral_parent
+from graphormer_sepnorm.chem.smiles import molecule_of, one_molecule
 from graphormer_sepnorm.errors import InputError
 
 LOGP_MEAN, LOGP_STD = 2.4570953396190123, 1.434324401111988
 NEGATIVE_SA_MEAN, NEGATIVE_SA_STD = -3.0525811293166134, 0.8335207024513095
-PROTONATION = re.compile(r"^[A-Z]{14}-[A-Z]{10}-[A-Z]$")  # of an InChIKey, its last letter
+INCHI_KEY = re.compile(r"[A-Z]{14}-[A-Z]{10}(?![^- ])")
+PROTONATION = re.compile(r"(?<=^.{25})-[A-Z](?=$| )")  # of an InChIKey, its last letter
 NEGATIVE_CYCLE_MEAN, NEGATIVE_CYCLE_STD = -0.0485696876403053, 0.2860212110245455
 
 
@@ -106,18 +109,22 @@ def with_implied_hydrogens(mol: Chem.Mol) -> Chem.Mol:
 def molecule_key(mol_or_smiles: Chem.Mol | str) -> str:
     """Returns the standard InChIKey, the same text for every way to write a molecule, including its mobile hydrogens.
 
-    If InChI has none, as for a wildcard atom, returns the canonical SMILES.
+    If InChI has none, as for a wildcard atom, returns the canonical SMILES. Relative stereo is appended to it.
 
     Raises:
         InputError: the SMILES cannot be read (see ``read_smiles``), or RDKit fails on the molecule.
     """
     mol = molecule_of(mol_or_smiles)
     with one_molecule(mol_or_smiles if isinstance(mol_or_smiles, str) else ""):
-        return Chem.MolToInchiKey(mol) or Chem.MolToSmiles(mol)
+        key = Chem.MolToInchiKey(mol)
+        if not mol.GetStereoGroups():
+            return key or Chem.MolToSmiles(mol)
+        smiles, extension = as_text(mol).split()  # of racemic and relative stereo, which InChI does not know
+        return f"{key or smiles} {extension}"
 
 
 def parent_key(mol: Chem.Mol, key: str) -> str:
-    """Returns the same text for a molecule, its salts and its protonated forms: the InChIKey of its largest part.
+    """Returns the same text for a molecule, its salts and its protonated forms: the InChIKey of ``neutral_parent``.
 
     Args:
         mol: a molecule.
@@ -126,6 +133,11 @@ def parent_key(mol: Chem.Mol, key: str) -> str:
     Raises:
         InputError: RDKit fails on the molecule.
     """
-    part = largest_fragment(mol)
+    part = neutral_parent(mol)
     found = key if part is mol else molecule_key(part)
-    return found[:-2] if PROTONATION.search(found) else found
+    return PROTONATION.sub("", found)
+
+
+def family_of(parent: str) -> str:
+    """Returns the same text for all stereoisomers and isotopologues of a molecule with this ``parent_key``."""
+    return parent[:14] if INCHI_KEY.match(parent) else constitution_of(parent.partition(" ")[0])

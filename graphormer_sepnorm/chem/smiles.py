@@ -5,10 +5,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from rdkit import Chem, rdBase
 
+from graphormer_sepnorm.chem.extensions import as_text, refuse_incomplete, with_settled_stereo
+from graphormer_sepnorm.chem.inchi import molecule_of_inchi
 from graphormer_sepnorm.errors import InputError
 
 MISSING = ("NoneType", "NAType", "NaTType")  # types of missing values of pandas, which need not be installed
@@ -23,8 +26,8 @@ SPACE = "[ \t]+"  # ends a SMILES; a text with other white space is not a SMILES
 ATOM_MAP = re.compile(r"(\[[^\[\]:]*):\d+\]")
 Molecule = Chem.Mol | str | None  # already read, or a SMILES to read
 # A word such as aspirin or 2-propanol; its small letters are not only those of aromatic atoms.
-NAME = re.compile(r"(?=.*[ad-mq-rt-z])[\dNO,'-]*[A-Za-z][a-z]{3,}[A-Za-z\d,'-]*")
-NUMBER = re.compile(r"[-+]?\d*[.,]?\d+([eE][-+]?\d+)?")
+NAME = re.compile(r"(?=.*[ad-mq-rt-z])[\dNO,'-]*[A-Za-z][a-z]{3}[A-Za-z\d,'-]*")
+NUMBER = re.compile(r"[-+]?(\d+([.,]\d+)?|[.,]\d+)([eE][-+]?\d+)?")
 ID = re.compile(r"[A-Za-z]+([-_]\d+|\d{2,})")  # such as ABC-12 and V69; a formula such as CH4 is none
 RING = re.compile(r"%\(\d+\)|%\d\d|\d")
 SYMBOL = re.compile(rf"{RING.pattern}|Cl|Br|[BCNOPSFIbcnops*]|[-=#$:/\\.~()<>]")  # outside square brackets
@@ -85,18 +88,20 @@ def read_smiles(smiles: Chem.Mol | str | None) -> Chem.Mol:
     read without that check, as in older releases of RDKit; seven molecules of ogbg-molhiv, with aluminium, boron or
     germanium, need it. A wrong valence of carbon, nitrogen and similar elements remains an error.
 
-    A name after a space is ignored, unless it is itself a SMILES. A CXSMILES extension in that place is read by RDKit.
+    A name after a space is ignored, unless it is itself a SMILES. A CXSMILES extension in that place is read by RDKit;
+    racemic and relative stereo are read as ``with_settled_stereo``.
     Atom maps, as in ``[CH3:1]``, are ignored; RDKit would treat them as a difference between atoms.
 
     Raises:
         InputError: not a string, empty, longer than ``MAX_SMILES_LENGTH``, with a space or characters that are not
             printable ASCII, a reaction, not a SMILES, a SMILES of an impossible molecule, of one with more than
-            ``MAX_ATOMS`` atoms or too many rings (see ``check_size``), or one that RDKit fails on; the message says
-            which.
+            ``MAX_ATOMS`` atoms or too many rings (see ``check_size``), of a polymer or another structure that
+            ``refuse_incomplete`` refuses, or one that RDKit fails on; the message says which.
     """
     if isinstance(smiles, Chem.Mol):
         with one_molecule():
-            smiles = Chem.MolToSmiles(smiles)
+            refuse_incomplete(smiles)
+            smiles = as_text(smiles)
     if type(smiles).__name__ in MISSING or (isinstance(smiles, float) and math.isnan(smiles)):
         raise InputError("The SMILES is missing.")
     if not isinstance(smiles, str):
@@ -118,6 +123,9 @@ def read_smiles(smiles: Chem.Mol | str | None) -> Chem.Mol:
         if len(text) > MAX_ATOMS and (unsanitized := Chem.MolFromSmiles(text, sanitize=False)) is not None:
             check_size(unsanitized)
         mol = _read_strictly(text) or _read_leniently(text, shown)
+        if " |" in text:
+            refuse_incomplete(mol)
+            mol = with_settled_stereo(mol)
     if mol.GetNumAtoms() > MAX_ATOMS:  # with hydrogens that stay atoms
         raise InputError(too_large(mol.GetNumAtoms()))
     return mol
@@ -162,22 +170,6 @@ def without_name(text: str) -> str:
     return smiles
 
 
-def largest_fragment(mol: Chem.Mol) -> Chem.Mol:
-    """The largest fragment of a molecule, an organic one if there is one.
-
-    The size is the number of atoms including hydrogens. Charges are kept: sodium acetate becomes acetate.
-
-    Raises:
-        InputError: RDKit fails on the molecule.
-    """
-    if len(Chem.GetMolFrags(mol)) == 1:
-        return mol
-    from rdkit.Chem.MolStandardize import rdMolStandardize  # its import takes a while
-
-    with one_molecule():
-        return rdMolStandardize.LargestFragmentChooser(preferOrganic=True).choose(mol)
-
-
 def is_smiles(text: str) -> bool:
     """Whether to read a text as SMILES: it is neither an InChI nor a molfile."""
     return not text.lstrip().startswith(INCHI) and END_OF_STRUCTURE not in text
@@ -189,14 +181,26 @@ def smiles_of_other(text: str) -> str:
         if len(text) > MAX_BLOCK:
             raise InputError(f"The molfile has {len(text):,} characters; at most {MAX_BLOCK:,} are read.")
         return smiles_of_block(text.splitlines())
-    text = text.strip()
+    return smiles_of_inchi(text.strip())[0]
+
+
+@lru_cache(maxsize=1000)
+def smiles_of_inchi(text: str) -> tuple[str, bool]:
+    """As ``molecule_of_inchi``, as SMILES; raises InputError if the InChI is too long or RDKit cannot read it."""
     if len(text) > MAX_SMILES_LENGTH:
         raise InputError(f"The InChI has {len(text):,} characters; at most {MAX_SMILES_LENGTH:,} are read.")
     with one_molecule(text):
-        mol = Chem.MolFromInchi(text)
-    if mol is None:
-        raise InputError(f"{quoted(text)} is not a valid InChI.")
-    return Chem.MolToSmiles(mol)
+        if found := molecule_of_inchi(text):
+            return Chem.MolToSmiles(found[0]), found[1]
+    raise InputError(f"{quoted(text)} is not a valid InChI.")
+
+
+def guess(molecule: object) -> str:
+    """The SMILES of a readable InChI that leaves open where a hydrogen or a charge is; "" for anything else."""
+    if not isinstance(molecule, str) or is_smiles(molecule) or END_OF_STRUCTURE in molecule:
+        return ""
+    smiles, guessed = smiles_of_inchi(molecule.strip())
+    return smiles if guessed else ""
 
 
 def smiles_of_block(lines: list[str]) -> str:
@@ -214,10 +218,10 @@ def smiles_of_block(lines: list[str]) -> str:
         mol = Chem.MolFromMolBlock(block)
         if mol is None:
             mol = Chem.MolFromMolBlock(block, sanitize=False)
-        smiles = "" if mol is None else Chem.MolToSmiles(mol)
-    if mol is None:
-        raise InputError("the record has no readable structure")
-    return smiles
+        if mol is None:
+            raise InputError("the record has no readable structure")
+        refuse_incomplete(mol)
+        return as_text(mol)
 
 
 def num_heavy_atoms(lines: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""Preparation of molecules before featurization: largest fragment, neutral parent, canonical tautomer, ChEMBL's parent.
+"""Preparation of molecules before featurization: parent part, neutral parent, canonical tautomer, ChEMBL's parent.
 
 A preparation is a function from molecule to molecule, named in ``PREPARATIONS``. The name of a model's featurizer ends
 in that of its preparation, so predictions prepare molecules as training did.
@@ -10,23 +10,20 @@ from types import ModuleType
 
 from rdkit import Chem
 
-from graphormer_sepnorm.chem.smiles import atoms_of, largest_fragment, one_molecule, read_smiles
+from graphormer_sepnorm.chem.extensions import as_text
+from graphormer_sepnorm.chem.salts import (
+    is_doubtful,
+    is_usual,
+    parent_part,
+    parent_without_metals,
+    without_counter_ions,
+)
+from graphormer_sepnorm.chem.smiles import atoms_of, one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError, not_installed
-
-# Counter-ions, acids, bases and solvents that are expected next to a molecule, neutral and without stereo.
-USUAL_PARTS = {
-    "Li", "Na", "K", "Mg", "Ca", "F", "Cl", "Br", "I", "N", "O", "O=[N+]([O-])O", "O=S(=O)(O)O", "O=P(O)(O)O",
-    "F[B-](F)(F)F", "F[PH](F)(F)(F)(F)F", "[O-][Cl+3]([O-])([O-])O", "O=C(O)O", "O=CO", "CC(=O)O", "O=C(O)C(F)(F)F",
-    "CC(O)C(=O)O", "O=C(O)C(=O)O", "O=C(O)CC(=O)O", "O=C(O)C=CC(=O)O", "O=C(O)CCC(=O)O", "O=C(O)CC(O)C(=O)O",
-    "O=C(O)C(O)C(O)C(=O)O", "O=C(O)CC(O)(CC(=O)O)C(=O)O", "O=C(O)c1ccccc1", "CS(=O)(=O)O", "O=S(=O)(O)C(F)(F)F",
-    "O=S(=O)(O)c1ccccc1", "Cc1ccc(S(=O)(=O)O)cc1", "CCN(CC)CC", "NC(CO)(CO)CO", "CNCC(O)C(O)C(O)C(O)CO", "NCCO",
-    "OCCNCCO", "C1CCC(NC2CCCCC2)CC1", "CO", "CCO", "CC(C)O", "CC(C)=O", "CC#N", "CCOC(C)=O", "CCOCC", "C1CCOC1",
-    "C1COCCO1", "ClCCl", "ClC(Cl)Cl", "CN(C)C=O", "CS(C)=O", "c1ccccc1", "Cc1ccccc1", "c1ccncc1",
-}  # fmt: skip
 
 
 def parent(mol: Chem.Mol) -> Chem.Mol:
-    """The neutral parent: metals disconnected, groups normalized, largest organic fragment, charges neutralized.
+    """The neutral parent: metals disconnected, groups normalized, ``parent_part``, charges neutralized.
 
     Charges that no hydrogen can balance remain, such as that of a quaternary ammonium. Source: RDKit's
     ``rdMolStandardize``, after MolVS by Matt Swain.
@@ -36,36 +33,40 @@ def parent(mol: Chem.Mol) -> Chem.Mol:
     """
     from rdkit.Chem.MolStandardize import rdMolStandardize  # its import takes a while
 
+    part = parent_without_metals(mol)
     with one_molecule():
-        cleaned = largest_fragment(rdMolStandardize.Cleanup(Chem.Mol(mol)))
-        return rdMolStandardize.Uncharger().uncharge(cleaned)
+        normal = rdMolStandardize.Reionizer().reionize(rdMolStandardize.Normalizer().normalize(part))
+        return rdMolStandardize.Uncharger().uncharge(normal)
 
 
 def canonical_tautomer(mol: Chem.Mol) -> Chem.Mol:
     """A canonical tautomer of the ``parent``, the same for all its tautomers; raises InputError as ``parent``.
 
-    It is chosen by RDKit's scores and is not necessarily the most stable one.
+    It is chosen by RDKit's scores and is not necessarily the most stable one. Stereo is kept where the molecule had it.
     """
     from rdkit.Chem.MolStandardize import rdMolStandardize
 
     neutral = parent(mol)
     with one_molecule():
-        return rdMolStandardize.TautomerEnumerator().Canonicalize(neutral)
+        options = rdMolStandardize.CleanupParameters()
+        options.tautomerRemoveSp3Stereo = options.tautomerRemoveBondStereo = False
+        return rdMolStandardize.TautomerEnumerator(options).Canonicalize(neutral)
 
 
 def chembl_parent(mol: Chem.Mol) -> Chem.Mol:
     """The parent that ChEMBL stores: normalized and neutral, without known salts, solvents and isotopes.
 
-    Compounds of metals remain as they are, and a molecule remains whole if all its parts are known salts. Source: Bento
-    et al., "An open source chemical structure curation pipeline using RDKit", J. Cheminform. 2020.
+    Compounds of metals remain as they are, and a molecule remains whole if all its parts are known salts. Counter-ions
+    that ChEMBL does not know are removed as well, see ``without_counter_ions``. Source: Bento et al., "An open source
+    chemical structure curation pipeline using RDKit", J. Cheminform. 2020.
 
     Raises:
         InputError: the pipeline fails on the molecule, or as ``chembl_pipeline``.
     """
     standardizer = chembl_pipeline()
     with one_molecule():
-        found, _ = standardizer.get_parent_mol(standardizer.standardize_mol(Chem.Mol(mol)))
-        return read_smiles(Chem.MolToSmiles(found))
+        found, excluded = standardizer.get_parent_mol(standardizer.standardize_mol(Chem.Mol(mol)))
+        return read_smiles(as_text(found if excluded else without_counter_ions(found)))
 
 
 def chembl_pipeline() -> ModuleType:
@@ -78,7 +79,7 @@ def chembl_pipeline() -> ModuleType:
 
 
 def reduction(given: Chem.Mol, read: Chem.Mol) -> str:
-    """A sentence on the parts, other than ``USUAL_PARTS``, that a preparation removed; "" if there are none.
+    """A sentence on the parts that a preparation removed; "" if it removed none, or only usual counter-ions.
 
     Args:
         given: the molecule.
@@ -88,16 +89,17 @@ def reduction(given: Chem.Mol, read: Chem.Mol) -> str:
         return ""
     from rdkit.Chem.MolStandardize import rdMolStandardize  # its import takes a while
 
-    kept, found = composition(read), dict[str, None]()
+    kept, found, doubtful = composition(read), dict[str, None](), is_doubtful(given)
     try:
         with one_molecule():
             apart = rdMolStandardize.MetalDisconnector().Disconnect(Chem.Mol(given))
             for part in Chem.GetMolFrags(apart, asMols=True, sanitizeFrags=False):
                 if kept != composition(part) != Counter() and composition(part) <= composition(given) - kept:
                     found[part_name(part)] = None
+                    doubtful |= not is_usual(part)
     except InputError:  # RDKit fails on a part
         return ""
-    if found.keys() <= USUAL_PARTS:
+    if not (found and doubtful):
         return ""
     removed = " and ".join(filter(None, [", ".join([*found][:-1]), [*found][-1]]))
     return f"Read as {Chem.MolToSmiles(read)}: standardization removed {removed}."
@@ -119,7 +121,7 @@ def part_name(part: Chem.Mol) -> str:
 
 
 PREPARATIONS: dict[str, Callable[[Chem.Mol], Chem.Mol]] = {
-    "without-salts": largest_fragment,
+    "without-salts": parent_part,
     "standardized": parent,
     "tautomer": canonical_tautomer,
     "chembl": chembl_parent,

@@ -3,6 +3,7 @@
 from rdkit import Chem
 from rdkit.Chem import rdCIPLabeler
 
+from graphormer_sepnorm.chem.salts import parent_part
 from graphormer_sepnorm.chem.smiles import atoms_of, bonds_of
 
 LABEL = "_CIPCode"
@@ -49,3 +50,15 @@ def remove_labels(mol: Chem.Mol) -> None:
 def label(part: Chem.Atom | Chem.Bond) -> str:
     """The CIP label of an atom or bond, "" if it has none."""
     return part.GetProp(LABEL) if part.HasProp(LABEL) else ""
+
+
+def loses_stereo(given: Chem.Mol, read: Chem.Mol) -> bool:
+    """Whether a prepared molecule has fewer centres and double bonds with stereo than the parent of the given one."""
+    return read is not given and num_stereo(read) < num_stereo(parent_part(given))
+
+
+def num_stereo(mol: Chem.Mol) -> int:
+    """The number of centres and double bonds whose stereo is known."""
+    unknown = (Chem.BondStereo.STEREONONE, Chem.BondStereo.STEREOANY)
+    centres = sum(atom.GetChiralTag() != Chem.ChiralType.CHI_UNSPECIFIED for atom in atoms_of(mol))
+    return centres + sum(bond.GetStereo() not in unknown for bond in bonds_of(mol))

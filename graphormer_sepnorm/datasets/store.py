@@ -58,8 +58,8 @@ class MoleculeDataset:
     @cached_property
     def per_molecule(self) -> dict[str, np.ndarray]:
         """The ``PER_MOLECULE`` fields of ``Graphs`` that the molecules have, by name."""
-        known = [name for name in PER_MOLECULE if getattr(self.shards[0], name) is not None]
-        return {name: np.concatenate([getattr(shard, name) for shard in self.shards]) for name in known}
+        names = [name for name in PER_MOLECULE if getattr(self.shards[0], name) is not None]
+        return {name: np.concatenate([getattr(shard, name) for shard in self.shards]) for name in names}
 
     @property
     def y(self) -> np.ndarray:
@@ -89,8 +89,8 @@ class MoleculeDataset:
         places = [(self.shards[s], m - self.first[s]) for s, m in zip(shard_of, molecules, strict=True)]
 
         def gather(level: Level, arrays: Iterable[np.ndarray]) -> torch.Tensor:
-            found = zip(arrays, places, strict=True)
-            return torch.from_numpy(np.concatenate([array[shard.rows(level, m)] for array, (shard, m) in found]))
+            pairs = zip(arrays, places, strict=True)
+            return torch.from_numpy(np.concatenate([array[shard.rows(level, m)] for array, (shard, m) in pairs]))
 
         ptr = torch.from_numpy(pointers(self.num_atoms[molecules]))
         ends = [shard.edge_index[:, shard.rows("edge", m)] for shard, m in places]
@@ -219,12 +219,6 @@ def sha256_of_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def open_store(folder: Path) -> MoleculeDataset:
-    """Memory-maps the files of an intact store."""
-    index = json.loads((folder / INDEX).read_bytes())
-    return MoleculeDataset([from_tensors(load_file(folder / shard["file"])) for shard in index["shards"]])
-
-
 def open_or_write(
     folder: Path, read: Callable[[], Graphs], encodings: tuple[Encoding, ...], key: str, description: str
 ) -> MoleculeDataset:
@@ -245,7 +239,8 @@ def open_or_write(
             write_store(folder, read(), encodings, key, description)
             prune(kept=folder)
         mark_used(folder)
-        return open_store(folder)
+        shards = json.loads((folder / INDEX).read_bytes())["shards"]
+        return MoleculeDataset([from_tensors(load_file(folder / shard["file"])) for shard in shards])
 
 
 @contextlib.contextmanager

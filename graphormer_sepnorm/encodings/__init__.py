@@ -50,23 +50,21 @@ def precompute(encodings: tuple[Encoding, ...], graphs: Graphs) -> dict[str, np.
     Raises InputError for an encoding that does not compute the arrays that it declares, or computes another number of
     rows.
     """
-    return {name: array for encoding in encodings for name, array in checked_arrays(encoding, graphs).items()}
-
-
-def checked_arrays(encoding: Encoding, graphs: Graphs) -> dict[str, np.ndarray]:
-    arrays = encoding.precompute(graphs)
-    if arrays.keys() != encoding.arrays.keys():
-        raise InputError(
-            f"precompute of {encoding.name} returns the arrays {', '.join(arrays)}, "
-            f"its field arrays declares {', '.join(encoding.arrays)}: make them the same"
-        )
-    for name, level in encoding.arrays.items():
-        expected = graphs.ptr(level)[-1]
-        if len(arrays[name]) != expected:
+    arrays: dict[str, np.ndarray] = {}
+    for encoding in encodings:
+        own = encoding.precompute(graphs)
+        if own.keys() != encoding.arrays.keys():
             raise InputError(
-                f"precompute of {encoding.name} returns {len(arrays[name])} rows in the array {name!r}, it must return "
-                f"one per {LEVELS[level]}, {expected}"
+                f"precompute of {encoding.name} returns the arrays {', '.join(own)}, "
+                f"its field arrays declares {', '.join(encoding.arrays)}: make them the same"
             )
+        for name, level in encoding.arrays.items():
+            if len(own[name]) != (expected := graphs.ptr(level)[-1]):
+                raise InputError(
+                    f"precompute of {encoding.name} returns {len(own[name])} rows in the array {name!r}, it must "
+                    f"return one per {LEVELS[level]}, {expected}"
+                )
+        arrays |= own
     return arrays
 
 
@@ -111,10 +109,10 @@ def code_key(functions: Iterable[Callable]) -> str:
 
 def code_text(code: CodeType) -> str:
     """The instructions, names and constants of a function and of those within it, without places in files or memory."""
-    return repr((code.co_code, code.co_names, [constant_text(constant) for constant in code.co_consts]))
-
-
-def constant_text(constant: object) -> str:
-    if isinstance(constant, CodeType):
-        return code_text(constant)
-    return repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant)
+    constants = [
+        code_text(each)
+        if isinstance(each, CodeType)
+        else repr(sorted(map(repr, each)) if isinstance(each, frozenset) else each)
+        for each in code.co_consts
+    ]
+    return repr((code.co_code, code.co_names, constants))

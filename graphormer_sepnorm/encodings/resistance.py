@@ -39,8 +39,8 @@ class Resistance:
         """``resistance``: float16 [P], in bonds."""
         from graphormer_sepnorm.encodings import graph_algorithms  # imports Numba
 
-        found = graph_algorithms.resistances(*adjacency(graphs), self.cap)
-        return {"resistance": found.astype(np.float16)}
+        resistances = graph_algorithms.resistances(*adjacency(graphs), self.cap)
+        return {"resistance": resistances.astype(np.float16)}
 
     def module(self, sizes: EncodingSizes) -> nn.Module:
         return ResistanceModule(sizes.channels, sizes.heads if self.multiplies else 0, self.basis, self.cap)

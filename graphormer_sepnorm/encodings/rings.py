@@ -73,8 +73,8 @@ class Rings:
         of_molecules = [
             smallest_rings(int(n), graphs.edge_index[:, ends[m] : ends[m + 1]]) for m, n in enumerate(graphs.num_atoms)
         ]
-        rings = [ring for found in of_molecules for ring in found]
-        molecule = np.array([m for m, found in enumerate(of_molecules) for _ in found], np.int64)
+        rings = [ring for of_molecule in of_molecules for ring in of_molecule]
+        molecule = np.array([m for m, of_molecule in enumerate(of_molecules) for _ in of_molecule], np.int64)
         atoms = np.array([atom for ring in rings for atom in ring], np.int64)
         counts, shared = mark_rings(
             graphs.atom_ptr, graphs.pair_ptr, molecule, pointers([len(ring) for ring in rings]), atoms, self.max_size

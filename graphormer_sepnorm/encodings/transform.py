@@ -69,15 +69,9 @@ def read_batch(
 
 
 def from_pyg(batch: Batch, names: Collection[str]) -> GraphBatch:
-    """Converts a batch of PyG's DataLoader whose graphs were transformed by ``GraphormerTransform``.
+    """A batch of PyG's DataLoader with the arrays ``names``, and ``conditions`` [B, C] or [B] if the model reads them.
 
-    Args:
-        batch: PyG batch with ``x``, ``ptr`` and the attributes that the transform adds; ``conditions`` [B, C] or [B] if
-            the model reads them.
-        names: of the arrays that the encodings of the model need.
-
-    Raises:
-        ValueError: this is no batch, or an attribute is missing.
+    Raises ValueError if this is no batch, or an attribute that ``GraphormerTransform`` adds is missing.
     """
     if getattr(batch, "ptr", None) is None:
         raise InputError(

@@ -43,15 +43,15 @@ class ClassSets:
             InputError: a confidence that is not between 0 and 1.
         """
         check_confidence(confidence)
-        asked = by_class(probability, self.scores.shape[1])
-        conformity = np.empty_like(asked)
-        for group, place in np.ndindex(asked.shape[1:]):
-            known = self.scores[~np.isnan(self.scores[:, group, place]), group, place]
-            at_most = np.searchsorted(known, asked[:, group, place], "right")
-            conformity[:, group, place] = (1 + at_most) / (1 + len(known))
-        most = conformity.argmax(axis=2)[:, :, None] == np.arange(asked.shape[2])
+        by_classes = by_class(probability, self.scores.shape[1])
+        conformity = np.empty_like(by_classes)
+        for group, place in np.ndindex(by_classes.shape[1:]):
+            calibration = self.scores[~np.isnan(self.scores[:, group, place]), group, place]
+            at_most = np.searchsorted(calibration, by_classes[:, group, place], "right")
+            conformity[:, group, place] = (1 + at_most) / (1 + len(calibration))
+        most = conformity.argmax(axis=2)[:, :, None] == np.arange(by_classes.shape[2])
         held = conformity > round(1 - confidence, 9)
-        return np.where(held.any(axis=2, keepdims=True), held, most) & ~np.isnan(asked)
+        return np.where(held.any(axis=2, keepdims=True), held, most) & ~np.isnan(by_classes)
 
     def texts(self, probability: np.ndarray, confidence: float, names: Sequence[Sequence[str]]) -> list[list[str]]:
         """The sets of M molecules for each group, as the joined ``names`` of classes; "" without a prediction.

@@ -1,7 +1,7 @@
 """The columns of predictions, declared once: for files, libraries, the page and Python.
 
-The order is: for each target its value, class, interval and spread; the comparison with the training molecules; the
-error. A new column is a ``PredictedColumn`` in one of the functions below.
+The order is: conditions that are the same for all molecules; for each target its value, class, interval and spread; the
+comparison with the training molecules; the error. A new column is a ``PredictedColumn`` in one of the functions below.
 
 Axis letters: M molecules.
 """
@@ -9,8 +9,9 @@ Axis letters: M molecules.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import starmap
 from numbers import Real
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from graphormer_sepnorm.inference.describing import Describer
 from graphormer_sepnorm.inference.intervals import Intervals
 from graphormer_sepnorm.inference.predict import MoleculeModel, PredictingModel, Predictions
 from graphormer_sepnorm.inference.trust import Trust
+from graphormer_sepnorm.tables.label_text import as_float, is_number
 from graphormer_sepnorm.tables.writers import AddedColumn, Cells
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import falls, measured, measured_name
@@ -95,9 +97,9 @@ class PredictionColumns:
     @cached_property
     def all(self) -> list[PredictedColumn]:
         """The columns in order."""
-        found = [
-            column for number, target in enumerate(self.model.targets) for column in self.of_target(number, target)
-        ]
+        found = list(starmap(condition_column, self.model.asked_conditions.given.items()))
+        for number, target in enumerate(self.model.targets):
+            found += self.of_target(number, target)
         if TASKS[self.model.kind].adds_up:
             found.append(most_probable_class(self.model.classes[0]))
         if self.interval is not None and TASKS[self.model.kind].adds_up:
@@ -117,7 +119,9 @@ class PredictionColumns:
         """The columns of a target, the ``number``-th."""
 
         def of(name: str, part: str, cells: Callable[[Predictions], np.ndarray]) -> PredictedColumn:
-            return PredictedColumn(name, cells=cells, path=("predictions", target, part))
+            is_precise = self.model.offset and part in ("value", "low", "high")
+            kind: Literal["number", "precise"] = "precise" if is_precise else "number"
+            return PredictedColumn(name, kind, cells=cells, path=("predictions", target, part))
 
         def value(found: Predictions) -> np.ndarray:
             return found.values[:, number]
@@ -166,6 +170,22 @@ class PredictionColumns:
         """As ``Additions``."""
         found = replace(found, errors=errors)
         return [column.cells(found) for column in self.all]
+
+
+def condition_column(name: str, text: str) -> PredictedColumn:
+    """A condition that is the same for all molecules."""
+    value = condition_value(text)
+
+    def cells(found: Predictions) -> Cells:
+        return [value] * len(found.errors) if isinstance(value, str) else np.full(len(found.errors), value)
+
+    kind: Literal["text", "number"] = "text" if isinstance(value, str) else "number"
+    return PredictedColumn(name, kind, cells=cells, path=("conditions", name))
+
+
+def condition_value(text: str) -> float | str:
+    """A condition as outputs have it: a number, or a word."""
+    return as_float(text) if is_number(text) else text
 
 
 def acquisition_column(acquisition: Acquisition, number: int) -> PredictedColumn:

@@ -3,6 +3,7 @@
 Axis letters: M molecules, N training molecules, D width.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -16,15 +17,30 @@ from rdkit.DataStructs import BulkTanimotoSimilarity, ExplicitBitVect
 from graphormer_sepnorm.chem.features import Molecules
 from graphormer_sepnorm.chem.fingerprints import morgan_bits, packed, unpacked
 from graphormer_sepnorm.chem.properties import molecule_key, parent_key
-from graphormer_sepnorm.chem.smiles import Molecule, atoms_of, molecule_of, one_molecule, read_smiles
+from graphormer_sepnorm.chem.smiles import Molecule, atoms_of, bonds_of, molecule_of, one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import Stored
 
+UNKNOWN_ORDERS = frozenset([Chem.BondType.UNSPECIFIED, Chem.BondType.ZERO, Chem.BondType.HYDROGEN, Chem.BondType.OTHER])
 OTHER_CONDITIONS = "The nearest training molecule is this molecule under other conditions."
 MAX_REFERENCES = 100_000
 ROWS_AT_ONCE = 100  # against all references: 80 MB of distances
 UNUSUAL = 0.01  # share of training molecules whose nearest other one is less similar than ``usual_similarity``
 MOST_COMPARED, LEAST_COMPARED, MOST_PAIRS = 1000, 100, 2_000_000  # training molecules, and pairs of them, for this
+
+
+# What a molecule may have that its kinds of atoms do not show: in words, how to find it, and what its SMILES contains.
+RARITIES: dict[str, tuple[Callable[[Chem.Mol], bool], re.Pattern]] = {
+    "a radical": (
+        lambda mol: any(atom.GetNumRadicalElectrons() for atom in atoms_of(mol)),
+        re.compile(r"\[\d*[A-Z][a-z]?(?:H\d?)?\]|\^\d"),
+    ),
+    "a bond of unknown order (~)": (
+        lambda mol: any(bond.GetBondType() in UNKNOWN_ORDERS for bond in bonds_of(mol)),
+        re.compile("~|H:"),
+    ),
+    "centres of racemic or relative stereo": (lambda mol: len(mol.GetStereoGroups()) > 0, re.compile(r"[&o]\d+:")),
+}
 
 
 @dataclass(frozen=True)
@@ -62,6 +78,17 @@ class Domain:
     def knows_mixtures(self) -> bool:
         """Whether a training molecule has several parts, as a salt has; True where the molecules were not kept."""
         return not len(self.text) or any("." in text.split(None, 1)[0] for text in self.smiles if text)
+
+    @cached_property
+    def known_rarities(self) -> frozenset[str]:
+        """Those of ``RARITIES`` that a training molecule has; all of them where the molecules were not kept."""
+        if not len(self.text):
+            return frozenset(RARITIES)
+        return frozenset(
+            words
+            for words, (has, pattern) in RARITIES.items()
+            if any(has(read_smiles(text)) for text in self.smiles if pattern.search(text))
+        )
 
     @cached_property
     def known_kinds(self) -> set[tuple[int, int]]:
@@ -168,7 +195,7 @@ class Domain:
         return joined(molecules.reductions, warnings) if molecules.reductions else warnings
 
     def strange(self, mol: Chem.Mol) -> list[str]:
-        """Sentences on what no training molecule has: several parts, an element, a charged atom, a size or a charge."""
+        """Sentences on what no training molecule has: parts, an element, an atom's charge, ``RARITIES``, size, charge."""
         kinds, known, found = atom_kinds(mol), self.known_kinds, []
         if not self.knows_mixtures and len(Chem.GetMolFrags(mol)) > 1:
             parts = dict.fromkeys(Chem.MolToSmiles(mol).split("."))
@@ -179,6 +206,10 @@ class Domain:
             f"No training molecule contains {chemical_symbol(number)} with {charge_words(charge)}."
             for number, charge in sorted(kinds - known)
             if number in elements(known)
+        ]
+        rare = [words for words, (has, _) in RARITIES.items() if has(mol)]
+        found += [
+            f"The molecule has {words}; no training molecule has." for words in rare if words not in self.known_rarities
         ]
         atoms, (fewest, most) = mol.GetNumHeavyAtoms(), self.atoms.tolist()
         if not fewest <= atoms <= most:

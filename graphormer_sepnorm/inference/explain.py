@@ -6,7 +6,7 @@ Axis letters: n atoms of one molecule, L = n + 1 tokens, S copies of the molecul
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -61,6 +61,7 @@ class Explanation:
         start: description of the molecule whose prediction is the baseline.
         name: name of the molecule in its table; "" if it has none.
         decimals: of the labels, if known.
+        conditions: texts of the conditions of the prediction, by name.
     """
 
     smiles: str
@@ -72,6 +73,7 @@ class Explanation:
     start: str = "average atoms"
     name: str = ""
     decimals: int | None = None
+    conditions: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def shown_decimals(self) -> int:
@@ -101,6 +103,7 @@ class Explanation:
         return {
             **({"name": self.name} if self.name else {}),
             "smiles": self.smiles,
+            **({"conditions": dict(self.conditions)} if self.conditions else {}),
             "caption": self.caption,
             "prediction": self.prediction,
             "meaning": self.meaning,

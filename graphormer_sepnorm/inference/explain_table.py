@@ -92,13 +92,16 @@ def names_of(table: WholeTable) -> list[str]:
 
 
 def write_contributions(out: Path, explanations: dict[int, Explanation]) -> None:
-    """Writes a CSV with one line per atom and per fragment; rows and atoms (in SMILES order) are counted from 1.
+    """Writes a CSV with one line per atom and per fragment, with the conditions of the prediction in its last columns.
+
+    Rows and atoms (in SMILES order) are counted from 1.
 
     Raises:
         InputError: the file cannot be written.
     """
     lines = [line for row, explanation in explanations.items() for line in lines_of(row + 1, explanation)]
-    write_atomically(out, as_csv([HEADER, *lines]))
+    conditions = next((list(explanation.conditions) for explanation in explanations.values()), [])
+    write_atomically(out, as_csv([[*HEADER, *conditions], *lines]))
 
 
 def lines_of(row: int, explanation: Explanation) -> list[list]:
@@ -110,4 +113,4 @@ def lines_of(row: int, explanation: Explanation) -> list[list]:
     for each in explanation.fragments:
         numbers = " ".join(str(atom + 1) for atom in each.atoms)
         lines.append(["fragment", each.smiles, numbers, f"{each.contribution:.7g}"])
-    return [[*begin, *line] for line in lines]
+    return [[*begin, *line, *explanation.conditions.values()] for line in lines]

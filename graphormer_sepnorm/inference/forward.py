@@ -115,18 +115,18 @@ def rows_of_molecules(
     trunk that several models share is computed once per batch.
     """
     batches = list(batches)
-    found: list[list[Tensor]] = [[] for _ in outputs]
+    computed: list[list[Tensor]] = [[] for _ in outputs]
     if batches:
         with current().arithmetic():
             for batch in dataset.batches(batches, outputs[0].model.cls.device):
                 trunks: dict[nn.Module, Trunk] = {}
-                for output, parts in zip(outputs, found, strict=True):
+                for output, parts in zip(outputs, computed, strict=True):
                     shared = output.model.local_blocks
                     if shared not in trunks:
                         trunks[shared] = output.model.run_trunk(batch)
                     parts.append(output.compute(batch, trunks[shared]))
     rows = [np.zeros((len(dataset), output.width), np.float32) for output in outputs]
-    for parts, values in zip(found, rows, strict=True):
+    for parts, values in zip(computed, rows, strict=True):
         if parts:
             values[np.concatenate(batches)] = torch.cat(parts).cpu().numpy()
     return rows

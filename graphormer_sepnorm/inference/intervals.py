@@ -12,7 +12,11 @@ import numpy as np
 from graphormer_sepnorm.config import Limit
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import Stored
+from graphormer_sepnorm.tasks.censored import Censored, error_deviation, is_bounded
 from graphormer_sepnorm.tasks.limits import limited
+
+ROUNDS = 100  # of the estimate of a distribution from bounds
+LEAST = 1e-12
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,9 @@ def unit(spread: np.ndarray, offset: np.ndarray) -> np.ndarray:
     return np.where(offset > 0, spread + offset, 1 + 0 * spread)
 
 
-def fit_intervals(y: np.ndarray, prediction: np.ndarray, spread: np.ndarray, share: float = 1.0) -> Intervals:
+def fit_intervals(
+    y: np.ndarray, prediction: np.ndarray, spread: np.ndarray, share: float = 1.0, bounds: np.ndarray | None = None
+) -> Intervals:
     """Calibrates intervals.
 
     Args:
@@ -112,6 +118,7 @@ def fit_intervals(y: np.ndarray, prediction: np.ndarray, spread: np.ndarray, sha
         spread: [K, T], the standard deviation that is expected of the error; 0 where nothing is.
         share: of the mean spread; it becomes the offset, so that a small spread by chance does not make an interval of
             nothing.
+        bounds: [K, T, 2] of censored labels, which are NaN in ``y``; None: there are none.
 
     Raises:
         InputError: a target without labels.
@@ -120,7 +127,54 @@ def fit_intervals(y: np.ndarray, prediction: np.ndarray, spread: np.ndarray, sha
     if np.isnan(y).all(axis=0).any():
         raise InputError("a target has no labels in the calibration split")
     offset = share * spread.mean(axis=0)
-    return Intervals(np.sort(np.abs(y - prediction) / unit(spread, offset), axis=0), offset)
+    scores = (y - prediction) / unit(spread, offset)
+    if bounds is None:
+        return Intervals(np.sort(np.abs(scores), axis=0), offset)
+    ends = (bounds - prediction[..., None]) / unit(spread, offset)[..., None]
+    columns = [with_censored(*each) for each in zip(scores.T, ends.transpose(1, 0, 2), strict=True)]
+    return Intervals(np.stack(columns, axis=1), offset)
+
+
+def with_censored(scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """The absolute scores of a target in ascending order, NaN at the end: float64 [K].
+
+    A censored score counts as the distribution of all scores on its known side, the estimate of largest likelihood
+    without a form; beyond the largest exact one, as its expectation under a normal distribution. As exact labels near
+    a limit of an assay are those that are below their predictions, leaving bounds out would make intervals too narrow.
+
+    Sources: Turnbull, "The empirical distribution function with arbitrarily grouped, censored and truncated data",
+    JRSS B 1976; conformal scores of bounded outcomes: Candes, Lei and Ren, "Conformalized survival analysis", JRSS B
+    2023; Gui et al., "Conformalized survival analysis with adaptive cut-offs", Biometrika 2024.
+
+    Args:
+        scores: [K], NaN where a label is censored or missing.
+        bounds: [K, 2], smallest and largest possible scores.
+    """
+    exact, censored = np.sort(scores[~np.isnan(scores)]), is_bounded(scores, bounds)
+    known = bounds[censored]
+    deviation = error_deviation(scores[:, None], bounds[:, None], np.zeros((len(scores), 1)))
+    least, most = exact.min(initial=np.inf), exact.max(initial=-np.inf)
+    beyond = (known[:, 0] >= most) | (known[:, 1] <= least)
+    far = Censored(known[beyond], np.zeros(beyond.sum()), deviation).expected
+    support = np.sort(np.concatenate([exact, far]))
+    counts = np.isin(support, exact).astype(np.float64)
+    above, below = known[np.isfinite(known[:, 0]), 0], known[np.isfinite(known[:, 1]), 1]
+    first, last = np.searchsorted(support, above, "right"), np.searchsorted(support, below)
+    share = np.full(len(support), 1 / len(support))
+    for _ in range(ROUNDS):
+        up_to = np.concatenate([[0.0], np.cumsum(share)])
+        taken = np.zeros(len(support) + 1)
+        np.add.at(taken, first, 1 / np.maximum(up_to[-1] - up_to[first], LEAST))
+        np.add.at(taken, 0, (1 / np.maximum(up_to[last], LEAST)).sum())
+        np.add.at(taken, last, -1 / np.maximum(up_to[last], LEAST))
+        share = counts + share * np.cumsum(taken)[:-1]
+        share /= share.sum()
+    order = np.argsort(np.abs(support))
+    levels = (np.arange(len(exact) + len(known)) + 0.5) / (len(exact) + len(known))
+    places = np.searchsorted(np.cumsum(share[order]), levels).clip(max=len(support) - 1)
+    found = np.full(len(scores), np.nan)
+    found[: len(levels)] = np.abs(support)[order][places]
+    return found
 
 
 def coverage(y: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -52,7 +52,7 @@ class Predictions:
 
     Attributes:
         values: float32 [M, tasks], on the targets' own scale or as probabilities; NaN where the SMILES could not be
-            read.
+            read. They are float64 where labels have an ``offset``.
         spread: float32 [M, tasks], the standard deviation over the models (0 for one model) or the expected standard
             deviation of the error; NaN as ``values``.
         errors: one text per SMILES: the reason why it could not be read, or "".
@@ -140,6 +140,7 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
         targets: names of the targets.
         trust: information on the training molecules and on errors; None: there is none.
         scales, limits: scales and limits of the targets, as in ``TaskConfig``.
+        offset: as in ``TaskConfig``, of a model whose predictions have the digits of labels far from 0.
         classes: names of the classes, as in ``TaskConfig``.
         assay_limits: limits of the assays, by target whose assay has one.
         gives_spread: whether predictions have a standard deviation.
@@ -159,6 +160,9 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
 
     @property
     def limits(self) -> tuple[tuple[Limit, Limit], ...]: ...
+
+    @property
+    def offset(self) -> tuple[float, ...]: ...
 
     @property
     def classes(self) -> tuple[tuple[str, ...], ...]: ...
@@ -208,6 +212,7 @@ class Predictor:
     """
 
     asked_conditions = NO_CONDITIONS
+    offset: tuple[float, ...] = ()
     assay_limits: Mapping[str, AssayLimit] = {}
     trust: Trust | None = None  # no information on errors and training molecules
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property, partial
-from itertools import repeat, takewhile
+from itertools import compress, repeat, takewhile
 from pathlib import Path
 
 import numpy as np
@@ -202,10 +202,10 @@ class TextWriter(TableWriter):
             )
             unit, meaning = (self.units.get(head, ""), self.meanings.get(head, "")) if place[2:] else ("", "")
             rows.append((f"  {head:{width}}", known[place] + unit, ends, others, meaning))
-        targets = sum(place[2:] == ("value",) for place in heads)
-        widths = [max(map(len, column)) for column in zip(*rows[:targets], strict=True)]
-        for number, row in enumerate(rows):
-            cells = (f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)) if number < targets else row
+        are_targets = [place[2:] == ("value",) for place in heads]
+        widths = [max(map(len, column)) for column in zip(*compress(rows, are_targets), strict=True)]
+        for row, is_target in zip(rows, are_targets, strict=True):
+            cells = (f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)) if is_target else row
             yield "  ".join(filter(None, cells)).rstrip()
 
 

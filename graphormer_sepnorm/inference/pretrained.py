@@ -59,14 +59,7 @@ def digest_of(model: nn.Module) -> str:
 
 
 def downloaded(name: str, local_files_only: bool, options: dict) -> Path:
-    """The weights of a repository on the Hugging Face hub, or the local copy if the hub does not answer.
-
-    Args:
-        options: further arguments of ``hf_hub_download``.
-
-    Raises:
-        OSError: there are none; its text is the name of the reason.
-    """
+    """The weights of a hub repository, or their local copy; OSError, with the reason, if there are none."""
     from huggingface_hub import hf_hub_download  # a fifth of a second
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
@@ -79,11 +72,7 @@ def downloaded(name: str, local_files_only: bool, options: dict) -> Path:
 
 
 def hub_answers(name: str, revision: str | None, token: str | bool | None) -> bool:
-    """Whether the Hugging Face hub can be reached for the weights of a repository; asks once, for a few seconds.
-
-    Raises:
-        HfHubHTTPError, HFValidationError: the hub answers that there are none.
-    """
+    """Whether the Hugging Face hub can be reached; raises if it answers that there are no such weights."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
@@ -161,10 +150,10 @@ class Graphormer(Network):
     @classmethod
     def of(cls, network: Network, run: Config) -> "Graphormer":
         """A network and the config of its run, with a copy of its weights, in evaluation mode and on its device."""
-        found = cls(network.config)
-        found.load_state_dict(network.state_dict())
-        found.run_config = run
-        return found.to(network.cls.device).eval()
+        model = cls(network.config)
+        model.load_state_dict(network.state_dict())
+        model.run_config = run
+        return model.to(network.cls.device).eval()
 
     def save_pretrained(self, save_directory: str | os.PathLike) -> None:
         """Writes ``model.safetensors``, ``config.json`` and a model card to a folder, which is created if necessary.
@@ -234,8 +223,8 @@ class Graphormer(Network):
                 "it with train FILE --from"
             )
         task = self.task
-        found = self.rows(smiles, self.config.num_tasks, lambda molecules: predict_dataset(self, molecules, task))
-        return limited(found, task.config.limits)
+        predictions = self.rows(smiles, self.config.num_tasks, lambda molecules: predict_dataset(self, molecules, task))
+        return limited(predictions, task.config.limits)
 
     def embed(self, smiles: "DataFrame | Sequence[str | Chem.Mol]") -> np.ndarray:
         """Final embeddings of the CLS, float32 [M, D]; input, mode and errors as ``predict``.

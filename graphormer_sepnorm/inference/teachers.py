@@ -77,16 +77,11 @@ class MiniMol:
                 values[rows] = minimol()([str(molecules.smiles[row]) for row in rows])
             except Exception:  # caused by one of the molecules, which is identified below
                 for row in rows:
-                    values[row], errors[row] = one_embedding(str(molecules.smiles[row]), self.width)
+                    try:
+                        values[row] = minimol()([str(molecules.smiles[row])])[0]
+                    except Exception as error:
+                        errors[row] = f"minimol refuses it: {type(error).__name__}"
         return Embeddings(values, errors)
-
-
-def one_embedding(smiles: str, width: int) -> tuple[np.ndarray, str]:
-    """The embedding of one molecule and "", or NaN and the reason for the failure."""
-    try:
-        return minimol()([smiles])[0], ""
-    except Exception as error:
-        return np.full(width, np.nan, np.float32), f"minimol refuses it: {type(error).__name__}"
 
 
 TEACHERS: dict[str, Callable[[], MiniMol]] = {"minimol": MiniMol}

@@ -116,20 +116,25 @@ class TrainingRows:
         """Percentiles of values [M, T] among the labels, where ties count half: float64 [M, T].
 
         A censored label is below a value that its upper bound does not exceed, and above one that its lower bound
-        reaches; for other values it is left out. NaN where the value is NaN, or no label can be compared with it.
+        reaches; for other values, it counts as a tie. NaN where the value is NaN, or there are no labels.
         """
         found = np.full(values.shape, np.nan)
         for target, known in enumerate(self.sorted_labels):
             asked = ~np.isnan(values[:, target])
             value = values[asked, target]
             least, most = self.sorted_bounds[target]
-            below, up_to = (np.searchsorted(known, value, side) for side in ("left", "right"))
-            certainly_below = np.searchsorted(most, value, "right")
-            certainly_above = len(least) - np.searchsorted(least, value, "left")
-            total = len(known) + certainly_below + certainly_above
+            below = np.searchsorted(known, value) + np.searchsorted(most, value, "right")
+            above = len(known) - np.searchsorted(known, value, "right") + len(least) - np.searchsorted(least, value)
+            total = len(known) + len(least) + len(most)
             with np.errstate(invalid="ignore"):
-                found[asked, target] = 100 * ((below + up_to) / 2 + certainly_below) / total
+                found[asked, target] = 100 * (below + (total - below - above) / 2) / np.float64(total)
         return found
+
+    def best(self, target: int, minimize: bool) -> float:
+        """The best label of a target, or the bound that the label of a molecule is better than; NaN without labels."""
+        least, most = self.sorted_bounds[target]
+        known = np.concatenate([self.sorted_labels[target], most if minimize else least])
+        return float(known.min() if minimize else known.max()) if len(known) else float("nan")
 
     def fits(self, molecules: int) -> bool:
         """Whether the rows match this number of molecules."""

@@ -16,19 +16,17 @@ UNUSED = {each.field for each in declared(TrainConfig, without=("seed",))} | {
 }
 
 
-def unused_parameters(given: dict[str, Any], defaults: object) -> list[str]:
+def unused_parameters(parameters: dict[str, Any], defaults: dict[str, Any]) -> list[str]:
     """The parameters of an estimator that differ from their defaults and have no effect.
 
     Args:
-        given: all parameters.
-        defaults: has the default of each as an attribute.
+        parameters: all of them.
+        defaults: the default of each.
     """
-    names = [
-        name for name, value in given.items() if name in UNUSED and not np.array_equal(value, getattr(defaults, name))
-    ]
-    if is_unused(given["recipe"], given["pretrained"]):
+    names = [name for name in parameters if name in UNUSED and not np.array_equal(parameters[name], defaults[name])]
+    if is_unused(parameters["recipe"], parameters["pretrained"]):
         names.append("recipe")
-    return names + [f"settings {name}" for name in unused_settings(given["settings"] or {})]
+    return names + [f"settings {name}" for name in unused_settings(parameters["settings"] or {})]
 
 
 def unused_settings(settings: Iterable[str]) -> list[str]:

@@ -69,7 +69,15 @@ def labelled(number: int, values: np.ndarray, names: tuple[str, ...]) -> Labelle
 
 
 class GraphormerRegressor(MultiOutputMixin, RegressorMixin, TableEstimator):
-    """Regression on molecules with the table model; supports several targets and missing labels (NaN)."""
+    """Regression on molecules with the table model; supports several targets and missing labels (NaN).
+
+    Attributes:
+        model_: the ``TableModel``.
+        out_of_fold_: out-of-fold predictions for the rows of X in their order, NaN for molecules without a label:
+            float64 in the shape of ``predict``. Rows of the same molecule are averaged and have the same prediction.
+        left_out_: reasons for the members that were left out, by name.
+        n_features_in_: 1, the column of molecules.
+    """
 
     def fit(self, X, y, sample_weight=None) -> "GraphormerRegressor":
         """Fits the table model.
@@ -131,6 +139,8 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
     """Classification of molecules with the table model: binary, multiclass or multilabel.
 
     Attributes:
+        model_, left_out_, n_features_in_: as ``GraphormerRegressor``.
+        out_of_fold_: out-of-fold probabilities for the rows of X, as ``predict_proba``; NaN without a label.
         classes_: [K] classes of any type, in rising order.
         positive_: place in ``classes_`` of the one of two classes whose probability the model predicts: that which the
             command calls 1, such as "active" or "yes", otherwise the last.

@@ -5,16 +5,15 @@ X is a list, an array or a pandas Series of SMILES or RDKit molecules, or a tabl
 Axis letters: M molecules, T targets, D width, K classes.
 """
 
-import functools
 import inspect
 import json
 import os
-import re
 import warnings
-from dataclasses import fields, make_dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -25,12 +24,11 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 
 from graphormer_sepnorm.chem.smiles import one_column
-from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig, first_problem
+from graphormer_sepnorm.config import OPTIONS, Config, TaskConfig, TrainConfig, first_problem
 from graphormer_sepnorm.encodings.base import STRICT
-from graphormer_sepnorm.errors import InputError, did_you_mean, known
+from graphormer_sepnorm.errors import InputError, known
 from graphormer_sepnorm.inference.predict import MovableModel, Result, compute_chunks, molecules_at_once
 from graphormer_sepnorm.interfaces import quick
-from graphormer_sepnorm.options import declared
 from graphormer_sepnorm.recipes import find_recipe, task_config
 from graphormer_sepnorm.runs.folder import IN_PYTHON, RunFolder
 from graphormer_sepnorm.system.device import choose, computing, current
@@ -40,13 +38,13 @@ from graphormer_sepnorm.table_model.fit import fit_table
 from graphormer_sepnorm.table_model.load import as_smiles
 from graphormer_sepnorm.table_model.members.base import Setting
 from graphormer_sepnorm.table_model.stacking import make_folds
-from graphormer_sepnorm.table_model.train import Plan, labels_of
+from graphormer_sepnorm.table_run import Plan, labels_of
 from graphormer_sepnorm.tables.formats.table import find_column, names_shown
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, keep_readable, refuse_constant, table_task
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled
 from graphormer_sepnorm.tables.splits import SPLITTERS
-from graphormer_sepnorm.tasks import make_task
+from graphormer_sepnorm.tasks import TASKS, make_task
 from graphormer_sepnorm.training.finetune import check_start, from_weights
 from graphormer_sepnorm.training.settings import refuse_patience, with_given, with_settings
 
@@ -102,151 +100,105 @@ def refuse_one_or_many(X) -> None:
         )
 
 
-OF_TABLE = declared(TableOptions, only=("split", "metric", "loss", "weights", "balance", "strip_salts", "standardize"))
-OF_RECIPE = declared(TrainConfig, without=("seed", "patience", "keep"))
-PYTHON_TYPES = {
-    "split": "str",
-    "metric": "str | None",
-    "loss": "str | None",
-    "weights": "Sequence[float]",
-    "standardize": "str | None",
-}
-OF_PLAN = [each for each in fields(Plan) if each.name != "resume"]
-
-# Each default is that of the command's declaration; None: the recipe's.
-Parameters: Any = make_dataclass(
-    "Parameters",
-    [
-        ("recipe", str, "foundation"),
-        *[(each.name, each.type, each.default) for each in OF_PLAN],
-        *[(each.field, PYTHON_TYPES.get(each.field, each.type), each.default) for each in OF_TABLE],
-        *[(each.field, each.type | None, None) for each in OF_RECIPE],
-        ("settings", "dict | None", None),
-        ("pretrained", "str | os.PathLike | None", None),
-        ("frozen_layers", "int | None", None),
-        ("device", str, "auto"),
-        ("random_state", "int | np.random.RandomState | None", 0),
-        ("verbose", bool, False),
-    ],
-    kw_only=True,
-)
+FREE = ("random_state", "weights")  # parameters of many types, which are read below
 
 
-OTHER_NAMES = {  # of options of the command, whose parameters are named otherwise
-    "ensemble": "networks",
-    "baseline": "forest",
-    "freeze": "frozen_layers",
-    "target_weights": "weights",
-    "seed": "random_state",
-    "dropout": "settings",
-    "precision": "settings",
-}
-
-
-# Types of the parameters that no config validates.
-TYPES: Any = {
-    **dict.fromkeys(("forest", "blend", "quick", "balance", "strip_salts", "verbose"), bool),
-    **dict.fromkeys(("recipe", "split", "device"), str),
-    **dict.fromkeys(("metric", "loss", "standardize", "pretrained"), str | None),
-    "networks": int,
-    "frozen_layers": int | None,
-    "settings": dict[str, Any] | None,
-}
-FIELDS: Any = {name: (each, ...) for name, each in TYPES.items()}
-Typed = create_model("Typed", __config__=STRICT, **FIELDS)
-
-
-def check_types(asked: dict[str, Any]) -> None:
-    """Raises InputError for a parameter of a wrong type, and names it."""
-    values = {name: plain(asked[name]) for name in TYPES}
+def check_types(parameters: Mapping[str, Any]) -> None:
+    """Raises InputError for a parameter of another type than in the constructor, and names it."""
+    types: Any = {name: each.annotation for name, each in inspect.signature(TableEstimator).parameters.items()}
+    checked: Any = {name: (types[name], ...) for name in types if name not in FREE}
+    typed = create_model("Typed", __config__=STRICT, **checked)
     try:
-        Typed(**{name: os.fspath(each) if isinstance(each, os.PathLike) else each for name, each in values.items()})
+        typed(**{name: parameters[name] for name in checked})
     except ValidationError as error:
         name = str(error.errors()[0]["loc"][0])
-        raise InputError(f"{first_problem(error)}, not {asked[name]!r}") from None
-
-
-def weights_of_targets(given: Any) -> tuple[float, ...]:
-    """The weights from a number or a sequence of them; raises InputError for anything else."""
-    try:
-        return tuple(float(weight) for weight in np.atleast_1d(given))
-    except (TypeError, ValueError):
-        raise InputError(f"weights: give a number for each target, such as [1, 0.5], not {given!r}") from None
-
-
-def in_python(message: str) -> str:
-    """A message with the names of parameters in place of those of options."""
-
-    def parameter(option: re.Match[str]) -> str:
-        name = option[1].replace("-", "_")
-        return OTHER_NAMES.get(name, name)
-
-    return re.sub("--([a-z][a-z-]*)", parameter, message)
-
-
-def checked(init: Any) -> Any:
-    """The ``__init__`` of ``Parameters`` with messages on unknown names, with the one meant, and on values without."""
-    names = [each.name for each in fields(Parameters)]
-
-    @functools.wraps(init)
-    def checking(self: object, *values: Any, **parameters: Any) -> None:
-        if values:
-            raise TypeError(f"{type(self).__name__}() takes only parameters with a name, as in quick=True")
-        for name in parameters:
-            if name not in names:
-                near = did_you_mean(OTHER_NAMES.get(name, name), names)
-                raise TypeError(f"{type(self).__name__}() has no parameter {name!r}{near}")
-        init(self, **parameters)
-
-    return checking
+        raise InputError(f"{first_problem(error)}, not {parameters[name]!r}") from None
 
 
 class TableEstimator(SmilesEstimator):
-    """The table model of ``train FILE``: the same molecules, labels, folds and seed give the same predictions.
+    """The table model of ``train FILE``: the same molecules, labels, folds and seed give the same predictions."""
 
-    Args:
-        recipe: recipe of the networks, as ``--recipe``: "foundation" fine-tunes pretrained networks; others, such as
-            "slim", start from random weights.
-        networks: number of networks, one per fold.
-        forest: whether to include the forest of extremely randomized trees.
-        blend: whether to include members other than the networks.
-        quick: fit only the kernel machine, which takes about half a minute.
-        split: how molecules are put into folds, as ``--split``: "scaffold", "scaffold-deepchem", "random" or "butina".
-            ``train`` with ``--split column`` or ``time`` has random folds.
-        balance: whether positives and negatives of a classification get the same total weight.
-        metric: as ``--metric``: the metric of the model, which also chooses the loss of a regression.
-        loss: loss of a regression, "l1" or "mse"; None: "mse" for the metrics rmse and r2, otherwise "l1".
-        weights: weight of each target in the loss; none: all are equal.
-        strip_salts: whether to read only the largest organic part of each molecule.
-        standardize: as ``--standardize``: learn and predict each molecule as its neutral "parent", the canonical
-            "tautomer" of that, or the parent of "chembl"; None: as it is.
-        TRAINING
-        settings: other fields of the config, as ``--set``, such as ``{"model.layers": 4}``.
-        pretrained: run folder, weights file or shipped weights to start from; None: those of the recipe.
-        frozen_layers: number of first layers whose weights are frozen; None: those that the recipe freezes.
-        device: "auto", "cpu", "cuda", "cuda:1" or "mps".
-        random_state: seed as in the command, or the random state that a seed is drawn from.
-        verbose: print a line per epoch.
+    def __init__(
+        self,
+        *,
+        recipe: str = "foundation",
+        networks: int = Plan.networks,
+        forest: bool = True,
+        blend: bool = True,
+        quick: bool = False,
+        split: str = "scaffold",
+        balance: bool = False,
+        metric: str | None = None,
+        loss: Literal["l1", "mse"] | None = None,
+        weights: float | Sequence[float] = (),
+        strip_salts: bool = False,
+        standardize: str | None = None,
+        epochs: int | None = None,
+        min_updates: int | None = None,
+        batch_size: int | None = None,
+        lr: float | None = None,
+        warmup: float | None = None,
+        schedule: Literal["cosine", "linear", "trapezoid"] | None = None,
+        cooldown: float | None = None,
+        dropout_until: float | None = None,
+        statistics_until: float | None = None,
+        optimizer: str | None = None,
+        weight_decay: float | None = None,
+        clip_norm: float | None = None,
+        averaging: float | None = None,
+        compile: bool | None = None,
+        frozen_epochs: int | None = None,
+        frozen_statistics: bool | None = None,
+        settings: dict[str, Any] | None = None,
+        pretrained: str | os.PathLike | None = None,
+        frozen_layers: int | None = None,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = 0,
+        verbose: bool = False,
+    ):
+        """All parameters have names and default values, which are those of the command.
 
-    Attributes:
-        model_: the ``TableModel``.
-        out_of_fold_: out-of-fold predictions for the rows of X in their order, NaN for molecules without a label:
-            float64 in the shape of ``predict``, and of a classifier in that of ``predict_proba``. Rows of the same
-            molecule, which a regression averages, have the same prediction.
-        left_out_: reasons for the members that were left out, by name.
-        n_features_in_: 1, the column of molecules.
-    """
-
-    __init__ = checked(Parameters.__init__)
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Adds the arguments and attributes described above to the description of an estimator."""
-        super().__init_subclass__(**kwargs)
-        summary, _, own = inspect.cleandoc(cls.__doc__ or "").partition("\n\nAttributes:\n")
-        _, heading, shared = inspect.cleandoc(TableEstimator.__doc__ or "").partition("\n\nArgs:")
-        training = [f"{each.field}: {each.option.help} None: the recipe's." for each in OF_RECIPE]
-        described = summary + heading + shared.replace("TRAINING", "\n    ".join(training))
-        cls.__doc__ = "\n".join(filter(None, (described, own)))
+        Args:
+            recipe: recipe of the networks, as ``--recipe``: "foundation" fine-tunes pretrained networks; others, such
+                as "slim", start from random weights.
+            networks: number of networks, one per fold.
+            forest: whether to include the forest of extremely randomized trees.
+            blend: whether to include members other than the networks.
+            quick: fit only the kernel machine, which takes about half a minute.
+            split: how molecules are put into folds, as ``--split``: "scaffold", "scaffold-deepchem", "random" or
+                "butina". ``train`` with ``--split column`` or ``time`` has random folds.
+            balance: whether positives and negatives of a classification get the same total weight.
+            metric: as ``--metric``: the metric of the model, which also chooses the loss of a regression.
+            loss: loss of a regression, "l1" or "mse"; None: "mse" for the metrics rmse and r2, otherwise "l1".
+            weights: weight of each target in the loss; none: all are equal.
+            strip_salts: whether to read only the largest organic part of each molecule.
+            standardize: as ``--standardize``: learn and predict each molecule as its neutral "parent", the canonical
+                "tautomer" of that, or the parent of "chembl"; None: as it is.
+            epochs: Passes over the molecules. None: the recipe's.
+            min_updates: Minimum number of updates, for small tables. None: the recipe's.
+            batch_size: Molecules per update. None: the recipe's.
+            lr: Peak learning rate. None: the recipe's.
+            warmup: Fraction of all updates in which the rate rises. None: the recipe's.
+            schedule: How the rate falls to zero after the peak. None: the recipe's.
+            cooldown: Fraction of updates in which a trapezoid falls. None: the recipe's.
+            dropout_until: Fraction of the epochs that have dropout. None: the recipe's.
+            statistics_until: Fraction of the epochs in which BatchNorm uses the statistics of each batch. None: the
+                recipe's.
+            optimizer: Either adamw or muon. None: the recipe's.
+            weight_decay: Weight decay of the weight matrices. None: the recipe's.
+            clip_norm: Maximum norm of the gradient. None: the recipe's.
+            averaging: Decay per update of the mean of weights that is evaluated. None: the recipe's.
+            compile: Compile the model with PyTorch, which takes minutes; for GPUs. None: the recipe's.
+            frozen_epochs: First epochs in which only the head learns. None: the recipe's.
+            frozen_statistics: Keep the statistics of BatchNorm that training starts from. None: the recipe's.
+            settings: other fields of the config, as ``--set``, such as ``{"model.layers": 4}``.
+            pretrained: run folder, weights file or shipped weights to start from; None: those of the recipe.
+            frozen_layers: number of first layers whose weights are frozen; None: those that the recipe freezes.
+            device: "auto", "cpu", "cuda", "cuda:1" or "mps".
+            random_state: seed as in the command, or the random state that a seed is drawn from.
+            verbose: print a line per epoch.
+        """
+        self.__dict__.update({name: value for name, value in locals().items() if name != "self"})
 
     def _learn(self, X, rows: list[LabelledRow], options: dict, sample_weight, class_names: tuple = ()) -> None:
         """Sets ``model_``, ``out_of_fold_`` and ``left_out_``.
@@ -262,23 +214,21 @@ class TableEstimator(SmilesEstimator):
         check_consistent_length(smiles, rows, sample_weight)
         if len(smiles) < 2:
             raise InputError(f"a table model cannot learn from {len(smiles)} molecule (n_samples={len(smiles)})")
-        asked = self.get_params(deep=False)
-        check_types(asked)
-        seed = self._find_seed()
-        plan = Plan(**{each.name: plain(asked[each.name]) for each in OF_PLAN})
+        parameters = self._parameters()
+        check_types(parameters)
+        plan = Plan(**{name: parameters[name] for name in ("networks", "forest", "blend", "quick")})
         if plan.networks < 2:
             raise InputError(f"networks is {plan.networks}: there is one per fold, so at least 2")
-        known("split", asked["split"], SPLITTERS)
-        given = {each.field: plain(asked[each.field]) for each in OF_TABLE}
-        given["weights"] = weights_of_targets(asked["weights"])
-        try:
-            chosen = TableOptions("y", seed=seed, **options, **given)
-        except InputError as error:
-            raise InputError(in_python(str(error))) from None
-        config = self._make_config(replace(table_task(chosen), class_names=class_names), chosen.featurizer, seed)
-        seed = config.train.seed
-        chosen = replace(chosen, seed=seed)
-        rows = with_weights(rows, sample_weight)
+        chosen = table_options(parameters, options)
+        task = replace(table_task(chosen), class_names=class_names)
+        state = parameters["random_state"]
+        seed = int(state) if isinstance(state, Integral) else int(check_random_state(state).randint(2**31 - 1))
+        config = make_config(parameters, task, chosen.featurizer, seed)
+        chosen = replace(chosen, seed=config.train.seed)
+        if sample_weight is not None:
+            nothing = np.empty(len(rows))
+            weights = _check_sample_weight(sample_weight, nothing, dtype=np.float64, ensure_non_negative=True)
+            rows = [replace(row, weight=weight) for row, weight in zip(rows, weights.tolist(), strict=True)]
         known_rows = replace(read_rows(smiles, rows, config.featurizer), class_names=class_names)
         table = known_rows.with_means(chosen.kind)
         refuse_constant(chosen, table)
@@ -288,43 +238,22 @@ class TableEstimator(SmilesEstimator):
         for name, column in zip(config.task.targets, labels.counting().y.T, strict=True):
             if np.isnan(column).all():
                 raise InputError(f"all exact labels of target {name} have the sample weight 0")
-        folds = make_folds(table.structures, labels, chosen.split, seed, plan.networks)
+        folds = make_folds(table.structures, labels, chosen.split, chosen.seed, plan.networks)
         config = replace(config, task=labels.task)
-        if plan.quick and (unused := quick.unused_parameters(asked, Parameters())):
+        if plan.quick and (unused := quick.unused_parameters(parameters, type(self)().get_params())):
             warnings.warn(quick.remark("quick=True", unused), stacklevel=3)
-        setting = Setting(config, verbose=bool(asked["verbose"]))
+        setting = Setting(config, verbose=parameters["verbose"])
         members = [name for step in plan.steps for name in step]
-        with computing(choose(asked["device"])), torch.random.fork_rng():
+        with computing(choose(parameters["device"])), torch.random.fork_rng():
             fitted = fit_table(MoleculeFeatures(table.structures.smiles), labels, folds, setting, members)
         self.model_, self.left_out_ = fitted.model, fitted.left_out
         self.out_of_fold_ = for_each_row(fitted.out_of_fold.values, known_rows, table, len(smiles))
         learnt = LabelledTable([replace(row, split="train") for row in table.rows])
         self._learnt = learnt, config, replace(chosen, path=IN_PYTHON)
 
-    def _find_seed(self) -> int:
-        """The seed given by ``random_state`` or drawn from it."""
-        state = self.get_params(deep=False)["random_state"]
-        return int(state) if isinstance(state, Integral) else int(check_random_state(state).randint(2**31 - 1))
-
-    def _make_config(self, task: TaskConfig, featurizer: str, seed: int) -> Config:
-        """The config of the networks; raises InputError for a parameter out of range."""
-        asked = self.get_params(deep=False)
-        recipe = find_recipe(asked["recipe"])
-        given = {each.field: plain(asked[each.field]) for each in OF_RECIPE}
-        start = str(asked["pretrained"]) if asked["pretrained"] else None
-        train = with_given(recipe.train, {**given, "start_from": start, "seed": seed})
-        config = task_config(TABLE, featurizer, task, train, architecture=recipe.architecture)
-        if train.start_from is not None:
-            config = from_weights(config, start, asked["frozen_layers"])
-        elif asked["frozen_layers"]:
-            raise InputError("frozen_layers needs pretrained: only layers of a trained model can keep their weights")
-        settings = asked["settings"] or {}
-        texts = [f"{name}={json.dumps(plain(value))}" for name, value in settings.items()]
-        config = with_settings(config, texts, "settings")
-        refuse_patience(config.train, recipe.train)
-        if not asked["quick"]:  # which trains no networks
-            check_start(config)
-        return config
+    def _parameters(self) -> dict[str, Any]:
+        """All parameters; numbers of NumPy, as a parameter search gives them, become those of Python."""
+        return {name: plain(value) for name, value in self.get_params(deep=False).items()}
 
     def _predictions(self, X) -> tuple[np.ndarray, np.ndarray]:
         """Values or probabilities, and standard deviations: float32 [M, T] each.
@@ -333,7 +262,7 @@ class TableEstimator(SmilesEstimator):
             InputError: a molecule cannot be read.
         """
         check_is_fitted(self)
-        parts = all_read(self.model_, self._read_input(X, reset=False), self.get_params(deep=False)["device"])
+        parts = all_read(self.model_, self._read_input(X, reset=False), self._parameters()["device"])
         values, spread = (np.concatenate(each) for each in zip(*((p.values, p.spread) for p in parts), strict=True))
         return values, spread
 
@@ -358,8 +287,47 @@ class TableEstimator(SmilesEstimator):
         self.model_.save(run.path)
 
 
+def table_options(parameters: dict[str, Any], labels: dict[str, Any]) -> TableOptions:
+    """The options of a table with the labels of ``fit``; raises InputError for parameters that do not fit them."""
+    known("split", parameters["split"], SPLITTERS)
+    try:
+        weights = tuple(float(weight) for weight in np.atleast_1d(parameters["weights"]))
+    except (TypeError, ValueError):
+        example = "give a number for each target, such as [1, 0.5]"
+        raise InputError(f"weights: {example}, not {parameters['weights']!r}") from None
+    kind, loss = labels["kind"], parameters["loss"]
+    if loss is not None and "loss" not in OPTIONS[kind]:
+        raise InputError("loss is only for a regression")
+    metric = TASKS[kind].find_metric(parameters["metric"])
+    targets = labels.get("classes", labels["targets"])
+    TaskConfig(kind, metric, targets, balance=parameters["balance"], loss=loss or "l1", weights=weights)
+    others = {name: parameters[name] for name in ("split", "balance", "metric", "loss", "strip_salts", "standardize")}
+    return TableOptions("y", weights=weights, **labels, **others)
+
+
+def make_config(parameters: dict[str, Any], task: TaskConfig, featurizer: str, seed: int) -> Config:
+    """The config of the networks; raises InputError for a parameter out of range."""
+    recipe = find_recipe(parameters["recipe"])
+    names = {each.name for each in fields(TrainConfig)} & parameters.keys() - {"frozen_layers"}
+    start = str(parameters["pretrained"]) if parameters["pretrained"] else None
+    train = with_given(recipe.train, {name: parameters[name] for name in names} | {"start_from": start, "seed": seed})
+    config = task_config(TABLE, featurizer, task, train, architecture=recipe.architecture)
+    if train.start_from is not None:
+        config = from_weights(config, start, parameters["frozen_layers"])
+    elif parameters["frozen_layers"]:
+        raise InputError("frozen_layers needs pretrained: only layers of a trained model can keep their weights")
+    settings = parameters["settings"] or {}
+    config = with_settings(
+        config, [f"{name}={json.dumps(plain(value))}" for name, value in settings.items()], "settings"
+    )
+    refuse_patience(config.train, recipe.train)
+    if not parameters["quick"]:  # which trains no networks
+        check_start(config)
+    return config
+
+
 def plain(value: Any) -> Any:
-    """Converts a NumPy number, as a parameter search gives it, to a Python number."""
+    """A number of NumPy as one of Python; anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -374,43 +342,28 @@ def read_rows(smiles: np.ndarray, rows: list[LabelledRow], featurizer: str) -> L
     Raises:
         InputError: no row has a label, or a molecule cannot be read.
     """
-    known = [row for row in rows if row.bounds or not np.isnan(row.labels).all()]
-    if not known:
+    labelled = [row for row in rows if row.bounds or not np.isnan(row.labels).all()]
+    if not labelled:
         raise InputError("y has no labels: all of them are missing")
-    table = LabelledTable([replace(row, smiles=smiles[row.number - 1]) for row in known])
+    table = LabelledTable([replace(row, smiles=smiles[row.number - 1]) for row in labelled])
     structures = keep_readable(table, featurizer)
     for number, _, reason in table.skipped:
         raise InputError(f"row {number - 1} (counted from 0): {reason}")
     return replace(table, structures=structures)
 
 
-def with_weights(rows: list[LabelledRow], sample_weight) -> list[LabelledRow]:
-    """M rows with their sample weights [M]; unchanged if there are none."""
-    if sample_weight is None:
-        return rows
-    weights = _check_sample_weight(sample_weight, np.empty(len(rows)), dtype=np.float64, ensure_non_negative=True)
-    return [replace(row, weight=weight) for row, weight in zip(rows, weights.tolist(), strict=True)]
+def for_each_row(values: np.ndarray, labelled: LabelledTable, learnt: LabelledTable, count: int) -> np.ndarray:
+    """Values [N, T] of the N rows of ``learnt`` as [M, T] in the order of the input; NaN for rows without a label.
 
-
-def for_each_row(values: np.ndarray, known: LabelledTable, learnt: LabelledTable, count: int) -> np.ndarray:
-    """Values for the molecules of a table, in the order of the input.
-
-    Args:
-        values: float64 [N, T], of the N rows of ``learnt``.
-        known: the rows that have labels.
-        learnt: the same after ``with_means``.
-        count: number M of molecules in the input.
-
-    Returns:
-        float64 [M, T]: for averaged rows, that of their molecule; NaN for molecules without a label.
+    ``labelled`` are the rows with a label, and ``learnt`` the same after ``with_means``: averaged rows have one value.
     """
-    places = list(range(len(known.rows)))
+    places = list(range(len(labelled.rows)))
     if learnt.measured:
         place_of = {key: place for place, key in enumerate(learnt.structures.keys)}
-        places = [place_of[key] for key in known.structures.keys]
-    found = np.full((count, values.shape[1]), np.nan)
-    found[[row.number - 1 for row in known.rows]] = values[places]
-    return found
+        places = [place_of[key] for key in labelled.structures.keys]
+    result = np.full((count, values.shape[1]), np.nan)
+    result[[row.number - 1 for row in labelled.rows]] = values[places]
+    return result
 
 
 def all_read(model: MovableModel[Result], smiles: np.ndarray, device: str) -> list[Result]:

@@ -176,51 +176,35 @@ def separate_norms(
         InputError: no norm was replaced, ``cls_norm``, ``tok_norm`` or ``cls_positions`` is invalid, or the model is
             wrapped in DistributedDataParallel.
     """
-    check_convertible(model, cls_norm, tok_norm)
-    positions = check_positions(cls_positions)
-    model = model if inplace else copy.deepcopy(model)
-
-    def skip(found: FoundNorm) -> str:
-        return reason_not_chosen(found, only, where) or reason_to_leave(found, also, positions)
-
-    def make(found: FoundNorm) -> nn.Module:
-        return separated(found, model, cls_norm, tok_norm, positions, batch_first)
-
-    report = replace_norms(model, find_norms(model, positions_given=cls_positions is not None), skip, make)
-    model.separated_norms = report  # type: ignore[assignment]  # to PyTorch every attribute is a tensor or a module
-    return model
-
-
-def check_convertible(model: nn.Module, cls_norm: NormLayer, tok_norm: NormLayer | Literal["keep"]) -> None:
-    """Raises InputError for a wrong ``cls_norm`` or ``tok_norm``, or a model in DistributedDataParallel."""
     if not makes_norm(cls_norm):
         raise InputError(f"cls_norm must be a function that creates a norm from the width, got {cls_norm!r}")
     if tok_norm != "keep" and not makes_norm(tok_norm):
         raise InputError(f'tok_norm must be "keep" or a function that creates a norm from the width, got {tok_norm!r}')
     if any(isinstance(module, DistributedDataParallel) for module in model.modules()):
         raise InputError("the model is in DistributedDataParallel, which would not train new norms: separate first")
-
-
-def replace_norms(
-    model: nn.Module,
-    norms: list[FoundNorm],
-    skip: Callable[[FoundNorm], str],
-    make: Callable[[FoundNorm], nn.Module],
-) -> NormReport:
-    """Replaces norms of ``model`` by what ``make`` gives, except those for which ``skip`` gives a reason.
-
-    Raises:
-        InputError: no norm would be replaced.
-    """
-    skipped = {found.name: reason for found in norms if (reason := skip(found))}
-    new = [(found, make(found)) for found in norms if found.name not in skipped]
-    report = NormReport(tuple(found.name for found, _ in new), skipped)
+    positions = check_positions(cls_positions)
+    model = model if inplace else copy.deepcopy(model)
+    skipped: dict[str, str] = {}
+    new: list[tuple[FoundNorm, nn.Module]] = []
+    for norm in find_norms(model, positions_given=cls_positions is not None):
+        reason = f"only is {only!r}" if not re.search(only, norm.name) else ""
+        reason = reason or ("" if where is None or where(norm.name, norm.norm) else "where is False")
+        if reason := reason or reason_to_leave(norm, also, positions):
+            skipped[norm.name] = reason
+        else:
+            new.append((norm, separated(norm, model, cls_norm, tok_norm, positions, batch_first)))
+    report = NormReport(tuple(norm.name for norm, _ in new), skipped)
     if not new:
         raise InputError(f"no norm of {type(model).__name__} was replaced\n{report}".rstrip())
-    for found, norm in new:
-        setattr(found.owner, found.attribute, norm)
-    forbid_fast_paths(model)
-    return report
+    for norm, separate in new:
+        setattr(norm.owner, norm.attribute, separate)
+    for module in model.modules():  # inference paths of torch.nn read the weights of norms without calling them
+        if isinstance(module, nn.TransformerEncoderLayer) and has_separate_norm(module):
+            module.activation_relu_or_gelu = 0
+        if isinstance(module, nn.TransformerEncoder) and has_separate_norm(module.layers):
+            module.use_nested_tensor = False
+    model.separated_norms = report  # type: ignore[assignment]  # to PyTorch every attribute is a tensor or a module
+    return model
 
 
 def check_positions(cls_positions: int | Sequence[int] | None) -> tuple[int, ...]:
@@ -236,11 +220,11 @@ def check_positions(cls_positions: int | Sequence[int] | None) -> tuple[int, ...
 def find_norms(model: nn.Module, positions_given: bool) -> list[FoundNorm]:
     """All norms of ``model`` in order; norms of a layer that is used in several places are listed once."""
     norms: dict[tuple[int, str], FoundNorm] = {}
-    for found in walk(model, "", (), "", positions_given):
-        norms.setdefault((id(found.owner), found.attribute), found)
-    homes = Counter(id(found.norm) for found in norms.values())
+    for place in walk(model, "", (), "", positions_given):
+        norms.setdefault((id(place.owner), place.attribute), place)
+    homes = Counter(id(place.norm) for place in norms.values())
     shared = "one norm in several layers"
-    return [replace(found, doubt=shared) if homes[id(found.norm)] > 1 else found for found in norms.values()]
+    return [replace(place, doubt=shared) if homes[id(place.norm)] > 1 else place for place in norms.values()]
 
 
 def walk(
@@ -249,16 +233,13 @@ def walk(
     within = (*within, module)
     doubt = doubt or doubt_within(within, positions_given)
     for attribute, child in module._modules.items():
-        if child is not None and is_norm(child):
+        is_norm = isinstance(child, (*TORCH_NORMS, SepNorm, ShareNorm, SequenceSepNorm)) or (
+            child is not None and "norm" in type(child).__name__.lower() and next(child.children(), None) is None
+        )
+        if child is not None and is_norm:
             yield FoundNorm(prefix + attribute, module, attribute, child, doubt)
         elif child is not None:
             yield from walk(child, f"{prefix}{attribute}.", within, doubt, positions_given)
-
-
-def is_norm(module: nn.Module) -> bool:
-    if isinstance(module, (*TORCH_NORMS, SepNorm, ShareNorm, SequenceSepNorm)):
-        return True
-    return "norm" in type(module).__name__.lower() and next(module.children(), None) is None
 
 
 def class_names(module: nn.Module) -> dict[str, type]:
@@ -267,18 +248,15 @@ def class_names(module: nn.Module) -> dict[str, type]:
 
 
 def doubt_within(within: tuple[nn.Module, ...], positions_given: bool) -> str:
-    """Why no norm inside the last of nested modules may be replaced; empty if they may be.
-
-    Args:
-        within: nested modules, from the whole model inwards.
-        positions_given: whether the caller passed the positions of the special tokens.
-    """
+    """Why no norm inside the last of nested modules, from the whole model inwards, may be replaced; empty: they may."""
     names = class_names(within[-1])
     if GPS_CONV in names:
         return "GPSConv normalizes packed node rows, which have no position for a CLS"
     if VISION_TRANSFORMER in names:
         return doubt_in_vision_transformer(within[-1], positions_given)
-    if not positions_given and TIMM_BLOCKS & names.keys() and not any(map(puts_one_cls_in_front, within)):
+    tokens = [getattr(module, "cls_token", None) for module in within]
+    has_one_cls = any(isinstance(each, Tensor) and each.dim() == 3 and each.shape[1] == 1 for each in tokens)
+    if not positions_given and TIMM_BLOCKS & names.keys() and not has_one_cls:
         return "no module around this block has a single cls_token: set cls_positions"
     return ""
 
@@ -296,40 +274,24 @@ def doubt_in_vision_transformer(module: nn.Module, positions_given: bool) -> str
     return ""
 
 
-def puts_one_cls_in_front(module: nn.Module) -> bool:
-    token = getattr(module, "cls_token", None)
-    return isinstance(token, Tensor) and token.dim() == 3 and token.shape[1] == 1
-
-
-def reason_not_chosen(found: FoundNorm, only: str, where: Callable[[str, nn.Module], bool] | None) -> str:
-    """Why the caller's arguments exclude the norm; empty if they do not."""
-    if not re.search(only, found.name):
-        return f"only is {only!r}"
-    return "" if where is None or where(found.name, found.norm) else "where is False"
-
-
-def reason_to_leave(found: FoundNorm, also: str | None, positions: tuple[int, ...]) -> str:
+def reason_to_leave(place: FoundNorm, also: str | None, positions: tuple[int, ...]) -> str:
     """Why the norm must not be replaced; empty if it may be."""
-    if isinstance(found.norm, SepNorm | SequenceSepNorm):
+    if isinstance(place.norm, SepNorm | SequenceSepNorm):
         return "already separate"
-    if found.doubt:
-        return found.doubt
-    if isinstance(found.norm, ShareNorm):
+    if place.doubt:
+        return place.doubt
+    if isinstance(place.norm, ShareNorm):
         return "" if positions == (0,) else "Graphormer has its CLS at position 0 and no other special token"
-    if len(getattr(found.norm, "normalized_shape", ())) != 1:
-        return f"{type(found.norm).__name__} does not normalize only the last axis"
-    vouched = also is not None and re.search(also, found.name) is not None
-    return "" if vouched else reason_unknown(found)
-
-
-def reason_unknown(found: FoundNorm) -> str:
-    """Why the norm is not known to act on token sequences; empty if it is."""
-    owner = type(found.owner).__name__
-    for name, base in class_names(found.owner).items():
-        if found.attribute in SEQUENCE_NORMS.get(name, ()):
-            if type(found.owner).forward is not getattr(base, "forward", None):
+    if len(getattr(place.norm, "normalized_shape", ())) != 1:
+        return f"{type(place.norm).__name__} does not normalize only the last axis"
+    if also is not None and re.search(also, place.name):
+        return ""
+    owner = type(place.owner).__name__
+    for name, base in class_names(place.owner).items():
+        if place.attribute in SEQUENCE_NORMS.get(name, ()):
+            if type(place.owner).forward is not getattr(base, "forward", None):
                 return f"{owner} overrides forward and may use its norms differently: include them with also"
-            if isinstance(found.owner, nn.TransformerEncoder) and owner_batch_first(found.owner) is None:
+            if isinstance(place.owner, nn.TransformerEncoder) and owner_batch_first(place.owner) is None:
                 return "this TransformerEncoder has layers without batch_first: include its norm with also"
             return ""
     return f"not known to act on token sequences in {owner}: include it with also"
@@ -342,7 +304,7 @@ def owner_batch_first(owner: nn.Module) -> bool | None:
 
 
 def separated(
-    found: FoundNorm,
+    place: FoundNorm,
     model: nn.Module,
     cls_norm: NormLayer,
     tok_norm: NormLayer | Literal["keep"],
@@ -350,15 +312,15 @@ def separated(
     batch_first: bool,
 ) -> nn.Module:
     """The separate norm that replaces one of ``model``, with its device and type, or those of the model."""
-    norm = found.norm
+    norm = place.norm
     like = next(chain(norm.parameters(), model.parameters()), torch.empty(0))
     shared = norm.norm_layer if isinstance(norm, ShareNorm) else norm
     cls_norms = [start_from(shared, cls_norm, like) for _ in positions]
     tok = shared if tok_norm == "keep" else start_from(shared, tok_norm, like)
     if isinstance(norm, ShareNorm):
         return SepNorm(width(shared), cls_norm=lambda _: cls_norms[0], tok_norm=lambda _: tok).train(norm.training)
-    known = owner_batch_first(found.owner)
-    return SequenceSepNorm(cls_norms, tok, positions, batch_first if known is None else known).train(norm.training)
+    own = owner_batch_first(place.owner)
+    return SequenceSepNorm(cls_norms, tok, positions, batch_first if own is None else own).train(norm.training)
 
 
 def start_from(norm: nn.Module, make: NormLayer, like: Tensor) -> nn.Module:
@@ -385,15 +347,6 @@ def width(norm: nn.Module) -> int:
         return norm.num_features
     sizes: tuple[int, ...] = getattr(norm, "normalized_shape", ())
     return sizes[0]
-
-
-def forbid_fast_paths(model: nn.Module) -> None:
-    """Turns off inference paths of ``torch.nn`` that read the weights of norms without calling them."""
-    for module in model.modules():
-        if isinstance(module, nn.TransformerEncoderLayer) and has_separate_norm(module):
-            module.activation_relu_or_gelu = 0
-        if isinstance(module, nn.TransformerEncoder) and has_separate_norm(module.layers):
-            module.use_nested_tensor = False
 
 
 def has_separate_norm(module: nn.Module) -> bool:

@@ -2,10 +2,13 @@
 
 import contextlib
 import logging
+import os
 import sys
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from functools import partial
+from multiprocessing import resource_tracker
 
 import dask
 from distributed import Client, LocalCluster, WorkerPlugin, as_completed, get_worker
@@ -91,6 +94,7 @@ def local_cluster(workers: int) -> Iterator[LocalCluster]:
     Raises:
         InputError: a process did not start.
     """
+    keep_tracker()
     try:
         cluster = LocalCluster(
             n_workers=workers,
@@ -106,8 +110,25 @@ def local_cluster(workers: int) -> Iterator[LocalCluster]:
     try:
         yield cluster
     finally:
+        keep_tracker()
         with contextlib.suppress(TimeoutError):
             cluster.close()
+
+
+def keep_tracker() -> None:
+    """Starts Python's resource tracker, again if it was killed, without its error output.
+
+    A new one reports each semaphore of which it was never told with a traceback.
+    """
+    error, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        with warnings.catch_warnings(action="ignore"):
+            resource_tracker.ensure_running()
+    finally:
+        os.dup2(error, 2)
+        os.close(error)
+        os.close(nowhere)
 
 
 def describe(client: Client) -> str:
@@ -145,6 +166,7 @@ def compute_parts(
         for future in as_completed(list(futures)):
             with naming_lost_scheduler(client):
                 found = future.exception() or future.result()
+            keep_tracker()
             yield futures.pop(future), found
             future.release()
     finally:

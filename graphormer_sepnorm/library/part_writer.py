@@ -226,7 +226,8 @@ class PartColumns:
 
     def table(self, batch: Batch, predictions: Predictions, errors: list[str], first: int) -> pa.Table:
         """One row for each row of the batch; ``first`` is the number of the first one."""
-        *added, last = map(arrow_array, self.columns.cells(predictions, errors))
+        cells = self.columns.cells(predictions, errors)
+        *added, last = map(arrow_array, cells, self.schema.types[-len(cells) :])
         if not self.selection.keeps_all:
             last = pa.array(np.arange(first, first + len(errors)))
         return pa.Table.from_arrays([*batch.columns.columns, *added, last], schema=self.schema)

@@ -8,12 +8,15 @@
 A part has its name only when it is whole, so whatever is killed, the same call does what is missing.
 """
 
+import contextlib
 import errno
 import glob
 import hashlib
 import json
 import os
+import shutil
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from itertools import takewhile
@@ -104,8 +107,11 @@ def predict_library(
     scheduler: str | None = None,
     workers: int | None = None,
     device: str = "auto",
+    is_own: bool = False,
 ) -> dict:
     """Writes the predictions of all partitions that have none yet.
+
+    A job that fails before a part is finished leaves nothing.
 
     Args:
         predictor: the models, on the CPU.
@@ -115,6 +121,7 @@ def predict_library(
             machine.
         workers: number of these processes; by default one per core.
         device: device of each worker, as ``device.choose``.
+        is_own: whether only one command uses the folder, so that the parts of another job in it are removed.
 
     Returns:
         ``rows, unreadable, kept, partitions, output``, ``cpu_seconds`` of all workers together, ``memory_mib``, the
@@ -126,11 +133,14 @@ def predict_library(
     """
     files = find_partitions(source)
     check_folder(out)
-    with locked(out / LOCK, f"another process is writing to {out}: wait for it, or choose another folder"):
+    with (
+        locked(out / LOCK, f"another process is writing to {out}: wait for it, or choose another folder"),
+        removing_failed(out),
+    ):
         manifest = Manifest(
             __version__, job_digest(predictor, (), predictor.featurizer, predictor.digest), options, digests(files)
         )
-        adopt(manifest, out / MANIFEST)
+        adopt(manifest, out, is_own)
         assignments = assign(files, out / PARTS, manifest)
         reports = finished(assignments)
         if missing := {name: assignments[name] for name in files if name not in reports}:
@@ -196,26 +206,53 @@ def digests(files: dict[str, Path]) -> dict[str, str]:
         return dict(zip(files, threads.map(digest, files.values()), strict=True))
 
 
-def adopt(manifest: Manifest, path: Path) -> None:
-    """Writes the manifest.
+def has_parts(folder: Path) -> bool:
+    """Whether a folder has a finished part."""
+    return any((folder / PARTS).rglob(f"[!.]*{PARQUET}"))
+
+
+def remove_job(folder: Path) -> None:
+    """Removes everything that a job wrote into its folder."""
+    shutil.rmtree(folder / PARTS, ignore_errors=True)
+    for name in (TOP, SUCCESS, MANIFEST):
+        (folder / name).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def removing_failed(folder: Path) -> Iterator[None]:
+    """Context manager: a job that fails before a part is finished is removed."""
+    try:
+        yield
+    except InputError:
+        if not has_parts(folder):
+            remove_job(folder)
+        raise
+
+
+def adopt(manifest: Manifest, folder: Path, is_own: bool) -> None:
+    """Writes the manifest; another job without a finished part, or of a folder that ``is_own``, is removed.
 
     Raises:
-        InputError: the existing one is damaged or of another job, or the folder cannot be written.
+        InputError: the existing manifest is damaged or of another job, or the folder cannot be written.
     """
+    path, before = folder / MANIFEST, None
     if path.exists():
-        try:
+        with contextlib.suppress(OSError, ValueError):
             before = TypeAdapter(Manifest).validate_json(path.read_bytes())
-        except (OSError, ValueError):
-            raise InputError(f"{path} is damaged: choose a new folder") from None
-        pairs = {
-            "version of the package": (before.version, manifest.version),
-            "models": (before.models, manifest.models),
-            "options": (before.options, manifest.options),
-            "input": (before.partitions.keys(), manifest.partitions.keys()),
-        }
-        if others := [name for name, (old, new) in pairs.items() if old != new]:
-            shown = " and ".join(others)
-            raise InputError(f"{path.parent} was begun with other {shown}: remove it, or choose another -o")
+        if before != manifest and (is_own or not has_parts(folder)):
+            remove_job(folder)
+        elif before is None:
+            raise InputError(f"{path} is damaged: choose a new folder")
+        else:
+            pairs = {
+                "version of the package": (before.version, manifest.version),
+                "models": (before.models, manifest.models),
+                "options": (before.options, manifest.options),
+                "input": (before.partitions.keys(), manifest.partitions.keys()),
+            }
+            if others := [name for name, (old, new) in pairs.items() if old != new]:
+                shown = " and ".join(others)
+                raise InputError(f"{folder} was begun with other {shown}: remove it, or choose another -o")
     write_atomically(path, as_json(manifest))
 
 

@@ -37,7 +37,7 @@ from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import Row, kind_of, named_column, open_table
 from graphormer_sepnorm.tables.formats.sdf import OF_MOLFILE
 from graphormer_sepnorm.tables.formats.table import cell_text, smiles_of_rows
-from graphormer_sepnorm.tables.rows import id_column_among, read_samples
+from graphormer_sepnorm.tables.rows import id_column_among, read_samples, separators
 from graphormer_sepnorm.tables.writers import AddedColumn, Cells, DelimitedWriter, TableWriter, as_utf8, write_whole
 from graphormer_sepnorm.tasks import TASKS
 
@@ -112,14 +112,14 @@ def acquisition_of(predictor: PredictingModel, wish: Wish) -> Acquisition:
 
 
 def best_so_far(predictor: PredictingModel, target: str, wish: Wish) -> float:
-    """The best value of a target that was measured; raises InputError if none is known."""
+    """The best value of a target that was measured, as ``TrainingRows.best``; raises InputError if none is known."""
     if wish.best is not None:
         return wish.best
     rows = None if predictor.trust is None else predictor.trust.rows
-    known = np.empty(0) if rows is None else rows.sorted_labels[predictor.targets.index(target)]
-    if not len(known):
+    best = math.nan if rows is None else rows.best(predictor.targets.index(target), wish.minimize)
+    if math.isnan(best):
         raise InputError("the model keeps no training labels: name the best value so far with --best")
-    return float(known[0] if wish.minimize else known[-1])
+    return best
 
 
 def suggest(
@@ -135,7 +135,8 @@ def suggest(
 ) -> dict:
     """Writes the molecules of a library to measure next, the most promising first.
 
-    While it runs, the best rows of each partition are kept as ``parts_of`` says, and the same call goes on there.
+    While it runs, the best rows of each partition are kept as ``parts_of`` says. The same call continues there, and
+    another one replaces them.
 
     Args:
         predictor: the models, on the CPU.
@@ -167,7 +168,7 @@ def suggest(
     selection = Selection(acquisition.column, size, lowest=acquisition.lowest_first)
     options = replace(options or PartOptions(selection), selection=selection, acquisition=acquisition)
     with parts_of(out) as folder:
-        result = predict_library(predictor, source, folder, options, scheduler, workers, device)
+        result = predict_library(predictor, source, folder, options, scheduler, workers, device, is_own=True)
         pool = read_pool(predictor, source, Path(result["top"]), options)
         fresh = without_known(predictor, pool)
         if not fresh.rows:
@@ -199,7 +200,12 @@ def parts_of(out: Path) -> Iterator[Path]:
             yield Path(temporary)
         return
     folder = out.with_name(f"{out.name}{PARTS}")
-    yield folder
+    try:
+        yield folder
+    except InputError:
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # of a job that left nothing
+        raise
     shutil.rmtree(folder)
 
 
@@ -245,8 +251,8 @@ def read_pool(predictor: PredictingModel, source: str, top: Path, options: PartO
         for texts, name in zip(fields, partitions, strict=True)
     ]
     asked = predictor.asked_conditions.places(columns, str(top))
-    # Every comma is a decimal one and no point is refused: where they are ambiguous, the row had no prediction.
-    samples = read_samples(asked, (set(asked), set()), rows) if asked else smiles_of_rows(rows)
+    # Where a separator is ambiguous, the row had no prediction.
+    samples = read_samples(asked, separators(rows, asked, ""), rows) if asked else smiles_of_rows(rows)
     found = read_molecules(predictor.featurizer, samples)
     warnings = predictor.trust.domain.warnings_on(found) if predictor.trust else [""] * len(rows)
     mols = [mol for mol in found.mols if mol is not None]

@@ -10,6 +10,7 @@ import numpy as np
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tasks import TASKS
+from graphormer_sepnorm.tasks.censored import is_bounded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +60,9 @@ def as_png(figure: "Figure") -> bytes:
     return content.getvalue()
 
 
-def plot_predictions(task: TaskConfig, y: np.ndarray, prediction: np.ndarray, picture: Path) -> None:
+def plot_predictions(
+    task: TaskConfig, y: np.ndarray, prediction: np.ndarray, picture: Path, bounds: np.ndarray | None = None
+) -> None:
     """Plots predictions against labels, one panel per target: a scatter plot for a regression, otherwise the ROC curve.
 
     Args:
@@ -67,9 +70,17 @@ def plot_predictions(task: TaskConfig, y: np.ndarray, prediction: np.ndarray, pi
         y: [M, tasks] labels, NaN where missing.
         prediction: [M, tasks].
         picture: PNG to write.
+        bounds: [M, tasks, 2] of censored labels of a regression, which are drawn as arrows; None: there are none.
     """
     draw = draw_roc if TASKS[task.kind].predicts_probabilities else draw_parity
-    save_png(panels_of_targets(task.targets, y, prediction, draw), picture)
+    figure = panels_of_targets(task.targets, y, prediction, draw)
+    for place, axis in enumerate(figure.axes[: len(task.targets)] if bounds is not None else ()):
+        assert bounds is not None
+        censored = is_bounded(y[:, place], bounds[:, place])
+        for side, marker in enumerate((">", "<")):  # towards the values that a label can have
+            ends = np.where(censored, bounds[:, place, side], np.nan)
+            axis.scatter(ends, prediction[:, place], s=12, alpha=0.5, linewidths=0, marker=marker, color="tab:orange")
+    save_png(figure, picture)
 
 
 def panels_of_targets(

@@ -71,21 +71,20 @@ def searched(space: SearchSpace, config: Config, fixed: frozenset[str]) -> dict[
         fixed: names of fields that keep the value of ``config``.
     """
     own = values_of(config)
-    found = {field.name: getattr(space, field.name) for field in fields(space) if field.name not in fixed}
-    if "messages" in found and (config.model.attention_layers is not None or config.model.message_gates):
-        found["messages"] = (True,)  # blocks without attention and gates need them
-    if "warmup" in found and config.train.schedule == "trapezoid":
+    places = {field.name: getattr(space, field.name) for field in fields(space) if field.name not in fixed}
+    if "messages" in places and (config.model.attention_layers is not None or config.model.message_gates):
+        places["messages"] = (True,)  # blocks without attention and gates need them
+    if "warmup" in places and config.train.schedule == "trapezoid":
         longest = min(space.warmup.high, 1 - config.train.cooldown)
-        found["warmup"] = replace(space.warmup, low=min(space.warmup.low, longest), high=longest)
-    return {name: widened(place, own[name]) for name, place in found.items()}
-
-
-def widened(place: Range | tuple[Value, ...], value: Value) -> Range | tuple[Value, ...]:
-    """A range or choices extended to include ``value``."""
-    if isinstance(place, tuple):
-        return place if value in place else (*place, value)
-    assert not isinstance(value, str)
-    return replace(place, low=min(place.low, value), high=max(place.high, value))
+        places["warmup"] = replace(space.warmup, low=min(space.warmup.low, longest), high=longest)
+    for name, place in places.items():
+        value = own[name]
+        if isinstance(place, tuple):
+            places[name] = place if value in place else (*place, value)
+        else:
+            assert not isinstance(value, str)
+            places[name] = replace(place, low=min(place.low, value), high=max(place.high, value))
+    return places
 
 
 def values_of(config: Config) -> dict[str, Value]:
@@ -104,15 +103,16 @@ def with_values(config: Config, values: Mapping[str, Value]) -> Config:
 
 def suggested(trial: "Trial", places: Mapping[str, Range | tuple[Value, ...]], heads: int) -> dict[str, Value]:
     """The values that an Optuna trial samples, by field name; widths are multiples of ``heads``."""
-    return {name: drawn(trial, name, place, heads if name == "width" else 1) for name, place in places.items()}
-
-
-def drawn(trial: "Trial", name: str, place: Range | tuple[Value, ...], step: int) -> Value:
-    if isinstance(place, tuple):
-        choice = trial.suggest_categorical(name, place)
-        assert choice is not None
-        return choice
-    if isinstance(place.low, int):
-        low, high = -(-place.low // step) * step, int(place.high) // step * step
-        return trial.suggest_int(name, low, high, log=place.log, step=step)
-    return trial.suggest_float(name, place.low, place.high, log=place.log)
+    values: dict[str, Value] = {}
+    for name, place in places.items():
+        if isinstance(place, tuple):
+            choice = trial.suggest_categorical(name, place)
+            assert choice is not None
+            values[name] = choice
+        elif isinstance(place.low, int):
+            step = heads if name == "width" else 1
+            low, high = -(-place.low // step) * step, int(place.high) // step * step
+            values[name] = trial.suggest_int(name, low, high, log=place.log, step=step)
+        else:
+            values[name] = trial.suggest_float(name, place.low, place.high, log=place.log)
+    return values

@@ -15,11 +15,10 @@ from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
-from graphormer_sepnorm.config import Config, config_to_json
+from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.plots import save_png
-from graphormer_sepnorm.search.search_space import with_values
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tables.writers import as_csv
 from graphormer_sepnorm.tasks import METRICS
@@ -113,12 +112,6 @@ def complete(study: Study) -> list[FrozenTrial]:
     return trials_in(study, TrialState.COMPLETE)
 
 
-def write_best(study: Study, folder: StudyFolder, config: Config) -> None:
-    """Writes the config of the best trial, if there is one."""
-    if complete(study):
-        write_atomically(folder.best, config_to_json(with_values(config, study.best_params)).encode())
-
-
 def best_of(trial: FrozenTrial, config: Config) -> float | None:
     """The validation metric of the epoch of a trial that training would keep, or None if it has none."""
     if config.train.keep == "last" and trial.intermediate_values:
@@ -149,8 +142,8 @@ def write_trials(study: Study, folder: StudyFolder, config: Config) -> None:
 
 def summary(study: Study, folder: StudyFolder, config: Config) -> dict:
     """Results of the trials; raises InputError if none was completed."""
-    found = complete(study)
-    if not found:
+    trials = complete(study)
+    if not trials:
         problems = [trial.user_attrs[PROBLEM] for trial in ended(study) if PROBLEM in trial.user_attrs]
         reason = f"; the first of {len(problems)} problems: {problems[0]}" if problems else ""
         raise InputError(
@@ -160,8 +153,8 @@ def summary(study: Study, folder: StudyFolder, config: Config) -> dict:
     return {
         "out": str(folder),
         "trials": len(ended(study)),
-        "complete": len(found),
-        "pruned": len(ended(study)) - len(found),
+        "complete": len(trials),
+        "pruned": len(ended(study)) - len(trials),
         "metric": config.task.metric,
         "validation": study.best_value,
         "parameters": study.best_params,

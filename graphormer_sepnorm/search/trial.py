@@ -87,45 +87,31 @@ def train_apart(connection: Connection, *arguments: Any) -> None:
 def train_trial(trial: Trial, folder: StudyFolder, config: Config, compute: Compute, threads: int) -> None:
     """Trains one config and reports the validation metric of every epoch to the study.
 
-    Raises:
-        TrialPruned: the trial is worse than earlier ones, diverged or ran out of memory; in the last two cases, the
-            attribute ``PROBLEM`` of the trial names the cause.
-        InputError: no trial can start, or the study cannot be written.
+    Raises TrialPruned if the trial is worse than earlier ones, diverged or ran out of memory; the attribute ``PROBLEM``
+    of the trial names the cause in the last two cases.
     """
     torch.set_num_threads(threads)
     with computing(compute), storage_problems(folder.study):
         train, val = (load_split(str(folder.path / TABLE), split, config.model.encodings) for split in ("train", "val"))
         with lost_by_lack_of_memory(trial):
             trainer = Trainer(config, train, val)
-        with lost_by_problems(trial):
-            report_epochs(trial, trainer)
-
-
-def report_epochs(trial: Trial, trainer: Trainer) -> None:
-    """Trains, and reports every epoch; raises TrialPruned before the last one if the trial is worse than others."""
-    for epoch in trainer.epochs():
-        if is_orphan():
-            return
-        trial.report(epoch.val_metric, epoch.epoch)
-        if epoch.epoch < trainer.config.train.epochs and trial.should_prune():
-            raise TrialPruned
+        try:
+            with lost_by_lack_of_memory(trial):
+                for epoch in trainer.epochs():
+                    if is_orphan():
+                        return
+                    trial.report(epoch.val_metric, epoch.epoch)
+                    if epoch.epoch < trainer.config.train.epochs and trial.should_prune():
+                        raise TrialPruned
+        except InputError as error:  # it diverges: later trials avoid its values
+            trial.set_user_attr(PROBLEM, str(error))
+            raise TrialPruned from None
 
 
 def is_orphan() -> bool:
     """Whether the search that started this process has ended."""
     parent = multiprocessing.parent_process()
     return parent is not None and not parent.is_alive()
-
-
-@contextlib.contextmanager
-def lost_by_problems(trial: Trial) -> Iterator[None]:
-    """Context manager: prunes a trial that diverges or runs out of memory, so that later trials avoid its values."""
-    try:
-        with lost_by_lack_of_memory(trial):
-            yield
-    except InputError as error:
-        trial.set_user_attr(PROBLEM, str(error))
-        raise TrialPruned from None
 
 
 @contextlib.contextmanager

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from optuna import Study
 from optuna.samplers import TPESampler
-from optuna.trial import FrozenTrial, Trial, TrialState
+from optuna.trial import Trial, TrialState
 from tqdm import tqdm
 
-from graphormer_sepnorm.config import ADAPTER, Config
+from graphormer_sepnorm.config import ADAPTER, Config, config_to_json
 from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
@@ -37,6 +37,7 @@ from graphormer_sepnorm.search.study import (
     PROBLEM,
     StudyFolder,
     best_of,
+    complete,
     draw,
     ended,
     give_up_running,
@@ -44,14 +45,14 @@ from graphormer_sepnorm.search.study import (
     storage_problems,
     summary,
     trials_in,
-    write_best,
     write_trials,
 )
 from graphormer_sepnorm.search.trial import TrialKilled, TrialProcess
 from graphormer_sepnorm.system.device import current
+from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.torchrun import num_processes
-from graphormer_sepnorm.table_model.train import say
+from graphormer_sepnorm.table_run import say
 from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions, check_splits, read_labelled
 from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled
@@ -145,7 +146,11 @@ def tune(
             load_split(str(out / TABLE), split, config.model.encodings)  # fills the cache once for all trials
         with storage_problems(folder.study):
             study = open_study(folder.study, config)
-            check_not_compared(study, folder, limits)
+            if folder.best_run.path.exists() and len(ended(study)) < limits.trials:
+                raise InputError(
+                    f"{folder} was compared on the test split after {len(ended(study))} trials: more trials would be "
+                    "chosen by it; choose another --out, with --no-compare to leave the test split for later"
+                )
             Search(study, folder, config, places, limits).run()
             result = summary(study, folder, config)
             draw(study, folder, config)
@@ -161,15 +166,6 @@ def definition(config: Config, options: TableOptions, places: Mapping[str, Range
         "table": {name: value for name, value in asdict(options).items() if name not in NOT_OF_SEARCH},
         "search": {name: asdict(place) if not isinstance(place, tuple) else place for name, place in places.items()},
     }
-
-
-def check_not_compared(study: Study, folder: StudyFolder, limits: SearchLimits) -> None:
-    """Raises InputError if trials are requested after the comparison on the test split."""
-    if folder.best_run.path.exists() and len(ended(study)) < limits.trials:
-        raise InputError(
-            f"{folder} was compared on the test split after {len(ended(study))} trials: more trials would be "
-            "chosen by it; choose another --out, with --no-compare to leave the test split for later"
-        )
 
 
 class Search:
@@ -261,7 +257,11 @@ class Search:
         else:
             self.study.tell(trial, state=TrialState.PRUNED)
         self.write()
-        self.announce(self.study.trials[trial.number], best)
+        told = self.study.trials[trial.number]
+        how = told.user_attrs.get(PROBLEM) or told.state.name.lower()
+        metric = "" if best is None else f", validation {METRICS[self.config.task.metric].title} {best:.4f}"
+        with tqdm.external_write_mode():
+            print(f"trial {told.number}: {how} after {told.last_step or 0} epochs{metric}", file=sys.stderr)
         self.killed = self.killed + 1 if isinstance(outcome, TrialKilled) else 0
         if self.killed == MAX_KILLED:
             raise InputError(
@@ -271,14 +271,10 @@ class Search:
 
     def write(self) -> None:
         """Writes the best recipe and the table of trials."""
-        write_best(self.study, self.folder, self.config)
+        if complete(self.study):
+            best = with_values(self.config, self.study.best_params)
+            write_atomically(self.folder.best, config_to_json(best).encode())
         write_trials(self.study, self.folder, self.config)
-
-    def announce(self, trial: FrozenTrial, best: float | None) -> None:
-        how = trial.user_attrs.get(PROBLEM) or trial.state.name.lower()
-        metric = "" if best is None else f", validation {METRICS[self.config.task.metric].title} {best:.4f}"
-        with tqdm.external_write_mode():
-            print(f"trial {trial.number}: {how} after {trial.last_step or 0} epochs{metric}", file=sys.stderr)
 
 
 def comparison(
@@ -287,9 +283,9 @@ def comparison(
     """Trains with the best recipe and, if it is another one, with the initial one; scores both on the test split."""
 
     def score(run: RunFolder, own: Config) -> float:
-        known = run.saved_score()
-        if known is not None:
-            return known
+        saved = run.saved_score()
+        if saved is not None:
+            return saved
         write_labelled(run.path, labelled, own, options)
         return train_run(own, run.path, resume=True)["value"]
 

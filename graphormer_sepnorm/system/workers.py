@@ -16,10 +16,12 @@ from typing import Any, NoReturn, TypeVar, cast
 import torch
 from torch.utils.data import DataLoader, Dataset
 
+from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.system.torchrun import num_processes
 
 CHUNK = 1000
 CHUNKS_ALONE = 2
+SMALL_MATRIX = 2000  # rows
 PR_SET_PDEATHSIG = 1  # Linux: the signal that a process receives when its parent dies
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc: parameters of mallopt
 MOST_KEPT, LARGEST_KEPT = 256 * 2**20, 32 * 2**20  # bytes; 32 MiB is the most that glibc accepts
@@ -45,6 +47,9 @@ def map_chunks(
 ) -> Iterator[tuple[Chunk, Result]]:
     """Yields each chunk with the result of ``work`` for a part of it, in order; a few chunks run in this process.
 
+    All chunks run in this process if it is daemonic, as those of ``multiprocessing.Pool`` are, which may have no
+    children.
+
     Args:
         work: runs on one thread; its result is sent between processes.
         chunks: consumed lazily, a few ahead of the caller.
@@ -53,8 +58,8 @@ def map_chunks(
     """
     chunks = iter(chunks)
     first = list(islice(chunks, alone + 1))
-    if len(first) <= alone:
-        for chunk in first:
+    if len(first) <= alone or multiprocessing.current_process().daemon:
+        for chunk in chain(first, chunks):
             with one_thread():
                 result = work(part_of(chunk))
             yield chunk, result
@@ -89,7 +94,7 @@ def in_processes(work: Callable[[int], Result], count: int) -> list[Result]:
         return [work(number) for number in range(count)]
     others = set(multiprocessing.active_children())
     try:
-        return [found for _, found in map_chunks(work, range(count), int, alone=1)]
+        return [found for _, found in tracked(map_chunks(work, range(count), int, alone=1), count)]
     except BaseException:
         end(set(multiprocessing.active_children()) - others)
         raise
@@ -167,3 +172,15 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
+
+
+@contextlib.contextmanager
+def one_thread_for_small(rows: int) -> Iterator[None]:
+    """Context manager: limits the linear algebra of NumPy and SciPy to one thread if matrices have few rows.
+
+    Several threads spend most of their time waiting for each other then.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1 if rows <= SMALL_MATRIX else None, user_api="blas"):
+        yield

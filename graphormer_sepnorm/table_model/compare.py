@@ -6,8 +6,8 @@ Axis letters: M test molecules, T targets, R runs.
 import csv
 import io
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,15 +17,18 @@ from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import TaskConfig, read_config
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval
+from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_interval
 from graphormer_sepnorm.runs.plots import new_figure
 from graphormer_sepnorm.system.files import write_atomically
-from graphormer_sepnorm.table_model.scores import MOST_DRAWN, interval, resampled, score
+from graphormer_sepnorm.table_model.scores import MOST_DRAWN, RESAMPLES, interval, resampled, score
+from graphormer_sepnorm.tables.label_text import bounds_of
 from graphormer_sepnorm.tables.prepared_table import TABLE, kept_facts
 from graphormer_sepnorm.tasks import METRICS, TASKS
+from graphormer_sepnorm.tasks.censored import bound_scores, log_likelihoods
 
 PICTURES = (".png", ".svg", ".pdf")
 LEAST_LABELS = 2
+SIGNS = ("<", ">")
 SAME_SPLIT = "train both with --split column and the same --split-column"
 
 
@@ -40,6 +43,7 @@ class ScoredRun:
         featurizer: how molecules were read.
         molecules: number and SMILES of each row, in ascending order.
         y: float64 [M, T] labels, NaN where there is no exact label.
+        bounds: float64 [M, T, 2], smallest and largest possible value of each censored label.
         prediction: float64 [M, T].
     """
 
@@ -49,6 +53,7 @@ class ScoredRun:
     featurizer: str
     molecules: list[tuple[int, str]]
     y: np.ndarray
+    bounds: np.ndarray
     prediction: np.ndarray
 
 
@@ -67,13 +72,15 @@ def read_scored_run(path: Path) -> ScoredRun:
         with open(run.predictions, newline="", encoding="utf-8", errors="surrogateescape") as file:
             lines = sorted(csv.DictReader(file), key=lambda line: int(line["row"]))
         molecules = [(int(line["row"]), line["smiles"]) for line in lines]
-        y = np.array([[as_label(line[name]) for name in task.targets] for line in lines])
+        texts = [[line[name] for name in task.targets] for line in lines]
+        y = np.array([[as_label(text) for text in row] for row in texts])
+        bounds = np.array([[bounds_of(text if text[:1] in SIGNS else "") for text in row] for row in texts])
         prediction = np.array([[float(line[f"{name}_predicted"]) for name in task.targets] for line in lines])
     except (ValueError, KeyError, TypeError):
         raise InputError(
             f"{run.predictions} or {run.test} is damaged: remove it, and score the run again with train --resume"
         ) from None
-    return ScoredRun(str(path), dataset, task, featurizer, molecules, y, prediction)
+    return ScoredRun(str(path), dataset, task, featurizer, molecules, y, bounds, prediction)
 
 
 def task_and_featurizer(run: RunFolder) -> tuple[TaskConfig, str]:
@@ -87,7 +94,7 @@ def task_and_featurizer(run: RunFolder) -> tuple[TaskConfig, str]:
 
 def as_label(text: str) -> float:
     """An exact label; NaN for a missing or censored one."""
-    return float(text) if text and text[0] not in "<>" else np.nan
+    return float(text) if text and text[0] not in SIGNS else np.nan
 
 
 def check_same(runs: Sequence[ScoredRun]) -> None:
@@ -102,7 +109,7 @@ def check_same(runs: Sequence[ScoredRun]) -> None:
         ):
             if ours != theirs:
                 raise InputError(f"{first.name} and {other.name} have different {what}: {reason(first, other, what)}")
-        if not np.array_equal(first.y, other.y, equal_nan=True):
+        if not (np.array_equal(first.y, other.y, equal_nan=True) and np.array_equal(first.bounds, other.bounds)):
             raise InputError(
                 f"{first.name} and {other.name} have different test labels, so their scores cannot be compared"
             )
@@ -152,7 +159,8 @@ def compare_runs(paths: Sequence[Path]) -> dict:
     Returns:
         ``metric``; ``higher_is_better``; and ``targets``: for each its ``n`` labels and ``runs``, by name ``value``,
         its 95 % bootstrap ``interval``, the ``difference`` to the first run with its ``difference_interval``, and
-        ``better``, the share of draws in which the run is better than the first; None where a number is undefined.
+        ``better``, the share of draws in which the run is better than the first; ``bounds``, if labels are censored,
+        as ``compare_bounds``; None where a number is undefined.
 
     Raises:
         InputError: fewer than two runs, a run that is named twice or has no test predictions, or runs that differ in
@@ -185,19 +193,56 @@ def compare_target(runs: Sequence[ScoredRun], columns: slice) -> dict:
         return {"n": len(y), "runs": {}}
     values = [score(METRICS[metric], y, each) for each in predictions]
     drawn = resampled(metric, y, predictions) if len(y) <= MOST_DRAWN else np.full((1, len(runs)), np.nan)
+    with_bounds = compare_bounds(runs, columns)
     sign = 1 if METRICS[metric].higher_is_better else -1
     found = {}
     for place, run in enumerate(runs):
-        differences = drawn[:, place] - drawn[:, 0]
-        defined = differences[~np.isnan(differences)]
         found[run.name] = {
             "value": defined_or_none(values[place]),
             "interval": interval(drawn[:, place]),
-            "difference": defined_or_none(values[place] - values[0]),
-            "difference_interval": interval(differences),
-            "better": float((sign * defined > 0).mean()) if len(defined) else None,
+            **difference_to_first(values, drawn, place, sign),
+            **({"bounds": with_bounds[place]} if with_bounds else {}),
         }
     return {"n": len(y), "runs": found}
+
+
+def difference_to_first(values: Sequence[float], drawn: np.ndarray, place: int, sign: int) -> dict:
+    """The difference of a score from that of the first run, and how often it is better in draws [draws, R].
+
+    Args:
+        values: the scores of the R runs.
+        drawn: the same for each draw of molecules.
+        place: number of the run.
+        sign: 1 if larger scores are better, otherwise -1.
+    """
+    differences = drawn[:, place] - drawn[:, 0]
+    defined = differences[~np.isnan(differences)]
+    return {
+        "difference": defined_or_none(values[place] - values[0]),
+        "difference_interval": interval(differences),
+        "better": float((sign * defined > 0).mean()) if len(defined) else None,
+    }
+
+
+def compare_bounds(runs: Sequence[ScoredRun], columns: slice) -> list[dict]:
+    """The ``BoundScores`` of each run for a target, with the difference of their likelihoods; empty without bounds."""
+    y, bounds = runs[0].y[:, columns][:, 0], runs[0].bounds[:, columns][:, 0]
+    predictions = [run.prediction[:, columns][:, 0] for run in runs]
+    scores = [found for each in predictions if (found := bound_scores(y, bounds, each))]
+    if not scores:
+        return []
+    likelihoods = np.stack([log_likelihoods(y, bounds, each) for each in predictions], axis=1)
+    likelihoods = likelihoods[~np.isnan(likelihoods).any(axis=1)]
+    draws = np.random.default_rng(0).integers(len(likelihoods), size=(RESAMPLES, len(likelihoods)))
+    drawn = np.stack(
+        [likelihoods[rows].mean(axis=0) for rows in draws[: None if len(likelihoods) <= MOST_DRAWN else 1]]
+    )
+    values = [each.log_likelihood for each in scores]
+    return [
+        {name: defined_or_none(value) for name, value in asdict(each).items()}
+        | difference_to_first(values, drawn, place, 1)
+        for place, each in enumerate(scores)
+    ]
 
 
 def defined_or_none(value: float) -> float | None:
@@ -223,7 +268,24 @@ def comparison_lines(compared: dict) -> list[str]:
                 elif each["better"] is not None:
                     line += f", better in {100 * each['better']:.0f} % of draws"
             lines.append(line)
+        lines += bound_lines(found["runs"], width)
     return lines
+
+
+def bound_lines(runs: dict[str, dict], width: int) -> Iterator[str]:
+    """The comparison with censored labels, if there are any, as the lines of a readable table."""
+    known = {name: each["bounds"] for name, each in runs.items() if "bounds" in each}
+    for place, (name, each) in enumerate(known.items()):
+        if not place:
+            yield f"  with {each['bounds']} bounds: mean log-likelihood, concordance and bounds on the right side"
+        line = (
+            f"  {name:{width}}  {each['log_likelihood']:.3f}  {shown(each['concordance'], 3)}  "
+            f"{percent(each['right_side'])}"
+        )
+        if place:
+            line += f"  difference {with_range(each['difference'], each['difference_interval'], 3)}"
+            line += "" if each["better"] is None else f", better in {percent(each['better'])} of draws"
+        yield line
 
 
 def decimals_of(runs: list[dict]) -> int:

@@ -3,7 +3,7 @@
 Axis letters: M molecules, C values: one for each numeric column, one for each word of the other columns.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
@@ -11,17 +11,19 @@ import numpy as np
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.tables.label_text import (
+    UNDECIDED,
     as_float,
     is_missing,
     is_number,
-    refuse_ambiguous,
     refuse_other_bytes,
+    refuse_undecided,
     same_label,
 )
 from graphormer_sepnorm.tables.labels import LabelledTable
 from graphormer_sepnorm.tables.rows import condition_text, how_to_give
 
 MOST_WORDS = 100  # largest number of categories of a column
+MOST_VALUES = 10  # distinct numbers that are a choice; each has two rows or more on average
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,11 @@ class ConditionColumn:
 
     Attributes:
         name: name of the column.
-        words: its distinct words in alphabetical order; empty for a numeric column.
+        words: its distinct words in alphabetical order, "" for a missing one; empty for a numeric column.
         mean, scale: mean and standard deviation of a numeric column.
         low, high: the least and the largest number of a numeric column; None if they are not known.
+        values: the distinct numbers of a numeric column that has few; None if they are many or not known.
+        median: the number in place of missing ones, which a second value marks; None: it is never missing.
     """
 
     name: str
@@ -41,31 +45,43 @@ class ConditionColumn:
     scale: float = 1.0
     low: float | None = None
     high: float | None = None
+    values: tuple[float, ...] | None = None
+    median: float | None = None
+
+    @property
+    def choices(self) -> list[str]:
+        """The texts of the words, or of the few numbers; empty for a column of many numbers."""
+        return [word for word in self.words if word] or [f"{value:.10g}" for value in self.values or ()]
 
     @property
     def width(self) -> int:
-        return len(self.words) or 1
+        return len(self.words) or 1 + (self.median is not None)
 
     def encode(self, text: str) -> list[float]:
         """The encoded values of a condition; raises InputError if it is missing or an unknown word.
 
         The words true and false may have capitals in models of earlier versions.
         """
-        if is_missing(text):
+        is_gap = is_missing(text)
+        if is_gap and "" not in self.words and self.median is None:
             raise InputError(f"{self.name} is missing")
         if self.words:
+            text = "" if is_gap else text
             if text not in self.words and same_label(text) in ("true", "false"):
                 text = next((word for word in self.words if same_label(word) == same_label(text)), text)
             if text not in self.words:
-                raise InputError(f"{self.name} is {text!r}: the model knows {', '.join(self.words)}")
+                raise InputError(f"{self.name} is {text!r}: the model knows {', '.join(filter(None, self.words))}")
             return [float(text == word) for word in self.words]
-        refuse_ambiguous(text, self.name)
-        if not is_number(text):
+        refuse_undecided(text, self.name, UNDECIDED)
+        if not is_gap and not is_number(text):
             raise InputError(f"{self.name} is {text!r}, not a number")
-        return [(as_float(text) - self.mean) / self.scale]
+        value = self.median if is_gap and self.median is not None else as_float(text)
+        return [(value - self.mean) / self.scale, *([] if self.median is None else [float(is_gap)])]
 
     def warning(self, text: str) -> str:
-        """A sentence on a number outside the range of the training rows; "" for all other texts."""
+        """A sentence on a missing number, or one outside the range of the training rows; "" for all other texts."""
+        if is_missing(text) and self.median is not None:
+            return f"The condition {self.name} is missing: it is read as {self.median:.6g}."
         if self.low is None or self.high is None or is_missing(text) or not is_number(text):
             return ""
         value = as_float(text)
@@ -141,6 +157,14 @@ class Conditions:
         found = (column.warning(texts[column.name]) for column in self.columns)
         return [text for text in found if text]
 
+    def remarks(self, rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+        """A sentence on each column with missing conditions in training rows, and on how they are read."""
+        for place, column in enumerate(self.columns):
+            if missing := sum(is_missing(row[place]) for row in rows):
+                read = "a word of their own" if column.words else f"{column.median:.6g}, the median, and marked"
+                cells = f"{missing:,} of {len(rows):,} cells are"
+                yield f"{column.name}: {cells} blank and read as {read}; --require-conditions skips these rows"
+
     def add_warnings(self, warnings: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
         """The warnings of M molecules, each followed by those of its conditions.
 
@@ -181,17 +205,23 @@ def needs(names: Sequence[str]) -> str:
 
 
 def column_of(name: str, texts: Sequence[str]) -> ConditionColumn:
-    """A numeric column if all texts are numbers, otherwise a column of words.
+    """A numeric column if all texts but missing ones are numbers, otherwise a column of words.
 
     Raises:
-        InputError: too many words, or one with bytes that are not UTF-8.
+        InputError: only missing texts, too many words, or one with bytes that are not UTF-8.
     """
-    if all(map(is_number, texts)):
-        numbers = np.array([as_float(text) for text in texts])
+    known = [text for text in texts if not is_missing(text)]
+    if texts and not known:
+        raise InputError(f"--feature-columns {name} is blank in all training rows: leave it out")
+    if all(map(is_number, known)):
+        numbers = np.array([as_float(text) for text in known])
         low, high = float(numbers.min()), float(numbers.max())
         scale = float(numbers.std()) if low < high else 1.0
-        return ConditionColumn(name, (), float(numbers.mean()), scale, low, high)
-    words = tuple(sorted(set(texts)))
+        distinct = np.unique(numbers)
+        values = tuple(distinct.tolist()) if len(distinct) <= min(MOST_VALUES, len(numbers) // 2) else None
+        median = float(np.median(numbers)) if len(known) < len(texts) else None
+        return ConditionColumn(name, (), float(numbers.mean()), scale, low, high, values, median)
+    words = tuple(sorted({"" if is_missing(text) else text for text in texts}))
     for word in words:
         refuse_other_bytes(word, f"--feature-columns {name}")
     if len(words) > MOST_WORDS:

@@ -19,7 +19,8 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import computed
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.device import Compute, computing, current
-from graphormer_sepnorm.system.workers import in_chunks, map_chunks
+from graphormer_sepnorm.system.progress import tracked
+from graphormer_sepnorm.system.workers import CHUNK, in_chunks, map_chunks
 from graphormer_sepnorm.table_model.conditions import with_known
 from graphormer_sepnorm.table_model.labels import label_arrays
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
@@ -80,7 +81,7 @@ def evaluate_table(run: RunFolder, split: str = "test") -> dict:
         ``dataset, split, metric, value, scores, n, parameters``: the mean over targets; ``members``, the scores of each
         member, and their ``weights``; ``targets``, as ``scores_by_target``. Where there are such: ``baseline``, the
         forest's scores; ``left_out``, the targets without a score, with the reason; and ``censored``, the number of
-        censored labels of each target, which are not scored.
+        censored labels of each target, of which only the scores in ``targets`` under ``bounds`` know.
 
     Raises:
         InputError: the split is not "test", or the folder cannot be read.
@@ -212,7 +213,7 @@ def score_rows(model: TableModel, rows: ScoredRows, means: np.ndarray) -> Scored
     make_task(task).check_scorable(y, "test")
     found = predict_all(model, rows.samples or rows.smiles)
     members = dict(zip(model.members, each_by_itself(task, found.by_member), strict=True))
-    predicted = Predicted(task, y, {STACK: model.final(found.values), **members}, means)
+    predicted = Predicted(task, y, {STACK: model.final(found.values), **members}, means, rows.bounds)
     known, filled = predicted.of(slice(None))
     result: dict = {
         **rows.source,
@@ -229,7 +230,7 @@ def score_rows(model: TableModel, rows: ScoredRows, means: np.ndarray) -> Scored
     }
     if "forest" in members:
         result["baseline"] = {"random_forest": result["members"]["forest"]}
-    empty = StackScores(result, task, y, found.values, found.by_member, rows.table, found.spread)
+    empty = StackScores(result, task, y, found.values, found.by_member, rows.table, rows.bounds, found.spread)
     return Scored(empty.of(found.values), empty.of(predicted.by_name[STACK]))
 
 
@@ -246,7 +247,8 @@ def said_of_labels(rows: ScoredRows, task: TaskConfig) -> dict:
 
 def predict_all(model: TableModel, smiles: Sequence[Sample | str]) -> Stacked:
     """Predictions of a model and its members for readable molecules; many molecules are shared among processes."""
-    parts = [part for _, part in map_chunks(partial(predict_chunk, model, current()), in_chunks(smiles), list)]
+    found = map_chunks(partial(predict_chunk, model, current()), in_chunks(smiles), list)
+    parts = [part for _, part in tracked(found, -(-len(smiles) // CHUNK), 0.5)]
     return Stacked(
         np.concatenate([part.by_member for part in parts], axis=1),
         np.concatenate([part.values for part in parts]),

@@ -6,7 +6,7 @@ members' weights.
 Axis letters: K members, S masked molecules, T targets.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -19,6 +19,7 @@ from graphormer_sepnorm.chem.smiles import one_molecule
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError, known
 from graphormer_sepnorm.inference.calibration import limited_logit
+from graphormer_sepnorm.inference.columns import condition_value
 from graphormer_sepnorm.inference.explain import (
     METHODS,
     Attributions,
@@ -35,7 +36,7 @@ from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.table_model.conditions import condition_values, needs
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.masking import contributions_by_masking
+from graphormer_sepnorm.table_model.masking import contributions_by_masking, masked
 from graphormer_sepnorm.table_model.members.base import Member
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
 from graphormer_sepnorm.table_model.model import TableModel
@@ -140,7 +141,12 @@ def explain_stack(model: PredictingModel, stack: TableModel, view: ExplainedTarg
     )
     if view.is_probability:
         found = rescaled(found, partial(log_odds, stack, by_member, view.column))
-    return replace(view.explanation(smiles, prediction, found), start=" or ".join(parts))
+    explanation = replace(view.explanation(smiles, prediction, found), start=" or ".join(parts))
+    given = ((name, condition_value(text)) for name, text in model.asked_conditions.given.items())
+    if conditions := {name: value if isinstance(value, str) else f"{value:.7g}" for name, value in given}:
+        words = ", ".join(f"{name} {text}" for name, text in conditions.items())
+        return replace(explanation, caption=f"{explanation.caption} ({words})", conditions=conditions)
+    return explanation
 
 
 def shares(predictions: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -152,18 +158,18 @@ def shares(predictions: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def parts_of(model: TableModel, view: ExplainedTarget, smiles: str, weights: np.ndarray) -> dict[str, Attributions]:
     """Weighted contributions to the members' predictions, by baseline; members with weight 0 are left out."""
     found: dict[str, Attributions] = {}
-    masked: dict[str, float] = {}
+    weights_masked: dict[str, float] = {}
     for (name, member), weight in zip(model.members.items(), weights.tolist(), strict=True):
         if weight and isinstance(member, NetworksMember):
             values = model.conditions.encode(())
             parts = [by_gradients(*network, view.name, smiles, values) for network in member.models]
             found[AVERAGE] = weighted(parts, weight)
         elif weight:
-            masked[name] = weight
-    if masked:
+            weights_masked[name] = weight
+    if weights_masked:
         mol = FEATURIZERS[model.featurizer].molecule(smiles)
         with one_molecule(smiles):
-            predict = partial(predict_masked, model, masked, view.column)
+            predict = partial(predict_masked, model, weights_masked, view.column, mol)
             found[MASKED] = Attributions(*contributions_by_masking(mol, predict))
     return found
 
@@ -181,20 +187,26 @@ def weighted(parts: list[Attributions], weight: float) -> Attributions:
     return Attributions(contributions, weight * float(np.mean([part.baseline for part in parts])))
 
 
-def predict_masked(model: TableModel, weights: dict[str, float], column: int, mols: list[Chem.Mol]) -> np.ndarray:
+def predict_masked(
+    model: TableModel, weights: dict[str, float], column: int, mol: Chem.Mol, hidden: list[Sequence[int]]
+) -> np.ndarray:
     """Weighted sum of the members' predictions of a target: float64 [S].
 
     Args:
         model: table model whose members predict.
         weights: weights of the members by name.
         column: the target.
-        mols: S molecules.
+        mol: the molecule.
+        hidden: S lists of atoms to mask. Each copy keeps the form and the stereo labels of the molecule: labelling it
+            again could take minutes.
     """
+    mols = [masked(mol, atoms) for atoms in hidden]
     conditions = np.tile(np.array(model.conditions.encode(()), np.float32), (len(mols), 1))
     features, reader = MoleculeFeatures(mols, {condition_values: conditions}), FEATURIZERS[model.featurizer]
     read = model.members if TUNED in weights else {name: model.members[name] for name in weights}
     if any(member.outputs for member in read.values()):
-        graphs = reader.pack([reader.features(mol) for mol in mols])
+        parent = reader.prepare(mol, "")
+        graphs = reader.pack([reader.features_as_prepared(masked(parent, atoms)) for atoms in hidden])
         molecules = Molecules.of_graphs(replace(graphs, conditions=conditions))
         for member in read.values():
             features.computed |= member.computed(computed(molecules, member.outputs))

@@ -17,6 +17,7 @@ from graphormer_sepnorm.chem.features import FEATURIZERS, MoleculeGraph, as_writ
 from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.inference.domain import Look, look_at
+from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
 
 CHUNK = 200  # molecules per call of a worker process: half a second
@@ -67,7 +68,8 @@ class MoleculeFeatures:
         if {graphs, counts, descriptors, looks} <= self.computed.keys():
             return
         work = partial(read_chunk, graphs.featurizer)
-        parts = [part for _, part in map_chunks(work, in_chunks(self.molecules, CHUNK), list)]
+        chunks = -(-len(self.molecules) // CHUNK)
+        parts = [part for _, part in tracked(map_chunks(work, in_chunks(self.molecules, CHUNK), list), chunks)]
         self.computed[graphs] = graphs.packed([graph for part in parts for graph in part.graphs])
         self.computed[counts] = csr_array(vstack([count_fingerprints([]), *(part.counts for part in parts)], "csr"))
         self.computed[descriptors] = np.concatenate([fast_descriptors([]), *(part.descriptors for part in parts)])

@@ -3,7 +3,6 @@
 Axis letters: K members, M molecules, T targets.
 """
 
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -19,9 +18,9 @@ from graphormer_sepnorm.inference.intervals import fit_intervals
 from graphormer_sepnorm.inference.training_rows import TrainingRows
 from graphormer_sepnorm.inference.trust import Trust, calibrated
 from graphormer_sepnorm.recipes import RECIPES, task_config
-from graphormer_sepnorm.system import distributed
+from graphormer_sepnorm.system import distributed, progress
 from graphormer_sepnorm.table_model.conditions import condition_values
-from graphormer_sepnorm.table_model.difficulty import disagreement, fit_difficulty, of_other_folds
+from graphormer_sepnorm.table_model.difficulty import Difficulty, disagreement, fit_difficulty, of_other_folds
 from graphormer_sepnorm.table_model.features import MoleculeFeatures, looks
 from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
@@ -31,9 +30,13 @@ from graphormer_sepnorm.table_model.reference import BODY, Body, landmarks
 from graphormer_sepnorm.table_model.stacking import combined, stacking_weights
 from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.tasks import TASKS
+from graphormer_sepnorm.tasks.censored import error_deviation
 from graphormer_sepnorm.training.finetune import starting_from
 
+ROUNDS = 3  # in which expected errors of censored labels are refined
 LEAST_SHARE = 0.1  # share of the mean expected error that bounds the expected error from below
+
+DESCRIBING = "describing the molecules"  # the phase before all members
 
 
 @dataclass(frozen=True)
@@ -92,18 +95,27 @@ def fit_members(
     molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting, members: Iterable[str]
 ) -> tuple[dict[str, Fitted], dict[str, str]]:
     """Fitted members, and the reasons for those that cannot be fitted, by name; arguments as ``fit_table``."""
+    progress.begin(DESCRIBING)
     molecules.read(setting.config.featurizer)
     fitted: dict[str, Fitted] = {}
     left_out: dict[str, str] = {}
     for name in members:
-        known = setting.members | {name: each.member for name, each in fitted.items()}
+        setting = after(fitted, setting)
         if setting.verbose and distributed.rank() == 0:
-            print(f"fitting the {name} to {len(molecules):,} molecules", file=sys.stderr)
+            progress.say([f"fitting the {name} to {len(molecules):,} molecules"])
+        progress.begin(name)
         try:
-            fitted[name] = MEMBERS[name].fit(molecules, labels.counting(), folds, replace(setting, members=known))
+            fitted[name] = MEMBERS[name].fit(molecules, labels.counting().differences(), folds, setting)
         except CannotLearn as error:
             left_out[name] = str(error)
     return fitted, left_out
+
+
+def after(fitted: dict[str, Fitted], setting: Setting) -> Setting:
+    """The setting of members that are fitted after others."""
+    members = setting.members | {name: each.member for name, each in fitted.items()}
+    completed = next((each.completed for each in fitted.values() if each.completed), setting.completed)
+    return replace(setting, members=members, completed=completed)
 
 
 def put_together(
@@ -116,7 +128,7 @@ def put_together(
     """
     if not fitted.keys() & {"kernel", "networks"}:
         raise InputError("neither the kernel nor networks can be fitted to this table")
-    by_member = np.stack([each.out_of_fold for each in fitted.values()])
+    by_member = np.stack([each.out_of_fold for each in fitted.values()]) + np.array(labels.task.offset or 0.0)
     weights = stacking_weights(labels, by_member, np.array([each.member.share for each in fitted.values()]))
     values = combined(labels.task, by_member, weights)
     spread = disagreement(by_member, weights, values)
@@ -126,11 +138,28 @@ def put_together(
     if not labels.is_classification:
         numbers = landmarks(len(molecules))
         similarity = of_other_folds(similarity_to_training(kept, molecules), folds, numbers)
-        difficulty = fit_difficulty(counting.y - values, spread, similarity, numbers)
+        difficulty = difficulty_of(counting, values, spread, similarity, numbers)
         model, spread = replace(model, difficulty=difficulty), difficulty(spread, similarity)
     out_of_fold = Stacked(by_member, values, spread)
     trust = fit_trust(model, molecules, counting, out_of_fold, folds.predicted)
     return replace(model, trust=replace(trust, rows=training_rows(labels, molecules))), out_of_fold
+
+
+def difficulty_of(
+    labels: Labels, values: np.ndarray, spread: np.ndarray, similarity: np.ndarray, numbers: np.ndarray
+) -> Difficulty:
+    """The expected size of the errors of out-of-fold predictions [M, T]; other arguments as ``fit_difficulty``.
+
+    The error of a censored label has its expected size, first by the standard deviation of all errors, then by that
+    which is expected for its molecule.
+    """
+    if labels.bounds is None:
+        return fit_difficulty(labels.y - values, spread, similarity, numbers)
+    deviation = np.broadcast_to(error_deviation(labels.y, labels.bounds, values), values.shape)
+    for _ in range(ROUNDS):
+        difficulty = fit_difficulty(labels.error(values, deviation), spread, similarity, numbers)
+        deviation = difficulty(spread, similarity)
+    return difficulty
 
 
 def training_rows(labels: Labels, molecules: MoleculeFeatures) -> TrainingRows:
@@ -157,10 +186,11 @@ def fit_trust(
     domain = fit_domain(list(map(str, molecules.molecules)), embeddings, molecules.of(looks))
     task = TASKS[labels.task.kind]
     y, values, spread = labels.y[rows], out_of_fold.values[rows], out_of_fold.spread[rows]
+    bounds = None if labels.bounds is None else labels.bounds[rows]
     if task.predicts_probabilities:
         calibration = fit_calibration(y, values) if task.calibrated_by == "probabilities" else None
         trust = Trust(domain, calibration=calibration)
         return replace(trust, class_sets=fit_class_sets(y, calibrated(values, trust), task.adds_up))
     if task.calibrated_by == "intervals" and not np.isnan(y).all(axis=0).any():
-        return Trust(domain, fit_intervals(y, values, spread, LEAST_SHARE))
+        return Trust(domain, fit_intervals(y, values, spread, LEAST_SHARE, bounds))
     return Trust(domain)

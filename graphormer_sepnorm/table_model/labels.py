@@ -13,6 +13,9 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.label_text import bounds_of
 from graphormer_sepnorm.tables.labels import LabelledRow
 from graphormer_sepnorm.tasks import TASKS
+from graphormer_sepnorm.tasks.censored import Censored, is_bounded
+
+FAR = 100  # mean of labels in standard deviations above which their digits matter to float32
 
 
 class CannotLearn(InputError):
@@ -53,13 +56,52 @@ class Labels:
         """The same labels, without those of molecules of weight 0."""
         if self.weight is None:
             return self
-        return replace(self, y=np.where(self.weight[:, None] > 0, self.y, np.nan))
+        counts = self.weight[:, None] > 0
+        bounds = None if self.bounds is None else np.where(counts[..., None], self.bounds, [-np.inf, np.inf])
+        return replace(self, y=np.where(counts, self.y, np.nan), bounds=bounds)
+
+    def expected(self, values: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+        """The labels [M, T]; a censored one becomes its expectation around a prediction.
+
+        Args:
+            values, deviation: [M, T], the predictions and the standard deviations of their errors.
+        """
+        if self.bounds is None:
+            return self.y
+        return np.where(self.bounded, Censored(self.bounds, values, deviation).expected, self.y)
+
+    def error(self, values: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+        """The errors [M, T] of predictions; of a censored label, their expected size. Arguments as ``expected``."""
+        error = self.y - values
+        if self.bounds is None:
+            return error
+        return np.where(self.bounded, Censored(self.bounds, values, deviation).absolute_error, error)
+
+    @property
+    def bounded(self) -> np.ndarray:
+        """Where a label is known only by its bound: bool [M, T]."""
+        return np.zeros(self.y.shape, bool) if self.bounds is None else is_bounded(self.y, self.bounds)
+
+    def differences(self) -> "Labels":
+        """The differences of the labels from the ``offset`` of the task."""
+        if not self.task.offset:
+            return self
+        offset = np.array(self.task.offset)
+        bounds = None if self.bounds is None else self.bounds - offset[:, None]
+        return replace(self, task=self.task.differences, y=self.y - offset, bounds=bounds)
 
     def target(self, place: int) -> "Target":
         """The labels of one target."""
         bounds = None if self.bounds is None else self.bounds[:, place]
         weight = np.ones(len(self)) if self.weight is None else self.weight
         return Target(self.y[:, place], bounds, weight)
+
+
+def with_offset(task: TaskConfig) -> TaskConfig:
+    """The task of a regression with an ``offset`` for labels that are far from 0, in standard deviations."""
+    far = [abs(mean) > FAR * std for mean, std in zip(task.mean, task.std, strict=True)]
+    offset = (float(round(mean)) if is_far else 0.0 for mean, is_far in zip(task.mean, far, strict=True))
+    return replace(task, offset=tuple(offset)) if any(far) else task
 
 
 def label_arrays(rows: Sequence[LabelledRow]) -> tuple[np.ndarray, np.ndarray | None]:
@@ -89,12 +131,6 @@ class Target:
         """The indices of the molecules with an exact or a censored label."""
         bounded = False if self.bounds is None else np.isfinite(self.bounds).any(axis=1)
         return np.flatnonzero(~np.isnan(self.y) | bounded)
-
-    def filled(self, prediction: np.ndarray | float) -> np.ndarray:
-        """The labels [M]; a censored label becomes the value within its bounds that is nearest to the prediction."""
-        if self.bounds is None:
-            return self.y
-        return np.where(np.isnan(self.y), np.clip(prediction, self.bounds[:, 0], self.bounds[:, 1]), self.y)
 
     def take(self, rows: np.ndarray) -> "Target":
         return Target(self.y[rows], None if self.bounds is None else self.bounds[rows], self.weight[rows])

@@ -22,7 +22,6 @@ NOISE = 0.05  # prior noise of the Gaussian process, as a share of the variance 
 MOST_ROWS = 600  # largest number of rows that the weights of the groups are fitted to
 LEAST_ROWS = 10
 LEAST_WEIGHT = 1e-6  # smallest weight of a molecule, relative to the mean weight
-ROUNDS = 3  # iterations in which censored labels are replaced by predictions
 ROWS_AT_ONCE = 1_000
 JITTER = 1e-4  # share of the variance added to that of landmarks: similarities are float32, landmarks may be alike
 
@@ -78,7 +77,8 @@ class Compared:
 def fit_machines(compared: Compared, labels: Labels, learnt: np.ndarray) -> Machines:
     """Fits kernel machines to some molecules.
 
-    A target without exact labels there is predicted as the mean of its exact labels in the table.
+    Only exact labels are learnt; ``imputation.completed`` gives censored labels a value. A target without labels among
+    the molecules is predicted as the mean of its labels in the table.
 
     Args:
         compared: M molecules.
@@ -91,13 +91,14 @@ def fit_machines(compared: Compared, labels: Labels, learnt: np.ndarray) -> Mach
     solve = solve_exactly if compared.with_all else solve_landmarks
     for place in range(targets):
         target = labels.target(place)
-        rows = learnt[np.isin(learnt, target.known)]
+        exact = np.flatnonzero(~np.isnan(target.y))
+        rows = learnt[np.isin(learnt, exact)]
         rows = rows[target.weight[rows] > 0]
-        if not np.isnan(target.y[rows]).all():
+        if len(rows):
             found = solve(compared, rows, target.take(rows), labels)
             weights[:, place], coefficients[:, place], intercept[place] = found
-        elif len(target.known):
-            known = target.take(target.known)
+        elif len(exact):
+            known = target.take(exact)
             intercept[place] = mean_label(as_numbers(known, labels.task.balance) if labels.is_classification else known)
     return Machines(weights, coefficients, intercept)
 
@@ -149,10 +150,6 @@ def spread(weight: np.ndarray) -> np.ndarray:
     return 1 / np.maximum(weight / weight.mean(), LEAST_WEIGHT)
 
 
-def rounds(target: Target) -> int:
-    return ROUNDS if np.isnan(target.y).any() else 1
-
-
 def mean_label(target: Target) -> float:
     """The weighted mean of the exact labels; 0 if their weights sum to 0."""
     exact = ~np.isnan(target.y)
@@ -162,23 +159,18 @@ def mean_label(target: Target) -> float:
 
 
 def solve_numbers(similarity: np.ndarray, total: float, noise: float, target: Target) -> tuple[np.ndarray, float]:
-    """Coefficients [R] and intercept of a regression; censored labels are replaced by predictions iteratively.
+    """Coefficients [R] and intercept of a regression.
 
     Args:
         similarity: [R, R], weighted sum over groups.
         total: sum of the weights of the groups. The support vector machine uses the similarity divided by it.
         noise: noise of the Gaussian process.
-        target: exact or censored labels.
+        target: labels.
     """
     covariance = similarity + np.diag(noise * spread(target.weight))
-    prediction: np.ndarray | float = mean_label(target)
-    for _ in range(rounds(target)):
-        y, mean, deviation = standardized(target.filled(prediction), target.weight)
-        vectors, shift = solve_vectors(similarity / total, y, target.weight)
-        coefficients = deviation * (vectors / total + solve_process(covariance, y)) / 2
-        intercept = mean + deviation * shift / 2
-        prediction = similarity @ coefficients + intercept
-    return coefficients, intercept
+    y, mean, deviation = standardized(target.y, target.weight)
+    vectors, shift = solve_vectors(similarity / total, y, target.weight)
+    return deviation * (vectors / total + solve_process(covariance, y)) / 2, mean + deviation * shift / 2
 
 
 def solve_vectors(similarity: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, float]:
@@ -204,22 +196,11 @@ def solve_classes(similarity: np.ndarray, noise: float, target: Target) -> tuple
 
 def solve_landmarks(compared: Compared, rows: np.ndarray, target: Target, labels: Labels) -> Solved:
     """As ``solve_exactly``, with a Gaussian process on landmarks."""
-    from scipy.linalg import cho_solve  # its import takes a while
-
     if labels.is_classification:
         target = as_numbers(target, labels.task.balance)
     weights, noise = learn_weights(compared, rows, target)
-    blocks, prior = Blocks(compared, rows, weights), compared.mixed_among(compared.numbers, weights)
-    prior[np.diag_indices_from(prior)] += JITTER * weights.sum()
-    precision = 1 / (noise * spread(target.weight) + unexplained(prior, blocks, weights.sum()))
-    factor = factor_landmarks(prior, blocks, precision)
-    prediction: np.ndarray | float = mean_label(target)
-    for _ in range(rounds(target)):
-        y, mean, deviation = standardized(target.filled(prediction), target.weight)
-        sums = sum(block.T @ (y * precision)[part] for part, block in blocks)
-        coefficients = deviation * cho_solve(factor, sums)
-        prediction = np.concatenate([block @ coefficients for _, block in blocks]) + mean
-    return weights, coefficients, mean
+    y, mean, deviation = standardized(target.y, target.weight)
+    return weights, deviation * Landmarks.of(compared, rows, weights, noise, target).solve(y), mean
 
 
 def as_numbers(target: Target, balance: bool) -> Target:
@@ -251,3 +232,46 @@ class Blocks:
         for start in range(0, len(self.rows), ROWS_AT_ONCE):
             part = slice(start, start + ROWS_AT_ONCE)
             yield part, mixed(self.compared.similarities[self.rows[part]], self.weights)
+
+
+@dataclass(frozen=True)
+class Landmarks:
+    """A Gaussian process on landmarks, fitted to R molecules.
+
+    Attributes:
+        blocks: similarities of the molecules to the landmarks.
+        precision: float64 [R], inverse noise variance of each molecule.
+        factor: as ``factor_landmarks``.
+    """
+
+    blocks: Blocks
+    precision: np.ndarray
+    factor: tuple[np.ndarray, bool]
+
+    @classmethod
+    def of(cls, compared: Compared, rows: np.ndarray, weights: np.ndarray, noise: float, target: Target) -> "Landmarks":
+        """The process of a target of R molecules, with weights [G] of the groups and a noise."""
+        blocks, prior = Blocks(compared, rows, weights), compared.mixed_among(compared.numbers, weights)
+        prior[np.diag_indices_from(prior)] += JITTER * weights.sum()
+        precision = 1 / (noise * spread(target.weight) + unexplained(prior, blocks, weights.sum()))
+        return cls(blocks, precision, factor_landmarks(prior, blocks, precision))
+
+    def solve(self, y: np.ndarray) -> np.ndarray:
+        """Coefficients [N] for the labels y [R]."""
+        from scipy.linalg import cho_solve  # its import takes a while
+
+        return cho_solve(self.factor, sum(block.T @ (y * self.precision)[part] for part, block in self.blocks))
+
+    def smooth(self, y: np.ndarray) -> np.ndarray:
+        """Predictions [R] for the molecules themselves."""
+        coefficients = self.solve(y)
+        return np.concatenate([block @ coefficients for _, block in self.blocks])
+
+    @property
+    def leverage(self) -> np.ndarray:
+        """The influence [R] of each label on the prediction for its molecule."""
+        from scipy.linalg import solve_triangular
+
+        lower = self.factor[0]
+        parts = [(solve_triangular(lower, block.T, lower=True) ** 2).sum(axis=0) for _, block in self.blocks]
+        return self.precision * np.concatenate(parts)

@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from rdkit import Chem
 
+from graphormer_sepnorm.chem.stereo import LABEL
+
 ORDERS = 4
 
 
 def masked(mol: Chem.Mol, atoms: Sequence[int]) -> Chem.Mol:
-    """A copy of a molecule in which only the bonds of some atoms are known."""
+    """A copy of a molecule in which only the bonds of some atoms are known; stereo labels of the others are kept."""
     copy = Chem.Mol(mol)
     for number in atoms:
         atom = copy.GetAtomWithIdx(int(number))
@@ -26,6 +28,8 @@ def masked(mol: Chem.Mol, atoms: Sequence[int]) -> Chem.Mol:
         atom.SetNoImplicit(True)
         atom.SetNumRadicalElectrons(0)
         atom.SetChiralTag(Chem.ChiralType.CHI_UNSPECIFIED)
+        for part in (atom, *atom.GetBonds()):
+            part.ClearProp(LABEL)
     copy.UpdatePropertyCache(strict=False)
     return copy
 
@@ -39,7 +43,7 @@ def masking_orders(mol: Chem.Mol) -> np.ndarray:
 
 
 def contributions_by_masking(
-    mol: Chem.Mol, predict: Callable[[list[Chem.Mol]], np.ndarray]
+    mol: Chem.Mol, predict: Callable[[list[Sequence[int]]], np.ndarray]
 ) -> tuple[np.ndarray, float]:
     """The contribution of each atom to a prediction, and the prediction with all atoms masked.
 
@@ -52,14 +56,14 @@ def contributions_by_masking(
 
     Args:
         mol: the molecule.
-        predict: function from S molecules to predictions [S].
+        predict: function from S lists of masked atoms to the predictions [S] for the molecule without them.
 
     Returns:
         the contributions, float64 [n], and the prediction with all atoms masked.
     """
     orders, atoms = masking_orders(mol), mol.GetNumAtoms()
-    steps = [masked(mol, order[:count]) for order in orders for count in range(1, atoms)]
-    predicted = predict([mol, masked(mol, range(atoms)), *steps])
+    steps = [order[:count].tolist() for order in orders for count in range(1, atoms)]
+    predicted = predict([[], range(atoms), *steps])
     whole, nothing = predicted[0], predicted[1]
     contributions = np.zeros(atoms)
     for order, between in zip(orders, predicted[2:].reshape(len(orders), -1), strict=True):

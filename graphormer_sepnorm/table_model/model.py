@@ -79,7 +79,7 @@ class TableModel:
     @property
     def asked_conditions(self) -> AskedConditions:
         """The conditions that a prediction requires."""
-        return AskedConditions(self.conditions.asked, tuple(self.conditions.given))
+        return AskedConditions(self.conditions.asked, self.conditions.given)
 
     @property
     def kind(self) -> str:
@@ -92,6 +92,10 @@ class TableModel:
     @property
     def scales(self) -> tuple[Scale, ...]:
         return self.task.scales
+
+    @property
+    def offset(self) -> tuple[float, ...]:
+        return self.task.offset
 
     @property
     def limits(self) -> tuple[tuple[Limit, Limit], ...]:
@@ -167,7 +171,8 @@ class TableModel:
     def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
         """Predictions from the ``outputs`` [M, width] of the networks."""
         shape = (len(molecules.errors), len(self.targets))
-        values, spread = np.full(shape, np.nan, np.float32), np.full(shape, np.nan, np.float32)
+        values = np.full(shape, np.nan, np.float64 if self.task.offset else np.float32)
+        spread = np.full(shape, np.nan, np.float32)
         found = self.stacked(self.features(molecules, outputs))
         values[molecules.rows] = self.final(found.values)
         spread[molecules.rows] = found.spread
@@ -200,7 +205,8 @@ class TableModel:
 
     def stacked(self, molecules: MoleculeFeatures) -> "Stacked":
         """The predictions of the members and their weighted mean."""
-        by_member = np.stack([member.predict(molecules) for member in self.members.values()])
+        offset = np.array(self.task.offset or 0.0)
+        by_member = np.stack([member.predict(molecules) for member in self.members.values()]) + offset
         values = combined(self.task, by_member, self.weights)
         spread = disagreement(by_member, self.weights, values)
         if self.difficulty is not None:
@@ -220,7 +226,7 @@ class TableModel:
         return {
             "format": FORMAT,
             "members": list(self.members),
-            "task": asdict(self.task),
+            "task": {name: value for name, value in asdict(self.task).items() if value or name != "offset"},
             "featurizer": self.featurizer,
             **(
                 {"conditions": {"columns": [column.facts() for column in self.conditions.columns]}}

@@ -6,6 +6,7 @@ Axis letters: M molecules.
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from operator import itemgetter
 
@@ -68,22 +69,32 @@ class Change:
 
 
 def activity_cliffs(
-    mols: Sequence[Chem.Mol], y: np.ndarray, conditions: Sequence[Hashable] = (), keys: Sequence[str] = ()
+    mols: Sequence[Chem.Mol],
+    y: np.ndarray,
+    conditions: Sequence[Hashable] = (),
+    keys: Sequence[str] = (),
+    bounds: np.ndarray | None = None,
 ) -> list[Cliff]:
     """Pairs of similar molecules whose labels differ by half a standard deviation or more, steepest first.
 
+    A censored label differs at least as much as its bound does.
+
     Args:
         mols: M molecules.
-        y: [M] labels, NaN where missing.
+        y: [M] labels, NaN where missing or censored.
         conditions: the conditions of the M measurements; only those under the same ones are compared. Empty: all are.
         keys: of the molecules; of several pairs of the same two, only one counts. Empty: all molecules differ.
+        bounds: [M, 2] of censored labels; None: there are none.
 
     Raises:
         InputError: RDKit fails on a molecule.
     """
-    labelled = np.flatnonzero(~np.isnan(y)).tolist()
+    ends = np.tile([-np.inf, np.inf], (len(y), 1)) if bounds is None else bounds
+    low, high = (np.where(np.isnan(y), end, y) for end in ends.T)
+    labelled = np.flatnonzero(np.isfinite(low) | np.isfinite(high)).tolist()
     counts = [MORGAN.GetCountFingerprint(mols[place]) for place in labelled]  # bits do not tell homologues apart
-    least = LEAST_DIFFERENCE * np.std(y[labelled]) if labelled else 0.0
+    exact = y[~np.isnan(y)]
+    least = LEAST_DIFFERENCE * np.std(exact) if len(exact) else 0.0
     found = []
     of_conditions: dict[Hashable, int] = {}
     groups = np.array([of_conditions.setdefault(each, len(of_conditions)) for each in conditions or [()] * len(mols)])
@@ -91,9 +102,10 @@ def activity_cliffs(
         similarities = np.array(BulkTanimotoSimilarity(counts[number], counts[:number]))
         similarities[groups[labelled[:number]] != groups[place]] = 0
         for other in np.flatnonzero(similarities >= LEAST_SIMILARITY).tolist():
-            lower, higher = sorted((place, labelled[other]), key=lambda each: y[each])
-            if y[higher] - y[lower] >= least and y[higher] > y[lower]:
-                found.append(Cliff(lower, higher, float(similarities[other]), float(y[higher] - y[lower])))
+            lower, higher = sorted((place, labelled[other]), key=lambda each: low[each] + high[each])
+            difference = low[higher] - high[lower]
+            if difference >= least and difference > 0:
+                found.append(Cliff(lower, higher, float(similarities[other]), float(difference)))
     steepest = sorted(found, key=lambda cliff: -cliff.steepness)
     firsts = one_of_each([(cliff.lower, cliff.higher) for cliff in steepest], keys)
     return [steepest[number] for number in firsts]
@@ -196,7 +208,7 @@ def parts_of(mol: Chem.Mol) -> list[tuple[str, str]]:
     return found
 
 
+@lru_cache(maxsize=10_000)
 def heavy_atoms(smiles: str) -> int:
     """The number of heavy atoms of a part, without its ``[*:1]``."""
-    part = Chem.MolFromSmiles(smiles, sanitize=False)
-    return sum(atom.GetAtomicNum() > 1 for atom in part.GetAtoms())
+    return Chem.MolFromSmiles(smiles, sanitize=False).GetNumHeavyAtoms()

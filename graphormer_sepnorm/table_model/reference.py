@@ -22,6 +22,7 @@ from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.inference.predict import Embedder, computed, load_embedder
 from graphormer_sepnorm.runs.arrays import checked_array
 from graphormer_sepnorm.system.device import Compute, computing, current
+from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.system.workers import map_chunks
 from graphormer_sepnorm.table_model.conditions import condition_values
 from graphormer_sepnorm.table_model.features import CHUNK, GraphsOf, MoleculeFeatures, counts, descriptors
@@ -56,7 +57,7 @@ class Body:
         pieces = [graphs.take(numbers[start : start + CHUNK]) for start in range(0, len(graphs), CHUNK)]
         embed = partial(embeddings, self.embedder, current())
         if self.embedder.device.type == "cpu":
-            found = [part for _, part in map_chunks(embed, pieces, itself)]
+            found = [part for _, part in tracked(map_chunks(embed, pieces, itself), len(pieces), 0.5)]
         else:
             found = [embed(piece) for piece in pieces]
         return np.concatenate([np.empty((0, self.embedder.width), np.float32), *found])

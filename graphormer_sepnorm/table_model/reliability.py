@@ -25,6 +25,7 @@ from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reference import Body
 from graphormer_sepnorm.table_model.scores import columns_of
 from graphormer_sepnorm.tasks import TASKS
+from graphormer_sepnorm.tasks.censored import is_bounded
 from graphormer_sepnorm.training.experiment import Scores
 
 CONFIDENCES = (0.5, 0.8, 0.9, 0.95)
@@ -54,6 +55,7 @@ def measure_trust(trust: Trust, plain: Scores, final: Scores) -> dict:
                 str(confidence): by_target(targets, needed_widths(trust.intervals, confidence, final))
                 for confidence in CONFIDENCES
             },
+            **({} if final.bounds is None else coverage_with_bounds(trust.intervals, final, final.bounds)),
         }
     found: dict = {}
     if trust.calibration is not None:
@@ -77,6 +79,27 @@ def measure_interval(intervals: Intervals, confidence: float, test: Scores) -> t
     except InputError:  # too few calibration molecules
         return np.full(len(test.task.targets), np.nan), np.full(len(test.task.targets), np.nan)
     return coverage(test.y, low, high), (high - low).mean(axis=0)
+
+
+def coverage_with_bounds(intervals: Intervals, test: Scores, bounds: np.ndarray) -> dict:
+    """The shares of censored and of all labels that their intervals may contain, as ``coverage`` in ``measure_trust``.
+
+    An interval may contain a censored label if it reaches beyond the bound [M, T, 2].
+    """
+    censored = is_bounded(test.y, bounds)
+    found: dict[str, dict] = {"coverage_of_bounds": {}, "coverage_of_all": {}}
+    for confidence in CONFIDENCES:
+        try:
+            low, high = intervals.ends(confidence, test.prediction, test.spread, test.task.limits)
+        except InputError:  # too few calibration molecules
+            low = high = np.full(test.y.shape, np.nan)
+        reached = np.where(np.isnan(low), np.nan, (high > bounds[..., 0]) & (low < bounds[..., 1]))
+        inside = np.where(censored, reached, (low <= test.y) & (test.y <= high))
+        for name, rows in zip(found, (censored, censored | ~np.isnan(test.y)), strict=True):
+            with np.errstate(invalid="ignore"):
+                shares = np.where(rows, inside, 0).sum(axis=0) / rows.sum(axis=0)
+            found[name][str(confidence)] = by_target(test.task.targets, shares)
+    return found
 
 
 def needed_widths(intervals: Intervals, confidence: float, test: Scores) -> np.ndarray:

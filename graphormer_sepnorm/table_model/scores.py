@@ -3,13 +3,14 @@
 Axis letters: M test molecules, C columns of a target, P predictions.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tasks import METRICS, TASKS
+from graphormer_sepnorm.tasks.censored import bound_scores, is_bounded
 from graphormer_sepnorm.tasks.metrics import Metric
 
 RESAMPLES = 1_000
@@ -29,12 +30,26 @@ class Predicted:
         y: [M, T] labels, NaN where missing.
         by_name: predictions [M, T] of the table model (``STACK``) and of each member; NaN where there is none.
         means: [T], mean labels of the training molecules.
+        bounds: [M, T, 2] of censored labels; None: there are none.
     """
 
     task: TaskConfig
     y: np.ndarray
     by_name: dict[str, np.ndarray]
     means: np.ndarray
+    bounds: np.ndarray | None = None
+
+    def with_bounds(self, columns: slice) -> dict[str, dict[str, float | None]]:
+        """The ``BoundScores`` of each prediction of one target, as JSON values; empty without censored labels."""
+        if self.bounds is None or not is_bounded(self.y[:, columns], self.bounds[:, columns]).any():
+            return {}
+        y, bounds, mean = self.y[:, columns][:, 0], self.bounds[:, columns][:, 0], self.means[columns][0]
+        found = {name: each[:, columns][:, 0] for name, each in self.by_name.items()} | {MEAN: np.full(len(y), mean)}
+        return {
+            name: {part: known(value) for part, value in asdict(scores).items()}
+            for name, each in found.items()
+            if (scores := bound_scores(y, bounds, np.where(np.isnan(each), mean, each)))
+        }
 
     def of(self, columns: slice) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Labels [M, C] and predictions [M, C] for the molecules with a label in any of the columns.
@@ -52,11 +67,12 @@ def scores_by_target(predicted: Predicted) -> dict[str, dict]:
     """The scores of each target, by name; the classes of a multiclass task are one target.
 
     Returns:
-        by target ``n``, the number of labels; ``scores``, the reported metrics and that of the task; ``interval``, the
-        95 % bootstrap interval of the task's metric for each prediction; ``against_forest`` and ``against_mean``, the
-        difference between the metrics of the whole and of the forest, if there is one, or the mean label, with its
-        interval; and ``warning``, if there are too few labels. Undefined values are None. Intervals and differences
-        require 2 to ``MOST_DRAWN`` labels.
+        by target ``n``, the number of exact labels; ``scores``, the reported metrics and that of the task;
+        ``interval``, the 95 % bootstrap interval of the task's metric for each prediction; ``against_forest`` and
+        ``against_mean``, the difference between the metrics of the whole and of the forest, if there is one, or the
+        mean label, with its interval; ``bounds``, the ``BoundScores`` of each prediction, if labels are censored; and
+        ``warning``, if there are too few labels. Undefined values are None. Intervals and differences require 2 to
+        ``MOST_DRAWN`` labels.
     """
     return {name: scores_of_target(predicted, columns) for name, columns in columns_of(predicted.task).items()}
 
@@ -78,6 +94,8 @@ def scores_of_target(predicted: Predicted, columns: slice) -> dict:
             f"only {len(y)} test molecule has a label: its error is not a score" if len(y) else "no test labels"
         )
     found["scores"] = {name: scores_of(predicted.task, y, each) for name, each in by_name.items()}
+    if bounds := predicted.with_bounds(columns):
+        found["bounds"] = bounds
     if not 2 <= len(y) <= MOST_DRAWN:
         return found
     drawn = resampled(predicted.task.metric, y, list(by_name.values()))

@@ -3,6 +3,8 @@
 Axis letters: K members, M molecules, T targets.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
@@ -10,9 +12,11 @@ from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.tables.splits import SPLITTERS, fold_numbers
 from graphormer_sepnorm.tables.structures import Structures
 from graphormer_sepnorm.tasks import TASKS
+from graphormer_sepnorm.tasks.censored import error_deviation
 
 FOLDS = 5
 PRIOR_ROWS = 30.0  # number of molecules that have the same influence as the prior
+ROUNDS = 10  # of expectation and maximization
 BINDING = 1e4  # penalty that enforces the sum 1
 
 
@@ -48,7 +52,8 @@ def stacking_weights(labels: Labels, out_of_fold: np.ndarray, prior: np.ndarray)
     Sample weights count in relation to their mean.
 
     Args:
-        labels: labels of M molecules; only exact labels are used.
+        labels: labels of M molecules; a censored one counts by its expectation around the weighted prediction, which
+            maximizes the censored likelihood.
         out_of_fold: [K, M, T], out-of-fold predictions of the members; NaN where there is none.
         prior: [K], positive, proportional to the prior weights of the members.
     """
@@ -59,7 +64,14 @@ def stacking_weights(labels: Labels, out_of_fold: np.ndarray, prior: np.ndarray)
     if TASKS[labels.task.kind].adds_up:
         shared = simplex_weights(errors.reshape(len(errors), -1), prior)
         return np.repeat(shared[:, None], labels.y.shape[1], axis=1)
-    return np.stack([simplex_weights(errors[:, :, target], prior) for target in range(labels.y.shape[1])], axis=1)
+    weights = np.stack([simplex_weights(errors[:, :, target], prior) for target in range(labels.y.shape[1])], axis=1)
+    if labels.bounds is None:
+        return weights
+    for _ in range(ROUNDS):
+        values = weighted_mean(out_of_fold, weights)
+        y = labels.expected(values, error_deviation(labels.y, labels.bounds, values))
+        weights = stacking_weights(replace(labels, y=y, bounds=None), out_of_fold, prior)
+    return weights
 
 
 def simplex_weights(errors: np.ndarray, prior: np.ndarray) -> np.ndarray:

@@ -16,13 +16,14 @@ from graphormer_sepnorm.chem.smiles import is_smiles
 from graphormer_sepnorm.config import Kind, TaskConfig
 from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.system.workers import in_chunks, map_chunks
+from graphormer_sepnorm.system.progress import tracked
+from graphormer_sepnorm.system.workers import CHUNK, in_chunks, map_chunks
 from graphormer_sepnorm.tables.formats import WholeTable, open_table
 from graphormer_sepnorm.tables.formats.table import places_of_column
 from graphormer_sepnorm.tables.label_text import bounds_of
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.replicates import averaged
-from graphormer_sepnorm.tables.rows import LabelledRow, label_reader, names_of_rows
+from graphormer_sepnorm.tables.rows import LabelledRow, label_reader, names_of_rows, target_readers
 from graphormer_sepnorm.tables.splits import SPLITTERS, Duplicate, Sizes, find_duplicates, fold_splits, time_split
 from graphormer_sepnorm.tables.structures import MoleculeStructure, Structures, read_structures
 from graphormer_sepnorm.tables.task_guess import look_at_columns
@@ -49,6 +50,7 @@ class LabelledTable:
         names: names of rows by number; empty if unknown.
         class_names: as in ``TaskConfig``.
         changed: number of usable rows whose SMILES the preparation changed.
+        units: of the labels of each target, "" without one.
     """
 
     rows: list[LabelledRow] = field(default_factory=list)
@@ -59,6 +61,7 @@ class LabelledTable:
     names: dict[int, str] = field(default_factory=dict)
     class_names: tuple[tuple[str, ...], ...] = ()
     changed: int = 0
+    units: tuple[str, ...] = ()
 
     @property
     def usable(self) -> list[LabelledRow]:
@@ -131,7 +134,9 @@ def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None
     Raises InputError also as ``refuse_other_column``.
     """
     table = table or read_whole(options.path, options.smiles_column, options.delimiter)
-    labelled = LabelledTable(names=names_of_rows(options, table), class_names=class_names(options, table))
+    units = tuple(reader.unit for reader in target_readers(options, table))
+    labelled = LabelledTable(names=names_of_rows(options, table), class_names=class_names(options, table), units=units)
+    options = replace(options, units=units if any(units) else ())
     add_rows(labelled, options, table)
     if options.test_csv is not None:
         own = replace(options, path=options.test_csv, test_csv=None)
@@ -152,7 +157,7 @@ def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None
 
 def class_names(options: TableOptions, table: WholeTable) -> tuple[tuple[str, ...], ...]:
     """The names of the classes in the target columns, as in ``TaskConfig``; empty if all are "0" and "1"."""
-    if options.kind != "classification":
+    if options.kind != "classification" or options.threshold:
         return (options.classes,) if options.classes else ()
     names = tuple(column.two_classes for column in look_at_columns(table, options.targets))
     return names if any(pair != ("0", "1") for pair in names) else ()
@@ -195,7 +200,11 @@ def leave_out_tested(labelled: LabelledTable, structures: Structures) -> Structu
     for place, (family, row) in enumerate(zip(families, labelled.rows, strict=True)):
         if row.split != "test" and family in tested:
             labelled.skipped.append(
-                (row.number, row.smiles, "its molecule is in --test-csv, so it is not used for training")
+                (
+                    row.number,
+                    row.smiles,
+                    "its molecule (or a stereoisomer or salt) is in --test-csv: not used for training",
+                )
             )
         else:
             kept.append(place)
@@ -214,8 +223,9 @@ def check_filled(options: TableOptions, labelled: LabelledTable) -> None:
 
 
 def refuse_logarithms(options: TableOptions, labelled: LabelledTable) -> None:
-    """Raises InputError if more rows are skipped for labels without a logarithm than are left."""
+    """Raises InputError if more rows have labels without a logarithm than are left."""
     without = sum(reason.endswith(NO_LOGARITHM) for _, _, reason in labelled.skipped)
+    without += sum(any(reason.endswith(NO_LOGARITHM) for reason in row.gaps.values()) for row in labelled.usable)
     if without > len(labelled.usable):
         option = "--log10" if options.log10 else "--negative-log-molar"
         rows = "1 row has a label" if without == 1 else f"{without:,} rows have labels"
@@ -264,6 +274,7 @@ def first_reason(labelled: LabelledTable) -> str:
 def keep_readable(labelled: LabelledTable, featurizer: str) -> Structures:
     """Moves rows with unreadable molecules to the skipped ones; returns the structures of the others."""
     found = map_chunks(partial(read_structures, featurizer), in_chunks(row.smiles for row in labelled.rows), list)
+    found = tracked(found, -(-len(labelled.rows) // CHUNK))
     answers = [answer for _, chunk in found for answer in chunk]
     rows, structures = labelled.rows, []
     labelled.rows = []
@@ -323,12 +334,37 @@ def check_splits(options: TableOptions, task: TaskConfig, labelled: LabelledTabl
         known.check_scorable(y["val"], "validation")
         known.check_scorable(y["test"], "test")
     except InputError as error:
-        raise InputError(f"{options.path} by {options.split} split: {error}; try another --split or --seed") from None
+        advice = rare_class(options, labelled) or "try another --split or --seed"
+        raise InputError(f"{options.path} by {options.split} split: {error}; {advice}") from None
+
+
+def rare_class(options: TableOptions, labelled: LabelledTable) -> str:
+    """A clause on a class that is in too few groups of rows for each part of a split to get one; "" if none is."""
+    y, splitter = labels_to_stratify(options, labelled), SPLITTERS.get(options.split)
+    if y is None or splitter is None or options.test_csv is not None or not labelled.structures.smiles:
+        return ""
+    parts, groups = options.folds or len(SPLITS), splitter.groups(labelled.structures)
+    for name, column in zip(options.names, y.T, strict=True):
+        for value in (1.0, 0.0):
+            rows = np.flatnonzero(column == value).tolist()
+            found = len({groups[row] for row in rows})
+            if 0 < found < parts:
+                other = "" if options.split == "random" else ", or try --split random"
+                return (
+                    f"{name} is {value:g} in only {len(rows)} of {len(y):,} rows, in {found} of the groups that the "
+                    f"split keeps together, too few for {parts} parts: add such rows{other}"
+                )
+    return ""
 
 
 def refuse_constant(options: TableOptions, labelled: LabelledTable) -> None:
     """Raises InputError if each target has the same label in all rows, so that no other split helps."""
     kind, y = TASKS[options.kind], labelled.labels()
+    for name, column in zip(options.names, np.isnan(y).all(axis=0).tolist(), strict=True):
+        if column:
+            bounded = any(options.names.index(name) in row.bounds for row in labelled.rows)
+            found = "all labels are bounds, such as <5: a model needs some exact ones" if bounded else "it has no label"
+            raise InputError(f"{options.path}, column {name}: {found}; leave the column out")
     lowest, highest = np.fmin.reduce(y), np.fmax.reduce(y)
     if kind.adds_up or any(row.bounds for row in labelled.rows) or not (lowest == highest).all():
         return

@@ -11,6 +11,7 @@ from graphormer_sepnorm.errors import InputError, known
 from graphormer_sepnorm.options import Option
 from graphormer_sepnorm.tables.label_text import as_float, refuse_other_bytes
 from graphormer_sepnorm.tables.splits import SPLITTERS, Sizes, read_sizes
+from graphormer_sepnorm.tables.units import read_threshold
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import modelled_name, molar_scale
 
@@ -61,6 +62,10 @@ class TableOptions:
         weight_column: column with positive sample weights.
         feature_columns: columns with conditions of the measurements, numbers or words, which predictions also require.
         id_column: column with names of rows; None: as ``find_id_column``.
+        require_conditions: whether rows with a blank condition are skipped.
+        decimal: decimal separator of all numbers; None: each column tells its own.
+        active_below, active_above: threshold of the active class of a classification of numbers, such as "100 nM".
+        units: of the labels of each target, "" without one; empty: each column tells its own.
 
     Raises:
         InputError: the options do not fit together, or ChEMBL's pipeline is not installed.
@@ -123,6 +128,20 @@ class TableOptions:
     id_column: Annotated[
         str | None, Option("Column with names of the rows; by default one such as id, name or compound_id.")
     ] = None
+    require_conditions: Annotated[
+        bool, Option("Skip rows with a blank condition, which otherwise is read as the median of the training rows.")
+    ] = False
+    decimal: Annotated[
+        Literal["point", "comma"] | None,
+        Option("Decimal separator of the numbers of the table; by default each column tells its own."),
+    ] = None
+    active_below: Annotated[
+        str | None, Option("Make classes of numbers: 1 below this threshold, such as 100nM, and 0 above it.")
+    ] = None
+    active_above: Annotated[
+        str | None, Option("Make classes of numbers: 1 above this threshold, such as 6.5, and 0 below it.")
+    ] = None
+    units: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.targets:
@@ -178,8 +197,19 @@ class TableOptions:
         if len(set(named)) < len(named):
             raise InputError("a target column is named twice by --log10 and --negative-log-molar")
 
+    @property
+    def threshold(self) -> str:
+        """The active side of the threshold, "<" or ">", and the threshold; "" without one."""
+        return f"<{self.active_below}" if self.active_below else f">{self.active_above}" if self.active_above else ""
+
     def check_task(self) -> None:
         """Raises InputError unless the options of the task suit its kind."""
+        if self.active_below and self.active_above:
+            raise InputError("--active-below and --active-above: give one of them")
+        if self.threshold:
+            read_threshold(self.threshold[1:])
+        if self.threshold and self.kind != "classification":
+            raise InputError("--active-below and --active-above are for --task classification")
         if self.balance and "balance" not in OPTIONS[self.kind]:
             raise InputError("--balance is for --task classification of columns of 0 and 1")
         if self.loss is not None and "loss" not in OPTIONS[self.kind]:

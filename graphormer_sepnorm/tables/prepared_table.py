@@ -4,7 +4,7 @@ import functools
 import hashlib
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,7 +41,8 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
             nothing is written in these cases.
     """
     content = as_csv(table_lines(labelled, options))
-    facts = {"task": asdict(config.task), "featurizer": config.featurizer, "options": asdict(options)}
+    kept = replace(options, units=labelled.units if any(labelled.units) else ())
+    facts = {"task": asdict(config.task), "featurizer": config.featurizer, "options": asdict(kept)}
     table = folder / TABLE
     if table.exists() and table.read_bytes() != content:
         raise InputError(f"{folder} was begun with another table or another split: use a new --out")
@@ -53,7 +54,12 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
         )
     write_atomically(table, content)
     write_atomically(table.with_suffix(".json"), (json.dumps(facts, indent=2) + "\n").encode())
-    skipped = with_names(["row", "smiles", "error"], list(map(list, labelled.skipped)), labelled, 0)
+    gaps = [
+        (row.number, row.smiles, f"{reason}; the row has other labels")
+        for row in labelled.usable
+        for reason in row.gaps.values()
+    ]
+    skipped = with_names(["row", "smiles", "error"], list(map(list, sorted(labelled.skipped + gaps))), labelled, 0)
     write_atomically(folder / SKIPPED, as_csv(skipped))
     write_atomically(folder / DUPLICATES, as_csv(duplicate_lines(labelled, options.names)))
 
@@ -131,7 +137,7 @@ def read_table(path: Path, task: TaskConfig, featurizer: str, split: str, root: 
 
 
 def read_rows(path: Path, task: TaskConfig, split: str) -> tuple[list[str], np.ndarray]:
-    """The SMILES of a split of a prepared table and their labels float32 [M, tasks], NaN where there is no exact one.
+    """The SMILES of a split of a prepared table and their labels float64 [M, tasks], NaN where there is no exact one.
 
     Raises:
         InputError: the table is missing or damaged.
@@ -141,7 +147,7 @@ def read_rows(path: Path, task: TaskConfig, split: str) -> tuple[list[str], np.n
 
 
 def read_labels(path: Path, task: TaskConfig, split: str) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """As ``read_rows``, with the bounds of the labels float32 [M, tasks, 2]."""
+    """As ``read_rows``, with the bounds of the labels float64 [M, tasks, 2]."""
     part = lines_of_split(path, split)
     try:
         y, bounds = zip(*(column_of_labels(part[TARGET + name]) for name in task.targets), strict=True)
@@ -200,10 +206,10 @@ def damaged(path: Path) -> str:
 
 
 def column_of_labels(column: "Series") -> tuple[np.ndarray, np.ndarray]:
-    """The labels float32 [M] of a column of texts, NaN where there is no exact one, and their bounds float32 [M, 2]."""
+    """The labels float64 [M] of a column of texts, NaN where there is no exact one, and their bounds float64 [M, 2]."""
     censored = column.str.startswith(("<", ">"), na=False)
-    exact = column.mask(censored | (column == "")).astype(float).to_numpy(np.float32)
-    bounds = np.tile(np.array([-np.inf, np.inf], np.float32), (len(column), 1))
+    exact = column.mask(censored | (column == "")).astype(float).to_numpy(np.float64)
+    bounds = np.tile(np.array([-np.inf, np.inf]), (len(column), 1))
     for place in np.flatnonzero(censored):
         bounds[place] = bounds_of(column.iloc[place])
     return exact, bounds

@@ -16,13 +16,15 @@ COPIES = (
     "the labels of each repeated molecule are identical, so its rows are probably copies and do not show how much "
     "measurements vary"
 )
+MUCH_LOST = 0.1  # share of skipped rows above which their most frequent reason is given
+MOST_NUMBERS = 10  # of rows that are listed
 LEAST_REPEATED = 30  # molecules that show how much measurements vary
 WIDE = 1e3  # labels that span more than this factor are better modelled by their logarithms
 LEAST_EQUAL, EQUAL_SHARE, BEYOND_SHARE = 20, 0.1, 0.02  # equal labels at a limit, and the share of labels beyond it
 
 
 def remarks(options: TableOptions, labelled: LabelledTable) -> list[str]:
-    """Sentences on skipped rows, repeated molecules, salts, labels over several decades, and repeated measurements."""
+    """Sentences on skipped rows, InChI, repeated molecules, salts, labels over decades, and repeated measurements."""
     return [
         *of_rows(options, labelled),
         *of_labels(options, labelled),
@@ -31,23 +33,63 @@ def remarks(options: TableOptions, labelled: LabelledTable) -> list[str]:
 
 
 def of_rows(options: TableOptions, labelled: LabelledTable) -> list[str]:
-    """The sentences of ``remarks`` on skipped rows, repeated molecules and salts."""
-    return [*of_skipped(labelled), *of_duplicates(options, labelled), *of_parts(labelled)]
+    """The sentences of ``remarks`` on skipped rows, InChI, repeated molecules and salts."""
+    of_molecules = (*of_duplicates(options, labelled), *of_parts(labelled), *of_forms(labelled))
+    return [*of_skipped(labelled), *of_gaps(options, labelled), *of_guesses(labelled), *of_molecules]
 
 
 def of_labels(options: TableOptions, labelled: LabelledTable) -> list[str]:
     """The sentences of ``remarks`` on the scale of the labels and on limits of an assay."""
-    return [*of_scales(options, labelled), *of_limits(options, labelled)]
+    return [*of_units(options, labelled), *of_scales(options, labelled), *of_limits(options, labelled)]
 
 
 def of_skipped(labelled: LabelledTable) -> Iterator[str]:
     if labelled.skipped:
-        rows = counted(len(labelled.skipped), "row was", "rows were")
+        rows, lost = counted(len(labelled.skipped), "row was", "rows were"), len(labelled.skipped)
+        every = lost + len(labelled.usable)
+        share = f", {100 * lost / every:.0f} % of the table" if lost > MUCH_LOST * every else ""
         reasons = "skipped.csv in the run folder gives the reasons (its row 1 is the first below the header)"
         without = sum(reason.endswith(NO_LOGARITHM) for _, _, reason in labelled.skipped)
         of = "a label" if without == 1 else "labels"
         logarithms = f", {without:,} of them for {of} of 0 or below, without a logarithm" if without else ""
-        yield f"{rows} skipped{logarithms}: {reasons}"
+        yield f"{rows} skipped{share}{logarithms}{most_frequent(labelled) if share else ''}: {reasons}"
+
+
+def most_frequent(labelled: LabelledTable) -> str:
+    """The kind of reason for which most rows were skipped, with an example."""
+    kinds = Counter(reason.partition("'")[0] for _, _, reason in labelled.skipped)
+    kind, count = kinds.most_common(1)[0]
+    number, _, reason = next(each for each in labelled.skipped if each[2].partition("'")[0] == kind)
+    return f"; {count:,} of them as row {number}: {reason}"
+
+
+def of_gaps(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
+    """For each target, how many of its labels could not be read in rows that have other ones."""
+    for place, name in enumerate(options.targets):
+        found = [(row.number, row.gaps[place]) for row in labelled.usable if place in row.gaps]
+        if found:
+            number, reason = found[0]
+            labels = counted(len(found), "label was", "labels were")
+            yield f"{name}: {labels} left out of rows that have others (row {number}: {reason}); see skipped.csv"
+
+
+def of_units(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
+    """The unit of each target whose labels have units."""
+    for name, unit in zip(options.targets, labelled.units, strict=False):
+        if unit and not named_unit(name) and not options.scale_of(name):
+            yield f"{name}: the labels are in {unit}, as most of them say, and so are the predictions"
+
+
+def of_guesses(labelled: LabelledTable) -> Iterator[str]:
+    rows = [row for row, guessed in zip(labelled.rows, labelled.structures.guessed, strict=False) if guessed]
+    if rows:
+        numbers = ", ".join(str(row.number) for row in rows[:MOST_NUMBERS])
+        several = counted(len(rows), "row leaves", "rows leave")
+        yield (
+            f"the InChI of {several} open where a hydrogen or charge is (row {numbers}"
+            f"{', ...' * (len(rows) > MOST_NUMBERS)}), so the usual form is read, in row {rows[0].number} "
+            f"{rows[0].smiles}: SMILES leave nothing open"
+        )
 
 
 def of_duplicates(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
@@ -127,8 +169,29 @@ def of_parts(labelled: LabelledTable) -> Iterator[str]:
     example = structures.smiles[several[0]]
     molecules = counted(len(several), "molecule is a salt or mixture", "molecules are salts or mixtures")
     where = f"{apart:,} of these in another split" if apart else "in the same split"
-    family = f", {len(shared):,} of them with the same largest part as another molecule, {where}" * bool(shared)
-    yield f"{molecules} (such as {example}){family}. --standardize parent reads only the neutral largest part"
+    family = f", {len(shared):,} of them with the same parent as another molecule, {where}" * bool(shared)
+    yield f"{molecules} (such as {example}){family}. --standardize parent reads only the neutral parent"
+
+
+def of_forms(labelled: LabelledTable) -> Iterator[str]:
+    """On parents that are uncertain, stereo that standardization removed, and molecules with and without stereo."""
+    structures = labelled.structures
+    if doubtful := [text for text, is_so in zip(structures.smiles, structures.doubtful, strict=False) if is_so]:
+        rows = counted(len(doubtful), "molecule has", "molecules have")
+        yield (
+            f"{rows} several parts that could be the parent (such as {doubtful[0]}): the one with most heavy atoms is "
+            "taken for it"
+        )
+    if flattened := sum(structures.flattened):
+        rows = counted(flattened, "molecule loses", "molecules lose")
+        yield f"{rows} stereo by standardization: stereoisomers of them are read as one molecule"
+    forms: dict[str, set[bool]] = {}
+    for family, marked in zip(structures.families, structures.with_stereo, strict=False):
+        forms.setdefault(family, set()).add(marked)
+    mixed = sum(len(found) > 1 for found in forms.values())
+    if mixed:
+        drawn = counted(mixed, "molecule is", "molecules are")
+        yield f"{drawn} drawn with and without stereo: these count as different molecules, but share a split"
 
 
 def counted(number: int, one: str, several: str) -> str:

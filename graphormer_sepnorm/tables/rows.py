@@ -3,7 +3,7 @@
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -12,20 +12,20 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import Row, WholeTable, not_one_column, smiles_of_rows
 from graphormer_sepnorm.tables.label_text import (
-    commas_are_decimal,
+    UNDECIDED,
+    Notation,
     form_of,
     is_missing,
-    read_bound,
-    read_class,
+    is_number,
+    notation_of,
     read_number,
-    refuse_ambiguous,
-    refuse_points,
+    refuse_undecided,
     same_label,
 )
+from graphormer_sepnorm.tables.measurements import TargetReader, read_labels
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.times import is_month, is_time
-from graphormer_sepnorm.tasks import TASKS
-from graphormer_sepnorm.tasks.scales import falls, modelled
+from graphormer_sepnorm.tables.units import parts_of
 
 SPLIT_NAMES = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
 # Names of an id column, in order of preference. Case and separators do not matter.
@@ -47,7 +47,8 @@ class LabelledRow:
         split, time: values of their columns, if there are any.
         bounds: censored labels such as "<5.0", by index of the target.
         weight: sample weight.
-        conditions: conditions of the measurement as texts.
+        conditions: conditions of the measurement as texts, "" for one that is missing.
+        gaps: reasons why a label could not be read, by index of the target column.
     """
 
     number: int
@@ -58,6 +59,7 @@ class LabelledRow:
     bounds: dict[int, str] = field(default_factory=dict)
     weight: float = 1.0
     conditions: tuple[str, ...] = ()
+    gaps: dict[int, str] = field(default_factory=dict)
 
 
 def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row], LabelledRow]:
@@ -65,73 +67,83 @@ def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row
     asked = [options.split_column, options.weight_column]
     places = places_of(options.path, table.columns, [*options.targets, *options.feature_columns, *filter(None, asked)])
     numeric = [*options.targets, *options.feature_columns, *filter(None, [options.weight_column])]
-    found = separators(table.rows, [places[name] for name in numeric], table.delimiter)
-    with_commas, with_points = ([name for name in numeric if places[name] in some] for some in found)
+    notations = separators(table.rows, [places[name] for name in numeric], table.delimiter, options.decimal)
+    readers = target_readers(options, table, notations)
 
     def read(number: int, row: Row) -> LabelledRow:
         if row.error:
             raise InputError(row.error)
-        for name in with_points:
-            refuse_points(row.fields[places[name]], name)
-        texts = {name: row.fields[places[name]] for name in options.targets}
-        labels, bounds = read_labels(texts, options, with_commas)
-        if all(map(math.isnan, labels)) and not bounds:
-            raise InputError("it has no label")
+        found = read_labels(readers, [row.fields[places[name]] for name in options.targets], len(options.classes) or 1)
+        if all(map(math.isnan, found.labels)) and not found.bounds:
+            raise InputError("; ".join(found.gaps.values()) or "it has no label")
         split, time = "", ""
         if options.split_column is not None:
             split, time = read_split(row.fields[places[options.split_column]].strip(), options.split)
         weight = 1.0
         if options.weight_column is not None:
-            weight = read_weight(row.fields[places[options.weight_column]], options.weight_column in with_commas)
+            place = places[options.weight_column]
+            weight = read_weight(row.fields[place], notations[place])
         conditions = tuple(
-            read_condition(row.fields[places[name]], name, name in with_commas) for name in options.feature_columns
+            read_condition(row.fields[place], name, notations[place], options.require_conditions)
+            for name, place in ((name, places[name]) for name in options.feature_columns)
         )
-        return LabelledRow(number, row.smiles, labels, split, time, bounds, weight, conditions)
+        return LabelledRow(number, row.smiles, found.labels, split, time, found.bounds, weight, conditions, found.gaps)
 
     return read
 
 
-Separators = tuple[set[int], set[int]]
+def target_readers(
+    options: TableOptions, table: WholeTable, notations: Mapping[int, Notation] | None = None
+) -> list[TargetReader]:
+    """The readers of the target columns.
+
+    Args:
+        options, table: options and content of the table.
+        notations: of the columns, as ``separators``; None: they are found.
+    """
+    places = places_of(options.path, table.columns, list(options.targets))
+    if notations is None:
+        notations = separators(table.rows, list(places.values()), table.delimiter, options.decimal)
+    return [
+        TargetReader.of(name, options, notations[place], (row.fields[place] for row in table.rows if not row.error))
+        for name, place in places.items()
+    ]
 
 
-def separators(rows: Iterable[Row], places: Sequence[int], delimiter: str) -> Separators:
-    """The columns in which every comma is a decimal comma, and those whose numbers such as "1.234" are refused.
+DECIMALS = {"point": Notation("thousands", "decimal"), "comma": Notation("decimal", "thousands")}
 
-    Both are empty unless the delimiter is a semicolon, which is common where decimal commas are used. The numbers of a
-    column can say otherwise, and where they do not, those of all columns.
+
+def separators(
+    rows: Iterable[Row], places: Sequence[int], delimiter: str, decimal: str | None = None
+) -> dict[int, Notation]:
+    """The notation of each column with numbers, which its numbers tell, or where they do not, those of all columns.
 
     Args:
         rows: of the table, all or those at hand.
         places: of the columns with numbers.
         delimiter: between the columns of a CSV.
+        decimal: decimal separator of all columns, "point" or "comma"; None: it is found.
     """
-    with_commas: set[int] = set()
-    with_points: set[int] = set()
-    if not places or not commas_are_decimal(delimiter):
-        return with_commas, with_points
-    seen = forms_of_columns(rows)
-    for place in places:
-        has_commas, has_points = place in seen["1,5"], place in seen["1.5"]
-        if not (has_commas or has_points):
-            has_commas, has_points = bool(seen["1,5"]), bool(seen["1.5"])
-            is_mixed = has_commas and has_points
-            is_unknown = not has_commas and not has_points
-            if is_mixed or (is_unknown and seen["1.234"] and seen["1,234"]):
-                with_points.add(place)  # and commas are not decimal, so both forms are refused
-                continue
-        if has_commas or not has_points:
-            with_commas.add(place)
-        if has_commas and not has_points:
-            with_points.add(place)
-    return with_commas, with_points
+    if decimal is not None or not places:
+        return dict.fromkeys(places, DECIMALS[decimal or "point"])
+    semicolons = delimiter == ";"
+    seen = forms_of_columns(rows, None if semicolons else places)
+    forms = {form for form, columns in seen.items() if columns}
+    return {place: notation_of({form for form in forms if place in seen[form]}, forms, semicolons) for place in places}
 
 
-def forms_of_columns(rows: Iterable[Row]) -> dict[str, set[int]]:
-    """By each form that ``form_of`` knows, the columns that have it; columns of months such as 05.2023 have none."""
+def forms_of_columns(rows: Iterable[Row], places: Sequence[int] | None) -> dict[str, set[int]]:
+    """By each form that ``form_of`` knows, the columns that have it; columns of months such as 05.2023 have none.
+
+    Args:
+        rows: of the table.
+        places: of the columns to look at; None: all.
+    """
     seen: dict[str, set[int]] = defaultdict(set)
     other_than_months: set[int] = set()
     for row in rows:
-        for place, text in enumerate(row.fields if not row.error else ()):
+        for place in () if row.error else range(len(row.fields)) if places is None else places:
+            text = parts_of(row.fields[place])[0]
             if form := form_of(text):
                 seen[form].add(place)
                 if not is_month(text):
@@ -140,23 +152,11 @@ def forms_of_columns(rows: Iterable[Row]) -> dict[str, set[int]]:
     return seen
 
 
-def condition_texts(rows: Sequence[Row], places: Sequence[int], found: Separators) -> list[tuple[str, ...]]:
-    """The conditions of each row, as ``condition_text``.
-
-    A number such as "1.234" in a column where it is refused gets a text that is no number.
-
-    Args:
-        rows, places: as ``separators``.
-        found: separators of the table.
-    """
-    with_commas, with_points = found
-
-    def read(text: str, place: int) -> str:
-        if place in with_points and form_of(text) == "1.234":
-            return f"{text.strip()} among numbers with commas"
-        return condition_text(text, place in with_commas)
-
-    return [tuple(read(row.fields[place], place) for place in places) for row in rows]
+def condition_texts(
+    rows: Sequence[Row], places: Sequence[int], notations: Mapping[int, Notation]
+) -> list[tuple[str, ...]]:
+    """The conditions of each row, as ``condition_text``; arguments as ``separators``, and what it returns."""
+    return [tuple(condition_text(row.fields[place], notations[place]) for place in places) for row in rows]
 
 
 def places_of(path: str, columns: list[str], names: list[str]) -> dict[str, int]:
@@ -179,40 +179,46 @@ def read_split(said: str, split: str) -> tuple[str, str]:
     return SPLIT_NAMES[said.lower()], ""
 
 
-def read_weight(text: str, comma_is_point: bool) -> float:
+def read_weight(text: str, notation: Notation) -> float:
     """The sample weight of a row; raises InputError unless it is a positive number.
 
     Args:
         text: as it was given.
-        comma_is_point: as ``read_number``.
+        notation: as ``read_number``.
     """
-    weight = read_number(text, "its weight", comma_is_point)
+    weight = read_number(text, "its weight", notation)
     if not 0 < weight <= MAX_ROW_WEIGHT:
         raise InputError(f"its weight is {text.strip()!r}, not a number above 0 and up to {MAX_ROW_WEIGHT:,.0f}")
     return weight
 
 
-def read_condition(text: str, name: str, comma_is_point: bool) -> str:
-    """A condition as ``condition_text``; raises InputError if it is missing, or a number with an ambiguous comma."""
-    if is_missing(text):
+def read_condition(text: str, name: str, notation: Notation, required: bool = True) -> str:
+    """A condition as ``condition_text``, "" if it is missing.
+
+    Raises InputError for a number with an ambiguous separator, and for a missing condition that is required.
+    """
+    if is_missing(text) and required:
         raise InputError(f"its {name} is missing")
-    found = condition_text(text, comma_is_point)
-    refuse_ambiguous(found, f"its {name}")
-    return found
+    refuse_undecided(text, f"its {name}", notation)
+    return condition_text(text, notation)
 
 
-def condition_text(text: str, comma_is_point: bool = False) -> str:
-    """A condition: numbers, true and false in one spelling; other texts as they are.
+def condition_text(text: str, notation: Notation = UNDECIDED) -> str:
+    """A condition: numbers, true and false in one spelling, "" if it is missing; other texts as they are.
 
-    A number with an ambiguous comma is such a text.
+    A number with an ambiguous comma is such a text; one with an ambiguous point gets a text that is no number.
 
     Args:
         text: as it was given.
-        comma_is_point: as ``read_number``.
+        notation: as ``read_number``.
     """
+    if is_missing(text):
+        return ""
     try:
-        return text.strip() if is_missing(text) else repr(read_number(text, "", comma_is_point))
+        return repr(read_number(text, "", notation))
     except InputError:
+        if is_number(text):
+            return f"{text.strip()} among numbers with commas"
         return same_label(text) if same_label(text) in ("true", "false") else text.strip()
 
 
@@ -229,11 +235,11 @@ class AskedConditions:
 
     Attributes:
         columns: those that a table has as columns.
-        given: those that are the same for all molecules.
+        given: the texts of those that are the same for all molecules, by name.
     """
 
     columns: tuple[str, ...] = ()
-    given: tuple[str, ...] = ()
+    given: Mapping[str, str] = field(default_factory=dict)
 
     def places(self, columns: list[str], source: str) -> list[int]:
         """The indices of the columns in a table.
@@ -288,7 +294,7 @@ def read_part(places: list[int], delimiter: str, rows: list[Row]) -> list[Sample
     return read_samples(places, separators(rows, places, delimiter), rows)
 
 
-def read_samples(places: list[int], found: Separators, rows: list[Row]) -> list[Sample]:
+def read_samples(places: list[int], found: Mapping[int, Notation], rows: list[Row]) -> list[Sample]:
     """The samples of rows; arguments as ``condition_texts``."""
     conditions = condition_texts(rows, places, found)
     return [Sample(row.smiles, of_row) for row, of_row in zip(rows, conditions, strict=True)]
@@ -326,52 +332,3 @@ def id_column_among(columns: list[str]) -> str | None:
     plain = {re.sub("[ _.-]", "", name.strip().lower()): name for name in reversed(columns)}
     found = next((plain[known] for known in ID_COLUMNS if known in plain), None)
     return found if found is not None and columns.count(found) == 1 else None
-
-
-Read = tuple[list[float], dict[int, str]]
-
-
-def read_labels(texts: dict[str, str], options: TableOptions, with_commas: Sequence[str]) -> Read:
-    """The labels of a row and their bounds, as in ``LabelledRow``.
-
-    Args:
-        texts: by the names of the target columns.
-        options: options with the task.
-        with_commas: the columns in which every comma is a decimal comma.
-
-    Raises:
-        InputError: a label does not fit the task.
-    """
-    task = TASKS[options.kind]
-    if not task.predicts_probabilities:
-        return read_numbers(texts, options, with_commas)
-    if task.adds_up:
-        return read_one_of_classes(texts, options.classes), {}
-    return [read_class(text, name) for name, text in texts.items()], {}
-
-
-def read_numbers(texts: dict[str, str], options: TableOptions, with_commas: Sequence[str]) -> Read:
-    """As ``read_labels``, of a regression, on the scales that are asked for."""
-    labels, bounds = [], {}
-    for place, (name, text) in enumerate(texts.items()):
-        scale, comma_is_point = options.scale_of(name), name in with_commas
-        if bound := read_bound(text, name, comma_is_point):
-            number = modelled(float(bound[1:]), scale, name)
-            sign = {"<": ">", ">": "<"}[bound[0]] if falls(scale) else bound[0]
-            bounds[place] = f"{sign}{number!r}"
-            labels.append(math.nan)
-        else:
-            number = read_number(text, name, comma_is_point)
-            labels.append(number if math.isnan(number) else modelled(number, scale, name))
-    return labels, bounds
-
-
-def read_one_of_classes(texts: dict[str, str], classes: tuple[str, ...]) -> list[float]:
-    """The label of the only target as a number for each class, 1 for its own; raises InputError for another class."""
-    ((target, text),) = texts.items()
-    if is_missing(text):
-        return [math.nan] * len(classes)
-    labels = [float(same_label(text) == same_label(name)) for name in classes]
-    if not any(labels):
-        raise InputError(f"{target} is {text.strip()!r}, not one of {', '.join(classes)}")
-    return labels

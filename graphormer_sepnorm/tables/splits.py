@@ -1,15 +1,16 @@
 """Splits of the rows of a table into training, validation and test sets.
 
-A splitter first puts rows into groups that must stay together, such as one scaffold or the spellings of one molecule,
-and then gives each group a split.  Groups have names that come from the molecules, never from their place in the file,
-so that the same molecules in another order are divided the same way (but for ``scaffold-deepchem``, which is kept as
-it is).
+A splitter first puts rows into groups that must stay together, such as one scaffold, and with them all rows of a family
+(a molecule, its stereoisomers and its salts), and then gives each group a split.  Groups have names that come from the
+molecules, never from their place in the file, so that the same molecules in another order are divided the same way (but
+for ``scaffold-deepchem``, which is kept as it is).
 
 Axis letters: M rows, T targets.
 """
 
 import math
-from collections.abc import Callable, Hashable, Iterable
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import TypeVar
@@ -107,7 +108,7 @@ def rows_by_key(keys: Iterable[Key]) -> dict[Key, list[int]]:
 
 
 def by_scaffold(structures: Structures) -> list[str]:
-    """Rows of one scaffold, and with them all rows of their molecules: tautomers and salts may have two scaffolds."""
+    """Rows of one scaffold, and with them all rows of their families: tautomers and salts may have two scaffolds."""
     return merge_groups(structures.scaffolds, structures.families)
 
 
@@ -165,12 +166,13 @@ def balanced(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int) -
         split = next(fitting, max(SPLITS, key=lambda name: room[name]))
         room[split] -= len(rows)
         names[rows] = split
-    return names.tolist()
+    return with_each_class(names, groups, y, [split for split in SPLITS if sizes.shares()[split]]).tolist()
 
 
 def largest_first(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int) -> list[str]:
     """As DeepChem's ScaffoldSplitter, so as MoleculeNet (Wu et al., Chem. Sci. 2018): no seed, largest groups first.
 
+    Unlike there, a group may have several scaffolds, if they are of one family.
     Of groups of one size the one whose first row comes last is taken first.
     """
     train_end, val_end = sizes.train * len(groups), (sizes.train + sizes.val) * len(groups)
@@ -200,7 +202,39 @@ def stratified(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int)
         split = max(SPLITS, key=lambda name: shares[name] * seen - behind[name])
         behind[split] += len(rows)
         names[rows] = split
-    return names.tolist()
+    return with_each_class(names, groups, y, [split for split in SPLITS if shares[split]]).tolist()
+
+
+def with_each_class(
+    parts: np.ndarray, groups: list[str], y: np.ndarray | None, names: Sequence[Hashable], least: int | None = None
+) -> np.ndarray:
+    """The parts of rows [M], so that a rare class is not missing in one of them by chance.
+
+    A part without a class gets the smallest group with it from the part that has most of these groups, unless that
+    part would lose another class.
+
+    Args:
+        parts: the name of the part of each row; changed in place.
+        groups, y: as ``Splitter``.
+        names: of all parts.
+        least: number of groups from which on a class is distributed; None: as many as there are parts.
+    """
+    rows_of = rows_by_key(groups)
+    masks = [] if y is None else [column == value for column in y.T for value in np.unique(column[column == column])]
+    for mask in masks:
+        own = sorted({groups[row] for row in np.flatnonzero(mask)}, key=lambda name: (len(rows_of[name]), name))
+        if len(own) < (least or len(names)):
+            continue
+        for empty in [name for name in names if not mask[parts == name].any()]:
+            part_of = {name: parts[rows_of[name][0]] for name in own}
+            fullest, count = Counter(part_of.values()).most_common(1)[0]
+            for name in own if count > 1 else ():
+                rest = parts == fullest
+                rest[rows_of[name]] = False
+                if part_of[name] == fullest and all(each[rest].any() for each in masks if each[parts == fullest].any()):
+                    parts[rows_of[name]] = empty
+                    break
+    return parts
 
 
 def shuffled_rows(groups: list[str], seed: int) -> list[list[int]]:
@@ -219,7 +253,7 @@ def classes_of(y: np.ndarray | None, num_rows: int) -> np.ndarray:
 
 SPLITTERS = {
     "scaffold": Splitter(by_scaffold, balanced),
-    "scaffold-deepchem": Splitter(attrgetter("scaffolds"), largest_first),
+    "scaffold-deepchem": Splitter(by_scaffold, largest_first),
     "random": Splitter(attrgetter("families"), stratified),
     "butina": Splitter(by_cluster, balanced),
 }
@@ -228,12 +262,12 @@ SPLITTERS = {
 def time_split(times: np.ndarray, keys: list[str], sizes: Sizes) -> list[str]:
     """The earliest rows to training, the latest to test.
 
-    Rows of one time, and those of one molecule, which counts from its first time on, stay together; such a block
+    Rows of one time, and those of one family, which counts from its first time on, stay together; such a block
     belongs to the split in which its middle lies.
 
     Args:
         times: [M], as ``read_times``.
-        keys: ``molecule_key`` of each row.
+        keys: the family of each row.
         sizes: shares of the splits.
     """
     first: dict[str, float] = {}
@@ -269,7 +303,7 @@ def fold_numbers(groups: list[str], y: np.ndarray | None, folds: int, seed: int)
     numbers = np.empty(len(groups), np.int64)
     for number, (_, rows) in enumerate(parts.split(order, strata[order], np.array(groups, object)[order])):
         numbers[order[rows]] = number
-    return numbers
+    return with_each_class(numbers, groups, y, range(folds), least=2)
 
 
 def fold_splits(

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, fields
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
-from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold, parent_key
-from graphormer_sepnorm.chem.smiles import one_molecule
+from graphormer_sepnorm.chem.properties import family_of, molecule_key, murcko_scaffold, parent_key
+from graphormer_sepnorm.chem.salts import is_doubtful, parent_part
+from graphormer_sepnorm.chem.smiles import guess, one_molecule, read_smiles
+from graphormer_sepnorm.chem.stereo import loses_stereo, num_stereo
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import Smiles
 
@@ -23,15 +25,23 @@ class MoleculeStructure:
         smiles: as it is read.
         scaffold: its ``murcko_scaffold``.
         key: its ``molecule_key``.
-        parent: its ``parent_key``.
+        family: its ``family_of``.
         parts: number of its parts that are not bonded to each other.
+        is_doubtful: as ``is_doubtful``, of the molecule as given.
+        has_stereo: whether its parent is drawn with stereo.
+        loses_stereo: whether its preparation removed a stereo centre or the label of a double bond.
+        guessed: whether it was written as an InChI that leaves open where a hydrogen or charge is.
     """
 
     smiles: str
     scaffold: str
     key: str
-    parent: str
+    family: str
     parts: int = 1
+    is_doubtful: bool = False
+    has_stereo: bool = False
+    loses_stereo: bool = False
+    guessed: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,15 +52,21 @@ class Structures:
         smiles: M SMILES.
         scaffolds: their ``murcko_scaffold``.
         keys: their ``molecule_key``.
-        parents: their ``parent_key``, which a salt shares with its acid or base; none: the keys.
+        family_keys: their ``family_of``, which a salt shares with its acid or base; none: the keys.
         parts: numbers of their parts that are not bonded to each other; none: one each.
+        doubtful, with_stereo, flattened: ``is_doubtful``, ``has_stereo`` and ``loses_stereo`` of each; none: False.
+        guessed: as in ``MoleculeStructure``; none: all False.
     """
 
     smiles: list[str]
     scaffolds: list[str]
     keys: list[str]
-    parents: list[str] = field(default_factory=list)
+    family_keys: list[str] = field(default_factory=list)
     parts: list[int] = field(default_factory=list)
+    doubtful: list[bool] = field(default_factory=list)
+    with_stereo: list[bool] = field(default_factory=list)
+    flattened: list[bool] = field(default_factory=list)
+    guessed: list[bool] = field(default_factory=list)
 
     @classmethod
     def of(cls, found: Sequence[MoleculeStructure]) -> "Structures":
@@ -59,8 +75,8 @@ class Structures:
 
     @property
     def families(self) -> list[str]:
-        """Equal for rows that stay together: those of one molecule, of its salts and of its protonated forms."""
-        return self.parents or self.keys
+        """Equal for rows that stay together: of one molecule, its stereoisomers, salts and protonated forms."""
+        return self.family_keys or self.keys
 
     def take(self, places: Sequence[int]) -> "Structures":
         """The structures of the rows with these numbers."""
@@ -74,10 +90,14 @@ def read_structures(featurizer: str, smiles: Smiles) -> list[MoleculeStructure |
     for text in smiles:
         try:
             read, mol = FEATURIZERS[featurizer].read(text)
-            key = molecule_key(mol)
-            found = MoleculeStructure(read, murcko_scaffold(mol), key, parent_key(mol, key), len(Chem.GetMolFrags(mol)))
+            key, parts = molecule_key(mol), len(Chem.GetMolFrags(mol))
+            given = mol if read == text else read_smiles(text)
+            marked, flattened = num_stereo(parent_part(mol)) > 0, loses_stereo(given, mol)
+            scaffold, family = murcko_scaffold(mol), family_of(parent_key(mol, key))
+            said = (is_doubtful(given), marked, flattened, bool(guess(text)))
+            found = MoleculeStructure(read, scaffold, key, family, parts, *said)
             with one_molecule(read):
-                FEATURIZERS[featurizer].features(mol)
+                FEATURIZERS[featurizer].features(mol, read)
             answers.append(found)
         except InputError as error:
             answers.append(str(error))

@@ -7,11 +7,23 @@ from dataclasses import dataclass, field
 from graphormer_sepnorm.config import Kind
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats import WholeTable
-from graphormer_sepnorm.tables.label_text import CLASSES, is_class, is_missing, read_bound, read_number, same_label
+from graphormer_sepnorm.tables.label_text import (
+    CLASSES,
+    Notation,
+    is_class,
+    is_missing,
+    is_number,
+    read_bound,
+    read_number,
+    same_label,
+    shortened,
+)
+from graphormer_sepnorm.tables.units import parts_of
 
 MAX_CLASSES = 50
 LEAST_ROWS = 5  # of one of several classes: one for each fold
 SHOWN = 6
+NOTATIONS = (Notation("decimal"), Notation("thousands", "thousands"))
 
 
 @dataclass(frozen=True)
@@ -56,10 +68,10 @@ class Column:
         if reads_as_number(text):
             self.numbers += 1
         else:
-            self.other = self.other or text.strip()
+            self.other = self.other or shortened(text)
         label = same_label(text)
         if label not in self.texts and len(self.texts) <= MAX_CLASSES:
-            self.texts[label] = text.strip()
+            self.texts[label] = shortened(text)
         if label in self.texts:
             self.counts[label] += 1
 
@@ -74,6 +86,12 @@ class Column:
         return 2 * self.numbers >= self.labels > 0 and not all(map(is_class, known))
 
     @property
+    def has_two_numbers(self) -> bool:
+        """Whether all labels are one of two numbers, such as 1 and 2 or -1 and 1, which stand for classes."""
+        common = len(self.texts) == 2 and min(self.counts.values()) >= LEAST_ROWS
+        return common and all(is_number(label) for label in self.texts)
+
+    @property
     def two_classes(self) -> tuple[str, str]:
         """The names of classes 0 and 1 as first spelled in a binary column; a digit where there is no other name."""
         names = {CLASSES.get(label): text for label, text in self.texts.items() if not label.isdigit()}
@@ -86,10 +104,13 @@ class Column:
 
 
 def reads_as_number(text: str) -> bool:
-    try:
-        return bool(read_bound(text, "", True)) or read_number(text, "", True) is not None
-    except InputError:
-        return False
+    number, _ = parts_of(text)
+    for notation in NOTATIONS:
+        try:
+            return bool(read_bound(number, "", notation)) or read_number(number, "", notation) is not None
+        except InputError:
+            continue
+    return False
 
 
 def shown(texts: Iterable[str]) -> str:
@@ -167,7 +188,7 @@ def kind_of(column: Column, asked: Kind | None) -> Kind:
         raise InputError(f"column {column.name} has no labels")
     if column.is_binary:
         return "classification"
-    if asked is None and column.is_numeric:
+    if asked is None and column.is_numeric and not column.has_two_numbers:
         return "regression"
     if len(column.texts) > MAX_CLASSES:
         raise InputError(

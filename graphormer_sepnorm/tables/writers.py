@@ -32,6 +32,7 @@ ROWS_OF_SHEET = 1_048_575  # below the names of the columns
 COLUMNS_OF_SHEET = 16_384
 CHARACTERS_OF_CELL = 32_767
 DIGITS_OF_CELL = 15
+DIGITS = {"number": 7, "precise": 12}  # by kind of a column; float32 has 7
 NO_CHARACTER_OF_SHEET = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 Cells = np.ndarray | Sequence[str]
 
@@ -42,12 +43,13 @@ class AddedColumn:
 
     Attributes:
         name: in the header, unless a column of the input has it.
-        kind: of its cells: M texts; numbers [M], NaN where there is none; or vectors of numbers [M, D].
+        kind: of its cells: M texts; numbers [M], NaN where there is none, with ``DIGITS``; or vectors of numbers
+            [M, D].
         flat: of a vector, its D names in formats whose cells are no lists.
     """
 
     name: str
-    kind: Literal["text", "number", "vector"] = "number"
+    kind: Literal["text", "number", "precise", "vector"] = "number"
     flat: tuple[str, ...] = ()
 
 
@@ -95,7 +97,7 @@ class DelimitedWriter(TableWriter):
     """CSV, or another character between columns; numbers with seven digits, empty where there is none."""
 
     def __init__(self, columns: list[str], added: list[AddedColumn], delimiter: str = ","):
-        self.names = flat_names(columns, added)
+        self.names, self.added = flat_names(columns, added), added
         self.delimiter = delimiter
 
     def header(self) -> bytes:
@@ -103,7 +105,8 @@ class DelimitedWriter(TableWriter):
 
     def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
         return as_csv(
-            (row.fields + texts for row, texts in zip(rows, texts_of_rows(added), strict=True)), self.delimiter
+            (row.fields + texts for row, texts in zip(rows, texts_of_rows(added, self.added), strict=True)),
+            self.delimiter,
         )
 
 
@@ -119,23 +122,26 @@ def as_csv(rows: Iterable[Sequence[object]], delimiter: str = ",") -> bytes:
     return text.getvalue().encode(errors="surrogateescape")
 
 
-def texts_of_rows(added: list[Cells]) -> Iterator[list[str]]:
+def texts_of_rows(added: list[Cells], columns: Sequence[AddedColumn]) -> Iterator[list[str]]:
     """The cells of added columns as texts, row by row."""
-    columns = [column if not isinstance(column, np.ndarray) else texts_of_numbers(column) for column in added]
-    for cells in zip(*columns, strict=True):
+    texts = [
+        texts_of_numbers(cells, DIGITS.get(column.kind, DIGITS["number"])) if isinstance(cells, np.ndarray) else cells
+        for cells, column in zip(added, columns, strict=True)
+    ]
+    for cells in zip(*texts, strict=True):
         yield [text for cell in cells for text in (cell if isinstance(cell, list) else [cell])]
 
 
-def texts_of_numbers(numbers: np.ndarray) -> list:
+def texts_of_numbers(numbers: np.ndarray, digits: int) -> list:
     """Numbers [M] or [M, D] as texts, in lists of them."""
     if numbers.ndim == 2:
         return [list(map(text_of_number, row)) for row in numbers.tolist()]
-    return list(map(text_of_number, numbers.tolist()))
+    return [text_of_number(number, digits) for number in numbers.tolist()]
 
 
-def text_of_number(number: float | None) -> str:
-    """Seven digits; "" where there is no number."""
-    return "" if number is None or math.isnan(number) else f"{number:.7g}"
+def text_of_number(number: float | None, digits: int = DIGITS["number"]) -> str:
+    """So many digits; "" where there is no number."""
+    return "" if number is None or math.isnan(number) else f"{number:.{digits}g}"
 
 
 class ParquetWriter(TableWriter):
@@ -171,7 +177,13 @@ class ParquetWriter(TableWriter):
     def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
         fields = zip(*(row.fields for row in rows), strict=True)
         own = [typed(list(map(as_utf8, column)), kind) for column, kind in zip(fields, self.schema.types, strict=False)]
-        return self.pyarrow.record_batch([*own, *map(arrow_array, added)], schema=self.schema).serialize().to_pybytes()
+        return (
+            self.pyarrow.record_batch(
+                [*own, *map(arrow_array, added, self.schema.types[len(own) :])], schema=self.schema
+            )
+            .serialize()
+            .to_pybytes()
+        )
 
     def complete(self, grown: Path) -> Path:
         completed = grown.with_suffix(COMPLETED)
@@ -188,7 +200,7 @@ def arrow_fields(added: list[AddedColumn], taken: list[str]) -> "list[pa.Field]"
     """The added columns as Arrow fields; a name that is taken is changed."""
     import pyarrow as pa  # an extra
 
-    kinds = {"text": pa.string(), "number": pa.float32()}
+    kinds = {"text": pa.string(), "number": pa.float32(), "precise": pa.float64()}
     names = with_free_names((column.name for column in added), taken)
     return [
         pa.field(name, kinds.get(column.kind) or pa.list_(pa.float32(), len(column.flat)))
@@ -196,13 +208,13 @@ def arrow_fields(added: list[AddedColumn], taken: list[str]) -> "list[pa.Field]"
     ]
 
 
-def arrow_array(cells: Cells) -> "pa.Array":
-    """The cells of a column; numbers that are NaN are null, vectors stay as they are."""
+def arrow_array(cells: Cells, kind: "pa.DataType") -> "pa.Array":
+    """The cells of a column of a type; numbers that are NaN are null, vectors stay as they are."""
     import pyarrow as pa  # an extra
 
     if not isinstance(cells, np.ndarray):
         return pa.array(list(map(as_utf8, cells)), pa.string())
-    numbers = cells.astype(np.float32)
+    numbers = cells if kind == pa.float64() else cells.astype(np.float32)
     if numbers.ndim == 2:
         return pa.FixedSizeListArray.from_arrays(numbers.reshape(-1), numbers.shape[1])
     return pa.array(numbers, from_pandas=True)
@@ -246,7 +258,7 @@ class ExcelWriter(TableWriter):
             import openpyxl  # noqa: F401
         except ImportError:
             raise InputError("a workbook needs openpyxl: pip install openpyxl, or write .csv") from None
-        self.names = flat_names(columns, added)
+        self.names, self.added = flat_names(columns, added), added
         if len(self.names) > COLUMNS_OF_SHEET:
             raise InputError(f"a sheet has at most {COLUMNS_OF_SHEET:,} columns, not {len(self.names):,}: write .csv")
 
@@ -260,7 +272,7 @@ class ExcelWriter(TableWriter):
                 *map(cell_of_text, row.fields),
                 *(float(text) if is_number and text else text for is_number, text in zip(numbers, texts, strict=True)),
             ]
-            for row, texts in zip(rows, texts_of_rows(added), strict=True)
+            for row, texts in zip(rows, texts_of_rows(added, self.added), strict=True)
         )
 
     def complete(self, grown: Path) -> Path:

@@ -16,7 +16,7 @@ DECADES = {"M": 0, "mM": 3, "uM": 6, "nM": 9, "pM": 12}  # of a concentration in
 MOLAR = "-log10 "
 NO_LOGARITHM = "which has no logarithm"  # ends the reason why a row is skipped
 # At the end of a column's name, such as IC50_nM, IC50 (nM) or IC50nM, but not HLM.
-WITH_UNIT = r"([ _]+[\[(]?|[\[(]|(?<=\d)){unit}[\])]?$"
+WITH_UNIT = re.compile(rf"(?:(?<![ _])[ _]++[\[(]?|[\[(]|(?<=\d))({'|'.join(DECADES)})[\])]?$")
 
 
 def molar_scale(unit: str) -> Scale:
@@ -34,8 +34,8 @@ def in_ascii(text: str) -> str:
 
 def named_unit(column: str) -> str:
     """The unit of a concentration that the name of a column ends with, such as that of "IC50 [uM]"; "" without one."""
-    found = (unit for unit in DECADES if re.search(WITH_UNIT.format(unit=unit), in_ascii(column.strip())))
-    return max(found, key=len, default="")
+    found = WITH_UNIT.search(in_ascii(column.strip()))
+    return found[1] if found else ""
 
 
 def unit_of(scale: Scale) -> str:
@@ -90,5 +90,7 @@ def modelled_name(column: str, scale: Scale) -> str:
         return column
     if not falls(scale):
         return f"log10({column})"
-    plain = re.sub(WITH_UNIT.format(unit=re.escape(unit_of(scale))), "", in_ascii(column.strip()))
+    plain = in_ascii(column.strip())
+    if named_unit(column) == unit_of(scale):
+        plain = WITH_UNIT.sub("", plain)
     return f"p{plain}" if re.fullmatch(r"[A-Z][A-Za-z]?[A-Za-z]?[0-9]*", plain) else f"-log10({plain or column})"

@@ -21,6 +21,7 @@ from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.tables.prepared_table import TABLE, names_of_split, rows_of_split
+from graphormer_sepnorm.tables.writers import DIGITS
 from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 from graphormer_sepnorm.training.optimizers import find_optimizer
 from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
@@ -87,6 +88,7 @@ class Scores:
         prediction: [M, tasks].
         by_network: [models, M, tasks] predictions of each network.
         table: the table that contains the molecules, for a run on a user's table.
+        bounds: [M, tasks, 2] of censored labels; None: there are none.
     """
 
     result: dict
@@ -95,6 +97,7 @@ class Scores:
     prediction: np.ndarray
     by_network: np.ndarray
     table: Path | None = None
+    bounds: np.ndarray | None = None
 
     @property
     def spread(self) -> np.ndarray:
@@ -112,7 +115,7 @@ class Scores:
     def write(self, run: RunFolder) -> None:
         """Writes the predictions as a table and a plot, and then ``test.json``, with which the run is finished."""
         run.write_predictions(self.lines())
-        plot_predictions(self.task, self.y, self.prediction, run.predictions_picture(self.task.kind))
+        plot_predictions(self.task, self.y, self.prediction, run.predictions_picture(self.task.kind), self.bounds)
         run.write_test(self.result)
 
     def lines(self) -> list[list]:
@@ -128,7 +131,8 @@ class Scores:
         else:
             rows, names = rows_of_split(self.table, split, targets), names_of_split(self.table, split)
         header = ["row", "smiles", "split", *targets, *(f"{name}_predicted" for name in targets)]
-        numbers = ([f"{value:.7g}" for value in values] for values in self.prediction.tolist())
+        digits = DIGITS["precise" if self.task.offset else "number"]
+        numbers = ([f"{value:.{digits}g}" for value in values] for values in self.prediction.tolist())
         lines = [
             [number, smiles, split, *labels, *predicted]
             for (number, smiles, *labels), predicted in zip(rows, numbers, strict=True)
@@ -176,7 +180,7 @@ def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = No
     if data.bounds is not None:
         censored = np.isfinite(data.bounds).any(axis=2).sum(axis=0).tolist()
         result["censored"] = dict(zip(config.task.targets, censored, strict=True))
-    return Scores(result, config.task, data.y, prediction, by_network, table)
+    return Scores(result, config.task, data.y, prediction, by_network, table, data.bounds)
 
 
 def evaluate_run(run: Path, split: str = "test", root: str | os.PathLike | None = None) -> dict:

@@ -77,7 +77,7 @@ def start_head(model: Network, data: MoleculeDataset, task: Task) -> None:
     """
     last = cast(nn.Linear, model.head[2])
     inputs: list[Tensor] = []
-    hook = last.register_forward_pre_hook(lambda _, given: inputs.append(given[0]))
+    hook = last.register_forward_pre_hook(lambda _, values: inputs.append(values[0]))
 
     def hidden(batch: GraphBatch, trunk: Trunk) -> Tensor:
         model.embed_and_predict(batch, trunk)
@@ -137,17 +137,17 @@ def starting_from(config: Config, source: str, frozen_layers: int | None = None)
     """
     path = resolve_model(source)
     check_has_weights(path, source, why="training cannot start from it")
-    _, found, _ = checkpoint.load_tensors(weights_file(path))
+    _, checkpoint_config, _ = checkpoint.load_tensors(weights_file(path))
     if frozen_layers is None:
-        frozen_layers = min(config.train.frozen_layers, found.model.local_layers)
-    check_frozen_layers(frozen_layers, found.model)
-    check_names(found, source)
-    preparation = FEATURIZERS[config.featurizer].preparation or FEATURIZERS[found.featurizer].preparation
+        frozen_layers = min(config.train.frozen_layers, checkpoint_config.model.local_layers)
+    check_frozen_layers(frozen_layers, checkpoint_config.model)
+    check_names(checkpoint_config, source)
+    preparation = FEATURIZERS[config.featurizer].preparation or FEATURIZERS[checkpoint_config.featurizer].preparation
     return replace(
         config,
-        featurizer=prepared(found.featurizer, preparation),
+        featurizer=prepared(checkpoint_config.featurizer, preparation),
         model=replace(
-            found.model,
+            checkpoint_config.model,
             num_tasks=config.model.num_tasks,
             conditions=config.model.conditions,
             dropout=config.model.dropout,

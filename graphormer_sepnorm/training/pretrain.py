@@ -49,21 +49,12 @@ def prepared(corpus: Corpus, config: Config, name: str) -> MoleculeDataset:
 
 def labelled(corpus: Corpus) -> Graphs:
     """The molecules as graphs with labels, read in several processes."""
-    graphs = [graph for _, found in map_chunks(read_graphs, in_chunks(corpus.smiles), list) for graph in found]
+    graphs = [graph for _, of_chunk in map_chunks(read_graphs, in_chunks(corpus.smiles), list) for graph in of_chunk]
     return FEATURIZERS[FOR_TABLES].pack(graphs).with_targets(corpus.y)
 
 
 def read_graphs(smiles: Smiles) -> list[MoleculeGraph]:
     return [FEATURIZERS[FOR_TABLES].graph(text or "") for text in smiles]
-
-
-def read_sources(sources: Sequence[str], smiles_column: str | None = None) -> list[str]:
-    """The SMILES of all rows of the tables, in order; raises InputError as ``open_table``."""
-    smiles = []
-    for source in sources:
-        column = named_column(source, smiles_column) if len(sources) > 1 else smiles_column
-        smiles += [row.smiles for row in rows_of(source, column)]
-    return smiles
 
 
 def pretrain(
@@ -94,7 +85,10 @@ def pretrain(
     run.check_free(resume)
     find_optimizer(recipe.train.optimizer)
     with advising("finished work is kept: continue with the same command and --resume"):
-        smiles = read_sources(sources, smiles_column)
+        smiles = []
+        for source in sources:
+            column = named_column(source, smiles_column) if len(sources) > 1 else smiles_column
+            smiles += [row.smiles for row in rows_of(source, column)]
         corpus = objective.corpus(smiles)
         task = objective.task(corpus.targets)
         name = f"{objective.title} of {', '.join(Path(source).name for source in sources)}"

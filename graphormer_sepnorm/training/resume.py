@@ -53,12 +53,14 @@ def resume(trainer: Trainer, run: RunFolder) -> None:
     Raises:
         InputError: the state is damaged, missing, or belongs to another configuration.
     """
-    if not run.state.exists() and holds_first_epoch_at_most(run):
+    if not run.state.exists() and (
+        not run.weights.exists() or checkpoint.load_tensors(run.weights)[2].get("epoch") == 1
+    ):
         return
-    tensors, config, found = checkpoint.load_tensors(run.state)
+    tensors, config, fields = checkpoint.load_tensors(run.state)
     refuse_other(config, trainer.config, run.state)
     try:
-        facts = StateFacts(**found)
+        facts = StateFacts(**fields)
     except ValidationError as error:
         raise InputError(f"{run.state}: {first_problem(error)}") from None
     parts: dict[str, dict[str, Tensor]] = defaultdict(dict)
@@ -87,17 +89,12 @@ def refuse_other(before: Config, now: Config, path: Path) -> None:
         )
 
 
-def holds_first_epoch_at_most(run: RunFolder) -> bool:
-    """Whether a run was stopped before its first epoch was complete."""
-    return not run.weights.exists() or checkpoint.load_tensors(run.weights)[2].get("epoch") == 1
-
-
 def weights(trainer: Trainer) -> dict[str, Tensor]:
     """The weights of a trainer and their averages, by their names in a state."""
-    found = {f"model.{name}": value for name, value in trainer.model.state_dict().items()}
+    tensors = {f"model.{name}": value for name, value in trainer.model.state_dict().items()}
     if trainer.average is not None:
-        found |= {f"average.{name}": value for name, value in trainer.average.state_dict().items()}
-    return found
+        tensors |= {f"average.{name}": value for name, value in trainer.average.state_dict().items()}
+    return tensors
 
 
 def states(optimizers: Sequence[Optimizer], model: nn.Module) -> Iterator[tuple[str, Place]]:
@@ -156,13 +153,10 @@ def kept_after_one_update(trainer: Trainer) -> tuple[dict[str, Tensor], dict[str
 
 
 def restore_optimizers(trainer: Trainer, tensors: dict[str, Tensor], scalars: dict[str, Scalar], path: Path) -> None:
-    """Restores the state of optimizers.
+    """Restores the state of optimizers; raises InputError if something is missing, does not fit, or has no parameter.
 
     State that exists after the first update must be present, with the same shapes and types, except for the numbers of
     groups, which older states do not have. State that optimizers create later is optional.
-
-    Raises:
-        InputError: something is missing, does not fit, or belongs to no parameter.
     """
     expected, expected_scalars = kept_after_one_update(trainer)
     group_places = dict(groups(trainer.optimizers))
@@ -179,14 +173,10 @@ def restore_optimizers(trainer: Trainer, tensors: dict[str, Tensor], scalars: di
             raise InputError(f"{path}: {name} is {scalar!r}, not a number")
     for name, tensor in tensors.items():
         device = expected[name].device if name in expected else trainer.device
-        places[place_of(name)][key_of(name)] = tensor.to(device)
+        places[place_of(name)][name.rpartition(".")[2]] = tensor.to(device)
     for name, scalar in scalars.items():
-        places[place_of(name)][key_of(name)] = scalar
+        places[place_of(name)][name.rpartition(".")[2]] = scalar
 
 
 def place_of(name: str) -> str:
     return name.rpartition(".")[0]
-
-
-def key_of(name: str) -> str:
-    return name.rpartition(".")[2]

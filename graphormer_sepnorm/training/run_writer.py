@@ -99,16 +99,11 @@ class RunWriter:
             best = trainer.evaluated.state_dict(), {"epoch": epoch.epoch, "val_metric": epoch.val_metric}
         lines = [*([] if before is None else before.lines), asdict(epoch)]
         unsaved = Unsaved(lines, best, resume.state_of(trainer))
-        if self.is_due():
+        saved_at = self.saved_at if on_gpu(trainer.model) else None  # on the CPU after every epoch
+        if saved_at is None or time.monotonic() - saved_at > SECONDS_BETWEEN_SAVES:
             self.write(unsaved)
         else:
             self.unsaved = copy.deepcopy(unsaved)  # further training changes the tensors
-
-    def is_due(self) -> bool:
-        """Whether to write now."""
-        if self.saved_at is None or not on_gpu(self.trainer.model):
-            return True
-        return time.monotonic() - self.saved_at > SECONDS_BETWEEN_SAVES
 
     def write(self, unsaved: Unsaved) -> None:
         """Writes the results of epochs; the state is written last, after the files that it refers to."""

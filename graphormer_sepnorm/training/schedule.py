@@ -54,8 +54,3 @@ def with_epochs(config: TrainConfig, epochs: int) -> TrainConfig:
 
 def num_batches(num_molecules: int, batch_size: int) -> int:
     return min(math.ceil(num_molecules / batch_size), num_molecules // 2)
-
-
-def smallest_batch_size(num_molecules: int, batch_size: int) -> int:
-    """Number of molecules in the smallest batch of an epoch."""
-    return num_molecules // max(num_batches(num_molecules, batch_size), 1)

@@ -20,9 +20,9 @@ def with_given(config: TrainConfig, options: Mapping[str, Any]) -> TrainConfig:
 
     A number of epochs is exact: there is no minimum number of updates unless ``options`` have one.
     """
-    given = {name: value for name, value in options.items() if value is not None}
-    exact = {"min_updates": 0} if "epochs" in given else {}
-    return replace(config, **(exact | given))
+    chosen = {name: value for name, value in options.items() if value is not None}
+    exact = {"min_updates": 0} if "epochs" in chosen else {}
+    return replace(config, **(exact | chosen))
 
 
 def in_precision(train: TrainConfig, precision: Literal["auto", "float32", "bfloat16"]) -> TrainConfig:
@@ -52,7 +52,18 @@ def with_settings(config: Config, settings: Sequence[str], option: str = "--set"
         name, equals, text = setting.partition("=")
         if not equals:
             raise InputError(f"--set {setting} has no value: write --set FIELD=VALUE, such as --set train.warmup=0.05")
-        set_field(fields, name, value_of(text), option)
+        names = list(field_names(fields))
+        if name not in names:
+            near = get_close_matches(name, names, n=1, cutoff=0)
+            raise InputError(f"{option} {name}: there is no such field, the nearest is {near[0]}")
+        *outer, last = (int(part) if part.isdigit() else part for part in name.split("."))
+        place: Any = fields
+        for part in outer:
+            place = place[part]
+        try:
+            place[last] = json.loads(text)
+        except (ValueError, RecursionError):
+            place[last] = text
     try:
         changed = ADAPTER.validate_json(json.dumps({**fields, "dataset": config.dataset}))
     except ValidationError as error:
@@ -65,29 +76,6 @@ def refuse_patience(train: TrainConfig, recipe: TrainConfig) -> None:
     """Raises InputError if the training of a table has another ``patience`` than its recipe: it has no effect."""
     if train.patience != recipe.patience:
         raise InputError("patience is only for benchmark datasets: networks on a table train to their last epoch")
-
-
-def value_of(text: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-
-
-def set_field(fields: dict, name: str, value: object, option: str) -> None:
-    """Changes one of ``fields``, which may be nested, in place; raises InputError for an unknown name."""
-    names = list(field_names(fields))
-    if name not in names:
-        near = get_close_matches(name, names, n=1, cutoff=0)
-        raise InputError(f"{option} {name}: there is no such field, the nearest is {near[0]}")
-    *outer, last = name.split(".")
-    for part in outer:
-        fields = fields[as_key(fields, part)]
-    fields[as_key(fields, last)] = value
-
-
-def as_key(fields: dict | list, part: str) -> str | int:
-    return int(part) if isinstance(fields, list) else part
 
 
 def field_names(fields: object, prefix: str = "") -> Iterator[str]:

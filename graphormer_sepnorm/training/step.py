@@ -83,14 +83,14 @@ class Step:
         loss.backward()
         distributed.average_gradients(self.model)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
-        found = torch.stack([distributed.mean(loss.detach()), norm])
-        skip = (~found.isfinite().all()).float()
+        loss_and_norm = torch.stack([distributed.mean(loss.detach()), norm])
+        skip = (~loss_and_norm.isfinite().all()).float()
         for optimizer in self.optimizers:
             step_unless(skip, optimizer, lr)
         if self.average is not None:
             follow(self.average.module, self.model, self.config.averaging, first=not self.average.n_averaged)
             self.average.n_averaged += 1
-        return found
+        return loss_and_norm
 
 
 def step_unless(skip: Tensor, optimizer: Optimizer, lr: float) -> None:

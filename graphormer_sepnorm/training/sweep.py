@@ -47,15 +47,22 @@ def sweep(
         it, as ``paired_difference``.
 
     Raises:
-        InputError: a setting of the seed or the norm; or as ``dataset_config``, ``with_settings`` and
-            ``train_unfinished``.
+        InputError: a setting of the seed or the norm; a folder that holds a run of another config, then nothing is
+            trained; or as ``dataset_config``, ``with_settings`` and ``train_run``.
     """
     groups = [
         {out / f"{dataset}-{norm}-{seed}": swept_config(dataset, norm, seed, recipe, settings) for seed in seeds}
         for dataset, norm in itertools.product(datasets, norms)
     ]
-    train_unfinished({folder: config for configs in groups for folder, config in configs.items()}, root)
-    rows = [leaderboard(list(configs), root) for configs in groups]
+    configs = {folder: config for of_group in groups for folder, config in of_group.items()}
+    begun = [folder for folder in configs if RunFolder(folder).holds_run]
+    for folder in begun:
+        check_config(folder, configs[folder])
+    with advising("finished runs are kept: continue with the same command"):
+        for folder, config in configs.items():
+            if RunFolder(folder).saved_score() is None:
+                train_run(config, folder, root, resume=folder in begun)
+    rows = [leaderboard(list(of_group), root) for of_group in groups]
     for row in rows:
         first = next(other for other in rows if other["dataset"] == row["dataset"])
         if row is not first:
@@ -73,30 +80,11 @@ def swept_config(dataset: str, norm: str, seed: int, recipe: Recipe, settings: S
     return config
 
 
-def train_unfinished(configs: dict[Path, Config], root: str | os.PathLike | None = None) -> None:
-    """Trains the runs that have no test score yet, each from its last saved epoch.
-
-    Args:
-        configs: run folder and config of each run.
-        root: folder of the downloaded datasets.
-
-    Raises:
-        InputError: a folder holds a run of another config, then nothing is trained; or as ``train_run``.
-    """
-    begun = [folder for folder in configs if RunFolder(folder).holds_run]
-    for folder in begun:
-        check_config(folder, configs[folder])
-    with advising("finished runs are kept: continue with the same command"):
-        for folder, config in configs.items():
-            if RunFolder(folder).saved_score() is None:
-                train_run(config, folder, root, resume=folder in begun)
-
-
 def check_config(folder: Path, config: Config) -> None:
     """Raises InputError unless the run folder belongs to ``config``, apart from what training fits to the molecules."""
-    found = read_config(RunFolder(folder).config)
-    epochs = max(config.train.epochs, found.train.epochs) if config.train.min_updates else config.train.epochs
-    if replace(found, task=config.task) != replace(config, train=with_epochs(config.train, epochs)):
+    saved = read_config(RunFolder(folder).config)
+    epochs = max(config.train.epochs, saved.train.epochs) if config.train.min_updates else config.train.epochs
+    if replace(saved, task=config.task) != replace(config, train=with_epochs(config.train, epochs)):
         raise InputError(f"{folder} holds a run of another recipe or with other options: choose another --out")
 
 
@@ -123,14 +111,17 @@ def leaderboard(runs: list[Path], root: str | os.PathLike | None = None) -> dict
         model, config, facts = checkpoint.load_model(run)
         if not seeds:
             first = config
-        check_comparable(first, config, run)
+        if replace(config, train=replace(config.train, seed=first.train.seed)) != first:
+            raise InputError(f"{run} differs from the first run in more than its seed")
         if "val_metric" not in facts:
             raise InputError(f"{run} has no validation score: only runs that were trained here can be summarized")
-        tests.append(score_on_test(run, root))
+        saved = RunFolder(run).saved_score()
+        tests.append(score_runs([run], "test", root).result["value"] if saved is None else saved)
         validations.append(facts["val_metric"])
         seeds.append(config.train.seed)
     if len(set(seeds)) < len(seeds):
         raise InputError(f"a seed is there twice: {', '.join(map(str, seeds))}")
+    device = current().device
     return {
         "dataset": first.dataset,
         "norm": first.model.norm,
@@ -143,7 +134,7 @@ def leaderboard(runs: list[Path], root: str | os.PathLike | None = None) -> dict
         "runs": len(runs),
         "seeds": seeds,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "hardware": hardware(current().device),
+        "hardware": torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name(),
     }
 
 
@@ -172,25 +163,8 @@ def paired_difference(row: dict, other: dict) -> dict:
     }
 
 
-def check_comparable(first: Config, config: Config, run: Path) -> None:
-    """Raises InputError unless two configs are the same except for the seed."""
-    if replace(config, train=replace(config.train, seed=first.train.seed)) != first:
-        raise InputError(f"{run} differs from the first run in more than its seed")
-
-
-def score_on_test(run: Path, root: str | os.PathLike | None) -> float:
-    """The test score of a run, from its folder if already computed."""
-    saved = RunFolder(run).saved_score()
-    return score_runs([run], "test", root).result["value"] if saved is None else saved
-
-
 def spread(values: list[float]) -> float | None:
     return statistics.stdev(values) if len(values) > 1 else None
-
-
-def hardware(device: torch.device) -> str:
-    """The name of a GPU, or of the processor."""
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name()
 
 
 def cpu_name() -> str:

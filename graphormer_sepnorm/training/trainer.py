@@ -28,7 +28,7 @@ from graphormer_sepnorm.training.finetune import start_from, start_head
 from graphormer_sepnorm.training.objectives.base import Objectives
 from graphormer_sepnorm.training.objectives.labels import LabelObjective
 from graphormer_sepnorm.training.optimizers import make_optimizers
-from graphormer_sepnorm.training.schedule import epoch_batches, fitted_epochs, learning_rate, smallest_batch_size
+from graphormer_sepnorm.training.schedule import epoch_batches, fitted_epochs, learning_rate, num_batches
 from graphormer_sepnorm.training.step import Step, find_loss
 
 REESTIMATE_BATCHES = 16
@@ -106,7 +106,7 @@ class Trainer:
     ):
         if len(train) < 2:
             raise InputError(f"training needs at least 2 molecules, the training split has {len(train)}")
-        smallest_batch = smallest_batch_size(len(train), config.train.batch_size)
+        smallest_batch = len(train) // max(num_batches(len(train), config.train.batch_size), 1)
         if smallest_batch < distributed.num_processes():
             raise InputError(
                 f"batches of {smallest_batch} molecules cannot be shared by {distributed.num_processes()} processes: "

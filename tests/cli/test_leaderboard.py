@@ -16,7 +16,6 @@ from graphormer_sepnorm.layers.norms import NORMS, ShareNorm
 from graphormer_sepnorm.recipes import RECIPES, Recipe, slim
 from graphormer_sepnorm.runs.checkpoint import load_model, save_model
 from graphormer_sepnorm.tables.prepared_table import TABLE
-from graphormer_sepnorm.training.sweep import paired_difference
 
 
 def tiny(atom_sizes, bond_sizes, num_tasks):
@@ -113,18 +112,3 @@ def test_unknown_names_are_refused_before_anything_is_trained(sweep, tmp_path):
     code, _, messages = sweep("--norm", "sepnorm", "--norm", "batch")
     assert code == 2 and "unknown norm 'batch'" in messages
     assert not list(tmp_path.iterdir())
-
-
-def test_paired_difference_by_hand():
-    """Differences 1, 2, 3: mean 2, standard error 1 / sqrt(3); Student's t of 2 degrees of freedom is 4.302653."""
-    row, other = {"norm": "a", "test": [2.0, 4.0, 6.0]}, {"norm": "b", "test": [1.0, 2.0, 3.0]}
-    found = paired_difference(row, other)
-    assert found == {
-        "norm": "a",
-        "minus": "b",
-        "mean": 2.0,
-        "low": pytest.approx(2 - 4.302653 / 3**0.5, abs=1e-5),
-        "high": pytest.approx(2 + 4.302653 / 3**0.5, abs=1e-5),
-    }
-    alone = paired_difference({"norm": "a", "test": [2.0]}, {"norm": "b", "test": [1.0]})
-    assert (alone["mean"], alone["low"], alone["high"]) == (1.0, None, None)

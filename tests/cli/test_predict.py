@@ -1,7 +1,5 @@
 import csv
-import gzip
 import io
-import json
 import random
 import signal
 import subprocess
@@ -11,13 +9,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from rdkit import Chem
-from typer.testing import CliRunner
 
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.inference import resumable_writer
-from graphormer_sepnorm.interfaces import cli, commands
-from graphormer_sepnorm.runs.numbers import shown
+from graphormer_sepnorm.interfaces import cli
 from graphormer_sepnorm.system.signals import Interrupted
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
 from tests.tiny import save_tiny
@@ -79,58 +74,6 @@ def test_a_table_with_one_per_cent_broken_rows_is_complete_and_aligned(command, 
     assert [i for i, row in enumerate(rows) if not row["logp"]] == broken
 
 
-@pytest.mark.slow
-def test_kinds_of_files_give_the_same_predictions(command, model, tmp_path, monkeypatch):
-    smiles = ["CCO", "c1ccccc1O", "CC(=O)[O-].[Na+]"]
-    molecules = "".join(f"{Chem.MolToMolBlock(Chem.MolFromSmiles(text))}$$$$\n" for text in smiles)
-    table = "smiles,note\n" + "".join(f'{text},"a, b"\n' for text in smiles)
-    files = {
-        "a.csv": table.encode(),
-        "crlf.csv": b"\xef\xbb\xbf" + table.replace("\n", "\r\n").encode(),
-        "a.tsv": table.replace(",", "\t", 1).replace(',"', '\t"').encode(),
-        "semicolon.csv": table.replace(",", ";", 1).replace(',"', ';"').encode(),
-        "a.csv.gz": gzip.compress(table.encode()),
-        "a.smi": "".join(f"{text} name\n" for text in smiles).encode(),
-        "a.sdf": molecules.encode(),
-        "a.sdf.gz": gzip.compress(molecules.encode()),
-    }
-    predictions = {}
-    for name, content in files.items():
-        (tmp_path / name).write_bytes(content)
-        assert command("predict", model, tmp_path / name, "-o", tmp_path / "out.csv")[0] == 0, name
-        rows = read(tmp_path / "out.csv")
-        assert name.endswith((".smi", ".sdf", ".sdf.gz")) or all(row["note"] == "a, b" for row in rows), name
-        predictions[name] = [float(row["logp"]) for row in rows]
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(table.encode())))
-    assert command("predict", model, "-", "-o", tmp_path / "out.csv")[0] == 0
-    predictions["-"] = [float(row["logp"]) for row in read(tmp_path / "out.csv")]
-    for name, values in predictions.items():
-        np.testing.assert_allclose(values, predictions["a.csv"], rtol=1e-3, err_msg=name)
-
-
-@pytest.mark.parametrize("suffix", [".parquet", ".xlsx"])
-def test_parquet_and_workbooks_are_read_and_written(command, model, tmp_path, suffix):
-    table = pd.DataFrame({"smiles": ["CCO", "C[C"], "y": [1.5, 2.5]})
-    source, out = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"
-    table.to_parquet(source) if suffix == ".parquet" else table.to_excel(source, index=False)
-    code, result, _ = command("predict", model, source, "-o", out)
-    assert code == 0 and (result["rows"], result["unreadable"]) == (2, 1)
-    found = pd.read_parquet(out) if suffix == ".parquet" else pd.read_excel(out)
-    assert list(found) == ["smiles", "y", "logp", "error"] and found.y.tolist() == [1.5, 2.5]
-    command("predict", model, source, "-o", tmp_path / "out.csv")
-    expected = pd.read_csv(tmp_path / "out.csv").logp
-    np.testing.assert_allclose(found.logp, expected, rtol=1e-6)
-    assert command("embed", model, source, "-o", tmp_path / f"embedded{suffix}")[0] == 0
-
-
-def test_columns_of_the_input_keep_their_names(command, model, tmp_path):
-    (tmp_path / "in.csv").write_text("logp,smiles,error\n1.50,C,none\n")
-    command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv")
-    row = read(tmp_path / "out.csv")[0]
-    assert list(row) == ["logp", "smiles", "error", "logp_predicted", "error_predicted"]
-    assert (row["logp"], row["error"], row["error_predicted"]) == ("1.50", "none", "")
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -143,14 +86,6 @@ def test_errors_are_one_sentence_and_leave_nothing(command, model, tmp_path, arg
     code, _, messages = command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "out" / "out.csv", *arguments)
     assert code == 2 and message in messages and messages.count("\n") == 1
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
-
-
-def test_a_quote_that_is_never_closed_leaves_nothing(command, model, tmp_path, monkeypatch):
-    monkeypatch.setattr(resumable_writer, "molecules_at_once", lambda device: 2)
-    (tmp_path / "in.csv").write_text("smiles,x\n" + "C,1\n" * 9 + 'C,"2\nC,3\n')
-    code, _, messages = command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv")
-    assert code == 2 and "close its quotes" in messages
-    assert {path.name for path in tmp_path.iterdir()} == {"in.csv"}
 
 
 @pytest.mark.parametrize("name", ["predict", "embed"])
@@ -263,17 +198,6 @@ def test_smiles_are_predicted_and_printed(command, model, tmp_path, capsys, monk
     assert [row["logp_std"] for row in read(tmp_path / "two.csv")] == ["0"] * 3
 
 
-def test_a_terminal_shows_lines_instead_of_a_table(model, tmp_path, capsys, monkeypatch):
-    _, table, _ = printed(capsys, monkeypatch, "predict", model, "CCO", "F/C=C/F")
-    values = [float(row["logp"]) for row in csv.DictReader(io.StringIO(table))]
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    code, out, messages = printed(capsys, monkeypatch, "predict", model, "CCO", "F/C=C/F")
-    first, second = map(shown, values)
-    assert code == 0 and out.splitlines() == ["CCO", f"  logp  {first}", "F/C=C/F", f"  logp  {second}"]
-    assert messages == "2 of 2 molecules predicted\n"
-    assert printed(capsys, monkeypatch, "predict", model, "CCO", "F/C=C/F", "-o", "-")[1] == table
-
-
 def test_a_table_goes_to_standard_output(command, model, tmp_path, capsys, monkeypatch):
     command("predict", model, DRUGS, "-o", tmp_path / "out.csv")
     code, out, messages = printed(capsys, monkeypatch, "predict", model, DRUGS, "-o", "-")
@@ -313,20 +237,6 @@ def test_inputs_that_cannot_be_are_named(command, model, tmp_path, monkeypatch, 
     assert not list(tmp_path.iterdir())
 
 
-def test_a_list_and_a_table_without_a_header_lose_no_molecule(command, model, tmp_path):
-    source, out = tmp_path / "plain.txt", tmp_path / "out.csv"
-    source.write_text("CCO\nCCN\nc1ccccc1O\n")
-    for options in ([], ["--smiles-column", "CCO"]):
-        assert command("predict", model, source, "-o", out, *options)[1]["rows"] == 3
-        out.unlink()
-    source.write_text("A1,CCO\nA2,CCN\n")
-    for name in ("predict", "embed"):
-        code, _, messages = command(name, model, source, "-o", out, "--smiles-column", "CCO")
-        assert code == 2 and "plain.txt seems to have no header" in messages and not out.exists()
-    code, _, messages = command("train", source, "--target-columns", "A1", "--out", tmp_path / "run")
-    assert code == 2 and "plain.txt seems to have no header" in messages and not (tmp_path / "run").exists()
-
-
 @pytest.mark.parametrize("arguments", [["molecules.csv"], ["molecules.csv", "-o", "out.txt"], ["CCO", "--workers", 2]])
 def test_a_model_that_does_not_exist_is_named_before_anything_else(command, tmp_path, monkeypatch, arguments):
     monkeypatch.chdir(tmp_path)
@@ -349,65 +259,11 @@ def test_salts_are_stripped_if_that_is_asked_for(command, model, tmp_path, name)
     assert run("CC(=O)[O-].[Na+]", "--strip-salts") == acetate != run("CC(=O)[O-].[Na+]")
 
 
-def test_names_behind_smiles_are_read_over_and_kept(command, model, tmp_path):
-    (tmp_path / "in.csv").write_text("smiles\nCCO\nCCO ethanol\nC C\nCC>>CO\n")
-    assert command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv")[0] == 0
-    rows = read(tmp_path / "out.csv")
-    assert rows[1]["smiles"] == "CCO ethanol" and rows[1]["logp"] == rows[0]["logp"] != ""
-    assert "has a space inside" in rows[2]["error"] and "is a reaction" in rows[3]["error"]
-
-
-@pytest.mark.parametrize("suffix", [".npz", ".csv", ".parquet"])
-def test_embed(command, model, tmp_path, suffix, monkeypatch):
-    if suffix == ".parquet":
-        pytest.importorskip("pyarrow")
-    monkeypatch.setattr(resumable_writer, "molecules_at_once", lambda device: 2)
-    (tmp_path / "in.csv").write_text("smiles,error\nCCO,1\nC[C,2\nCCN,3\n")
-    out = tmp_path / f"out{suffix}"
-    code, result, _ = command("embed", model, tmp_path / "in.csv", "-o", out)
-    assert code == 0 and (result["rows"], result["unreadable"], result["width"]) == (3, 1, 16)
-    if suffix == ".npz":
-        found = np.load(out)
-        smiles, errors, values = found["smiles"].tolist(), found["error"].tolist(), found["embeddings"]
-        assert found["row"].tolist() == [0, 1, 2]
-    else:
-        table = pd.read_csv(out, keep_default_na=False, dtype=str) if suffix == ".csv" else pd.read_parquet(out)
-        smiles, errors = table.smiles.tolist(), table.error_predicted.tolist()
-        cells = table.iloc[:, 3:].replace("", "nan") if suffix == ".csv" else np.stack(table.embedding)
-        values = np.asarray(cells, float)
-        assert table.error.tolist() == ["1", "2", "3"]
-    assert smiles == ["CCO", "C[C", "CCN"] and [bool(error) for error in errors] == [False, True, False]
-    assert values.shape == (3, 16) and np.isnan(values).all(axis=1).tolist() == [False, True, False]
-    assert {path.name for path in tmp_path.iterdir()} == {"in.csv", out.name}
-
-
-@pytest.mark.parametrize("name", ["predict", "embed"])
-def test_an_output_behind_a_symbolic_link_is_written_there(command, model, tmp_path, name):
-    (tmp_path / "in.csv").write_text("smiles\nCCO\n")
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "out.csv").symlink_to("elsewhere/kept.csv")
-    assert command(name, model, tmp_path / "in.csv", "-o", tmp_path / "out.csv")[0] == 0
-    assert (tmp_path / "out.csv").is_symlink() and len(read(tmp_path / "elsewhere" / "kept.csv")) == 1
-    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["kept.csv"]
-
-
-def test_embed_refuses_other_formats(command, model, tmp_path):
-    code, _, messages = command("embed", model, DRUGS, "-o", tmp_path / "out.pkl")
-    assert code == 2 and "as .npz, .csv, .tsv, .parquet, .xlsx, not as '.pkl'" in messages
-
-
 def test_info(command, model):
     code, facts, _ = command("info", model)
     assert code == 0
     assert facts["targets"] == ["logp"] and facts["epoch"] == 3 and facts["validation"] == 0.5
     assert {"architecture", "parameters", "training_data", "metric", "vocabulary", "licence"} <= set(facts)
-
-
-def test_info_begins_with_the_name_of_a_shipped_model(model):
-    for name, first in {"zinc": "zinc, shipped with the package", str(model): str(model)}.items():
-        printed = CliRunner().invoke(commands.app, ["info", name])
-        assert printed.stderr.splitlines()[0].split(maxsplit=1) == ["model", first]
-        assert Path(json.loads(printed.stdout)["model"]).exists()
 
 
 def test_info_of_the_cache(command, model, tmp_path, monkeypatch):
@@ -428,11 +284,19 @@ def test_info_of_the_cache(command, model, tmp_path, monkeypatch):
         assert code == 2 and messages == f"error: name a model, or give --cache{end}\n"
 
 
-@pytest.mark.parametrize(
-    "arguments", [["info", "no-such-model"], ["predict", "no-such-model", "in.csv", "-o", "o.csv"]]
-)
-def test_unknown_models_are_named(command, tmp_path, monkeypatch, arguments):
-    monkeypatch.chdir(tmp_path)
-    code, _, messages = command(*arguments)
-    assert code == 2 and "no-such-model is neither" in messages
-    assert not list(tmp_path.iterdir())
+def test_a_quote_that_is_never_closed_leaves_nothing(command, model, tmp_path, monkeypatch):
+    monkeypatch.setattr(resumable_writer, "molecules_at_once", lambda device: 2)
+    (tmp_path / "in.csv").write_text("smiles,x\n" + "C,1\n" * 9 + 'C,"2\nC,3\n')
+    code, _, messages = command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv")
+    assert code == 2 and "close its quotes" in messages
+    assert {path.name for path in tmp_path.iterdir()} == {"in.csv"}
+
+
+@pytest.mark.parametrize("name", ["predict", "embed"])
+def test_an_output_behind_a_symbolic_link_is_written_there(command, model, tmp_path, name):
+    (tmp_path / "in.csv").write_text("smiles\nCCO\n")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out.csv").symlink_to("elsewhere/kept.csv")
+    assert command(name, model, tmp_path / "in.csv", "-o", tmp_path / "out.csv")[0] == 0
+    assert (tmp_path / "out.csv").is_symlink() and len(read(tmp_path / "elsewhere" / "kept.csv")) == 1
+    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["kept.csv"]

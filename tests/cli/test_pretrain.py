@@ -6,11 +6,9 @@ from typing import get_type_hints
 
 import numpy as np
 import pytest
-from rdkit import Chem
-from rdkit.Chem import Descriptors
 
 from graphormer_sepnorm.chem import descriptors as descriptors_module
-from graphormer_sepnorm.chem.descriptors import NAMES, descriptors, kept_descriptors
+from graphormer_sepnorm.chem.descriptors import NAMES
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
@@ -129,31 +127,6 @@ def test_an_interrupted_pretraining_ends_as_if_it_had_not_been(start, monkeypatc
     assert start("parts", "--resume")[0] == 0
     whole, parts = (load_tensors(tmp_path / name / "model.safetensors")[0] for name in ("whole", "parts"))
     assert all(whole[name].equal(parts[name]) for name in whole | parts)
-
-
-def test_descriptors_are_those_of_rdkit():
-    values = descriptors(["CCO", "C(C", "[Na+].[Cl-]", None])
-    expected = Descriptors.CalcMolDescriptors(Chem.MolFromSmiles("CCO"))
-    assert values.dtype == np.float32 and values.shape == (4, len(NAMES))
-    assert dict(zip(NAMES, values[0], strict=True)) == pytest.approx(expected, rel=1e-6)
-    assert np.isnan(values[[1, 3]]).all()
-    assert 0 < np.isnan(values[2]).sum() < 20
-
-
-def test_kept_descriptors_are_read_and_damaged_ones_computed_again(tmp_path, monkeypatch):
-    smiles = ["CCO", "C(C"]
-    values = kept_descriptors(tmp_path, smiles)
-    (file,) = tmp_path.glob("*.npz")
-    with monkeypatch.context() as patch:
-        patch.setattr(descriptors_module, "descriptors", None)
-        assert np.array_equal(kept_descriptors(tmp_path, smiles), values, equal_nan=True)
-    content = bytearray(file.read_bytes())
-    for damage in (content[:100], b"", bytes([*content[:80], content[80] ^ 1, *content[81:]])):
-        file.write_bytes(damage)
-        assert np.array_equal(kept_descriptors(tmp_path, smiles), values, equal_nan=True)
-        assert file.read_bytes() == content
-    kept_descriptors(tmp_path, ["CCN"])
-    assert len(list(tmp_path.glob("*.npz"))) == 2
 
 
 @pytest.mark.parametrize(

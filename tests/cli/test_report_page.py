@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from graphormer_sepnorm.inference.pictures import draw_part
-from graphormer_sepnorm.table_model.report.page import Grid, Picture, ReportPage, Section, render
+from graphormer_sepnorm.report.page import Grid, Picture, ReportPage, Section, render
 
 playwright = pytest.importorskip("playwright.sync_api")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces import commands
 from graphormer_sepnorm.interfaces.commands.serve import address_of, find_token, listening
+from graphormer_sepnorm.interfaces.web.jobs import ResultStore, csv_lines
 from tests.tiny import save_tiny
 
 REPOSITORY = Path(__file__).parents[2]
@@ -51,7 +52,7 @@ def test_asked_and_closed(tmp_path):
     assert server.returncode == 130
     assert messages.splitlines()[-1] == f"interrupted; finished tables are kept in {tmp_path / 'kept'}"
     assert "Traceback" not in messages
-    assert (tmp_path / "kept" / f"{number}.csv").read_text() == table
+    assert b"".join(csv_lines(ResultStore(tmp_path / "kept").load(number))).decode() == table
     wait_for_end(server.pid)
 
 

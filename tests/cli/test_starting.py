@@ -32,6 +32,8 @@ COMMAND = """
 from graphormer_sepnorm.interfaces.cli import main
 main()
 """
+
+
 IN_PYTHON = """
 from graphormer_sepnorm import Graphormer
 model = Graphormer.from_pretrained(sys.argv[1])
@@ -69,13 +71,6 @@ def test_the_help_of_a_command_imports_what_typer_does(name):
 def test_predicting_imports_what_it_needs(tmp_path):
     (tmp_path / "two.csv").write_text("smiles\nCCO\nc1ccccc1\n")
     modules = modules_after("predict", save_tiny(tmp_path / "run"), tmp_path / "two.csv", "-o", tmp_path / "out.csv")
-    assert {"torch", "rdkit"} <= modules
-    assert not sorted(modules & NOT_FOR_PREDICTING)
-
-
-@pytest.mark.slow
-def test_predicting_in_python_imports_what_it_needs(tmp_path):
-    modules = modules_after(save_tiny(tmp_path / "run"), code=IN_PYTHON)
     assert {"torch", "rdkit"} <= modules
     assert not sorted(modules & NOT_FOR_PREDICTING)
 
@@ -139,12 +134,6 @@ def test_invalid_lanes_are_a_sentence(monkeypatch, tmp_path):
     assert done.stderr.startswith("error: GRAPHORMER_SEPNORM_LANES is '7'") and done.stderr.count("\n") == 1
 
 
-def test_the_module_is_the_command_where_no_script_is_on_the_path():
-    module = [sys.executable, "-m", "graphormer_sepnorm"]
-    shown = subprocess.run([*module, "--version"], capture_output=True, text=True, cwd=REPOSITORY)
-    assert (shown.returncode, shown.stdout) == (0, f"{__version__}\n")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(shipped_models().keys() - PRETRAINED))
 def test_a_shipped_model_imports_what_it_needs_to_predict(name):
@@ -169,3 +158,16 @@ def test_a_command_collects_garbage_less_often_and_none_when_it_ends(code):
         [sys.executable, "-c", GARBAGE + code, "--help"], cwd=REPOSITORY, capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "True 10000 True"
+
+
+@pytest.mark.slow
+def test_predicting_in_python_imports_what_it_needs(tmp_path):
+    modules = modules_after(save_tiny(tmp_path / "run"), code=IN_PYTHON)
+    assert {"torch", "rdkit"} <= modules
+    assert not sorted(modules & NOT_FOR_PREDICTING)
+
+
+def test_the_module_is_the_command_where_no_script_is_on_the_path():
+    module = [sys.executable, "-m", "graphormer_sepnorm"]
+    shown = subprocess.run([*module, "--version"], capture_output=True, text=True, cwd=REPOSITORY)
+    assert (shown.returncode, shown.stdout) == (0, f"{__version__}\n")

@@ -11,7 +11,6 @@ import graphormer_sepnorm.library
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.interfaces import commands
 from graphormer_sepnorm.interfaces.commands import suggest
-from graphormer_sepnorm.interfaces.commands.suggest import line_on_unlike, lines_on_others
 from tests.tiny import save_tiny, save_two
 
 
@@ -122,34 +121,3 @@ def test_without_pyarrow_the_command_says_how_to_install_it(command, tmp_path, m
     assert messages.endswith(
         'suggest needs pyarrow, which is not installed: run pip install ".[scale]" in the folder of the repository\n'
     )
-
-
-def test_a_model_that_does_not_exist_is_named_first(command, tmp_path):
-    code, _, messages = command("suggest", tmp_path / "modle", tmp_path / "none.csv", "-o", tmp_path / "next.txt")
-    assert code == 2 and "modle is neither a run folder" in messages
-
-
-def test_molecules_that_are_ranked_last_are_counted(command, tmp_path, monkeypatch):
-    others = {"left_out": 1, "put_last": 12, "suggested_last": 3, "unlike": 0}
-    result = {"suggested": 50, "rows": 900, "unreadable": 0, **others, "output": "next.csv"}
-    monkeypatch.setattr("graphormer_sepnorm.library.suggest.suggest", lambda *arguments: result)
-    code, _, messages = command("suggest", save_tiny(tmp_path / "model"), "library.csv", "-o", "next.csv")
-    assert code == 0 and messages.splitlines() == [
-        "next.csv: 50 molecules of 900 rows",
-        "1 of the best rows was left out, as measured already or as a repeated molecule",
-        "12 molecules have an element, a charge, a size or parts that no training molecule has: they were ranked last, "
-        "and 3 of them are suggested",
-    ]
-    (line,) = lines_on_others({"left_out": 0, "put_last": 1, "suggested_last": 0})
-    assert line.startswith("1 molecule has an element") and line.endswith(": it was ranked last, and none is suggested")
-
-
-def test_suggested_molecules_that_no_training_molecule_resembles_are_counted():
-    result = {"suggested": 10, "unlike": 10, "usual_similarity": 0.3401}
-    assert list(line_on_unlike(result, "warning")) == [
-        "10 of the 10 suggested molecules are unlike all training molecules (Tanimoto similarity below 0.34): their "
-        "predictions are guesses; see the column warning"
-    ]
-    (line,) = line_on_unlike(result | {"unlike": 1}, "similarity")
-    assert line.startswith("1 of the 10 suggested molecules is unlike") and "its prediction is a guess" in line
-    assert not list(line_on_unlike(result | {"unlike": 0}, "warning"))

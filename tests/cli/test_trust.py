@@ -202,14 +202,6 @@ def test_intervals_and_the_domain_import_no_more_than_a_prediction(regression):
     assert sorted(modules & NOT_FOR_PREDICTING) == ["scipy.sparse"]  # for the fingerprints of the kernel
 
 
-def test_what_was_begun_goes_on_with_the_same_options_alone(regression, command, tmp_path):
-    (tmp_path / "in.csv").write_text("smiles\nCCO\n")
-    (tmp_path / "out.csv.partial.json").write_text('{"job": "other"}')
-    arguments = ["predict", regression, tmp_path / "in.csv", "-o", tmp_path / "out.csv", "--interval", 0.5]
-    code, _, messages = command(*arguments, "--resume")
-    assert code == 2 and "other options" in messages
-
-
 class Page(HTMLParser):
     """The elements, sources and texts of a page."""
 
@@ -236,9 +228,3 @@ def test_the_report_is_one_page_with_everything_escaped(regression):
     assert f"{kept['value']:.2f}" in page.text, "three digits of a number between 1 and 10"
     assert f"{100 * kept['trust']['coverage']['0.8'][HOSTILE]:.0f} %" in page.text
     assert f"graphormer-sepnorm predict {regression} molecules.csv -o predictions.csv --interval 0.9" in page.text
-
-
-def test_the_report_of_a_classification(classification):
-    page = Page(classification / "report.html")
-    assert "Calibration" in page.text and "Brier score, before" in page.text and "--interval 0.9" in page.text
-    assert "ROC curve" in page.text and "precision and recall" in page.text

@@ -78,6 +78,9 @@ def test_a_search_finds_the_task_in_the_labels(command, tmp_path):
         (["--target-weights", "1,2"], "--target-weights has 2 numbers for 1 column"),
         (["--lr", "-1"], "lr"),
         (["--trials", "0"], "--trials 0"),
+        (["--time-limit", "nan"], "--time-limit"),
+        (["--recipe", "zinc"], "reads 'zinc' features"),
+        (["--set", "train.lr=0"], "train.lr"),
         (["--folds", "3"], "--folds"),
         (
             ["--set", "train.start_from=foundation"],
@@ -163,37 +166,3 @@ def test_a_search_that_is_stopped_keeps_its_trials_and_goes_on(table, tmp_path, 
     assert done.returncode == 0, done.stderr
     assert lines(study)[0] == kept[0]
     assert [line["state"] for line in lines(study)].count("complete") == 3
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (["--target-columns", "weight"], "no column 'weight'"),
-        (["--csv", "nowhere.csv"], "name one table: "),
-        (["--recipe", "nowhere"], "unknown recipe 'nowhere'"),
-        (["--recipe", "zinc"], "reads 'zinc' features"),
-        (["--set", "train.lr=0"], "train.lr"),
-        (["--split-sizes", "100:0:0"], "split"),
-        (["--device", "abacus"], "unknown device 'abacus'"),
-    ],
-)
-def test_bad_input_is_one_sentence_and_nothing_is_written(command, table, tmp_path, change, said):
-    code, _, messages = command("tune", *table, "--task", "regression", "--out", tmp_path / "study", *change)
-    (message,) = [line for line in messages.splitlines() if not line.startswith("the column split is not used")]
-    assert code == 2 and said in message
-    assert not (tmp_path / "study").exists()
-
-
-@pytest.mark.parametrize("change", [["--trials", 0], ["--processes", 0], ["--time-limit", -1], ["--time-limit", "nan"]])
-def test_limits_that_are_none_are_refused(command, table, tmp_path, change):
-    code, _, messages = command("tune", *table, "--out", tmp_path / "study", *change)
-    assert code == 2 and change[0] in messages
-    assert not (tmp_path / "study").exists()
-
-
-@pytest.mark.parametrize(
-    ("named", "said"), [([], "name your table: graphormer-sepnorm tune FILE"), (["no.csv"], "no.csv")]
-)
-def test_the_table_is_asked_for(command, tmp_path, named, said):
-    code, _, messages = command("tune", *named, "--target-columns", "a", "--out", tmp_path / "study")
-    assert code == 2 and said in messages and messages.count("\n") == 1

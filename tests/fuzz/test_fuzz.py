@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fuzz import smiles, tables
+from tests.fuzz import inchi, smiles, tables
 from tests.fuzz.edits import KINDS, NUMBERS, SIZES
 
 
@@ -18,6 +18,11 @@ def edits(tokens: tuple) -> st.SearchStrategy[list]:
 @given(st.sampled_from(smiles.seeds()), edits(smiles.TOKENS))
 def test_mutated_smiles_are_read_or_refused(text, changes):
     smiles.read_or_refused(smiles.edited(text, changes))
+
+
+@given(st.sampled_from(smiles.seeds()), edits(smiles.TOKENS))
+def test_mutated_molecules_are_read_from_their_inchis(text, changes):
+    inchi.written_as_inchi(smiles.edited(text, changes))
 
 
 @pytest.fixture(scope="module")

@@ -190,13 +190,6 @@ def test_two_processes_train_as_one(tmp_path, optimizer):
 
 
 @pytest.mark.slow
-def test_the_command_itself_runs_under_torchrun(tmp_path):
-    done = processes.command("train.py", "--epochs", 1, "--out", tmp_path / "run", processes=2)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1])["n"] == 500
-
-
-@pytest.mark.slow
 def test_folds_of_a_table_under_torchrun(tmp_path):
     """Every molecule is predicted once, by all members."""
     sample_table()[:60].to_csv(tmp_path / "in.csv", index=False)

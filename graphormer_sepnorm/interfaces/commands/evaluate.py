@@ -49,8 +49,10 @@ def evaluate(
     Example: graphormer-sepnorm evaluate runs/assay --csv new.csv
     """
     with leaving_at_once():
-        from graphormer_sepnorm.runs.zoo import resolve_model
+        from graphormer_sepnorm.runs.folder import RunFolder
+        from graphormer_sepnorm.runs.zoo import resolve_model, shipped_tables
         from graphormer_sepnorm.system.device import choose, computing
+        from graphormer_sepnorm.table_model.evaluate import evaluate_new
         from graphormer_sepnorm.training.experiment import evaluate_together
         from graphormer_sepnorm.training.sweep import leaderboard
 
@@ -63,14 +65,20 @@ def evaluate(
     models = [resolve_model(name) for name in run]
     say_unfinished(models)
     for name in run:
-        refuse_shipped_table(name)
+        if name in shipped_tables() and not Path(name).exists():
+            raise InputError(
+                f"{name} comes without test molecules and without the options of its table: see its scores with "
+                f"graphormer-sepnorm info {name}, or predict your table and compare the columns"
+            )
     with computing(choose(device, precision)):
         if as_leaderboard:
             result = leaderboard(models, root)
         elif len(models) > 1:
             result = evaluate_together(models, split, root)
         elif csv is not None:
-            result = evaluate_on(models[0], csv, smiles_column, delimiter)
+            if not RunFolder(models[0]).stack.exists():
+                raise InputError(f"--csv requires a table model, which {models[0]} does not hold")
+            result = evaluate_new(RunFolder(models[0]), csv, smiles_column, delimiter)
         else:
             result = evaluate_one(models[0], split, root)
     is_told = isinstance(result, dict) and "value" in result
@@ -91,7 +99,8 @@ def score_lines(result: dict, what: str) -> Iterator[str]:
         yield f"and {more:,} more"
     yield from target_lines(result)
     if seen := result.get("training_molecules"):
-        yield words_on_seen(seen, result["n"])
+        spoilt = "the score is slightly too good" if seen < SLIGHTLY * result["n"] else "this is no test score"
+        yield f"rows whose molecules were used for training: {seen:,} of {result['n']:,}: {spoilt}"
 
 
 def words_on_unscored(result: dict) -> str:
@@ -100,16 +109,8 @@ def words_on_unscored(result: dict) -> str:
 
     skipped, censored = result.get("skipped", 0), sum(result.get("censored", {}).values())
     found = [f"{counted(skipped, 'row')} skipped"] * bool(skipped)
-    found += [f"{counted(censored, 'censored label')} not scored"] * bool(censored)
+    found += [f"{counted(censored, 'bound')} not in this score"] * bool(censored)
     return f"; {', '.join(found)}" if found else ""
-
-
-def words_on_seen(seen: int, rows: int) -> str:
-    """How far training molecules among the scored rows spoil a test score."""
-    if seen < SLIGHTLY * rows:
-        have = "has" if seen == 1 else "have"
-        return f"{seen:,} of {rows:,} rows {have} a training molecule: the score is slightly too good"
-    return f"the molecules of {seen:,} of {rows:,} rows were used for training: this is no test score"
 
 
 def target_lines(result: dict) -> Iterator[str]:
@@ -117,6 +118,7 @@ def target_lines(result: dict) -> Iterator[str]:
     from graphormer_sepnorm.runs.numbers import counted, decimals_for, percent, shown, shown_interval
     from graphormer_sepnorm.table_model.info import targets_on_test
     from graphormer_sepnorm.table_model.reliability import usual_confidence
+    from graphormer_sepnorm.table_model.scores import STACK
     from graphormer_sepnorm.tasks import METRICS
 
     trust = result.get("trust", {})
@@ -127,18 +129,12 @@ def target_lines(result: dict) -> Iterator[str]:
         ends = f" (95 % interval {shown_interval(found['interval'], decimals)})" if found["interval"] else ""
         labels = counted(found["molecules"], "label")
         inside = f"; {percent(held[target])} inside the {percent(float(level))} intervals" if level else ""
+        if (bounds := result["targets"][target].get("bounds", {}).get(STACK)) is not None:
+            inside += (
+                f"; {percent(bounds['right_side'])} of {counted(bounds['bounds'], 'bound')} on the right side, "
+                f"concordance {shown(bounds['concordance'], 3)}"
+            )
         yield f"{target}: {METRICS[result['metric']].title} {shown(found['value'], decimals)}{ends} on {labels}{inside}"
-
-
-def refuse_shipped_table(name: str) -> None:
-    """Raises InputError for a table model that comes with the package, without its table and test molecules."""
-    from graphormer_sepnorm.runs.zoo import shipped_tables
-
-    if name in shipped_tables() and not Path(name).exists():
-        raise InputError(
-            f"{name} comes without test molecules and without the options of its table: see its scores with "
-            f"graphormer-sepnorm info {name}, or predict your table and compare the columns"
-        )
 
 
 def evaluate_one(place: Path, split: str, root: Path | None) -> dict:
@@ -151,13 +147,3 @@ def evaluate_one(place: Path, split: str, root: Path | None) -> dict:
     if run.stack.exists():
         return evaluate_table(run, split)
     return evaluate_run(place, split, root)
-
-
-def evaluate_on(place: Path, csv: str, smiles_column: str | None, delimiter: str | None) -> dict:
-    """Scores a table model on another table; raises InputError for any other model."""
-    from graphormer_sepnorm.runs.folder import RunFolder
-    from graphormer_sepnorm.table_model.evaluate import evaluate_new
-
-    if not RunFolder(place).stack.exists():
-        raise InputError(f"--csv requires a table model, which {place} does not hold")
-    return evaluate_new(RunFolder(place), csv, smiles_column, delimiter)

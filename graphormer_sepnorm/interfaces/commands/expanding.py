@@ -41,17 +41,21 @@ class FieldsOf:
 
     def given(self, values: dict[str, Any]) -> dict[str, Any]:
         """Removes the values of these fields from ``values`` and returns those that were given."""
-        found = {each: values.pop(each.field) for each in self.declared()}
-        return {each.field: as_value(each, value) for each, value in found.items() if value is not None}
+        values_read: dict[str, Any] = {}
+        for each in self.declared():
+            if (value := values.pop(each.field)) is not None:
+                read = each.option.read or (lambda value: tuple(value) if isinstance(value, list) else value)
+                values_read[each.field] = read(value)
+        return values_read
 
     def parameter(self, each: Declared) -> inspect.Parameter:
         """A parameter of a command; None if it is not given."""
         name = each.name
         if each.type is bool and (each.default or self.default):
             name = f"{name}/--no-{name.removeprefix('--')}"
-        asked = str if each.option.read is not None else each.type
+        kind = str if each.option.read is not None else each.type
         option = typer.Option(name, help=self.help_of(each), show_default=False, rich_help_panel=self.heading)
-        annotation = cast(Any, Annotated)[asked | None, option]
+        annotation = cast(Any, Annotated)[kind | None, option]
         return inspect.Parameter(each.field, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
     @property
@@ -62,28 +66,11 @@ class FieldsOf:
 
     def help_of(self, each: Declared) -> str:
         """The help text of an option, with its own default."""
-        shown = "" if self.default else default_words(each)
-        return f"{each.option.help}  [default: {shown}]" if shown else each.option.help
-
-
-def as_value(each: Declared, given: Any) -> Any:
-    """The value of a field: read from a text if its option reads, a list as a tuple, anything else as given."""
-    if each.option.read is not None:
-        return each.option.read(given)
-    return tuple(given) if isinstance(given, list) else given
-
-
-def default_words(each: Declared) -> str:
-    """The default of an option as text; "" if the help does not show it."""
-    if each.option.default is not None:
-        return each.option.default
-    return each.field if each.default is True else str(each.default or "")
-
-
-def fields_of(annotation: Any) -> FieldsOf | None:
-    """The fields that a parameter represents; None for an ordinary parameter."""
-    parts = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
-    return next((part for part in parts if isinstance(part, FieldsOf)), None)
+        default = each.option.default
+        if default is None:
+            default = each.field if each.default is True else str(each.default or "")
+        text = "" if self.default else default
+        return f"{each.option.help}  [default: {text}]" if text else each.option.help
 
 
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
@@ -92,7 +79,9 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
     parts: dict[str, FieldsOf] = {}
     makes: dict[str, Callable] = {}
     for name, parameter in inspect.signature(command).parameters.items():
-        annotation, of = parameter.annotation, fields_of(parameter.annotation)
+        annotation = parameter.annotation
+        parts_of = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+        of = next((part for part in parts_of if isinstance(part, FieldsOf)), None)
         if is_dataclass(annotation):
             of, makes[name] = FieldsOf(cast(type, annotation)), cast(type, annotation)
         if of is None:
@@ -103,8 +92,8 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(**values: Any) -> None:
-        found = {name: makes.get(name, dict)(**of.given(values)) for name, of in parts.items()}
-        command(**found, **values)
+        arguments = {name: makes.get(name, dict)(**of.given(values)) for name, of in parts.items()}
+        command(**arguments, **values)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -143,10 +132,10 @@ class ListCommand(TyperCommand):
     def refuse_missing_values(self, ctx: Any, args: list[str]) -> None:
         """Ends with a sentence if an option has another one in place of its value."""
         options = [each for each in self.params if each.param_type_name == "option"]
-        known = {name: each for each in options for name in [*each.opts, *each.secondary_opts]}
+        by_name = {name: each for each in options for name in [*each.opts, *each.secondary_opts]}
         for name, value in pairwise(args):
-            if value in known and name in known and not getattr(known[name], "is_flag", False):
-                ctx.fail(f"Option {name!r} needs a value in front of {value}: {getattr(known[name], 'help', '')}")
+            if value in by_name and name in by_name and not getattr(by_name[name], "is_flag", False):
+                ctx.fail(f"Option {name!r} needs a value in front of {value}: {getattr(by_name[name], 'help', '')}")
 
 
 def sentence_on_value(error: typer.BadParameter) -> str:
@@ -157,21 +146,21 @@ def sentence_on_value(error: typer.BadParameter) -> str:
     (first, *_), message = errors(), error.message.removeprefix("Value error, ")
     if first["type"] in NOT_READ:
         return f"{first['input']!r} is not {NOT_READ[first['type']]}."
-    given, *choices = re.findall(r"'([^']*)'", message) or [""]
-    return message.rstrip(".") + (did_you_mean(given, choices) or ".")
+    wrong, *choices = re.findall(r"'([^']*)'", message) or [""]
+    return message.rstrip(".") + (did_you_mean(wrong, choices) or ".")
 
 
 def repeated(arguments: Iterable[str], names: Iterable[str]) -> list[str]:
     """Arguments in which each value of the options ``names`` has its option before it."""
-    found: list[str] = []
+    result: list[str] = []
     names, option, is_first = set(names), "", False
     for argument in arguments:
         if argument.startswith("-") and argument != "-":
             name, equals, _ = argument.partition("=")
             option, is_first = (name, not equals) if name in names else ("", False)
         elif option and not is_first:
-            found.append(option)
+            result.append(option)
         else:
             is_first = False
-        found.append(argument)
-    return found
+        result.append(argument)
+    return result

@@ -52,8 +52,8 @@ def info(
     if endpoints := card_endpoints(place):
         facts["endpoints"] = endpoints
     is_shipped = model in shipped_models() | shipped_tables() and not Path(model).exists()
-    shown = {**facts, "model": f"{model}, shipped with the package" if is_shipped else facts["model"]}
-    print(as_text(shown), file=sys.stderr)
+    described = {**facts, "model": f"{model}, shipped with the package" if is_shipped else facts["model"]}
+    print(as_text(described), file=sys.stderr)
     print_result(facts)
 
 
@@ -62,13 +62,13 @@ def print_cache() -> None:
     from graphormer_sepnorm.system.cache import entries, limit_bytes
     from graphormer_sepnorm.system.files import cache_root
 
-    found = entries()
-    for entry in found:
+    stores = entries()
+    for entry in stores:
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
         print(f"{used} {entry.bytes / 1e6:12,.1f} MB  {entry.path.relative_to(cache_root())}", file=sys.stderr)
-    total = sum(entry.bytes for entry in found)
+    total = sum(entry.bytes for entry in stores)
     limit = limit_bytes()
     shown_limit = int(limit) if math.isfinite(limit) else None
     of_limit = "" if shown_limit is None else f" of at most {limit / 1e9:g} GB"
     print(f"{cache_root()}: {total / 1e6:,.1f} MB{of_limit}", file=sys.stderr)
-    print_result({"cache": str(cache_root()), "entries": len(found), "bytes": total, "limit": shown_limit})
+    print_result({"cache": str(cache_root()), "entries": len(stores), "bytes": total, "limit": shown_limit})

@@ -83,15 +83,15 @@ def one_table(file: str | None, csv: str | None) -> str | None:
 
 def read_conditions(texts: list[str] | None) -> dict[str, str]:
     """The values in texts such as "pH=7.4", by name; raises InputError for other texts, or a repeated name."""
-    found: dict[str, str] = {}
+    conditions: dict[str, str] = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
         if not (name and equals and value.strip()):
             raise InputError(f"--condition {text}: give a name and a value, such as --condition pH=7.4")
-        if name in found:
+        if name in conditions:
             raise InputError(f"--condition gives {name} twice")
-        found[name] = value
-    return found
+        conditions[name] = value
+    return conditions
 
 
 def report_rows(result: dict, seconds: float) -> None:

@@ -3,15 +3,20 @@
 import shlex
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Literal
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.torchrun import rank
 from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.formats.table import names_shown
+from graphormer_sepnorm.tables.label_text import is_undecided
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.rows import SPLIT_NAMES, id_column_among, places_of
+from graphormer_sepnorm.tables.remarks import counted
+from graphormer_sepnorm.tables.rows import SPLIT_NAMES, id_column_among, places_of, target_readers
 from graphormer_sepnorm.tables.task_guess import guess_task, look_at_columns
+from graphormer_sepnorm.tables.units import parts_of
+from graphormer_sepnorm.tasks import TASKS
 
 
 def options_of_table(
@@ -38,12 +43,32 @@ def options_of_table(
     places_of(path, content.columns, [given["split_column"]] if given.get("split_column") else [])
     found: tuple[str, ...] = () if given.get("targets") else only_target(path, content, given)
     targets = given.get("targets", ()) or found
-    guess = guess_task([] if task == "regression" else look_at_columns(content, targets), task)
+    is_given = given.get("active_below") or given.get("active_above")  # a threshold, so a kind of task
+    guess = guess_task([] if task == "regression" or is_given else look_at_columns(content, targets), task)
+    guess = replace(guess, kind="classification") if is_given and task is None else guess
     sentences = [f"predicting {targets[0]}, the only column that is {no_other_purpose(given)}"] if found else []
-    for sentence in [*sentences, guess.sentence, *words_on_split(content, given)]:
+    options = TableOptions(path, **given | {"targets": targets}, kind=guess.kind, classes=guess.classes, seed=seed)
+    separators = words_on_separators(content, options)
+    for sentence in [*sentences, guess.sentence, *separators, *words_on_split(content, given)]:
         if sentence and rank() == 0:
             print(sentence, file=sys.stderr)
-    return TableOptions(path, **given | {"targets": targets}, kind=guess.kind, classes=guess.classes, seed=seed)
+    return options
+
+
+def words_on_separators(content: WholeTable, options: TableOptions) -> Iterator[str]:
+    """How to read the target columns with numbers such as "1,234" of which nothing tells what they mean."""
+    if TASKS[options.kind].predicts_probabilities and not options.threshold:
+        return
+    for reader in target_readers(options, content):
+        place = content.columns.index(reader.name)
+        texts = (row.fields[place] for row in content.rows if not row.error)
+        unknown = [text.strip() for text in texts if is_undecided(parts_of(text)[0], reader.notation)]
+        if unknown:
+            labels = counted(len(unknown), "label is", "labels are")
+            yield (
+                f"{reader.name}: {labels} left out, since nothing tells whether the separator of {unknown[0]!r} is "
+                "one of decimals: add --decimal point or --decimal comma"
+            )
 
 
 def refuse_molecules(content: WholeTable, given: dict[str, Any]) -> None:

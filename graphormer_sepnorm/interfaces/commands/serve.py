@@ -31,17 +31,15 @@ def serve(
     max_rows: Annotated[int, typer.Option(min=1, help="Maximum number of molecules in a table.")] = 50_000,
     max_megabytes: Annotated[float, typer.Option(min=0.001, help="Largest size of an upload.")] = 20,
     max_minutes: Annotated[float, typer.Option(min=0.01, help="Longest computing time of a table.")] = 30,
-    keep: Annotated[
-        Path | None, typer.Option(help="Folder for finished tables, for a week; by default in the cache.")
-    ] = None,
+    keep: Annotated[Path | None, typer.Option(help="Folder for tables, for a week; by default in the cache.")] = None,
     device: Device = "auto",
     precision: Precision = "auto",
 ) -> None:
     """Serve a web page that predicts drawn, pasted and uploaded molecules.
 
-    MODEL is as for predict. Ctrl-C closes the page after running downloads have finished. Finished tables are kept and
-    can be downloaded after a restart. With a --host that other machines can reach, users need a token: that of
-    GRAPHORMER_SEPNORM_TOKEN, or a new one, which is printed.
+    MODEL is as for predict. Ctrl-C closes the page after running downloads have finished. Tables are kept with their
+    finished rows and can be downloaded after a restart. With a --host that other machines can reach, users need a
+    token: that of GRAPHORMER_SEPNORM_TOKEN, or a new one, which is printed.
 
     Example: graphormer-sepnorm serve adme
     """

@@ -89,7 +89,7 @@ def suggest(
     print(f"{where}{result['suggested']:,} molecules of {counted(result['rows'], 'row')}{unread}", file=sys.stderr)
     if for_people and result["suggested"] > SHOWN:
         print(f"shown: the first {SHOWN}; -o FILE writes all of them, with all columns", file=sys.stderr)
-    for line in [*line_on_unlike(result, "similarity" if for_people else "warning"), *lines_on_others(result)]:
+    for line in lines_on_others(result):
         print(line, file=sys.stderr)
     if result["suggested"] < count:
         print(f"these are all: -n {count:,} is more than the library has of new, readable molecules", file=sys.stderr)
@@ -98,30 +98,17 @@ def suggest(
 
 
 def lines_on_others(result: dict) -> Iterator[str]:
-    """Sentences on the molecules that were left out and on those that were ranked last."""
-    from graphormer_sepnorm.runs.numbers import counted
-
-    if left_out := result["left_out"]:
-        were = "was" if left_out == 1 else "were"
-        yield f"{left_out:,} of the best rows {were} left out, as measured already or as a repeated molecule"
-    if last := result["put_last"]:
-        has, were = ("has", "it was") if last == 1 else ("have", "they were")
-        some = f"{result['suggested_last']:,} of them" if result["suggested_last"] else "none"
-        are = "is" if result["suggested_last"] < 2 else "are"
+    """Sentences on molecules that were left out, ranked last, or are unlike all training molecules."""
+    if result["left_out"]:
+        yield f"best rows left out, as measured already or as a repeated molecule: {result['left_out']:,}"
+    if result["put_last"]:
         yield (
-            f"{counted(last, 'molecule')} {has} an element, a charge, a size or parts that no training molecule has: "
-            f"{were} ranked last, and {some} {are} suggested"
+            "molecules ranked last, with an element, a charge, a size or parts that no training molecule has: "
+            f"{result['put_last']:,}, of which {result['suggested_last']:,} are suggested"
         )
-
-
-def line_on_unlike(result: dict, column: str) -> Iterator[str]:
-    """A sentence on the suggested molecules that are unlike all training molecules, if any; the column says more."""
-    from graphormer_sepnorm.runs.numbers import counted
-
-    if unlike := result["unlike"]:
-        are, their = ("is", "its prediction is a guess") if unlike == 1 else ("are", "their predictions are guesses")
-        suggested, usual = counted(result["suggested"], "suggested molecule"), result["usual_similarity"]
+    if result["unlike"]:
         yield (
-            f"{unlike:,} of the {suggested} {are} unlike all training molecules (Tanimoto similarity below "
-            f"{usual:.2f}): {their}; see the column {column}"
+            f"suggested molecules unlike all training molecules (Tanimoto similarity below "
+            f"{result['usual_similarity']:.2f}), whose predictions are guesses: {result['unlike']:,} of "
+            f"{result['suggested']:,}; the column warning or similarity names them"
         )

@@ -48,8 +48,8 @@ def sweep(
         from graphormer_sepnorm.training.settings import in_precision, with_given
         from graphormer_sepnorm.training.sweep import sweep
 
-    found = find_recipe(recipe)
-    train = in_precision(with_given(found.train, {"epochs": epochs}), precision)
+    chosen = find_recipe(recipe)
+    train = in_precision(with_given(chosen.train, {"epochs": epochs}), precision)
     with computing(choose(device)):
-        rows = sweep(dataset, norm, range(seeds), replace(found, train=train), out, root, settings or ())
+        rows = sweep(dataset, norm, range(seeds), replace(chosen, train=train), out, root, settings or ())
     print_result(rows, is_told=False)

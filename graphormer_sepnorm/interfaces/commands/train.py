@@ -35,7 +35,7 @@ from graphormer_sepnorm.system.torchrun import rank
 from graphormer_sepnorm.table_model.info import targets_on_test
 from graphormer_sepnorm.table_model.reliability import low_coverage
 from graphormer_sepnorm.table_model.stacking import FOLDS
-from graphormer_sepnorm.table_model.train import Plan, say, train_folds, train_table
+from graphormer_sepnorm.table_run import Plan, say, train_folds, train_table
 from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.formats.text import STANDARD_INPUT
 from graphormer_sepnorm.tables.labels import read_whole, table_task

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from graphormer_sepnorm.config import Config, TrainConfig
+from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.errors import InputError, not_installed
 from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, expanded
 from graphormer_sepnorm.interfaces.commands.options import (
@@ -23,7 +23,6 @@ from graphormer_sepnorm.interfaces.commands.own_table import options_of_table
 from graphormer_sepnorm.options import Option
 from graphormer_sepnorm.recipes import FROM_RANDOM_WEIGHTS, find_recipe, task_config
 from graphormer_sepnorm.system.device import choose, computing
-from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.labels import read_whole, table_task
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE
@@ -89,19 +88,6 @@ def tune(
     config = task_config(TABLE, options.featurizer, table_task(options), train, architecture=recipe.architecture)
     config = with_settings(config, settings or ())
     options = replace(options, seed=config.train.seed)
-    with computing(compute):
-        result = run_search(search, options, config, out, (*optimization, *(settings or ())), content)
-    print_result(result)
-
-
-def run_search(
-    search: SearchOptions, options: TableOptions, config: Config, out: Path, given: tuple[str, ...], content: WholeTable
-) -> dict:
-    """Searches and prints the result; ``given`` has fields of ``TrainConfig`` and settings that are not searched.
-
-    Raises:
-        InputError: as ``tune``, or Optuna is not installed.
-    """
     try:
         from graphormer_sepnorm.search.search_space import fixed_by
         from graphormer_sepnorm.search.tune import SearchLimits, tune, verdict
@@ -109,10 +95,9 @@ def run_search(
         raise not_installed("a search", str(error.name), "tune") from None
     seconds = None if search.time_limit is None else 60 * search.time_limit
     limits = SearchLimits(search.trials, search.processes, seconds)
-    fixed = fixed_by([name if "=" in name else f"train.{name}" for name in given])
-    result = tune(
-        options, config, out, limits, fixed=fixed, resume=search.resume, compare=search.compare, content=content
-    )
-    if search.compare:
-        print(verdict(result, search.recipe), file=sys.stderr)
-    return result
+    fixed = fixed_by([*(f"train.{name}" for name in optimization), *(settings or ())])
+    with computing(compute):
+        result = tune(options, config, out, limits, fixed, search.resume, search.compare, content)
+        if search.compare:
+            print(verdict(result, search.recipe), file=sys.stderr)
+    print_result(result)

@@ -8,7 +8,7 @@ from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import FastAPI, File, Query, UploadFile
-from fastapi.responses import FileResponse, Response, StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from graphormer_sepnorm.interfaces.web.exchange import (
@@ -130,15 +130,12 @@ def add_results(app: FastAPI, queue: JobQueue) -> None:
 
     @app.get("/api/tables/{id}/predictions.csv", tags=["tables"], response_class=CsvResponse)
     def download(id: str) -> Response:
-        """A finished table as CSV, even if it was finished before the page was restarted."""
-        job = queue.find(id)
-        if job is not None:
-            headers = {"Content-Disposition": attachment(with_rows(job).download)}
-            return StreamingResponse(in_parts(csv_lines(job)), 200, headers, "text/csv")
-        if path := queue.store.find_csv(id):
-            headers = {"Content-Disposition": attachment(queue.store.download_of(id))}
-            return FileResponse(path, 200, headers, "text/csv")
-        raise NO_TABLE
+        """A finished table as CSV, also one of other models, before the page was restarted."""
+        job = queue.find(id) or queue.store.load(id)
+        if job is None:
+            raise NO_TABLE
+        headers = {"Content-Disposition": attachment(with_rows(job).download)}
+        return StreamingResponse(in_parts(csv_lines(job)), 200, headers, "text/csv")
 
     @app.get("/api/tables/{id}/predictions.xlsx", tags=["tables"], response_class=WorkbookResponse)
     def download_workbook(id: str) -> Response:

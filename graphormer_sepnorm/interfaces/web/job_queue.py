@@ -4,6 +4,7 @@ A table is computed ``CHUNK`` molecules at a time, the tables in turn, so a smal
 large one. Up to ``PICTURES`` pictures are drawn between two chunks.
 """
 
+import contextlib
 import secrets
 import shutil
 import tempfile
@@ -20,8 +21,10 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore, as_text
 from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, MoleculePrediction, Options, TableRows
 from graphormer_sepnorm.interfaces.web.worker import NoAnswer, Worker
+from graphormer_sepnorm.system.files import locked
 from graphormer_sepnorm.tables.formats import TABLE_KINDS, kind_of
 
+UPLOADS, LOCK = "uploads-", "lock"
 CHUNK, PICTURES = 64, 4  # molecules of a table, and pictures before them
 
 
@@ -60,7 +63,7 @@ class JobQueue:
     Args:
         worker: has ``service.PredictionService``.
         limits: of the page.
-        store: for finished tables.
+        store: for tables, and for uploads until they are read; those that a killed page left are removed.
     """
 
     def __init__(self, worker: Worker, limits: JobLimits, store: ResultStore):
@@ -73,7 +76,12 @@ class JobQueue:
         self.pictures: deque[tuple[Future, str, tuple]] = deque()
         self.changed = threading.Condition()
         self.is_open = True
-        self.uploads = Path(tempfile.mkdtemp(prefix="graphormer-sepnorm-"))
+        for left in store.folder.glob(f"{UPLOADS}*"):
+            with contextlib.suppress(InputError), locked(left / LOCK, "another page uses it"):
+                shutil.rmtree(left, ignore_errors=True)
+        self.uploads = Path(tempfile.mkdtemp(prefix=UPLOADS, dir=store.folder))
+        self.claim = contextlib.ExitStack()
+        self.claim.enter_context(locked(self.uploads / LOCK, "another page uses it"))
         self.thread = threading.Thread(target=self.work, daemon=True)
         self.thread.start()
 
@@ -98,7 +106,7 @@ class JobQueue:
         number = secrets.token_hex(16)
         source = self.uploads / f"{number}{suffix}"
         try:
-            self.uploads.mkdir(mode=0o700, exist_ok=True)  # what cleans temporary folders may have removed it
+            self.uploads.mkdir(mode=0o700, exist_ok=True)  # the user may have removed it
             with open(source, "xb") as copy:
                 shutil.copyfileobj(file, copy)
         except OSError as error:
@@ -126,6 +134,7 @@ class JobQueue:
         return self.enqueue(Job(number, None, job.shown, job.options, job.columns, rows, smiles_column, job.added))
 
     def enqueue(self, job: Job) -> Job:
+        self.store.begin(job, self.facts)
         with self.changed:
             self.jobs[job.number] = job
             self.waiting.append(job)
@@ -184,6 +193,7 @@ class JobQueue:
             self.finish(job)
         for future, _, _ in self.pictures:
             future.cancel()
+        self.claim.close()
         shutil.rmtree(self.uploads, ignore_errors=True)
 
     def work(self) -> None:
@@ -248,9 +258,11 @@ class JobQueue:
                 return
             answers = [MoleculePrediction(error=f"this molecule could not be computed: {error}")]
         reasons = (row.error for row in rows)
-        job.answers += [
+        answers = [
             MoleculePrediction(error=error) if error else answer for error, answer in zip(reasons, answers, strict=True)
         ]
+        job.answers += answers
+        self.store.add_answers(job, answers)
         if len(job.answers) == len(job.rows) and job.state == "computing":
             job.state = "done"
 
@@ -267,18 +279,18 @@ class JobQueue:
         assert isinstance(found, TableRows)
         job.columns, job.rows = found.columns, found.rows
         job.smiles_column, job.added = found.smiles_column, found.added
+        self.store.add_rows(job)
         if found.problem:
             job.fail(found.problem)
 
     def finish(self, job: Job) -> None:
-        """The end of a table, which goes into the store if there is a row in it."""
+        """The end of a table, which memory keeps if the store cannot."""
         if not job.is_over:
             job.state = "cancelled"
         try:
             if job.source:
                 job.source.unlink(missing_ok=True)
-            self.store.put(job, self.facts)
-            job.is_stored = True
+            self.store.end(job)
         except Exception as error:
             job.problem = reason_of(error)
         with self.changed:

@@ -1,4 +1,4 @@
-"""A table on its way, its downloads, and the store of those that are finished: as CSV, and as JSON for the page."""
+"""A table on its way, its downloads, and the store of tables."""
 
 import contextlib
 import csv
@@ -9,7 +9,7 @@ import re
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import cast
 
@@ -24,12 +24,11 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     Options,
     TableRow,
 )
-from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tables.formats import Row, with_free_names
 from graphormer_sepnorm.tables.writers import AddedColumn, Cells, text_of_number, write_whole
 
 DAYS_KEPT = 7
-FORMAT = 2  # of the JSON in the store; tables of an earlier one are only downloads
+FORMAT = 3  # of the files in the store; those of another one are no tables
 NUMBER = re.compile(r"[0-9a-f]{32}")
 # What spreadsheets take for the beginning of a formula, also after white space, and its full-width forms.
 FORMULA = re.compile(r"[\s\u200b\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
@@ -83,8 +82,9 @@ class Job:
 
     @property
     def download(self) -> str:
-        """The name of the file that is downloaded."""
-        return name_of_download(self.shown)
+        """The name of the CSV: ``assay-predictions.csv`` of the upload ``assay.xlsx``."""
+        name = PurePath(self.shown)
+        return f"{name.stem}-predictions.csv" if name.suffix else "predictions.csv"
 
     def fail(self, problem: str) -> None:
         self.state, self.problem = "failed", problem
@@ -96,9 +96,10 @@ def as_text(text: str) -> str:
 
 
 class ResultStore:
-    """Finished tables in a folder, where they outlive the page; those of more than a week are removed.
+    """Tables in a folder, where they outlive the page; those of more than a week are removed.
 
-    ``NUMBER.csv`` is the download, ``NUMBER.json`` the same table for the page of the same models.
+    ``NUMBER.jsonl`` grows with its table: each line has what is new of it, the last one its end. Without an end, the
+    page was killed: the table is cancelled then, with the rows of all whole lines.
 
     Args:
         folder: to make, for the user only.
@@ -114,78 +115,78 @@ class ResultStore:
 
     def remove_old(self) -> None:
         """Removes the tables of more than a week; raises OSError."""
-        for path in (*self.folder.glob("*.csv"), *self.folder.glob("*.json")):
+        for path in self.folder.iterdir():
             is_own = NUMBER.fullmatch(path.stem)  # the folder may hold other files of the user
             if is_own and path.stat().st_mtime < time.time() - DAYS_KEPT * 86400:
                 path.unlink(missing_ok=True)
 
-    def put(self, job: Job, facts: ModelFacts) -> None:
-        """Keeps a table that is over, the CSV only if there is a row in it, and removes old ones."""
-        if job.answers:
-            write_atomically(self.folder / f"{job.number}.csv", b"".join(csv_lines(job)))
-        write_atomically(self.folder / f"{job.number}.json", as_json(job, facts))
+    def begin(self, job: Job, facts: ModelFacts) -> None:
+        """Keeps a table, which may not have been read yet."""
         with contextlib.suppress(OSError):  # such as of a file that another page has just removed
             self.remove_old()
+        self.add(job, format=FORMAT, facts=facts.model_dump(), shown=job.shown, options=job.options.model_dump())
+        self.add_rows(job)
 
-    def find_csv(self, number: str) -> Path | None:
-        path = self.folder / f"{number}.csv"
-        return path if NUMBER.fullmatch(number) and path.is_file() else None
+    def add_rows(self, job: Job) -> None:
+        rows = [(row.fields, row.smiles, row.error, row.conditions) for row in job.rows]
+        added = [column.model_dump() for column in job.added]
+        self.add(job, columns=job.columns, rows=rows, smiles_column=job.smiles_column, added=added)
 
-    def download_of(self, number: str) -> str:
-        """The name of the file that is downloaded, also of a table of other models."""
+    def add_answers(self, job: Job, answers: list[MoleculePrediction]) -> None:
+        self.add(job, answers=[answer.model_dump(exclude_defaults=True) for answer in answers])
+
+    def end(self, job: Job) -> None:
+        self.add(job, state=job.state, problem=job.problem)
+        job.is_stored = True
+
+    def add(self, job: Job, **news: object) -> None:
+        """Adds what is new of a table; raises InputError if it cannot be written."""
         try:
-            return name_of_download(json.loads((self.folder / f"{number}.json").read_bytes())["shown"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return name_of_download("")
+            with open(self.folder / f"{job.number}.jsonl", "ab") as file:
+                file.write(json.dumps(news).encode() + b"\n")
+        except OSError as error:
+            raise InputError(f"the table cannot be kept in {self.folder}: {error.strerror}") from None
 
-    def load(self, number: str, facts: ModelFacts) -> Job | None:
-        """A finished table of the models with these facts; None if there is none."""
+    def load(self, number: str, facts: ModelFacts | None = None) -> Job | None:
+        """A table of the models with these facts, by default of any; None if there is none."""
         if not NUMBER.fullmatch(number):
             return None
         try:
-            return from_json(number, (self.folder / f"{number}.json").read_bytes(), facts)
+            return read_job(number, (self.folder / f"{number}.jsonl").read_bytes(), facts)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
 
-def as_json(job: Job, facts: ModelFacts) -> bytes:
-    content = {
-        "format": FORMAT,
-        "facts": facts.model_dump(),
-        "shown": job.shown,
-        "options": job.options.model_dump(),
-        "columns": job.columns,
-        "rows": [asdict(row) for row in job.rows],
-        "smiles_column": job.smiles_column,
-        "added": [column.model_dump() for column in job.added],
-        "answers": [answer.model_dump() for answer in job.answers],
-        "state": job.state,
-        "problem": job.problem,
-    }
-    return json.dumps(content).encode()
-
-
-def from_json(number: str, content: bytes, facts: ModelFacts) -> Job | None:
-    """The table that ``as_json`` gave; None for one of other models or of another format."""
-    found = json.loads(content)
-    if found.pop("format") != FORMAT or of_models(ModelFacts(**found.pop("facts"))) != of_models(facts):
+def read_job(number: str, content: bytes, facts: ModelFacts | None) -> Job | None:
+    """The table in a file of the store; None for one of other models or of another format."""
+    found: dict = {"state": "cancelled"}
+    answers: list[dict] = []
+    for line in content.splitlines():
+        try:
+            news = json.loads(line)
+        except ValueError:  # the page was killed, or the disk was full, in the middle of the line
+            break
+        answers += news.pop("answers", [])
+        found |= news
+    of_table = of_models(ModelFacts(**found.pop("facts")))
+    if found.pop("format") != FORMAT or (facts and of_models(facts) != of_table):
         return None
-    rows = [TableRow(**row | {"conditions": tuple(row["conditions"])}) for row in found.pop("rows")]
-    answers = [MoleculePrediction(**answer) for answer in found.pop("answers")]
-    added = [ColumnFacts(**column) for column in found.pop("added")]
-    options = Options(**found.pop("options"))
-    return Job(number, None, options=options, rows=rows, added=added, answers=answers, is_stored=True, **found)
+    rows = [TableRow(fields, smiles, error, tuple(texts)) for fields, smiles, error, texts in found.pop("rows")]
+    return Job(
+        number,
+        None,
+        rows=rows,
+        options=Options(**found.pop("options")),
+        added=[ColumnFacts(**column) for column in found.pop("added")],
+        answers=[MoleculePrediction(**answer) for answer in answers],
+        is_stored=True,
+        **found,
+    )
 
 
 def of_models(facts: ModelFacts) -> dict:
     """The facts that a shown table depends on, which another usual confidence does not change."""
     return facts.model_dump(exclude={"confidence"})
-
-
-def name_of_download(shown: str) -> str:
-    """``assay-predictions.csv`` of the upload ``assay.xlsx``; ``predictions.csv`` of what was no file."""
-    name = PurePath(shown)
-    return f"{name.stem}-predictions.csv" if name.suffix else "predictions.csv"
 
 
 def csv_lines(job: Job) -> Iterator[bytes]:
@@ -230,15 +231,15 @@ def cell_at(answer: MoleculePrediction, place: list[str]) -> str | float | None:
 
 def csv_line(fields: list[str]) -> bytes:
     text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL).writerow(map(harmless, fields))
+    csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL).writerow(map(escape_formula, fields))
     return text.getvalue().encode(errors="surrogateescape")
 
 
-def harmless(text: str) -> str:
+def escape_formula(text: str) -> str:
     """A field that no spreadsheet takes for a formula; numbers stay what they are."""
     return f"'{text}" if FORMULA.match(text) and not looks_like_number(text) else text
 
 
 def looks_like_number(text: str) -> bool:
     """Whether a text is a number, with a decimal point or a decimal comma."""
-    return re.fullmatch(r"[+-]?(\d+[.,]?\d*|[.,]\d+|\d{1,3}(\.\d{3})+,\d+)([eE][+-]?\d+)?", text) is not None
+    return re.fullmatch(r"[+-]?(\d+([.,]\d*)?|[.,]\d+|\d{1,3}(\.\d{3})+,\d+)([eE][+-]?\d+)?", text) is not None

@@ -30,9 +30,9 @@ from graphormer_sepnorm.interfaces.web.jobs import Job, as_text
 from graphormer_sepnorm.interfaces.web.middleware import admit, same
 from graphormer_sepnorm.interfaces.web.schemas import ColumnFacts, EndpointFacts, ModelFacts, Options, TargetPrediction
 from graphormer_sepnorm.interfaces.web.view import ROWS_PER_PAGE, View, shown_rows, width_names
+from graphormer_sepnorm.report.page import data_uri
 from graphormer_sepnorm.runs.info import limit_meaning, score_words
 from graphormer_sepnorm.runs.numbers import shown
-from graphormer_sepnorm.table_model.report.page import data_uri
 from graphormer_sepnorm.tables.formats import TABLE_KINDS
 from graphormer_sepnorm.version import __version__
 

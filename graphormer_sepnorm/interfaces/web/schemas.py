@@ -25,8 +25,9 @@ class ConditionFacts(BaseModel):
     """A condition of the measurements that a model was trained on, such as a temperature."""
 
     name: str = Field(description="the column of a table")
-    words: list[str] = Field(description="its values; empty if it is a number")
-    usual: float = Field(default=0, description="mean of the training rows, if it is a number")
+    choices: list[str] = Field(description="the words or the few numbers of the training rows; empty for many numbers")
+    low: float | None = Field(default=None, description="the least number of the training rows, where it is known")
+    high: float | None = Field(default=None, description="the largest one")
 
 
 class EndpointFacts(BaseModel):
@@ -131,6 +132,7 @@ class MoleculePrediction(BaseModel):
 
     error: str = Field(default="", description="why there is no prediction; empty where there is one")
     predictions: dict[str, TargetPrediction] = Field(default={}, description="by target")
+    conditions: dict[str, float | str] = Field(default={}, description="of the measurement that is predicted")
     class_name: str = Field(default="", description="of several classes, the most probable one")
     class_set: str = Field(default="", description="of several classes, those that it may be of at the confidence")
     nearest: str = Field(default="", description="SMILES of the nearest training molecule; empty if it was not kept")

@@ -1,5 +1,6 @@
 """Computations of the worker process: tables, predictions and pictures."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
@@ -15,7 +16,7 @@ from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.columns import PredictionColumns, shown_decimals, two_classes
+from graphormer_sepnorm.inference.columns import PredictionColumns, condition_value, shown_decimals, two_classes
 from graphormer_sepnorm.inference.domain import is_in_training
 from graphormer_sepnorm.inference.pictures import draw, set_look
 from graphormer_sepnorm.inference.predict import PredictingModel, Predictions
@@ -44,7 +45,8 @@ from graphormer_sepnorm.table_model.explain import explain_rows
 from graphormer_sepnorm.table_model.info import describe_any, unfinished_words
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
-from graphormer_sepnorm.tables.formats import Row, named_column, open_table
+from graphormer_sepnorm.tables.formats import Row, kind_of, named_column, open_table
+from graphormer_sepnorm.tables.formats.excel import SPREADSHEET_KINDS, refuse_large
 from graphormer_sepnorm.tables.formats.table import NoColumn, printable
 from graphormer_sepnorm.tables.rows import condition_text, condition_texts, places_of, separators
 from graphormer_sepnorm.tables.writers import Cells
@@ -168,7 +170,7 @@ class PredictionService:
 
     def conditions(self) -> list[ConditionFacts]:
         known = self.predictor.conditions.columns if isinstance(self.predictor, TableModel) else ()
-        return [ConditionFacts(name=each.name, words=list(each.words), usual=each.mean) for each in known]
+        return [ConditionFacts(name=each.name, choices=each.choices, low=each.low, high=each.high) for each in known]
 
     def read(self, path: Path, shown: str, most_rows: int, options: Options, smiles_column: str) -> TableRows:
         """The table in a file; if the column of its molecules is not found, with a problem.
@@ -196,7 +198,10 @@ class PredictionService:
             )
         if not found.rows:
             raise InputError(f"{shown} has no molecules")
-        rows = under_conditions(found, self.predictor.asked_conditions.columns, options.conditions, shown)
+        names = self.predictor.asked_conditions.columns
+        rows = under_conditions(found, names, options.conditions, shown)
+        of_form = [name for name in names if name not in found.columns]
+        added = [*(ColumnFacts(name=name, place=["conditions", name]) for name in of_form), *added]
         problem = "" if found.smiles_column else without_column(shown, found.columns, smiles_column)
         return replace(found, rows=rows, added=added, problem=problem)
 
@@ -207,7 +212,9 @@ class PredictionService:
         with computing(self.compute), one_thread():
             found = columns.reader.compute(read_molecules(self.predictor.featurizer, samples))
         answers = as_answers(columns, found)
+        names = self.predictor.asked_conditions.columns
         for row, answer in zip(rows, answers, strict=True):
+            answer.conditions = dict(zip(names, map(condition_value, row.conditions), strict=False))
             answer.in_training = is_in_training(row.smiles, answer.similarity, answer.nearest, answer.warning)
         return answers
 
@@ -252,9 +259,11 @@ class PredictionService:
 def read_rows(path: Path, smiles_column: str | None, most: int) -> TableRows:
     """The first rows of the table in a file, at ``most`` so many.
 
-    Raises InputError as ``open_table``, or for more than ``MOST_CHARACTERS``: the cells of a small workbook can share
-    one long text.
+    Raises InputError as ``open_table``, or for more than ``MOST_CHARACTERS``, to which a small workbook can unpack, and
+    of which its cells can share one long text.
     """
+    if kind_of(path) in SPREADSHEET_KINDS:
+        refuse_large(path, str(path), MOST_CHARACTERS)
     with open_table(path, smiles_column) as table:
         rows, characters = [], 0
         for row in islice(table.rows, most):
@@ -275,7 +284,7 @@ def read_table(path: Path, shown: str, smiles_column: str, most: int) -> TableRo
 
 def read_without_molecules(path: Path, shown: str, columns: list[str], most: int) -> TableRows:
     """As ``read_rows``, of a table of which it is not known which of the ``columns`` has the molecules."""
-    once = next((name for name in columns if columns.count(name) == 1), None)
+    once = next((name for name, count in Counter(columns).items() if count == 1), None)
     if once is None:
         raise InputError(f"the first line of {shown} should name the columns, each with another name")
     found = read_rows(path, once, most)
@@ -394,6 +403,6 @@ def about_model(described: dict) -> dict[str, str]:
 
 def warm_up(models: PredictionService) -> None:
     """Predicts a molecule with all options, so that compiling does not count against a user's time."""
-    conditions = tuple(each.words[0] if each.words else str(each.usual) for each in models.conditions())
+    conditions = tuple([*each.choices, str(each.low or 0)][0] for each in models.conditions())
     usual = Options(interval=models.known_confidence, domain=models.trust is not None, alerts=True, properties=True)
     models.predict([TableRow(["C"], "C", "", conditions)], usual)

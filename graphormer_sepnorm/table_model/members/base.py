@@ -37,7 +37,8 @@ class Member(Protocol):
 
         Args:
             molecules: training molecules; their computed features are cached there for other members.
-            labels: labels of the molecules, without those of molecules of weight 0.
+            labels: labels of the molecules as differences from the task's offset, without those of molecules of
+                weight 0.
             folds: folds for the out-of-fold predictions.
             setting: settings of the fit.
 
@@ -46,7 +47,7 @@ class Member(Protocol):
         """
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
-        """Predicted values or probabilities: float64 [M, T]; NaN for a molecule that cannot be predicted."""
+        """Predicted differences from the offset, or probabilities: float64 [M, T]; NaN for what cannot be predicted."""
 
     @property
     def models(self) -> list[tuple[Network, Config]]:
@@ -104,6 +105,7 @@ class Setting:
         verbose: show progress.
         conditions: conditions of the measurements.
         members: members that have already been fitted, by name.
+        completed: as in ``Fitted``.
     """
 
     config: Config
@@ -112,6 +114,11 @@ class Setting:
     verbose: bool = False
     conditions: Conditions = field(default_factory=Conditions)
     members: "dict[str, Member]" = field(default_factory=dict)
+    completed: tuple[Labels, ...] = ()
+
+    def known_to(self, number: int, labels: Labels) -> Labels:
+        """The labels that a member learns in a fold, -1 for all rows: completed, if the kernel was fitted before."""
+        return self.completed[number] if self.completed else labels
 
 
 @dataclass(frozen=True)
@@ -122,8 +129,11 @@ class Fitted:
         member: the member, fitted for predictions of new molecules.
         out_of_fold: float64 [M, T]; NaN for a molecule that no fold predicts.
         remark: a sentence, without its full stop, on behaviour that a user would not expect; "" if there is none.
+        completed: of the kernel, labels with values in place of bounds, from the training molecules of each fold, and
+            then from all.
     """
 
     member: Member
     out_of_fold: np.ndarray
     remark: str = ""
+    completed: tuple[Labels, ...] = ()

@@ -33,7 +33,7 @@ def forest_features(molecules: MoleculeFeatures) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ForestMember(WithoutNetworks):
-    """One forest per target, fitted to exact labels only."""
+    """One forest per target."""
 
     share: ClassVar = 0.15
 
@@ -49,14 +49,15 @@ class ForestMember(WithoutNetworks):
         """As ``Member.fit``."""
         features = molecules.of(forest_features)
         out_of_fold = np.full_like(labels.y, np.nan)
-        for learnt, predicted in folds.parts():
-            targets = np.flatnonzero(~np.isnan(labels.y[learnt]).all(axis=0))
+        for number, (learnt, predicted) in enumerate(folds.parts()):
+            known = setting.known_to(number, labels).take(learnt)
+            targets = np.flatnonzero(~np.isnan(known.y).all(axis=0))
             if not len(targets):  # all labels of the fold are bounds
                 continue
-            part = grow(features[learnt], labels.take(learnt), targets, setting)
+            part = grow(features[learnt], known, targets, setting)
             out_of_fold[np.ix_(predicted, targets)] = part.predict(features[predicted])
         every = np.arange(labels.y.shape[1])
-        return Fitted(cls(grow(features, labels, every, setting)), out_of_fold)
+        return Fitted(cls(grow(features, setting.known_to(-1, labels), every, setting)), out_of_fold)
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
         return self.forest.predict(molecules.of(forest_features)).astype(np.float64)

@@ -13,7 +13,6 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.errors import InputError
@@ -23,7 +22,9 @@ from graphormer_sepnorm.inference.predict import load_embedder
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.arrays import checked_array, load_format, save_arrays
 from graphormer_sepnorm.runs.checkpoint import save_model
+from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.imputation import completed
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.machines import Compared, Machines, fit_machines
 from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
@@ -67,13 +68,15 @@ class KernelMember:
         reference = Reference.of(molecules.take(numbers) if len(numbers) < len(molecules) else molecules, body)
         compared = Compared(molecules.of(reference.similarities), numbers)
         decisions = np.full_like(labels.y, np.nan)
-        parts = list(folds.parts())
-        for learnt, predicted in tqdm(parts, "kernel", leave=False, unit=" folds", disable=not setting.verbose or None):
-            machines = fit_machines(compared, labels, learnt)
-            decisions[predicted] = machines(compared.similarities[predicted])
+        parts, known = list(folds.parts()), []
+        for learnt, predicted in tracked(parts, len(parts) + 1, 0.5):
+            known.append(completed(compared, labels, learnt))
+            decisions[predicted] = fit_machines(compared, known[-1], learnt)(compared.similarities[predicted])
         calibration = calibration_of(labels, decisions, folds.predicted)
-        member = cls(reference, fit_machines(compared, labels, np.arange(len(labels))), calibration)
-        return Fitted(member, as_values(decisions, calibration), remark(numbers, labels, folds))
+        every = np.arange(len(labels))
+        known.append(completed(compared, labels, every))
+        member = cls(reference, fit_machines(compared, known[-1], every), calibration)
+        return Fitted(member, as_values(decisions, calibration), remark(numbers, labels, folds), tuple(known))
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
         return as_values(self.machines(molecules.of(self.reference.similarities)), self.calibration)

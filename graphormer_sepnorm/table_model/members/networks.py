@@ -77,7 +77,8 @@ class NetworksMember:
                 if isinstance(each, InputError):
                     raise each
                 rows.append(each)
-            member = cls([load_network(whole.member(number)) for number in range(len(folds))])
+            networks = [load_network(whole.member(number)) for number in range(len(folds))]
+            member = cls([(network, of_labels(config, setting), facts) for network, config, facts in networks])
         molecules.computed |= member.computed(rows)
         for number, (_, predicted) in enumerate(folds.parts()):
             out_of_fold[predicted] = molecules.of(member.by_network)[predicted, number]
@@ -90,7 +91,7 @@ class NetworksMember:
     @property
     def outputs(self) -> list[Output]:
         return [
-            embedding_and_prediction_of(network, make_task(config.task, network.cls.device))
+            embedding_and_prediction_of(network, make_task(config.task.differences, network.cls.device))
             for network, config in self.models
         ]
 
@@ -162,9 +163,11 @@ def fit_fold(work: FoldsWork, number: int) -> np.ndarray | InputError:
     run, held_back = work.whole.member(number), MoleculeDataset([work.data.take(predicted)])
     config = of_fold(work.setting.config, work.labels, number)
     label = f"network {number + 1} of {len(work.folds)}, "
+    known = work.setting.known_to(number, work.labels).take(learnt)
+    training = MoleculeDataset([work.data.take(learnt).with_targets(*targets_of(known))])
     try:
         with computing(work.compute):
-            train(run, config, MoleculeDataset([work.data.take(learnt)]), held_back, work.setting, label)
+            train(run, config, training, held_back, work.setting, label)
             network, config, _ = load_network(run)
             with autocast(config.train.precision, network.cls.device):
                 output = embedding_and_prediction_of(network, make_task(config.task, network.cls.device))
@@ -176,10 +179,14 @@ def fit_fold(work: FoldsWork, number: int) -> np.ndarray | InputError:
 def prepared(molecules: MoleculeFeatures, labels: Labels, config: Config) -> Graphs:
     """The graphs of the molecules, with labels and the arrays for the network's encodings."""
     graphs = molecules.of(GraphsOf.named(config.featurizer))
-    bounds = None if labels.bounds is None else labels.bounds.astype(np.float32)
     weight = None if labels.weight is None else labels.weight.astype(np.float32)
     graphs = replace(graphs, weight=weight, conditions=molecules.of(condition_values))
-    return prepare(graphs.with_targets(labels.y.astype(np.float32), bounds), config.model.encodings)
+    return prepare(graphs.with_targets(*targets_of(labels)), config.model.encodings)
+
+
+def targets_of(labels: Labels) -> tuple[np.ndarray, np.ndarray | None]:
+    """Labels and bounds as networks read them."""
+    return labels.y.astype(np.float32), None if labels.bounds is None else labels.bounds.astype(np.float32)
 
 
 def of_fold(config: Config, labels: Labels, number: int) -> Config:
@@ -187,6 +194,12 @@ def of_fold(config: Config, labels: Labels, number: int) -> Config:
     task = replace(labels.task, metric=TASKS[labels.task.kind].curve_metric)
     train = replace(config.train, seed=config.train.seed + number, patience=0, keep="last")
     return replace(config, task=task, train=train)
+
+
+def of_labels(config: Config, setting: Setting) -> Config:
+    """The config of a network that learnt differences from an offset, so that it predicts the labels by itself."""
+    task = setting.config.task
+    return replace(config, task=replace(config.task, mean=task.mean, offset=task.offset)) if task.offset else config
 
 
 def check_resumable(whole: RunFolder, config: Config, labels: Labels, folds: Folds) -> None:

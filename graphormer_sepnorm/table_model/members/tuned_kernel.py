@@ -71,7 +71,8 @@ class TunedKernelMember(WithoutNetworks):
             embeddings = molecules.of(networks.embeddings)[:, number]
             spaces.append(Space.of(embeddings[numbers]))
             similarities[:, EMBEDDINGS] = seen_by(kernel, molecules, spaces[-1], embeddings)
-            machines.append(fit_machines(Compared(similarities, numbers), labels, learnt))
+            known = setting.known_to(number, labels)
+            machines.append(fit_machines(Compared(similarities, numbers), known, learnt))
             decisions[predicted] = machines[-1](similarities[predicted])
         calibration = calibration_of(labels, decisions, folds.predicted)
         return Fitted(cls(kernel, networks, spaces, machines, calibration), as_values(decisions, calibration))

@@ -4,6 +4,7 @@ import contextlib
 import warnings
 import zipfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from graphormer_sepnorm.errors import InputError
@@ -32,14 +33,22 @@ def sheet_records(file: IO[bytes], source: str) -> Iterator[list[str]]:
         raise InputError(
             f"{source} is a workbook, and reading one needs openpyxl: pip install openpyxl, or save it as CSV"
         ) from None
+    refuse_large(file, source, MAX_UNPACKED)
     with explained(source):
-        with zipfile.ZipFile(file) as parts:
-            size = sum(part.file_size for part in parts.infolist())
-        if size > MAX_UNPACKED:
-            raise InputError(f"{source} would unpack to {size:,} bytes; at most {MAX_UNPACKED:,} are read")
         book = openpyxl.load_workbook(file, read_only=True, data_only=True)
     with contextlib.closing(book):
         yield from records(book, source)
+
+
+def refuse_large(file: IO[bytes] | Path, source: str, most: int) -> None:
+    """Raises InputError for what is no workbook, or one whose parts say that they unpack to more than ``most`` bytes.
+
+    No more is read of a part than it says.
+    """
+    with explained(source), zipfile.ZipFile(file) as parts:
+        size = sum(part.file_size for part in parts.infolist())
+    if size > most:
+        raise InputError(f"{source} unpacks to {size:,} bytes, and at most {most:,} are read: save the sheet as CSV")
 
 
 def records(book: "Workbook", source: str) -> Iterator[list[str]]:

@@ -35,30 +35,18 @@ def corpus_of_descriptors(smiles: list[str], values: np.ndarray) -> Corpus:
     """The molecules that have descriptors, with the descriptors that vary between them, scaled and clipped.
 
     A descriptor is excluded if it is the same for all molecules, exceeds ``ABSURD`` for any, or is missing for more
-    than ``MOST_MISSING`` of them.
-
-    Args:
-        smiles: [M].
-        values: [M, len(NAMES)], NaN where missing.
-
-    Raises:
-        InputError: too few molecules.
+    than ``MOST_MISSING`` of them. ``values`` are [M, len(NAMES)], NaN where missing.
     """
     rows = np.flatnonzero(~np.isnan(values).all(axis=1))
     if len(rows) < 3:
         raise InputError(f"{len(rows)} molecules can be read; pre-training needs many thousands")
     values = values[rows].astype(np.float64)
-    columns = telling_columns(values)
+    present = np.flatnonzero(np.isnan(values).mean(axis=0) <= MOST_MISSING)
+    lowest, highest = np.nanmin(values[:, present], axis=0), np.nanmax(values[:, present], axis=0)
+    columns = present[(highest > lowest) & (np.maximum(-lowest, highest) <= ABSURD)]
     if not len(columns):
         raise InputError("all molecules have the same descriptors: there is nothing to learn")
     values = values[:, columns]
     scaled = (values - np.nanmean(values, axis=0)) / np.nanstd(values, axis=0)
     names = tuple(NAMES[column] for column in columns)
     return Corpus([smiles[row] for row in rows], names, scaled.clip(-CLIP, CLIP).astype(np.float32))
-
-
-def telling_columns(values: np.ndarray) -> np.ndarray:
-    """The columns of values [M, D] that ``corpus_of_descriptors`` keeps."""
-    present = np.flatnonzero(np.isnan(values).mean(axis=0) <= MOST_MISSING)
-    lowest, highest = np.nanmin(values[:, present], axis=0), np.nanmax(values[:, present], axis=0)
-    return present[(highest > lowest) & (np.maximum(-lowest, highest) <= ABSURD)]

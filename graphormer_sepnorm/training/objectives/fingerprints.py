@@ -44,20 +44,20 @@ def environments(smiles: str) -> Counts:
 def count_each(count: Callable[[str], Counts], smiles: list[str]) -> tuple[list[str], list[Counts]]:
     """The SMILES that ``count`` does not refuse with an InputError, and their counts, from several processes."""
     parts = map_chunks(partial(counts_of_chunk, count), in_chunks(smiles), list)
-    pairs = [pair for chunk, found in parts for pair in zip(chunk, found, strict=True)]
-    known = [(text, counts) for text, counts in pairs if counts is not None]
-    return [text for text, _ in known], [counts for _, counts in known]
+    pairs = [pair for chunk, of_chunk in parts for pair in zip(chunk, of_chunk, strict=True)]
+    readable = [(text, counts) for text, counts in pairs if counts is not None]
+    return [text for text, _ in readable], [counts for _, counts in readable]
 
 
 def counts_of_chunk(count: Callable[[str], Counts], smiles: Smiles) -> list[Counts | None]:
     """The counts for each SMILES; None for one that is refused."""
-    found: list[Counts | None] = []
+    results: list[Counts | None] = []
     for text in smiles:
         try:
-            found.append(count(text))
+            results.append(count(text))
         except InputError:
-            found.append(None)
-    return found
+            results.append(None)
+    return results
 
 
 def corpus_of_counts(smiles: list[str], counts: Sequence[Counts]) -> Corpus:
@@ -74,13 +74,13 @@ def corpus_of_counts(smiles: list[str], counts: Sequence[Counts]) -> Corpus:
     """
     if len(smiles) < FEWEST:
         raise InputError(f"{len(smiles)} molecules can be read; pre-training needs many thousands")
-    molecules = Counter(key for found in counts for key in found)
+    molecules = Counter(key for of_molecule in counts for key in of_molecule)
     names = sorted(key for key, number in molecules.items() if number >= LEAST_SHARE * len(smiles))
     column = {name: place for place, name in enumerate(names)}
     values = np.zeros((len(smiles), len(names)), np.float32)
-    for row, found in zip(values, counts, strict=True):
-        for key in found.keys() & column.keys():
-            row[column[key]] = np.log1p(found[key])
+    for row, of_molecule in zip(values, counts, strict=True):
+        for key in of_molecule.keys() & column.keys():
+            row[column[key]] = np.log1p(of_molecule[key])
     told = np.flatnonzero(values.max(axis=0) > values.min(axis=0))
     if not len(told):
         raise InputError("all molecules have the same counts: there is nothing to learn")

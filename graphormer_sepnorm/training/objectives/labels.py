@@ -30,10 +30,10 @@ class LabelObjective:
     """
 
     def __init__(self, task: TaskConfig, train: MoleculeDataset, val: MoleculeDataset, device: torch.device):
-        known = make_task(task)
-        known.check_learnable(train.y)
-        known.check_scorable(val.y, "validation")
-        self.task = known.fitted(train.y, train.per_molecule.get("weight"))
+        unfitted = make_task(task)
+        unfitted.check_learnable(train.y)
+        unfitted.check_scorable(val.y, "validation")
+        self.task = unfitted.fitted(train.y, train.per_molecule.get("weight"))
         self.train, self.val = train, val
         self.here = make_task(self.task, device)
         self.on_host = make_task(self.task)

@@ -35,48 +35,33 @@ class Teacher(Pretraining):
     def __init__(self, path: Path):
         self.path = path
         self.title = f"the embeddings in {path.name}"
-        self.values, self.row = read_embeddings(path)
+        try:
+            with np.load(path) as arrays:
+                self.values, smiles = arrays["embeddings"], arrays["smiles"].tolist()
+        except OSError as error:
+            raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+        except (ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile):
+            raise InputError(f"{path} holds no embeddings: name an .npz that the command embed wrote") from None
+        if self.values.ndim != 2 or len(self.values) != len(smiles):
+            raise InputError(f"{path} holds no embedding for each of its molecules: write it with the command embed")
+        finite = np.isfinite(self.values).all(axis=1)
+        self.row = {text: row for row, text in enumerate(smiles) if finite[row]}
 
     def corpus(self, smiles: list[str]) -> Corpus:
         """The molecules whose SMILES, exactly as in the tables, have an embedding.
 
-        Raises:
-            InputError: too few molecules have one.
+        Labels are the columns of the embeddings that vary, in standard deviations from the mean, clipped to ``CLIP``.
         """
-        known = [text for text in smiles if text in self.row]
-        if len(known) < FEWEST:
+        embedded = [text for text in smiles if text in self.row]
+        if len(embedded) < FEWEST:
             raise InputError(
-                f"{self.path} has embeddings of {len(known)} of the {len(smiles)} molecules: write it with the command "
-                "embed from the same tables"
+                f"{self.path} has embeddings of {len(embedded)} of the {len(smiles)} molecules: write it with the "
+                "command embed from the same tables"
             )
-        return corpus_of_embeddings(known, self.values[[self.row[text] for text in known]])
-
-
-def read_embeddings(path: Path) -> tuple[np.ndarray, dict[str, int]]:
-    """The embeddings [M, D] in a file of the command ``embed``, and the row of each SMILES that has one.
-
-    Raises:
-        InputError: the file cannot be read or is not of this kind.
-    """
-    try:
-        with np.load(path) as arrays:
-            values, smiles = arrays["embeddings"], arrays["smiles"].tolist()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    except (ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile):
-        raise InputError(f"{path} holds no embeddings: name an .npz that the command embed wrote") from None
-    if values.ndim != 2 or len(values) != len(smiles):
-        raise InputError(f"{path} holds no embedding for each of its molecules: write it with the command embed")
-    finite = np.isfinite(values).all(axis=1)
-    return values, {text: row for row, text in enumerate(smiles) if finite[row]}
-
-
-def corpus_of_embeddings(smiles: list[str], values: np.ndarray) -> Corpus:
-    """Embeddings [M, D] as labels: columns that vary, in standard deviations from the mean, clipped to ``CLIP``."""
-    values = values.astype(np.float32)
-    mean, std = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
-    told = np.flatnonzero(std > 1e-6 * (1 + np.abs(mean)))
-    if not len(told):
-        raise InputError("all molecules have the same embedding: there is nothing to learn")
-    scaled = ((values[:, told] - mean[told]) / std[told]).clip(-CLIP, CLIP)
-    return Corpus(smiles, tuple(f"{TEACHER}{place}" for place in told), scaled.astype(np.float32))
+        values = self.values[[self.row[text] for text in embedded]].astype(np.float32)
+        mean, std = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
+        told = np.flatnonzero(std > 1e-6 * (1 + np.abs(mean)))
+        if not len(told):
+            raise InputError("all molecules have the same embedding: there is nothing to learn")
+        scaled = ((values[:, told] - mean[told]) / std[told]).clip(-CLIP, CLIP)
+        return Corpus(embedded, tuple(f"{TEACHER}{place}" for place in told), scaled.astype(np.float32))

@@ -6,7 +6,7 @@ from rdkit import Chem
 
 from graphormer_sepnorm.chem import smiles
 from graphormer_sepnorm.chem.properties import penalized_logp
-from graphormer_sepnorm.chem.smiles import MAX_SMILES_LENGTH, largest_fragment, read_smiles, truncated
+from graphormer_sepnorm.chem.smiles import MAX_SMILES_LENGTH, read_smiles, truncated
 from graphormer_sepnorm.errors import InputError
 
 ALUMINIUM_TRIOXALATE = "O=C1O[Al]23(OC1=O)(OC(=O)C(=O)O2)OC(=O)C(=O)O3"
@@ -134,23 +134,6 @@ def test_a_cxsmiles_extension_is_read_by_rdkit():
 
 
 @pytest.mark.parametrize(
-    ("smiles", "left"),
-    [
-        ("CC(=O)[O-].[Na+]", "CC(=O)[O-]"),
-        ("Cl.C[C@H](N)C(=O)O.O", "C[C@H](N)C(=O)O"),
-        ("C.[Pt]", "C"),
-        ("CC#N.F[P-](F)(F)(F)(F)F", "CC#N"),
-        ("O.O=S(=O)(O)O", "O=S(=O)(O)O"),
-        ("[Na+].[Cl-]", "[Cl-]"),
-        ("OCC", "CCO"),
-        ("C1.C1", "CC"),
-    ],
-)
-def test_the_largest_fragment_is_kept(smiles, left):
-    assert Chem.MolToSmiles(largest_fragment(read_smiles(smiles))) == left
-
-
-@pytest.mark.parametrize(
     ("text", "sentence"),
     [
         ("InChI=1S/nonsense", "'InChI=1S/nonsense' is not a valid InChI."),
@@ -169,11 +152,6 @@ def test_a_molecule_of_rdkit_is_read_as_its_smiles():
     assert Chem.MolToSmiles(read_smiles(drawn)) == "CO"
     with pytest.raises(InputError, match="The SMILES is empty"):
         read_smiles(Chem.Mol())
-
-
-def test_the_largest_fragment_of_one_is_itself():
-    mol = read_smiles("CCO")
-    assert largest_fragment(mol) is mol
 
 
 def test_read_smiles_reads_strictly_where_it_can():

@@ -16,21 +16,6 @@ SPEC = importlib.util.spec_from_file_location("make_sample", DATA / "make_sample
 make_sample = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(make_sample)
 
-# Elements and charges of the ZINC benchmark that the sample uses.
-ZINC_ATOMS = {
-    ("C", 0),
-    ("N", 0),
-    ("N", 1),
-    ("O", 0),
-    ("O", -1),
-    ("F", 0),
-    ("P", 0),
-    ("S", 0),
-    ("Cl", 0),
-    ("Br", 0),
-    ("I", 0),
-}
-
 
 @pytest.fixture(scope="module")
 def sample() -> pd.DataFrame:
@@ -67,36 +52,9 @@ def test_molecules_are_canonical_and_whole(sample, mols):
     assert not sample.smiles.str.contains(r"[.*]").any()
 
 
-def test_sizes_are_those_of_drug_like_molecules(mols):
-    sizes = pd.Series([mol.GetNumAtoms() for mol in mols])
-    assert sizes.min() >= 8
-    assert sizes.max() <= 38
-    assert 22 < sizes.mean() < 24
-
-
-def test_atoms_are_a_subset_of_those_in_zinc(mols):
-    assert {(atom.GetSymbol(), atom.GetFormalCharge()) for mol in mols for atom in mol.GetAtoms()} == ZINC_ATOMS
-
-
-def test_no_bonds_between_heteroatoms_arise_by_chance(mols):
-    unwanted = Chem.MolFromSmarts("[O,S;!$(S=O);!a]-[N,O,S,F,Cl,Br,I;+0;!$(S=O)]")
-    assert not [Chem.MolToSmiles(mol) for mol in mols if mol.HasSubstructMatch(unwanted)]
-
-
-def test_targets_spread_as_in_zinc_in_every_split(sample):
-    for _, part in sample.groupby("split"):
-        assert abs(part.penalized_logp.mean()) < 0.3
-        assert 1.8 < part.penalized_logp.std() < 2.6
-
-
 def test_targets_belong_to_the_molecules(sample):
     part = sample.sample(200, random_state=0)
     assert [penalized_logp(smiles) for smiles in part.smiles] == pytest.approx(list(part.penalized_logp), abs=1e-5)
-
-
-def test_rings_above_six_atoms_occur_but_are_few(mols):
-    large = [max((len(ring) for ring in mol.GetRingInfo().AtomRings()), default=0) > 6 for mol in mols]
-    assert 0.02 < sum(large) / len(large) < 0.10
 
 
 def test_generator_repeats_the_first_rows():
@@ -143,21 +101,3 @@ def test_drugs_are_readable_sorted_and_unique(drugs):
     assert list(drugs.name) == sorted(set(drugs.name))
     assert (drugs.name == drugs.name.str.lower()).all()
     assert len({Chem.MolToSmiles(read_smiles(smiles)) for smiles in drugs.smiles}) == len(drugs)
-
-
-@pytest.mark.parametrize(
-    ("name", "formula"),
-    [
-        ("aspirin", "C9H8O4"),
-        ("caffeine", "C8H10N4O2"),
-        ("choline", "C5H14NO+"),
-        ("erythromycin", "C37H67NO13"),
-        ("ethanol", "C2H6O"),
-        ("imatinib", "C29H31N7O"),
-        ("metformin hydrochloride", "C4H12ClN5"),
-        ("paclitaxel", "C47H51NO14"),
-    ],
-)
-def test_drug_formulas(drugs, name, formula):
-    (smiles,) = drugs.smiles[drugs.name == name]
-    assert Chem.rdMolDescriptors.CalcMolFormula(read_smiles(smiles)) == formula

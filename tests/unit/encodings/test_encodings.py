@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 from torch_geometric.data import Batch, Data
 
 from graphormer_sepnorm.chem.features import read_molecules
@@ -150,16 +151,16 @@ def test_paths_equal_a_search_over_all_shortest_paths(seed):
 
 
 def test_random_walks_by_hand():
-    packed = pack_data([skeleton((0, 1), (1, 0), (1, 2), (2, 1))], (3,))
-    walks = graph_algorithms.random_walks(*adjacency(packed), 3).reshape(3, 3, 3)
+    found = arrays(ENCODINGS["rrwp"](steps=3), skeleton((0, 1), (1, 0), (1, 2), (2, 1)))
+    walks = found["rrwp"].reshape(3, 3, 3)
+    assert found["rrwp_return"].tolist() == walks[[0, 1, 2], [0, 1, 2]].tolist()
     assert walks[:, :, 0].tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
     assert walks[:, :, 1].tolist() == [[0, 1, 0], [0.5, 0, 0.5], [0, 1, 0]]
     assert walks[:, :, 2].tolist() == [[0.5, 0, 0.5], [0, 1, 0], [0.5, 0, 0.5]]
 
 
 def test_resistances_by_hand():
-    packed = pack_data([cyclopropane_with_tail()], (3,))
-    found = graph_algorithms.resistances(*adjacency(packed), 9.0).reshape(5, 5)
+    found = arrays(ENCODINGS["resistance"](cap=9.0), cyclopropane_with_tail())["resistance"].reshape(5, 5)
     two_thirds = 2 / 3  # one bond parallel to two in series: 1 * 2 / (1 + 2)
     expected = np.array(
         [
@@ -170,7 +171,9 @@ def test_resistances_by_hand():
             [9, 9, 9, 9, 0],
         ]
     )
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(found, expected, atol=1e-3)  # float16
+    capped = arrays(ENCODINGS["resistance"](cap=1.5), cyclopropane_with_tail())["resistance"].reshape(5, 5)
+    np.testing.assert_allclose(capped, np.minimum(expected, 1.5), atol=1e-3)
 
 
 def test_terms_of_resistances_by_hand():
@@ -264,6 +267,22 @@ def test_arrays_of_another_config_are_refused(name, options, array):
     batch = from_pyg(Batch.from_data_list([graph]), encoding.arrays)
     with pytest.raises(InputError, match=rf"the number of columns of {array} is \d+, this model needs \d+: apply"):
         encoding.module(EncodingSizes(4, 2, 2, 3))(batch)
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "values"),
+    [
+        ("centrality", "max_degree", (0, 255, 1.5)),
+        ("spatial", "max_distance", (0, 255)),
+        ("edge", "max_hops", (0, 65)),
+        ("rings", "max_size", (2, 255)),
+        ("cycles", "max_size", (2, 33)),
+    ],
+)
+def test_sizes_are_limited(name, field, values):
+    for value in values:
+        with pytest.raises(ValidationError):
+            ENCODINGS[name](**{field: value})
 
 
 @pytest.mark.parametrize("name", ENCODINGS)

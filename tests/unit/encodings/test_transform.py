@@ -1,11 +1,11 @@
 from graphormer_sepnorm.encodings.centrality import Centrality
 from graphormer_sepnorm.encodings.spatial import Spatial
 from graphormer_sepnorm.encodings.transform import GraphormerTransform
-from tests.unit.encodings.chains import chain
+from tests.conftest import random_graph
 
 
 def test_a_graph_gets_the_arrays_of_all_encodings_and_keeps_its_own():
-    before = chain(3)
+    before = random_graph(3, 0)
     after = GraphormerTransform((Centrality(), Spatial()), (3,))(before.clone())
     assert {"degree", "spd"} <= set(after.keys()) and not {"degree", "spd"} & set(before.keys())
     assert all((after[name] == before[name]).all() for name in ("x", "edge_index", "edge_attr"))

@@ -17,6 +17,8 @@ from graphormer_sepnorm.inference.predict import Embedder, Predictor
 from graphormer_sepnorm.inference.training_rows import TrainingRows
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.runs.zoo import AssayLimit
+from graphormer_sepnorm.table_model.conditions import Conditions
+from graphormer_sepnorm.table_model.explain import stack_of
 from tests.tiny import Trusting, tiny_model
 
 
@@ -33,6 +35,15 @@ def trusting() -> Predictor:
 
 def names(columns: PredictionColumns) -> list[str]:
     return [column.name for column in columns.columns()]
+
+
+def test_conditions_of_all_molecules_are_columns():
+    conditions = Conditions.of(("T", "assay"), [("25.0", "a"), ("37.0", "b")]).under({"T": "37", "assay": "b"})
+    columns = PredictionColumns(replace(stack_of(two_models()), conditions=conditions))
+    assert names(columns)[:3] == ["T", "assay", "a"]
+    found = columns.model.predict(["CC", "C[C"])
+    temperature, assay, *_ = columns.cells(found, found.errors)
+    assert (temperature.tolist(), assay) == ([37.0, 37.0], ["b", "b"])
 
 
 def test_what_belongs_to_a_target_stands_together_then_the_domain_then_the_error(trusting):

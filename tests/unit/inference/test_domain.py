@@ -89,9 +89,24 @@ def test_what_was_never_seen_is_warned_of(domain, smiles, warning):
     assert domain.warnings([smiles]) == [warning]
 
 
+@pytest.mark.parametrize(
+    ("smiles", "words"),
+    [
+        ("[CH2]C", "a radical"),
+        ("CCO |^1:0|", "a radical"),
+        ("CCO~CC", "a bond of unknown order"),
+        ("C[C@H]1CCCC[C@H]1O |&1:1,6|", "relative stereo"),
+    ],
+)
+def test_radicals_bonds_of_unknown_order_and_relative_stereo_are_warned_of(domain, smiles, words):
+    assert words in domain.warnings([smiles])[0]
+    assert words not in fit_domain([*SMILES, smiles]).warnings([smiles])[0]
+    assert words not in domain.warnings(["CCO"])[0]
+
+
 def test_a_molecule_that_lost_a_metal_is_warned_of(domain):
-    molecules = read_molecules("mol-standardized", ["CCC(=O)O[Na]", "CCCO[Ti](OCCC)OCCC", "C["])
-    assert domain.warnings_on(molecules) == ["", "Read as CCCO: standardization removed Ti.", ""]
+    molecules = read_molecules("mol-standardized", ["CCC(=O)O[Na]", "CCCCCO[Ti](OCCC)OCCC", "C["])
+    assert domain.warnings_on(molecules) == ["", "Read as CCCCCO: standardization removed Ti and CCCO.", ""]
     assert domain.warnings_on(Molecules.of_graphs(molecules.graphs)) == ["", ""]
 
 

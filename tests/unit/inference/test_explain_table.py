@@ -95,6 +95,14 @@ def test_a_line_per_atom_and_per_fragment(tmp_path):
     ]
 
 
+def test_conditions_are_the_last_columns(tmp_path):
+    warm = Explanation("C", "a = 2", 2.0, "share", np.array([1.0]), None, conditions={"T": "37", "assay": "b"})
+    write_contributions(tmp_path / "a.csv", {0: warm})
+    header, line, *_ = (tmp_path / "a.csv").read_text().splitlines()
+    assert header == ",".join([*HEADER, "T", "assay"]) and line.endswith(",1,1,37,b")
+    assert warm.facts()["conditions"] == {"T": "37", "assay": "b"}
+
+
 def test_without_a_sum_there_is_no_baseline(tmp_path):
     write_contributions(tmp_path / "a.csv", {0: Explanation("C", "a = 2", 2.0, "share", np.array([1.0]), None)})
     assert (tmp_path / "a.csv").read_text().splitlines()[1] == "1,,C,2,share,,atom,C,1,1"

@@ -79,3 +79,40 @@ def test_coverage_by_hand():
     half_widths = np.array([[1.0, 0, 0], [1, 3, 0], [3, 9, 0]])
     found = coverage(y, -half_widths, half_widths)
     np.testing.assert_array_equal(found, [2 / 3, 1, np.nan])
+
+
+def test_censored_scores_by_hand():
+    """Errors 1, -2, 3 and one that is above 1.5, or below -4."""
+    y = column(1, -2, 3, np.nan)
+    bounds = np.tile([-np.inf, np.inf], (4, 1, 1))
+    bounds[3, 0, 0] = 1.5
+    zeros = np.zeros((4, 1))
+    scores = fit_intervals(y, zeros, zeros, bounds=bounds).scores[:, 0]
+    assert scores.tolist() == [1, 2, 3, 3], "an error above 1.5 can only be 3, as -2 is below it"
+    bounds[3, 0] = -np.inf, -4
+    scores = fit_intervals(y, zeros, zeros, bounds=bounds).scores[:, 0]
+    assert scores[:3].tolist() == [1, 2, 3] and 4 < scores[3] < 6, "beyond all exact errors"
+
+
+def test_intervals_of_censored_labels_hold_what_they_promise():
+    """Errors of a heavy tail, of which those above a limit that differs by molecule are known only as such."""
+    random = np.random.default_rng(0)
+    prediction, error = random.normal(size=(4000, 1)), random.standard_t(4, size=(4000, 1))
+    y, limit = prediction + error, random.normal(0.5, 1, size=(4000, 1))
+    bounds = np.stack([np.where(y > limit, limit, -np.inf), np.full_like(y, np.inf)], axis=2)
+    known, zeros = np.where(y > limit, np.nan, y), np.zeros_like(y)
+    for confidence in (0.5, 0.8, 0.9):
+        half, plain = (
+            fit_intervals(known, prediction, zeros, bounds=each).half_widths(confidence, zeros)
+            for each in (bounds, None)
+        )
+        assert (np.abs(error) <= half).mean() == pytest.approx(confidence, abs=0.03)
+        assert np.abs((np.abs(error) <= plain).mean() - confidence) > 0.005
+
+
+def test_without_censored_labels_scores_are_the_errors():
+    y = np.random.default_rng(0).normal(size=(50, 2))
+    y[3:9, 1], zeros = np.nan, np.zeros((50, 2))
+    bounds = np.tile([-np.inf, np.inf], (50, 2, 1))
+    plain, found = fit_intervals(y, zeros, zeros), fit_intervals(y, zeros, zeros, bounds=bounds)
+    np.testing.assert_array_equal(found.scores, plain.scores)

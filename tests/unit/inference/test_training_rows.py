@@ -21,14 +21,23 @@ def test_percentiles_by_hand():
 
 
 def test_censored_labels_count_in_percentiles_where_they_can_be_compared():
-    """Labels <5, <5, <9, >8, 6 and 7: below 5.5 are two of five; <9 cannot be compared with it."""
+    """Labels <5, <5, <9, >8, 6 and 7: below 5.5 are two of six; <9 cannot be compared with it and counts half."""
     nan, inf = np.nan, np.inf
     labels = np.array([nan, nan, nan, nan, 6, 7])[:, None]
     bounds = np.array([[-inf, 5], [-inf, 5], [-inf, 9], [8, inf], [-inf, inf], [-inf, inf]])[:, None]
     found = TrainingRows.of(labels, bounds).percentiles(np.array([[5.5], [4.0], [9.0]]))
-    assert found[:, 0].tolist() == pytest.approx([100 * 2 / 5, 0, 100])
+    assert found[:, 0].tolist() == pytest.approx([100 * 2.5 / 6, 100 * 1.5 / 6, 100 * 5.5 / 6])
     only = TrainingRows.of(np.full((1, 1), nan), np.array([[[-inf, 5]]])).percentiles(np.array([[4.0], [6.0]]))
-    assert np.isnan(only[0, 0]) and only[1, 0] == 100
+    assert only[:, 0].tolist() == [50, 100]
+
+
+def test_values_beyond_a_bound_are_not_above_all_labels():
+    """Of 6, 7 and a third >8.30, 8.22 is above two thirds, and 8.32 possibly above the last."""
+    bounds = np.array([[-np.inf, np.inf], [-np.inf, np.inf], [8.3, np.inf]])[:, None]
+    rows = TrainingRows.of(np.array([[6.0], [7], [np.nan]]), bounds)
+    assert rows.percentiles(np.array([[8.22], [8.32]]))[:, 0].tolist() == pytest.approx([200 / 3, 500 / 6])
+    assert (rows.best(0, minimize=False), rows.best(0, minimize=True)) == (8.3, 6)
+    assert np.isnan(TrainingRows.of(np.full((2, 1), np.nan)).best(0, minimize=True))
 
 
 def test_a_label_of_a_quarter_of_the_molecules_is_found():

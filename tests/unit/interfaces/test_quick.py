@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
+from graphormer_sepnorm import GraphormerRegressor
 from graphormer_sepnorm.interfaces import quick
-from graphormer_sepnorm.interfaces.table_estimator import Parameters
 
 
 def unused(**given) -> list[str]:
-    return quick.unused_parameters(vars(Parameters(**given)), Parameters())
+    return quick.unused_parameters(GraphormerRegressor(**given).get_params(), GraphormerRegressor().get_params())
 
 
 @pytest.mark.parametrize(

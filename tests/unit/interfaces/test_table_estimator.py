@@ -16,11 +16,12 @@ from sklearn.metrics import roc_auc_score
 from typer.testing import CliRunner
 
 from graphormer_sepnorm import GraphormerClassifier, GraphormerEmbedder, GraphormerRegressor, load_model
-from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.config import TaskConfig, TrainConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces import commands
 from graphormer_sepnorm.interfaces.commands.train import EnsembleOptions
-from graphormer_sepnorm.interfaces.table_estimator import OTHER_NAMES
+from graphormer_sepnorm.interfaces.table_estimator import make_config
+from graphormer_sepnorm.options import declared
 from graphormer_sepnorm.table_model.members import MEMBERS, forest
 from graphormer_sepnorm.tables.options import TableOptions
 
@@ -90,13 +91,11 @@ def test_a_run_with_a_column_split_has_the_folds_of_a_random_one(smiles, logp, t
     np.testing.assert_allclose(spread, shell.y_std, rtol=1e-5)
 
 
-@pytest.mark.parametrize("estimator", [GraphormerRegressor, GraphormerClassifier])
-def test_the_parameters_are_described(estimator):
-    described = inspect.getdoc(estimator)
-    assert [described.count(f"\n{part}:\n") for part in ("Args", "Attributes")] == [1, 1]
-    for name in estimator().get_params():
-        assert described.count(f"\n    {name}: ") == 1, name
-    assert "\n    model_: " in described and ("\n    classes_: " in described) == (estimator is GraphormerClassifier)
+def test_the_constructor_has_every_option_of_training_and_describes_it():
+    parameters, described = GraphormerClassifier().get_params(), inspect.getdoc(GraphormerClassifier.__init__)
+    options = {each.field for each in declared(TrainConfig, without=("seed", "patience", "keep"))}
+    assert options <= set(parameters) and all(parameters[name] is None for name in options)
+    assert [name for name in parameters if described.count(f"\n    {name}: ") != 1] == []
 
 
 @pytest.mark.parametrize(
@@ -140,10 +139,9 @@ def test_a_target_needs_a_label_of_positive_weight():
 
 
 def test_the_config_is_that_of_the_recipe_with_what_is_given(tiny_recipe):
-    task = {"kind": "regression", "metric": "mae", "targets": ("a",)}
-
     def config(**parameters):
-        return GraphormerRegressor(**parameters)._make_config(TaskConfig(**task), "mol", 7)
+        task = TaskConfig("regression", "mae", ("a",))
+        return make_config(GraphormerRegressor(**parameters)._parameters(), task, "mol", 7)
 
     default = config()
     assert (default.train.start_from, default.train.seed, default.featurizer) == ("foundation", 7, "mol")
@@ -185,21 +183,6 @@ def test_parameters_are_stored_untouched():
     assert not [name for name in vars(estimator) if name.endswith("_")]
 
 
-@pytest.mark.parametrize(("name", "meant"), [("quik", "quick"), *OTHER_NAMES.items()])
-def test_an_unknown_parameter_gets_the_one_that_is_meant(name, meant):
-    with pytest.raises(
-        TypeError, match=rf"^GraphormerRegressor\(\) has no parameter '{name}'; did you mean '{meant}'\?$"
-    ):
-        GraphormerRegressor(**{name: 1})
-
-
-def test_a_value_without_a_name_is_refused():
-    with pytest.raises(
-        TypeError, match=r"^GraphormerRegressor\(\) takes only parameters with a name, as in quick=True$"
-    ):
-        GraphormerRegressor(True)
-
-
 def test_parameters_of_a_search_may_be_of_numpy():
     grid = {"quick": np.bool_(True), "networks": np.int64(3), "split": np.str_("random")}
     assert np.isfinite(GraphormerRegressor(**grid).fit(SMILES, LENGTH).out_of_fold_).all()
@@ -231,8 +214,11 @@ def test_weights_of_targets_come_in_any_sequence(y, one, other):
         ({"forest": "no"}, "^forest should be a valid boolean, not 'no'$"),
         ({"settings": "model.layers=4"}, "^settings should be a valid dictionary, not 'model.layers=4'$"),
         ({"metric": 1}, "^metric should be a valid string, not 1$"),
-        ({"weights": [1, 2]}, "^weights has 2 numbers for 1 column$"),
+        ({"weights": [1, 2]}, r"^1 targets \(y0\), but 2 weights$"),
         ({"weights": ["a"]}, r"^weights: give a number for each target, such as \[1, 0.5\], not \['a'\]$"),
+        ({"weights": [-1]}, "^weights.0 should be greater than 0"),
+        ({"loss": "mae"}, "^loss.* should be 'l1' or 'mse', not 'mae'$"),
+        ({"balance": True}, "^balance is for a classification"),
         ({"metric": "rocauc"}, "does not score a regression"),
         ({"device": "x"}, "unknown device"),
         ({"split": "scafold"}, "unknown split 'scafold'.*did you mean 'scaffold'"),
@@ -378,15 +364,6 @@ def test_a_model_is_saved_only_to_a_folder(tmp_path):
     ):
         with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
             fitted.save(wrong)
-
-
-def test_a_target_without_a_name_is_explained_where_a_table_lacks_it(tmp_path):
-    GraphormerRegressor(**QUICK).fit(SMILES, LENGTH).save(tmp_path / "model")
-    pd.DataFrame({"smiles": SMILES, "length": LENGTH}).to_csv(tmp_path / "new.csv", index=False)
-    message = refused("evaluate", tmp_path / "model", "--csv", tmp_path / "new.csv")
-    assert "has no column 'y0'" in message and message.endswith(
-        ". The model's target is called y0, as y had no name in fit: rename the column"
-    )
 
 
 def test_parameters_that_quick_ignores_are_named(smiles, logp):

@@ -150,18 +150,6 @@ def test_one_molecule_is_fine_with_layer_norm_on_the_cls():
     torch.testing.assert_close(NORMS["sepnorm-layernorm"](4)(x), ShareNorm(4)(x))
 
 
-@pytest.mark.parametrize("name", ["sepnorm", "sepnorm-batchnorm"])
-def test_a_batchnorm_on_the_cls_refuses_to_train_on_one_molecule(name):
-    norm = NORMS[name](4)
-    with pytest.raises(ValueError) as error:
-        norm.packed(torch.randn(6, 4), 1)
-    assert str(error.value) == (
-        "BatchNorm on the CLS needs at least 2 molecules in a training batch, got 1: use a larger batch, drop the last "
-        "incomplete one, or choose LayerNorm for the CLS"
-    )
-    assert norm.eval().packed(torch.randn(6, 4), 1).shape == (6, 4)
-
-
 @pytest.mark.parametrize("name", NORMS)
 def test_rows_may_be_of_the_cls_only(name):
     """As in the last block; the number of molecules may be the width."""

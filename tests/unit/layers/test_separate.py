@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch_geometric.data import Batch
@@ -557,31 +556,6 @@ def test_masked_autoencoder_is_converted_in_encoder_and_decoder():
     model(**images("pixel_values")).loss.backward()
 
 
-class MaskedAutoencoder(nn.Module):
-    """The encoder of He et al. (CVPR 2022), built from timm's blocks as by its authors: CLS and visible patches."""
-
-    def __init__(self):
-        super().__init__()
-        self.cls_token = nn.Parameter(torch.randn(1, 1, WIDTH))
-        self.blocks = nn.ModuleList(timm_block("Block")(WIDTH, 2) for _ in range(2))
-        self.norm = nn.LayerNorm(WIDTH)
-
-    def forward(self, patches: Tensor, visible: Tensor) -> Tensor:
-        x = torch.cat([self.cls_token.expand(len(patches), -1, -1), patches[:, visible]], dim=1)
-        for block in self.blocks:
-            x = block(x)
-        return self.norm(x)
-
-
-def test_masked_autoencoder_of_timm_blocks():
-    model = trained(MaskedAutoencoder()).eval()
-    inputs = torch.randn(4, 9, WIDTH), torch.tensor([1, 4, 8])
-    before = model(*inputs)
-    separate_norms(model, nn.LayerNorm, also="^norm$")
-    assert len(model.separated_norms.replaced) == 5
-    torch.testing.assert_close(model(*inputs), before, atol=1e-6, rtol=0)
-
-
 def test_timm_trains_with_dropped_patches():
     model = separate_norms(timm_vit(patch_drop_rate=0.5))
     model(**images("x")).sum().backward()
@@ -634,37 +608,6 @@ def test_graphormer_with_sep_norm_has_nothing_to_convert(config):
 
 
 # Distributed training
-
-
-def cls_norms_after_one_step(rank: int) -> tuple[bool, bool]:
-    """Whether a step on data that differs between ranks changes the CLS norms, and equally on all ranks."""
-    torch.manual_seed(0)
-    model = DistributedDataParallel(separate_norms(encoder(batch_first=True)))
-    weights = list(separate_modules(model)[0].cls_norm_layers.parameters())
-    start = [weight.detach().clone() for weight in weights]
-    torch.manual_seed(rank)
-    (model(**sequences())[:, 0] * torch.randn(4, WIDTH)).sum().backward()
-    torch.optim.SGD(model.parameters(), lr=0.1).step()
-    moved = all(not torch.equal(new, old) for new, old in zip(weights, start, strict=True))
-    everywhere: list = [None, None]
-    dist.all_gather_object(everywhere, [weight.tolist() for weight in weights])
-    return moved, everywhere[0] == everywhere[1]
-
-
-def train_one_step(rank: int, init_file: str, result_file: str) -> None:
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{init_file}", rank=rank, world_size=2)
-    moved, same = cls_norms_after_one_step(rank)
-    dist.destroy_process_group()
-    if rank == 0:
-        Path(result_file).write_text(f"moved {moved}, same {same}")
-
-
-@pytest.mark.slow
-def test_cls_norms_train_alike_on_two_processes(tmp_path):
-    arguments = str(tmp_path / "init"), str(tmp_path / "result")
-    torch.multiprocessing.spawn(train_one_step, arguments, nprocs=2)
-    assert (tmp_path / "result").read_text() == "moved True, same True"
 
 
 def test_a_model_that_is_distributed_already_is_refused():

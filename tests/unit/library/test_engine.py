@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -82,3 +84,18 @@ def test_partitions_are_queued_at_the_scheduler_and_workers_keep_their_memory(tm
 
 def count_queued(dask_scheduler) -> int:
     return sum(entry.finish == "queued" for entry in dask_scheduler.transition_log)
+
+
+def test_a_killed_resource_tracker_leaves_no_traces(tmp_path):
+    code = """
+import multiprocessing, os, signal, time
+from multiprocessing import resource_tracker
+from graphormer_sepnorm.library.engine import keep_tracker
+locks = [multiprocessing.get_context("spawn").Lock() for _ in range(3)]
+os.kill(resource_tracker._resource_tracker._pid, signal.SIGKILL)
+time.sleep(0.5)
+keep_tracker()
+locks.clear()
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")

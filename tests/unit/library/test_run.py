@@ -142,6 +142,15 @@ def test_another_job_is_refused(written, source, tmp_path, change, message):
     assert after.keys() == before.keys() and all(after[path] == before[path] for path in parts)
 
 
+def test_a_job_without_a_finished_part_leaves_nothing_and_hinders_no_other_one(written, tmp_path):
+    (tmp_path / "library.csv").write_text("molecule\nCCO\n")
+    with pytest.raises(InputError, match="has no column 'smiles'"):
+        predicted(tmp_path / "library.csv", tmp_path)
+    assert list((tmp_path / "out").iterdir()) == []
+    (tmp_path / "library.csv").write_text("smiles\nCCO\n")
+    assert predicted(tmp_path / "library.csv", tmp_path, options=BEST)["rows"] == 1
+
+
 def test_the_same_networks_with_another_domain_are_refused(written, source, tmp_path):
     other = Trusting([tiny_model()], Trust(fit_domain(["CCO", "CCN"])))
     predict_library(other, str(source), tmp_path / "out", ALL)

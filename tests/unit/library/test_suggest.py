@@ -16,9 +16,15 @@ from graphormer_sepnorm.inference.predict import Predictor
 from graphormer_sepnorm.inference.training_rows import TrainingRows
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.library import suggest as module
+from graphormer_sepnorm.library.part_writer import PartOptions, Selection
+from graphormer_sepnorm.library.run import predict_library
 from graphormer_sepnorm.library.suggest import Wish, acquisition_of, suggest
 from tests.tiny import Trusting, tiny_model
+from tests.unit.library.test_run import written
 
+__all__ = ["written"]
+
+OF_LOGP = Selection("logp")
 MEASURED = ["CCO", "c1ccccc1"]
 
 
@@ -83,6 +89,29 @@ def test_what_was_begun_is_gone_on_with(predictor, library, tmp_path, monkeypatc
         patch.setattr("graphormer_sepnorm.library.run.compute", killed)
         assert suggest(predictor, library, out, wish, workers=1)["suggested"] == 3
     assert not (tmp_path / "next.parquet.parts").exists()
+
+
+@pytest.mark.parametrize("reason", ["unreadable", "other job", "damaged"])
+def test_what_a_failed_call_leaves_hinders_no_other_one(written, predictor, library, tmp_path, reason):
+    out = tmp_path / "next.csv"
+    if reason == "unreadable":
+        with pytest.raises(InputError, match="absent"):
+            suggest(predictor, library, out, Wish(3), PartOptions(Selection(""), smiles_column="absent"))
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["library.csv"]
+    else:
+        predict_library(Predictor([tiny_model(seed=2)]), library, tmp_path / "next.csv.parts", PartOptions(OF_LOGP))
+        if reason == "damaged":
+            (tmp_path / "next.csv.parts" / "manifest.json").write_text("{")
+    assert suggest(predictor, library, out, Wish(3))["suggested"] == 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["library.csv", "next.csv"]
+
+
+def test_a_folder_of_the_user_is_kept(written, predictor, library, tmp_path):
+    (tmp_path / "next.csv.parts").mkdir()
+    (tmp_path / "next.csv.parts" / "mine.txt").touch()
+    with pytest.raises(InputError, match="holds other files"):
+        suggest(predictor, library, tmp_path / "next.csv", Wish(3))
+    assert (tmp_path / "next.csv.parts" / "mine.txt").exists()
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import slim, task_config
 from graphormer_sepnorm.search import trial as module
 from graphormer_sepnorm.search.study import PROBLEM, StudyFolder, open_study
-from graphormer_sepnorm.search.trial import TrialKilled, TrialProcess, is_lack_of_memory, train_trial
+from graphormer_sepnorm.search.trial import TrialProcess, is_lack_of_memory, train_trial
 from graphormer_sepnorm.system.device import choose
 from graphormer_sepnorm.tables.labels import TableOptions, read_labelled, table_task
 from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled
@@ -140,14 +140,6 @@ def test_a_process_trains_to_the_end(start):
     process, trial = start()
     assert process.outcome() is None and last_epoch(trial) == 2
     assert process.process.exitcode == 0, "it ended by itself"
-
-
-@pytest.mark.slow
-def test_a_killed_trial_is_reported(start):
-    process, _ = start(epochs=1000)
-    os.kill(process.process.pid, signal.SIGKILL)
-    outcome = process.outcome()
-    assert isinstance(outcome, TrialKilled) and str(outcome) == "killed by SIGKILL"
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from functools import partial
 
 import pytest
 import torch
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from graphormer_sepnorm.system import workers
 from graphormer_sepnorm.system.workers import (
@@ -18,6 +19,7 @@ from graphormer_sepnorm.system.workers import (
     in_processes,
     map_chunks,
     one_thread,
+    one_thread_for_small,
     way_to_start,
 )
 
@@ -45,6 +47,17 @@ def test_results_come_in_order_from_one_thread_each(count):
     assert [texts for _, (texts, _, _) in found] == [[f"C{number}!", f"N{number}!"] for number in range(count)]
     assert all(threads == 1 for _, (_, threads, _) in found)
     assert all((process == os.getpid()) is (count <= 2) for _, (_, _, process) in found)
+
+
+def processes_of_chunks(count: int) -> tuple[list[int], int]:
+    return [process for _, (_, _, process) in map_chunks(described, [["C"]] * count, list)], os.getpid()
+
+
+def test_a_process_of_a_pool_works_on_all_chunks_itself():
+    """A daemonic process may have no children."""
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        processes, own = pool.apply(processes_of_chunks, [5])
+    assert processes == [own] * 5 and own != os.getpid()
 
 
 def where(number: int) -> tuple[int, int, int]:
@@ -182,3 +195,14 @@ def test_no_process_outlives_one_that_is_killed():
             pass
         process.kill()
         process.communicate(timeout=60)
+
+
+def test_linear_algebra_of_few_rows_has_one_thread():
+    def threads() -> set[int]:
+        return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+    with threadpool_limits(2, user_api="blas"):
+        with one_thread_for_small(2000):
+            assert threads() == {1}
+        with one_thread_for_small(2001):
+            assert threads() == {2}

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pydantic import TypeAdapter
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.table_model.conditions import (
@@ -13,7 +14,7 @@ from graphormer_sepnorm.table_model.conditions import (
 )
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.reference import with_conditions
-from graphormer_sepnorm.table_model.train import scorable
+from graphormer_sepnorm.table_run import scorable
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions
 from graphormer_sepnorm.tables.rows import LabelledRow, condition_text
 from graphormer_sepnorm.tables.splits import Duplicate
@@ -33,6 +34,22 @@ def test_a_condition_that_was_not_learnt_is_an_error_of_its_row():
     values, errors = CONDITIONS.encode_all([("30.0", "a"), ("30.0", "c"), ("", "a")])
     np.testing.assert_array_equal(values, np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]], np.float32))
     assert errors == ["", "assay is 'c': the model knows a, b", "temperature is missing"]
+
+
+def test_a_missing_condition_is_the_median_and_marked_or_a_word():
+    rows = [("20.0", "b"), ("40.0", ""), ("", "a"), ("25.0", "b")]
+    found = Conditions.of(("temperature", "assay"), rows)
+    temperature, assay = found.columns
+    assert (temperature.median, temperature.width, assay.words) == (25.0, 2, ("", "a", "b"))
+    for text in ("", "NA"):
+        assert temperature.encode(text) == [temperature.encode("25.0")[0], 1.0]
+        assert assay.encode(text) == [1.0, 0.0, 0.0] and "read as 25" in temperature.warning(text)
+    assert temperature.encode("40.0")[1] == 0.0 and found.width == 5
+    assert TypeAdapter(ConditionColumn).validate_python(temperature.facts()) == temperature
+    assert [words.partition(" of ")[0] for words in found.remarks(rows)] == ["temperature: 1", "assay: 1"]
+    assert not list(CONDITIONS.remarks([("20.0", "b")]))
+    with pytest.raises(InputError, match="pH is blank in all training rows"):
+        Conditions.of(("pH",), [("",)] * 3)
 
 
 @pytest.mark.parametrize("rows", [3, 7, 200])
@@ -118,13 +135,32 @@ def test_a_number_outside_the_range_of_the_training_rows_is_warned_of():
     assert ConditionColumn("pH", (), 7.0, 1.0).warning("99") == ""  # of a model of an earlier version
 
 
+@pytest.mark.parametrize(
+    ("texts", "choices"),
+    [
+        (["37.0", "25.0"] * 2, ["25", "37"]),
+        (["37.0", "25.0"], []),  # one row each
+        (
+            [str(number / 4) for number in range(10)] * 2,
+            ["0", "0.25", "0.5", "0.75", *["1", "1.25", "1.5", "1.75", "2", "2.25"]],
+        ),
+        ([str(number) for number in range(11)] * 2, []),
+        (["b", "a"], ["a", "b"]),
+    ],
+)
+def test_few_values_are_a_choice(texts, choices):
+    column = column_of("T", texts)
+    assert column.choices == choices
+    assert TypeAdapter(ConditionColumn).validate_python(column.facts()) == column
+
+
 def test_a_column_of_an_earlier_version_keeps_its_facts():
     assert ConditionColumn("pH", (), 7.0, 1.0).facts() == {"name": "pH", "words": (), "mean": 7.0, "scale": 1.0}
 
 
 def test_a_column_with_one_word_that_is_no_number_has_words():
     assert column_of("assay", ["1.0", "2.0", "x"]).words == ("1.0", "2.0", "x")
-    assert column_of("pH", ["7.0", "7.0"]) == ConditionColumn("pH", (), 7.0, 1.0, 7.0, 7.0)
+    assert column_of("pH", ["7.0", "7.0"]) == ConditionColumn("pH", (), 7.0, 1.0, 7.0, 7.0, values=(7.0,))
     with pytest.raises(InputError, match=f"--feature-columns lab has {MOST_WORDS + 1} distinct words"):
         column_of("lab", [f"lab {number}" for number in range(MOST_WORDS + 1)])
 

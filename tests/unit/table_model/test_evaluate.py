@@ -28,7 +28,7 @@ from graphormer_sepnorm.table_model.evaluate import (
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
-from tests.unit.table_model.conftest import Trained
+from tests.table_models import Trained
 
 
 def test_scores_are_those_of_the_predictions(trained: Trained):

@@ -3,12 +3,14 @@
 import json
 from dataclasses import replace
 from functools import partial
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from graphormer_sepnorm.chem import stereo
 from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
@@ -31,8 +33,8 @@ from graphormer_sepnorm.table_model.labels import Labels
 from graphormer_sepnorm.table_model.load import load_model, load_predicting_model
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.model import TableModel
+from tests.table_models import Trained
 from tests.tiny import save_tiny
-from tests.unit.table_model.conftest import Trained
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 ASKED = [ASPIRIN, "C", "[Na+].CC(=O)[O-]", "O=c1cccc[nH]1"]
@@ -63,6 +65,17 @@ def test_what_is_predicted_is_explained(model):
     check_sums(found, values)
     assert found[0].start == "average atoms or masked atoms" and found[0].meaning == "contribution to a"
     assert found[0].contributions.shape == (13,) and found[0].caption == f"a = {values[0]:.3g}"
+
+
+def test_stereo_is_labelled_as_often_for_a_large_molecule_as_for_a_small_one(model, monkeypatch):
+    """Labels of a large molecule can take a second, and it has hundreds of masked copies."""
+    counts = []
+    for smiles in ("C[C@H](N)O", "C[C@H](N)C(=O)N[C@@H](C)C(=O)N[C@@H](CO)C(=O)O"):
+        label_stereo = Mock(wraps=stereo.label_stereo)
+        monkeypatch.setattr(stereo, "label_stereo", label_stereo)
+        explained(model, [smiles])
+        counts.append(label_stereo.call_count)
+    assert counts[0] == counts[1] < 10
 
 
 def test_members_count_as_they_are_weighed(model):

@@ -14,9 +14,9 @@ from graphormer_sepnorm.runs.info import as_text, describe_model
 from graphormer_sepnorm.table_model.fit import fit_table
 from graphormer_sepnorm.table_model.info import describe_any, targets_on_test, unfinished_words
 from graphormer_sepnorm.table_model.members import MEMBERS
-from graphormer_sepnorm.table_model.train import Plan, fit_run
+from graphormer_sepnorm.table_run import Plan, fit_run
+from tests.table_models import Trained
 from tests.tiny import save_tiny
-from tests.unit.table_model.conftest import Trained
 
 
 def test_a_table_model_names_its_members_and_what_it_learnt_from(trained: Trained, tmp_path):

@@ -19,8 +19,8 @@ from graphormer_sepnorm.runs.zoo import PRETRAINED, resolve_model
 from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.table_model.load import load_model, load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
+from tests.table_models import Trained
 from tests.tiny import save_tiny
-from tests.unit.table_model.conftest import Trained
 
 NEAREST = ["nearest", "nearest_id", "nearest_a", "similarity"]
 
@@ -140,6 +140,11 @@ def test_conditions_as_columns_or_for_all_rows_give_the_same_numbers(conditioned
         same(load_model(conditioned.path).predict([table.smiles[row]], conditions=conditions), expected[[row]])
         predict_table(model.under(conditions), [table.smiles[row]], tmp_path / "one.csv")
         same(pd.read_csv(tmp_path / "one.csv"), expected[[row]])
+        for found in (
+            pd.read_csv(tmp_path / "one.csv"),
+            load_model(conditioned.path).predict([table.smiles[row]], conditions=conditions),
+        ):
+            assert list(found)[:4] == ["smiles", "T", "assay", "y"] and found.iloc[0, 1:3].to_dict() == conditions
     for name, write in (("in.csv", partial(table.to_csv, index=False)), ("in.parquet", table.to_parquet)):
         write(tmp_path / name)
         predict_table(model, str(tmp_path / name), tmp_path / "out.csv")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
+from graphormer_sepnorm.chem.stereo import label, label_stereo
 from graphormer_sepnorm.table_model.masking import ORDERS, contributions_by_masking, masked, masking_orders
 
 ASPIRIN = Chem.MolFromSmiles("CC(=O)Oc1ccccc1C(=O)O")
@@ -13,6 +14,10 @@ def symbols(mols: list[Chem.Mol]) -> list[str]:
     return ["".join(atom.GetSymbol() for atom in mol.GetAtoms()) for mol in mols]
 
 
+def by_masking(mol: Chem.Mol, predict) -> tuple[np.ndarray, float]:
+    return contributions_by_masking(mol, lambda hidden: predict([masked(mol, atoms) for atoms in hidden]))
+
+
 def test_a_masked_atom_is_of_no_element_and_keeps_its_bonds():
     found = masked(Chem.MolFromSmiles("C[NH3+]"), [1])
     assert symbols([found]) == ["C*"] and found.GetNumBonds() == 1
@@ -20,9 +25,18 @@ def test_a_masked_atom_is_of_no_element_and_keeps_its_bonds():
     assert symbols([ASPIRIN])[0].count("*") == 0
 
 
+def test_stereo_labels_are_those_of_the_whole_molecule():
+    mol = Chem.MolFromSmiles("C[C@H](N)C(=O)O/C=C/C")
+    label_stereo(mol)
+    assert [label(atom) for atom in masked(mol, [0, 2]).GetAtoms()] == ["", "S", *[""] * 7]
+    assert [label(atom) for atom in masked(mol, [1]).GetAtoms()] == [""] * 9
+    for atoms, expected in (([0], "E"), ([6], "")):
+        assert label(masked(mol, atoms).GetBondBetweenAtoms(6, 7)) == expected
+
+
 def test_of_a_sum_over_atoms_each_adds_its_own():
     values = {"C": 1.0, "O": -2.0, "*": 0.25}
-    contributions, base = contributions_by_masking(
+    contributions, base = by_masking(
         ASPIRIN, lambda mols: np.array([sum(values[symbol] for symbol in text) for text in symbols(mols)])
     )
     assert base == 0.25 * 13
@@ -32,7 +46,7 @@ def test_of_a_sum_over_atoms_each_adds_its_own():
 
 def test_of_a_product_both_atoms_add_the_half():
     """One for ethane whole and none otherwise: each carbon adds half, whichever is masked first."""
-    contributions, base = contributions_by_masking(
+    contributions, base = by_masking(
         Chem.MolFromSmiles("CC"), lambda mols: np.array([float(text == "CC") for text in symbols(mols)])
     )
     np.testing.assert_allclose(contributions, [0.5, 0.5])
@@ -53,9 +67,9 @@ def count_of_environments(mols: list[Chem.Mol]) -> np.ndarray:
 
 @pytest.mark.parametrize("smiles", ["OC(=O)c1ccccc1OC(C)=O", "c1ccc(OC(C)=O)c(C(=O)O)c1"])
 def test_contributions_add_up_and_follow_their_atoms_in_every_spelling(smiles):
-    here, base = contributions_by_masking(ASPIRIN, count_of_environments)
+    here, base = by_masking(ASPIRIN, count_of_environments)
     other = Chem.MolFromSmiles(smiles)
-    there, other_base = contributions_by_masking(other, count_of_environments)
+    there, other_base = by_masking(other, count_of_environments)
     whole, nothing = count_of_environments([ASPIRIN, masked(ASPIRIN, range(13))])
     assert base == other_base == nothing
     assert here.sum() == pytest.approx(whole - nothing)
@@ -64,7 +78,7 @@ def test_contributions_add_up_and_follow_their_atoms_in_every_spelling(smiles):
 
 def test_equivalent_atoms_add_the_same():
     toluene = Chem.MolFromSmiles("Cc1ccccc1")
-    contributions, _ = contributions_by_masking(toluene, count_of_environments)
+    contributions, _ = by_masking(toluene, count_of_environments)
     assert contributions[2] == contributions[6] and contributions[3] == contributions[5]
 
 

@@ -42,6 +42,17 @@ def test_labels_that_differ_by_less_than_half_a_standard_deviation_are_no_cliff(
     assert len(activity_cliffs(mols, np.array([0.0, 2, 0.5]))) == 1
 
 
+def test_bounds_differ_at_least_as_much_as_they_say():
+    """Labels 1, >4, >2, <0.5 of homologues: 3 and 1 above the first, and the last is 0.5, 3.5 and 1.5 below them."""
+    mols = read("CCCCCCCCCO", "CCCCCCCCCCO", "CCCCCCCCCCCO", "CCCCCCCCCCCCO")
+    y, bounds = (
+        np.array([1.0, np.nan, np.nan, np.nan]),
+        np.array([[-np.inf, np.inf], [4, np.inf], [2, np.inf], [-np.inf, 0.5]]),
+    )
+    found = {(cliff.lower, cliff.higher): cliff.difference for cliff in activity_cliffs(mols, y, bounds=bounds)}
+    assert found == {(0, 1): 3, (0, 2): 1, (3, 0): 0.5, (3, 1): 3.5, (3, 2): 1.5}
+
+
 def test_measurements_under_other_conditions_are_not_compared():
     mols = read("CCCCCCCCCO", "CCCCCCCCCO", "CCCCCCCCCCO", "CCCCCCCCCCO")
     y, conditions = np.array([1.0, 5, 2, 9]), [("25",), ("37",), ("25",), ("37",)]

@@ -63,6 +63,19 @@ def test_coverage_and_width_on_test_by_hand():
     assert found["needed_width"]["0.5"] == {"a": 1} and found["needed_width"]["0.9"] == {"a": None}
 
 
+def test_coverage_of_bounds_by_hand():
+    """Intervals of 0.5 are 2 to each side of 0: they reach >1 and <-1, but not >2; of exact 1 and 3 they contain one."""
+    intervals = fit_intervals(np.array([[1.0], [2], [3]]), np.zeros((3, 1)), np.zeros((3, 1)))
+    nan, inf = np.nan, np.inf
+    ends = np.array([[1, inf], [-inf, -1], [2, inf], [-inf, inf], [-inf, inf]])[:, None]
+    test = replace(scores(ONE, [[nan], [nan], [nan], [1], [3]], np.zeros((5, 1))), bounds=ends)
+    found = measure_trust(Trust(fit_domain(["CCO"]), intervals), test, test)
+    assert found["coverage"]["0.5"]["a"] == 0.5
+    assert found["coverage_of_bounds"]["0.5"]["a"] == pytest.approx(2 / 3)
+    assert found["coverage_of_all"]["0.5"]["a"] == 3 / 5
+    assert found["coverage_of_all"]["0.9"]["a"] is None
+
+
 def test_the_width_that_intervals_would_need_by_hand():
     """Intervals of 0.5 are 2 to each side; errors are 1, 3, 4, 9 and unknown: half are within 1.5 times as much."""
     intervals = fit_intervals(np.array([[1.0], [2], [3]]), np.zeros((3, 1)), np.zeros((3, 1)))

@@ -37,6 +37,18 @@ def test_scores_by_hand():
     assert found["a"]["interval"][STACK] == [0, 1], "of three errors 0, 0, 1"
 
 
+def test_scores_with_bounds_by_hand():
+    """The mean label 2 is on the known side of >1, the whole is not; only the first target has bounds."""
+    y, bounds = np.array([[1.0, 1], [2, 2], [NAN, NAN]]), np.tile([-np.inf, np.inf], (3, 2, 1))
+    bounds[2, 0, 0] = 1
+    stack = np.array([[1.0, 1], [2, 2], [0, 0]])
+    found = scores_by_target(Predicted(TWO, y, {STACK: stack}, np.array([2.0, 5]), bounds))
+    assert "bounds" not in found["b"] and found["a"]["n"] == 2
+    whole, mean = found["a"]["bounds"][STACK], found["a"]["bounds"][MEAN]
+    assert (whole["bounds"], whole["right_side"], mean["right_side"]) == (1, 0, 1)
+    assert (whole["concordance"], mean["concordance"]) == (0.5, 0.5), "1 < 2 and 1 < >1"
+
+
 def test_a_label_without_a_prediction_is_left_out():
     y, prediction = np.array([[1.0, 4], [2, NAN], [4, 7]]), np.array([[1.5, NAN], [2, NAN], [5, NAN]])
     assert scores_of(TWO, y, prediction)["mae"] == pytest.approx((0.5 + 0 + 1) / 3)

@@ -55,6 +55,17 @@ def test_sample_weights_count_in_relation_to_their_mean():
     assert abs(weighted - stacking_weights(labels(y), found, prior)).max() > 0.01
 
 
+def test_bounds_decide_between_members():
+    """Of labels above 0 only that is known; one member predicts 0 for them, the other what they are."""
+    y = np.random.default_rng(1).normal(size=(2000, 1))
+    bounds = np.stack([np.where(y > 0, 0, -np.inf), np.full_like(y, np.inf)], axis=2)
+    known = Labels(labels(y).task, np.where(y > 0, NAN, y), bounds)
+    predictions = noisy(y, 0.5, 0.5)
+    predictions[0][y > 0] = -1
+    weights = [stacking_weights(each, predictions, EQUAL)[1, 0] for each in (replace(known, bounds=None), known)]
+    assert weights[0] == pytest.approx(0.5, abs=0.05) and weights[1] > 0.8
+
+
 def test_a_few_molecules_do_not_decide():
     y = np.zeros((4, 1))
     weights = stacking_weights(labels(y), noisy(y, 1.0, 1.0), EQUAL)

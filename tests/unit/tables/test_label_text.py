@@ -3,7 +3,16 @@ import math
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.label_text import bounds_of, is_class, is_missing, read_bound, read_class, read_number
+from graphormer_sepnorm.tables.label_text import (
+    Notation,
+    bounds_of,
+    is_class,
+    is_missing,
+    notation_of,
+    read_bound,
+    read_class,
+    read_number,
+)
 
 
 @pytest.mark.parametrize(
@@ -18,6 +27,11 @@ from graphormer_sepnorm.tables.label_text import bounds_of, is_class, is_missing
         ("1234,567", 1234.567),
         ("1,5E-3", 0.0015),
         ("\u22122.5", -2.5),
+        ("1,234.5", 1234.5),
+        ("11,748,976", 11748976.0),
+        ("8'709.6", 8709.6),
+        ("8\u2019709,6", 8709.6),
+        ("12\u202f345\xa0678", 12345678.0),
     ],
 )
 def test_numbers_by_hand(text, number):
@@ -25,17 +39,18 @@ def test_numbers_by_hand(text, number):
 
 
 def test_a_comma_before_three_digits_is_a_point_where_that_is_known():
-    assert read_number("1,234", "y", comma_is_point=True) == 1.234
-    assert [read_number(text, "y", True) for text in ("1.234,5", "-1.234.567,25")] == [1234.5, -1234567.25]
-    assert read_bound("<1.234,5", "y", comma_is_point=True) == "<1234.5"
+    decimal = Notation("decimal")
+    assert read_number("1,234", "y", decimal) == 1.234
+    assert [read_number(text, "y", decimal) for text in ("1.234,5", "-1.234.567,25")] == [1234.5, -1234567.25]
+    assert read_bound("<1.234,5", "y", decimal) == "<1234.5"
     for text in ("1.23,5", "1.2345,5", "0.123,5", "1,234.5"):
         with pytest.raises(InputError, match=f"y is '{text}', not a number"):
-            read_number(text, "y", comma_is_point=True)
+            read_number(text, "y", decimal)
     with pytest.raises(InputError, match=r"y is '1,234': write 1234 or 1\.234"):
         read_number("1,234", "y")
 
 
-@pytest.mark.parametrize("text", ["high", "inf", "-INF", "1,234.5", "1.234,5", "1,2,3", "5 mg", "<5"])
+@pytest.mark.parametrize("text", ["high", "inf", "-INF", "1,234,56", "1.234,5", "1,2,3", "5 mg", "<5"])
 def test_texts_that_are_no_number(text):
     with pytest.raises(InputError, match=f"y is '{text}', not a number"):
         read_number(text, "y")
@@ -108,3 +123,28 @@ def test_an_underscore_is_no_part_of_a_number(text):
         read_number(text, "y")
     with pytest.raises(InputError, match="not a number"):
         read_bound(f"<{text}", "y")
+
+
+@pytest.mark.parametrize(
+    ("column", "table", "semicolons", "notation"),
+    [
+        ({"1,234", "1,234.5"}, set(), False, Notation("thousands", "decimal")),
+        ({"1,234", "1.5"}, set(), False, Notation("thousands", "decimal")),
+        ({"1,234", "1,5"}, set(), False, Notation("decimal", "decimal")),
+        ({"1.234", "1.234,5"}, set(), False, Notation("decimal", "thousands")),
+        ({"1,234", "1,5", "1.5"}, set(), False, Notation("unknown", "decimal")),
+        ({"1,234"}, {"1.5"}, False, Notation("unknown", "decimal")),
+        ({"1,234"}, {"1,5"}, True, Notation("decimal", "unknown")),
+        ({"1,234"}, {"1.5"}, True, Notation("unknown", "decimal")),
+        ({"1,234"}, {"1.5", "1,5"}, True, Notation("unknown", "unknown")),
+    ],
+)
+def test_a_column_decides_on_its_separators_as_a_whole(column, table, semicolons, notation):
+    assert notation_of(column, table, semicolons) == notation
+
+
+def test_a_long_text_is_no_number():
+    for text in ("1" * 100_000, "1," * 50_000, "-" + "0" * 100_000 + "x"):
+        with pytest.raises(InputError, match="not a number") as error:
+            read_number(text, "y")
+        assert len(str(error.value)) < 200

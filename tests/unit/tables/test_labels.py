@@ -126,13 +126,12 @@ def test_commas_are_decimal_points_where_columns_are_not_divided_by_them(tmp_pat
     assert [reason for _, _, reason in labelled.skipped] == ["y is '9,234': write 9234 or 9.234"]
 
 
-def test_a_comma_before_three_digits_is_not_guessed_at_between_tabs(tmp_path):
+def test_other_commas_tell_what_one_before_three_digits_is(tmp_path):
     path = tmp_path / "table.tsv"
     labels = ["1,234", *(f"{number},5" for number in range(2, 11))]
     path.write_text("\n".join(["smiles\ty", *(f"{'C' * (row + 1)}\t{text}" for row, text in enumerate(labels))]))
     labelled = read_labelled(TableOptions(str(path), ("y",), split="random"), "ogb")
-    assert [reason for _, _, reason in labelled.skipped] == ["y is '1,234': write 1234 or 1.234"]
-    assert labelled.rows[0].labels == [2.5]
+    assert not labelled.skipped and labelled.rows[0].labels == [1.234]
 
 
 def test_several_classes_are_a_column_each(tmp_path):
@@ -400,8 +399,9 @@ def test_labels_are_learnt_on_the_scale_that_is_asked_for(tmp_path):
     options = TableOptions(path, ("IC50_nM", "S"), split="random", negative_log_molar=("IC50_nM=nM",), log10=("S",))
     found = read_labelled(options, "mol")
     assert found.rows[0].labels == pytest.approx([6, 1])
-    assert [row.bounds for row in found.rows[1:3]] == [{0: ">8.0"}, {0: "<3.0"}]
-    assert found.skipped == [(3, "CCC", "IC50_nM is 0, which has no logarithm")]
+    assert [row.bounds for row in found.rows[1:3]] == [{0: ">8.0"}, {}]
+    assert found.rows[2].gaps == {0: "IC50_nM is 0, which has no logarithm"} and not found.skipped
+    assert found.rows[2].labels[1] == pytest.approx(math.log10(5)) and found.rows[3].bounds == {0: "<3.0"}
     task = table_task(options)
     assert (task.targets, task.scales) == (("pIC50", "log10(S)"), ("-log10 nM", "log10"))
 
@@ -433,3 +433,27 @@ def test_a_column_that_is_a_logarithm_already_is_named(tmp_path, scale):
         read_labelled(options, "mol")
     few = TableOptions(table(tmp_path / "b.csv", "smiles,y", *rows[:15]), ("y",), split="random", **scale)
     assert len(read_labelled(few, "mol").skipped) == 4
+
+
+def test_a_label_that_cannot_be_read_is_a_gap_of_its_own_target(tmp_path):
+    rows = [f"{'C' * size},{size},{'n.d.' if size % 3 else size}" for size in range(1, 31)]
+    options = TableOptions(table(tmp_path / "a.csv", "smiles,a,b", *rows, "CF,?,n.d."), ("a", "b"), split="random")
+    found = read_labelled(options, "mol")
+    assert [row.labels[0] for row in found.rows] == list(range(1, 31))
+    assert [row.labels[1] for row in found.rows if not row.gaps] == list(range(3, 31, 3))
+    assert found.rows[0].gaps == {1: "b is 'n.d.', not a number"}
+    assert found.skipped == [(31, "CF", "a is '?', not a number; b is 'n.d.', not a number")]
+
+
+def test_a_column_with_only_bounds_is_refused(tmp_path):
+    rows = [f"{'C' * size},<{size},{size}" for size in range(1, 31)]
+    options = TableOptions(table(tmp_path / "a.csv", "smiles,a,b", *rows), ("a", "b"), split="random")
+    with pytest.raises(InputError, match=r"column a: all labels are bounds"):
+        check_splits(options, table_task(options), read_labelled(options, "mol"))
+
+
+def test_a_class_of_too_few_groups_is_said(tmp_path):
+    rows = [f"{'C' * size},{int(size < 3)}" for size in range(1, 41)]
+    options = TableOptions(table(tmp_path / "a.csv", "smiles,y", *rows), ("y",), "classification", split="random")
+    with pytest.raises(InputError, match=r"y is 1 in only 2 of 40 rows, .* too few for 3 parts: add such rows$"):
+        check_splits(options, table_task(options), read_labelled(options, "mol"))

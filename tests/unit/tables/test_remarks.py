@@ -99,7 +99,7 @@ def test_labels_that_are_logarithms_already_are_not_pointed_at(tmp_path):
     ("rows", "words"), [(["CO,0"], "1 of them for a label"), (["CO,0", "CN,-1"], "2 of them for labels")]
 )
 def test_labels_without_a_logarithm_are_counted(tmp_path, rows, words):
-    (sentence,) = remarks(*read(tmp_path, [*chains(), *rows, "C(,1"], log10=("y",)))
+    (sentence,) = remarks(*read(tmp_path, [*chains(40), *rows, "C(,1"], log10=("y",)))
     assert sentence.startswith(
         f"{len(rows) + 1} rows were skipped, {words} of 0 or below, without a logarithm: skipped"
     )
@@ -150,3 +150,10 @@ def test_the_unit_in_the_name_of_a_column_is_in_the_advice(tmp_path):
         "IC50 [uM]: labels from 1 to 1e+04 span more than three decades: consider --negative-log-molar uM to model "
         "them as -log10 of the concentration in M"
     )
+
+
+def test_rows_whose_inchi_fits_several_drawings_are_named(tmp_path):
+    imidazole, amide = "InChI=1S/C4H6N2/c1-4-2-5-3-6-4/h2-3H,1H3,(H,5,6)", "InChI=1S/C2H5NO/c1-2(3)4/h1H3,(H2,3,4)"
+    (said,) = remarks(*read(tmp_path, [*chains(), f'"{imidazole}",3', f'"{amide}",3']))
+    assert said.startswith("the InChI of 1 row leaves open where a hydrogen or charge is (row 21)")
+    assert "InChI" not in "".join(remarks(*read(tmp_path, [*chains(), "Cc1c[nH]cn1,3"])))

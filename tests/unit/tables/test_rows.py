@@ -59,29 +59,44 @@ def test_conditions_are_read_with_labels_and_tell_replicates_apart(tmp_path):
         (("25.0", "A"), [2.0]),
         (("37.0", "A"), [4.0]),
     ]
-    assert [reason for _, _, reason in found.skipped] == ["its T is missing", "its assay is missing"]
+    assert [row.conditions for row in found.rows if "" in row.conditions] == [("", "A"), ("25.0", "")]
+    required = TableOptions(path, ("y",), split="random", feature_columns=("T", "assay"), require_conditions=True)
+    reasons = [reason for _, _, reason in read_usable(required, "mol").skipped]
+    assert reasons == ["its T is missing", "its assay is missing"]
 
 
-def test_a_comma_of_a_condition_is_read_as_that_of_a_label(tmp_path):
-    for delimiter, numbers in ((",", ["0.5"]), (";", ["0.5", "1.0"])):
-        rows = [delimiter.join((f"{'C' * size}", "1", f'"{dose}"')) for size, dose in ((1, "0,5"), (2, "1,000"))]
-        path = table(tmp_path / "a.csv", delimiter.join(("smiles", "y", "dose")), *rows)
-        found = read_usable(TableOptions(path, ("y",), feature_columns=("dose",)), "mol")
-        assert [row.conditions for row in found.rows] == [(number,) for number in numbers]
-        reasons = [reason for _, _, reason in found.skipped]
-        assert reasons == ([] if delimiter == ";" else ["its dose is '1,000': write 1000 or 1.000"])
-        read = samples_of(["smiles", "dose"], AskedConditions(("dose",)), "t.csv", delimiter)
-        assert read([Row(["C", "1,000"], "C")]) == [Sample("C", ("1.0" if delimiter == ";" else "1,000",))]
+@pytest.mark.parametrize(("delimiter", "other"), [(",", "0,5"), (";", "7"), (",", "0.5")])
+def test_a_comma_of_a_condition_is_read_as_that_of_a_label(tmp_path, delimiter, other):
+    rows = [delimiter.join((f"{'C' * size}", "1", f'"{dose}"')) for size, dose in ((1, other), (2, "1,000"))]
+    path = table(tmp_path / "a.csv", delimiter.join(("smiles", "y", "dose")), *rows)
+    found = read_usable(TableOptions(path, ("y",), feature_columns=("dose",)), "mol")
+    number = "1000.0" if other == "0.5" else "1.0"
+    assert found.rows[1].conditions == (number,)
+    read = samples_of(["smiles", "dose"], AskedConditions(("dose",)), "t.csv", delimiter)
+    assert read([Row(["C", other], "C"), Row(["C", "1,000"], "C")])[1] == Sample("C", (number,))
+
+
+def test_a_comma_that_nothing_decides_on_is_refused_or_asked_about(tmp_path):
+    path = table(tmp_path / "a.tsv", "smiles\ty", "C\t46,774", "CC\t7", "CCC\t<1,000")
+    read = {
+        decimal: [row.labels[0] if not row.bounds else row.bounds[0] for row in read_usable(options, "mol").rows]
+        for decimal in (None, "point", "comma")
+        for options in [TableOptions(path, ("y",), decimal=decimal)]
+    }
+    assert read == {None: [7.0], "point": [46774.0, 7.0, "<1000.0"], "comma": [46.774, 7.0, "<1.0"]}
 
 
 @pytest.mark.parametrize(
     ("labels", "read", "reason"),
     [
         (
-            ["1.234,5", "1.234"],
-            [1234.5],
+            ["1,5", "1.234"],
+            [1.5],
             "y is '1.234', and other numbers have commas: write 1234 or 1.2340",
         ),
+        (["1.234,5", "1.234"], [1234.5, 1234.0], None),
+        (["1.234.567", "1.234"], [1234567.0, 1234.0], None),
+        (["11,748,976", "46,774"], [11748976.0, 46774.0], None),
         (["250.5", "10,000"], [250.5], "y is '10,000': write 10000 or 10.000"),
         (["250.5", ">10,000"], [250.5], "y is '10,000': write 10000 or 10.000"),
         (["1.234", "1.500"], [1.234, 1.5], None),
@@ -179,4 +194,4 @@ def test_what_a_model_reads_of_rows():
     ):
         samples_of(columns, AskedConditions(("T", "pH", "lab")), "t.csv")
     with pytest.raises(InputError, match=r"t\.csv has the column assay, and another value is given"):
-        samples_of(columns, AskedConditions(("T",), ("assay",)), "t.csv")
+        samples_of(columns, AskedConditions(("T",), {"assay": "a"}), "t.csv")

@@ -23,6 +23,7 @@ from graphormer_sepnorm.tables.splits import (
     read_sizes,
     stratified,
     time_split,
+    with_each_class,
 )
 from tests.molecules import structures_of
 
@@ -143,12 +144,17 @@ def test_scaffolds_of_deepchem_by_hand(groups, names):
     assert "".join({"train": "t", "val": "v", "test": "e"}[name] for name in found) == names
 
 
-def test_deepchem_keeps_scaffolds_as_they_are_and_the_others_keep_tautomers_together():
-    found = structures_of(["c1ccc2[nH]ccc2c1", "c1ccc2c(c1)C=CN2", "Cc1c[nH]cn1", "Cc1cnc[nH]1"])
-    assert found.keys[2] == found.keys[3]
-    odd = Structures(["a", "b", "c"], ["x", "y", "z"], ["k", "l", "k"])
-    assert SPLITTERS["scaffold"].groups(odd) == ["x", "y", "x"]
-    assert SPLITTERS["scaffold-deepchem"].groups(odd) == ["x", "y", "z"]
+@pytest.mark.parametrize("name", SPLITTERS)
+def test_every_splitter_and_its_folds_keep_families_together(name):
+    """Salts, tautomers and stereoisomers, some of them with scaffolds of their own."""
+    core = [f"{'C' * length}c1ccccc1[C@H](F)C(=O)" for length in range(20)]
+    ends = ("O", "[O-].[Na+]", "O[Na]", "O.C(CNCc1ccccc1)NCc1ccccc1")
+    smiles = [text + end for text in core for end in ends]
+    found = structures_of([*smiles, *(text.replace("@", mark) for text in smiles for mark in ("", "@@"))])
+    found = structures_of([*found.smiles, "Cc1c[nH]cn1", "Cc1cnc[nH]1", "Oc1ccccn1", "O=c1cccc[nH]1"])
+    assert len(set(found.families)) == 22
+    for names in (SPLITTERS[name](found, None, Sizes(), 0), *fold_splits(SPLITTERS[name], found, None, 3, 0)):
+        assert len(set(zip(found.families, names, strict=True))) == 22
 
 
 def test_each_class_is_divided_by_the_shares():
@@ -302,3 +308,27 @@ def test_bounds_that_contradict_each_other(ends, conflict):
 def test_underscores_are_no_part_of_sizes():
     with pytest.raises(InputError, match="the split sizes are '8_0:10:10'"):
         read_sizes("8_0:10:10")
+
+
+@pytest.mark.parametrize("split", ["scaffold", "random"])
+def test_three_positives_of_many_are_in_each_split_and_fold(split, structures):
+    groups = SPLITTERS[split].groups(structures)
+    rare = [name for name, count in Counter(groups).items() if count == 1]
+    for seed in range(10):
+        chosen = set(np.random.default_rng(seed).choice(rare, 3, replace=False))
+        y = np.array([[float(group in chosen)] for group in groups])
+        found = SPLITTERS[split].assign(groups, y, Sizes(), seed)
+        assert {name for name, label in zip(found, y[:, 0], strict=True) if label} == set(NAMES)
+        assert len(set(zip(groups, found, strict=True))) == len(set(groups))
+    assert len(set(fold_numbers(groups, y, 5, 0)[y[:, 0] == 1].tolist())) == 3
+    for division in fold_splits(SPLITTERS[split], structures, y, 3, 0):
+        assert {name for name, label in zip(division, y[:, 0], strict=True) if label} == set(NAMES)
+
+
+def test_a_split_that_has_each_class_is_left_as_it_is():
+    groups, y = list("abcdef"), np.array([[1.0], [0], [1], [0], [1], [0]])
+    parts = np.array(["train", "train", "val", "val", "test", "test"], object)
+    assert with_each_class(parts.copy(), groups, y, NAMES).tolist() == parts.tolist()
+    parts[4] = "train"
+    assert with_each_class(parts.copy(), groups, y, NAMES).tolist() == ["test", *parts[1:].tolist()]
+    assert with_each_class(parts.copy(), groups, None, NAMES).tolist() == parts.tolist()

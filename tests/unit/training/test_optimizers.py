@@ -7,16 +7,11 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.training import experiment
 from graphormer_sepnorm.training.objectives import OBJECTIVES
-from graphormer_sepnorm.training.optimizers import OPTIMIZERS, find_optimizer, muon
+from graphormer_sepnorm.training.optimizers import muon
 from graphormer_sepnorm.training.pretrain import SIZES, pretrain
 from tests.robustness.tiny_run import tiny_config
 
 UNKNOWN = "unknown optimizer 'sgd', choose one of adamw, muon"
-
-
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_optimizers_are_found_by_name(name):
-    assert find_optimizer(name) is OPTIMIZERS[name]
 
 
 def test_muon_updates_the_weight_matrices_of_all_blocks_and_adamw_the_rest():

@@ -419,7 +419,7 @@ def test_a_column_without_any_molecule_is_asked_about(page, table, asks):
 
 
 def test_the_options_of_a_form_are_those_of_the_table(page, queue, monkeypatch):
-    known = {"conditions": [ConditionFacts(name="pH", words=[])]}
+    known = {"conditions": [ConditionFacts(name="pH", choices=[])]}
     monkeypatch.setattr(queue, "facts", queue.facts.model_copy(update=known))
     form = {"text": "CC", "interval": "", "alerts": "true", "condition pH": "7", "smiles_column": ""}
     number = page.post("/tables", data=form).headers["location"].rpartition("/")[2]
@@ -748,10 +748,44 @@ def test_the_nearest_training_molecule_is_drawn_where_it_is_known(page, tmp_path
     assert answer.status_code == 404 and "no nearest training molecule" in answer.json()["detail"]
 
 
+def test_conditions_have_no_default_on_the_page(tmp_path):
+    """A choice of few values, and a field of many, with the range of the training rows as its hint."""
+    known = [ConditionFacts(name="T", choices=["25", "37"]), ConditionFacts(name="pH", choices=[], low=2, high=11.5)]
+    pretended = PretendedService()
+    pretended.facts = lambda: PretendedService().facts().model_copy(update={"conditions": known})
+    with open_queue(InThisProcess(pretended), tmp_path, LIMITS) as queue:
+        shown = TestClient(make_app(queue), base_url="http://127.0.0.1:8000").get("/").text
+    (choice,) = re.findall(r'<select [^>]*name="condition T">(.*?)</select>', shown)
+    assert re.findall(r'<option value="(.*?)"( selected)?>', choice) == [("", ""), ("25", ""), ("37", "")]
+    (field,) = re.findall(r'<input [^>]*name="condition pH"[^>]*>', shown)
+    assert 'value=""' in field and 'placeholder="2 to 11.5"' in field
+
+
+def test_conditions_are_shown_and_written_with_each_prediction(tmp_path):
+    class Conditioned(PretendedService):
+        def read(self, *asked) -> TableRows:
+            found = super().read(*asked)
+            return replace(found, added=[ColumnFacts(name="T", place=["conditions", "T"]), *found.added])
+
+        def predict(self, rows, options):
+            return [each.model_copy(update={"conditions": {"T": 25.0}}) for each in super().predict(rows, options)]
+
+    with open_queue(InThisProcess(Conditioned()), tmp_path, LIMITS) as queue:
+        page = TestClient(make_app(queue), base_url="http://127.0.0.1:8000")
+        number = predict(page, "CCO")["id"]
+        header, row = page.get(f"/api/tables/{number}/predictions.csv").text.splitlines()
+        assert (header.split(",")[:3], row.split(",")[:3]) == (
+            ['"smiles"', '"T"', '"length"'],
+            ['"CCO"', '"25"', '"3"'],
+        )
+        assert page.get(f"/api/tables/{number}/rows").json()[0]["conditions"] == {"T": 25}
+        assert "T: <b>25</b>" in page.get(f"/tables/{number}").text
+
+
 def test_atoms_are_explained_under_the_conditions_of_their_row(tmp_path):
     class Conditioned(PretendedService):
         def facts(self) -> ModelFacts:
-            return super().facts().model_copy(update={"conditions": [ConditionFacts(name="pH", words=[])]})
+            return super().facts().model_copy(update={"conditions": [ConditionFacts(name="pH", choices=[])]})
 
         def read(self, *asked) -> TableRows:
             found = super().read(*asked)

@@ -1,11 +1,12 @@
 """The queue: turns, limits, what a bad molecule costs, and the CSV."""
 
 import io
-import os
+import multiprocessing
 import shutil
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -107,7 +108,7 @@ def test_memory_is_bounded_and_the_store_has_the_rest(held):
         tables.append(submit(held, "A"))
         until(lambda: tables[-1].is_over)
     assert list(held.jobs) == [table.number for table in tables[2:]]
-    until(lambda: held.store.find_csv(tables[0].number))
+    until(lambda: held.store.load(tables[0].number))
 
 
 def test_a_table_with_too_many_rows_fails_with_a_sentence(held):
@@ -150,11 +151,10 @@ def test_closing_keeps_what_is_done_and_leaves_no_upload(held, monkeypatch):
     held.models.free.clear()
     running = submit(held, *["A"] * 500)
     until(lambda: running.rows)
-    folder = held.uploads.name
     monkeypatch.setattr(held.worker, "interrupt", held.models.free.set)
     held.close()
-    assert running.state == "cancelled" and held.store.find_csv(done.number).read_bytes().startswith(b'"smiles"')
-    assert not os.path.exists(folder)
+    assert running.state == "cancelled" and held.store.load(done.number).answers == done.answers
+    assert list(held.store.folder.glob("uploads-*")) == []
     with pytest.raises(QueueFull):
         submit(held, "A")
 
@@ -167,7 +167,7 @@ def test_an_unexpected_exception_ends_its_own_table(held, monkeypatch):
     assert (gone.state, gone.problem) == ("failed", "the computation failed: OSError")
     with pytest.raises(NoAnswer, match="the computation failed: AttributeError"):
         held.ask("nothing of that name").result(60)
-    monkeypatch.setattr(held.store, "put", broken_for(None, MemoryError(), None))
+    monkeypatch.setattr(held.store, "end", broken_for(None, MemoryError(), None))
     held.models.free.set()
     unstored = submit(held, "A")
     until(lambda: unstored.problem)
@@ -199,9 +199,43 @@ def test_uploads_go_on_after_their_folder_was_removed(held):
     assert table.state == "done"
 
 
+def test_a_killed_page_leaves_its_finished_rows_and_the_next_one_removes_its_uploads(tmp_path):
+    """While another page keeps its tables in the same folder."""
+    context = multiprocessing.get_context("fork")
+    numbers = context.SimpleQueue()
+    killed = context.Process(target=compute_until_killed, args=(tmp_path, numbers))
+    killed.start()
+    number = numbers.get()
+    killed.kill()
+    killed.join()
+    (left,) = tmp_path.glob("uploads-*")
+    with (
+        open_queue(InThisProcess(PretendedService()), tmp_path) as queue,
+        open_queue(InThisProcess(PretendedService()), tmp_path) as other,
+    ):
+        assert set(tmp_path.glob("uploads-*")) == {queue.uploads, other.uploads} and left != queue.uploads
+        found = queue.find(number)
+        assert (found.state, len(found.rows), len(found.answers)) == ("cancelled", 100, job_queue.CHUNK)
+
+
+def compute_until_killed(folder: Path, numbers: object) -> None:
+    """A page that is killed after the first chunk of a table."""
+
+    class Waiting(PretendedService):
+        def predict(self, rows, options):
+            if len(rows) < job_queue.CHUNK:
+                numbers.put(table.number)
+                threading.Event().wait()
+            return super().predict(rows, options)
+
+    with open_queue(InThisProcess(Waiting()), folder) as queue, queue.changed:
+        table = submit(queue, *["A"] * 100)
+        queue.changed.wait_for(lambda: False)
+
+
 def test_nothing_waits_while_a_finished_table_is_written(held, monkeypatch):
     writing, written = threading.Event(), threading.Event()
-    monkeypatch.setattr(held.store, "put", lambda *arguments: writing.set() or written.wait(60))
+    monkeypatch.setattr(held.store, "end", lambda *arguments: writing.set() or written.wait(60))
     held.models.free.set()
     submit(held, "A")
     assert writing.wait(60)

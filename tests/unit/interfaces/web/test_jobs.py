@@ -2,13 +2,13 @@
 
 import csv
 import io
-import json
 import os
+from pathlib import Path
 
 import pytest
 
-from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore, csv_lines, harmless, workbook
-from graphormer_sepnorm.interfaces.web.schemas import EndpointFacts, Options, TableRow
+from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore, csv_lines, escape_formula, workbook
+from graphormer_sepnorm.interfaces.web.schemas import EndpointFacts, ModelFacts, Options, TableRow
 from tests.page import ADDED, PretendedService
 
 NUMBER = "0" * 32
@@ -23,36 +23,46 @@ def finished(number: str = NUMBER) -> Job:
     return Job(number, None, "assay.csv", options, columns, rows, "smiles", ADDED, answers, "done")
 
 
+def keep(folder: Path, job: Job, facts: ModelFacts = FACTS) -> ResultStore:
+    store = ResultStore(folder)
+    store.begin(job, facts)
+    store.add_answers(job, job.answers)
+    store.end(job)
+    return store
+
+
 def test_a_stored_table_comes_back_as_it_was(tmp_path):
     facts = FACTS.model_copy(update={"endpoints": {"length": EndpointFacts(frequent=(2.0, 0.3))}})
+    job = finished()
+    assert keep(tmp_path, job, facts).load(NUMBER, facts) == job
+
+
+@pytest.mark.parametrize(("lines", "done"), [(0, None), (1, None), (2, 0), (3, 1), (4, 2)])
+@pytest.mark.parametrize("torn", [b"", b'{"answers": [{"err', b"\xff"])
+def test_a_table_of_a_killed_page_is_cancelled_with_its_finished_rows(tmp_path, lines, done, torn):
+    """The page is killed after each line, and in the middle of the next."""
     store, job = ResultStore(tmp_path), finished()
-    store.put(job, facts)
-    found = store.load(NUMBER, facts)
-    job.is_stored = True
-    assert found == job
+    store.begin(job, FACTS)
+    for answer in job.answers:
+        store.add_answers(job, [answer])
+    path = tmp_path / f"{NUMBER}.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:lines]) + torn)
+    found = store.load(NUMBER, FACTS)
+    if done is None:
+        assert found is None
+    else:
+        assert (found.state, found.rows, found.answers) == ("cancelled", job.rows, job.answers[:done])
 
 
 def test_another_usual_confidence_is_no_other_model(tmp_path):
-    store = ResultStore(tmp_path)
-    store.put(finished(), FACTS)
+    store = keep(tmp_path, finished())
     assert store.load(NUMBER, FACTS.model_copy(update={"confidence": 0.5})) is not None
 
 
-def test_a_table_in_another_format_is_only_a_download(tmp_path):
-    store = ResultStore(tmp_path)
-    store.put(finished(), FACTS)
-    path = tmp_path / f"{NUMBER}.json"
-    content = json.loads(path.read_bytes())
-    for other in ({"format": 1}, {}):
-        path.write_text(json.dumps({name: each for name, each in content.items() if name != "format"} | other))
-        assert store.load(NUMBER, FACTS) is None and store.find_csv(NUMBER)
-
-
 def test_a_table_of_other_models_is_only_a_download(tmp_path):
-    store = ResultStore(tmp_path)
-    store.put(finished(), FACTS)
+    store = keep(tmp_path, finished())
     assert store.load(NUMBER, FACTS.model_copy(update={"targets": ["other"]})) is None
-    assert store.find_csv(NUMBER).read_bytes().startswith(b'"na\xefme"')
+    assert b"".join(csv_lines(store.load(NUMBER))) == b"".join(csv_lines(finished()))
 
 
 @pytest.mark.parametrize(
@@ -63,36 +73,31 @@ def test_a_table_of_other_models_is_only_a_download(tmp_path):
         ("the text", "predictions.csv"),
     ],
 )
-def test_a_download_is_named_after_the_upload(tmp_path, shown, name):
+def test_a_download_is_named_after_the_upload(shown, name):
     job = finished()
     job.shown = shown
-    store = ResultStore(tmp_path)
-    store.put(job, FACTS)
-    assert job.download == store.download_of(NUMBER) == name
+    assert job.download == name
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"null", b"\xff"])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"null", b"\xff", b'{"format": 2}'])
 def test_a_damaged_file_is_no_table(tmp_path, content):
     store = ResultStore(tmp_path)
-    (tmp_path / f"{NUMBER}.json").write_bytes(content)
+    (tmp_path / f"{NUMBER}.jsonl").write_bytes(content)
     assert store.load(NUMBER, FACTS) is None
 
 
-def test_the_store_gives_its_own_files_alone(tmp_path):
-    (tmp_path / "secret.csv").write_text("x")
-    (tmp_path / "secret.json").write_text("{}")
-    store = ResultStore(tmp_path / "store")
-    store.put(finished(), FACTS)
-    assert store.find_csv(NUMBER).read_bytes() == b"".join(csv_lines(finished()))
+def test_the_store_gives_only_its_own_files(tmp_path):
+    store = keep(tmp_path / "store", finished())
+    (tmp_path / "secret.jsonl").write_bytes((tmp_path / "store" / f"{NUMBER}.jsonl").read_bytes())
+    assert store.load(NUMBER) is not None
     for number in ("../secret", "1" * 32, "0" * 31, "", ".", "0" * 32 + "\n", "A" * 32):
-        assert store.find_csv(number) is None and store.load(number, FACTS) is None
+        assert store.load(number) is None
     assert (tmp_path / "store").stat().st_mode & 0o777 == 0o700
 
 
 def test_the_store_forgets_after_a_week(tmp_path):
-    store = ResultStore(tmp_path)
     for digit in "01":
-        store.put(finished(digit * 32), FACTS)
+        keep(tmp_path, finished(digit * 32))
     others = [tmp_path / name for name in ("assay.csv", "config.json")]
     for path in others:
         path.write_text("of the user")
@@ -100,12 +105,11 @@ def test_the_store_forgets_after_a_week(tmp_path):
         os.utime(path, (0, 0))
     again = ResultStore(tmp_path)
     assert all(path.exists() for path in others)
-    assert [again.find_csv(digit * 32) is None for digit in "01"] == [True, False]
     assert [again.load(digit * 32, FACTS) is None for digit in "01"] == [True, False]
     for path in tmp_path.glob(f"{'1' * 32}.*"):
         os.utime(path, (0, 0))
-    again.put(finished("2" * 32), FACTS)
-    assert [again.find_csv(digit * 32) is None for digit in "12"] == [True, False], "also while the page is open"
+    again.begin(finished("2" * 32), FACTS)
+    assert [again.load(digit * 32) is None for digit in "12"] == [True, False], "also while the page is open"
 
 
 def test_a_column_with_a_text_is_one_of_texts_in_the_workbook():
@@ -124,12 +128,12 @@ FORMULAS = ["=1+1", "+A1", "-A1", "@SUM(A1)", "\t=1", " =1", "\r=1", "\uff1d1", 
 
 @pytest.mark.parametrize("text", FORMULAS)
 def test_formulas_are_texts_in_the_csv(text):
-    assert harmless(text) == f"'{text}"
+    assert escape_formula(text) == f"'{text}"
 
 
 @pytest.mark.parametrize("text", ["-1.5", "+2e-3", "CC=O", "[Na+]", "", "a@b", "1-2", ".5", "-3,2", "-1.234,5", "-,5"])
 def test_numbers_and_smiles_stay_what_they_are(text):
-    assert harmless(text) == text
+    assert escape_formula(text) == text
 
 
 def test_the_csv_by_hand():

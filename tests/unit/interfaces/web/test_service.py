@@ -14,7 +14,14 @@ from graphormer_sepnorm.inference.training_rows import TrainingRows
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.interfaces.web import service as module
 from graphormer_sepnorm.interfaces.web.pages import as_shown
-from graphormer_sepnorm.interfaces.web.schemas import ConditionFacts, EndpointFacts, Options, TableRow, TableRows
+from graphormer_sepnorm.interfaces.web.schemas import (
+    ColumnFacts,
+    ConditionFacts,
+    EndpointFacts,
+    Options,
+    TableRow,
+    TableRows,
+)
 from graphormer_sepnorm.interfaces.web.service import (
     PredictionService,
     about_model,
@@ -144,6 +151,18 @@ def test_a_table_with_too_much_text_is_refused(models, tmp_path, monkeypatch):
         models.read(tmp_path / "in.csv", "mine.csv", 10, ALL, "")
 
 
+def test_a_workbook_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(models, tmp_path, monkeypatch):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in [["smiles"], *[["C" * 100]] * 1000]:
+        book.active.append(row)
+    book.save(tmp_path / "in.xlsx")
+    monkeypatch.setattr("graphormer_sepnorm.interfaces.web.service.MOST_CHARACTERS", 20_000)
+    monkeypatch.setattr(openpyxl, "load_workbook", lambda *arguments, **options: pytest.fail("it is unpacked"))
+    with pytest.raises(InputError, match=r"mine\.xlsx unpacks to .* bytes, and at most 20,000 are read"):
+        models.read(tmp_path / "in.xlsx", "mine.xlsx", 10, ALL, "")
+
+
 def test_tables_are_read_as_predict_reads_them(models, tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b"id;smiles\n1;CC\n2\n\xe9;C\n")
@@ -225,13 +244,15 @@ def test_a_model_that_was_trained_under_conditions_asks_for_them(models, tmp_pat
     model = replace(stack_of(models.predictor), trust=None, conditions=conditions)
     conditioned = replace(models, predictor=model)
     assert conditioned.facts().conditions == [
-        ConditionFacts(name="temperature", words=[], usual=30),
-        ConditionFacts(name="assay", words=["a", "b"]),
+        ConditionFacts(name="temperature", choices=[], low=20, high=40),
+        ConditionFacts(name="assay", choices=["a", "b"]),
     ]
     path = tmp_path / "a.csv"
     path.write_text("smiles,assay\nCC,a\nCC,c\n")
     found = conditioned.read(path, "a.csv", 9, Options(conditions={"temperature": "25"}), "")
+    assert found.added[0] == ColumnFacts(name="temperature", place=["conditions", "temperature"])
     known, unknown = conditioned.predict(found.rows, Options())
+    assert known.conditions == {"temperature": 25.0, "assay": "a"}
     assert known.error == "" and unknown.error == "assay is 'c': the model knows a, b"
     warm_up(conditioned)
 

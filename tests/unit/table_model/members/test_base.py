@@ -13,7 +13,7 @@ from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
 from graphormer_sepnorm.table_model.members.tuned_kernel import TunedKernelMember
-from tests.unit.table_model.conftest import LEARNT
+from tests.table_models import LEARNT
 
 READ_BY = {"tuned kernel": ("kernel", "networks")}
 NAMES = {kind: name for name, kind in MEMBERS.items()}

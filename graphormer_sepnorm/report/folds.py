@@ -1,0 +1,189 @@
+"""The report on a cross-validation: the scores over its folds, and the predictions for all molecules."""
+
+import statistics
+from collections.abc import Iterator
+
+import numpy as np
+
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.inference.domain import evenly
+from graphormer_sepnorm.inference.training_rows import decimals_of
+from graphormer_sepnorm.report.charts import Points, parity_chart
+from graphormer_sepnorm.report.glossary import glossary, metric_words
+from graphormer_sepnorm.report.headline import coverage_card
+from graphormer_sepnorm.report.molecules import WORST
+from graphormer_sepnorm.report.page import Card, Chart, Grid, Molecule, ReportPage, Section, render
+from graphormer_sepnorm.report.predictions import MOST_POINTS
+from graphormer_sepnorm.report.reported import constant_words, plain_picture
+from graphormer_sepnorm.report.scores import scores_grid, shown_metrics
+from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.runs.numbers import counted, decimals_for, shown, shown_interval, shown_together
+from graphormer_sepnorm.runs.plots import MAX_PANELS
+from graphormer_sepnorm.system.files import write_atomically
+from graphormer_sepnorm.table_model.reliability import low_coverage, molecule_errors, usual_confidence
+from graphormer_sepnorm.table_model.scores import MEAN, STACK, Predicted, columns_of, scores_of_target
+from graphormer_sepnorm.tables.options import TableOptions
+from graphormer_sepnorm.tables.prepared_table import NAME
+from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
+from graphormer_sepnorm.version import __version__
+
+MEAN_WORDS = "mean of all labels"
+
+
+def report_folds(
+    whole: RunFolder, task: TaskConfig, options: TableOptions, results: list[dict], lines: list[list[str]]
+) -> None:
+    """Writes the report on a cross-validation.
+
+    Args:
+        whole: the folder that contains the run folders of the folds.
+        task, options: the task, and the options with which the table was read.
+        results: the result of each fold, as ``report_table``.
+        lines: the lines of ``predictions.csv`` of all molecules, under their header.
+    """
+    y, predicted = labels_and_predictions(task, lines)
+    task = make_task(task).fitted(y)
+    together = Predicted(task, y, {STACK: predicted}, np.nanmean(y, axis=0))
+    titles = {name: options.targets[0] if TASKS[task.kind].adds_up else name for name in results[0]["targets"]}
+    shown_targets = list(titles.items())[:MAX_PANELS]
+    summary = (
+        f"A cross-validation of a {task.kind} model of {', '.join(titles.values())}: "
+        f"{counted(len(lines) - 1, 'molecule')} in {len(results)} folds ({options.split}, seed {options.seed}). Each "
+        "molecule was tested once, with a model that was not trained on it."
+    )
+    notes = (
+        *(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in low_coverage(pooled(results))),
+        "To predict, train a final model without --folds in another folder; --split random --split-sizes 98:1:1 lets "
+        "it learn from nearly all molecules.",
+    )
+    words = (
+        f"The {METRICS[task.metric].title} in each fold, and the scores on the labels of all folds together, in which "
+        "large folds count more. The folder of each fold contains its own report."
+    )
+    grids: list[Grid] = []
+    cards: list[Card] = []
+    for name, title in shown_targets:
+        folds = [result["targets"][name] for result in results]
+        facts = scores_of_target(together, columns_of(task)[name])
+        grids += [
+            folds_grid(task, title, folds),
+            scores_grid(f"{title}, all folds together", facts, task.metric, shown_metrics(task), MEAN_WORDS),
+        ]
+        cards += score_cards(task, title, folds, facts)
+    for level, shares in pooled(results).get("trust", {}).get("coverage", {}).items():
+        cards.append(coverage_card(level, shares, {}))
+    sections = [Section("Scores", (words,), tuple(grids))]
+    if charts := tuple(parity_charts(together, lines)):
+        words = "Each point is a molecule, predicted when it was tested."
+        sections.append(Section("Predictions", (words,), charts=charts))
+        sections.append(worst_section(together, lines))
+    sections.append(glossary(cards, sections))
+    title = f"{whole.path.name}: {', '.join(titles.values())}"
+    write_atomically(
+        whole.report, render(ReportPage(title, summary, tuple(cards), notes, tuple(sections), __version__))
+    )
+
+
+def labels_and_predictions(task: TaskConfig, lines: list[list[str]]) -> tuple[np.ndarray, np.ndarray]:
+    """The labels [M, T] in the lines of ``predictions.csv``, NaN where there is no exact one, and the predictions."""
+    targets = len(task.targets)
+    texts = [["nan" if text[:1] in ("", "<", ">") else text for text in line[3:]] for line in lines[1:]]
+    y, predicted = (np.array([row[start : start + targets] for row in texts], float) for start in (0, targets))
+    return y, predicted
+
+
+def folds_grid(task: TaskConfig, title: str, folds: list[dict]) -> Grid:
+    """The scores of a target, a row per fold; ``folds`` as ``scores_by_target``."""
+    titles = {STACK: "prediction", "forest": "forest", MEAN: constant_words(task)}
+    known = [name for name in titles if all(name in fold["scores"] for fold in folds)]
+    columns = [[fold["scores"][name][task.metric] for fold in folds] for name in known]
+    texts = [shown_together(column, columns[0][0]) for column in columns]
+    labels = [f"{fold['n']:,}" for fold in folds]
+    rows = zip((f"fold-{number}" for number in range(len(folds))), labels, *texts, strict=True)
+    return Grid(("fold", "test labels", *(titles[name] for name in known)), tuple(rows), title)
+
+
+def score_cards(task: TaskConfig, title: str, folds: list[dict], facts: dict) -> Iterator[Card]:
+    """A card with the mean score of a target over the folds, if all folds have one, and that of all labels together.
+
+    Args:
+        task, title: the task, and the name of the target.
+        folds, facts: the scores in each fold, and those of all labels together, as ``scores_of_target``.
+    """
+    scores = [fold["scores"][STACK][task.metric] for fold in folds]
+    if None not in scores:
+        whole, ends = facts["scores"][STACK][task.metric], facts.get("interval", {}).get(STACK)
+        numbers = statistics.fmean(scores), statistics.stdev(scores), min(scores), max(scores), whole, *(ends or ())
+        mean, deviation, lowest, highest, together, *_ = shown_together(numbers, numbers[0])
+        interval = f" (95 % interval {shown_interval(ends, decimals_for(numbers, numbers[0]))})" if ends else ""
+        lines = (
+            f"This is the mean of {len(scores)} folds, which range from {lowest} to {highest} (standard deviation "
+            f"{deviation}).",
+            f"On all {counted(facts['n'], 'label')} together: {together}{interval}.",
+        )
+        yield Card(title, mean, metric_words(task.metric), lines)
+
+
+def pooled(results: list[dict]) -> dict:
+    """The coverage of the intervals of all folds together, for ``low_coverage``; nothing if a fold has no intervals."""
+    levels = {usual_confidence(result["trust"]) for result in results}
+    level = levels.pop()
+    if levels or level is None:
+        return {}
+    counts = {name: [result["targets"][name]["n"] for result in results] for name in results[0]["targets"]}
+    inside = {
+        name: [(result["trust"]["coverage"][level][name] or 0) * n for result, n in zip(results, numbers, strict=True)]
+        for name, numbers in counts.items()
+    }
+    shares = {name: sum(inside[name]) / sum(numbers) for name, numbers in counts.items() if sum(numbers)}
+    return {"trust": {"coverage": {level: shares}}, "targets": {name: {"n": sum(n)} for name, n in counts.items()}}
+
+
+def parity_charts(together: Predicted, lines: list[list[str]]) -> Iterator[Chart]:
+    """Predicted against measured values of each target of a regression."""
+    task = together.task
+    for place, target in enumerate(task.targets[:MAX_PANELS] if not TASKS[task.kind].predicts_probabilities else ()):
+        y, predicted = together.y[:, place], together.by_name[STACK][:, place]
+        exact = np.flatnonzero(~np.isnan(y))
+        if len(exact):
+            drawn = exact[evenly(len(exact), MOST_POINTS)]
+            decimals = decimals_of(y[exact])
+            words = [
+                f"{title_of(lines, row)}\n{lines[row + 1][1]}\nmeasured {shown(y[row], decimals)}\n"
+                f"predicted {shown(predicted[row], decimals)}"
+                for row in drawn.tolist()
+            ]
+            chart = Points(y[drawn], predicted[drawn], None, None, words)
+            yield parity_chart(f"{target}: parity", chart, "Points on the dashed line are correct.")
+
+
+def title_of(lines: list[list[str]], place: int) -> str:
+    """The name of a molecule, or its row, and the fold in which it was tested."""
+    row, _, fold, *_ = line = lines[place + 1]
+    name = line[-1] if lines[0][-1] == NAME else ""
+    return f"{name or f'row {row}'}, {fold}"
+
+
+def worst_section(together: Predicted, lines: list[list[str]]) -> Section:
+    """The molecules of a regression with the largest errors."""
+    task, y, predicted = together.task, together.y, together.by_name[STACK]
+    order = np.argsort(-np.nan_to_num(molecule_errors(task, y, predicted), nan=-1.0), kind="stable")[:WORST]
+    molecules = tuple(worst_molecule(together, lines, row) for row in order.tolist() if not np.isnan(y[row]).all())
+    words = (
+        "The molecules with the largest errors. The report of the fold also shows the interval and the most similar "
+        "training molecule."
+    )
+    return Section("Worst predictions", (words,), molecules=molecules)
+
+
+def worst_molecule(together: Predicted, lines: list[list[str]], row: int) -> Molecule:
+    task, y, predicted = together.task, together.y[row], together.by_name[STACK][row]
+    decimals = [decimals_of(labels[~np.isnan(labels)]) for labels in together.y.T]
+    facts: list[tuple[str, str]] = []
+    for place in np.flatnonzero(~np.isnan(y))[:MAX_PANELS].tolist():
+        of = f" {task.targets[place]}" if len(y) > 1 else ""
+        known, found = round(float(y[place]), decimals[place]), round(float(predicted[place]), decimals[place])
+        texts = [shown(number, decimals[place]) for number in (known, found, abs(found - known))]
+        facts += zip((f"measured{of}", f"predicted{of}", f"error{of}"), texts, strict=True)
+    smiles = lines[row + 1][1]
+    return Molecule(title_of(lines, row), smiles, plain_picture(smiles), tuple(facts))

@@ -1,0 +1,228 @@
+"""The sections of a report on single molecules: the worst predictions, contributions of atoms, and matched pairs."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from time import monotonic
+
+import numpy as np
+
+from graphormer_sepnorm.chem.smiles import read_smiles
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.describing import same_conditions
+from graphormer_sepnorm.inference.domain import MAX_REFERENCES, evenly
+from graphormer_sepnorm.inference.explain import Explanation
+from graphormer_sepnorm.inference.pictures import draw, draw_part
+from graphormer_sepnorm.report.page import Grid, Molecule, Picture, Section
+from graphormer_sepnorm.report.reported import Reported, plain_picture
+from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown
+from graphormer_sepnorm.runs.plots import MAX_PANELS
+from graphormer_sepnorm.table_model.explain import explain_rows
+from graphormer_sepnorm.table_model.labels import label_arrays
+from graphormer_sepnorm.table_model.pairs import Change, Cliff, activity_cliffs, matched_changes, parts_of
+from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE
+from graphormer_sepnorm.tables.labels import LabelledRow
+from graphormer_sepnorm.tasks import TASKS
+
+WORST = 8
+EXPLAINED, MOST_ATOMS, SECONDS = 4, 70, 30
+CHANGES = 10
+CLIFFS = 4
+SET_NAME = f"{percent(float(USUAL_CONFIDENCE))} set"
+
+
+def worst_section(page: Reported) -> Section:
+    """The test molecules with the largest errors, each with its most similar training molecule."""
+    errors = page.looked.errors
+    order = np.argsort(-np.nan_to_num(errors, nan=-1.0), kind="stable")[:WORST]
+    molecules = tuple(worst_molecule(page, row) for row in order.tolist() if errors[row] > 0)
+    words = "The test molecules with the largest errors, each with the most similar training molecule."
+    return Section("Worst predictions", (words,), molecules=molecules)
+
+
+def worst_molecule(page: Reported, row: int) -> Molecule:
+    test, looked, labelled = page.test, page.looked, page.tested[row]
+    known = np.flatnonzero(~np.isnan(test.y[row]))[:MAX_PANELS]
+    if TASKS[page.task.kind].adds_up:
+        facts = list(class_facts(page, row))
+    else:
+        facts = [fact for place in known.tolist() for fact in facts_of(page, row, place)]
+    if looked.warnings[row]:
+        facts.append(("warning", looked.warnings[row]))
+    smiles = looked.smiles[row]
+    return Molecule(page.name_of(labelled.number), smiles, plain_picture(smiles), tuple(facts), neighbour(page, row))
+
+
+def facts_of(page: Reported, row: int, place: int) -> Iterator[tuple[str, str]]:
+    """The label of a test molecule, its prediction with the interval or the set of classes, and its error."""
+    y, predicted = page.test.y[row, place], page.test.prediction[row, place]
+    yield of_target(page, "measured", place), page.label_of(page.tested[row], place)
+    yield of_target(page, "predicted", place), page.predicted(predicted, place)
+    if (interval := page.interval(row, place)) is not None:
+        yield of_target(page, f"{page.interval_name} of", place), interval
+    if (classes := page.class_set(row, place)) is not None:
+        yield of_target(page, f"{SET_NAME} of", place), classes
+    yield of_target(page, "error of", place), page.difference(predicted, y, place)
+
+
+def of_target(page: Reported, fact: str, place: int) -> str:
+    """The name of a fact, such as "error of", with that of its target if there are several."""
+    return fact.removesuffix(" of") if len(page.task.targets) == 1 else f"{fact} {page.task.targets[place]}"
+
+
+def class_facts(page: Reported, row: int) -> Iterator[tuple[str, str]]:
+    """The class of a test molecule of several classes, the most probable one, their probabilities, and its set."""
+    prediction, measured = page.test.prediction[row], int(page.test.y[row].argmax())
+    predicted, names = int(prediction.argmax()), page.task.classes[0]
+    yield "measured", f"{names[measured]} (probability {page.rounded(prediction[measured], measured)})"
+    yield "predicted", f"{names[predicted]} (probability {page.rounded(prediction[predicted], predicted)})"
+    if (classes := page.class_set(row, 0)) is not None:
+        yield SET_NAME, classes
+
+
+def neighbour(page: Reported, test_row: int) -> Molecule | None:
+    """The training molecule that is most similar to a test molecule."""
+    trust, asked = page.model.trust, None
+    assert trust is not None and trust.rows is not None
+    if page.options.feature_columns:
+        asked, _ = page.model.conditions.encode_all([page.tested[test_row].conditions])
+    matches = same_conditions(trust.rows, asked)
+    (similarity,), (row,) = trust.domain.nearest_rows([page.looked.smiles[test_row]], matches)
+    if row < 0:
+        return None
+    name, known = trust.rows.names[row], trust.domain.smiles[row]
+    learnt = page.learnt[evenly(len(page.learnt), MAX_REFERENCES)[row]]
+    facts = [("similarity", f"{similarity:.2f}")]
+    if TASKS[page.task.kind].adds_up:
+        facts.append(("measured", page.task.classes[0][int(np.argmax(learnt.labels))]))
+    else:
+        facts += [
+            (of_target(page, "measured", place), page.label_of(learnt, place))
+            for place in range(len(page.task.targets[:MAX_PANELS]))
+        ]
+    facts += zip(page.options.feature_columns, learnt.conditions, strict=True)
+    named = name if page.labelled.names else f"row {name}"
+    return Molecule(f"Nearest training molecule: {named}", known, plain_picture(known), tuple(facts))
+
+
+def contributions_section(page: Reported) -> Section | None:
+    """Atom contributions for the molecules with the lowest and the highest predictions of the first target.
+
+    Large molecules are left out, and after ``SECONDS`` no other one is begun.
+    """
+    if page.model.conditions.columns:
+        return None
+    order = np.argsort(page.test.prediction[:, 0], kind="stable").tolist()
+    small = [row for row in order if read_smiles(page.looked.smiles[row]).GetNumAtoms() <= MOST_ATOMS]
+    rows = dict.fromkeys([*small[: EXPLAINED // 2], *small[-EXPLAINED // 2 :]])
+    decimals, started, pictures = dict(zip(page.task.targets, page.decimals, strict=True)), monotonic(), []
+    for row in rows:
+        if monotonic() - started < SECONDS:
+            explanation = explain_rows(page.model, [page.looked.smiles[row]], decimals=decimals)[0]
+            if not isinstance(explanation, InputError):
+                pictures.append(contributions_picture(page, row, explanation))
+    large = f" Molecules of more than {MOST_ATOMS} atoms are left out." if len(small) < len(order) else ""
+    words = (
+        "The contribution of each atom to the prediction, for the test molecules with the lowest and the highest "
+        f"{explained_words(page)}. Red atoms raise the prediction, blue atoms lower it.{large}",
+    )
+    return Section("Atom contributions", words, pictures=tuple(pictures)) if pictures else None
+
+
+def explained_words(page: Reported) -> str:
+    """The predictions whose lowest and highest are explained."""
+    target = page.task.targets[0]
+    if page.is_regression:
+        return f"predicted values of {target}"
+    if TASKS[page.task.kind].adds_up:
+        return f"probability of {page.task.classes[0][0]}"
+    return f"probability of {page.classes_of(target)[1]}" + (f" ({target})" if len(page.task.targets) > 1 else "")
+
+
+def contributions_picture(page: Reported, row: int, explanation: Explanation) -> Picture:
+    """A test molecule with the same prediction as in the other sections."""
+    if page.is_regression:
+        value = page.predicted(page.test.prediction[row, 0], 0)
+        explanation = replace(explanation, caption=f"{page.task.targets[0]} = {value}")
+    words = f"{page.name_of(page.tested[row].number)}: {explanation.caption}"
+    return Picture(draw([explanation], ".svg"), words)
+
+
+def pairs_section(page: Reported) -> Section | None:
+    """The replacements of one part with the surest effect."""
+    if not page.is_regression:
+        return None
+    y = np.array([row.labels for row in page.paired])
+    parts, conditions = [parts_of(mol) for mol in page.paired_mols], [row.conditions for row in page.paired]
+    grids = []
+    for target, labels in list(zip(page.task.targets, y.T, strict=True))[:MAX_PANELS]:
+        if changes := matched_changes(parts, labels, conditions, page.paired_keys)[:CHANGES]:
+            grids.append(changes_grid(target, changes))
+    if not grids:
+        return None
+    words = (
+        "The tables list replacements of one part of a molecule. Each mean is over all pairs of "
+        f"{page.paired_words} that differ only in this part. The most certain changes come first, not the largest. If "
+        "the same pairs can be cut at several bonds, only the smallest part is shown. The wavy line crosses the bond "
+        "to the rest of the molecule."
+    )
+    return Section("Matched pairs", (words,), tuple(grids))
+
+
+def cliffs_section(page: Reported) -> Section | None:
+    """The steepest activity cliffs of the first target."""
+    if not page.is_regression:
+        return None
+    labels, conditions = np.array([row.labels[0] for row in page.paired]), [row.conditions for row in page.paired]
+    _, bounds = label_arrays(page.paired)
+    ends = None if bounds is None else bounds[:, 0]
+    found = activity_cliffs(page.paired_mols, labels, conditions, page.paired_keys, ends)
+    words = (
+        "Activity cliffs are pairs of similar molecules with very different values, which are hard to predict. The "
+        f"cards show the steepest ones for {page.task.targets[0]} among the {page.paired_words}, with the largest "
+        "difference between the values for the distance between the structures (1 minus the similarity)."
+    )
+    cliffs = tuple(cliff_molecule(page, cliff) for cliff in found[:CLIFFS])
+    return Section("Activity cliffs", (words,), molecules=cliffs) if cliffs else None
+
+
+def changes_grid(target: str, changes: list[Change]) -> Grid:
+    decimals = decimals_for(number for change in changes for number in (change.mean, change.deviation))
+    rows = tuple(
+        (
+            part_cell(change.before),
+            part_cell(change.after),
+            f"{change.mean:+.{decimals}f}",
+            shown(change.deviation, decimals),
+            f"{len(change.pairs):,}",
+        )
+        for change in changes
+    )
+    return Grid(("from", "to", "mean change", "standard deviation", "pairs"), rows, target)
+
+
+def part_cell(smiles: str) -> Picture | str:
+    """The drawing of a part of a molecule, or its SMILES if it cannot be drawn."""
+    try:
+        return Picture(draw_part(smiles), smiles)
+    except InputError:
+        return smiles
+
+
+def cliff_molecule(page: Reported, cliff: Cliff) -> Molecule:
+    """The two molecules of an activity cliff of the first target."""
+    lower, higher = page.paired[cliff.lower], page.paired[cliff.higher]
+    exact = not np.isnan([lower.labels[0], higher.labels[0]]).any()
+    difference = page.difference(higher.labels[0], lower.labels[0], 0) if exact else page.rounded(cliff.difference, 0)
+    of_pair = (
+        (of_target(page, "difference of", 0), difference if exact else f"more than {difference}"),
+        ("similarity of the pair", f"{cliff.similarity:.2f}"),
+    )
+    return labelled_molecule(page, lower, partner=labelled_molecule(page, higher, of_pair))
+
+
+def labelled_molecule(
+    page: Reported, row: LabelledRow, facts: tuple[tuple[str, str], ...] = (), partner: Molecule | None = None
+) -> Molecule:
+    """A molecule with its label of the first target."""
+    measured = (of_target(page, "measured", 0), page.label_of(row, 0))
+    return Molecule(page.name_of(row.number), row.smiles, plain_picture(row.smiles), (measured, *facts), partner)

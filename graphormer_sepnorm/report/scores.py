@@ -1,0 +1,110 @@
+"""The section of a report on scores: a table per target, and the weights of the members."""
+
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.report.headline import FEW_TESTED
+from graphormer_sepnorm.report.page import Grid, Section
+from graphormer_sepnorm.report.reported import Reported, constant_words, frequent_class
+from graphormer_sepnorm.runs.numbers import counted, decimals_for, shown, shown_interval, shown_together
+from graphormer_sepnorm.table_model.members import MEMBERS
+from graphormer_sepnorm.table_model.scores import MEAN, RESAMPLES, STACK
+from graphormer_sepnorm.tasks import METRICS, TASKS
+
+
+def scores_section(page: Reported) -> Section:
+    """Scores of each target by each member, with intervals."""
+    metric, columns = page.task.metric, shown_metrics(page.task)
+    weights, learnt = page.result["weights"], len(page.learnt)
+    words = [
+        f"Scores on the test molecules. The 95 % interval of the {page.metric} comes from {RESAMPLES:,} bootstrap "
+        "resamples of the test molecules.",
+    ]
+    if len(weights) > 1:
+        words.append(
+            "The prediction is a weighted mean of its members. The weights come from out-of-fold predictions for the "
+            "training molecules, not from the test molecules: they are large for members that err little there, or "
+            "differently from the others. A member with the weight 0 is not used."
+        )
+        if (least := min((facts["n"] for facts in page.result["targets"].values()), default=0)) < FEW_TESTED:
+            words.append(f"With {counted(least, 'test label')}, only large differences between members can be seen.")
+    grids = [
+        scores_grid(page.title_of(name), facts, metric, columns, mean_words(page, name), page.out_of_fold(name))
+        for name, facts in page.result["targets"].items()
+    ]
+    if len(weights) > 1:
+        scores = shown_together(page.result["out_of_fold"][name][metric] for name in weights)
+        rows = (
+            (name, weight_words(weights[name]), score, MEMBERS[name].words(page.task, learnt))
+            for name, score in zip(weights, scores, strict=True)
+        )
+        mean = "mean " if len(page.result["targets"]) > 1 else ""
+        grids.append(
+            Grid(("member", "weight", f"{mean}out-of-fold {page.metric}", "description"), tuple(rows), "members")
+        )
+    else:
+        words += [
+            f"The model has one member, the {name}: {MEMBERS[name].words(page.task, learnt)}." for name in weights
+        ]
+    return Section("Scores", tuple(words), tuple(grids))
+
+
+def shown_metrics(task: TaskConfig) -> tuple[str, ...]:
+    """The reported metrics and that of the task."""
+    reported = TASKS[task.kind].reported
+    return reported if task.metric in reported else (task.metric, *reported)
+
+
+def mean_words(page: Reported, target: str) -> str:
+    """The name of the prediction without a model, with the class that it predicts."""
+    words = constant_words(page.task)
+    return words if page.is_regression else f"{words}: always {frequent_class(page, target)[1]}"
+
+
+def scores_grid(
+    target: str,
+    facts: dict,
+    metric: str,
+    columns: tuple[str, ...],
+    mean_label: str,
+    out_of_fold: tuple[dict[str, float | None], str] | None = None,
+) -> Grid:
+    """The scores of one target, one row per prediction.
+
+    Args:
+        target: name of the target.
+        facts: as ``scores_by_target``.
+        metric, columns: the metric of the task, and all that are shown.
+        mean_label: name of the prediction of the mean label.
+        out_of_fold: as ``Reported.out_of_fold``; its row comes last. None: there is no such row.
+    """
+    names = {STACK: "prediction", MEAN: mean_label}
+    others = [] if out_of_fold is None else [out_of_fold[0]]
+    by_column = {each: [scores[each] for scores in (*facts["scores"].values(), *others)] for each in columns}
+    by_column[metric] += [end for ends in facts.get("interval", {}).values() for end in ends or ()]
+    decimals = {each: decimals_for(values, facts["scores"][STACK][each]) for each, values in by_column.items()}
+    rows = tuple(
+        (
+            names.get(name, f"only the {name}"),
+            *(shown(scores[each], decimals[each]) for each in columns),
+            *([interval_words(facts["interval"][name], decimals[metric])] if "interval" in facts else []),
+        )
+        for name, scores in facts["scores"].items()
+        if name in names or len(facts["scores"]) > len(names) + 1  # a single member is the prediction
+    )
+    if out_of_fold is not None:
+        found, where = out_of_fold
+        last = (f"prediction, {where}", *(shown(found[each], decimals[each]) for each in columns))
+        rows += ((*last, "") if "interval" in facts else last,)
+    titles = (METRICS[each].title for each in columns)
+    header = ("", *titles, *([f"95 % interval of the {METRICS[metric].title}"] if "interval" in facts else []))
+    return Grid(header, rows, f"{target}, {counted(facts['n'], 'test label')}")
+
+
+def interval_words(ends: list[float] | None, decimals: int) -> str:
+    """An interval, or the score in every resample if it is always the same, as the ROC-AUC of a constant."""
+    return shown(ends[0], decimals) if ends and ends[0] == ends[1] else shown_interval(ends, decimals)
+
+
+def weight_words(weights: dict[str, float]) -> str:
+    """The weight of a member by target, as a range if there are several."""
+    lowest, highest = (f"{choose(weights.values()):.2f}" for choose in (min, max))
+    return lowest if highest == lowest else f"{lowest} to {highest}"

@@ -1,0 +1,104 @@
+"""Scores, predictions, pictures and the report at the end of training on a table."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from graphormer_sepnorm.report.glossary import glossary
+from graphormer_sepnorm.report.headline import cards, notes, summary
+from graphormer_sepnorm.report.learning import learning_curve
+from graphormer_sepnorm.report.page import ReportPage, Section, render
+from graphormer_sepnorm.report.reported import Reported
+from graphormer_sepnorm.report.sections import LATE, SECTIONS
+from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.system.files import write_atomically
+from graphormer_sepnorm.table_model.evaluate import means_of, rows_for_test, score_rows
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.fit import FittedTable
+from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.reliability import compare, measure_trust
+from graphormer_sepnorm.table_model.scores import STACK, scores_of
+from graphormer_sepnorm.table_model.stacking import each_by_itself
+from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions
+from graphormer_sepnorm.version import __version__
+
+
+def report_table(
+    run: RunFolder,
+    fitted: FittedTable,
+    molecules: MoleculeFeatures,
+    labels: Labels,
+    folds: Folds,
+    labelled: LabelledTable,
+    options: TableOptions,
+) -> dict:
+    """Scores a fitted table model on the test rows of its run folder and writes the report.
+
+    Writes ``test.json``, ``predictions.csv``, pictures and ``report.html``.
+
+    Args:
+        run: the run folder, which holds the table.
+        fitted: the model.
+        molecules, labels, folds: molecules, labels and folds that it was fitted to.
+        labelled, options: the table, and the options with which it was read; their seed is that of the training.
+
+    Returns:
+        as ``evaluate_table``, and ``out_of_fold``, the out-of-fold scores of the members and of the whole on the
+        training rows; ``trust``, the measurements of intervals, probabilities and distances. Where there are such:
+        ``learning_curve``, as ``learning_curve``;
+        ``left_out_members``, the reason for each member that was left out, and ``remarks``, a sentence on each member
+        that behaves in a way a user would not expect.
+
+    Raises:
+        InputError: the table cannot be read, or the folder cannot be written.
+    """
+    model, rows = fitted.model, rows_for_test(run, fitted.model)
+    assert model.trust is not None
+    scored = score_rows(model, rows, means_of(run, model))
+    looked = compare(model, rows.smiles, scored.final, [sample.conditions for sample in rows.samples])
+    by_whom = "molecules with out-of-fold predictions" if folds.predict_all else "validation molecules"
+    trust = {
+        "calibrated_on": int((~np.isnan(labels.y[folds.predicted])).any(axis=1).sum()),
+        "calibrated_by": by_whom,
+        **measure_trust(model.trust, scored.plain, scored.final),
+        **looked.by_similarity(),
+    }
+    result = {
+        **scored.final.result,
+        "seed": options.seed,
+        "folds": len(folds),
+        "out_of_fold": scores_out_of_fold(fitted, labels, folds),
+        "trust": trust,
+    }
+    curve = learning_curve(fitted, molecules, labels, folds, options.seed)
+    known = {"left_out_members": fitted.left_out, "remarks": fitted.remarks, "learning_curve": curve}
+    result |= {name: value for name, value in known.items() if value}
+    final = replace(scored.final, result=result)
+    final.write(run)
+    page = Reported(run, fitted, labels, folds, labelled, options, final, scored.plain.prediction, looked)
+    for report in pages_of(page):
+        write_atomically(run.report, render(report))
+    return result
+
+
+def pages_of(page: Reported) -> Iterator[ReportPage]:
+    """The page that describes a run: first without the sections that take long, then whole."""
+    titles = ", ".join(map(page.title_of, page.result["targets"]))
+    top = cards(page)
+    first = f"{page.run.path.name}: {titles}", summary(page), top, notes(page)
+    found: dict[Callable, Section | None] = {}
+    for writers in (set(SECTIONS) - LATE, LATE):
+        found |= {write: write(page) for write in SECTIONS if write in writers}
+        sections = tuple(section for write in SECTIONS if (section := found.get(write)))
+        yield ReportPage(*first, (*sections, glossary(top, sections)), __version__)
+
+
+def scores_out_of_fold(fitted: FittedTable, labels: Labels, folds: Folds) -> dict[str, dict]:
+    """The scores of the members and of the whole, by name, on the rows that a fold predicted."""
+    rows, found = folds.predicted, fitted.out_of_fold
+    predictions = [*each_by_itself(labels.task, found.by_member), found.values]
+    return {
+        name: scores_of(labels.task, labels.y[rows], each[rows])
+        for name, each in zip([*fitted.model.members, STACK], predictions, strict=True)
+    }

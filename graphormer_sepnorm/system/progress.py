@@ -1,0 +1,82 @@
+"""One bar over the phases of a long command, with an estimate of the time that is left."""
+
+import contextlib
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tqdm import tqdm
+
+Item = TypeVar("Item")
+FORMAT = "{desc} {percentage:3.0f} %|{bar}| {elapsed}, about {remaining} left"
+
+
+@dataclass
+class Phases:
+    """The phases of a command and how far it is.
+
+    Attributes:
+        bar: the bar, whose unit is that of the costs.
+        costs: expected cost of each phase that has not begun; the bar estimates the time from what it has taken so far.
+        title: text before the name of the phase.
+        cost: of the phase in progress.
+        end: the place of the bar at its end.
+    """
+
+    bar: tqdm
+    costs: dict[str, float]
+    title: str = ""
+    cost: float = 0.0
+    end: float = 0.0
+
+    def begin(self, name: str) -> None:
+        """Completes the phase before and begins the named one, which costs nothing when it is begun again."""
+        self.advance(1)
+        self.cost = self.costs.pop(name, 0.0)
+        self.end += self.cost
+        self.bar.set_description_str(f"{self.title}{name}")
+
+    def advance(self, share: float) -> None:
+        """Moves the bar by a share of the phase, at most to its end."""
+        self.bar.update(max(min(self.bar.n + share * self.cost, self.end) - self.bar.n, 0))
+
+
+CURRENT: ContextVar[Phases | None] = ContextVar("phases", default=None)
+
+
+@contextlib.contextmanager
+def phases(costs: Mapping[str, float], title: str = "") -> Iterator[None]:
+    """Context manager: shows a bar over phases on a terminal.
+
+    Args:
+        costs: the expected cost of each phase by its name, in any unit.
+        title: text before the name of the phase.
+    """
+    with tqdm(total=sum(costs.values()), bar_format=FORMAT, leave=False, disable=None) as bar:
+        token = CURRENT.set(Phases(bar, dict(costs), title))
+        try:
+            yield
+        finally:
+            CURRENT.reset(token)
+
+
+def begin(phase: str) -> None:
+    """Begins a phase of the bar, if there is one."""
+    if (current := CURRENT.get()) is not None:
+        current.begin(phase)
+
+
+def tracked(items: Iterable[Item], count: int, share: float = 1.0) -> Iterator[Item]:
+    """The items, ``count`` of them, which together advance the phase in progress by a share of its cost."""
+    for item in items:
+        yield item
+        if (current := CURRENT.get()) is not None:
+            current.advance(share / count)
+
+
+def say(sentences: Iterable[str]) -> None:
+    """Prints sentences to standard error, one per line, above a bar."""
+    for sentence in sentences:
+        tqdm.write(sentence, sys.stderr)

@@ -1,0 +1,353 @@
+"""Training of a table model: from a user's table to a run folder with test scores.
+
+Axis letters: M molecules, T targets.
+"""
+
+import contextlib
+import csv
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from graphormer_sepnorm.config import Config, TaskConfig
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.report.folds import pooled, report_folds
+from graphormer_sepnorm.report.write import report_table
+from graphormer_sepnorm.runs.folder import Parts, RunFolder
+from graphormer_sepnorm.runs.numbers import counted
+from graphormer_sepnorm.system import distributed, progress
+from graphormer_sepnorm.system.signals import advising
+from graphormer_sepnorm.system.workers import one_thread_for_small
+from graphormer_sepnorm.table_model.conditions import Conditions, condition_values, with_known
+from graphormer_sepnorm.table_model.evaluate import evaluate_table
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.fit import DESCRIBING, FittedTable, after, fit_members, put_together, remarks
+from graphormer_sepnorm.table_model.labels import Folds, Labels, label_arrays, with_offset
+from graphormer_sepnorm.table_model.members import MEMBERS
+from graphormer_sepnorm.table_model.members.base import Fitted, Setting
+from graphormer_sepnorm.table_model.members.kernel import KernelMember, body_of
+from graphormer_sepnorm.table_model.members.networks import check_resumable
+from graphormer_sepnorm.table_model.model import TableModel
+from graphormer_sepnorm.table_model.stacking import FOLDS, make_folds
+from graphormer_sepnorm.tables.formats import WholeTable
+from graphormer_sepnorm.tables.labels import (
+    LabelledRow,
+    LabelledTable,
+    TableOptions,
+    check_splits,
+    read_folds,
+    read_labelled,
+)
+from graphormer_sepnorm.tables.prepared_table import write_labelled
+from graphormer_sepnorm.tables.remarks import remarks as table_remarks
+from graphormer_sepnorm.tables.remarks import repeatability
+from graphormer_sepnorm.tables.structures import Structures
+from graphormer_sepnorm.tasks import make_task
+from graphormer_sepnorm.training.optimizers import find_optimizer
+
+READING, SCORING = "reading the table", "scoring and reporting"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The members of a table model to fit.
+
+    Attributes:
+        networks: number of networks, one per fold. A single network is fitted to the training rows, and the validation
+            rows take the place of the folds.
+        forest: whether to fit the forest.
+        blend: whether to fit members other than networks.
+        quick: stop after the kernel.
+        resume: continue the run in the run folder.
+    """
+
+    networks: int = FOLDS
+    forest: bool = True
+    blend: bool = True
+    quick: bool = False
+    resume: bool = False
+
+    @property
+    def steps(self) -> list[list[str]]:
+        """For each step, the names of the members that are fitted together."""
+        if self.quick:
+            return [["kernel"]]
+        if not self.blend:
+            return [["networks"]]
+        return [["kernel"], [name for name in MEMBERS if name != "kernel" and (self.forest or name != "forest")]]
+
+
+def train_table(
+    options: TableOptions, config: Config, out: Path, plan: Plan, content: WholeTable | None = None
+) -> dict:
+    """Fits a table model to a table, writes it, and scores it on the test rows.
+
+    Args:
+        options: how to read the table.
+        config: config of the networks, with the task of ``table_task`` and the dataset ``TABLE``.
+        out: run folder.
+        plan: the members to fit.
+        content: content of the table if it has been read already.
+
+    Returns:
+        as ``report_table``, and the numbers of rows that were used and skipped, of molecules that appear in more than
+        one row, and of such molecules with contradictory labels.
+
+    Raises:
+        InputError: as ``read_labelled`` and ``fit_run``; nothing is written if the table cannot be used.
+    """
+    check_beginning(RunFolder(out), config, plan)
+    with progress.phases(costs(plan, config)):
+        progress.begin(READING)
+        labelled = scorable(options, read_labelled(options, config.featurizer, content))
+        check_splits(options, config.task, labelled)
+        say(table_remarks(options, labelled))
+        say(learnt_conditions(options, labelled).remarks(conditions_outside_test(labelled)))
+        return fit_run(labelled, options, config, RunFolder(out), plan) | numbers_of_rows(options, labelled)
+
+
+def costs(plan: Plan, config: Config) -> dict[str, float]:
+    """Rough costs of the phases of a training: seconds of one core for a thousand rows."""
+    known = {"kernel": 8.0, "forest": 6.0, "networks": 0.5 * plan.networks * config.train.epochs}
+    members = {name: known.get(name, 1.0) for step in plan.steps for name in step}
+    return {READING: 6.0, DESCRIBING: 12.0, **members, SCORING: 4.0}
+
+
+def train_folds(
+    options: TableOptions, config: Config, out: Path, plan: Plan, content: WholeTable | None = None
+) -> dict:
+    """Trains as ``train_table`` once per fold, so that every molecule is a test molecule once.
+
+    Args:
+        options, config, plan, content: as ``train_table``; ``options.folds`` is the number of folds.
+        out: output folder for the run folders ``fold-0``, ``fold-1``, ... of the folds, and for ``predictions.csv``,
+            whose column ``split`` is the fold in which a molecule was tested.
+
+    Returns:
+        ``metric``, ``folds``, their mean ``value`` and its standard ``deviation`` over the folds, the same for the
+        forest under ``baseline``, as ``pooled``, and the numbers of rows. They are also written to ``test.json``, and
+        described by ``report.html``.
+
+    Raises:
+        InputError: as ``train_table`` and ``read_folds``.
+    """
+    whole, parts, metric = RunFolder(out), Parts("fold", options.folds), config.task.metric
+    if whole.stack.exists():
+        raise InputError(f"{whole} holds a table model: choose another --out")
+    whole.check_parts(parts)
+    for number in range(options.folds):
+        check_beginning(whole.fold(number), config, plan)
+    read = read_folds(options, config.featurizer, content)
+    tables = [scorable(options, labelled) for labelled in read]
+    for labelled in tables:
+        check_splits(options, config.task, labelled)
+    say(table_remarks(options, read[0]))
+    say(learnt_conditions(options, read[0]).remarks(conditions_outside_test(read[0])))
+    if unscored := sum(len(table.rows) for table in read) - sum(len(table.rows) for table in tables):
+        say([f"{counted(unscored, 'row')} without a score, under conditions that no training row of the fold has"])
+    if distributed.rank() == 0:
+        with whole.locked():
+            whole.begin_parts(parts)
+    results = []
+    for number, labelled in enumerate(tables):
+        with progress.phases(costs(plan, config) | {READING: 0.0}, f"fold {number + 1} of {len(tables)}, "):
+            results.append(fit_run(labelled, options, config, whole.fold(number), plan))
+    result = {"metric": metric, **over_folds([result["value"] for result in results])}
+    if distributed.rank() == 0:
+        if all("baseline" in result for result in results):
+            forests = over_folds([result["baseline"]["random_forest"][metric] for result in results])
+            result["baseline"] = {"random_forest": {metric: forests.pop("value"), **forests}}
+        result |= pooled(results)
+        lines = predictions_out_of_fold(whole, options.folds)
+        whole.write_predictions(lines)
+        whole.write_test(result)
+        report_folds(whole, config.task, options, results, lines)
+    return result | numbers_of_rows(options, read[0])
+
+
+def scorable(options: TableOptions, labelled: LabelledTable) -> LabelledTable:
+    """The table without the test rows whose conditions no training row has, which are skipped.
+
+    Raises InputError if no test row is left.
+    """
+    found = with_known(labelled, learnt_conditions(options, labelled))
+    if not found.of_split("test"):
+        number, _, reason = next(each for each in found.skipped if each not in labelled.skipped)
+        raise InputError(f"{options.path}: no test row has conditions of the training rows; row {number}: {reason}")
+    return found
+
+
+def learnt_conditions(options: TableOptions, labelled: LabelledTable) -> Conditions:
+    """The conditions of the rows outside the test set."""
+    return Conditions.of(options.feature_columns, conditions_outside_test(labelled))
+
+
+def conditions_outside_test(labelled: LabelledTable) -> list[tuple[str, ...]]:
+    return [row.conditions for row in labelled.rows if row.split != "test"]
+
+
+def check_beginning(whole: RunFolder, config: Config, plan: Plan) -> None:
+    """Raises InputError for problems that can be detected before the table is read."""
+    find_optimizer(config.train.optimizer)
+    held = whole.parts()
+    if held is not None and held.kind == "fold":
+        raise InputError(f"{whole} holds {held}, or choose another --out")
+    if whole.holds_run:
+        raise InputError(f"{whole} already holds a run of one network: choose another --out")
+    if whole.is_from_python:
+        raise InputError(f"{whole} holds a model saved from Python, which cannot be continued: choose another --out")
+    if not plan.resume and (held is not None or whole.stack.exists()):
+        raise InputError(f"{whole} already holds a model: continue it with --resume, or choose another --out")
+
+
+def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whole: RunFolder, plan: Plan) -> dict:
+    """Fits a table model to all rows outside the test set, writes it, and scores it on the test set.
+
+    The kernel is written first, so that ``predict`` works while the networks train.
+
+    Args:
+        labelled: the table, read and split; the model is fitted to both its training and validation rows.
+        options: options with which the table was read.
+        config: config of the networks.
+        whole: the run folder.
+        plan: the members to fit.
+
+    Returns:
+        as ``report_table``.
+
+    Raises:
+        InputError: the folder holds other members or is in use by another training, no model can be fitted to the
+            table, or the folder cannot be written.
+    """
+    rows, structures = rows_to_learn(labelled)
+    task = replace(config.task, class_names=labelled.class_names)
+    labels = labels_of(rows, task, labelled.names, options.weight_column is not None)
+    conditions = Conditions.of(options.feature_columns, [row.conditions for row in rows])
+    config = replace(config, task=labels.task, model=replace(config.model, conditions=conditions.width))
+    folds = folds_of(rows, structures, labels, options.split, config.train.seed, plan.networks)
+    if "networks" in plan.steps[-1]:
+        whole.check_parts(Parts("model", len(folds)))
+        if plan.resume:
+            check_resumable(whole, config, labels, folds)
+    with whole.locked() if distributed.rank() == 0 else contextlib.nullcontext():
+        if distributed.rank() == 0:
+            write_labelled(whole.path, labelled, config, options)
+        distributed.wait_for_all()
+        if plan.quick and plan.resume and (kept := finished_result(whole, config, folds)):
+            say([f"{whole} is finished: to train again, choose another --out"])
+            return kept
+        values, _ = conditions.encode_all([row.conditions for row in rows])
+        molecules = MoleculeFeatures([row.smiles for row in rows], {condition_values: values})
+        setting = Setting(config, whole.path, plan.resume, verbose=True, conditions=conditions)
+        keeps = advising(f"{whole} keeps the progress so far: add --resume to the same command to continue")
+        with keeps, one_thread_for_small(len(rows)):
+            fitted = fit_steps(plan.steps, molecules, labels, folds, setting)
+            if distributed.rank() > 0:
+                return evaluate_table(whole)
+            say(["scoring the test molecules and writing the report"])
+            progress.begin(SCORING)
+            return report_table(whole, fitted, molecules, labels, folds, labelled, options)
+
+
+def finished_result(whole: RunFolder, config: Config, folds: Folds) -> dict:
+    """The result of a finished training with this kernel, as it was reported; empty if there is none."""
+    is_whole = all(path.exists() for path in (whole.stack, whole.report, whole.predictions))
+    found = whole.saved_test() if is_whole else {}
+    if found.get("seed") != config.train.seed or found.get("folds", len(folds)) != len(folds):
+        return {}
+    kernel = TableModel.load(whole.path).members.get("kernel")
+    return found if isinstance(kernel, KernelMember) and kernel.reference.body == body_of(config) else {}
+
+
+def fit_steps(
+    steps: list[list[str]], molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting
+) -> FittedTable:
+    """Fits the members step by step and writes the model after each; an existing model is kept until the last step.
+
+    Raises:
+        InputError: neither the kernel nor networks can be fitted to the table, or as ``Member.fit``.
+    """
+    assert setting.folder is not None
+    whole = RunFolder(setting.folder)
+    fitted: dict[str, Fitted] = {}
+    left_out: dict[str, str] = {}
+    for step in steps:
+        found, refused = fit_members(molecules, labels, folds, after(fitted, setting), step)
+        fitted, left_out = fitted | found, left_out | refused
+        if not fitted.keys() & {"kernel", "networks"}:
+            continue
+        model, out_of_fold = put_together(fitted, molecules, labels, folds, setting)
+        if distributed.rank() == 0 and (step is steps[-1] or not whole.stack.exists()):
+            model.save(whole.path)
+    distributed.wait_for_all()
+    if not fitted.keys() & {"kernel", "networks"}:
+        raise InputError("; ".join(f"{name}: {reason}" for name, reason in left_out.items()))
+    return FittedTable(model, out_of_fold, left_out, remarks(fitted))
+
+
+def rows_to_learn(labelled: LabelledTable) -> tuple[list[LabelledRow], Structures]:
+    """All rows outside the test set, and their structures."""
+    places = [place for place, row in enumerate(labelled.rows) if row.split != "test"]
+    return [labelled.rows[place] for place in places], labelled.structures.take(places)
+
+
+def labels_of(
+    rows: Sequence[LabelledRow], task: TaskConfig, names: Mapping[int, str] | None = None, weighted: bool = False
+) -> Labels:
+    """The labels of rows and their bounds, with the scale of the task.
+
+    Args:
+        rows: training rows.
+        task: the prediction task.
+        names: names of rows by number; a row without a name is named by its number.
+        weighted: whether to use the rows' sample weights.
+    """
+    y, bounds = label_arrays(rows)
+    called = np.array([(names or {}).get(row.number) or str(row.number) for row in rows])
+    weight = np.array([row.weight for row in rows]) if weighted else None
+    return Labels(with_offset(make_task(task).fitted(y, weight)), y, bounds, weight, called)
+
+
+def folds_of(
+    rows: Sequence[LabelledRow], structures: Structures, labels: Labels, split: str, seed: int, count: int
+) -> Folds:
+    """As ``make_folds``; for a single fold, the validation rows are predicted by models of all other rows."""
+    if count == 1:
+        return Folds(np.array([0 if row.split == "val" else -1 for row in rows]))
+    return make_folds(structures, labels, split, seed, count)
+
+
+def over_folds(values: list[float]) -> dict:
+    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+    return {"value": statistics.fmean(values), "deviation": deviation, "folds": values}
+
+
+def predictions_out_of_fold(whole: RunFolder, folds: int) -> list[list[str]]:
+    """The lines of the folds' ``predictions.csv`` in table order, under one header."""
+    found = []
+    for number in range(folds):
+        with open(whole.fold(number).predictions, newline="", encoding="utf-8", errors="surrogateescape") as file:
+            header, *lines = csv.reader(file)
+        found += [[row, smiles, f"fold-{number}", *rest] for row, smiles, _, *rest in lines]
+    return [header, *sorted(found, key=lambda line: int(line[0]))]
+
+
+def say(sentences: Iterable[str]) -> None:
+    """As ``progress.say``; with several processes, only the first prints."""
+    if distributed.rank() == 0:
+        progress.say(sentences)
+
+
+def numbers_of_rows(options: TableOptions, labelled: LabelledTable) -> dict:
+    """Numbers of rows, and the deviation of replicate measurements by target, if there are any."""
+    found: dict = {
+        "rows": len(labelled.usable),
+        "skipped": len(labelled.skipped),
+        "duplicates": len(labelled.duplicates),
+        "conflicting": sum(bool(duplicate.conflicts) for duplicate in labelled.duplicates),
+    }
+    deviations = repeatability(options, labelled)
+    return found | {"repeatability": deviations} if deviations else found

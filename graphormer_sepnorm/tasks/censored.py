@@ -1,0 +1,160 @@
+"""Labels that are bounds, as "<5" and ">10", under a normal error: expectations, likelihood and scores.
+
+Source: Tobin, "Estimation of relationships for limited dependent variables", Econometrica 1958; its likelihood is
+maximized by expectations of the censored labels, as Dempster, Laird and Rubin, "Maximum likelihood from incomplete data
+via the EM algorithm", JRSS B 1977, show.
+
+Axis letters: M molecules, T targets. A label is a number, or NaN with one finite bound.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+
+ROUNDS = 20  # of expectation and maximization
+LEAST = 1e-12  # smallest standard deviation
+
+
+@dataclass(frozen=True)
+class Censored:
+    """The censored labels around predictions with normal errors; 0 or unchanged where a label is not censored.
+
+    Attributes:
+        bounds: float64 [..., 2], smallest and largest possible values, one of them infinite.
+        mean, deviation: float64 [...], the predictions and the standard deviations of their errors.
+    """
+
+    bounds: np.ndarray
+    mean: np.ndarray
+    deviation: np.ndarray | float
+
+    @cached_property
+    def sign(self) -> np.ndarray:
+        """1 where labels are above their bound, -1 where they are below, 0 where there is none: [...]."""
+        low, high = np.moveaxis(np.isfinite(self.bounds), -1, 0)
+        return low.astype(np.float64) - high
+
+    @cached_property
+    def excess(self) -> np.ndarray:
+        """How far predictions are on the wrong side, in standard deviations; negative on the right side: [...]."""
+        low, high = np.moveaxis(self.bounds, -1, 0)
+        bound = np.where(self.sign > 0, low, np.where(self.sign < 0, high, self.mean))
+        return self.sign * (bound - self.mean) / np.maximum(self.deviation, LEAST)
+
+    @cached_property
+    def log_likelihood(self) -> np.ndarray:
+        """The logarithm of the probability of the known side: [...]."""
+        return np.where(self.sign != 0, log_ndtr(-self.excess), 0)
+
+    @cached_property
+    def hazard(self) -> np.ndarray:
+        """The expectation of what the label is beyond the prediction, in standard deviations: [...], 0 or more."""
+        return np.where(self.sign != 0, np.exp(log_density(self.excess) - self.log_likelihood), 0)
+
+    @property
+    def expected(self) -> np.ndarray:
+        """The expectation of the label on its known side: [...]."""
+        return self.mean + self.sign * self.deviation * self.hazard
+
+    @property
+    def squared_error(self) -> np.ndarray:
+        """The expectation of the squared error of the prediction: [...]."""
+        return (self.deviation**2) * np.where(self.sign != 0, 1 + self.excess * self.hazard, 0)
+
+    @property
+    def absolute_error(self) -> np.ndarray:
+        """The expectation of the absolute error of the prediction: [...]."""
+        right = np.exp(log_density(np.zeros(())) - self.log_likelihood)  # both halves around the prediction
+        return self.deviation * np.where(self.excess < 0, 2 * right - self.hazard, self.hazard)
+
+
+def log_ndtr(values: np.ndarray) -> np.ndarray:
+    return torch.special.log_ndtr(torch.from_numpy(np.asarray(values, np.float64))).numpy()
+
+
+def log_density(values: np.ndarray) -> np.ndarray:
+    """The logarithm of the standard normal density."""
+    return -0.5 * values**2 - 0.5 * np.log(2 * np.pi)
+
+
+def error_deviation(y: np.ndarray, bounds: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The standard deviation of the errors of predictions with the largest likelihood: float64 [T].
+
+    Args:
+        y, bounds: [M, T] labels, NaN where censored or missing, and [M, T, 2] their bounds.
+        values: [M, T], the predictions; NaN where there is none.
+    """
+    exact = (y - values) ** 2
+    squares = np.nan_to_num(exact)
+    known, bounded = ~np.isnan(exact), is_bounded(y, bounds) & ~np.isnan(values)
+    counts = np.maximum((known | bounded).sum(axis=0), 1)
+    deviation = np.sqrt(squares.sum(axis=0) / np.maximum(known.sum(axis=0), 1))
+    for _ in range(ROUNDS):
+        censored = np.where(bounded, Censored(bounds, np.nan_to_num(values), deviation).squared_error, 0)
+        deviation = np.sqrt((squares + censored).sum(axis=0) / counts)
+    return deviation
+
+
+def is_bounded(y: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """Where a label is known only by its bound: bool [...]."""
+    return np.isnan(y) & np.isfinite(bounds).any(axis=-1)
+
+
+MOST_PAIRED = 5_000  # molecules of which all pairs are compared
+
+
+@dataclass(frozen=True)
+class BoundScores:
+    """Scores of predictions of one target that use censored labels, too.
+
+    Attributes:
+        bounds: number of censored labels.
+        right_side: share of them whose prediction is on the known side.
+        concordance: share of the pairs of labels of certain order whose predictions have this order; equal predictions
+            count half. Source: Harrell et al., "Evaluating the yield of medical tests", JAMA 1982.
+        log_likelihood: mean logarithm of the likelihood of the labels, with normal errors of ``deviation``.
+    """
+
+    bounds: int
+    right_side: float
+    concordance: float
+    log_likelihood: float
+
+
+def bound_scores(y: np.ndarray, bounds: np.ndarray, prediction: np.ndarray) -> BoundScores | None:
+    """The scores of predictions [M] of labels [M], NaN where censored or missing, with bounds [M, 2].
+
+    None if no label is censored. Undefined scores are NaN.
+    """
+    censored = is_bounded(y, bounds)
+    if not censored.any():
+        return None
+    low, high = bounds[censored].T
+    right = (prediction[censored] >= low) & (prediction[censored] <= high)
+    likelihoods = log_likelihoods(y, bounds, prediction)
+    return BoundScores(
+        int(censored.sum()), float(right.mean()), concordance(y, bounds, prediction), float(np.nanmean(likelihoods))
+    )
+
+
+def log_likelihoods(y: np.ndarray, bounds: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+    """The logarithm of the likelihood of each label [M], with the ``error_deviation`` of all; NaN without a label."""
+    y, bounds, prediction = (np.asarray(values, np.float64)[:, None] for values in (y, bounds, prediction))
+    deviation = np.maximum(error_deviation(y, bounds, prediction), LEAST)
+    exact = log_density((y - prediction) / deviation) - np.log(deviation)
+    censored = Censored(bounds, prediction, deviation).log_likelihood
+    return np.where(is_bounded(y, bounds), censored, exact)[:, 0]
+
+
+def concordance(y: np.ndarray, bounds: np.ndarray, prediction: np.ndarray) -> float:
+    """As in ``BoundScores``, of at most ``MOST_PAIRED`` labels; NaN if the order of no pair is certain."""
+    known = np.flatnonzero(~np.isnan(y) | is_bounded(y, bounds))
+    known = known[:: -(-len(known) // MOST_PAIRED) or 1]
+    exact, ends, prediction = ~np.isnan(y[known]), bounds[known], prediction[known]
+    low, high = (np.where(exact, y[known], ends[:, side]) for side in (0, 1))
+    # a bound excludes its own value, so that ">5" is above 5
+    below = (high[:, None] < low) | ((high[:, None] == low) & ~(exact[:, None] & exact))
+    agree = (prediction[:, None] < prediction) + 0.5 * (prediction[:, None] == prediction)
+    return float(agree[below].mean()) if below.any() else float("nan")

@@ -1,0 +1,69 @@
+"""A report of which only the parts are there that a test gives."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.inference.training_rows import TrainingRows
+from graphormer_sepnorm.report.reported import Reported
+from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
+from graphormer_sepnorm.tables.structures import Structures
+from graphormer_sepnorm.tasks import TASKS
+
+
+def reported(
+    result: dict | None = None,
+    kind: str = "regression",
+    targets: tuple[str, ...] = ("a", "b"),
+    metric: str | None = None,
+    test: dict | None = None,
+    options: dict | None = None,
+    y: np.ndarray | None = None,
+    class_names: tuple[tuple[str, str], ...] = (),
+    **parts,
+) -> Reported:
+    """A report with a result and some of its other parts.
+
+    Args:
+        result, kind, targets, metric: the result and its task.
+        test: further attributes of the test scores.
+        options: further options of the table.
+        y: labels of the training molecules.
+        class_names: of the task.
+        **parts: attributes of the report.
+    """
+    classes = {"classes": targets} if kind == "multiclass" else {}
+    known = TableOptions("a.csv", ("y",) if kind == "multiclass" else targets, kind, **classes, **(options or {}))
+    scaling = {"mean": (0.0,) * 2, "std": (2.0,) * len(targets)}
+    task = TaskConfig(kind, TASKS[kind].find_metric(metric), known.names, **scaling, class_names=class_names)
+    no_rows = dict.fromkeys(("y", "prediction"), np.empty((0, len(known.names))))
+    scores = SimpleNamespace(task=task, result=result or {}, **no_rows | (test or {}))
+    empty = dict.fromkeys(("fitted", "plain", "looked")) | {"folds": Folds(np.arange(2))}
+    labels = None if y is None else Labels(task, y)
+    whole = {
+        "labels": labels,
+        "run": RunFolder(Path("run")),
+        "labelled": LabelledTable(),
+        "options": known,
+        "test": scores,
+    }
+    return Reported(**empty | whole | parts)
+
+
+def fitted(labels: list[list[float]], names: tuple[str, ...] = (), **parts) -> SimpleNamespace:
+    """A model that knows the labels and the names of its training molecules."""
+    rows = TrainingRows.of(np.array(labels)).named(names or [str(number) for number in range(1, len(labels) + 1)])
+    trust = SimpleNamespace(rows=rows, **parts.pop("trust", {}))
+    return SimpleNamespace(model=SimpleNamespace(trust=trust, **parts.pop("model", {})), **parts)
+
+
+def table(*rows: tuple[str, str, list[float]], **parts) -> LabelledTable:
+    """A table of rows with their splits, SMILES and labels."""
+    labelled = [LabelledRow(number, smiles, y, split) for number, (split, smiles, y) in enumerate(rows, 1)]
+    smiles = [row.smiles for row in labelled]
+    parts.setdefault("structures", Structures(smiles, [""] * len(smiles), smiles))
+    return LabelledTable(labelled, **parts)

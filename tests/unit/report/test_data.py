@@ -1,0 +1,180 @@
+"""The table, its splits and its replicates in words, by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from graphormer_sepnorm.report import data
+from graphormer_sepnorm.report.data import data_section, repeatability_section, split_words
+from graphormer_sepnorm.tables import remarks
+from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
+from graphormer_sepnorm.tables.splits import Duplicate
+from graphormer_sepnorm.tables.structures import Structures
+from tests.unit.report.conftest import fitted, reported, table
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"split": "scaffold", "seed": 3}, "scaffold, 80:10:10, seed 3"),
+        ({"split": "column", "split_column": "part"}, "the column part"),
+        ({"split": "random", "seed": 1, "folds": 5}, "random into 5 folds, one of which is the test set here, seed 1"),
+        ({"split": "time", "split_column": "day"}, "the times in the column day, 80:10:10"),
+    ],
+)
+def test_a_split_in_words(options, words):
+    assert split_words(TableOptions("a.csv", ("a",), **options)) == words
+
+
+def replicated() -> LabelledTable:
+    """Four measurements of two molecules, averaged to three rows: one molecule has two of each target but one."""
+    measured = [
+        LabelledRow(1, "CCO", [1.0, 0.0], "train"),
+        LabelledRow(2, "OCC", [2.0, NAN], "train"),
+        LabelledRow(3, "CC", [5.0, 1.0], "val"),
+        LabelledRow(4, "CC", [5.0, 7.0], "val"),
+        LabelledRow(5, "C", [9.0, 9.0], "test"),
+    ]
+    rows = [LabelledRow(1, "CCO", [1.5, 0.0], "train"), LabelledRow(3, "CC", [5.0, 4.0], "val"), measured[-1]]
+    duplicates = [Duplicate("ethanol", (0, 1), ()), Duplicate("ethane", (2, 3), (1,))]
+    structures = Structures(["CCO", "CC", "C"], ["", "", ""], ["CCO", "CC", "C"])
+    return LabelledTable(rows, [(6, "X", "bad")], duplicates, structures, measured, {1: "A1"})
+
+
+def test_counts_are_those_of_the_command():
+    section = data_section(reported(labelled=replicated()))
+    assert section.grids[0].rows == (("train", "1", "1", "1"), ("val", "1", "1", "1"), ("test", "1", "1", "1"))
+    assert section.words[1:4] == (
+        "5 usable rows of 3 molecules; rows of the same molecule are averaged.",
+        "1 row was skipped: skipped.csv in the run folder gives the reasons (its row 1 is the first below the header).",
+        "2 molecules appear in several rows, 1 of them with labels that contradict each other (they differ by more "
+        "than half the standard deviation of the column): duplicates.csv in the run folder lists the molecules.",
+    )
+    assert data_section(reported(labelled=table(("test", "C", [1, 2])))).words[1:] == ("1 usable row.",)
+
+
+@pytest.mark.parametrize(
+    ("options", "changed", "words"),
+    [
+        (
+            {"standardize": "parent"},
+            3,
+            "Salts are removed: of each molecule its neutral parent is read (--standardize parent); this changed 3 "
+            "rows.",
+        ),
+        (
+            {"strip_salts": True},
+            0,
+            "Salts are removed: of several parts of a SMILES the largest organic one is read (--strip-salts).",
+        ),
+    ],
+)
+def test_how_molecules_were_read_is_said(options, changed, words):
+    page = reported(options=options, labelled=table(("test", "C", [1, 2]), changed=changed))
+    assert data_section(page).words[2:] == (words,)
+
+
+def test_molecules_of_a_class_are_counted():
+    nan = float("nan")
+    rows = [("train", "C", [1.0]), ("train", "CC", [0.0]), ("train", "CCC", [nan]), ("val", "CO", [0.0])]
+    page = reported(kind="classification", targets=("a",), labelled=table(*rows), class_names=(("no", "yes"),))
+    grid = data_section(page).grids[0]
+    assert grid.rows[:2] == (("train", "3", "2, 1 of them yes"), ("val", "1", "1, 0 of them yes"))
+    rows = [("train", "C", [1.0, 0.0]), ("train", "CC", [1.0, 0.0]), ("test", "CCC", [0.0, 1.0])]
+    grid = data_section(reported(kind="multiclass", targets=("low", "high"), labelled=table(*rows))).grids[0]
+    assert grid.rows[0] == ("train", "2", "2", "0") and grid.rows[2] == ("test", "1", "0", "1")
+    assert grid.header[2:] == ("y_low", "y_high")
+
+
+def test_data_leaves_repeatability_to_its_section_and_counts_have_separators():
+    section = data_section(reported(labelled=replicated()))
+    assert not any("standard deviation of measurements" in words for words in section.words)
+    many = table(*[("train", "C", [1, 2])] * 1_210)
+    assert data_section(reported(labelled=many)).grids[0].rows[0] == ("train", "1,210", "1,210", "1,210")
+
+
+def test_replicates_that_agree_are_not_listed(monkeypatch):
+    rows = [("train", smiles, [y]) for smiles, y in zip("CCNNOO", (1, 1, 2, 4, 3, 8), strict=True)]
+    duplicates = [Duplicate(smiles, (place, place + 1), ()) for smiles, place in zip("CNO", (0, 2, 4), strict=True)]
+
+    def section(duplicates: list[Duplicate]):
+        kept = table(*rows, duplicates=duplicates)
+        return repeatability_section(reported(targets=("a",), labelled=kept, fitted=fitted([[1.0]])))
+
+    (grid,) = section(duplicates).grids
+    assert [row[1] for row in grid.rows] == ["O", "N"] and grid.words == "Molecules whose labels differ."
+    assert section(duplicates[:1]).grids == () and section(duplicates[:1]).words[0] == "1 molecule appears in 2 rows."
+    monkeypatch.setattr(data, "MOST_REPLICATES", 1)
+    assert section(duplicates).grids[0].words == "The 1 molecule whose labels differ most."
+
+
+def test_replicates_have_a_floor_and_stand_with_their_labels(monkeypatch):
+    monkeypatch.setattr(remarks, "LEAST_REPEATED", 1)
+    scores = {"targets": {name: {"scores": {"stack": {"rmse": 0.8}}} for name in ("a", "b")}}
+    labelled = replicated()
+    labelled.measured[1] = replace(labelled.measured[1], bounds={1: "<3.0"})
+    page = reported(scores, labelled=labelled, fitted=fitted([[1.0, 1.0]]))
+    section = repeatability_section(page)
+    assert section.words[0] == "2 molecules appear in 4 rows."
+    assert section.words[1].startswith("a: the standard deviation of measurements of one molecule is 0.500.")
+    assert section.words[2].startswith("b: the standard deviation of measurements of one molecule is 4.24.")
+    assert section.words[1].endswith("the RMSE of this model is 0.800.")
+    (grid,) = section.grids
+    assert grid.rows == (
+        ("row 3, row 4", "CC", "5, 5", "1, 7"),
+        ("A1, row 2", "CCO", "1, 2", "0, <3"),
+    ), "those that differ most come first"
+
+
+def test_few_replicates_have_no_floor():
+    scores = {"targets": {name: {"scores": {"stack": {"rmse": 0.8}}} for name in ("a", "b")}}
+    section = repeatability_section(reported(scores, labelled=replicated(), fitted=fitted([[1.0, 1.0]])))
+    assert section.words[1:] == (
+        "a: the standard deviation of measurements of one molecule is 0.500. This is a rough guess, from only 2 "
+        "repeated molecules.",
+        "b: the standard deviation of measurements of one molecule is 4.24. This is a rough guess, from only 1 "
+        "repeated molecule.",
+    )
+
+
+def test_copies_of_rows_have_no_floor():
+    rows = [LabelledRow(number, "C", [0.1, y], "train") for number, y in enumerate((1.0, 2.0, 3.0), 1)]
+    duplicates = [Duplicate("methane", (0, 1, 2), ())]
+    kept = LabelledTable(rows, [], duplicates, Structures(["C"], [""], ["C"]), rows)
+    scores = {"targets": {name: {"scores": {"stack": {"rmse": 0.8}}} for name in ("a", "b")}}
+    section = repeatability_section(reported(scores, labelled=kept, fitted=fitted([[1.0, 1.0]])))
+    assert section.words[1] == (
+        "a: the labels of each repeated molecule are identical, so its rows are probably copies and do not show how "
+        "much measurements vary."
+    )
+    assert section.words[2].startswith("b: the standard deviation of measurements of one molecule is 1.00.")
+
+
+def test_classes_of_one_molecule_may_contradict_each_other():
+    rows = (("train", "C", [0]), ("train", "C", [1]), ("test", "CC", [1]))
+    labelled = table(*rows, duplicates=[Duplicate("C", (0, 1), (0,))])
+    names = (("no", "yes"),)
+    page = reported(kind="classification", targets=("a",), labelled=labelled, class_names=names)
+    section = repeatability_section(page)
+    assert section.words[1] == "Labels contradict each other in 1 of these cases: no model can fit both."
+    assert section.grids[0].rows == (("row 1, row 2", "C", "no, yes"),)
+    agreeing = table(("train", "C", [1]), ("train", "C", [1]), duplicates=[Duplicate("C", (0, 1), ())])
+    section = repeatability_section(reported(kind="classification", targets=("a",), labelled=agreeing))
+    assert section.words[1] == "Their labels agree." and section.grids == ()
+
+
+def test_a_table_without_replicates_has_no_such_section():
+    assert repeatability_section(reported()) is None
+
+
+def test_censored_labels_are_counted_and_said_how_they_are_used():
+    rows = [
+        LabelledRow(1, "C", [NAN, 1.0], "train", bounds={0: "<5.096910013008056"}),
+        LabelledRow(2, "CC", [NAN, NAN], "val", bounds={0: "<5.0", 1: ">9.0"}),
+        LabelledRow(3, "CCC", [3.0, NAN], "test", bounds={1: ">7.0"}),
+    ]
+    words = data_section(reported(labelled=LabelledTable(rows), fitted=fitted([[NAN, 1.0]]))).words
+    assert words[-2].startswith("a: 2 training labels and 0 test labels are censored, such as <5.10. For the kernel")
+    assert words[-1].startswith("b: 1 training label and 1 test label are censored, such as >9. For the kernel")

@@ -1,0 +1,96 @@
+"""The report on a cross-validation of two folds, by hand."""
+
+import numpy as np
+
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.report.folds import (
+    folds_grid,
+    labels_and_predictions,
+    parity_charts,
+    pooled,
+    report_folds,
+    worst_section,
+)
+from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.table_model.scores import Predicted
+from graphormer_sepnorm.tables.options import TableOptions
+
+TASK = TaskConfig("regression", "mae", ("a",), mean=(0.0,), std=(1.0,))
+LINES = [
+    ["row", "smiles", "split", "a", "a_predicted"],
+    ["1", "CC", "fold-0", "1.5", "1.25"],
+    ["2", "CCO", "fold-1", "<5", "4.0"],
+    ["3", "C", "fold-1", "", "4.0"],
+]
+
+
+def fold(mae: float, coverage: float | None = 0.9, n: int = 60) -> dict:
+    scores = {"stack": {"mae": mae}, "forest": {"mae": 0.75}, "mean": {"mae": 2.0}}
+    return {"targets": {"a": {"n": n, "scores": scores}}, "trust": {"coverage": {"0.9": {"a": coverage}}}}
+
+
+def together(task: TaskConfig, lines: list[list[str]] = LINES) -> Predicted:
+    y, predicted = labels_and_predictions(task, lines)
+    return Predicted(task, y, {"stack": predicted}, np.nanmean(y, axis=0))
+
+
+def test_the_report_has_the_mean_and_each_fold(tmp_path):
+    options = TableOptions("a.csv", ("a",), split="random", folds=2)
+    report_folds(RunFolder(tmp_path), TASK, options, [fold(0.4), fold(0.6)], LINES)
+    report = (tmp_path / "report.html").read_text()
+    assert '<p class="value">0.500 <small>mean absolute error (MAE)</small></p>' in report
+    assert "This is the mean of 2 folds, which range from 0.400 to 0.600 (standard deviation 0.141)." in report
+    assert "On all 1 label together: 0.250.</p>" in report
+    assert "a, all folds together, 1 test label<" in report and "<h3>row 1, fold-0</h3>" in report
+    assert '<p class="value">90 % <small></small></p>' in report
+    assert "3 molecules in 2 folds (random, seed 0)" in report and "train a final model without --folds" in report
+    assert report.count("<svg") == 1 and "Only" not in report
+
+
+def test_scores_are_a_row_per_fold():
+    grid = folds_grid(TASK, "a", [fold(0.4)["targets"]["a"], fold(0.6, n=59)["targets"]["a"]])
+    assert grid.header == ("fold", "test labels", "prediction", "forest", "mean training label")
+    assert grid.rows == (("fold-0", "60", "0.400", "0.750", "2.000"), ("fold-1", "59", "0.600", "0.750", "2.000"))
+
+
+def test_too_low_a_coverage_of_all_folds_is_said(tmp_path):
+    results = [fold(0.4, 0.8), fold(0.6, 0.7, 20)]
+    assert pooled(results) == {"trust": {"coverage": {"0.9": {"a": 0.775}}}, "targets": {"a": {"n": 80}}}
+    assert pooled([fold(0.4), fold(0.6, None)]) == {}
+    report_folds(RunFolder(tmp_path), TASK, TableOptions("a.csv", ("a",), folds=2), results, LINES)
+    assert (
+        "Only 78 % of the 80 test labels of a are inside their 90 % intervals" in (tmp_path / "report.html").read_text()
+    )
+
+
+def test_only_exact_labels_are_drawn():
+    (chart,) = parity_charts(together(TASK), LINES)
+    assert chart.svg.count("<circle") == 1 and "row 1, fold-0" in chart.svg
+    assert not list(parity_charts(together(TaskConfig("classification", "rocauc", ("a",))), LINES))
+
+
+def test_large_folds_count_more_in_the_score_of_all_labels_together(tmp_path):
+    """Errors of 0.5 in a fold of one label and of 0.2 in a fold of two: a mean of 0.35, and of 0.3 over the labels."""
+    header, lines = LINES[0], (("1", "0", "2", "2.5"), ("2", "1", "2", "2.2"), ("3", "1", "4", "4.2"))
+    lines = [header, *([row, "C", f"fold-{fold}", y, predicted] for row, fold, y, predicted in lines)]
+    results = [fold(0.5, n=1), fold(0.2, n=2)]
+    report_folds(RunFolder(tmp_path), TASK, TableOptions("a.csv", ("a",), folds=2), results, lines)
+    report = (tmp_path / "report.html").read_text()
+    assert '<p class="value">0.350 <small>mean absolute error (MAE)</small></p>' in report
+    assert "On all 3 labels together: 0.300 (95 % interval 0.200 to 0.500)." in report
+
+
+def test_the_worst_predictions_are_named_with_their_facts():
+    """The second target has a tenfold spread, so its error of 5 is smaller than one of 2 of the first target."""
+    task = TaskConfig("regression", "mae", ("a", "b"), mean=(0.0, 0.0), std=(1.0, 10.0))
+    header = ["row", "smiles", "split", "a", "b", "a_predicted", "b_predicted", "name"]
+    lines = [
+        header,
+        ["1", "CC", "fold-0", "", "5", "1", "10", "ethane"],
+        ["2", "CCO", "fold-1", "1.5", "", "3.5", "1", ""],
+        ["3", "C", "fold-1", "<5", "", "4.0", "1", "methane"],
+    ]
+    first, second = worst_section(together(task, lines), lines).molecules
+    assert (first.name, second.name) == ("row 2, fold-1", "ethane, fold-0")
+    assert first.facts == (("measured a", "1.5"), ("predicted a", "3.5"), ("error a", "2.0")), "decimals of the labels"
+    assert second.facts[0] == ("measured b", "5") and second.picture is not None

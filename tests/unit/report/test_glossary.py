@@ -1,0 +1,44 @@
+"""The terms of a report, by hand."""
+
+import pytest
+
+from graphormer_sepnorm.report.glossary import TERMS, glossary, metric_words
+from graphormer_sepnorm.report.page import Card, Grid, Section
+from graphormer_sepnorm.tasks import METRICS
+
+
+def test_only_the_terms_that_occur_are_explained():
+    sections = [Section("Scores", ("An out-of-fold score.",), (Grid(("", "RMSE"), ()),))]
+    (grid,) = glossary([Card("a", "0.5", "mean absolute error (MAE)", ("Intervals, not one.",))], sections).grids
+    assert [term for term, _ in grid.rows] == ["MAE", "RMSE", "out of fold"]
+    assert ("MAE", TERMS["MAE"]) in grid.rows
+
+
+def test_terms_of_classes_and_intervals_are_explained_where_they_occur():
+    sections = [Section("", ("The coverage. A calibration error.",), (Grid(("sensitivity", "specificity"), ()),))]
+    (grid,) = glossary([Card("Sets", "90 %", "", ("in their 90 % set",))], sections).grids
+    assert [term for term, _ in grid.rows] == [
+        "calibration error",
+        "sensitivity",
+        "specificity",
+        "90 % set",
+        "coverage",
+    ]
+
+
+def test_every_metric_is_explained():
+    assert {metric.title for metric in METRICS.values()} <= TERMS.keys()
+
+
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        ("mae", "mean absolute error (MAE)"),
+        ("rmse", "root mean square error (RMSE)"),
+        ("r2", "R2"),
+        ("spearman", "Spearman"),
+        ("rocauc", "ROC-AUC"),
+    ],
+)
+def test_an_error_has_its_full_name(metric, words):
+    assert metric_words(metric) == words

@@ -1,0 +1,122 @@
+"""The learning curve: fitted to fewer molecules, judged on those outside; the limits of its cost."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.report import learning
+from graphormer_sepnorm.report.learning import curve_words, learning_curve, learning_section
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.members.base import Setting
+from graphormer_sepnorm.table_model.members.kernel import KernelMember
+from graphormer_sepnorm.table_model.model import Stacked
+from graphormer_sepnorm.tasks import METRICS
+from tests.unit.report.conftest import reported
+
+
+@pytest.fixture(scope="module")
+def kernel(molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> SimpleNamespace:
+    """A model of a kernel and another member, with their out-of-fold predictions."""
+    fitted = KernelMember.fit(molecules, labels, folds, setting)
+    by_member = np.stack([np.zeros_like(labels.y), fitted.out_of_fold])
+    members = {"forest": None, "kernel": fitted.member}
+    return SimpleNamespace(model=SimpleNamespace(members=members), out_of_fold=Stacked(by_member, None, None))
+
+
+def test_the_last_point_is_the_score_of_the_kernel_and_fewer_molecules_do_worse(kernel, molecules, labels, folds):
+    curve = learning_curve(kernel, molecules, labels, folds, 0)
+    assert curve["rows"] == [10, 20, 40] and list(curve["targets"]) == ["logP", "TPSA"]
+    for place, facts in enumerate(curve["targets"].values()):
+        error = kernel.out_of_fold.by_member[1][:, place] - labels.y[:, place]
+        assert facts["values"][-1] == pytest.approx(np.sqrt(np.nanmean(error**2)))
+        assert facts["values"][0] > facts["values"][-1]
+        assert all(low < value < high for value, (low, high) in zip(facts["values"], facts["interval"], strict=True))
+        low, high = facts["last_doubling"]["interval"]
+        assert low < facts["last_doubling"]["difference"] == facts["values"][-1] - facts["values"][-2] < high
+
+
+def test_a_part_is_fitted_without_the_molecules_of_its_fold(kernel, molecules, labels, folds, monkeypatch):
+    fitted = []
+
+    def watched(compared, labels, learnt):
+        fitted.append(set(learnt.tolist()))
+        return lambda similarities: np.zeros((len(similarities), 2))
+
+    monkeypatch.setattr(learning, "fit_machines", watched)
+    learning_curve(kernel, molecules, labels, folds, 0)
+    outside = [set(learnt.tolist()) for learnt, _ in folds.parts()]
+    assert [len(rows) for rows in fitted] == [10] * 3 + [20] * 3
+    for number, allowed in enumerate(outside):
+        assert fitted[number] < fitted[3 + number] < allowed, "the half holds the quarter"
+
+
+def test_tables_that_are_too_small_or_too_costly_have_no_curve(kernel, molecules, labels, folds, monkeypatch):
+    for name, value in (("LEAST_MOLECULES", 61), ("MOST_LABELS", 119)):
+        with monkeypatch.context() as patch:
+            patch.setattr(learning, name, value)
+            assert learning_curve(kernel, molecules, labels, folds, 0) is None
+    without = SimpleNamespace(model=SimpleNamespace(members={"networks": None}))
+    assert learning_curve(without, molecules, labels, folds, 0) is None
+
+
+def test_probabilities_are_scored_by_class(molecules, classes, folds, setting):
+    fitted = KernelMember.fit(molecules, classes, folds, setting)
+    model = SimpleNamespace(members={"kernel": fitted.member})
+    whole = SimpleNamespace(model=model, out_of_fold=Stacked(fitted.out_of_fold[None], None, None))
+    curve = learning_curve(whole, molecules, classes, folds, 0)
+    assert all(0.4 < value <= 1 for facts in curve["targets"].values() for value in facts["values"])
+
+
+def test_the_curve_of_several_classes_ends_at_the_score_of_a_model_of_the_kernel(molecules, labels, folds, setting):
+    """The kernel predicts the classes one by one; those of a model add up to 1."""
+    thirds = np.searchsorted(np.nanquantile(labels.y[:, 0], [1 / 3, 2 / 3]), np.nan_to_num(labels.y[:, 0]))
+    several = Labels(TaskConfig("multiclass", "rocauc", ("low", "middle", "high")), np.eye(3)[thirds])
+    fitted = KernelMember.fit(molecules, several, folds, setting)
+    values = fitted.out_of_fold / fitted.out_of_fold.sum(axis=1, keepdims=True)
+    whole = SimpleNamespace(
+        model=SimpleNamespace(members={"kernel": fitted.member}),
+        out_of_fold=Stacked(fitted.out_of_fold[None], values, values),
+    )
+    (facts,) = learning_curve(whole, molecules, several, folds, 0)["targets"].values()
+    assert (
+        facts["values"][-1] == METRICS["rocauc"](several.y, values) != METRICS["rocauc"](several.y, fitted.out_of_fold)
+    )
+
+
+def test_the_section_says_what_the_last_half_of_the_molecules_gave():
+    facts = {
+        "values": [1.0, 0.75, 0.5],
+        "interval": [[0.5, 1.5], [0.5, 1.0], [0.25, 0.75]],
+        "last_doubling": {"difference": -0.25, "interval": [-0.3, -0.1]},
+    }
+    told = {"learning_curve": {"rows": [10, 20, 40], "targets": {"a": facts}}}
+    pair, kernel = (SimpleNamespace(model=SimpleNamespace(members=dict.fromkeys(names))) for names in ("ab", "a"))
+    page = reported(told, targets=("a",), folds=Folds(np.arange(15) % 5), fitted=pair)
+    section = learning_section(page)
+    assert section.charts[0].words == (
+        "From 20 to 40 training molecules, the MAE is better by 0.250 (95 % interval 0.100 to 0.300)."
+    )
+    assert section.words[0].startswith("The out-of-fold score of the kernel by number of training molecules. Only the")
+    assert (
+        "Each fit leaves out one of 5 folds, so the last point has 4/5 of the training molecules." in section.words[0]
+    )
+    single = learning_section(reported(told, targets=("a",), folds=Folds(np.array([-1, 0, 0])), fitted=kernel)).words[0]
+    assert (
+        single.startswith("The score of the kernel for the validation molecules")
+        and "folds" not in single
+        and "other" not in single
+    )
+    assert learning_section(reported()) is None
+    classes, rows = reported(kind="classification", targets=("a",)), [250, 500, 1_000]
+    words = "1,000 training molecules, the ROC-AUC is worse by 0.250 (95 % interval 0.100 to 0.300)."
+    assert curve_words(classes, rows, facts).endswith(words)
+    facts["last_doubling"] = {"difference": 0.001, "interval": [-0.01, 0.012]}
+    words = "the MAE does not clearly change: it is worse by 0.001 (95 % interval -0.010 to 0.012)."
+    assert curve_words(page, rows, facts).endswith(words)
+    facts["last_doubling"] = {"difference": 0.0, "interval": [-0.01, 0.01]}
+    assert curve_words(page, rows, facts).endswith("the MAE does not change (95 % interval -0.010 to 0.010).")
+    facts["last_doubling"] = {"difference": None, "interval": None}
+    assert curve_words(classes, rows, facts) == "The last change of the score is not defined."

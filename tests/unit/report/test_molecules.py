@@ -1,0 +1,176 @@
+"""Single molecules of a report: the worst predictions with their neighbours, and pairs, by hand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.class_sets import ClassSets
+from graphormer_sepnorm.inference.domain import fit_domain
+from graphormer_sepnorm.inference.intervals import Intervals
+from graphormer_sepnorm.report import molecules
+from graphormer_sepnorm.report.molecules import (
+    class_facts,
+    cliffs_section,
+    contributions_section,
+    explained_words,
+    facts_of,
+    pairs_section,
+    part_cell,
+    worst_section,
+)
+from graphormer_sepnorm.report.page import Picture
+from tests.unit.report.conftest import fitted, reported, table
+
+NAN = float("nan")
+
+
+def test_the_worst_predictions_stand_with_the_nearest_training_molecule():
+    trained = ["CCCCO", "c1ccccc1O"]
+    rows = [*(("train", smiles, [1.25, 2]) for smiles in trained), ("test", "CCCCCO", [0, 1]), ("test", "C", [5, NAN])]
+    intervals = Intervals(np.tile([[1.0], [2.5], [9]], 2), np.zeros(2))
+    trust = {"domain": fit_domain(trained), "intervals": intervals, "class_sets": None}
+    page = reported(
+        {"trust": {"coverage": {"0.5": {"a": 0.5, "b": 0.5}}}},
+        labelled=table(*rows, names={1: "A1", 2: "A2", 3: "B1"}),
+        fitted=fitted([[1.25, 2], [0.75, NAN]], ("A1", "A2"), trust=trust),
+        test={
+            "y": np.array([[0, 1], [5, NAN]]),
+            "prediction": np.array([[2.0, 1], [4.5, 0]]),
+            "spread": np.zeros((2, 2)),
+        },
+        looked=SimpleNamespace(smiles=["CCCCCO", "C"], errors=np.array([1.0, NAN]), warnings=["heavy atoms: 6", ""]),
+    )
+    (worst,) = worst_section(page).molecules
+    assert (worst.name, worst.smiles) == ("B1", "CCCCCO")
+    assert worst.facts == (
+        ("measured a", "0.00"),
+        ("predicted a", "2.00"),
+        ("50 % interval of a", "-0.50 to 4.50"),
+        ("error of a", "2.00"),
+        ("measured b", "1"),
+        ("predicted b", "1"),
+        ("50 % interval of b", "-2 to 4"),
+        ("error of b", "0"),
+        ("warning", "heavy atoms: 6"),
+    )
+    near = worst.partner
+    assert (near.name, near.smiles) == ("Nearest training molecule: A1", "CCCCO")
+    (similarity, *labels) = near.facts
+    assert similarity[0] == "similarity" and 0.5 < float(similarity[1]) < 1
+    assert labels == [("measured a", "1.25"), ("measured b", "2")]
+
+
+def test_the_error_of_a_class_is_the_distance_of_its_probability():
+    page = reported(
+        {"trust": {}},
+        "classification",
+        ("a",),
+        class_names=(("no", "yes"),),
+        fitted=fitted([[1.0]], trust={"intervals": None, "class_sets": two_sets(0.3, 0.5)}),
+        labelled=table(("test", "C", [0.0])),
+        test={"y": np.array([[0.0]]), "prediction": np.array([[0.75]])},
+    )
+    assert list(facts_of(page, 0, 0)) == [
+        ("measured", "no"),
+        ("predicted", "yes (probability of yes: 0.750)"),
+        ("90 % set", "yes"),
+        ("error", "0.750"),
+    ]
+
+
+def test_several_classes_are_one_fact():
+    test = {"y": np.array([[0.0, 1.0, 0.0]]), "prediction": np.array([[0.7, 0.1, 0.2]])}
+    names = (("low", "mid", "high"),)
+    sets = ClassSets(np.tile(np.linspace(0.3, 0.9, 20)[:, None, None], (1, 1, 3)))
+    parts = {"test": test, "class_names": names}
+    facts = [("measured", "mid (probability 0.100)"), ("predicted", "low (probability 0.700)")]
+    for each, more in ((sets, [("90 % set", "low")]), (None, [])):
+        known = fitted([[0.0] * 3], trust={"class_sets": each})
+        page = reported(None, "multiclass", ("low", "mid", "high"), fitted=known, **parts)
+        assert list(class_facts(page, 0)) == facts + more
+
+
+def two_sets(zero: float, one: float) -> ClassSets:
+    """Sets of one target, of which molecules of class 0 and 1 had at least these probabilities of their class."""
+    return ClassSets(np.stack([np.linspace(least, 1, 20) for least in (zero, one)], axis=1)[:, None])
+
+
+def test_the_sets_of_several_targets_are_told_by_target():
+    """A probability of 0.4 is as that of molecules of class 0, and not of class 1; that of 0.6 is like both."""
+    page = reported(
+        {"trust": {}},
+        "classification",
+        ("a", "b"),
+        class_names=(("no", "yes"), ("0", "1")),
+        fitted=fitted(
+            [[1.0, 1.0]],
+            trust={"intervals": None, "class_sets": ClassSets(np.tile(two_sets(0.3, 0.5).scores, (1, 2, 1)))},
+        ),
+        labelled=table(("test", "C", [1.0, 1.0])),
+        test={"y": np.array([[1.0, 1.0]]), "prediction": np.array([[0.4, 0.6]])},
+    )
+    assert ("90 % set of a", "no") in facts_of(page, 0, 0)
+    assert ("90 % set of b", "0; 1") in facts_of(page, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "targets", "names", "words"),
+    [
+        ("regression", ("a", "b"), (), "predicted values of a"),
+        ("classification", ("a",), (("inactive", "active"),), "probability of active"),
+        ("classification", ("a", "b"), (("no", "yes"), ("0", "1")), "probability of yes (a)"),
+        ("multiclass", ("y_low", "y_high"), (("low", "high"),), "probability of low"),
+    ],
+)
+def test_contributions_are_to_a_value_or_to_the_probability_of_a_class(kind, targets, names, words):
+    assert explained_words(reported(kind=kind, targets=targets, class_names=names)) == words
+
+
+@pytest.mark.parametrize(("seconds", "explained"), [(1e9, {"C", "CCO", "CC"}), (0, set())])
+def test_contributions_have_a_budget_of_atoms_and_seconds(monkeypatch, seconds, explained):
+    asked = []
+
+    def explain_rows(model, smiles, decimals):
+        asked.extend(smiles)
+        return {0: InputError("")}
+
+    monkeypatch.setattr(molecules, "explain_rows", explain_rows)
+    monkeypatch.setattr(molecules, "SECONDS", seconds)
+    smiles = ["C", "CC", "C" * 71, "CCO"]
+    page = reported(
+        looked=SimpleNamespace(smiles=smiles),
+        fitted=fitted([[1.0, 1.0]], model={"conditions": SimpleNamespace(columns=())}),
+        test={"prediction": np.array([[1.0, 0], [2, 0], [9, 0], [4, 0]])},
+    )
+    assert contributions_section(page) is None
+    assert set(asked) == explained
+
+
+def test_pairs_of_the_rows_that_were_learnt_from():
+    """Chlorine in place of hydroxyl adds 1; ethanol is written twice, with unlike numbers."""
+    rests = ["c1ccccc1CCC{}", "c1ccncc1CCC{}", "C1CCCCC1CNC{}"]
+    smiles = [rest.format(part) for part in ("O", "Cl") for rest in rests] + ["CCO", "OCC"]
+    labels = [1, 2, 3, 2, 3, 4, 7, 9]
+    rows = [
+        ("train" if row % 2 else "val", text, [label, 0])
+        for row, (text, label) in enumerate(zip(smiles, labels, strict=True))
+    ]
+    page = reported(labelled=table(*rows, ("test", "C", [99, 0])), fitted=fitted([[1, 0]]))
+    found = pairs_section(page)
+    (grid,) = (grid for grid in found.grids if grid.words == "a")
+    rows = [tuple(cell.words if isinstance(cell, Picture) else cell for cell in row) for row in grid.rows]
+    assert ("O[*:1]", "Cl[*:1]", "+1.00", "0.00", "3") in rows
+    assert all(isinstance(cell, Picture) for row in grid.rows for cell in row[:2])
+    assert part_cell("not a part") == "not a part"
+    assert found.title == "Matched pairs" and not found.molecules
+    cliffs = cliffs_section(page)
+    assert cliffs.title == "Activity cliffs"
+    steepest = cliffs.molecules[0]
+    assert (steepest.name, steepest.smiles, steepest.partner.smiles) == ("row 7", "CCO", "OCC")
+    assert steepest.facts == (("measured a", "7"),)
+    assert steepest.partner.facts == (("measured a", "9"), ("difference of a", "2"), ("similarity of the pair", "1.00"))
+    for section in (pairs_section, cliffs_section):
+        assert section(reported(kind="classification")) is None
+        assert section(reported(labelled=table(("train", "C", [1, 0])), fitted=fitted([[1, 0]]))) is None

@@ -1,0 +1,156 @@
+"""Predictions of test molecules in charts and tables, by hand."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import numpy as np
+
+from graphormer_sepnorm.inference.intervals import Intervals
+from graphormer_sepnorm.report import predictions
+from graphormer_sepnorm.report.charts import UNIT, Axis, Drawing
+from graphormer_sepnorm.report.page import Chart
+from graphormer_sepnorm.report.predictions import (
+    confusion_grid,
+    confusion_of_classes,
+    points_of,
+    precision_charts,
+    predictions_section,
+    ranking_charts,
+    thresholds_grid,
+)
+from graphormer_sepnorm.table_model.labels import Folds, Labels
+from tests.unit.report.conftest import fitted, reported, table
+
+NAN = float("nan")
+ROWS = [("train", "C", [0.5, 1]), ("test", "CC", [1, NAN]), ("test", "CCC", [2.5, 3]), ("test", "CCO", [NAN, 4])]
+
+
+def page(confidence: str | None = "0.5"):
+    """Three test molecules, each without a label of a target; intervals of 2 on either side."""
+    coverage = {} if confidence is None else {confidence: {"a": 0.5, "b": 0.5}}
+    intervals = Intervals(np.tile([[1.0], [2], [9]], 2), np.zeros(2))
+    test = {
+        "y": np.array([[1, NAN], [2.5, 3], [NAN, 4]]),
+        "prediction": np.array([[1.25, 0], [2, 3], [0, 5]]),
+        "spread": np.zeros((3, 2)),
+    }
+    return reported(
+        {"n": 3, "trust": {"coverage": coverage}},
+        y=np.array([[0.5, 1]]),
+        test=test,
+        labelled=table(*ROWS, names={2: "CHEMBL2"}),
+        fitted=fitted(
+            [[0.5, 1], [0.5, 1]],
+            trust={"intervals": intervals},
+            out_of_fold=SimpleNamespace(values=np.array([[0.5, 1]])),
+        ),
+        folds=Folds(np.zeros(1, int)),
+    )
+
+
+def texts(chart: Chart) -> list[str]:
+    return [title.text for title in ElementTree.fromstring(chart.svg).iter("title")]
+
+
+def test_a_point_says_which_molecule_it_is_and_its_interval():
+    points = points_of(page(), 0)
+    assert points.words == [
+        "CHEMBL2\nCC\nmeasured 1.0\npredicted 1.2\n50 % interval -0.8 to 3.2",
+        "row 3\nCCC\nmeasured 2.5\npredicted 2.0\n50 % interval 0.0 to 4.0",
+    ]
+    np.testing.assert_array_equal(points.low, [-0.75, 0])
+    np.testing.assert_array_equal(points.high, [3.25, 4])
+    assert points_of(page(None), 0).low is None and "interval" not in points_of(page(None), 0).words[0]
+
+
+def test_many_points_are_an_evenly_spaced_part(monkeypatch):
+    monkeypatch.setattr(predictions, "MOST_POINTS", 1)
+    assert len(points_of(page(), 0).words) == 1
+    assert "The charts show 1 of the 2 test labels." in predictions_section(page()).words[0]
+
+
+def test_missed_extremes_are_a_paragraph_of_the_section():
+    y = np.tile(np.arange(20.0)[:, None], 2)
+    whole = page()
+    whole.fitted.out_of_fold.values = np.hstack([y[:, :1], np.zeros((20, 1))])
+    _, words = predictions_section(replace(whole, labels=Labels(whole.task, y), folds=Folds(np.zeros(20, int)))).words
+    assert words.startswith("b: extremes are missed. Out of fold, a ")
+
+
+def test_each_target_of_a_regression_has_three_charts():
+    section = predictions_section(page())
+    assert [len(texts(chart)) for chart in section.charts[:2]] == [2, 2] and len(section.charts) == 6
+    assert section.charts[0].words.endswith("Lines: 50 % intervals of the predictions.")
+    assert section.charts[2].words == "1 training label (blue) and 2 test labels (orange)."
+
+
+def test_a_confusion_table_by_hand():
+    y, probability = np.array([0.0, 0, 0, 1, 1]), np.array([0.1, 0.5, 0.8, 0.9, 0.3])
+    grid = confusion_grid("a", ("inactive", "active"), y, probability)
+    assert grid.header == ("measured", "predicted inactive", "predicted active")
+    assert grid.rows == (("inactive", "1", "2"), ("active", "1", "1")), "0.5 is class 1, as in predict"
+    one = confusion_grid("a", ("0", "1"), np.ones(2), np.ones(2))
+    assert one.rows == (("0", "0", "0"), ("1", "0", "2")), "no molecule is of the other class"
+    many = confusion_grid("a", ("0", "1"), np.ones(1_210), np.ones(1_210))
+    assert many.rows[1] == ("1", "0", "1,210")
+
+
+def test_thresholds_by_hand():
+    y, probability = np.array([0.0, 0, 1, 1]), np.array([0.05, 0.4, 0.6, 0.8])
+    rows = {row[0]: row[1:] for row in thresholds_grid("a", ("0", "1"), y, probability).rows}
+    assert rows["0.3"] == ("3", "1.00", "0.50", "0.67") and rows["0.7"] == ("1", "0.50", "1.00", "1.00")
+    assert rows["0.9"] == ("0", "0.00", "1.00", "not defined"), "nothing is predicted as class 1"
+
+
+def test_the_most_probable_of_several_classes():
+    y = np.array([[1.0, 0, 0], [0, 1, 0], [0, 1, 0], [NAN] * 3])
+    probabilities = np.array([[0.5, 0.3, 0.2], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6], [1, 0, 0]])
+    grid = confusion_of_classes(("low", "middle", "high"), y, probabilities)
+    assert grid.rows == (("low", "1", "0", "0"), ("middle", "0", "1", "1"), ("high", "0", "0", "0"))
+
+
+def test_a_classification_has_tables_probabilities_and_curves():
+    told = {"n": 2, "trust": {}}
+    test = {"y": np.array([[0.0], [1]]), "prediction": np.array([[0.2], [0.7]])}
+    rows = [("test", "CC", [0]), ("test", "CCC", [1])]
+    known = {"labelled": table(*rows), "fitted": fitted([[1]], trust={"intervals": None})}
+    names = (("no", "yes"),)
+    section = predictions_section(reported(told, "classification", ("a",), test=test, **known, class_names=names))
+    assert section.grids[0].rows == (("no", "1", "0"), ("yes", "0", "1"))
+    assert texts(section.charts[0])[1] == "row 2\nCCC\nmeasured yes\npredicted yes (probability of yes: 0.700)"
+    names = [ElementTree.fromstring(chart.svg).get("aria-label") for chart in section.charts]
+    assert names == ["a", "a: ROC curve", "a: precision and recall"]
+
+
+def test_several_classes_have_one_confusion_table():
+    test = {"y": np.eye(2), "prediction": np.array([[0.9, 0.1], [0.6, 0.4]])}
+    page = reported({"n": 2, "trust": {}}, "multiclass", ("low", "high"), test=test, labelled=SimpleNamespace())
+    section = predictions_section(page)
+    assert section.grids[0].rows == (("low", "1", "0"), ("high", "1", "0")) and len(section.charts) == 2
+
+
+def points_of_lines(chart: Chart) -> list[list[list[float]]]:
+    """The points of the blue line and of the dashed one, in units of the axes from 0 to 1."""
+    drawing = Drawing("", Axis("", UNIT), Axis("", UNIT))
+    (left, right), (bottom, top) = (drawing.across(0), drawing.across(1)), (drawing.up(0), drawing.up(1))
+    found = []
+    for kind in ("trend", "guide"):
+        (line,) = ElementTree.fromstring(chart.svg).findall(f"polyline[@class='{kind}']")
+        pixels = np.array([list(map(float, pair.split(","))) for pair in line.get("points").split()])
+        found.append(((pixels - [left, bottom]) / [right - left, top - bottom]).round(2).tolist())
+    return found
+
+
+def test_a_roc_curve_and_precision_and_recall_by_hand():
+    test = {"y": np.array([[0.0], [1], [1], [0], [NAN]]), "prediction": np.array([[0.1], [0.9], [0.2], [0.3], [1]])}
+    page = reported(kind="classification", targets=("a",), test=test)
+    (roc,), (precision,) = ranking_charts(page), precision_charts(page)
+    # by falling probability: positive, negative, positive, negative
+    assert points_of_lines(roc) == [[[0, 0], [0, 0.5], [0.5, 0.5], [0.5, 1], [1, 1]], [[0, 0], [1, 1]]]
+    assert points_of_lines(precision) == [
+        [[1, 0.5], [1, 0.67], [0.5, 0.5], [0.5, 1], [0, 1]],
+        [[0, 0.5], [1, 0.5]],
+    ]
+    single = reported(kind="classification", targets=("a",), test=test | {"y": np.ones((5, 1))})
+    assert not [*ranking_charts(single), *precision_charts(single)], "undefined without both classes"

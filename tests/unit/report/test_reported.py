@@ -1,0 +1,101 @@
+"""Texts of numbers and names of molecules, by hand."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.inference.intervals import Intervals
+from graphormer_sepnorm.report.reported import plain_picture
+from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable
+from graphormer_sepnorm.tables.splits import Duplicate
+from tests.unit.report.conftest import fitted, reported, table
+
+COVERAGE = {"0.5": {"a": 0.5}, "0.8": {"a": 0.8}, "0.9": {"a": None}}
+
+
+def test_a_molecule_has_its_id_or_the_number_of_its_row():
+    page = reported(labelled=table(names={1: "CHEMBL25", 2: ""}))
+    assert [page.name_of(number) for number in (1, 2, 3)] == ["CHEMBL25", "row 2", "row 3"]
+
+
+def test_rows_are_learnt_or_tested():
+    page = reported(labelled=table(("val", "C", [1]), ("test", "CC", [2]), ("train", "CCC", [3])))
+    assert [row.smiles for row in page.learnt] == ["C", "CCC"] and [row.smiles for row in page.tested] == ["CC"]
+
+
+def test_values_have_the_decimals_of_the_labels():
+    page = reported(targets=("a", "b"), fitted=fitted([[1.5, 100], [2.25, 200]]))
+    assert (page.measured(3.14159, 0), page.predicted(3.14159, 1)) == ("3.14", "3")
+    assert page.predicted(-0.001, 0) == "0.00", "no negative zero"
+    assert page.measured(np.nan, 0) == "not measured"
+
+
+def test_classes_have_their_names():
+    page = reported(kind="classification", targets=("a", "b"), class_names=(("No", "Yes"), ("0", "1")))
+    assert (page.measured(1.0, 0), page.measured(0.0, 1)) == ("Yes", "0")
+    assert page.predicted(0.75, 0) == "Yes (probability of Yes: 0.750)"
+    assert page.predicted(0.5, 0) == "Yes (probability of Yes: 0.500)", "as predict"
+    assert page.predicted(0.25, 1) == "0 (probability of 1: 0.250)"
+
+
+def test_several_classes_have_the_title_of_their_column():
+    page = reported(kind="multiclass", targets=("low", "high"))
+    assert page.title_of("y_low, y_high") == "y" and reported().title_of("a") == "a"
+    assert page.predicted(0.25, 1) == "probability 0.250"
+
+
+@pytest.mark.parametrize(
+    ("coverage", "confidence"),
+    [(COVERAGE, "0.8"), ({"0.9": {"a": 0.9}, "0.95": {"a": 1.0}}, "0.9"), ({"0.9": {"a": None}}, None), ({}, None)],
+)
+def test_the_usual_confidence_or_the_largest_possible_one(coverage, confidence):
+    assert reported({"trust": {"coverage": coverage}}).confidence == confidence
+
+
+def test_the_ends_of_the_intervals():
+    intervals = Intervals(np.arange(1.0, 10)[:, None], np.zeros(1))
+    model = fitted([[1.0]], trust={"intervals": intervals})
+    test = {"spread": np.zeros((2, 1)), "prediction": np.array([[1.0], [20]])}
+    result = {"trust": {"coverage": {"0.9": {"a": 1.0}}}}
+    page = reported(result, fitted=model, test=test, targets=("a",))
+    np.testing.assert_array_equal(page.interval_ends, [[[-8], [11]], [[10], [29]]])
+    page.test.task = replace(page.task, limits=((0.0, 25.0),))
+    limited = replace(page)
+    assert [limited.interval(row, 0) for row in (0, 1)] == ["0 to 10", "11 to 25"]
+    assert reported({"trust": {}}, fitted=SimpleNamespace(model=model.model)).interval_ends is None
+
+
+def test_a_molecule_that_cannot_be_drawn_has_no_picture():
+    assert b"<svg" in plain_picture("CCO").svg and plain_picture("not a molecule") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "words"), [("<5.0", 7.25, "<5.00"), (">10.0", 7.0, ">10"), ("<0.5", 7.0, "<0.5")]
+)
+def test_a_bound_has_the_decimals_of_the_labels_or_its_own(text, label, words):
+    assert reported(fitted=fitted([[label, label]])).bound(text, 0) == words
+
+
+def test_a_difference_is_that_of_the_numbers_shown():
+    """6.854 and 8.636 differ by 1.78, which nobody gets from 6.85 and 8.64."""
+    page = reported(fitted=fitted([[1.25, 2]]))
+    assert page.difference(6.854, 8.636, 0) == page.difference(8.636, 6.854, 0) == "1.79"
+
+
+def test_a_label_says_of_how_many_rows_it_is_the_mean():
+    """Of the three rows of methane, two are for training; the second target has one label of them."""
+    nan = float("nan")
+    measured = [
+        LabelledRow(1, "C", [0.35, nan], "train"),
+        LabelledRow(2, "C", [-0.2, 1.0], "train"),
+        LabelledRow(3, "C", [9.0, 9.0], "test"),
+    ]
+    mean = LabelledRow(1, "C", [0.075, 1.0], "train")
+    kept = LabelledTable([mean, measured[2]], duplicates=[Duplicate("methane", (0, 1, 2), ())], measured=measured)
+    page = reported(labelled=kept, fitted=fitted([[0.25, 1]]))
+    assert [page.label_of(mean, place) for place in (0, 1)] == ["0.07 (mean of 2 rows)", "1"]
+    assert page.label_of(measured[2], 0) == "9.00"
+    censored = LabelledRow(4, "CC", [nan, nan], "train", bounds={0: "<5.123"})
+    assert [page.label_of(censored, place) for place in (0, 1)] == ["<5.123", "not measured"]

@@ -1,0 +1,108 @@
+"""The table of scores of a target and the weights in words, by hand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.report.scores import mean_words, scores_grid, scores_section, weight_words
+from graphormer_sepnorm.table_model.labels import Folds
+from graphormer_sepnorm.table_model.members import MEMBERS
+from graphormer_sepnorm.table_model.model import Stacked
+from graphormer_sepnorm.table_model.scores import columns_of
+from tests.unit.report.conftest import reported
+
+FACTS = {
+    "n": 9,
+    "scores": {"stack": {"mae": 0.5, "r2": None}, "mean": {"mae": 1.0, "r2": 0.0}},
+    "interval": {"stack": [0.4, 0.61234], "mean": None},
+}
+
+
+def test_the_scores_of_a_target_stand_with_their_interval():
+    found = {"mae": 0.45, "r2": 0.9}, "out of fold, on 90 training labels"
+    grid = scores_grid("a", FACTS, "mae", ("mae", "r2"), "mean training label", found)
+    assert grid.rows == (
+        ("prediction", "0.500", "not defined", "0.400 to 0.612"),
+        ("mean training label", "1.000", "0.000", "not defined"),
+        ("prediction, out of fold, on 90 training labels", "0.450", "0.900", ""),
+    )
+    assert grid.header[-1] == "95 % interval of the MAE" and grid.words == "a, 9 test labels"
+    single = {"n": 1, "scores": {"stack": {"mae": 0.5}}}
+    grid = scores_grid("a", single, "mae", ("mae",), "", found)
+    assert grid.header == ("", "MAE") and {len(row) for row in grid.rows} == {2}
+
+
+def test_a_metric_that_is_not_usually_reported_comes_first():
+    scores = {"logloss": 0.4, "rocauc": 0.8, "prauc": 0.7, "accuracy": 0.6}
+    told = {"targets": {"a": {"n": 9, "scores": {"stack": scores}}}, "weights": {"kernel": {"a": 1.0}}}
+    y = np.array([[1.0], [0]])
+    values = Stacked(np.array([y]), np.array([[0.75], [0.25]]), y)
+    parts = {"fitted": SimpleNamespace(out_of_fold=values), "folds": Folds(np.arange(2))}
+    (grid,) = scores_section(reported(told, "classification", ("a",), "logloss", y=y, **parts)).grids
+    assert grid.header == ("", "log loss", "ROC-AUC", "PR-AUC", "accuracy")
+    assert grid.rows == (
+        ("prediction", "0.400", "0.800", "0.700", "0.600"),
+        ("prediction, out of fold, on 2 training labels", "0.288", "1.000", "1.000", "1.000"),
+    )
+
+
+def test_a_single_member_has_no_row_of_its_own_and_no_weight():
+    scores = {"stack": {"mae": 0.5}, "kernel": {"mae": 0.5}, "mean": {"mae": 1.0}}
+    facts, found = {"n": 9, "scores": scores}, ({"mae": 0.5}, "on 8 validation labels")
+    assert [row[0] for row in scores_grid("a", facts, "mae", ("mae",), "mean training label", found).rows] == [
+        "prediction",
+        "mean training label",
+        "prediction, on 8 validation labels",
+    ]
+    facts["scores"] = scores | {"forest": {"mae": 0.6}}
+    assert scores_grid("a", facts, "mae", ("mae",), "mean training label", found).rows[1][0] == "only the kernel"
+    told = {"targets": {}, "weights": {"kernel": {"a": 1.0}}}
+    assert (
+        scores_section(reported(told))
+        .words[1]
+        .startswith("The model has one member, the kernel: the mean of two methods, a Gaussian")
+    )
+
+
+@pytest.mark.parametrize(("n", "few"), [(49, True), (50, False)])
+def test_few_test_labels_are_pointed_out(n, few):
+    weights = {name: {"a": 0.5} for name in ("kernel", "forest")}
+    told = {"targets": {"a": {"n": n, "scores": {"stack": {"mae": 0.5, "rmse": 1, "r2": 0, "spearman": 0}}}}}
+    y = np.array([[1.0], [0]])
+    parts = {"fitted": SimpleNamespace(out_of_fold=Stacked(np.array([y]), y, y)), "folds": Folds(np.arange(2))}
+    found = {name: {"mae": score} for name, score in (("kernel", 0.25), ("forest", 1.0))}
+    section = scores_section(reported({**told, "weights": weights, "out_of_fold": found}, targets=("a",), y=y, **parts))
+    assert [row[:3] for row in section.grids[-1].rows] == [("kernel", "0.50", "0.25"), ("forest", "0.50", "1.00")]
+    words = section.words
+    assert ("With 49 test labels, only large differences between members can be seen." in words) == few
+
+
+@pytest.mark.parametrize("kind", ["regression", "classification", "multiclass"])
+def test_each_member_is_described_for_the_task(kind):
+    weights, found = {name: {"a": 0.25} for name in MEMBERS}, {name: {"mae": 0.5, "rocauc": 0.5} for name in MEMBERS}
+    page = reported({"targets": {}, "weights": weights, "out_of_fold": found}, kind)
+    grid = scores_section(page).grids[-1]
+    assert grid.rows == tuple((name, "0.25", "0.500", member.words(page.task, 0)) for name, member in MEMBERS.items())
+    assert grid.header[2] == f"out-of-fold {page.metric}"
+    assert any("support vector machine" in words for *_, words in grid.rows) == (kind == "regression")
+    assert "support vector machine" not in MEMBERS["kernel"].words(page.task, 10_001)
+
+
+@pytest.mark.parametrize(
+    ("kind", "targets", "y", "words"),
+    [
+        ("regression", ("a",), [[1.0]], "mean training label"),
+        ("classification", ("a",), [[1.0], [0], [1], [np.nan]], "constant prediction: always yes"),
+        ("classification", ("a",), [[1.0], [0]], "constant prediction: always yes"),
+        ("multiclass", ("low", "high"), [[1.0, 0], [0, 1], [0, 1]], "constant prediction: always high"),
+    ],
+)
+def test_the_mean_of_labels_of_classes_names_the_class_that_it_predicts(kind, targets, y, words):
+    names = (("no", "yes"),) if kind == "classification" else ()
+    page = reported(None, kind, targets, y=np.array(y), class_names=names)
+    assert mean_words(page, next(iter(columns_of(page.task)))) == words
+
+
+def test_weights_in_words():
+    assert weight_words({"a": 0.25, "b": 0.5}) == "0.25 to 0.50" and weight_words({"a": 0.1, "b": 0.1}) == "0.10"

@@ -1,0 +1,44 @@
+"""A bar over phases."""
+
+import io
+
+import pytest
+
+from graphormer_sepnorm.system import progress
+from graphormer_sepnorm.system.progress import CURRENT, begin, phases, say, tracked
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    screen = Terminal()
+    real = progress.tqdm
+    monkeypatch.setattr(progress, "tqdm", lambda **options: real(**options | {"file": screen, "mininterval": 0}))
+    return screen
+
+
+def test_a_bar_moves_through_phases_by_their_costs(terminal):
+    places = []
+    with phases({"reading": 30, "fitting": 10}):
+        bar = CURRENT.get().bar
+        begin("reading")
+        for _ in tracked(range(4), 4, share=0.5):
+            places.append(bar.n)
+        assert list(tracked("abc", 3, share=0.9)) == ["a", "b", "c"] and bar.n == 30, "never beyond its end"
+        begin("fitting")
+        places.append(bar.n)
+        begin("reading")
+        assert bar.n == bar.total == 40
+    assert places == [0, 3.75, 7.5, 11.25, 30]
+    assert "reading" in terminal.getvalue() and "left" in terminal.getvalue()
+    assert CURRENT.get() is None
+
+
+def test_without_a_bar_items_pass_and_sentences_are_printed(capsys):
+    begin("reading")
+    assert list(tracked([1, 2], 2)) == [1, 2]
+    say(["one", "two"])
+    assert capsys.readouterr().err == "one\ntwo\n"

@@ -1,0 +1,272 @@
+"""From a table to a run folder that predicts, is scored and reports."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from graphormer_sepnorm import table_run
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.columns import PredictionColumns
+from graphormer_sepnorm.inference.predict import Predictor
+from graphormer_sepnorm.interfaces.commands.train import left_out_lines, next_steps
+from graphormer_sepnorm.report.folds import pooled
+from graphormer_sepnorm.runs.checkpoint import load_model
+from graphormer_sepnorm.runs.folder import Parts, RunFolder
+from graphormer_sepnorm.table_model import reference
+from graphormer_sepnorm.table_model.evaluate import evaluate_table
+from graphormer_sepnorm.table_model.load import load_model as load_from_python
+from graphormer_sepnorm.table_model.load import load_predicting_model
+from graphormer_sepnorm.table_model.members import MEMBERS
+from graphormer_sepnorm.table_model.model import TableModel
+from graphormer_sepnorm.table_run import (
+    Plan,
+    check_beginning,
+    fit_run,
+    labels_of,
+    rows_to_learn,
+    train_folds,
+    train_table,
+)
+from graphormer_sepnorm.tables.formats import Row
+from graphormer_sepnorm.tables.labels import TableOptions, read_usable, table_task
+from graphormer_sepnorm.tables.writers import DelimitedWriter
+from tests.table_models import Trained
+
+FILES = {
+    "stack.safetensors", "kernel.safetensors", "body.safetensors", "table.csv", "table.json",
+    "skipped.csv", "duplicates.csv", "test.json", "predictions.csv", "parity.png",
+    "report.html",
+}  # fmt: skip
+
+
+def test_a_run_folder_has_all_of_a_table_model(trained: Trained):
+    run, result = trained.run, trained.result
+    networks = {"forest.safetensors", "tuned_kernel.safetensors", "parts.json", "model-0", "model-1"}
+    assert {path.name for path in run.path.iterdir()} - {"run.lock"} == FILES | networks
+    assert list(result["members"]) == list(result["weights"]) == list(MEMBERS)
+    assert list(result["out_of_fold"]) == [*MEMBERS, "stack"]
+    assert sum(weights["a"] for weights in result["weights"].values()) == pytest.approx(1, abs=1e-3)
+    assert result["baseline"]["random_forest"] == result["members"]["forest"]
+    assert json.loads(run.test.read_text()) == json.loads(json.dumps(result))
+    found = pd.read_csv(run.predictions)
+    assert np.abs(found.a - found.a_predicted).mean() == pytest.approx(result["value"], rel=1e-4)
+    report = run.report.read_text()
+    assert "only the kernel" in report and "out-of-fold" in report
+
+
+def test_it_is_scored_again_alike(trained: Trained):
+    again = evaluate_table(trained.run)
+    assert again["value"] == pytest.approx(trained.result["value"], rel=1e-6)
+    assert again["members"]["kernel"]["rmse"] == pytest.approx(trained.result["members"]["kernel"]["rmse"], rel=1e-6)
+    with pytest.raises(InputError, match="was fitted to all rows outside the test set"):
+        evaluate_table(trained.run, "val")
+
+
+def test_test_rows_are_not_learnt_from(trained: Trained):
+    learnt, structures = rows_to_learn(trained.labelled)
+    assert {row.split for row in learnt} == {"train", "val"}
+    assert structures.smiles == [row.smiles for row in learnt]
+    kept = TableModel.load(trained.run.path).trust.domain.smiles
+    assert kept == structures.smiles and len(kept) + trained.result["n"] == len(trained.labelled.rows)
+
+
+def test_a_model_is_not_written_over(trained: Trained):
+    with pytest.raises(InputError, match="already holds a model: continue it with --resume"):
+        check_beginning(trained.run, trained.config, Plan(2))
+
+
+def test_a_run_of_one_network_is_left_as_it_is(trained: Trained, tmp_path):
+    (tmp_path / "config.json").touch()
+    for resume in (False, True):
+        with pytest.raises(InputError, match="already holds a run of one network: choose another --out"):
+            train_table(TableOptions("nowhere.csv", ("a",)), trained.config, tmp_path, Plan(2, resume=resume))
+    assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
+
+
+def test_an_unknown_optimizer_ends_a_run_before_the_table_is_read(trained: Trained, tmp_path):
+    config = replace(trained.config, train=replace(trained.config.train, optimizer="sgd"))
+    for train_any in (train_table, train_folds):
+        with pytest.raises(InputError, match="unknown optimizer 'sgd'"):
+            train_any(TableOptions("nowhere.csv", ("a",), folds=2), config, tmp_path / "run", Plan(2))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_folds_and_one_division_do_not_share_a_folder(trained: Trained, tmp_path, resume):
+    (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
+    options, plan = TableOptions("nowhere.csv", ("a",), folds=2), Plan(2, resume=resume)
+    RunFolder(tmp_path / "a").begin_parts(Parts("fold", 3))
+    RunFolder(tmp_path / "b").begin_parts(Parts("model", 2))
+    for train_any, name, message in (
+        (train_table, "a", "holds 3 folds: continue with --folds 3"),
+        (train_folds, "a", "holds 3 folds: continue with --folds 3"),
+        (train_folds, "b", "holds 2 networks: continue with --ensemble 2"),
+    ):
+        with pytest.raises(InputError, match=message):
+            train_any(options, trained.config, tmp_path / name, plan)
+
+
+def test_another_number_of_networks_is_refused_before_anything_is_written(trained: Trained, tmp_path):
+    run = RunFolder(tmp_path)
+    run.begin_parts(Parts("model", 3))
+    with pytest.raises(InputError, match="holds 3 networks: continue with --ensemble 3"):
+        fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, resume=True))
+    assert [path.name for path in tmp_path.iterdir()] == ["parts.json"]
+
+
+def test_nothing_is_written_into_a_folder_that_another_process_trains_in(trained: Trained, tmp_path):
+    run = RunFolder(tmp_path / "run")
+    with run.locked(), pytest.raises(InputError, match="another process is training in"):
+        fit_run(trained.labelled, trained.options, trained.config, run, Plan(2))
+    assert list(run.path.iterdir()) == []
+
+
+def test_a_table_that_cannot_be_used_leaves_nothing(trained: Trained, tmp_path):
+    (tmp_path / "table.csv").write_text("smiles,y\nCCO,1\n")
+    with pytest.raises(InputError, match="has no column 'a'"):
+        train_table(TableOptions(str(tmp_path / "table.csv"), ("a",)), trained.config, tmp_path / "run", Plan())
+    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+
+
+@pytest.mark.slow
+def test_networks_are_not_continued_with_other_options(trained: Trained, tmp_path, monkeypatch):
+    """A table model would be without its networks, and nobody would know that they could have been there."""
+    run, plan = RunFolder(tmp_path / "run"), Plan(2, forest=False)
+    config = replace(trained.config, train=replace(trained.config.train, epochs=1))
+    fit_run(trained.labelled, trained.options, config, run, plan)
+    before = run.stack.read_bytes()
+    sentence = r"model-0/state.safetensors was written by another configuration \(train.epochs: 1, now 8\): resume with"
+    with pytest.raises(InputError, match=sentence), monkeypatch.context() as patch:
+        patch.setattr("graphormer_sepnorm.table_run.fit_steps", None)  # refused before anything is fitted
+        fit_run(trained.labelled, trained.options, trained.config, run, replace(plan, resume=True))
+    monkeypatch.setattr("graphormer_sepnorm.table_run.check_resumable", lambda *arguments: None)
+    with pytest.raises(InputError, match=sentence):
+        fit_run(trained.labelled, trained.options, trained.config, run, replace(plan, resume=True))
+    assert run.stack.read_bytes() == before, "the whole model stays until another one is whole"
+    monkeypatch.undo()
+    again = fit_run(trained.labelled, trained.options, config, run, replace(plan, resume=True))
+    assert again["value"] == run.saved_score()
+
+
+@pytest.mark.slow
+def test_one_network_learns_from_the_training_rows_and_is_judged_by_the_validation_rows(trained: Trained, tmp_path):
+    run = RunFolder(tmp_path / "run")
+    result = fit_run(trained.labelled, trained.options, trained.config, run, Plan(1))
+    val = [row for row in trained.labelled.rows if row.split == "val"]
+    assert [path.name for path in run.path.glob("model-*")] == ["model-0"]
+    assert result["trust"]["calibrated_on"] == len(val) and "validation molecules" in run.report.read_text()
+    network = Predictor([load_model(run.member(0).path)[:2]])
+    found = network.predict([row.smiles for row in val]).values
+    error = np.abs(found - [row.labels for row in val]).mean()
+    assert result["out_of_fold"]["networks"]["mae"] == pytest.approx(error, rel=1e-4)
+    assert load_predicting_model([str(run)]).trust.intervals.scores.shape == (len(val), 1)
+
+
+@pytest.mark.slow
+def test_quick_stops_after_the_kernel_and_networks_join_when_it_is_resumed(trained: Trained, tmp_path, capsys):
+    run = RunFolder(tmp_path / "run")
+    first = fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, quick=True))
+    assert {path.name for path in run.path.iterdir()} == FILES
+    assert list(first["members"]) == ["kernel"]
+    assert first["members"]["kernel"] == pytest.approx(trained.result["members"]["kernel"])
+    before = {path: path.stat().st_mtime_ns for path in (run.stack, run.test, run.report)}
+    assert fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, quick=True, resume=True)) == first
+    assert before == {path: path.stat().st_mtime_ns for path in before}
+    assert capsys.readouterr().err.endswith(f"{run} is finished: to train again, choose another --out\n")
+    second = fit_run(trained.labelled, trained.options, trained.config, run, Plan(3, quick=True, resume=True))
+    assert run.test.stat().st_mtime_ns > before[run.test], "other folds calibrate in another way"
+    other = replace(trained.config, train=replace(trained.config.train, start_from="foundation-mini"))
+    assert fit_run(trained.labelled, trained.options, other, run, Plan(3, quick=True, resume=True)) != second
+    whole = fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, resume=True))
+    assert whole["value"] == pytest.approx(trained.result["value"], rel=1e-6)
+
+
+@pytest.mark.slow
+def test_a_kernel_on_landmarks_is_said(trained: Trained, tmp_path, monkeypatch):
+    monkeypatch.setattr(reference, "MOST_ROWS", 40)
+    monkeypatch.setattr(reference, "LANDMARKS", 30)
+    run = RunFolder(tmp_path / "run")
+    result = fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, quick=True))
+    remark = f"the kernel compares molecules with 30 of its {60 - result['n']} training molecules"
+    assert result["remarks"] == json.loads(run.test.read_text())["remarks"] == {"kernel": remark}
+    assert f"T{remark[1:]}." in run.report.read_text() and remark in list(left_out_lines(result))
+    assert evaluate_table(run)["value"] == pytest.approx(result["value"], rel=1e-6)
+
+
+@pytest.mark.slow
+def test_the_kernel_predicts_while_the_networks_are_trained(trained: Trained, tmp_path, monkeypatch):
+    seen = []
+    fit = table_run.fit_members
+
+    def watched(*arguments):
+        seen.append(RunFolder(tmp_path / "run").stack.exists())
+        return fit(*arguments)
+
+    monkeypatch.setattr(table_run, "fit_members", watched)
+    fit_run(trained.labelled, trained.options, trained.config, RunFolder(tmp_path / "run"), Plan(2, forest=False))
+    assert seen == [False, True]
+
+
+def test_which_members_are_fitted():
+    assert Plan(quick=True).steps == [["kernel"]]
+    assert Plan().steps == [["kernel"], ["forest", "networks", "tuned kernel"]]
+    assert Plan(forest=False).steps == [["kernel"], ["networks", "tuned kernel"]]
+    assert Plan(blend=False).steps == [["networks"]]
+
+
+def test_bounds_become_numbers(tmp_path):
+    pd.DataFrame({"smiles": ["CCO", "CCN", "CCC"], "a": ["1", "<2", ""]}).to_csv(tmp_path / "a.csv", index=False)
+    options = TableOptions(str(tmp_path / "a.csv"), ("a",))
+    labels = labels_of(read_usable(options, "mol").rows, table_task(options))
+    np.testing.assert_array_equal(labels.y, [[1], [np.nan]])
+    np.testing.assert_array_equal(labels.bounds, [[[-np.inf, np.inf]], [[-np.inf, 2]]])
+
+
+def test_intervals_that_contain_too_few_labels_are_said_at_the_end():
+    result = {"metric": "mae", "trust": {"coverage": {"0.9": {"a": 0.5}}}, "targets": {"a": {"n": 60}}}
+    (line,) = left_out_lines(result)
+    assert line.startswith("only 50 % of the 60 test labels of a are inside their 90 % intervals")
+
+
+def test_intervals_of_folds_are_judged_by_all_their_labels_at_the_end():
+    """At most 24 of 30 labels with 0.9 have a probability of 0.073, at most 48 of 60 of 0.014."""
+    fold = {"trust": {"coverage": {"0.9": {"a": 0.8}}}, "targets": {"a": {"n": 30}}}
+    assert not list(left_out_lines({"metric": "mae", **fold}))
+    (line,) = left_out_lines({"metric": "mae", **pooled([fold, fold])})
+    assert line.startswith("only 80 % of the 60 test labels of a are inside their 90 % intervals")
+
+
+def test_the_next_commands_predict_with_a_model_that_is_there(tmp_path):
+    run = tmp_path / "a run"
+    (line,) = next_steps(run, is_model=True)
+    assert line == (
+        f"predict other molecules: graphormer-sepnorm predict '{run}' FILE -o predictions.csv --interval 0.9 --domain"
+    )
+    again, then = next_steps(run, is_model=False)
+    assert again.endswith(f"repeat this command without --folds and with --out '{run}-model'")
+    assert then == f"then {line.replace(str(run), f'{run}-model')}"
+
+
+@pytest.mark.slow
+def test_labels_far_from_zero_are_learnt_as_well_as_others(trained: Trained, tmp_path):
+    far = 1e6
+    rows = [replace(row, labels=[row.labels[0] + far]) for row in trained.labelled.rows]
+    run = RunFolder(tmp_path / "run")
+    result = fit_run(replace(trained.labelled, rows=rows, measured=[]), trained.options, trained.config, run, Plan(2))
+    assert result["value"] == pytest.approx(trained.result["value"], abs=1e-4)
+    smiles = [row.smiles for row in trained.labelled.rows]
+    near, found = (load_from_python(folder.path).predict(smiles, interval=0.8) for folder in (trained.run, run))
+    for name in ("a", "a_low", "a_high"):
+        np.testing.assert_allclose(found[name] - far, near[name], atol=1e-3)
+    lines = pd.read_csv(run.predictions)
+    earlier = pd.read_csv(trained.run.predictions)
+    np.testing.assert_allclose(lines.a_predicted - far, earlier.a_predicted, atol=1e-3)
+    _, config, _ = load_model(run.member(0).path)
+    assert config.task.mean[0] == pytest.approx(far, rel=1e-5), "by itself it predicts the labels, not differences"
+    predictor = TableModel.load(run.path)
+    columns, found = PredictionColumns(predictor), predictor.predict(["C"])
+    written = DelimitedWriter(["smiles"], columns.columns()).encode([Row(["C"], "C")], columns.cells(found, [""]))
+    assert float(written.decode().split(",")[1]) == pytest.approx(found.values[0, 0], abs=1e-5, rel=0)
