@@ -64,13 +64,14 @@ class Labels:
         """The labels [M, T]; a censored one becomes its expectation around a prediction.
 
         Args:
-            values, deviation: [M, T], the predictions and the standard deviations of their errors.
+            values: [M, T], the predictions.
+            deviation: [M, T] or [T], the standard deviation of their errors.
         """
         if self.bounds is None:
             return self.y
         return np.where(self.bounded, Censored(self.bounds, values, deviation).expected, self.y)
 
-    def error(self, values: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+    def error(self, values: np.ndarray, deviation: np.ndarray | float) -> np.ndarray:
         """The errors [M, T] of predictions; of a censored label, their expected size. Arguments as ``expected``."""
         error = self.y - values
         if self.bounds is None:

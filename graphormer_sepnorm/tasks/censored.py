@@ -15,6 +15,7 @@ import torch
 
 ROUNDS = 20  # of expectation and maximization
 LEAST = 1e-12  # smallest standard deviation
+FAR = 1e3  # standard deviations from which on the hazard is the excess
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,9 @@ class Censored:
     @cached_property
     def hazard(self) -> np.ndarray:
         """The expectation of what the label is beyond the prediction, in standard deviations: [...], 0 or more."""
-        return np.where(self.sign != 0, np.exp(log_density(self.excess) - self.log_likelihood), 0)
+        excess = np.minimum(self.excess, FAR)
+        hazard = np.where(self.excess > FAR, self.excess, np.exp(log_density(excess) - log_ndtr(-excess)))
+        return np.where(self.sign != 0, hazard, 0)
 
     @property
     def expected(self) -> np.ndarray:
@@ -66,7 +69,7 @@ class Censored:
     @property
     def absolute_error(self) -> np.ndarray:
         """The expectation of the absolute error of the prediction: [...]."""
-        right = np.exp(log_density(np.zeros(())) - self.log_likelihood)  # both halves around the prediction
+        right = np.exp(log_density(np.zeros(())) - log_ndtr(-np.minimum(self.excess, 0)))  # both halves around the mean
         return self.deviation * np.where(self.excess < 0, 2 * right - self.hazard, self.hazard)
 
 

@@ -40,7 +40,7 @@ def reported(
     known = TableOptions("a.csv", ("y",) if kind == "multiclass" else targets, kind, **classes, **(options or {}))
     scaling = {"mean": (0.0,) * 2, "std": (2.0,) * len(targets)}
     task = TaskConfig(kind, TASKS[kind].find_metric(metric), known.names, **scaling, class_names=class_names)
-    no_rows = dict.fromkeys(("y", "prediction"), np.empty((0, len(known.names))))
+    no_rows = dict.fromkeys(("y", "prediction"), np.empty((0, len(known.names)))) | {"bounds": None}
     scores = SimpleNamespace(task=task, result=result or {}, **no_rows | (test or {}))
     empty = dict.fromkeys(("fitted", "plain", "looked")) | {"folds": Folds(np.arange(2))}
     labels = None if y is None else Labels(task, y)

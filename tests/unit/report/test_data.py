@@ -175,6 +175,9 @@ def test_censored_labels_are_counted_and_said_how_they_are_used():
         LabelledRow(2, "CC", [NAN, NAN], "val", bounds={0: "<5.0", 1: ">9.0"}),
         LabelledRow(3, "CCC", [3.0, NAN], "test", bounds={1: ">7.0"}),
     ]
-    words = data_section(reported(labelled=LabelledTable(rows), fitted=fitted([[NAN, 1.0]]))).words
-    assert words[-2].startswith("a: 2 training labels and 0 test labels are censored, such as <5.10. For the kernel")
-    assert words[-1].startswith("b: 1 training label and 1 test label are censored, such as >9. For the kernel")
+    trust = {f"coverage{name}": {"0.9": {"a": 0.5, "b": 0.75}} for name in ("", "_of_bounds", "_of_all")}
+    page = reported({"trust": trust}, labelled=LabelledTable(rows), fitted=fitted([[NAN, 1.0]]))
+    words = data_section(page).words
+    assert words[-2].startswith("a: 2 training labels and 0 test labels are bounds, such as <5.10.")
+    assert words[-1].startswith("b: 1 training label and 1 test label are bounds, such as >9.")
+    assert "75 %" in words[-1] and "75 %" not in words[-2]

@@ -64,6 +64,23 @@ def test_a_point_says_which_molecule_it_is_and_its_interval():
     assert points_of(page(None), 0).low is None and "interval" not in points_of(page(None), 0).words[0]
 
 
+def test_bounds_are_arrows_to_the_values_that_are_possible():
+    """The first label is 1; the second is above 2.5, and the third below 0."""
+    whole, nan, inf = page(), NAN, np.inf
+    whole.test.y = np.array([[1, NAN], [nan, 3], [nan, 4]])
+    whole.test.bounds = np.array([[-inf, inf], [2.5, inf], [-inf, 0]])[:, None].repeat(2, axis=1)
+    points = points_of(whole, 0, with_bounds=True)
+    assert (points.measured.tolist(), points.arrows.tolist()) == ([1, 2.5, 0], [0, 1, -1])
+    assert len(points_of(whole, 0).words) == 1
+    (chart, *_) = predictions_section(whole).charts
+    drawn = [[float(corner.split(",")[0]) for corner in each.get("points").split()] for each in polygons(chart)]
+    assert [tip > tail for tip, tail, _ in drawn] == [True, False]
+
+
+def polygons(chart: Chart) -> list[ElementTree.Element]:
+    return [each for each in ElementTree.fromstring(chart.svg).iter() if each.tag.endswith("polygon")]
+
+
 def test_many_points_are_an_evenly_spaced_part(monkeypatch):
     monkeypatch.setattr(predictions, "MOST_POINTS", 1)
     assert len(points_of(page(), 0).words) == 1

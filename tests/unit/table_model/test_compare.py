@@ -52,6 +52,22 @@ def test_a_run_that_is_always_nearer_is_better_in_every_draw(tmp_path):
     assert below.endswith("0.250 (0.250 to 0.250)  difference -0.250 (-0.250 to -0.250), better in 100 % of draws")
 
 
+def test_a_run_that_misses_bounds_is_less_likely(tmp_path):
+    """Both predict exact labels equally well; of labels above 1, known only as such, one run predicts 0."""
+    runs = [write_run(tmp_path / "near", Y + 0.1), write_run(tmp_path / "far", np.where(Y > 1, 0, Y + 0.1))]
+    for run in runs:
+        lines = (run / "predictions.csv").read_text().splitlines()
+        fields = [line.split(",") for line in lines[1:]]
+        bounds = [[*each[:3], ">1.0" if float(each[3]) > 1 else each[3], each[4]] for each in fields]
+        (run / "predictions.csv").write_text("\n".join([lines[0], *(",".join(each) for each in bounds)]) + "\n")
+    compared = compare_runs(runs)
+    first, second = compared["targets"]["y"]["runs"].values()
+    assert compared["targets"]["y"]["n"] == 40 - first["bounds"]["bounds"] == (Y <= 1).sum()
+    assert second["difference"] == 0 > second["bounds"]["difference"] and second["bounds"]["better"] < 0.05
+    assert (first["bounds"]["right_side"], second["bounds"]["right_side"]) == (1, 0)
+    assert comparison_lines(compared)[-1].strip().startswith(str(tmp_path / "far"))
+
+
 def test_runs_with_the_same_predictions_are_no_worse_than_each_other(tmp_path):
     compared = compare_runs([write_run(tmp_path / name, Y + 0.5) for name in ("first", "second")])
     assert comparison_lines(compared)[-1].endswith("difference 0.000 (0.000 to 0.000), the same score in all draws")

@@ -64,7 +64,7 @@ def test_coverage_and_width_on_test_by_hand():
 
 
 def test_coverage_of_bounds_by_hand():
-    """Intervals of 0.5 are 2 to each side of 0: they reach >1 and <-1, but not >2; of exact 1 and 3 they contain one."""
+    """Intervals of 0.5 are 2 to each side of 0: they reach >1 and <-1, but not >2, and contain 1, but not 3."""
     intervals = fit_intervals(np.array([[1.0], [2], [3]]), np.zeros((3, 1)), np.zeros((3, 1)))
     nan, inf = np.nan, np.inf
     ends = np.array([[1, inf], [-inf, -1], [2, inf], [-inf, inf], [-inf, inf]])[:, None]
