@@ -16,7 +16,7 @@ DECADES = {"M": 0, "mM": 3, "uM": 6, "nM": 9, "pM": 12}  # of a concentration in
 MOLAR = "-log10 "
 NO_LOGARITHM = "which has no logarithm"  # ends the reason why a row is skipped
 # At the end of a column's name, such as IC50_nM, IC50 (nM) or IC50nM, but not HLM.
-WITH_UNIT = r"([ _]+[\[(]?|[\[(]|(?<=\d)){unit}[\])]?$"
+WITH_UNIT = r"((?<![ _])[ _]+[\[(]?|[\[(]|(?<=\d)){unit}[\])]?$"
 
 
 def molar_scale(unit: str) -> Scale:

@@ -241,4 +241,4 @@ def harmless(text: str) -> str:
 
 def looks_like_number(text: str) -> bool:
     """Whether a text is a number, with a decimal point or a decimal comma."""
-    return re.fullmatch(r"[+-]?(\d+[.,]?\d*|[.,]\d+|\d{1,3}(\.\d{3})+,\d+)([eE][+-]?\d+)?", text) is not None
+    return re.fullmatch(r"[+-]?(\d+([.,]\d*)?|[.,]\d+|\d{1,3}(\.\d{3})+,\d+)([eE][+-]?\d+)?", text) is not None
