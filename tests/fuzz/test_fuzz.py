@@ -1,5 +1,6 @@
 """A bounded number of mutated SMILES and tables; the modules beside this one try any number."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,11 @@ def test_good_records_survive_a_damaged_one(folder, kind, changes):
 @given(kind=st.sampled_from([*tables.FORMATS, "csv.gz", "sdf.gz"]), changes=edits(tables.TOKENS))
 def test_damaged_tables_are_read_or_refused(folder, kind, changes):
     tables.damage_file(folder, kind, changes)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_labels_are_read_as_they_were_written_or_refused(folder, seed):
+    tables.read_written_labels(folder, random.Random(seed))
 
 
 @pytest.mark.parametrize("text", ["[#119]", "[#255]", "[CH128]", "[CH999]", "[FeH999]", "\ud800", "C\0"])
