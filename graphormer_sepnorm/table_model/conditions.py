@@ -79,9 +79,7 @@ class ConditionColumn:
         return [(value - self.mean) / self.scale, *([] if self.median is None else [float(is_gap)])]
 
     def warning(self, text: str) -> str:
-        """A sentence on a missing number, or one outside the range of the training rows; "" for all other texts."""
-        if is_missing(text) and self.median is not None:
-            return f"The condition {self.name} is missing: it is read as {self.median:.6g}."
+        """A sentence on a number outside the range of the training rows; "" for all other texts."""
         if self.low is None or self.high is None or is_missing(text) or not is_number(text):
             return ""
         value = as_float(text)

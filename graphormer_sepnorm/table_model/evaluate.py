@@ -31,9 +31,13 @@ from graphormer_sepnorm.tables.labels import TableOptions, read_usable
 from graphormer_sepnorm.tables.prepared_table import TABLE, read_labels, samples_of_split
 from graphormer_sepnorm.tables.splits import Sizes
 from graphormer_sepnorm.tables.structures import Structures, known_molecules, structures_of
-from graphormer_sepnorm.tasks import make_task
+from graphormer_sepnorm.tasks import TASKS, make_task
 from graphormer_sepnorm.training.experiment import Scores
 
+FAR = 2.0  # shift of all labels, in typical deviations from it, from which they may be in another unit
+FACTOR = 5.0  # between the spread of labels and of predictions, from which they may be
+LEAST_LABELS = 5  # that tell it
+NORMAL = 1.4826  # standard deviation of normal errors, in their median
 REASONS = 5  # skipped rows whose reasons are given
 
 
@@ -109,7 +113,8 @@ def evaluate_new(
 
     Returns:
         as ``evaluate_table``; ``trust``, the coverage of intervals or the calibration of probabilities; the number of
-        rows that could not be used, ``skipped``, and ``reasons`` of the first of them, by row from 1.
+        rows that could not be used, ``skipped``, and ``reasons`` of the first of them, by row from 1; ``other_scale``,
+        as that function has it, where there are such targets.
 
     Raises:
         InputError: the folder or the table cannot be read, or no row can be scored.
@@ -141,7 +146,29 @@ def evaluate_new(
     trust = measure_trust(model.trust, found.plain, found.final)
     counts = {"skipped": len(read.skipped), **known_molecules(read.structures, learnt_structures(run, model))}
     reasons = {row: reason for row, _, reason in read.skipped[:REASONS]}
-    return {**found.final.result, "trust": trust, **counts, "reasons": reasons}
+    told = {"other_scale": strange} if (strange := other_scale(model.task, found.final)) else {}
+    return {**found.final.result, **told, "trust": trust, **counts, "reasons": reasons}
+
+
+def other_scale(task: TaskConfig, scores: Scores) -> dict[str, str]:
+    """How the labels of targets differ from predictions, if it is as another unit would, by a factor or a shift."""
+    if TASKS[task.kind].predicts_probabilities:
+        return {}
+    found = {}
+    for name, y, prediction in zip(task.targets, np.asarray(scores.y).T, scores.prediction.T, strict=True):
+        known = ~np.isnan(y)
+        if known.sum() < LEAST_LABELS:
+            continue
+        y, prediction = y[known], prediction[known]
+        (low, high), (low_predicted, high_predicted) = np.quantile(y, (0.1, 0.9)), np.quantile(prediction, (0.1, 0.9))
+        factor = (high - low) / max(high_predicted - low_predicted, np.finfo(float).tiny)
+        shift = float(np.median(y - prediction))
+        rest = float(np.median(np.abs(y - prediction - shift)))
+        if factor > FACTOR or 0 < factor < 1 / FACTOR:
+            found[name] = f"labels spread {factor:.3g} times as widely as predictions"
+        elif abs(shift) > FAR * NORMAL * rest:
+            found[name] = f"labels minus predictions are about {shift:.3g}, give or take {NORMAL * rest:.2g}"
+    return found
 
 
 def refuse_other_classes(task: TaskConfig) -> None:

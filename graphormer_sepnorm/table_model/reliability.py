@@ -23,8 +23,8 @@ from graphormer_sepnorm.runs.numbers import percent
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reference import Body
-from graphormer_sepnorm.table_model.scores import columns_of
-from graphormer_sepnorm.tasks import TASKS
+from graphormer_sepnorm.table_model.scores import MEAN, STACK, columns_of
+from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.tasks.censored import is_bounded
 from graphormer_sepnorm.training.experiment import Scores
 
@@ -174,6 +174,22 @@ def low_coverage(result: dict) -> list[str]:
         f"{higher_words(trust['set_coverage'], name)}"
         for name, words in too_low(sets, counts, USUAL_CONFIDENCE).items()
     ]
+    return found
+
+
+def no_better(result: dict) -> list[str]:
+    """A sentence on each target of which the model is not clearly better than the mean label; ``result`` as above."""
+    found = []
+    for name, facts in result.get("targets", {}).items():
+        ends = facts.get("against_mean", {}).get("interval")
+        if not ends or not (ends[0] <= 0 if METRICS[result["metric"]].higher_is_better else ends[1] >= 0):
+            continue
+        ours, theirs = (facts["scores"][each][result["metric"]] for each in (STACK, MEAN))
+        metric = METRICS[result["metric"]].title
+        found.append(
+            f"{name}: the model is not clearly better than the mean label for all molecules ({metric} {ours:.3g}, of "
+            f"the mean {theirs:.3g}, {facts['n']:,} test labels)"
+        )
     return found
 
 

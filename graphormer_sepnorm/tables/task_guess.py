@@ -23,6 +23,7 @@ from graphormer_sepnorm.tables.units import parts_of
 MAX_CLASSES = 50
 LEAST_ROWS = 5  # of one of several classes: one for each fold
 SHOWN = 6
+MEANT_TWO = "if two were meant, correct the other labels"
 NOTATIONS = (Notation("decimal"), Notation("thousands", "thousands"))
 
 
@@ -153,10 +154,9 @@ def guess_task(columns: list[Column], asked: Kind | None = None) -> Guess:
             raise InputError(f"all labels of {first.name} are {first.classes[0]!a}: there is nothing to learn")
         refuse_rare_classes(first)
         classes = first.classes
-        sentence = (
-            f"{names} has {len(classes)} classes ({shown(classes)}), so each gets its own probability; if two were "
-            "meant, correct the other labels"
-        )
+        otherwise = "--task regression overrides this" if first.has_two_numbers else MEANT_TWO
+        found = f"{names} has {len(classes)} classes ({shown(classes)})"
+        sentence = f"{found}, so each gets its own probability; {otherwise}"
         return Guess(kind, classes, sentence)
     if asked is not None:
         return Guess(kind)
@@ -193,7 +193,8 @@ def kind_of(column: Column, asked: Kind | None) -> Kind:
     if len(column.texts) > MAX_CLASSES:
         raise InputError(
             f"column {column.name} has more than {MAX_CLASSES} different labels ({shown(column.texts.values())}): "
-            "too many for classes; if they are numbers, use --task regression"
+            f"too many for classes, and only {column.numbers:,} of {column.labels:,} are numbers; --task regression "
+            "leaves out the others"
         )
     return "multiclass"
 
@@ -214,8 +215,8 @@ def refuse_mixtures(kinds: dict[str, Kind], columns: list[Column]) -> None:
     for column in columns:
         if kinds[column.name] == "multiclass":
             raise InputError(
-                f"column {column.name} has {len(column.texts)} classes ({shown(column.classes)}): predict only it, or "
-                "give a column of 0 and 1 for each class"
+                f"column {column.name} has {len(column.texts)} classes ({shown(column.classes)}): predict only it, "
+                f"{'use --task regression, ' * column.has_two_numbers}or give a column of 0 and 1 for each class"
             )
     if len(set(kinds.values())) > 1:
         found = ", ".join(f"{name} asks for {kind}" for name, kind in kinds.items())

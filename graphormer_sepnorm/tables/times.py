@@ -10,7 +10,7 @@ from itertools import filterfalse
 import numpy as np
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.label_text import as_float, is_number
+from graphormer_sepnorm.tables.label_text import LONGEST, as_float, is_number, shortened
 
 YEAR_FIRST = re.compile(r"\s*\d{4}[./-](\d{1,2})[./-]\d{1,2}(?!\d).*", re.DOTALL)
 IN_DIGITS = re.compile(r"\s*(\d{1,2})[./-](\d{1,2})[./-]\d{4}\b.*", re.DOTALL)
@@ -109,8 +109,8 @@ def read_date(text: str, day_first: bool) -> datetime:
     """
     from dateutil import parser  # its import takes a while
 
-    if not YEAR.search(text):
-        raise ValueError(f"{text!r} has no year of four digits")
+    if len(text) > LONGEST or not YEAR.search(text):
+        raise ValueError(f"{shortened(text)!r} has no year of four digits")
     found = YEAR_FIRST.fullmatch(text)
     if found and int(found[1]) > 12:
         raise ValueError(f"{text!r} has the day before the month")

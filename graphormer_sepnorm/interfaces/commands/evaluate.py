@@ -91,6 +91,8 @@ def score_lines(result: dict, what: str) -> Iterator[str]:
     """A result for people: the score of ``what``, rows that were not scored, the targets, and training molecules."""
     from graphormer_sepnorm.tables.structures import known_words
 
+    for name, words in result.get("other_scale", {}).items():
+        yield f"{name}: {words}: are they in the unit and on the scale of the training labels?"
     yield f"{what} {score_words(result)}{words_on_unscored(result)}"
     reasons = result.get("reasons", {})
     for row, reason in reasons.items():

@@ -33,7 +33,7 @@ from graphormer_sepnorm.runs.numbers import counted, decimals_for, shown_interva
 from graphormer_sepnorm.system.device import choose, computing
 from graphormer_sepnorm.system.torchrun import rank
 from graphormer_sepnorm.table_model.info import targets_on_test
-from graphormer_sepnorm.table_model.reliability import low_coverage
+from graphormer_sepnorm.table_model.reliability import low_coverage, no_better
 from graphormer_sepnorm.table_model.stacking import FOLDS
 from graphormer_sepnorm.table_run import Plan, say, train_folds, train_table
 from graphormer_sepnorm.tables.formats import WholeTable
@@ -252,6 +252,7 @@ def left_out_lines(result: dict) -> Iterator[str]:
         yield f"the {member} was left out of the model: {reason}"
     yield from result.get("remarks", {}).values()
     yield from filter(None, [known_words(result)])
+    yield from no_better(result)
     yield from low_coverage(result)
     for target, facts in result.get("targets", {}).items():
         if "warning" in facts:

@@ -145,7 +145,7 @@ def test_every_column_has_a_place_of_its_own(trusting):
 
 @pytest.mark.parametrize("target", ["error", "warning", "similarity"])
 def test_a_target_may_have_the_name_of_another_column(trusting, target):
-    model = EarlierModel([tiny_model(targets=(target, "b"), seed=seed) for seed in range(2)], trust=trusting.trust)
+    model = Trusting([tiny_model(targets=(target, "b"), seed=seed) for seed in range(2)], trusting.trust)
     columns = PredictionColumns(model, domain=True)
     found = dict(zip(names(columns), columns.all, strict=True))
     assert len(found) == len(columns.all)

@@ -25,6 +25,7 @@ from graphormer_sepnorm.table_model.reliability import (
     measure_trust,
     molecule_errors,
     needed_widths,
+    no_better,
     usual_confidence,
 )
 from graphormer_sepnorm.training.experiment import Scores
@@ -205,3 +206,21 @@ def test_conditions_outside_the_training_range_are_warned_about():
         "Odd. The condition pH is 9; training rows have 5 to 7.4.",
     ]
     assert Conditions().add_warnings(["Odd."], []) == ["Odd."]
+
+
+@pytest.mark.parametrize(
+    ("metric", "interval", "said"),
+    [
+        ("mae", [-0.3, -0.1], False),
+        ("mae", [-0.3, 0.1], True),
+        ("mae", [0.1, 0.2], True),
+        ("rocauc", [0.1, 0.3], False),
+        ("rocauc", [-0.1, 0.3], True),
+        ("mae", None, False),
+    ],
+)
+def test_a_model_that_is_no_better_than_the_mean_is_said(metric, interval, said):
+    scores = {"stack": {metric: 0.5}, "mean": {metric: 0.6}}
+    facts = {"n": 40, "scores": scores, "against_mean": {"difference": -0.1, "interval": interval}}
+    assert bool(no_better({"metric": metric, "targets": {"y": facts}})) == said
+    assert not no_better({"metric": metric, "targets": {"y": {"n": 0}}}) and not no_better({})

@@ -72,7 +72,7 @@ def test_what_is_written_is_read_again(folder):
     dataset = table_dataset(folder / "table.csv")
     assert (dataset.featurizer, dataset.task.targets) == ("ogb", ("logp", "a, b"))
     train = dataset.read("train", folder)
-    np.testing.assert_array_equal(train.y, np.array([[1.5, np.nan], [0.1, 0.25]], np.float32))
+    np.testing.assert_array_equal(train.y, np.array([[1.5, np.nan], [0.1, 0.25]], np.float64))
     assert len(dataset.read("val", folder)) == 1 and len(dataset.read("test", folder)) == 0
 
 
@@ -134,10 +134,10 @@ def test_bounds_are_written_and_read_again(tmp_path):
     assert lines[1:4] == ["1,CCO,train,<1.5,2.0", "2,CC,train,0.5,", "5,CN,val,>3.0,<0.25"]
     dataset = table_dataset(tmp_path / "table.csv")
     train, val, test = (dataset.read(split, tmp_path) for split in ("train", "val", "test"))
-    np.testing.assert_array_equal(train.y, np.array([[NAN, 2.0], [0.5, NAN]], np.float32))
-    np.testing.assert_array_equal(train.bounds, np.array([[[-INF, 1.5], [-INF, INF]], [[-INF, INF]] * 2], np.float32))
-    np.testing.assert_array_equal(val.y, np.full((1, 2), NAN, np.float32))
-    np.testing.assert_array_equal(val.bounds, np.array([[[3.0, INF], [-INF, 0.25]]], np.float32))
+    np.testing.assert_array_equal(train.y, np.array([[NAN, 2.0], [0.5, NAN]], np.float64))
+    np.testing.assert_array_equal(train.bounds, np.array([[[-INF, 1.5], [-INF, INF]], [[-INF, INF]] * 2], np.float64))
+    np.testing.assert_array_equal(val.y, np.full((1, 2), NAN, np.float64))
+    np.testing.assert_array_equal(val.bounds, np.array([[[3.0, INF], [-INF, 0.25]]], np.float64))
     assert test.bounds is None and test.y.tolist() == [[1.0, 2.0]]
 
 
