@@ -110,7 +110,7 @@ def test_files_name_their_kinds():
 
 @pytest.mark.parametrize("kind", counters())
 def test_a_kind_never_changes(kind):
-    """Models have counts of it: what a changed function computes is a new version, beside this one."""
+    """Models have counts of it: what a changed function computes is a new version, and this one stays."""
     counts = count_fingerprints([DRUG, "CC1CO1"], (kind,)).toarray().astype(np.int64)
     assert hashlib.sha256(counts.tobytes()).hexdigest()[:8] == DIGESTS[kind]
 
