@@ -3,6 +3,7 @@ import pytest
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands.own_table import only_target, options_of_table
 from graphormer_sepnorm.tables.formats.table import Row, WholeTable
+from graphormer_sepnorm.tables.labels import read_whole
 
 
 def table(*columns: str) -> WholeTable:
@@ -90,3 +91,12 @@ def test_the_column_of_molecules_is_no_target(columns, given):
     name = given.get("smiles_column", "smiles")
     with pytest.raises(InputError, match=f"^{name} is the column of molecules: name the columns to predict with --tar"):
         options_of_table("a.csv", table(*columns), {**given, "targets": ("y", name)}, None, 0)
+
+
+def test_a_threshold_makes_a_classification_of_numbers(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("smiles,IC50_nM\nC,5\nCC,>1000\nCCC,<7\n")
+    options = options_of_table(str(path), read_whole(str(path)), {"active_below": "100nM"}, None, 0)
+    assert options.kind == "classification" and options.threshold == "<100nM"
+    with pytest.raises(InputError, match="--active-below"):
+        options_of_table(str(path), read_whole(str(path)), {"active_below": "100nM"}, "regression", 0)
