@@ -59,7 +59,7 @@ def report_table(
     looked = compare(model, rows.smiles, scored.final, [sample.conditions for sample in rows.samples])
     by_whom = "molecules with out-of-fold predictions" if folds.predict_all else "validation molecules"
     trust = {
-        "calibrated_on": int((~np.isnan(labels.y[folds.predicted])).any(axis=1).sum()),
+        "calibrated_on": int((~np.isnan(labels.y) | labels.bounded)[folds.predicted].any(axis=1).sum()),
         "calibrated_by": by_whom,
         **measure_trust(model.trust, scored.plain, scored.final),
         **looked.by_similarity(),

@@ -270,7 +270,7 @@ def test_three_classes_get_a_probability_each(train, command, molecules, tmp_pat
 
 
 @pytest.mark.slow
-def test_bounds_are_learnt_from_and_left_out_of_the_scores(train, command, molecules, tmp_path):
+def test_bounds_are_learnt_from_and_left_out_of_errors(train, command, molecules, tmp_path):
     labels = [f"<{number:.2f}" if row % 3 == 0 else f"{number}" for row, number in enumerate(molecules.a)]
     table = molecules[["smiles"]].assign(a=labels)
     arguments = ["--target-columns", "a", "--split", "random", "--epochs", 1]
@@ -279,10 +279,14 @@ def test_bounds_are_learnt_from_and_left_out_of_the_scores(train, command, molec
     found = pd.read_csv(tmp_path / "run" / "predictions.csv", dtype=str)
     censored = found.a.str.startswith("<")
     assert result["censored"] == {"a": censored.sum()} and 0 < censored.sum() < len(found) == result["n"]
-    assert f"{censored.sum()} censored test labels of a (such as <5) are not scored" in messages
+    assert f"{censored.sum()} censored test labels of a (such as <5) are not in this score" in messages
     kept = pd.read_csv(tmp_path / "run" / "table.csv", dtype=str)
-    exact_val = (kept.split == "val") & kept["target a"].notna() & ~kept["target a"].fillna("").str.startswith("<")
-    assert result["trust"]["calibrated_on"] == exact_val.sum() < (kept.split == "val").sum(), "bounds have no error"
+    labelled_val = (kept.split == "val") & kept["target a"].notna()
+    assert result["trust"]["calibrated_on"] == labelled_val.sum(), "bounds count on their known side"
+    bounds = result["targets"]["a"]["bounds"]["stack"]
+    predicted, ends = found.a_predicted[censored].astype(float), found.a[censored].str[1:].astype(float)
+    assert bounds["bounds"] == censored.sum() and bounds["right_side"] == pytest.approx((predicted <= ends).mean())
+    assert {"coverage_of_bounds", "coverage_of_all"} <= result["trust"].keys()
     exact = found[~censored].astype({"a": float, "a_predicted": float})
     assert (exact.a - exact.a_predicted).abs().mean() == pytest.approx(result["value"], rel=1e-4)
     assert command("evaluate", tmp_path / "run")[1]["censored"] == result["censored"]

@@ -262,7 +262,7 @@ def left_out_lines(result: dict) -> Iterator[str]:
     censored = {target: count for target, count in result.get("censored", {}).items() if count}
     for target, count in censored.items():
         are = "is" if count == 1 else "are"
-        yield f"{counted(count, 'censored test label')} of {target} (such as <5) {are} not scored"
+        yield f"{counted(count, 'censored test label')} of {target} (such as <5) {are} not in this score"
 
 
 def interval_words(result: dict) -> str:

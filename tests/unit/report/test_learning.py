@@ -38,6 +38,21 @@ def test_the_last_point_is_the_score_of_the_kernel_and_fewer_molecules_do_worse(
         assert low < facts["last_doubling"]["difference"] == facts["values"][-1] - facts["values"][-2] < high
 
 
+def test_bounds_are_learnt_and_scored(kernel, molecules, labels, folds):
+    """Only the target with bounds has likelihoods, and its labels beyond the bound change what a part predicts."""
+    limit = np.nanmedian(labels.y[:, 0])
+    hidden, y = labels.y[:, 0] > limit, labels.y.copy()
+    bounds = np.tile([-np.inf, np.inf], (*y.shape, 1))
+    y[hidden, 0], bounds[hidden, 0, 0] = np.nan, limit
+    curves = [
+        learning_curve(kernel, molecules, Labels(labels.task, y, each), folds, 0)["targets"] for each in (bounds, None)
+    ]
+    assert len(curves[0]["logP"]["log_likelihood"]) == 3 and "log_likelihood" not in curves[0]["TPSA"]
+    assert "log_likelihood" not in curves[1]["logP"]
+    assert curves[0]["logP"]["values"][0] != curves[1]["logP"]["values"][0]
+    assert curves[0]["TPSA"] == curves[1]["TPSA"]
+
+
 def test_a_part_is_fitted_without_the_molecules_of_its_fold(kernel, molecules, labels, folds, monkeypatch):
     fitted = []
 

@@ -8,9 +8,16 @@ from rdkit import Chem
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.table_model import reference
+from graphormer_sepnorm.table_model.difficulty import fit_difficulty
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.fit import fit_members, fit_table, foundation_config
-from graphormer_sepnorm.table_model.labels import CannotLearn
+from graphormer_sepnorm.table_model.fit import (
+    difficulty_of,
+    fit_members,
+    fit_table,
+    foundation_config,
+    put_together,
+)
+from graphormer_sepnorm.table_model.labels import CannotLearn, Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Setting
 from graphormer_sepnorm.table_model.members.kernel import KernelMember
@@ -116,3 +123,41 @@ def test_intervals_know_landmarks(molecules, labels, folds, others, setting, mon
     assert found.model.difficulty.errors.shape == (40, 2) and found.out_of_fold.spread.shape == (60, 2)
     assert list(found.remarks) == ["kernel"]
     assert np.isfinite(found.model.stacked(others).spread).all()
+
+
+def bounded(labels: Labels, limit: float) -> Labels:
+    """The labels, of which those of the first target above a limit are bounds."""
+    hidden = np.nan_to_num(labels.y[:, 0], nan=-np.inf) > limit
+    y, bounds = labels.y.copy(), np.tile([-np.inf, np.inf], (*labels.y.shape, 1))
+    y[hidden, 0], bounds[hidden, 0, 0] = np.nan, limit
+    return replace(labels, y=y, bounds=bounds)
+
+
+def test_every_member_learns_bounds_that_the_kernel_completed(molecules, labels, folds, setting):
+    """The forest learns other values than without bounds, from the other folds, and intervals know them, too."""
+    known = bounded(labels, float(np.nanmedian(labels.y[:, 0])))
+    hidden = known.bounded[:, 0]
+    fitted, _ = fit_members(molecules, known, folds, setting, ["kernel", "forest"])
+    without, _ = fit_members(molecules, replace(known, bounds=None), folds, setting, ["kernel", "forest"])
+    for name in fitted:
+        gain = fitted[name].out_of_fold[hidden, 0] - without[name].out_of_fold[hidden, 0]
+        assert gain.mean() > 0.1, name
+    completed = fitted["kernel"].completed
+    assert len(completed) == len(folds) + 1 and (completed[-1].y[hidden, 0] >= np.nanmedian(labels.y[:, 0])).all()
+    other = replace(known, y=known.y.copy(), bounds=known.bounds.copy())
+    inside = folds.numbers == 1
+    other.y[inside], other.bounds[inside] = 50, (-np.inf, np.inf)
+    changed, _ = fit_members(molecules, other, folds, setting, ["kernel", "forest"])
+    for name in fitted:
+        np.testing.assert_array_equal(changed[name].out_of_fold[inside], fitted[name].out_of_fold[inside])
+    model, _ = put_together(fitted, molecules, known, folds, setting)
+    assert model.trust.intervals.counts.tolist() == (~np.isnan(labels.y)).sum(axis=0).tolist()
+
+
+def test_errors_that_bounds_hide_are_expected_to_be_larger(molecules, labels, folds, setting):
+    known = bounded(labels, float(np.nanquantile(labels.y[:, 0], 0.7)))
+    values = np.zeros_like(labels.y)
+    found = difficulty_of(known, values, values + 1, np.zeros((len(labels), 0)), np.arange(len(labels)))
+    plain = fit_difficulty(labels.y, values + 1, np.zeros((len(labels), 0)), np.arange(len(labels)))
+    np.testing.assert_array_equal(found.errors[:, 1], plain.errors[:, 1])
+    assert np.isfinite(found.errors[known.bounded]).all()

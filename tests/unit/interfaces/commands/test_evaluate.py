@@ -25,4 +25,4 @@ def test_rows_and_labels_without_a_score_are_counted():
     assert words_on_unscored({"value": 1}) == words_on_unscored({"skipped": 0, "censored": {"a": 0}}) == ""
     assert words_on_unscored({"skipped": 2}) == "; 2 rows skipped"
     found = words_on_unscored({"skipped": 1, "censored": {"a": 1_000, "b": 1}})
-    assert found == "; 1 row skipped, 1,001 censored labels not scored"
+    assert found == "; 1 row skipped, 1,001 bounds not in this score"
