@@ -171,7 +171,7 @@ class TableEstimator(SmilesEstimator):
             metric: as ``--metric``: the metric of the model, which also chooses the loss of a regression.
             loss: loss of a regression, "l1" or "mse"; None: "mse" for the metrics rmse and r2, otherwise "l1".
             weights: weight of each target in the loss; none: all are equal.
-            strip_salts: whether to read only the largest organic part of each molecule.
+            strip_salts: whether to read molecules without counter-ions and solvents.
             standardize: as ``--standardize``: learn and predict each molecule as its neutral "parent", the canonical
                 "tautomer" of that, or the parent of "chembl"; None: as it is.
             epochs: Passes over the molecules. None: the recipe's.

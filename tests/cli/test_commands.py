@@ -10,7 +10,9 @@ from typer.testing import CliRunner
 
 from graphormer_sepnorm.interfaces.cli import run_alone
 from graphormer_sepnorm.interfaces.commands import COMMANDS, GROUPS, app
+from graphormer_sepnorm.interfaces.commands.evaluate import words_on_seen
 from graphormer_sepnorm.runs.checkpoint import load_tensors
+from tests.tiny import save_tiny
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -167,6 +169,29 @@ def test_a_shipped_table_model_has_no_molecules_to_be_scored_on(command, options
     code, _, messages = command("evaluate", "adme", *options)
     assert code == 2 and messages.startswith("error: adme comes without test molecules and without the options of its")
     assert "graphormer-sepnorm info adme" in messages and messages.count("\n") == 1
+
+
+def test_rows_of_training_molecules_are_counted_as_rows(command, tmp_path, monkeypatch):
+    reasons = {"3": "it has no label", "7": "y is 'x', not a number"}
+    result = {"metric": "mae", "value": 0.5, "n": 156, "training_molecules": 141, "skipped": 3, "reasons": reasons}
+    monkeypatch.setattr("graphormer_sepnorm.interfaces.commands.evaluate.evaluate_on", lambda *arguments: result)
+    code, found, messages = command("evaluate", save_tiny(tmp_path / "model"), "--csv", "new.csv")
+    assert code == 0 and found == result
+    assert "; 3 rows skipped\nrow 3 is skipped: it has no label\nrow 7 is skipped: y is 'x', not a" in messages
+    assert "not a number\nand 1 more\n" in messages
+    assert "the molecules of 141 of 156 rows were used for training: this is no test score" in messages
+
+
+@pytest.mark.parametrize(
+    ("seen", "rows", "words"),
+    [
+        (1, 28, "1 of 28 rows has a training molecule: the score is slightly too good"),
+        (99, 1_000, "99 of 1,000 rows have a training molecule: the score is slightly too good"),
+        (100, 1_000, "the molecules of 100 of 1,000 rows were used for training: this is no test score"),
+    ],
+)
+def test_few_training_molecules_spoil_a_score_slightly(seen, rows, words):
+    assert words_on_seen(seen, rows) == words
 
 
 @pytest.mark.parametrize("script", ["train.py", "evaluate.py"])

@@ -49,10 +49,8 @@ def evaluate(
     Example: graphormer-sepnorm evaluate runs/assay --csv new.csv
     """
     with leaving_at_once():
-        from graphormer_sepnorm.runs.folder import RunFolder
         from graphormer_sepnorm.runs.zoo import resolve_model, shipped_tables
         from graphormer_sepnorm.system.device import choose, computing
-        from graphormer_sepnorm.table_model.evaluate import evaluate_new
         from graphormer_sepnorm.training.experiment import evaluate_together
         from graphormer_sepnorm.training.sweep import leaderboard
 
@@ -76,9 +74,7 @@ def evaluate(
         elif len(models) > 1:
             result = evaluate_together(models, split, root)
         elif csv is not None:
-            if not RunFolder(models[0]).stack.exists():
-                raise InputError(f"--csv requires a table model, which {models[0]} does not hold")
-            result = evaluate_new(RunFolder(models[0]), csv, smiles_column, delimiter)
+            result = evaluate_on(models[0], csv, smiles_column, delimiter)
         else:
             result = evaluate_one(models[0], split, root)
     is_told = isinstance(result, dict) and "value" in result
@@ -99,8 +95,7 @@ def score_lines(result: dict, what: str) -> Iterator[str]:
         yield f"and {more:,} more"
     yield from target_lines(result)
     if seen := result.get("training_molecules"):
-        spoilt = "the score is slightly too good" if seen < SLIGHTLY * result["n"] else "this is no test score"
-        yield f"rows whose molecules were used for training: {seen:,} of {result['n']:,}: {spoilt}"
+        yield words_on_seen(seen, result["n"])
 
 
 def words_on_unscored(result: dict) -> str:
@@ -111,6 +106,14 @@ def words_on_unscored(result: dict) -> str:
     found = [f"{counted(skipped, 'row')} skipped"] * bool(skipped)
     found += [f"{counted(censored, 'censored label')} not scored"] * bool(censored)
     return f"; {', '.join(found)}" if found else ""
+
+
+def words_on_seen(seen: int, rows: int) -> str:
+    """How far training molecules among the scored rows spoil a test score."""
+    if seen < SLIGHTLY * rows:
+        have = "has" if seen == 1 else "have"
+        return f"{seen:,} of {rows:,} rows {have} a training molecule: the score is slightly too good"
+    return f"the molecules of {seen:,} of {rows:,} rows were used for training: this is no test score"
 
 
 def target_lines(result: dict) -> Iterator[str]:
@@ -144,3 +147,13 @@ def evaluate_one(place: Path, split: str, root: Path | None) -> dict:
     if (member_paths(place)[0] / TABLE).exists():
         return evaluate_earlier(run, split)
     return evaluate_run(place, split, root)
+
+
+def evaluate_on(place: Path, csv: str, smiles_column: str | None, delimiter: str | None) -> dict:
+    """Scores a table model on another table; raises InputError for any other model."""
+    from graphormer_sepnorm.runs.folder import RunFolder
+    from graphormer_sepnorm.table_model.evaluate import evaluate_new
+
+    if not RunFolder(place).stack.exists():
+        raise InputError(f"--csv requires a table model, which {place} does not hold")
+    return evaluate_new(RunFolder(place), csv, smiles_column, delimiter)
