@@ -18,7 +18,7 @@ MOST_STEPS = 300  # of the search for paths from one atom
 MOST_WORK = 5_000  # groups, times the atoms of the molecule, for which forms are compared
 ROUNDS = 3  # over the groups, because the best form of one can depend on the others
 CLOSE = 1.5  # a form is a guess if the cost of another one is at most so much higher
-# Of each match. The numbers are rounded coefficients of a logistic regression, the choice among the forms of 4,000
+# Of each match. The numbers are rounded coefficients of a logistic regression, the choice among the forms of 1,600
 # molecules as they are drawn in public tables; those of charges are estimated from acidities.
 COSTS = {
     "a": -1.0,

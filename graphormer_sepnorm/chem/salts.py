@@ -79,11 +79,12 @@ def parent_part(mol: Chem.Mol) -> Chem.Mol:
 
 def is_doubtful(mol: Chem.Mol) -> bool:
     """Whether several different parts could be the parent: none is a usual counter-ion, or all of them are."""
-    if len(parts_of(mol)) == 1:
+    parts = parts_of(mol)
+    if len(parts) == 1:
         return False
-    parts = [(kind_of(part), part) for part in parts_of(mol)]
-    best = max(kind for kind, _ in parts)
-    return best >= DOUBTED and len({constitution(part) for kind, part in parts if kind == best}) > 1
+    kinds = list(map(kind_of, parts))
+    best = [part for part, kind in zip(parts, kinds, strict=True) if kind == max(kinds)]
+    return max(kinds) >= DOUBTED and len(set(map(constitution, best))) > 1
 
 
 def without_counter_ions(mol: Chem.Mol) -> Chem.Mol:
