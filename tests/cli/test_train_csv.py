@@ -270,6 +270,22 @@ def test_three_classes_get_a_probability_each(train, command, molecules, tmp_pat
 
 
 @pytest.mark.slow
+def test_decimal_commas(train, molecules, tmp_path):
+    table = molecules[["smiles"]].assign(a=[f"{number:.3f}".replace(".", ",") for number in molecules.a])
+    table.to_csv(tmp_path / "mols.csv", index=False, sep=";")
+    semicolons = (tmp_path / "mols.csv").read_text()
+    code, result, messages = train(table, "--target-columns", "a", "--split", "random", "--epochs", 1)
+    assert code == 0 and result["skipped"] > 0, messages
+    assert "write" in (tmp_path / "run" / "skipped.csv").read_text()
+    (tmp_path / "semicolons.csv").write_text(semicolons)
+    arguments = ["--target-columns", "a", "--split", "random", "--epochs", 1, "--out", tmp_path / "other"]
+    code, result, messages = train(table, *arguments, file="semicolons.csv")
+    assert code == 0 and result["skipped"] == 0, messages
+    found = pd.read_csv(tmp_path / "other" / "table.csv")
+    np.testing.assert_allclose(found["target a"], molecules.a, atol=6e-4)
+
+
+@pytest.mark.slow
 def test_bounds_are_learnt_from_and_left_out_of_the_scores(train, command, molecules, tmp_path):
     labels = [f"<{number:.2f}" if row % 3 == 0 else f"{number}" for row, number in enumerate(molecules.a)]
     table = molecules[["smiles"]].assign(a=labels)
