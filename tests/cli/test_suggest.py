@@ -11,6 +11,7 @@ import graphormer_sepnorm.library
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.interfaces import commands
 from graphormer_sepnorm.interfaces.commands import suggest
+from graphormer_sepnorm.interfaces.commands.suggest import lines_on_others
 from tests.tiny import save_tiny, save_two
 
 
@@ -121,3 +122,18 @@ def test_without_pyarrow_the_command_says_how_to_install_it(command, tmp_path, m
     assert messages.endswith(
         'suggest needs pyarrow, which is not installed: run pip install ".[scale]" in the folder of the repository\n'
     )
+
+
+def test_molecules_left_out_ranked_last_or_unlike_the_training_molecules_are_counted():
+    result = {
+        "suggested": 50,
+        "left_out": 1,
+        "put_last": 12,
+        "suggested_last": 3,
+        "unlike": 7,
+        "usual_similarity": 0.34,
+    }
+    left_out, last, unlike = lines_on_others(result)
+    assert left_out.endswith(": 1") and last.endswith(": 12, of which 3 are suggested")
+    assert "below 0.34" in unlike and "7 of 50" in unlike
+    assert not list(lines_on_others(dict.fromkeys(result, 0)))
