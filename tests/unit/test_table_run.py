@@ -14,6 +14,7 @@ from graphormer_sepnorm.interfaces.commands.train import left_out_lines, next_st
 from graphormer_sepnorm.report.folds import pooled
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
+from graphormer_sepnorm.system import progress
 from graphormer_sepnorm.table_model import reference
 from graphormer_sepnorm.table_model.evaluate import evaluate_table
 from graphormer_sepnorm.table_model.load import load_predicting_model
@@ -22,6 +23,7 @@ from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_run import (
     Plan,
     check_beginning,
+    costs,
     fit_run,
     labels_of,
     rows_to_learn,
@@ -252,3 +254,13 @@ def test_the_next_commands_predict_with_a_model_that_is_there(tmp_path):
     again, then = next_steps(run, is_model=False)
     assert again.endswith(f"repeat this command without --folds and with --out '{run}-model'")
     assert then == f"then {line.replace(str(run), f'{run}-model')}"
+
+
+def test_the_bar_has_a_cost_for_each_phase_that_begins(trained: Trained, tmp_path, monkeypatch):
+    begun = []
+    monkeypatch.setattr(progress, "begin", begun.append)
+    plan = Plan(2, quick=True)
+    train_table(trained.options, trained.config, tmp_path / "run", plan)
+    assert begun == list(costs(plan, trained.config)) and all(costs(plan, trained.config).values())
+    whole = costs(Plan(5), trained.config)
+    assert whole.keys() >= set(MEMBERS) and whole["networks"] > costs(Plan(2), trained.config)["networks"]
