@@ -15,6 +15,7 @@ from graphormer_sepnorm.interfaces.commands.train import left_out_lines, next_st
 from graphormer_sepnorm.report.folds import pooled
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
+from graphormer_sepnorm.system import progress
 from graphormer_sepnorm.table_model import reference
 from graphormer_sepnorm.table_model.evaluate import evaluate_table
 from graphormer_sepnorm.table_model.load import load_model as load_from_python
@@ -24,6 +25,7 @@ from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_run import (
     Plan,
     check_beginning,
+    costs,
     fit_run,
     labels_of,
     rows_to_learn,
@@ -270,3 +272,13 @@ def test_labels_far_from_zero_are_learnt_as_well_as_others(trained: Trained, tmp
     columns, found = PredictionColumns(predictor), predictor.predict(["C"])
     written = DelimitedWriter(["smiles"], columns.columns()).encode([Row(["C"], "C")], columns.cells(found, [""]))
     assert float(written.decode().split(",")[1]) == pytest.approx(found.values[0, 0], abs=1e-5, rel=0)
+
+
+def test_the_bar_has_a_cost_for_each_phase_that_begins(trained: Trained, tmp_path, monkeypatch):
+    begun = []
+    monkeypatch.setattr(progress, "begin", begun.append)
+    plan = Plan(2, quick=True)
+    train_table(trained.options, trained.config, tmp_path / "run", plan)
+    assert begun == list(costs(plan, trained.config)) and all(costs(plan, trained.config).values())
+    whole = costs(Plan(5), trained.config)
+    assert whole.keys() >= set(MEMBERS) and whole["networks"] > costs(Plan(2), trained.config)["networks"]
