@@ -1,5 +1,8 @@
 from collections.abc import Collection
 from difflib import get_close_matches
+from itertools import islice
+
+MOST_COMPARED = 1000
 
 
 class InputError(ValueError):
@@ -34,9 +37,9 @@ def did_you_mean(name: str, choices: Collection[str]) -> str:
     """The end of a message on a name that is none of the choices: the one that is most like it; "" if none is.
 
     A choice that begins with the name, in any case, is like it, as "logS (mol/L)" is like "logs". One with bytes that
-    are not UTF-8 cannot be typed and is not offered.
+    are not UTF-8 cannot be typed and is not offered. Only the first ``MOST_COMPARED`` choices are compared.
     """
-    choices = [choice for choice in choices if as_text(choice) == choice]
+    choices = [choice for choice in islice(choices, MOST_COMPARED) if as_text(choice) == choice]
     longer = [choice for choice in choices if len(name) > 2 and choice.casefold().startswith(name.casefold())]
     near = get_close_matches(name, choices, n=1) or longer[:1]
     return f"; did you mean {near[0]!r}?" if near else ""

@@ -24,6 +24,11 @@ def test_an_unknown_name_is_refused_with_the_choice_that_is_most_like_it():
         known("optimizer", "x", ["adamw", "muon"])
 
 
+def test_of_very_many_names_the_first_are_compared():
+    assert did_you_mean("smilez", ["smiles", *map(str, range(10**6))]) == "; did you mean 'smiles'?"
+    assert did_you_mean("smilez", [*map(str, range(10**6)), "smiles"]) == ""
+
+
 def test_a_name_that_lacks_its_unit_is_completed():
     columns = ["SMILES", "log (1)", "logS (mol/L)"]
     assert did_you_mean("logs", columns) == did_you_mean("logS", columns) == "; did you mean 'logS (mol/L)'?"

@@ -8,6 +8,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats.table import places_of_column, printable
 
 ROWS_LOOKED_AT = 10
+COLUMNS_LOOKED_AT = 1000
 FEWEST_ATOMS = 3  # C, N, ID, CN and CO are names of columns
 
 
@@ -40,7 +41,7 @@ def molecule_among(names: list[str], rows: Sequence[list[str]], smiles_column: s
     """
     if places_of_column(names, smiles_column) and not (smiles_column and is_molecule(smiles_column)):
         return ""
-    for place, name in enumerate(names):
+    for place, name in enumerate(names[:COLUMNS_LOOKED_AT]):
         below = [row[place] for row in rows if place < len(row) and row[place].strip()]
         if is_molecule(name) and (not below or any(map(is_molecule, below))):
             return name.split()[0]

@@ -1,6 +1,7 @@
 import pytest
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables.formats import header
 from graphormer_sepnorm.tables.formats.header import is_molecule, molecule_among, with_names
 from tests.tables import read, write
 
@@ -14,6 +15,11 @@ def test_a_list_without_a_header_is_read_as_smi(tmp_path, name, column):
     columns, rows = read(write(tmp_path, name, LIST), column)
     assert (columns, [row.smiles for row in rows]) == read_smi_of(tmp_path, LIST)
     assert len(rows) == 3
+
+
+def test_a_molecule_is_looked_for_in_the_first_columns(monkeypatch):
+    monkeypatch.setattr(header, "COLUMNS_LOOKED_AT", 2)
+    assert molecule_among(["a", "CCO"], []) == "CCO" and molecule_among(["a", "b", "CCO"], []) == ""
 
 
 def test_names_with_commas_and_one_molecule_are_lists_too(tmp_path):
