@@ -3,7 +3,7 @@
 import numpy as np
 
 from graphormer_sepnorm.table_model import features
-from graphormer_sepnorm.table_model.features import GraphsOf, MoleculeFeatures, counts, descriptors, looks
+from graphormer_sepnorm.table_model.features import Counts, GraphsOf, MoleculeFeatures, descriptors, looks
 
 
 def test_what_is_known_is_not_computed_again():
@@ -29,7 +29,7 @@ def test_a_table_is_read_alike_in_one_process_and_in_several(smiles, monkeypatch
     parts.read("mol")
     graphs = GraphsOf("mol")
     for found in (parts, MoleculeFeatures(smiles[:40])):
-        np.testing.assert_array_equal(found.of(counts).toarray(), whole.of(counts).toarray())
+        np.testing.assert_array_equal(found.of(Counts()).toarray(), whole.of(Counts()).toarray())
         np.testing.assert_array_equal(found.of(descriptors), whole.of(descriptors))
         np.testing.assert_array_equal(found.of(graphs).x, whole.of(graphs).x)
         np.testing.assert_array_equal(found.of(graphs).edge_index, whole.of(graphs).edge_index)
@@ -41,4 +41,4 @@ def test_a_table_is_read_alike_in_one_process_and_in_several(smiles, monkeypatch
 def test_a_table_without_molecules_is_read():
     nothing = MoleculeFeatures([])
     nothing.read("mol")
-    assert nothing.of(counts).shape[0] == len(nothing.of(descriptors)) == len(nothing.of(GraphsOf("mol"))) == 0
+    assert nothing.of(Counts()).shape[0] == len(nothing.of(descriptors)) == len(nothing.of(GraphsOf("mol"))) == 0
