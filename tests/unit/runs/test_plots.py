@@ -1,7 +1,10 @@
+from pathlib import Path
+
 import numpy as np
 from matplotlib.figure import Figure
 
 from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.runs import plots
 from graphormer_sepnorm.runs.plots import binned, draw_parity, draw_roc, plot_predictions, save_png
 
 
@@ -28,6 +31,19 @@ def test_a_picture_is_a_whole_png_and_makes_its_folder(tmp_path):
     assert content.startswith(b"\x89PNG\r\n\x1a\n") and content.endswith(b"IEND\xaeB`\x82")
     assert int.from_bytes(content[16:20], "big") == 240  # 2 inches of 120 dots
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["picture.png"]
+
+
+def test_bounds_are_arrows_at_their_ends(monkeypatch):
+    """Of >2 the arrow points to the right, of <0 to the left; the exact label 1 is a point."""
+    drawn: list[Figure] = []
+    monkeypatch.setattr(plots, "save_png", lambda figure, picture: drawn.append(figure))
+    inf, nan = np.inf, np.nan
+    bounds = np.array([[2, inf], [-inf, 0], [-inf, inf]])[:, None]
+    y, prediction = np.array([[nan], [nan], [1.0]]), np.array([[3.0], [4], [5]])
+    plot_predictions(TaskConfig("regression", "mae", ("a",)), y, prediction, Path("a.png"), bounds)
+    points, right, left = [each.get_offsets().filled(nan) for each in drawn[0].axes[0].collections]
+    known = [each[np.isfinite(each).all(axis=1)].tolist() for each in (points, right, left)]
+    assert known == [[[1, 5]], [[2, 3]], [[0, 4]]]
 
 
 def test_bins_of_equally_many_by_hand():
