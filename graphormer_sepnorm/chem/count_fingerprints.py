@@ -6,7 +6,7 @@ it: a mended one is a new version, and the earlier one stays for the files that 
 Axis letters: M and N molecules, Z non-zero entries, K kinds.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -50,15 +50,19 @@ def counters() -> dict[str, Counter]:
     }
 
 
-def known_kinds(facts: dict, path: Path, usual: Kinds = UNRECORDED) -> Kinds:
-    """The kinds that the facts of a file name, or the usual ones; raises InputError for one that is unknown."""
-    kinds = facts.get("kinds", usual)
+def known_kinds(
+    facts: dict, path: Path, usual: Kinds = UNRECORDED, known: Collection[str] = (), key: str = "kinds"
+) -> Kinds:
+    """The kinds that the facts of a file name under a key, or the usual ones of a file without names.
+
+    Raises:
+        InputError: one of them is not among those that are known, or in ``counters`` if those are not given.
+    """
+    kinds = facts.get(key, usual)
     if not isinstance(kinds, list | tuple) or not all(isinstance(kind, str) for kind in kinds):
-        raise InputError(f"{path} is damaged: it does not name its fingerprints")
-    if unknown := [kind for kind in kinds if kind not in counters()]:
-        raise InputError(
-            f"{path} has the fingerprint {unknown[0]!r}, which this release does not know: install a later one"
-        )
+        raise InputError(f"{path} is damaged: it does not name its {key}")
+    if unknown := [kind for kind in kinds if kind not in (known or counters())]:
+        raise InputError(f"{path} needs {unknown[0]!r}, which this release does not know: install a later one")
     return tuple(kinds)
 
 

@@ -44,6 +44,7 @@ SEVERAL = (  # lipophilicity and refraction, and the surface by each of them and
     rdMolDescriptors.SMR_VSA_,
     rdMolDescriptors.PEOE_VSA_,
 )
+VERSIONS = ("descriptors 1",)  # of values and order, as kinds of counts; files without a name have the first
 WIDTH = len(NUMBERS) + 2 + 12 + 10 + 14
 
 

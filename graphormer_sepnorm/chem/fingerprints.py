@@ -10,6 +10,7 @@ from rdkit.DataStructs import BitVectToFPSText, CreateFromFPSText, ExplicitBitVe
 from graphormer_sepnorm.chem.smiles import one_molecule
 
 SIZE = 2048
+BITS = ("morgan-bits 1",)  # versions of ``morgan_bits``, as kinds of counts; files without a name have the first
 MORGAN = GetMorganGenerator(radius=2, fpSize=SIZE)
 
 

@@ -25,6 +25,7 @@ from graphormer_sepnorm.table_model.reliability import low_coverage, molecule_er
 from graphormer_sepnorm.table_model.scores import MEAN, STACK, Predicted, columns_of, scores_of_target
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import NAME
+from graphormer_sepnorm.tables.structures import known_words
 from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 from graphormer_sepnorm.version import __version__
 
@@ -56,8 +57,10 @@ def report_folds(
         split=options.split,
         seed=options.seed,
     )
+    of_all = pooled(results)
+    remarks = [*filter(None, [known_words(of_all)]), *low_coverage(of_all)]
     notes = (
-        *(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in low_coverage(pooled(results))),
+        *(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in remarks),
         *words("scores.folds_final"),
     )
     grids: list[Grid] = []
@@ -70,7 +73,7 @@ def report_folds(
             scores_grid(f"{title}, all folds together", facts, task.metric, shown_metrics(task), MEAN_WORDS),
         ]
         cards += score_cards(task, title, folds, facts)
-    for level, shares in pooled(results).get("trust", {}).get("coverage", {}).items():
+    for level, shares in of_all.get("trust", {}).get("coverage", {}).items():
         cards.append(coverage_card(level, shares, {}))
     sections = [Section("Scores", words("scores.folds", metric=METRICS[task.metric].title), tuple(grids))]
     if charts := tuple(parity_charts(together, lines)):
@@ -129,18 +132,24 @@ def score_cards(task: TaskConfig, title: str, folds: list[dict], facts: dict) ->
 
 
 def pooled(results: list[dict]) -> dict:
-    """The coverage of the intervals of all folds together, for ``low_coverage``; nothing if a fold has no intervals."""
+    """The numbers of all folds together that ``known_words`` and ``low_coverage`` read, those that every fold has."""
+    found: dict = {
+        name: sum(result[name] for result in results)
+        for name in ("n", "training_molecules", "training_families")
+        if all(name in result for result in results)
+    }
     levels = {usual_confidence(result["trust"]) for result in results}
     level = levels.pop()
     if levels or level is None:
-        return {}
+        return found
     counts = {name: [result["targets"][name]["n"] for result in results] for name in results[0]["targets"]}
     inside = {
         name: [(result["trust"]["coverage"][level][name] or 0) * n for result, n in zip(results, numbers, strict=True)]
         for name, numbers in counts.items()
     }
     shares = {name: sum(inside[name]) / sum(numbers) for name, numbers in counts.items() if sum(numbers)}
-    return {"trust": {"coverage": {level: shares}}, "targets": {name: {"n": sum(n)} for name, n in counts.items()}}
+    totals = {name: {"n": sum(numbers)} for name, numbers in counts.items()}
+    return found | {"trust": {"coverage": {level: shares}}, "targets": totals}
 
 
 def parity_charts(together: Predicted, lines: list[list[str]]) -> Iterator[Chart]:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from graphormer_sepnorm.chem.count_fingerprints import MORGAN, known_kinds
+from graphormer_sepnorm.chem.fast_descriptors import VERSIONS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import checked_array, load_format, save_arrays
 
@@ -78,8 +79,9 @@ def forest_arrays(forest: Forest) -> dict[str, np.ndarray]:
 
 def save_forest(path: Path, forest: Forest) -> None:
     """Writes a forest; raises InputError if it cannot be written."""
-    facts = {"kinds": [MORGAN], "format": FORMAT, "targets": forest.targets, "rdkit": forest.release}
-    save_arrays(path, forest_arrays(forest), facts)
+    named = {"kinds": [MORGAN], "descriptors": VERSIONS[-1:]}
+    facts = {"format": FORMAT, "targets": forest.targets, "rdkit": forest.release}
+    save_arrays(path, forest_arrays(forest), named | facts)
 
 
 def load_forest(path: Path, width: int) -> Forest:
@@ -90,11 +92,12 @@ def load_forest(path: Path, width: int) -> Forest:
         width: number of features that its trees may split on.
 
     Raises:
-        InputError: the file is missing, damaged, of a newer format or with an unknown fingerprint, or its nodes do not
+        InputError: the file is missing, damaged, of a newer format or with unknown features, or its nodes do not
             form trees.
     """
     arrays, facts = load_format(path, FORMAT)
-    known_kinds(facts, path, (MORGAN,))
+    known_kinds(facts, path, ("morgan 1",), (MORGAN,))
+    known_kinds(facts, path, VERSIONS[:1], VERSIONS, "descriptors")
     feature = checked_array(arrays, "feature", np.int16, 1, path)
     number = checked_array(arrays, "number", np.float32, 1, path)
     right = checked_array(arrays, "right", np.int32, 1, path)

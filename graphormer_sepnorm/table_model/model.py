@@ -13,7 +13,9 @@ import numpy as np
 import torch
 from pydantic import TypeAdapter, ValidationError
 
+from graphormer_sepnorm.chem.count_fingerprints import known_kinds
 from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules, read_molecules
+from graphormer_sepnorm.chem.fingerprints import BITS
 from graphormer_sepnorm.config import Config, Limit, Scale, TaskConfig, first_problem
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forward import Output, share_trunks
@@ -240,7 +242,8 @@ class TableModel:
         """Writes the members, then the file that combines them and lists their files; raises InputError if it fails."""
         for member in self.members.values():
             member.save(folder)
-        save_arrays(RunFolder(folder).stack, self.arrays(), self.facts() | {"files": manifest(folder, self.members)})
+        facts = self.facts() | {"files": manifest(folder, self.members), "domain": BITS[-1:]}
+        save_arrays(RunFolder(folder).stack, self.arrays(), facts)
 
     @classmethod
     def load(cls, folder: Path) -> "TableModel":
@@ -252,6 +255,7 @@ class TableModel:
         """
         run = RunFolder(folder)
         arrays, facts = load_format(run.stack, FORMAT)
+        known_kinds(facts, run.stack, BITS[:1], BITS, "domain")
         names, featurizer, task = facts.get("members"), facts.get("featurizer"), read_task(facts.get("task"), run.stack)
         if not (isinstance(names, list) and names and set(names) <= MEMBERS.keys() and featurizer in FEATURIZERS):
             raise InputError(f"{run.stack} names members or features that this release does not have")

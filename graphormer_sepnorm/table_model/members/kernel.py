@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from graphormer_sepnorm.chem.count_fingerprints import known_kinds
+from graphormer_sepnorm.chem.fast_descriptors import VERSIONS
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.calibration import Calibration, fit_calibration
@@ -109,13 +110,15 @@ class KernelMember:
 
     def save(self, folder: Path) -> None:
         save_model(folder / BODY_FILE, *self.models[0], {})
-        save_arrays(folder / KERNEL, self.arrays(), {"format": FORMAT, "kinds": self.reference.kinds})
+        facts = {"format": FORMAT, "kinds": self.reference.kinds, "descriptors": VERSIONS[-1:]}
+        save_arrays(folder / KERNEL, self.arrays(), facts)
 
     @classmethod
     def load(cls, folder: Path, members: dict[str, Member]) -> "KernelMember":
         path = folder / KERNEL
         arrays, facts = load_format(path, FORMAT)
         kinds = known_kinds(facts, path)
+        known_kinds(facts, path, VERSIONS[:1], VERSIONS, "descriptors")
 
         def read(name: str, ndim: int) -> np.ndarray:
             return checked_array(arrays, name, np.float64, ndim, path)

@@ -102,10 +102,14 @@ def test_files_name_their_kinds():
     assert known_kinds({}, Path("a")) == UNRECORDED and known_kinds({"kinds": [*KINDS]}, Path("a")) == KINDS
     first, second = (count_fingerprints(["CC1CO1", "O1CC1C"], kinds).toarray() for kinds in (UNRECORDED, KINDS))
     assert (first[0] != first[1]).any() and first.sum() == second.sum() + 2 and (second[0] == second[1]).all()
-    with pytest.raises(InputError, match="a has the fingerprint 'morgan 9', which this release does not know"):
+    with pytest.raises(InputError, match="a needs 'morgan 9', which this release does not know"):
         known_kinds({"kinds": ["morgan 1", "morgan 9"]}, Path("a"))
     with pytest.raises(InputError, match="a is damaged"):
         known_kinds({"kinds": [3]}, Path("a"))
+    for facts in ({}, {"other": ["b 2"]}):
+        assert known_kinds(facts, Path("a"), ("b 1",), ("b 1", "b 2"), "other") == tuple(facts.get("other", ["b 1"]))
+    with pytest.raises(InputError, match="'morgan 1'"):
+        known_kinds({"other": ["morgan 1"]}, Path("a"), ("b 1",), ("b 1",), "other")
 
 
 @pytest.mark.parametrize("kind", counters())

@@ -1,10 +1,12 @@
 """The fast descriptors."""
 
+import hashlib
+
 import numpy as np
 import pytest
 from rdkit.Chem import Crippen, Descriptors
 
-from graphormer_sepnorm.chem.fast_descriptors import WIDTH, fast_descriptors
+from graphormer_sepnorm.chem.fast_descriptors import VERSIONS, WIDTH, fast_descriptors
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
 
@@ -24,6 +26,13 @@ def test_each_molecule_has_its_row():
     np.testing.assert_allclose(rows[0], rows[3], rtol=1e-6)
     assert not np.isinf(rows).any()
     assert fast_descriptors([]).shape == (0, WIDTH)
+
+
+def test_a_version_never_changes():
+    """Models have learnt its values and their order: what a changed function computes is a new version."""
+    values = np.round(fast_descriptors(["C[C@H](N)C(=O)Nc1ccc(Cl)c(S(=O)(=O)N2CCOCC2)c1", "CC1CO1"]), 3) + 0.0
+    digest = hashlib.sha256(values.astype(np.float32).tobytes()).hexdigest()[:8]
+    assert {VERSIONS[-1]: digest} == {"descriptors 1": "3c03339a"}
 
 
 def test_unreadable_molecules_are_refused():

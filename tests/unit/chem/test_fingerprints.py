@@ -1,8 +1,10 @@
+import hashlib
+
 import numpy as np
 import pytest
 from rdkit.DataStructs import TanimotoSimilarity
 
-from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_bits, morgan_counts, packed, pick_diverse, unpacked
+from graphormer_sepnorm.chem.fingerprints import BITS, SIZE, morgan_bits, morgan_counts, packed, pick_diverse, unpacked
 from graphormer_sepnorm.chem.smiles import read_smiles
 
 MOLS = [read_smiles(text) for text in ["CCO", "OCC", "CCCO", "c1ccccc1", "CCCCO", "c1ccccc1O"]]
@@ -46,3 +48,9 @@ def test_the_preferred_ones_that_differ_come_first(count, distance, picked):
 
 def test_of_no_molecules_none_is_picked():
     assert pick_diverse([], 3, 0.5) == []
+
+
+def test_a_version_of_bits_never_changes():
+    """The training domain of models has them: what a changed function computes is a new version."""
+    bits = packed(morgan_bits(read_smiles("C[C@H](N)C(=O)Nc1ccc(Cl)c(S(=O)(=O)N2CCOCC2)c1"))).tobytes()
+    assert {BITS[-1]: hashlib.sha256(bits).hexdigest()[:8]} == {"morgan-bits 1": "a241f796"}

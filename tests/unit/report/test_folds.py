@@ -56,11 +56,21 @@ def test_scores_are_a_row_per_fold():
 def test_too_low_a_coverage_of_all_folds_is_said(tmp_path):
     results = [fold(0.4, 0.8), fold(0.6, 0.7, 20)]
     assert pooled(results) == {"trust": {"coverage": {"0.9": {"a": 0.775}}}, "targets": {"a": {"n": 80}}}
-    assert pooled([fold(0.4), fold(0.6, None)]) == {}
+    assert pooled([fold(0.4), fold(0.6, None)]) == {}, "a fold without intervals"
     report_folds(RunFolder(tmp_path), TASK, TableOptions("a.csv", ("a",), folds=2), results, LINES)
     assert (
         "Only 78 % of the 80 test labels of a are inside their 90 % intervals" in (tmp_path / "report.html").read_text()
     )
+
+
+def test_molecules_that_a_fold_was_trained_on_are_counted(tmp_path):
+    names = ("n", "training_molecules", "training_families")
+    known = [dict(zip(names, numbers, strict=True)) for numbers in ((60, 2, 1), (20, 9, 0))]
+    results = [fold(0.4, coverage) | numbers for coverage, numbers in zip((0.9, None), known, strict=True)]
+    assert pooled(results) == {"n": 80, "training_molecules": 11, "training_families": 1}
+    assert pooled(results[:1]).items() >= known[0].items() and "n" not in pooled([results[0], fold(0.6)])
+    report_folds(RunFolder(tmp_path), TASK, TableOptions("a.csv", ("a",), folds=2), results, LINES)
+    assert "12 of 80 rows have" in (tmp_path / "report.html").read_text()
 
 
 def test_only_exact_labels_are_drawn():

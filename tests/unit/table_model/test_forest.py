@@ -74,7 +74,10 @@ def test_nodes_that_are_no_trees_are_refused_however_they_came_there(forest, tmp
         load_forest(path, 3000)
 
 
-@pytest.mark.parametrize("facts", [{"targets": 3}, {"targets": 0}, {"targets": "2"}, {"format": 2}])
+UNKNOWN = [{"kinds": ["torsions 2"]}, {"descriptors": ["descriptors 9"]}]
+
+
+@pytest.mark.parametrize("facts", [{"targets": 3}, {"targets": 0}, {"targets": "2"}, {"format": 2}, *UNKNOWN])
 def test_facts_that_do_not_fit_are_refused(forest, tmp_path, facts):
     path = tmp_path / "forest.safetensors"
     save_forest(path, forest)

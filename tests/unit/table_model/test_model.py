@@ -73,6 +73,7 @@ def test_probabilities_of_classes_add_up_to_one(molecules, classes, folds, other
         {"featurizer": "none"},
         {"task": None},
         {"task": {"kind": "guess"}},
+        {"domain": ["morgan-bits 9"]},
     ],
 )
 def test_facts_that_do_not_fit_are_refused(fitted, tmp_path, facts):
