@@ -24,7 +24,7 @@ from graphormer_sepnorm.inference.intervals import Intervals
 from graphormer_sepnorm.inference.predict import MoleculeModel, PredictingModel, Predictions
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.tables.label_text import as_float, is_number
-from graphormer_sepnorm.tables.writers import AddedColumn, Cells
+from graphormer_sepnorm.tables.writers import DIGITS, AddedColumn, Cells
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import falls, measured, measured_name
 
@@ -96,7 +96,7 @@ class PredictionColumns:
 
     @cached_property
     def all(self) -> list[PredictedColumn]:
-        """The columns in order; that of a target called ``error``, say, is ``error_predicted``."""
+        """The columns in order; that of a target or a condition called ``error``, say, has a longer name."""
         found = list(starmap(condition_column, self.model.asked_conditions.given.items()))
         for number, target in enumerate(self.model.targets):
             found += self.of_target(number, target)
@@ -106,7 +106,8 @@ class PredictionColumns:
             texts = partial(known_sets(self.model).texts, confidence=self.interval, names=self.model.classes)
             found.append(PredictedColumn("class_set", "text", cells=lambda found: texts(found.values)[0]))
         if self.acquisition is not None and self.acquisition.by != "prediction":
-            found.append(acquisition_column(self.acquisition, self.model.targets.index(self.acquisition.target)))
+            number = self.model.targets.index(self.acquisition.target)
+            found.append(acquisition_column(self.acquisition, number, kind_of(self.model)))
         if self.domain:
             found += domain_columns(self.model)
         if self.alerts:
@@ -114,20 +115,21 @@ class PredictionColumns:
         if self.properties:
             found += map(property_column, range(len(PROPERTIES)), PROPERTIES)
         found.append(PredictedColumn(ERROR, "text"))
-        taken = {column.name for column in found if column.place[0] != "predictions"}
-        return [
-            replace(column, name=f"{column.name}_predicted")
-            if column.place[0] == "predictions" and column.name in taken
-            else column
-            for column in found
-        ]
+        for kind, end in (("conditions", "_condition"), ("predictions", "_predicted")):
+            taken = {column.name for column in found if column.place[0] not in (kind, "predictions")}
+            found = [
+                replace(column, name=f"{column.name}{end}")
+                if column.place[0] == kind and column.name in taken
+                else column
+                for column in found
+            ]
+        return found
 
     def of_target(self, number: int, target: str) -> Iterator[PredictedColumn]:
         """The columns of a target, the ``number``-th."""
 
         def of(name: str, part: str, cells: Callable[[Predictions], np.ndarray]) -> PredictedColumn:
-            is_precise = self.model.offset and part in ("value", "low", "high")
-            kind: Literal["number", "precise"] = "precise" if is_precise else "number"
+            kind = kind_of(self.model) if part in ("value", "low", "high") else "number"
             return PredictedColumn(name, kind, cells=cells, path=("predictions", target, part))
 
         def value(found: Predictions) -> np.ndarray:
@@ -195,13 +197,20 @@ def condition_value(text: str) -> float | str:
     return as_float(text) if is_number(text) else text
 
 
-def acquisition_column(acquisition: Acquisition, number: int) -> PredictedColumn:
+def kind_of(model: PredictingModel) -> Literal["number", "precise"]:
+    """The kind of columns on the scale of the labels."""
+    return "precise" if model.offset else "number"
+
+
+def acquisition_column(
+    acquisition: Acquisition, number: int, kind: Literal["number", "precise"] = "number"
+) -> PredictedColumn:
     """The acquisition value of the ``number``-th target."""
 
     def cells(found: Predictions) -> np.ndarray:
         return acquisition(found.values[:, number], found.spread[:, number])
 
-    return PredictedColumn(acquisition.column, cells=cells)
+    return PredictedColumn(acquisition.column, kind, cells=cells)
 
 
 def domain_columns(model: PredictingModel) -> list[PredictedColumn]:
@@ -221,8 +230,9 @@ def domain_columns(model: PredictingModel) -> list[PredictedColumn]:
     if rows is not None:
         words = two_classes(model)
         for number, target in enumerate(model.targets):
-            found.append(label_of_nearest(target, rows.labels[:, number], words.get(target, ())))
-            if bounds := rows.censored(number):
+            label = label_of_nearest(target, rows.labels[:, number], words.get(target, ()))
+            found.append(label if label.kind == "text" else replace(label, kind=kind_of(model)))
+            if bounds := rows.censored(number, DIGITS[kind_of(model)]):
                 found.append(text_of_nearest(f"nearest_{target}_bound", bounds, target))
     found.append(PredictedColumn("similarity", cells=lambda found: given(found.nearness).similarity))
     if len(trust.domain.embeddings):

@@ -29,6 +29,7 @@ from graphormer_sepnorm.kernels import Attention, make_attention
 from graphormer_sepnorm.kernels.dense import PaddedAttention
 from graphormer_sepnorm.model import Network, Structure
 from graphormer_sepnorm.runs.numbers import decimals_for, shown
+from graphormer_sepnorm.tables.writers import DIGITS
 from graphormer_sepnorm.tasks import make_task
 
 STEPS = (64, 256, 1024)
@@ -62,6 +63,7 @@ class Explanation:
         name: name of the molecule in its table; "" if it has none.
         decimals: of the labels, if known.
         conditions: texts of the conditions of the prediction, by name.
+        digits: of prediction and baseline in files.
     """
 
     smiles: str
@@ -74,6 +76,7 @@ class Explanation:
     name: str = ""
     decimals: int | None = None
     conditions: Mapping[str, str] = field(default_factory=dict)
+    digits: int = DIGITS["number"]
 
     @cached_property
     def shown_decimals(self) -> int:
@@ -187,6 +190,7 @@ class ExplainedTarget:
             contributions=found.contributions,
             baseline=found.baseline,
             decimals=self.decimals,
+            digits=DIGITS["precise" if self.task.config.offset else "number"],
         )
 
 

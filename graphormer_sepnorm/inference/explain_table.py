@@ -17,7 +17,7 @@ from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import is_table_name
 from graphormer_sepnorm.tables.formats.table import WholeTable
 from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions, id_column_among, samples_of
-from graphormer_sepnorm.tables.writers import as_csv
+from graphormer_sepnorm.tables.writers import as_csv, text_of_number
 
 CSV = ".csv"
 MOST_MOLECULES = 10_000
@@ -108,8 +108,9 @@ def write_contributions(out: Path, explanations: dict[int, Explanation]) -> None
 
 def lines_of(row: int, explanation: Explanation) -> list[list]:
     """The lines of one molecule."""
-    baseline = "" if explanation.baseline is None else f"{explanation.baseline:.7g}"
-    begin = [row, explanation.name, explanation.smiles, f"{explanation.prediction:.7g}", explanation.meaning, baseline]
+    ends = explanation.prediction, explanation.baseline
+    prediction, baseline = (text_of_number(value, explanation.digits) for value in ends)
+    begin = [row, explanation.name, explanation.smiles, prediction, explanation.meaning, baseline]
     atoms = zip(read_smiles(explanation.smiles).GetAtoms(), explanation.contributions.tolist(), strict=True)
     lines = [["atom", atom.GetSymbol(), atom.GetIdx() + 1, f"{value:.7g}"] for atom, value in atoms]
     for each in explanation.fragments:

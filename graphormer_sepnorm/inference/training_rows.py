@@ -57,12 +57,12 @@ class TrainingRows:
         """The name of each row; N times "" if the names are unknown."""
         return bytes(self.text).decode(errors="replace").split("\n") if len(self.text) else [""] * len(self.labels)
 
-    def censored(self, target: int) -> list[str]:
+    def censored(self, target: int, digits: int = 7) -> list[str]:
         """The N censored labels of a target, such as "<-6.5", "" for other ones; empty if there are none."""
         if not np.isfinite(self.bounds[:, target : target + 1]).any():
             return []
         return [
-            f"<{high:.7g}" if np.isfinite(high) else f">{low:.7g}" if np.isfinite(low) else ""
+            f"<{high:.{digits}g}" if np.isfinite(high) else f">{low:.{digits}g}" if np.isfinite(low) else ""
             for low, high in self.bounds[:, target].tolist()
         ]
 

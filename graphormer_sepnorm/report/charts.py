@@ -56,7 +56,7 @@ class Axis:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        return self.names or tuple(f"{tick:.6g}" for tick in self.ticks)
+        return self.names or tuple(f"{tick:.12g}" for tick in self.ticks)
 
 
 @dataclass(frozen=True)

@@ -79,13 +79,13 @@ class ConditionColumn:
         return [(value - self.mean) / self.scale, *([] if self.median is None else [float(is_gap)])]
 
     def warning(self, text: str) -> str:
-        """A sentence on a number outside the range of the training rows; "" for all other texts."""
+        """A sentence on a number outside the range, or not among the few, of the training rows; else ""."""
         if self.low is None or self.high is None or is_missing(text) or not is_number(text):
             return ""
         value = as_float(text)
-        if self.low <= value <= self.high:
+        if value in self.values if self.values else self.low <= value <= self.high:
             return ""
-        known = f"{self.low:.6g} to {self.high:.6g}" if self.low < self.high else f"only {self.low:.6g}"
+        known = f"only {', '.join(self.choices)}" if self.values else f"{self.low:.6g} to {self.high:.6g}"
         return f"The condition {self.name} is {value:.6g}; training rows have {known}."
 
     def facts(self) -> dict:
@@ -217,7 +217,8 @@ def column_of(name: str, texts: Sequence[str]) -> ConditionColumn:
         scale = float(numbers.std()) if low < high else 1.0
         distinct = np.unique(numbers)
         values = tuple(distinct.tolist()) if len(distinct) <= min(MOST_VALUES, len(numbers) // 2) else None
-        median = float(np.median(numbers)) if len(known) < len(texts) else None
+        middle = float(np.quantile(numbers, 0.5, method="inverted_cdf"))  # a number that was measured at
+        median = middle if len(known) < len(texts) else None
         return ConditionColumn(name, (), float(numbers.mean()), scale, low, high, values, median)
     words = tuple(sorted({"" if is_missing(text) else text for text in texts}))
     for word in words:

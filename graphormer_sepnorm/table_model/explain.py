@@ -136,8 +136,10 @@ def explain_stack(model: PredictingModel, stack: TableModel, view: ExplainedTarg
     by_member = stack.stacked(stack.features(read, outputs)).by_member
     weights = shares(by_member[:, 0, view.column], stack.weights[:, view.column])
     parts = parts_of(stack, view, smiles, weights)
+    offset = stack.task.offset[view.column] if stack.task.offset else 0.0
     found = Attributions(
-        np.sum([part.contributions for part in parts.values()], axis=0), sum(part.baseline for part in parts.values())
+        np.sum([part.contributions for part in parts.values()], axis=0),
+        offset + sum(part.baseline for part in parts.values()),
     )
     if view.is_probability:
         found = rescaled(found, partial(log_odds, stack, by_member, view.column))
@@ -156,7 +158,7 @@ def shares(predictions: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def parts_of(model: TableModel, view: ExplainedTarget, smiles: str, weights: np.ndarray) -> dict[str, Attributions]:
-    """Weighted contributions to the members' predictions, by baseline; members with weight 0 are left out."""
+    """Weighted contributions to what the members predict, by baseline; members with weight 0 are left out."""
     found: dict[str, Attributions] = {}
     weights_masked: dict[str, float] = {}
     for (name, member), weight in zip(model.members.items(), weights.tolist(), strict=True):
@@ -175,8 +177,8 @@ def parts_of(model: TableModel, view: ExplainedTarget, smiles: str, weights: np.
 
 
 def by_gradients(model: Network, config: Config, target: str, smiles: str, conditions: list[float]) -> Attributions:
-    """Contributions to a network's predicted value or probability, under conditions [C]."""
-    view = ExplainedTarget(config.task, model.cls.device, target)
+    """Contributions to a network's predicted difference from the offset or probability, under conditions [C]."""
+    view = ExplainedTarget(config.task.differences, model.cls.device, target)
     found = attributions(EmbeddedMolecule(model, config.featurizer, smiles, conditions), view.value)
     return rescaled(found, lambda value: float(expit(value))) if view.is_probability else found
 
@@ -190,7 +192,7 @@ def weighted(parts: list[Attributions], weight: float) -> Attributions:
 def predict_masked(
     model: TableModel, weights: dict[str, float], column: int, mol: Chem.Mol, hidden: list[Sequence[int]]
 ) -> np.ndarray:
-    """Weighted sum of the members' predictions of a target: float64 [S].
+    """Weighted sum of what the members predict of a target: float64 [S].
 
     Args:
         model: table model whose members predict.

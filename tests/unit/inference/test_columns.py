@@ -9,6 +9,7 @@ from rdkit import Chem
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference import predict
+from graphormer_sepnorm.inference.acquisition import Acquisition
 from graphormer_sepnorm.inference.class_sets import fit_class_sets
 from graphormer_sepnorm.inference.columns import PredictionColumns
 from graphormer_sepnorm.inference.domain import fit_domain
@@ -150,6 +151,29 @@ def test_a_target_may_have_the_name_of_another_column(trusting, target):
     found = dict(zip(names(columns), columns.all, strict=True))
     assert len(found) == len(columns.all)
     assert found[target].place == (target,) and found[f"{target}_predicted"].place == ("predictions", target, "value")
+
+
+def test_a_condition_may_have_the_name_of_another_column():
+    given = {"error": "37", "a_std": "1", "T": "25"}
+    conditions = Conditions.of(tuple(given), [("25.0", "1.0", "25.0"), ("37.0", "2.0", "37.0")]).under(given)
+    columns = PredictionColumns(replace(stack_of(two_models()), conditions=conditions))
+    found = {column.place: column.name for column in columns.all}
+    assert len(set(found.values())) == len(found) and found[("error",)] == "error"
+    assert (found[("conditions", "error")], found[("conditions", "T")]) == ("error_condition", "T")
+
+
+def test_what_is_measured_far_from_zero_is_written_with_all_its_digits(trusting):
+    bounds = np.full((2, 2, 2), [-np.inf, np.inf])
+    bounds[0, 0, 1] = 1_000_000.25
+    rows = TrainingRows.of(np.array([[np.nan, 1], [1_000_000.75, 3]]), bounds)
+    model = two_models(replace(trusting.trust, rows=rows))
+    model.offset = (1_000_000.0, 0.0)
+    columns = PredictionColumns(model, domain=True, acquisition=Acquisition("confidence-bound", "a"))
+    kinds = {column.name: column.kind for column in columns.all}
+    assert {kinds[name] for name in ("a", "nearest_a", "confidence_bound")} == {"precise"}
+    found = columns.reader.compute(read_molecules("ogb", ["OCC"]))
+    cells = dict(zip(names(columns), columns.cells(found, [""]), strict=True))
+    assert cells["nearest_a_bound"] == ["<1000000.25"]
 
 
 def test_what_the_model_cannot_give_is_refused():

@@ -22,7 +22,7 @@ from graphormer_sepnorm.inference.explain import (
     Explanation,
     integrated_gradients,
 )
-from graphormer_sepnorm.inference.explain_table import explain_table
+from graphormer_sepnorm.inference.explain_table import explain_table, lines_of
 from graphormer_sepnorm.inference.predict import load_predictor
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.interfaces import commands
@@ -32,6 +32,7 @@ from graphormer_sepnorm.table_model.fit import fit_table
 from graphormer_sepnorm.table_model.labels import Labels
 from graphormer_sepnorm.table_model.load import load_model, load_predicting_model
 from graphormer_sepnorm.table_model.members import MEMBERS
+from graphormer_sepnorm.table_model.members.networks import NetworksMember
 from graphormer_sepnorm.table_model.model import TableModel
 from tests.table_models import Trained
 from tests.tiny import save_tiny
@@ -65,6 +66,27 @@ def test_what_is_predicted_is_explained(model):
     check_sums(found, values)
     assert found[0].start == "average atoms or masked atoms" and found[0].meaning == "contribution to a"
     assert found[0].contributions.shape == (13,) and found[0].caption == f"a = {values[0]:.3g}"
+
+
+def test_contributions_to_labels_far_from_zero_add_up_to_the_prediction(model):
+    """Members learn the differences from the offset, which belongs to the baseline."""
+    far = 1_000_000.0
+
+    def away(task: TaskConfig) -> TaskConfig:
+        return replace(task, mean=(task.mean[0] + far,), offset=(far,))
+
+    networks = [
+        (net, replace(config, task=away(config.task)), facts)
+        for net, config, facts in model.members["networks"].networks
+    ]
+    members = {**model.members, "networks": NetworksMember(networks)}
+    distant = replace(model, task=away(model.task), members=members)
+    (near,), (found,) = explained(model, [ASPIRIN]), explained(distant, [ASPIRIN])
+    np.testing.assert_allclose(found.contributions, near.contributions, atol=1e-4)
+    assert found.baseline - far == pytest.approx(near.baseline, abs=1e-4)
+    assert found.prediction - far == pytest.approx(near.prediction, abs=1e-4)
+    written = [float(cell) for line in lines_of(1, found) for cell in (line[3], line[5])]
+    assert written == pytest.approx([found.prediction, found.baseline] * len(written[::2]), abs=1e-4, rel=0)
 
 
 def test_stereo_is_labelled_as_often_for_a_large_molecule_as_for_a_small_one(model, monkeypatch):
