@@ -64,7 +64,9 @@ def test_training_molecules_have_no_narrower_intervals_than_intervals_were_calib
     found = fit_table(molecules, labels, folds, setting, members=["kernel"])
     calibrated, fitted = found.out_of_fold.spread, found.model.stacked(molecules).spread
     assert (fitted >= calibrated.min(axis=0)).all() and (fitted <= calibrated.max(axis=0)).all()
-    unlimited = replace(found.model, difficulty=replace(found.model.difficulty, limits=None)).stacked(molecules).spread
+    limits = np.array([[0.0, 0], [np.inf, np.inf]])
+    unlimited = replace(found.model, difficulty=replace(found.model.difficulty, limits=limits))
+    unlimited = unlimited.stacked(molecules).spread
     assert (unlimited < calibrated.min(axis=0)).any(axis=0).all()
 
 

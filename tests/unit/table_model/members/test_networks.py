@@ -54,8 +54,3 @@ def test_a_fold_without_exact_labels_keeps_its_network(molecules, labels, folds,
     bounds[censored, :, 0], y[censored] = y[censored], np.nan
     found = NetworksMember.fit(molecules, replace(labels, y=y, bounds=bounds), folds, setting)
     assert np.isfinite(found.out_of_fold).all()
-
-
-def test_a_folder_without_networks_is_refused(tmp_path):
-    with pytest.raises(InputError, match="has no networks"):
-        NetworksMember.load(tmp_path, {})

@@ -54,5 +54,5 @@ def test_arrays_that_do_not_fit_the_other_members_are_refused(member, name, tmp_
 
 def test_another_format_is_refused(member, tmp_path):
     save_arrays(tmp_path / TUNED, member.arrays(), {"format": 0})
-    with pytest.raises(InputError, match="has format 0; this release reads format 1"):
+    with pytest.raises(InputError, match="has format 0, this release reads format 1"):
         TunedKernelMember.load(tmp_path, {})
