@@ -219,12 +219,7 @@ def checked_graphs(
 
 
 def pack_data(graphs: "list[Data]", bond_sizes: tuple[int, ...]) -> Graphs:
-    """Packs PyG graphs with ``x`` [n, F] or [n], ``edge_index`` [2, e] and ``edge_attr`` [e, C] or [e].
-
-    Raises:
-        InputError: as ``checked_graphs``, or one of these is missing, or ``edge_attr`` has the wrong size, or a graph
-            has no atoms.
-    """
+    """Packs PyG graphs with ``x`` [n, F] or [n], ``edge_index`` [2, e] and ``edge_attr`` [e, C] or [e]."""
     for number, graph in enumerate(graphs):
         for name in ("x", "edge_index", "edge_attr"):
             if getattr(graph, name, None) is None:

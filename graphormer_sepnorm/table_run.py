@@ -265,11 +265,7 @@ def finished_result(whole: RunFolder, config: Config, folds: Folds) -> dict:
 def fit_steps(
     steps: list[list[str]], molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting
 ) -> FittedTable:
-    """Fits the members step by step and writes the model after each; an existing model is kept until the last step.
-
-    Raises:
-        InputError: neither the kernel nor networks can be fitted to the table, or as ``Member.fit``.
-    """
+    """Fits the members step by step and writes the model after each; an existing model is kept until the last step."""
     assert setting.folder is not None
     whole = RunFolder(setting.folder)
     fitted: dict[str, Fitted] = {}

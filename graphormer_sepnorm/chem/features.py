@@ -81,14 +81,7 @@ def as_read(mol: Chem.Mol, written: str) -> Chem.Mol:
 
 
 def canonical_kekule(mol: Chem.Mol, written: str) -> Chem.Mol:
-    """The Kekule form of the canonical SMILES without isotopes, with the atoms in the order of ``mol``.
-
-    The double bonds of a ring, and the hydrogens written in brackets, depend on how a SMILES is written. The canonical
-    SMILES is the same for all of them.
-
-    Raises:
-        InputError: RDKit cannot read the canonical SMILES that it wrote.
-    """
+    """The Kekule form of the canonical SMILES without isotopes, with the atoms in the order of ``mol``."""
     mol = Chem.Mol(mol)
     smiles = Chem.MolToSmiles(mol)
     if ISOTOPE.search(smiles):

@@ -86,10 +86,7 @@ def murcko_scaffold(mol_or_smiles: Chem.Mol | str) -> str:
 
 
 def with_implied_hydrogens(mol: Chem.Mol) -> Chem.Mol:
-    """A copy in which hydrogens are implicit wherever SMILES allows it, regardless of how the molecule was written.
-
-    An atom that a scaffold cuts from its neighbours gets the missing hydrogens only if its own are implicit.
-    """
+    """A copy in which hydrogens are implicit wherever SMILES allows it, regardless of how the molecule was written."""
     mol = Chem.Mol(mol)
     valence = Chem.GetPeriodicTable().GetDefaultValence
     for atom in mol.GetAtoms():

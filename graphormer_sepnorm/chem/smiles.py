@@ -153,11 +153,7 @@ def without_atom_maps(text: str) -> str:
 
 
 def without_name(text: str) -> str:
-    """A SMILES, with its CXSMILES extension if any, without the name that follows it.
-
-    Raises:
-        InputError: the name is itself a SMILES, so the space may be in the middle of one.
-    """
+    """A SMILES, with its CXSMILES extension if any, without the name that follows it."""
     smiles, *rest = re.split(SPACE, text, maxsplit=1)
     if not rest or not rest[0]:
         return smiles
@@ -225,10 +221,7 @@ def smiles_of_block(lines: list[str]) -> str:
 
 
 def num_heavy_atoms(lines: list[str]) -> int:
-    """The number of heavy atoms in the text of a V3000 molfile; 0 for V2000, which has at most 999 atoms.
-
-    RDKit's time to read them grows with the square of their number.
-    """
+    """The number of heavy atoms in the text of a V3000 molfile, which RDKit reads in quadratic time; 0 for V2000."""
     count, inside = 0, False
     for line in lines:
         if line.startswith("M  V30"):

@@ -12,12 +12,7 @@ MARKS = frozenset("@/\\|")  # in a SMILES; the last one begins an extension, whi
 
 
 def with_stereo_labels(mol: Chem.Mol, written: str) -> Chem.Mol:
-    """A copy with the labels of ``label_stereo``; the molecule itself if its SMILES has no marks of stereo.
-
-    Args:
-        mol: molecule as read.
-        written: its SMILES, "" if unknown.
-    """
+    """A copy with the labels of ``label_stereo``; the molecule itself if its SMILES has no marks of stereo."""
     if written and MARKS.isdisjoint(written):
         return mol
     mol = Chem.Mol(mol)

@@ -70,11 +70,7 @@ def load_split(
 
 
 def read_alone(name: str, dataset: Dataset, split: str, root: Path, source: str) -> Graphs:
-    """Reads a split with a lock on its raw data, because the loaders of PyG and OGB also write files.
-
-    They write to a mirror in the cache, so the root stays unchanged except for downloads. A damaged file of theirs, in
-    the mirror or in the root, is created again from the raw files.
-    """
+    """Reads a split with a lock on its raw data, because the loaders of PyG and OGB also write files."""
     if dataset.folder is None:
         return dataset.read(split, root)
     mirror = cache_root() / f"mirror-{hashlib.sha256(f'{root.resolve()} {source}'.encode()).hexdigest()[:16]}"

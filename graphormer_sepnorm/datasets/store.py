@@ -120,10 +120,7 @@ class MoleculeDataset:
 
 
 def ahead(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Applies ``function`` to each item, in order, in one thread that stays up to ``AHEAD`` results ahead.
-
-    An exception in ``function`` is raised when its result is requested.
-    """
+    """Applies ``function`` to each item, in order, in one thread that stays up to ``AHEAD`` results ahead."""
     waiting: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(1) as thread:
         for item in items:

@@ -87,13 +87,7 @@ def by_class(values: np.ndarray, groups: int) -> np.ndarray:
 
 
 def fit_class_sets(y: np.ndarray, probability: np.ndarray, exclude_each_other: bool) -> ClassSets:
-    """Calibrates sets.
-
-    Args:
-        y: [N, T] labels 0 and 1 of molecules that were not learnt from, NaN where missing.
-        probability: [N, T] for them, as it will be predicted for others.
-        exclude_each_other: whether the targets are the classes of one column.
-    """
+    """Calibrates sets with labels and probabilities [N, T] of molecules that were not learnt from."""
     groups = 1 if exclude_each_other else y.shape[1]
     own = by_class(y, groups) == 1
     return ClassSets(np.sort(np.where(own, by_class(probability, groups), np.nan), axis=0))

@@ -116,15 +116,7 @@ def embed_table(
     delimiter: str | None = None,
     resume: bool = False,
 ) -> dict:
-    """Writes the embeddings of the molecules of a table.
-
-    Args:
-        embedder: the source of the embeddings.
-        out: file to write; its suffix, one of ``FORMATS``, says how.
-        source, smiles_column, delimiter, resume: as ``write_table``.
-
-    Returns, Raises: as ``write_table``, and ``width``.
-    """
+    """Writes the embeddings of the molecules of a table."""
     columns = EmbeddingColumns(embedder.width)
     result = write_table(
         embedder,

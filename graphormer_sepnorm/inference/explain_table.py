@@ -32,24 +32,7 @@ def explain_table(
     delimiter: str | None = None,
     asked: AskedConditions = NO_CONDITIONS,
 ) -> tuple[dict[int, Explanation], dict[int, InputError]]:
-    """Draws explanations of the molecules of a table, or of some SMILES.
-
-    Args:
-        explain: function from SMILES or samples to explanations or errors, by row counted from 0.
-        molecules: one SMILES or several, or a table as ``open_table`` reads it.
-        out: picture, folder with one picture per molecule, or CSV as ``write_contributions``; None: nothing is written,
-            for SMILES.
-        smiles_column, delimiter: as ``open_table``, for a table.
-        asked: conditions of the molecules that ``explain`` asks for.
-
-    Returns:
-        for each row, counted from 0, its explanation, or the reason why it cannot be read.
-
-    Raises:
-        InputError: a SMILES or the table cannot be read, there are more than ``MOST_MOLECULES``, or more than can be
-            drawn, the output is not a picture, or as ``explain`` and ``AskedConditions.places``; nothing is written in
-            these cases.
-    """
+    """Draws explanations of the molecules of a table, or of some SMILES."""
     smiles = [molecules] if isinstance(molecules, str) else list(molecules)
     tables = [text for text in smiles if os.path.isfile(text) or is_table_name(text)]
     if tables and len(smiles) > 1:

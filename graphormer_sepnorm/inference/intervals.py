@@ -110,19 +110,7 @@ def unit(spread: np.ndarray, offset: np.ndarray) -> np.ndarray:
 def fit_intervals(
     y: np.ndarray, prediction: np.ndarray, spread: np.ndarray, share: float = 1.0, bounds: np.ndarray | None = None
 ) -> Intervals:
-    """Calibrates intervals.
-
-    Args:
-        y: [K, T] labels of molecules that the model was not fitted to, NaN where missing.
-        prediction: [K, T] for them.
-        spread: [K, T], the standard deviation that is expected of the error; 0 where nothing is.
-        share: of the mean spread; it becomes the offset, so that a small spread by chance does not make an interval of
-            nothing.
-        bounds: [K, T, 2] of censored labels, which are NaN in ``y``; None: there are none.
-
-    Raises:
-        InputError: a target without labels.
-    """
+    """Calibrates intervals with labels, predictions and spreads [K, T] of molecules that were not learnt from."""
     y, prediction, spread = (np.asarray(values, np.float64) for values in (y, prediction, spread))
     if np.isnan(y).all(axis=0).any():
         raise InputError("a target has no labels in the calibration split")

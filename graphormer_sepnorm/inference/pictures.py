@@ -120,14 +120,7 @@ def draw_plain(smiles: str) -> bytes:
 
 
 def draw_part(smiles: str) -> bytes:
-    """A part of a molecule as SVG, with a wavy line across the bond to the rest.
-
-    Args:
-        smiles: SMILES of the part; ``[*:1]`` marks the bond.
-
-    Raises:
-        InputError: the part cannot be read or drawn.
-    """
+    """A part of a molecule as SVG, with a wavy line across the bond to the rest."""
     canvas = rdMolDraw2D.MolDraw2DSVG(PART_WIDTH, PART_HEIGHT)
     set_look(canvas, PART_LOOK)
     with one_molecule(smiles):
@@ -285,12 +278,7 @@ def write(canvas: rdMolDraw2D.MolDraw2D, text: str, x: float, y: float, size: fl
 
 
 def plot_cls_geometry(results: list[dict], picture: Path) -> None:
-    """Draws the results of ``analyze_run`` for several runs: overlaid spectra, effective rank and uniformity.
-
-    Args:
-        results: one per run.
-        picture: PNG to write.
-    """
+    """Draws the results of ``analyze_run`` for several runs: overlaid spectra, effective rank and uniformity."""
     names = [Path(result["run"]).name for result in results]
     names = names if len(set(names)) == len(names) else [str(result["run"]) for result in results]
     labels = [f"{result['norm']} ({name})" for result, name in zip(results, names, strict=True)]

@@ -219,14 +219,7 @@ def aligned(numbers: Sequence[str]) -> list[str]:
 
 
 def models_and_source(arguments: Sequence[str]) -> tuple[list[str], str | list[str]]:
-    """Names of models, and the table or the SMILES that follow them.
-
-    The last argument is a table if it is "-", a file, or has the suffix of one. Otherwise the arguments at the end that
-    are neither files, nor folders, nor names of shipped weights are SMILES.
-
-    Raises:
-        InputError: one of these SMILES cannot be read, or there is no model or no input.
-    """
+    """Names of models, and the table or the SMILES that follow them."""
     *models, last = arguments
     is_table = last == STANDARD_INPUT or os.path.exists(last) or is_table_name(last)
     smiles = [] if is_table else list(takewhile(lambda name: not is_model(name), reversed(arguments[1:])))[::-1]

@@ -273,11 +273,7 @@ def record_of(out: Path) -> Path:
 
 
 def finished_progress(out: Path, source: Path, writer: TableWriter, table: Table) -> Progress | None:
-    """The progress of an output that is finished, and says so; None if there is none or an interrupted run.
-
-    Raises:
-        InputError: the output has other rows or columns than this job, or is older than its input.
-    """
+    """The progress of an output that is finished, and says so; None if there is none or an interrupted run."""
     if not out.exists() or record_of(behind_link(out)).exists():
         return None
     try:

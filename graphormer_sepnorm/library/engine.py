@@ -89,11 +89,7 @@ def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
 
 @contextlib.contextmanager
 def local_cluster(workers: int) -> Iterator[LocalCluster]:
-    """Single-threaded processes on this machine; one that does not end in time is ended with this process.
-
-    Raises:
-        InputError: a process did not start.
-    """
+    """Single-threaded processes on this machine; one that does not end in time is ended with this process."""
     keep_tracker()
     try:
         cluster = LocalCluster(
@@ -142,13 +138,7 @@ def describe(client: Client) -> str:
 def compute_parts(
     client: Client, models: Models, assignments: list[Assignment]
 ) -> Iterator[tuple[Assignment, Report | BaseException]]:
-    """Writes parts on the workers; yields each assignment with its report or its error as they finish.
-
-    Lost workers are reported on standard error.
-
-    Raises:
-        InputError: a worker cannot compute, or the scheduler is lost.
-    """
+    """Writes parts on the workers; yields each assignment with its report or its error as they finish."""
     names = {(GROUP, assignment.part): assignment.source for assignment in assignments}
 
     def name_lost_worker(event: tuple[float, dict]) -> None:

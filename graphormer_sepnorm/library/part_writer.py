@@ -138,15 +138,7 @@ def read_report(part: Path) -> Report | None:
 
 
 def write_part(predictor: PredictingModel, compute: Compute, options: PartOptions, assignment: Assignment) -> Report:
-    """Computes the predictions of a partition.
-
-    Args:
-        predictor: the models, on the device of ``compute``.
-
-    Raises:
-        InputError: the partition cannot be read, or, if ``options.strict``, one of its rows; no file is left behind.
-        OSError: the part cannot be written; no file is left behind.
-    """
+    """Computes the predictions of a partition."""
     started, cpu_started, tally = time.monotonic(), time.process_time(), Tally()
     columns = options.of_predictions(predictor)
     asked = predictor.asked_conditions

@@ -80,12 +80,7 @@ def as_json(manifest: Manifest) -> bytes:
 def choose_rows(
     predictor: PredictingModel, by: str | None, keep_top: int | None, threshold: float | None, lowest: bool
 ) -> Selection:
-    """The selection by a target of the models, which may be omitted if there is only one.
-
-    Raises:
-        InputError: the models have no such target, or have several and none is given; or all rows are kept, but
-            ``by`` or ``lowest`` is given.
-    """
+    """The selection by a target of the models, which may be omitted if there is only one."""
     known, keeps_all = ", ".join(predictor.targets), keep_top is threshold is None
     if by is not None and by not in predictor.targets:
         raise InputError(f"--by {by} is no target of the models, which predict {known}")
@@ -179,10 +174,7 @@ def find_partitions(source: str) -> dict[str, Path]:
 
 
 def check_folder(out: Path) -> None:
-    """Raises InputError unless ``out`` is a folder of an earlier call, empty, or does not exist.
-
-    There may be a lock, and temporary files of the manifest by a call that is running or was killed.
-    """
+    """Raises InputError unless ``out`` is a folder of an earlier call, empty, or does not exist."""
     if is_table_name(out):
         raise InputError(f"predictions of a library need a folder, and {out} sounds like a file: choose another -o")
     if out.exists() and not out.is_dir():
@@ -230,11 +222,7 @@ def removing_failed(folder: Path) -> Iterator[None]:
 
 
 def adopt(manifest: Manifest, folder: Path, is_own: bool) -> None:
-    """Writes the manifest; another job without a finished part, or of a folder that ``is_own``, is removed.
-
-    Raises:
-        InputError: the existing manifest is damaged or of another job, or the folder cannot be written.
-    """
+    """Writes the manifest; another job without a finished part, or of a folder that ``is_own``, is removed."""
     path, before = folder / MANIFEST, None
     if path.exists():
         with contextlib.suppress(OSError, ValueError):
@@ -357,17 +345,7 @@ def summarize(reports: dict[str, Report], out: Path) -> dict:
 def write_top(
     assignments: dict[str, Assignment], reports: dict[str, Report], added: int, selection: Selection, path: Path
 ) -> Path:
-    """Writes the best rows of all parts, best first, with the name of their partition.
-
-    Args:
-        assignments, reports: of the parts, by the names of their partitions.
-        added: number of columns that the predictions and the number of the row add to a part.
-        selection: the rows that the parts have, with a ``keep_top``.
-        path: the file to write.
-
-    Raises:
-        InputError: the columns of the parts do not fit together, or the file cannot be written.
-    """
+    """Writes the best rows of all parts, best first, with the name of their partition."""
     assert selection.keep_top is not None
     try:
         schemas = [pq.read_schema(assignment.part).remove_metadata() for assignment in assignments.values()]
@@ -389,16 +367,7 @@ def write_top(
 
 
 def unified(schemas: list[pa.Schema], added: int) -> pa.Schema:
-    """All columns of the parts; those at the end that all parts have, such as predictions, stay at the end.
-
-    Args:
-        schemas: of the parts.
-        added: number of columns at the end that must be the same in all parts.
-
-    Raises:
-        pyarrow.ArrowException: a column has types that do not fit together.
-        ValueError: the added columns have other names in another part.
-    """
+    """All columns of the parts; those at the end that all parts have, such as predictions, stay at the end."""
     from_the_end = zip(*(reversed(schema.names) for schema in schemas), strict=False)
     shared = sum(1 for _ in takewhile(lambda names: len(set(names)) == 1, from_the_end))
     if shared < added:

@@ -261,10 +261,7 @@ def read_pool(predictor: PredictingModel, source: str, top: Path, options: PartO
 
 
 def smiles_places(columns: list[str], path: Path, options: PartOptions) -> list[int]:
-    """The places of the columns that have the molecules of a partition; in each row, the first one that is not empty.
-
-    SDFs have the structure in a column of their own, which has another name in those with a data item ``smiles``.
-    """
+    """The places of the columns with the molecules of a partition; in each row, the first that is not empty."""
     if kind_of(path) == ".sdf" and options.smiles_column is None:
         own = [f"smiles{OF_MOLFILE}", "smiles"]
     else:
@@ -332,11 +329,7 @@ class BriefWriter(TableWriter):
 def write_picked(
     predictor: PredictingModel, out: Path, picked: Pool, options: PartOptions, for_people: bool
 ) -> np.ndarray:
-    """Writes the suggested molecules with their rank and predictions; arguments and errors as ``suggest``.
-
-    Returns:
-        Their similarity to the nearest training molecule: [M], or [0] if the training molecules are unknown.
-    """
+    """Writes the suggested molecules with their rank and predictions; arguments and errors as ``suggest``."""
     columns = options.of_predictions(predictor)
     found = columns.reader.compute(read_molecules(predictor.featurizer, picked.samples))
     rank = AddedColumn("rank")

@@ -184,14 +184,7 @@ def error_chart(
     names: Sequence[str],
     words: str,
 ) -> Chart:
-    """Errors against a distance.
-
-    Args:
-        labels: descriptions of the axes.
-        points: distances and errors [P].
-        means: points of the line; None: there is no line.
-        names: P descriptions, shown on hover.
-    """
+    """Errors against a distance: points [P] with names that are shown on hover, and a line of means."""
     drawing = Drawing(title, Axis.around(labels[0], points[0]), Axis.around(labels[1], points[1], np.zeros(1)))
     for x, y, text in zip(*points, names, strict=True):
         drawing.dot(x, y, text)

@@ -35,14 +35,7 @@ MEAN_WORDS = "mean of all labels"
 def report_folds(
     whole: RunFolder, task: TaskConfig, options: TableOptions, results: list[dict], lines: list[list[str]]
 ) -> None:
-    """Writes the report on a cross-validation.
-
-    Args:
-        whole: the folder that contains the run folders of the folds.
-        task, options: the task, and the options with which the table was read.
-        results: the result of each fold, as ``report_table``.
-        lines: the lines of ``predictions.csv`` of all molecules, under their header.
-    """
+    """Writes the report on a cross-validation."""
     y, predicted = labels_and_predictions(task, lines)
     task = make_task(task).fitted(y)
     together = Predicted(task, y, {STACK: predicted}, np.nanmean(y, axis=0))
@@ -107,12 +100,7 @@ def folds_grid(task: TaskConfig, title: str, folds: list[dict]) -> Grid:
 
 
 def score_cards(task: TaskConfig, title: str, folds: list[dict], facts: dict) -> Iterator[Card]:
-    """A card with the mean score of a target over the folds, if all folds have one, and that of all labels together.
-
-    Args:
-        task, title: the task, and the name of the target.
-        folds, facts: the scores in each fold, and those of all labels together, as ``scores_of_target``.
-    """
+    """A card with the mean score of a target over the folds, if all folds have one, and that of all labels together."""
     scores = [fold["scores"][STACK][task.metric] for fold in folds]
     if None not in scores:
         whole, ends = facts["scores"][STACK][task.metric], facts.get("interval", {}).get(STACK)

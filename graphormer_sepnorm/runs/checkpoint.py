@@ -140,10 +140,7 @@ def read_header(path: Path) -> dict[str, Any]:
 
 
 def recorded_checksum(path: Path) -> str:
-    """The checksum that a file of tensors records of itself, which loading compares with its content.
-
-    Of any other file, the SHA-256 of its content. Raises InputError as ``read_header``.
-    """
+    """The checksum that a file of tensors records of itself, which loading compares with its content."""
     if path.suffix != ".safetensors":
         return hashlib.sha256(path.read_bytes()).hexdigest()
     metadata = read_header(path).get(METADATA)

@@ -31,13 +31,7 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def plot_curves(lines: list[dict[str, float]], picture: Path, metric: str) -> None:
-    """Plots training loss and validation metric over the epochs.
-
-    Args:
-        lines: the metrics of each epoch of a run.
-        picture: PNG to write.
-        metric: name of the validation metric.
-    """
+    """Plots training loss and validation metric over the epochs."""
     epochs = [line["epoch"] for line in lines]
     figure = new_figure(6, 4)
     axes = figure.subplots()
@@ -63,15 +57,7 @@ def as_png(figure: "Figure") -> bytes:
 def plot_predictions(
     task: TaskConfig, y: np.ndarray, prediction: np.ndarray, picture: Path, bounds: np.ndarray | None = None
 ) -> None:
-    """Plots predictions against labels, one panel per target: a scatter plot for a regression, otherwise the ROC curve.
-
-    Args:
-        task: its kind and its targets, of which the first ``MAX_PANELS`` are plotted.
-        y: [M, tasks] labels, NaN where missing.
-        prediction: [M, tasks].
-        picture: PNG to write.
-        bounds: [M, tasks, 2] of censored labels of a regression, which are drawn as arrows; None: there are none.
-    """
+    """Plots predictions against labels, a panel per target: a scatter plot, or the ROC curve of probabilities."""
     draw = draw_roc if TASKS[task.kind].predicts_probabilities else draw_parity
     figure = panels_of_targets(task.targets, y, prediction, draw)
     for place, axis in enumerate(figure.axes[: len(task.targets)] if bounds is not None else ()):
@@ -89,14 +75,7 @@ def panels_of_targets(
     prediction: np.ndarray,
     draw: Callable[["Axes", np.ndarray, np.ndarray], None],
 ) -> "Figure":
-    """One panel for each of the first ``MAX_PANELS`` targets, drawn from its labelled molecules.
-
-    Args:
-        targets: names of the targets.
-        y: [M, tasks] labels, NaN where missing.
-        prediction: [M, tasks].
-        draw: draws a panel.
-    """
+    """One panel for each of the first ``MAX_PANELS`` targets, drawn from its labelled molecules."""
     panels = min(len(targets), MAX_PANELS)
     columns = min(panels, 3)
     rows = -(-panels // columns)

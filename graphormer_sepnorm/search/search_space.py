@@ -63,13 +63,7 @@ def fixed_by(settings: Sequence[str]) -> frozenset[str]:
 
 
 def searched(space: SearchSpace, config: Config, fixed: frozenset[str]) -> dict[str, Range | tuple[Value, ...]]:
-    """The fields to search, by name, each with its range extended to include the value of the config.
-
-    Args:
-        space: the whole space.
-        config: starting point of the search.
-        fixed: names of fields that keep the value of ``config``.
-    """
+    """The fields to search, by name, each with its range extended to include the value of the config."""
     own = values_of(config)
     places = {field.name: getattr(space, field.name) for field in fields(space) if field.name not in fixed}
     if "messages" in places and (config.model.attention_layers is not None or config.model.message_gates):

@@ -72,11 +72,7 @@ def storage_problems(path: Path) -> Iterator[None]:
 
 
 def open_study(path: Path, config: Config) -> Study:
-    """The study in a SQLite file, created if it does not exist.
-
-    Raises:
-        InputError: the file was written by another version of Optuna.
-    """
+    """The study in a SQLite file, created if it does not exist."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # failed trials, which it would report, are reported here
     # By path, which may contain characters that a URL must not.
     connect = partial(sqlite3.connect, path, timeout=60, check_same_thread=False)

@@ -70,10 +70,7 @@ class TrialProcess:
 
 
 def train_apart(connection: Connection, *arguments: Any) -> None:
-    """Runs ``train_trial`` in a process that ignores Ctrl-C.
-
-    A terminal sends Ctrl-C to all processes; only the parent handles it.
-    """
+    """Runs ``train_trial`` in a process that ignores Ctrl-C, which a terminal sends to all; the parent handles it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     outcome: Exception | None = None
     try:

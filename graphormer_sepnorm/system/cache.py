@@ -64,10 +64,7 @@ def entries() -> list[CacheEntry]:
 
 
 def removable() -> Iterator[Path]:
-    """The folders of the cache; for descriptors, which many tables share, each file.
-
-    Other files and folders are not of the cache, which may be in a folder that is used for more.
-    """
+    """The folders of the cache; for descriptors, which many tables share, each file."""
     root = cache_root()
     for path in root.iterdir() if root.is_dir() else ():
         if path.name == "descriptors":

@@ -85,11 +85,7 @@ def map_chunks(
 
 
 def in_processes(work: Callable[[int], Result], count: int) -> list[Result]:
-    """Results of ``work`` for the numbers below ``count``, in single-threaded processes that end with this one.
-
-    This process computes all results if ``count`` is 1, if there is a GPU, which forked processes cannot use, or if
-    several torchrun processes do the same.
-    """
+    """Results of ``work`` for the numbers below ``count``, in processes; in this one with a GPU or under torchrun."""
     if count == 1 or num_processes() > 1 or torch.accelerator.is_available():
         return [work(number) for number in range(count)]
     others = set(multiprocessing.active_children())
@@ -137,11 +133,7 @@ def start_worker(worker: int) -> None:
 
 
 def keep_freed_memory() -> None:
-    """Makes the C library keep freed memory for the next batch, if it is glibc.
-
-    Otherwise it returns the arrays of every batch to the system, which then has to clear the same memory for the next
-    batch: a tenth of the time of a prediction.
-    """
+    """Makes glibc keep freed memory for the next batch instead of clearing it: a tenth of the time of a prediction."""
     set_option = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if set_option is not None:
         set_option(M_MMAP_THRESHOLD, LARGEST_KEPT)
@@ -149,10 +141,7 @@ def keep_freed_memory() -> None:
 
 
 def leave_interrupts_to_parent() -> None:
-    """Makes a worker end silently together with its parent.
-
-    ``timeout`` and job schedulers end both. If the parent is killed, the worker is too, so no orphan keeps files open.
-    """
+    """Makes a worker end silently with its parent, as ``timeout`` ends both; no orphan keeps files open."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, end_in_silence)
     if sys.platform == "linux":
@@ -176,10 +165,7 @@ def one_thread() -> Iterator[None]:
 
 @contextlib.contextmanager
 def one_thread_for_small(rows: int) -> Iterator[None]:
-    """Context manager: limits the linear algebra of NumPy and SciPy to one thread if matrices have few rows.
-
-    Several threads spend most of their time waiting for each other then.
-    """
+    """Context manager: one thread for the linear algebra of matrices with few rows, where several would only wait."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1 if rows <= SMALL_MATRIX else None, user_api="blas"):

@@ -132,10 +132,7 @@ def reason(first: ScoredRun, other: ScoredRun, what: str) -> str:
 
 
 def same_rows(first: ScoredRun, other: ScoredRun) -> bool:
-    """Whether two runs were tested on the same rows, whose molecules may have been standardized differently.
-
-    Rows of a separate test table are numbered after the training rows, so they may all be shifted by the same number.
-    """
+    """Whether two runs were tested on the same rows, whose molecules may have been standardized differently."""
     if first.dataset != other.dataset or len(first.molecules) != len(other.molecules):
         return False
     shift = other.molecules[0][0] - first.molecules[0][0] if first.molecules else 0
@@ -308,15 +305,7 @@ def with_range(value: float | None, ends: list[float] | None, decimals: int) -> 
 
 
 def plot_comparison(compared: dict, picture: Path) -> None:
-    """Draws the differences to the first run with their intervals, one panel per target.
-
-    Args:
-        compared: as ``compare_runs``.
-        picture: file to write, with a suffix in ``PICTURES``.
-
-    Raises:
-        InputError: the suffix is not supported, or the file cannot be written.
-    """
+    """Draws the differences to the first run with their intervals, one panel per target."""
     check_picture(picture)
     targets = {name: found["runs"] for name, found in compared["targets"].items() if found["runs"]}
     rows = max((len(runs) for runs in targets.values()), default=1)

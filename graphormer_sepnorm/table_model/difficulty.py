@@ -73,10 +73,7 @@ def fit_difficulty(
 
 
 def calibrated_range(expected: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """The ``CALIBRATED`` quantiles [2, T] of the expected errors [M, T] of molecules whose ``error`` [M, T] is known.
-
-    A target without known errors has those of all molecules, which are equal.
-    """
+    """The ``CALIBRATED`` quantiles [2, T] of the expected errors [M, T] of molecules with a known ``error`` [M, T]."""
     known = ~np.isnan(error)
     columns = [column[rows] if rows.any() else column for column, rows in zip(expected.T, known.T, strict=True)]
     return np.stack([np.quantile(column, CALIBRATED) for column in columns], axis=1)

@@ -104,21 +104,7 @@ def evaluate_table(run: RunFolder, split: str = "test") -> dict:
 def evaluate_new(
     run: RunFolder, table: str, smiles_column: str | None = None, delimiter: str | None = None
 ) -> dict[str, object]:
-    """Scores the table model of a run folder on another table with the same target columns.
-
-    Args:
-        run: the run folder.
-        table: as ``open_table``; its labels are read like those of the training table.
-        smiles_column, delimiter: SMILES column and delimiter of the table.
-
-    Returns:
-        as ``evaluate_table``; ``trust``, the coverage of intervals or the calibration of probabilities; the number of
-        rows that could not be used, ``skipped``, and ``reasons`` of the first of them, by row from 1; ``other_scale``,
-        as that function has it, where there are such targets.
-
-    Raises:
-        InputError: the folder or the table cannot be read, or no row can be scored.
-    """
+    """Scores the table model of a run folder on another table with the same target columns."""
     model = TableModel.load(run.path)
     assert model.trust is not None
     options = replace(kept_options(run), path=table, smiles_column=smiles_column, delimiter=delimiter, test_csv=None)

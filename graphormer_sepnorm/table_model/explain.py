@@ -112,20 +112,7 @@ def stack_of(model: PredictingModel) -> TableModel:
 
 
 def explain_stack(model: PredictingModel, stack: TableModel, view: ExplainedTarget, smiles: str) -> Explanation:
-    """Contributions of the atoms to the prediction of a target.
-
-    Baseline and contributions add up to the prediction (up to the error of integrated gradients), or to the log-odds of
-    a probability. Contributions to other scales are multiplied by the factor that makes them add up to the log-odds.
-
-    Args:
-        model: model to explain.
-        stack: table model with the same predictions.
-        view: target to explain.
-        smiles: SMILES of the molecule.
-
-    Raises:
-        InputError: the SMILES cannot be read, or RDKit fails on the molecule.
-    """
+    """Contributions of the atoms to a target: with the baseline they add up to the prediction, or to its log-odds."""
     read = read_molecules(model.featurizer, [smiles])
     if read.errors[0]:
         raise InputError(read.errors[0])
@@ -218,14 +205,7 @@ def predict_masked(
 
 
 def log_odds(model: TableModel, by_member: np.ndarray, column: int, probability: float) -> float:
-    """The predicted log-odds of a target, from a weighted probability.
-
-    Args:
-        model: a classification model.
-        by_member: [K, 1, T], predictions of its members for the molecule.
-        column: the target.
-        probability: the weighted mean of the members' probabilities; they need not add up to 1 over the classes.
-    """
+    """The predicted log-odds of a target, from a weighted probability."""
     total = weighted_mean(by_member, model.weights).sum() if TASKS[model.kind].adds_up else 1.0
     values = np.full((1, by_member.shape[2]), np.clip(probability / total, 0, 1))
     return float(limited_logit(calibrated(values, model.trust))[0, column])

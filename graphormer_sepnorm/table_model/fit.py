@@ -170,13 +170,7 @@ def training_rows(labels: Labels, molecules: MoleculeFeatures) -> TrainingRows:
 def fit_trust(
     model: TableModel, molecules: MoleculeFeatures, labels: Labels, out_of_fold: Stacked, rows: np.ndarray
 ) -> Trust:
-    """Fits the training domain, and from out-of-fold predictions the intervals, calibration or prediction sets.
-
-    Args:
-        model, molecules, labels: the fitted model, and the molecules and labels it was fitted to.
-        out_of_fold: out-of-fold predictions for all molecules.
-        rows: indices of the molecules that a fold predicted.
-    """
+    """Fits the training domain, and from out-of-fold predictions the intervals, calibration or prediction sets."""
     embeddings = molecules.of(Body(model.embedder))
     domain = fit_domain(list(map(str, molecules.molecules)), embeddings, molecules.of(looks))
     task = TASKS[labels.task.kind]

@@ -85,16 +85,7 @@ def save_forest(path: Path, forest: Forest) -> None:
 
 
 def load_forest(path: Path, width: int) -> Forest:
-    """Reads what ``save_forest`` wrote.
-
-    Args:
-        path: path of the file.
-        width: number of features that its trees may split on.
-
-    Raises:
-        InputError: the file is missing, damaged, of a newer format or with unknown features, or its nodes do not
-            form trees.
-    """
+    """Reads what ``save_forest`` wrote."""
     arrays, facts = load_format(path, FORMAT)
     known_kinds(facts, path, ("morgan 1",), (MORGAN,))
     known_kinds(facts, path, VERSIONS[:1], VERSIONS, "descriptors")

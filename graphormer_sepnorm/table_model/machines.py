@@ -174,10 +174,7 @@ def solve_numbers(similarity: np.ndarray, total: float, noise: float, target: Ta
 
 
 def solve_vectors(similarity: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, float]:
-    """Coefficients [N] and intercept of a support vector machine on standardized labels.
-
-    Weights are divided by their weighted mean, so that only their ratios matter, and molecules of weight 0 do not.
-    """
+    """Coefficients [N] and intercept of a support vector machine on standardized labels."""
     from sklearn.svm import SVR  # its import takes seconds
 
     machine = SVR(kernel="precomputed", C=COST, epsilon=MARGIN)

@@ -82,10 +82,7 @@ def measure_interval(intervals: Intervals, confidence: float, test: Scores) -> t
 
 
 def coverage_with_bounds(intervals: Intervals, test: Scores, bounds: np.ndarray) -> dict:
-    """The shares of censored and of all labels that their intervals may contain, as ``coverage`` in ``measure_trust``.
-
-    An interval may contain a censored label if it reaches beyond the bound [M, T, 2].
-    """
+    """Shares of censored and of all labels that intervals may contain, as ``coverage`` in ``measure_trust``."""
     censored = is_bounded(test.y, bounds)
     found: dict[str, dict] = {"coverage_of_bounds": {}, "coverage_of_all": {}}
     for confidence in CONFIDENCES:
@@ -103,10 +100,7 @@ def coverage_with_bounds(intervals: Intervals, test: Scores, bounds: np.ndarray)
 
 
 def needed_widths(intervals: Intervals, confidence: float, test: Scores) -> np.ndarray:
-    """The factor on the widths of the intervals with which their coverage would be their confidence level: [T].
-
-    NaN where there are no intervals at this confidence level, and without labels.
-    """
+    """The factor on the widths of the intervals with which their coverage would be their confidence level: [T]."""
     factors = np.full(len(test.task.targets), np.nan)
     try:
         half = intervals.half_widths(confidence, test.spread)
@@ -121,11 +115,7 @@ def needed_widths(intervals: Intervals, confidence: float, test: Scores) -> np.n
 
 
 def measure_sets(sets: ClassSets, confidence: float, test: Scores) -> tuple[np.ndarray, np.ndarray]:
-    """The share of labelled molecules whose class is in their set, and of sets with one class: [G]; NaN without labels.
-
-    Args:
-        test: scores of the calibrated probabilities.
-    """
+    """Shares [G] of labelled molecules whose class is in their set, and of sets with one class; NaN without labels."""
     own = by_class(test.y, sets.scores.shape[1]) == 1
     held = sets.holds(test.prediction, confidence)
     labelled = own.any(axis=2)

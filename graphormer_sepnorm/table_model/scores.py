@@ -142,20 +142,14 @@ def resampled(name: str, y: np.ndarray, predictions: list[np.ndarray]) -> np.nda
 
 
 def roc_auc_of_draws(y: np.ndarray, prediction: np.ndarray, draws: np.ndarray) -> np.ndarray:
-    """The mean area under the ROC curve of the columns [M, C] for draws of molecules [draws, M], as ``METRICS`` has it.
-
-    Columns whose labels are all equal do not count: NaN if this holds for every column.
-    """
+    """The mean area under the ROC curve of columns [M, C] for draws of molecules [draws, M], as in ``METRICS``."""
     areas = np.stack([roc_auc_of_ranks(y[draws, column], prediction[draws, column]) for column in range(y.shape[1])])
     defined = (~np.isnan(areas)).sum(axis=0)
     return np.where(defined > 0, np.nansum(areas, axis=0) / np.maximum(defined, 1), np.nan)
 
 
 def roc_auc_of_ranks(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
-    """The area under the ROC curve for each row of [draws, M]: [draws], NaN where all labels of a row are equal.
-
-    It is computed from the sum of the ranks of class 1, which is much faster than one scikit-learn call per draw.
-    """
+    """The area under the ROC curve for each row of [draws, M]: [draws], NaN where all labels of a row are equal."""
     from scipy.stats import rankdata  # its import takes a while
 
     ones = y.sum(axis=1)

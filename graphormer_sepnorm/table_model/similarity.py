@@ -17,15 +17,7 @@ LEAST = np.float32(1e-6)  # smallest divisor
 
 @compiled
 def add_shared(indptr, places, values, indptr_t, molecules, others, where, crowded, size, shared):
-    """Adds sums of elementwise minima of rows and the molecules of an index to ``shared`` [M, K, N].
-
-    Args:
-        indptr, places, values: sparse rows [M, P].
-        indptr_t, molecules, others: sparse ``columns`` of a ``CountIndex``.
-        where, crowded: as in a ``CountIndex``.
-        size: number of positions of each kind.
-        shared: float32, updated in place.
-    """
+    """Adds sums of elementwise minima of rows and the molecules of an index to ``shared`` [M, K, N]."""
     for i in range(shared.shape[0]):
         for k in range(indptr[i], indptr[i + 1]):
             place, value = places[k], values[k]

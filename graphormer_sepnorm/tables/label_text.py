@@ -139,13 +139,7 @@ def form_of(text: str) -> str:
 
 
 def notation_of(column: set[str], table: set[str], semicolons: bool) -> Notation:
-    """The notation of a column.
-
-    Args:
-        column: the forms of its numbers, as ``form_of``.
-        table: those of all columns, which decide where the column does not.
-        semicolons: whether semicolons are between the columns, as is common where decimal commas are used.
-    """
+    """The notation of a column."""
     commas, points = bool(column & {"1,5", "1.234,5"}), bool(column & {"1.5", "1,234.5"})
     thousands_by_comma = "1,234.5" in column or ("1.5" in column and not semicolons)
     comma: Role = (

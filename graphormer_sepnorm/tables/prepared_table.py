@@ -175,10 +175,7 @@ def all_lines(path: Path, size: int, changed: int) -> "DataFrame":
 
 
 def rows_of_split(path: Path, split: str, targets: tuple[str, ...]) -> list[list]:
-    """For each molecule of a split of a prepared table its row, its SMILES and its labels as they are written there.
-
-    In a table without rows they are counted from 1 over all of its lines.
-    """
+    """For each molecule of a split of a prepared table its row, its SMILES and its labels as they are written there."""
     part = lines_of_split(path, split)
     try:
         numbers = part["row"] if "row" in part else part.index + 1

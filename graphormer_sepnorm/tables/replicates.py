@@ -51,14 +51,7 @@ def tightest(bounds: list[str]) -> str:
 
 
 def pooled_deviation(y: np.ndarray, keys: Sequence[Hashable]) -> np.ndarray:
-    """The standard deviation of repeated measurements of one molecule [T]; NaN for a target without any.
-
-    It is pooled over molecules: the root of the sum of squared distances to their means over the degrees of freedom.
-
-    Args:
-        y: [M, T] labels before averaging, NaN where missing.
-        keys: keys of the M rows.
-    """
+    """The standard deviation of repeated measurements of one molecule [T]; NaN for a target without any."""
     squares, freedom = np.zeros(y.shape[1]), np.zeros(y.shape[1])
     for places in rows_by_key(keys).values():
         if len(places) > 1:

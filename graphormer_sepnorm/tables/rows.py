@@ -134,12 +134,7 @@ def separators(
 
 
 def forms_of_columns(rows: Iterable[Row], places: Sequence[int] | None) -> dict[str, set[int]]:
-    """By each form that ``form_of`` knows, the columns that have it; columns of months such as 05.2023 have none.
-
-    Args:
-        rows: of the table.
-        places: of the columns to look at; None: all.
-    """
+    """By each form that ``form_of`` knows, the columns that have it; columns of months such as 05.2023 have none."""
     seen: dict[str, set[int]] = defaultdict(set)
     other_than_months: set[int] = set()
     for row in rows:
@@ -181,12 +176,7 @@ def read_split(said: str, split: str) -> tuple[str, str]:
 
 
 def read_weight(text: str, notation: Notation) -> float:
-    """The sample weight of a row; raises InputError unless it is a positive number.
-
-    Args:
-        text: as it was given.
-        notation: as ``read_number``.
-    """
+    """The sample weight of a row; raises InputError unless it is a positive number."""
     weight = read_number(text, "its weight", notation)
     if not 0 < weight <= MAX_ROW_WEIGHT:
         raise InputError(f"its weight is {text.strip()!r}, not a number above 0 and up to {MAX_ROW_WEIGHT:,.0f}")
@@ -194,10 +184,7 @@ def read_weight(text: str, notation: Notation) -> float:
 
 
 def read_condition(text: str, name: str, notation: Notation, required: bool = True) -> str:
-    """A condition as ``condition_text``, "" if it is missing.
-
-    Raises InputError for a number with an ambiguous separator, and for a missing condition that is required.
-    """
+    """A condition as ``condition_text``, "" if it is missing."""
     if is_missing(text) and required:
         raise InputError(f"its {name} is missing")
     refuse_undecided(text, f"its {name}", notation)

@@ -50,11 +50,7 @@ class Sizes:
 
 
 def read_sizes(text: str) -> Sizes:
-    """Sizes such as ``80:10:10`` or ``0.7,0.15,0.15``, of training, validation and test.
-
-    Raises:
-        InputError: not three positive numbers that add up to 100 or to 1.
-    """
+    """Sizes such as ``80:10:10`` or ``0.7,0.15,0.15``, of training, validation and test."""
     try:
         parts = [as_float(part) for part in text.replace(",", ":").split(":")]
     except ValueError:
@@ -188,10 +184,7 @@ def largest_first(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: i
 
 
 def stratified(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int) -> list[str]:
-    """Groups in an order drawn by the seed, class after class, each to the split that has fallen behind most.
-
-    Every class is divided by the shares as well as its size allows, even a class with one molecule.
-    """
+    """Groups in an order drawn by the seed, class after class, each to the split that has fallen behind most."""
     strata = classes_of(y, len(groups))
     parts = shuffled_rows(groups, seed)
     parts.sort(key=lambda rows: strata[rows].min())
@@ -260,16 +253,7 @@ SPLITTERS = {
 
 
 def time_split(times: np.ndarray, keys: list[str], sizes: Sizes) -> list[str]:
-    """The earliest rows to training, the latest to test.
-
-    Rows of one time, and those of one family, which counts from its first time on, stay together; such a block
-    belongs to the split in which its middle lies.
-
-    Args:
-        times: [M], as ``read_times``.
-        keys: the family of each row.
-        sizes: shares of the splits.
-    """
+    """The earliest rows to training, the latest to test; families, and rows of one time, stay together."""
     first: dict[str, float] = {}
     for key, time in zip(keys, times.tolist(), strict=True):
         first[key] = min(time, first.get(key, time))

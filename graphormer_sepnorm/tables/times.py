@@ -48,10 +48,7 @@ def read_times(texts: Iterable[str]) -> np.ndarray:
 
 
 def month_of_year(texts: list[str]) -> str:
-    """The first text such as 2023.12 if all texts are months of years, or else years; "" if they can be numbers.
-
-    2023.5 among years is a number, unless another text has a month of two digits.
-    """
+    """The first text such as 2023.12 if all texts are months of years, or else years; "" if they can be numbers."""
     months, others = list(filter(is_month, texts)), list(filterfalse(is_month, texts))
     are_months = not others or (
         all(map(WHOLE_YEAR.fullmatch, others)) and any(len(text) == len("2023.12") for text in months)
@@ -75,11 +72,7 @@ def is_time(text: str) -> bool:
 
 
 def days_come_first(texts: list[str]) -> bool:
-    """Whether days come before months in dates such as 3/4/2024; True where none is written so.
-
-    Raises:
-        InputError: both ways in one column, or nothing that tells.
-    """
+    """Whether days come before months in dates such as 3/4/2024; True where none is written so."""
     pairs = [(int(found[1]), int(found[2]), text) for text in texts if (found := IN_DIGITS.fullmatch(text))]
     day_first = next((text for first, _, text in pairs if first > 12), None)
     month_first = next((text for _, second, text in pairs if second > 12), None)
@@ -101,12 +94,7 @@ def as_seconds(text: str, day_first: bool = True) -> float:
 
 
 def read_date(text: str, day_first: bool) -> datetime:
-    """A date as people write it.
-
-    Raises:
-        ValueError: one without a month or a year of four digits; two digits would mean another century some day.
-        OverflowError: one that is too far away.
-    """
+    """A date as people write it; raises ValueError or OverflowError if it is none."""
     from dateutil import parser  # its import takes a while
 
     if len(text) > LONGEST or not YEAR.search(text):

@@ -44,16 +44,7 @@ def unit_of(scale: Scale) -> str:
 
 
 def modelled(value: float, scale: Scale, name: str) -> float:
-    """A measured number on the scale that it is learnt on.
-
-    Args:
-        value: as it was measured.
-        scale: "" for the number itself.
-        name: of the column, for the message.
-
-    Raises:
-        InputError: a number that has no logarithm.
-    """
+    """A measured number on the scale that it is learnt on; raises InputError if it has no logarithm."""
     if not scale:
         return value
     if not value > 0:

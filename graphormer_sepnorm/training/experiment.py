@@ -199,14 +199,7 @@ def evaluate_run(run: Path, split: str = "test", root: str | os.PathLike | None 
 
 
 def evaluate_together(runs: list[Path], split: str = "test", root: str | os.PathLike | None = None) -> dict:
-    """Scores the mean prediction of several runs on one named dataset.
-
-    Returns:
-        As ``evaluate_run`` for an ensemble of them.
-
-    Raises:
-        InputError: as ``evaluate_run``, or runs on different datasets or on users' tables.
-    """
+    """Scores the mean prediction of several runs on one named dataset."""
     datasets = [checkpoint.load_tensors(weights_file(run))[1].dataset for run in runs]
     for run, dataset in zip(runs, datasets, strict=True):
         if dataset == TABLE:

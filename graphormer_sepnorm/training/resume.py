@@ -154,11 +154,7 @@ def kept_after_one_update(trainer: Trainer) -> tuple[dict[str, Tensor], dict[str
 
 
 def restore_optimizers(trainer: Trainer, tensors: dict[str, Tensor], scalars: dict[str, Scalar], path: Path) -> None:
-    """Restores the state of optimizers; raises InputError if something is missing, does not fit, or has no parameter.
-
-    State that exists after the first update must be present, with the same shapes and types, except for the numbers of
-    groups, which older states do not have. State that optimizers create later is optional.
-    """
+    """Restores the state of optimizers; raises InputError if something is missing or does not fit."""
     expected, expected_scalars = kept_after_one_update(trainer)
     group_places = dict(groups(trainer.optimizers))
     places = dict(states(trainer.optimizers, trainer.model)) | group_places

@@ -94,11 +94,7 @@ class Step:
 
 
 def step_unless(skip: Tensor, optimizer: Optimizer, lr: float) -> None:
-    """An optimizer step at a learning rate, which changes nothing if ``skip`` [] is 1.
-
-    Optimizers that support PyTorch's ``found_inf`` read it on the device; for others it is read here, which
-    synchronizes.
-    """
+    """An optimizer step at a learning rate, which changes nothing if ``skip`` [] is 1."""
     for group in optimizer.param_groups:
         group["lr"] = lr
     if not getattr(optimizer, "_step_supports_amp_scaling", False):

@@ -203,10 +203,7 @@ def of_labels(config: Config, setting: Setting) -> Config:
 
 
 def check_resumable(whole: RunFolder, config: Config, labels: Labels, folds: Folds) -> None:
-    """Raises InputError if the networks of a run folder were begun with another model or training than ``config`` has.
-
-    It can be called before anything is fitted; ``resume`` also compares the tasks.
-    """
+    """Raises InputError if the networks of a run folder were begun with another model or training than ``config``."""
     for number, (learnt, _) in enumerate(folds.parts()):
         state = whole.member(number).state
         if state.exists():

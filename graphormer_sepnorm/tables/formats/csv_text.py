@@ -64,15 +64,7 @@ def split(header: str, delimiter: str) -> list[str]:
 
 
 def csv_records(lines: Iterator[str], source: str, delimiter: str, lines_before: int = 0) -> Iterator[list[str]]:
-    """The fields of each record, a ``BrokenLine`` for one line with stray quotes.
-
-    Args:
-        lines: those of the file but for ``lines_before``, which messages count.
-        source, delimiter: as ``open_table``.
-
-    Raises:
-        InputError: quotes leave it open which of several lines are one record.
-    """
+    """The fields of each record, a ``BrokenLine`` for one line with stray quotes."""
     record: list[str] = []
 
     def remembered() -> Iterator[str]:

@@ -113,11 +113,7 @@ def kind_of(path: str | Path) -> str:
 
 
 def is_library(path: str | Path, out: Path | None = None) -> bool:
-    """Whether a name means partitions: a folder, or a pattern of files such as ``library/*.csv``.
-
-    A pattern ends with the suffix of a table, which no SMILES does. A Parquet file is a table if ``out``, where results
-    go, is one or standard output, and a library else.
-    """
+    """Whether a name means partitions: a folder, or a pattern of files such as ``library/*.csv``."""
     if os.path.isfile(path):
         return kind_of(path) == PARQUET and not (out and (is_table_name(out) or str(out) == STANDARD_INPUT))
     return os.path.isdir(path) or (glob.has_magic(str(path)) and is_table_name(path))

@@ -17,15 +17,7 @@ OF_MOLFILE = "_of_molfile"  # ends the name of a column, if a data item has that
 
 
 def read_sdf(lines: Iterator[str], again: Iterator[str], source: str, smiles_column: str | None = None) -> Table:
-    """Records of an SDF: the structure as SMILES, the title and every data item that any record has.
-
-    A data item named by ``smiles_column`` is the molecule in place of the structure.
-
-    Args:
-        lines: of the file; read as rows are asked for.
-        again: the same lines; read at once, for the names of the items.
-        source: the file, for messages.
-    """
+    """Records of an SDF: the structure as SMILES, the title and every data item that any record has."""
     names = dict.fromkeys(name for record in sdf_records(again, source) for name in data_items(record))
     columns = [*(free_name(name, names, OF_MOLFILE) for name in ("smiles", "name")), *names]
     place = 0 if smiles_column is None else find_column(columns, smiles_column, source)
