@@ -1,6 +1,7 @@
 """The parent of a salt, a solvate or a mixture: the part that is left without counter-ions and solvents."""
 
 import functools
+from typing import Any
 
 from rdkit import Chem
 
@@ -64,17 +65,25 @@ CCCCC(=O)O CCCCC(CC)COC(=O)CC(C(=O)OCC(CC)CCCC)S(=O)(=O)O
 KINDS = (INORGANIC, SOLVENTS, COUNTER_IONS, ALSO_DRUGS)
 USUAL_ATOMS = frozenset([1, 3, 4, 7, 8, 9, 11, 12, 13, 16, 17, 19, 20, 30, 35, 37, 38, 47, 53, 55, 56, 83, 87, 88])
 NONMETALS = frozenset([*range(3), *range(5, 11), *range(14, 19), *range(32, 37), *range(51, 55), 85, 86])
+COMPLEX = len(KINDS) - 0.5  # kind of an inorganic part with a metal
 DOUBTED = 2  # from this kind on, several different parts of the same kind could be the parent
 
 
 def parent_part(mol: Chem.Mol) -> Chem.Mol:
     """The parent of a molecule, with its charge: sodium acetate becomes acetate; a molecule of one part is itself.
 
+    A salt or complex in which nothing is organic, such as sodium chloride, only loses its water.
+
     Raises:
         InputError: RDKit fails on the molecule.
     """
     parts = parts_of(mol)
-    return mol if len(parts) == 1 else max(parts, key=rank)
+    if len(parts) == 1:
+        return mol
+    if all(kind <= 0 or kind == COMPLEX for kind in map(kind_of, parts)):
+        parts = [part for part in parts if Chem.MolToSmiles(part) != "O"] or parts[:1]
+        return functools.reduce(Chem.CombineMols, parts)
+    return max(parts, key=rank)
 
 
 def is_doubtful(mol: Chem.Mol) -> bool:
@@ -124,7 +133,7 @@ def kind_of(part: Chem.Mol) -> float:
     organic = bool(elements & {0, 6})  # a wildcard is taken for a carbon
     if heavy <= 1 and not organic:
         return 0 if elements <= USUAL_ATOMS else -1
-    other = len(KINDS) if organic else len(KINDS) - 0.5 if elements - NONMETALS else DOUBTED - 0.5
+    other = len(KINDS) if organic else COMPLEX if elements - NONMETALS else DOUBTED - 0.5
     return usual_parts(heavy).get(constitution(part), other)
 
 
@@ -167,11 +176,26 @@ def parent_without_metals(mol: Chem.Mol) -> Chem.Mol:
     """
     if not any(atom.GetAtomicNum() not in NONMETALS and atom.GetDegree() for atom in mol.GetAtoms()):
         return parent_part(mol)
+    part = parent_part(without_bonds_of_metals(mol))
+    return part if len(parts_of(part)) == 1 and kind_of(part) >= DOUBTED else parent_part(mol)
+
+
+def without_bonds_of_metals(mol: Chem.Mol) -> Chem.Mol:
+    """A copy in which metals are ions, but not those of most metal alkyls; raises InputError if RDKit fails."""
+    with one_molecule():
+        return metal_disconnector().Disconnect(Chem.Mol(mol))
+
+
+@functools.cache
+def metal_disconnector() -> Any:
+    """RDKit's, which also takes sulfides and halides of alkali and alkaline earth metals for salts."""
     from rdkit.Chem.MolStandardize import rdMolStandardize  # its import takes a while
 
-    with one_molecule():
-        part = parent_part(rdMolStandardize.MetalDisconnector().Disconnect(Chem.Mol(mol)))
-    return part if kind_of(part) >= DOUBTED else parent_part(mol)
+    found = rdMolStandardize.MetalDisconnector()
+    metals, _ = found.MetalNof.split("~")
+    heavier = "$([S,s,Se,Cl,Br,I]~[Li,Na,K,Rb,Cs,Mg,Ca,Sr,Ba;!$(*~[#6])])"
+    found.SetMetalNof(Chem.MolFromSmarts(f"{metals}~[#7,#8,F,{heavier}]"))
+    return found
 
 
 def neutral_parent(mol: Chem.Mol) -> Chem.Mol:

@@ -16,6 +16,8 @@ from graphormer_sepnorm.chem.salts import (
     is_usual,
     parent_part,
     parent_without_metals,
+    parts_of,
+    without_bonds_of_metals,
     without_counter_ions,
 )
 from graphormer_sepnorm.chem.smiles import atoms_of, one_molecule, read_smiles
@@ -88,13 +90,10 @@ def reduction(given: Chem.Mol, read: Chem.Mol) -> str:
     """
     if read.GetNumHeavyAtoms() >= given.GetNumHeavyAtoms():
         return ""
-    from rdkit.Chem.MolStandardize import rdMolStandardize  # its import takes a while
-
     kept, found, doubtful = composition(read), dict[str, None](), is_doubtful(given)
     try:
         with one_molecule():
-            apart = rdMolStandardize.MetalDisconnector().Disconnect(Chem.Mol(given))
-            for part in Chem.GetMolFrags(apart, asMols=True, sanitizeFrags=False):
+            for part in parts_of(without_bonds_of_metals(given)):
                 if kept != composition(part) != Counter() and composition(part) <= composition(given) - kept:
                     found[part_name(part)] = None
                     doubtful |= not is_usual(part)

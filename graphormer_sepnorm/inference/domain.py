@@ -17,6 +17,7 @@ from rdkit.DataStructs import BulkTanimotoSimilarity, ExplicitBitVect
 from graphormer_sepnorm.chem.features import Molecules
 from graphormer_sepnorm.chem.fingerprints import morgan_bits, packed, unpacked
 from graphormer_sepnorm.chem.properties import molecule_key, parent_key
+from graphormer_sepnorm.chem.salts import NONMETALS
 from graphormer_sepnorm.chem.smiles import Molecule, atoms_of, bonds_of, molecule_of, one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import Stored
@@ -32,8 +33,8 @@ MOST_COMPARED, LEAST_COMPARED, MOST_PAIRS = 1000, 100, 2_000_000  # training mol
 # Features of molecules that their kinds of atoms do not show: in words, how to find one, and what its SMILES contains.
 RARITIES: dict[str, tuple[Callable[[Chem.Mol], bool], re.Pattern]] = {
     "a radical": (
-        lambda mol: any(atom.GetNumRadicalElectrons() for atom in atoms_of(mol)),
-        re.compile(r"\[\d*[A-Z][a-z]?(?:H\d?)?\]|\^\d"),
+        lambda mol: any(atom.GetNumRadicalElectrons() for atom in atoms_of(mol) if atom.GetAtomicNum() in NONMETALS),
+        re.compile(r"\[(?!nH\]|C@@?H?\]|[NOS][+-]\]|NH[23]\+\]|Na\+\]|[A-Z][a-z]?-\])|\^\d"),  # not of usual atoms
     ),
     "a bond of unknown order (~)": (
         lambda mol: any(bond.GetBondType() in UNKNOWN_ORDERS for bond in bonds_of(mol)),

@@ -100,7 +100,7 @@ def known_words(result: dict) -> str:
     same, alike, rows = (result.get(name, 0) for name in ("training_molecules", "training_families", "n"))
     if not same + alike:
         return ""
-    what = "a training molecule" if not alike else "a salt or charged form of a training molecule, or the molecule"
+    what = "a training molecule" if not alike else "a training molecule, or a salt, stereoisomer or charged form of one"
     verdict = "the score is slightly too good" if same + alike < SLIGHTLY * rows else "this is no test score"
     return f"{same + alike:,} of {rows:,} rows {'has' if same + alike == 1 else 'have'} {what}: {verdict}"
 

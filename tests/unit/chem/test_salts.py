@@ -58,7 +58,12 @@ def test_200_salts_become_their_parents(name, part):
         ("C.[Pt]", "C"),
         ("CC#N.F[P-](F)(F)(F)(F)F", "CC#N"),
         ("O.O=S(=O)(O)O", "O=S(=O)(O)O"),
-        ("[Na+].[Cl-]", "[Cl-]"),
+        ("[Na+].[Cl-]", "[Na+].[Cl-]"),
+        ("[Mg+2].O.[O-]S([O-])(=O)=O.O", "[Mg+2].[O-]S([O-])(=O)=O"),
+        ("N.N.[Pt+2].[Cl-].[Cl-]", "N.N.[Pt+2].[Cl-].[Cl-]"),
+        ("N.N.Cl[Pt]Cl", "N.N.Cl[Pt]Cl"),
+        ("O.O", "O"),
+        ("NN.Cl", "NN"),
         ("OCC", "CCO"),
         ("C1.C1", "CC"),
         # all parts are counter-ions

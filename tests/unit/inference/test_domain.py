@@ -94,6 +94,8 @@ def test_what_was_never_seen_is_warned_of(domain, smiles, warning):
     [
         ("[CH2]C", "a radical"),
         ("CCO |^1:0|", "a radical"),
+        ("[c]1ccccc1", "a radical"),
+        ("C[NH+]C", "a radical"),
         ("CCO~CC", "a bond of unknown order"),
         ("C[C@H]1CCCC[C@H]1O |&1:1,6|", "relative stereo"),
     ],
@@ -102,6 +104,11 @@ def test_radicals_bonds_of_unknown_order_and_relative_stereo_are_warned_of(domai
     assert words in domain.warnings([smiles])[0]
     assert words not in fit_domain([*SMILES, smiles]).warnings([smiles])[0]
     assert words not in domain.warnings(["CCO"])[0]
+
+
+@pytest.mark.parametrize("smiles", ["CC(=O)[O-].[Mn+2]", "C[N+](C)(C)C.[Cu]", "CC(C)O"])
+def test_ions_of_metals_are_no_radicals(domain, smiles):
+    assert "radical" not in domain.warnings([smiles])[0]
 
 
 def test_a_molecule_that_lost_a_metal_is_warned_of(domain):
