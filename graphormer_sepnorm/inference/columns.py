@@ -29,6 +29,7 @@ from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import falls, measured, measured_name
 
 ERROR = "error"
+OF_CONDITION = "_condition"  # follows the name of a condition that another column has
 PROBABILITY_DECIMALS = 3
 LEAST_OF_CLASS_1 = 0.5  # probability
 Found = TypeVar("Found")
@@ -107,7 +108,7 @@ class PredictionColumns:
             found.append(PredictedColumn("class_set", "text", cells=lambda found: texts(found.values)[0]))
         if self.acquisition is not None and self.acquisition.by != "prediction":
             number = self.model.targets.index(self.acquisition.target)
-            found.append(acquisition_column(self.acquisition, number, kind_of(self.model)))
+            found.append(acquisition_column(self.acquisition, number, kind_of(self.model, number)))
         if self.domain:
             found += domain_columns(self.model)
         if self.alerts:
@@ -115,8 +116,8 @@ class PredictionColumns:
         if self.properties:
             found += map(property_column, range(len(PROPERTIES)), PROPERTIES)
         found.append(PredictedColumn(ERROR, "text"))
-        for kind, end in (("conditions", "_condition"), ("predictions", "_predicted")):
-            taken = {column.name for column in found if column.place[0] not in (kind, "predictions")}
+        for kind, end in (("conditions", OF_CONDITION), ("predictions", "_predicted")):
+            taken = {column.name for column in found if column.place[0] != kind}
             found = [
                 replace(column, name=f"{column.name}{end}")
                 if column.place[0] == kind and column.name in taken
@@ -129,7 +130,7 @@ class PredictionColumns:
         """The columns of a target, the ``number``-th."""
 
         def of(name: str, part: str, cells: Callable[[Predictions], np.ndarray]) -> PredictedColumn:
-            kind = kind_of(self.model) if part in ("value", "low", "high") else "number"
+            kind = kind_of(self.model, number) if part in ("value", "low", "high") else "number"
             return PredictedColumn(name, kind, cells=cells, path=("predictions", target, part))
 
         def value(found: Predictions) -> np.ndarray:
@@ -197,9 +198,9 @@ def condition_value(text: str) -> float | str:
     return as_float(text) if is_number(text) else text
 
 
-def kind_of(model: PredictingModel) -> Literal["number", "precise"]:
-    """The kind of columns on the scale of the labels."""
-    return "precise" if model.offset else "number"
+def kind_of(model: PredictingModel, number: int) -> Literal["number", "precise"]:
+    """The kind of columns on the scale of the labels of the ``number``-th target."""
+    return "precise" if model.offset and model.offset[number] else "number"
 
 
 def acquisition_column(
@@ -231,8 +232,8 @@ def domain_columns(model: PredictingModel) -> list[PredictedColumn]:
         words = two_classes(model)
         for number, target in enumerate(model.targets):
             label = label_of_nearest(target, rows.labels[:, number], words.get(target, ()))
-            found.append(label if label.kind == "text" else replace(label, kind=kind_of(model)))
-            if bounds := rows.censored(number, DIGITS[kind_of(model)]):
+            found.append(label if label.kind == "text" else replace(label, kind=kind_of(model, number)))
+            if bounds := rows.censored(number, DIGITS[kind_of(model, number)]):
                 found.append(text_of_nearest(f"nearest_{target}_bound", bounds, target))
     found.append(PredictedColumn("similarity", cells=lambda found: given(found.nearness).similarity))
     if len(trust.domain.embeddings):

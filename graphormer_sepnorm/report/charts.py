@@ -237,14 +237,16 @@ def histogram_chart(title: str, learnt: np.ndarray, tested: np.ndarray, words: s
     """Shares of labels in bins; the test labels [P] as narrower bars before the training labels [M]."""
     both = np.concatenate([learnt, tested])
     edges = np.histogram_bin_edges(both, min(BINS, max(len(np.unique(both)), 1)))
+    rounded = edges.round(decimals_for([edges[1] - edges[0]])).tolist()
     counts = [np.histogram(labels, edges)[0] for labels in (learnt, tested)]
     shares = [100 * each / max(each.sum(), 1) for each in counts]
     y = Axis.around("% of the labels", np.zeros(1), *shares)
     drawing = Drawing(title, Axis.around("measured", edges), y)
     names = ("training", "test")
     for name, shrink, each, share in zip(names, (0.0, 0.25), counts, shares, strict=True):
-        for start, end, count, height in zip(edges, edges[1:], each.tolist(), share, strict=False):
-            text = f"{start:.4g} to {end:.4g}: {count} of {each.sum()} {name} labels"
+        for place, (start, end, count, height) in enumerate(zip(edges, edges[1:], each.tolist(), share, strict=False)):
+            first, last = rounded[place : place + 2]
+            text = f"{first:.12g} to {last:.12g}: {count} of {each.sum()} {name} labels"
             gap = shrink * (end - start)
             drawing.bar(start + gap, end - gap, height, text, name)
     return drawing.chart(words)

@@ -145,10 +145,9 @@ def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None
     table = table or read_whole(options.path, options.smiles_column, options.delimiter)
     units = tuple(reader.unit for reader in target_readers(options, table))
     labelled = LabelledTable(names=names_of_rows(options, table), class_names=class_names(options, table), units=units)
-    options = replace(options, units=units if any(units) else ())
     add_rows(labelled, options, table)
     if options.test_csv is not None:
-        own = replace(options, path=options.test_csv, test_csv=None)
+        own = replace(options, path=options.test_csv, test_csv=None, units=units if any(units) else ())
         tested = read_whole(options.test_csv, options.smiles_column, options.delimiter)
         labelled.names |= {len(table.rows) + number: name for number, name in names_of_rows(own, tested).items()}
         add_rows(labelled, own, tested, len(table.rows), "test")

@@ -77,7 +77,8 @@ def of_units(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
     """The unit of each target whose labels have units."""
     for name, unit in zip(options.targets, labelled.units, strict=False):
         if unit and not named_unit(name) and not options.scale_of(name):
-            yield f"{name}: the labels are in {unit}, as most of them say, and so are the predictions"
+            predicted = "" if options.threshold else ", and so are the predictions"
+            yield f"{name}: the labels are in {unit}, as most of them say{predicted}"
 
 
 def of_guesses(labelled: LabelledTable) -> Iterator[str]:

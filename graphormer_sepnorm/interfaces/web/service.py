@@ -16,7 +16,13 @@ from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.columns import PredictionColumns, condition_value, shown_decimals, two_classes
+from graphormer_sepnorm.inference.columns import (
+    OF_CONDITION,
+    PredictionColumns,
+    condition_value,
+    shown_decimals,
+    two_classes,
+)
 from graphormer_sepnorm.inference.domain import is_in_training
 from graphormer_sepnorm.inference.pictures import draw, set_look
 from graphormer_sepnorm.inference.predict import PredictingModel, Predictions
@@ -197,8 +203,9 @@ class PredictionService:
             raise InputError(f"{shown} has no molecules")
         names = self.predictor.asked_conditions.columns
         rows = under_conditions(found, names, options.conditions, shown)
-        of_form = [name for name in names if name not in found.columns]
-        added = [*(ColumnFacts(name=name, place=["conditions", name]) for name in of_form), *added]
+        taken = {column.name for column in added}
+        of_form = {name: name + OF_CONDITION * (name in taken) for name in names if name not in found.columns}
+        added = [*(ColumnFacts(name=each, place=["conditions", name]) for name, each in of_form.items()), *added]
         return replace(found, rows=rows, added=added)
 
     def predict(self, rows: list[TableRow], options: Options) -> list[MoleculePrediction]:

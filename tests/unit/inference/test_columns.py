@@ -154,12 +154,12 @@ def test_a_target_may_have_the_name_of_another_column(trusting, target):
 
 
 def test_a_condition_may_have_the_name_of_another_column():
-    given = {"error": "37", "a_std": "1", "T": "25"}
-    conditions = Conditions.of(tuple(given), [("25.0", "1.0", "25.0"), ("37.0", "2.0", "37.0")]).under(given)
+    given = {"error": "37", "T": "25"}
+    conditions = Conditions.of(tuple(given), [("25.0", "25.0"), ("37.0", "37.0")]).under(given)
     columns = PredictionColumns(replace(stack_of(two_models()), conditions=conditions))
     found = {column.place: column.name for column in columns.all}
     assert len(set(found.values())) == len(found) and found[("error",)] == "error"
-    assert (found[("conditions", "error")], found[("conditions", "T")]) == ("error_condition", "T")
+    assert [found[("conditions", name)] for name in given] == ["error_condition", "T"]
 
 
 def test_what_is_measured_far_from_zero_is_written_with_all_its_digits(trusting):
@@ -170,7 +170,7 @@ def test_what_is_measured_far_from_zero_is_written_with_all_its_digits(trusting)
     model.offset = (1_000_000.0, 0.0)
     columns = PredictionColumns(model, domain=True, acquisition=Acquisition("confidence-bound", "a"))
     kinds = {column.name: column.kind for column in columns.all}
-    assert {kinds[name] for name in ("a", "nearest_a", "confidence_bound")} == {"precise"}
+    assert {kinds[name] for name in ("a", "nearest_a", "confidence_bound")} == {"precise"} and kinds["b"] == "number"
     found = columns.reader.compute(read_molecules("ogb", ["OCC"]))
     cells = dict(zip(names(columns), columns.cells(found, [""]), strict=True))
     assert cells["nearest_a_bound"] == ["<1000000.25"]

@@ -45,6 +45,7 @@ def test_an_axis_has_round_ticks_around_all_values():
     axis = Axis.around("x", np.array([0.1, np.nan, 9.7]), np.array([np.inf]))
     assert axis.ticks == (0, 2, 4, 6, 8, 10) and axis.texts == ("0", "2", "4", "6", "8", "10")
     assert [axis.share(value) for value in (0, 5, 10)] == [0, 0.5, 1]
+    assert Axis.around("x", np.array([1e6, 1e6 + 1])).texts[1:3] == ("1000000.2", "1000000.4")
     for values in ([3.0], [], [np.nan]):
         ticks = Axis.around("x", np.array(values)).ticks
         assert ticks[0] < ticks[-1] and all(ticks[0] <= value <= ticks[-1] for value in values if value == value)
@@ -107,6 +108,8 @@ def test_a_histogram_has_the_share_of_labels_in_each_bin():
     assert heights[0] == pytest.approx(3 * heights[1], abs=0.2) and heights[2] == 0
     assert heights[3] == pytest.approx(4 * heights[1], abs=0.3)
     assert len(marks(histogram_chart("a", np.ones(3), np.empty(0), ""))) == 2, "all labels are equal"
+    far = histogram_chart("a", np.array([1e6, 1e6 + 1]), np.empty(0), "")
+    assert titles(far)[0] == "1000000 to 1000000.5: 1 of 2 training labels"
 
 
 def test_probabilities_are_in_the_row_of_their_class():

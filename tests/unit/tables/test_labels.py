@@ -22,6 +22,7 @@ from graphormer_sepnorm.tables.labels import (
     tolerances,
 )
 from graphormer_sepnorm.tables.options import TableOptions
+from graphormer_sepnorm.tables.remarks import of_units
 from graphormer_sepnorm.tables.splits import Duplicate, Sizes
 from graphormer_sepnorm.tables.structures import Structures
 from graphormer_sepnorm.tables.task_guess import guess_task, look_at_columns
@@ -65,6 +66,16 @@ def test_a_column_without_molecules_is_refused_if_another_one_has_their_name(tmp
     assert len(read_usable(replace(options, smiles_column="Structure"), "ogb").rows) == 20
     path.write_text(path.read_text().replace("Structure", "drawing"))
     assert len(read_usable(options, "ogb").rows) == readable
+
+
+@pytest.mark.parametrize("options", [{}, {"kind": "classification", "active_below": "4 nM"}])
+def test_a_number_without_a_unit_among_others_with_one_is_not_guessed(tmp_path, options):
+    path = table(tmp_path / "a.csv", "smiles,y", "C,5 nM", "CC,0.003 uM", "CCC,7", "CCCC,8 nM")
+    found = read_usable(TableOptions(path, ("y",), **options), "ogb")
+    assert [row.number for row in found.rows] == [1, 2, 4] and found.units == ("nM",)
+    assert [(number, "one unit" in reason) for number, _, reason in found.skipped] == [(3, True)]
+    (said,) = of_units(TableOptions(path, ("y",), **options), found)
+    assert ("predictions" in said) is not bool(options)
 
 
 def test_rows_by_time_and_rows_without_one(tmp_path):

@@ -253,6 +253,11 @@ def test_a_model_that_was_trained_under_conditions_asks_for_them(models, tmp_pat
     assert found.added[0] == ColumnFacts(name="temperature", place=["conditions", "temperature"])
     known, unknown = conditioned.predict(found.rows, Options())
     assert known.conditions == {"temperature": 25.0, "assay": "a"}
+    other = Conditions.of(("error",), [("20.0",), ("40.0",)])
+    of_form = replace(models, predictor=replace(model, conditions=other)).read(
+        path, "a.csv", 9, Options(conditions={"error": "20"}), ""
+    )
+    assert of_form.added[0] == ColumnFacts(name="error_condition", place=["conditions", "error"])
     assert known.error == "" and unknown.error == "assay is 'c': the model knows a, b"
     warm_up(conditioned)
 
