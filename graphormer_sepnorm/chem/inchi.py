@@ -174,9 +174,7 @@ class Group:
     def bases(self) -> set[int]:
         """Atoms of the molecule that are bases if they are negative: those without a positive neighbour."""
         atoms = self.kekule.GetAtoms()
-        return {
-            atom.GetIdx() for atom in atoms if all(other.GetFormalCharge() <= 0 for other in atom.GetNeighbors())
-        }
+        return {atom.GetIdx() for atom in atoms if all(other.GetFormalCharge() <= 0 for other in atom.GetNeighbors())}
 
     def paths(self, form: Form, donor: int) -> Iterator[tuple[int, tuple[int, ...]]]:
         """Atoms that can take a hydrogen of a donor, each at the end of bonds that are single and double in turn."""
