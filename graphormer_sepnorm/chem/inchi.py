@@ -51,12 +51,14 @@ COSTS = {
     "[NX3+;!H0]=C[NX3]": -2.5,
     "[NX2+;!H0]": 20.0,
     "[O,S;+]": 20.0,
+    "[Cl,Br,I;H1]": 20.0,
     "[OX1-][#6]": 4.0,
     "[OX1-]C=O": -4.0,
     "[OX1-][CX4]": 6.0,
     "[N-,n-]": 4.0,
     "[SX1-]": 1.0,
 }
+HYDROGEN_HALIDE = Chem.MolFromSmarts("[Cl,Br,I;H1]")
 GROUP = re.compile(r"\(H\d*-?\d*,([\d,]+)\)")
 REPEATED = re.compile(r"(?:(\d+)\*)?(.*)")
 FORMULA = re.compile(r"(\d*)(.*)")
@@ -165,8 +167,14 @@ class Group:
         """Atoms that can take the proton of a donor, each with an empty path."""
         for acceptor in self.atoms:
             pair = form.charges[donor], form.charges[acceptor]
-            if pair == (0, -1) or (pair == (1, 0) and self.symbols[acceptor] == "N"):
+            if (pair == (0, -1) and acceptor in self.bases) or (pair == (1, 0) and self.symbols[acceptor] == "N"):
                 yield acceptor, ()
+
+    @cached_property
+    def bases(self) -> set[int]:
+        """Atoms of the molecule that are bases if they are negative: those without a positive neighbour."""
+        atoms = self.kekule.GetAtoms()
+        return {atom.GetIdx() for atom in atoms if all(other.GetFormalCharge() <= 0 for other in atom.GetNeighbors())}
 
     def paths(self, form: Form, donor: int) -> Iterator[tuple[int, tuple[int, ...]]]:
         """Atoms that can take a hydrogen of a donor, each at the end of bonds that are single and double in turn."""
@@ -253,15 +261,16 @@ def molecule_of_inchi(text: str) -> tuple[Chem.Mol, bool] | None:
     mol = Chem.MolFromInchi(text)
     if mol is None:
         return None
-    mobile = mobile_groups(text)
-    if "/f" in text or not (mobile or "/p" in text):  # with fixed hydrogens, or with neither mobile ones nor protons
+    mobile, acids = mobile_groups(text), [match[0] for match in mol.GetSubstructMatches(HYDROGEN_HALIDE)]
+    protons = "/p" in text or (acids and any(atom.GetFormalCharge() < 0 for atom in mol.GetAtoms()))
+    if "/f" in text or not (mobile or protons):  # with fixed hydrogens, or with neither mobile ones nor protons
         return mol, False
     kekule = Chem.Mol(mol)
     Chem.Kekulize(kekule, clearAromaticFlags=True)
     groups = [group for atoms in mobile if not (group := Group(kekule, atoms)).is_decided]
     hetero = [atom.GetIdx() for atom in mol.GetAtoms() if atom.GetSymbol() in ("N", "O", "S", "Se")]
-    if "/p" in text:
-        groups.append(Group(kekule, hetero, protons=True))
+    if protons:
+        groups.append(Group(kekule, [*hetero, *acids], protons=True))
     guess = len(groups) * mol.GetNumAtoms() > MOST_WORK
     groups = [] if guess else groups
     start = Form.of(kekule)

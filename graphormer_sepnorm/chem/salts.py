@@ -65,7 +65,7 @@ CCCCC(=O)O CCCCC(CC)COC(=O)CC(C(=O)OCC(CC)CCCC)S(=O)(=O)O
 KINDS = (INORGANIC, SOLVENTS, COUNTER_IONS, ALSO_DRUGS)
 USUAL_ATOMS = frozenset([1, 3, 4, 7, 8, 9, 11, 12, 13, 16, 17, 19, 20, 30, 35, 37, 38, 47, 53, 55, 56, 83, 87, 88])
 NONMETALS = frozenset([*range(3), *range(5, 11), *range(14, 19), *range(32, 37), *range(51, 55), 85, 86])
-COMPLEX = len(KINDS) - 0.5  # kind of an inorganic part with a metal
+COMPLEX = len(KINDS) - 0.5  # kind of an inorganic part with an unusual metal
 DOUBTED = 2  # from this kind on, several different parts of the same kind could be the parent
 
 
@@ -126,14 +126,15 @@ def rank(part: Chem.Mol) -> tuple[float, int, float, str]:
 def kind_of(part: Chem.Mol) -> float:
     """The place of a part in ``KINDS``; of another part, their number if it is organic.
 
-    Other inorganic parts come before the counter-ions, those with a metal behind them. A single atom that is no usual
-    ion has -1.
+    Other inorganic parts come before the counter-ions, those with a metal behind them; a salt of usual ions that is
+    drawn with bonds, such as ``[Na]Cl``, has 0. A single atom that is no usual ion has -1.
     """
     elements, heavy = {atom.GetAtomicNum() for atom in part.GetAtoms()}, part.GetNumHeavyAtoms()
     organic = bool(elements & {0, 6})  # a wildcard is taken for a carbon
     if heavy <= 1 and not organic:
         return 0 if elements <= USUAL_ATOMS else -1
-    other = len(KINDS) if organic else COMPLEX if elements - NONMETALS else DOUBTED - 0.5
+    metals = elements - NONMETALS
+    other = len(KINDS) if organic else COMPLEX if metals - USUAL_ATOMS else 0 if metals else DOUBTED - 0.5
     return usual_parts(heavy).get(constitution(part), other)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from graphormer_sepnorm.chem.properties import molecule_key, parent_key
+from graphormer_sepnorm.chem.properties import family_of, molecule_key, parent_key
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import TaskConfig, read_config
 from graphormer_sepnorm.errors import InputError
@@ -144,9 +144,9 @@ def same_rows(first: ScoredRun, other: ScoredRun) -> bool:
 
 
 def family(smiles: str) -> str:
-    """The same for a molecule, its salts and its protonated forms."""
+    """The ``family_of`` a molecule: standardization may remove salts, charges, stereo and isotopes."""
     mol = read_smiles(smiles)
-    return parent_key(mol, molecule_key(mol))
+    return family_of(parent_key(mol, molecule_key(mol)))
 
 
 def compare_runs(paths: Sequence[Path]) -> dict:

@@ -161,10 +161,7 @@ def of_parts(labelled: LabelledTable) -> Iterator[str]:
     several = [place for place, parts in enumerate(structures.parts) if parts > 1]
     if not several:
         return
-    counts = Counter(structures.families)
-    splits: dict[str, set[str]] = {}
-    for row, name in zip(labelled.rows, structures.families, strict=True):
-        splits.setdefault(name, set()).add(row.split)
+    counts, splits = Counter(structures.families), splits_of(labelled)
     shared = [structures.families[place] for place in several if counts[structures.families[place]] > 1]
     apart = sum(len(splits[name]) > 1 for name in shared)
     example = structures.smiles[several[0]]
@@ -189,10 +186,19 @@ def of_forms(labelled: LabelledTable) -> Iterator[str]:
     forms: dict[str, set[bool]] = {}
     for family, marked in zip(structures.families, structures.with_stereo, strict=False):
         forms.setdefault(family, set()).add(marked)
-    mixed = sum(len(found) > 1 for found in forms.values())
-    if mixed:
-        drawn = counted(mixed, "molecule is", "molecules are")
-        yield f"{drawn} drawn with and without stereo: these count as different molecules, but share a split"
+    if mixed := [family for family, found in forms.items() if len(found) > 1]:
+        drawn, splits = counted(len(mixed), "molecule is", "molecules are"), splits_of(labelled)
+        apart = sum(len(splits[family]) > 1 for family in mixed)
+        where = f"and {apart:,} of them in several splits" if apart else "but share a split"
+        yield f"{drawn} drawn with and without stereo: these count as different molecules, {where}"
+
+
+def splits_of(labelled: LabelledTable) -> dict[str, set[str]]:
+    """The splits of the rows of each family."""
+    splits: dict[str, set[str]] = {}
+    for row, name in zip(labelled.rows, labelled.structures.families, strict=True):
+        splits.setdefault(name, set()).add(row.split)
+    return splits
 
 
 def counted(number: int, one: str, several: str) -> str:

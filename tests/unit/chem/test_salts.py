@@ -63,6 +63,8 @@ def test_200_salts_become_their_parents(name, part):
         ("N.N.[Pt+2].[Cl-].[Cl-]", "N.N.[Pt+2].[Cl-].[Cl-]"),
         ("N.N.Cl[Pt]Cl", "N.N.Cl[Pt]Cl"),
         ("O.O", "O"),
+        ("[Na]Cl.CCO", "CCO"),
+        ("Cl[Zn]Cl.NCC(=O)O", "NCC(=O)O"),
         ("NN.Cl", "NN"),
         ("OCC", "CCO"),
         ("C1.C1", "CC"),

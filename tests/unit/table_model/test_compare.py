@@ -112,8 +112,9 @@ def test_missing_labels_do_not_count(tmp_path):
     assert np.isnan([as_label(""), as_label("<5"), as_label(">1e3")]).all() and as_label("-1.5") == -1.5
 
 
-def test_a_salt_and_its_parent_are_the_same_row(tmp_path):
-    runs = [write_run(tmp_path / "salts", Y, smiles="[Na+].CC(=O)[O-]"), write_run(tmp_path / "b", Y, smiles="CC(O)=O")]
+@pytest.mark.parametrize(("drawn", "read"), [("[Na+].CC(=O)[O-]", "CC(O)=O"), ("[2H][C@H](F)Cl", "FCCl")])
+def test_a_molecule_and_its_standardized_form_are_the_same_row(tmp_path, drawn, read):
+    runs = [write_run(tmp_path / "drawn", Y, smiles=drawn), write_run(tmp_path / "read", Y, smiles=read)]
     assert compare_runs(runs)["targets"]["y"]["n"] == 40
 
 

@@ -89,6 +89,15 @@ def test_forms_of_molecules_are_counted(tmp_path, rows, words):
     assert sum(text.startswith(words) for text in found) == 1, found
 
 
+@pytest.mark.parametrize(("split", "where"), [("train", "but share a split"), ("test", "and 1 of them in several")])
+def test_forms_in_several_splits_are_counted(tmp_path, split, where):
+    rows = [f"{row},train" for row in chains()] + ["CC(N)CC,1,train", f"C[C@H](N)CC,2,{split}", "CCO,1,val", "N,1,test"]
+    path = write(tmp_path, "a.csv", "\n".join(["smiles,y,part", *rows, ""]))
+    options = TableOptions(str(path), ("y",), split="column", split_column="part")
+    (said,) = [text for text in remarks(options, read_labelled(options, "mol")) if "with and without stereo" in text]
+    assert said.startswith("1 molecule is drawn") and where in said
+
+
 def test_molecules_that_lose_stereo_are_counted(tmp_path):
     rows = [*chains(), "CC(/O)=C(/C)C(C)=O,1", "C[C@H](N)C(=O)O,2", "C[C@@H](N)C(=O)O,3"]
     options, labelled = read(tmp_path, rows, standardize="tautomer")
