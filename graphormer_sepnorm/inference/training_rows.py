@@ -14,6 +14,7 @@ from graphormer_sepnorm.runs.arrays import Stored
 
 MOST_DECIMALS = 3
 USUAL_DECIMALS = 2  # of computed numbers, such as logarithms
+FAR = 100  # mean of labels in standard deviations above which their digits matter to float32
 FREQUENT = 0.25  # share of the labels of a target from which on equal ones are pointed out
 
 
@@ -146,8 +147,8 @@ class TrainingRows:
 def decimals_of(labels: np.ndarray) -> int:
     """How many decimals nine of ten labels [N] need.
 
-    If they need more than ``MOST_DECIMALS``, as many as half of the labels need for two digits, at least
-    ``USUAL_DECIMALS``.
+    If they need more than ``MOST_DECIMALS``, as many as half of the labels need for two digits, or for labels far from
+    0 their standard deviation, at least ``USUAL_DECIMALS``.
     """
     for decimals in range(MOST_DECIMALS + 1 if len(labels) else 0):
         rounded = labels.round(decimals)
@@ -155,4 +156,7 @@ def decimals_of(labels: np.ndarray) -> int:
         if fits.mean() >= 0.9:
             return decimals
     sizes = np.abs(labels[labels != 0])
-    return max(USUAL_DECIMALS, 1 - int(np.floor(np.log10(np.median(sizes))))) if len(sizes) else USUAL_DECIMALS
+    if not len(sizes):
+        return USUAL_DECIMALS
+    size, spread = np.median(sizes), labels.std()
+    return max(USUAL_DECIMALS, 1 - int(np.floor(np.log10(spread if 0 < FAR * spread < size else size))))

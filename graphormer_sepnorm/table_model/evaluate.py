@@ -22,7 +22,7 @@ from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.system.workers import CHUNK, in_chunks, map_chunks
 from graphormer_sepnorm.table_model.conditions import with_known
 from graphormer_sepnorm.table_model.labels import label_arrays
-from graphormer_sepnorm.table_model.model import Stacked, TableModel
+from graphormer_sepnorm.table_model.model import Stacked, TableModel, check_table
 from graphormer_sepnorm.table_model.reliability import measure_trust
 from graphormer_sepnorm.table_model.scores import STACK, Predicted, scores_by_target, scores_of
 from graphormer_sepnorm.table_model.stacking import each_by_itself
@@ -96,6 +96,7 @@ def evaluate_table(run: RunFolder, split: str = "test") -> dict:
     if split != "test":
         raise InputError(f"the table model in {run} was fitted to all rows outside the test set: score it on test")
     model = TableModel.load(run.path)
+    check_table(run.path)
     rows = rows_for_test(run, model)
     known = known_molecules(structures_of(model.featurizer, rows.smiles), learnt_structures(run, model))
     return score_rows(model, rows, means_of(run, model)).final.result | known
@@ -107,6 +108,7 @@ def evaluate_new(
     """Scores the table model of a run folder on another table with the same target columns."""
     model = TableModel.load(run.path)
     assert model.trust is not None
+    check_table(run.path)
     options = replace(kept_options(run), path=table, smiles_column=smiles_column, delimiter=delimiter, test_csv=None)
     options = replace(
         options, split="random", split_column=None, sizes=Sizes(), folds=0, weight_column=None, id_column=None
@@ -167,12 +169,6 @@ def refuse_other_classes(task: TaskConfig) -> None:
             )
 
 
-def problems_of_conditions(model: TableModel, samples: Sequence[Sample]) -> dict[int, str]:
-    """Why the model cannot read the conditions of a sample, by its number from 0."""
-    _, errors = model.conditions.encode_all([sample.conditions for sample in samples])
-    return {place: error for place, error in enumerate(errors) if error}
-
-
 def learnt_structures(run: RunFolder, model: TableModel) -> Structures:
     """The structures of the molecules that were used for training."""
     smiles = [text for split in ("train", "val") for text in read_labels(run.path / TABLE, model.task, split)[0]]
@@ -192,7 +188,6 @@ def rows_for_test(run: RunFolder, model: TableModel) -> ScoredRows:
     """The test rows of a run folder."""
     smiles, y, bounds = read_labels(run.path / TABLE, model.task, "test")
     samples = samples_of_split(run.path / TABLE, "test") if model.conditions.columns else ()
-    y[list(problems_of_conditions(model, samples))] = np.nan
     return ScoredRows(smiles, y, bounds, {"dataset": TABLE, "split": "test"}, run.path / TABLE, samples)
 
 

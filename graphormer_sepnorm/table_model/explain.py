@@ -133,7 +133,7 @@ def explain_stack(model: PredictingModel, stack: TableModel, view: ExplainedTarg
     explanation = replace(view.explanation(smiles, prediction, found), start=" or ".join(parts))
     given = ((name, condition_value(text)) for name, text in model.asked_conditions.given.items())
     if conditions := {name: value if isinstance(value, str) else f"{value:.7g}" for name, value in given}:
-        words = ", ".join(f"{name} {text}" for name, text in conditions.items())
+        words = ", ".join(f"{name} {text or 'blank'}" for name, text in conditions.items())
         return replace(explanation, caption=f"{explanation.caption} ({words})", conditions=conditions)
     return explanation
 

@@ -10,12 +10,11 @@ import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.training_rows import FAR
 from graphormer_sepnorm.tables.label_text import bounds_of
 from graphormer_sepnorm.tables.labels import LabelledRow
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.censored import Censored, is_bounded
-
-FAR = 100  # mean of labels in standard deviations above which their digits matter to float32
 
 
 class CannotLearn(InputError):

@@ -17,6 +17,7 @@ from graphormer_sepnorm.chem.count_fingerprints import known_kinds
 from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules, read_molecules
 from graphormer_sepnorm.chem.fingerprints import BITS
 from graphormer_sepnorm.config import Config, Limit, Scale, TaskConfig, first_problem
+from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forward import Output, share_trunks
 from graphormer_sepnorm.inference.predict import Embedder, Predictions, computed
@@ -34,6 +35,7 @@ from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Member
 from graphormer_sepnorm.table_model.members.kernel import KernelMember
 from graphormer_sepnorm.table_model.stacking import combined
+from graphormer_sepnorm.tables.prepared_table import TABLE, damaged
 from graphormer_sepnorm.tables.rows import AskedConditions
 from graphormer_sepnorm.tasks.limits import limited
 
@@ -242,8 +244,8 @@ class TableModel:
         """Writes the members, then the file that combines them and lists their files; raises InputError if it fails."""
         for member in self.members.values():
             member.save(folder)
-        facts = self.facts() | {"files": manifest(folder, self.members), "domain": BITS[-1:]}
-        save_arrays(RunFolder(folder).stack, self.arrays(), facts)
+        parts = {"files": manifest(folder, self.members), "domain": BITS[-1:], "table": table_digest(folder)}
+        save_arrays(RunFolder(folder).stack, self.arrays(), self.facts() | parts)
 
     @classmethod
     def load(cls, folder: Path) -> "TableModel":
@@ -313,6 +315,18 @@ def manifest(folder: Path, names: Iterable[str]) -> dict[str, str]:
     """
     files = [file for name in names for file in MEMBERS[name].files(folder)]
     return {file.relative_to(folder).as_posix(): recorded_checksum(file) if file.exists() else "" for file in files}
+
+
+def table_digest(folder: Path) -> str:
+    """The checksum of the prepared table in a run folder; "" without one."""
+    return sha256_of_file(folder / TABLE) if (folder / TABLE).exists() else ""
+
+
+def check_table(folder: Path) -> None:
+    """Raises InputError if the prepared table in a run folder is not the one that its model was saved with."""
+    _, facts = load_format(RunFolder(folder).stack, FORMAT)
+    if facts.get("table", "") not in ("", table_digest(folder)):
+        raise InputError(damaged(folder / TABLE))
 
 
 def check_files(folder: Path, names: Sequence[str], listed: object) -> None:

@@ -247,7 +247,7 @@ def of_limits(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
         for beyond, (side, sign, bound) in ((known < usual, lower), (known > usual, higher)):
             if beyond.sum() <= BEYOND_SHARE * len(known):
                 yield (
-                    f"{target}: {100 * counts.max() / len(known):.0f} % of the labels equal {shown:.6g}, and "
+                    f"{target}: {100 * counts.max() / len(known):.0f} % of the labels equal {shown:.12g}, and "
                     f"{counted(int(beyond.sum()), 'label is', 'labels are')} {side}. If this is a limit of the assay, "
                     f"write these labels with {sign} so that they are learned as bounds, and read predictions beyond "
                     f"it as {bound!r} this value"

@@ -145,7 +145,7 @@ def test_unfamiliar_rows_are_counted_without_being_asked_for(regression, predict
     familiar = rows_of(regression, "learnt").smiles.tolist()[:5]
     assert "outside the training domain" not in predicted(regression, familiar)[1]
     _, messages = predicted(regression, [*familiar, *STRANGE, "C[C"])
-    judged = "(judged by elements, charges and size only): --domain adds similarity and the column warning"
+    judged = "(similarity is not judged): --domain adds similarity and the column warning"
     assert f"at least 3 rows are outside the training domain {judged}" in messages
 
 

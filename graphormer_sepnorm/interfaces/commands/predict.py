@@ -226,7 +226,7 @@ def words_on_domain(rows: int, answers: AnswerOptions) -> str:
     if answers.domain:
         return f"{count} outside the training domain: see the column warning"
     return (
-        f"at least {count} outside the training domain (judged by elements, charges and size only): --domain adds "
+        f"at least {count} outside the training domain (similarity is not judged): --domain adds "
         "similarity and the column warning"
     )
 

@@ -58,6 +58,8 @@ def test_decimals_are_those_of_nine_of_ten_labels():
     assert TrainingRows.of(np.stack(columns, axis=1)).decimals == [0, 1, USUAL_DECIMALS, USUAL_DECIMALS]
     small = [1.7e-6 * whole, 1e-9 * whole, np.array([0.0031, 0.052, 0.11, 0.0475, 0.2013] * 2)]
     assert TrainingRows.of(np.stack(small, axis=1)).decimals == [7, 10, 3], "two digits of half of the labels"
+    far = 1e5 + np.random.default_rng(0).normal(0, 0.001, (9, 1))
+    assert TrainingRows.of(far).decimals == [5], "two digits of their standard deviation"
 
 
 def test_censored_labels_are_shown_with_their_sign():

@@ -1,6 +1,8 @@
 """Scores of a table model on test rows."""
 
 import contextlib
+import shutil
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,11 +11,10 @@ import pytest
 from rdkit import Chem
 from sklearn.metrics import mean_absolute_error
 
-from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model import evaluate
-from graphormer_sepnorm.table_model.conditions import Conditions
 from graphormer_sepnorm.table_model.evaluate import (
     ScoredRows,
     evaluate_new,
@@ -21,7 +22,6 @@ from graphormer_sepnorm.table_model.evaluate import (
     means_of,
     other_scale,
     predict_all,
-    problems_of_conditions,
     refuse_other_classes,
     rows_for_test,
     score_rows,
@@ -72,11 +72,16 @@ def test_training_molecules_of_another_table_are_counted_in_any_spelling(trained
     assert evaluate_new(trained.run, str(tmp_path / "new.csv"))["training_molecules"] == 3
 
 
-def test_rows_under_conditions_that_were_not_learnt_are_not_scored():
-    conditions = Conditions.of(["solvent"], [("water",), ("DMSO",)])
-    samples = [Sample("C", (solvent,)) for solvent in ("water", "hexane", "")]
-    found = problems_of_conditions(SimpleNamespace(conditions=conditions), samples)
-    assert found == {1: "solvent is 'hexane': the model knows DMSO, water", 2: "solvent is missing"}
+def test_the_table_of_another_run_is_refused(trained: Trained, tmp_path):
+    folder = RunFolder(shutil.copytree(trained.run.path, tmp_path / "run"))
+    table = folder.path / "table.csv"
+    kept = pd.read_csv(table)
+    kept["target a"] += 1
+    kept.to_csv(table, index=False)
+    for evaluated in (evaluate_table, partial(evaluate_new, table=str(table))):
+        with pytest.raises(InputError, match="not the table that this run was trained on"):
+            evaluated(folder)
+    assert TableModel.load(folder.path).predict(["C"]).errors == [""], "predictions do not need it"
 
 
 @pytest.mark.parametrize(("names", "refused"), [((), False), ((("no", "Yes"),), False), ((("a", "b"),), True)])

@@ -27,6 +27,7 @@ from graphormer_sepnorm.inference.predict import load_predictor
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.interfaces import commands
 from graphormer_sepnorm.runs.numbers import shown
+from graphormer_sepnorm.table_model.conditions import Conditions
 from graphormer_sepnorm.table_model.explain import explain_rows, explain_stack, rescaled, shares, stack_of
 from graphormer_sepnorm.table_model.fit import fit_table
 from graphormer_sepnorm.table_model.labels import Labels
@@ -214,6 +215,14 @@ def test_the_conditions_of_a_molecule_are_held_fixed(conditioned, tmp_path):
     table = pd.DataFrame({"smiles": [ASPIRIN], "T": [60]})
     (again,) = load_model(conditioned.path).explain(table, conditions={"assay": "b"})
     np.testing.assert_allclose(again.contributions, found[1].contributions, rtol=1e-5)
+
+
+def test_a_caption_names_a_blank_condition(conditioned):
+    model = TableModel.load(conditioned.path)
+    temperature, assay = model.conditions.columns
+    columns = temperature, replace(assay, words=("", *assay.words[1:]))
+    (found,) = explained(replace(model, conditions=Conditions(columns).under({"T": 25, "assay": "NA"})), ["C"])
+    assert found.caption.endswith("(T 25, assay blank)") and found.conditions == {"T": "25", "assay": ""}
 
 
 def test_conditions_are_asked_for(conditioned):

@@ -161,7 +161,8 @@ def test_many_equal_labels_at_one_end_are_pointed_at(tmp_path, equal, beyond, sa
 
 
 @pytest.mark.parametrize(
-    ("scales", "value", "sign"), [({"negative_log_molar": ("nM",)}, "10000", ">"), ({"log10": ("IC50",)}, "10000", ">")]
+    ("scales", "value", "sign"),
+    [({"negative_log_molar": ("nM",)}, "10000", ">"), ({"log10": ("IC50",)}, "10000", ">"), ({}, "1000004.25", ">")],
 )
 def test_a_limit_is_named_as_it_is_in_the_table(tmp_path, scales, value, sign):
     """Inactive molecules are at the largest measured concentration, which is the smallest negative logarithm."""
