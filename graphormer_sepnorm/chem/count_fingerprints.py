@@ -71,15 +71,21 @@ def torsion_generator() -> rdFingerprintGenerator.FingerprintGenerator64:
     return rdFingerprintGenerator.GetTopologicalTorsionGenerator(fpSize=SIZE)
 
 
+def has_ring_of_three(mol: Chem.Mol) -> bool:
+    return any(len(ring) == 3 for ring in mol.GetRingInfo().AtomRings())
+
+
 def torsions(mol: Chem.Mol) -> np.ndarray:
-    """Topological torsions: uint32 [SIZE]. A ring of three atoms is one, from the atom that is written first."""
+    """Topological torsions: uint32 [SIZE]. A ring of three atoms is one, from its first atom in canonical order."""
+    if has_ring_of_three(mol):
+        mol = Chem.RenumberAtoms(mol, np.argsort(list(Chem.CanonicalRankAtoms(mol))).tolist())
     return torsion_generator().GetCountFingerprintAsNumPy(mol)
 
 
 def open_torsions(mol: Chem.Mol) -> np.ndarray:
-    """Topological torsions of four different atoms, the same for every spelling: uint32 [SIZE]."""
-    counts = torsions(mol)
-    if any(len(ring) == 3 for ring in mol.GetRingInfo().AtomRings()):
+    """Topological torsions of four different atoms: uint32 [SIZE]."""
+    counts = torsion_generator().GetCountFingerprintAsNumPy(mol)
+    if has_ring_of_three(mol):
         output = rdFingerprintGenerator.AdditionalOutput()
         output.AllocateBitPaths()
         torsion_generator().GetCountFingerprint(mol, additionalOutput=output)
