@@ -135,15 +135,21 @@ def kind_of(part: Chem.Mol) -> float:
         return 0 if elements <= USUAL_ATOMS else -1
     metals = elements - NONMETALS
     other = len(KINDS) if organic else COMPLEX if metals - USUAL_ATOMS else 0 if metals else DOUBTED - 0.5
-    return usual_parts(heavy).get(constitution(part), other)
+    usual = usual_parts(heavy)
+    return usual.get(constitution(part), other) if usual else other
 
 
 @functools.cache
 def usual_parts(heavy: int) -> dict[str, int]:
     """The places in ``KINDS`` of the parts with this number of heavy atoms, by their ``constitution``."""
+    return {constitution_of(text): place for text, place, size in listed_parts() if size == heavy}
+
+
+@functools.cache
+def listed_parts() -> list[tuple[str, int, int]]:
+    """The SMILES of the parts in ``KINDS``, their places, and their numbers of heavy atoms."""
     texts = [(text, place) for place, kind in enumerate(KINDS) for text in kind.split()]
-    sizes = [Chem.MolFromSmiles(text, sanitize=False).GetNumHeavyAtoms() for text, _ in texts]
-    return {constitution_of(text): place for (text, place), size in zip(texts, sizes, strict=True) if size == heavy}
+    return [(text, place, Chem.MolFromSmiles(text, sanitize=False).GetNumHeavyAtoms()) for text, place in texts]
 
 
 def constitution(part: Chem.Mol) -> str:

@@ -12,6 +12,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import torch
 from rdkit import Chem
+from rdkit.Chem import rdqueries
 from rdkit.DataStructs import BulkTanimotoSimilarity, ExplicitBitVect
 
 from graphormer_sepnorm.chem.features import Molecules
@@ -28,16 +29,23 @@ MAX_REFERENCES = 100_000
 ROWS_AT_ONCE = 100  # against all references: 80 MB of distances
 UNUSUAL = 0.01  # share of training molecules whose nearest other one is less similar than ``usual_similarity``
 MOST_COMPARED, LEAST_COMPARED, MOST_PAIRS = 1000, 100, 2_000_000  # training molecules, and pairs of them, for this
+RADICAL = rdqueries.NumRadicalElectronsGreaterQueryAtom(0)  # queries are ten times as fast as loops in Python
+UNUSUAL_BOND = Chem.MolFromSmarts("*~;!-;!=;!#;!:*")
 
 
 # Features of molecules that their kinds of atoms do not show: in words, how to find one, and what its SMILES contains.
 RARITIES: dict[str, tuple[Callable[[Chem.Mol], bool], re.Pattern]] = {
     "a radical": (
-        lambda mol: any(atom.GetNumRadicalElectrons() for atom in atoms_of(mol) if atom.GetAtomicNum() in NONMETALS),
+        lambda mol: (
+            len(found := mol.GetAtomsMatchingQuery(RADICAL)) > 0
+            and any(atom.GetAtomicNum() in NONMETALS for atom in found)
+        ),
         re.compile(r"\[(?!nH\]|C@@?H?\]|[NOS][+-]\]|NH[23]\+\]|Na\+\]|[A-Z][a-z]?-\])|\^\d"),  # not of usual atoms
     ),
     "a bond of unknown order (~)": (
-        lambda mol: any(bond.GetBondType() in UNKNOWN_ORDERS for bond in bonds_of(mol)),
+        lambda mol: (
+            mol.HasSubstructMatch(UNUSUAL_BOND) and any(bond.GetBondType() in UNKNOWN_ORDERS for bond in bonds_of(mol))
+        ),
         re.compile("~|H:"),
     ),
     "centres of racemic or relative stereo": (lambda mol: len(mol.GetStereoGroups()) > 0, re.compile(r"[&o]\d+:")),
