@@ -48,7 +48,8 @@ def test_counts_are_those_of_the_command():
     assert section.grids[0].rows == (("train", "1", "1", "1"), ("val", "1", "1", "1"), ("test", "1", "1", "1"))
     assert section.words[1:4] == (
         "5 usable rows of 3 molecules; rows of the same molecule are averaged.",
-        "1 row was skipped: skipped.csv in the run folder gives the reasons (its row 1 is the first below the header).",
+        "1 row was skipped, 17 % of the table; 1 of them as row 6: bad: skipped.csv in the run folder gives the "
+        "reasons (its row 1 is the first below the header).",
         "2 molecules appear in several rows, 1 of them with labels that contradict each other (they differ by more "
         "than half the standard deviation of the column): duplicates.csv in the run folder lists the molecules.",
     )
