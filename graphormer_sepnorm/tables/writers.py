@@ -35,6 +35,7 @@ DIGITS_OF_CELL = 15
 DIGITS = {"number": 7, "precise": 12}  # by kind of a column; float32 has 7
 NO_CHARACTER_OF_SHEET = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 Cells = np.ndarray | Sequence[str]
+ColumnKind = Literal["text", "number", "precise", "vector"]
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,13 @@ class AddedColumn:
     """
 
     name: str
-    kind: Literal["text", "number", "precise", "vector"] = "number"
+    kind: ColumnKind = "number"
     flat: tuple[str, ...] = ()
+
+
+def digits_of(kind: ColumnKind) -> int:
+    """The significant digits of the numbers in a column of a kind."""
+    return DIGITS.get(kind, DIGITS["number"])
 
 
 def flat_names(columns: list[str], added: list[AddedColumn]) -> list[str]:
@@ -125,7 +131,7 @@ def as_csv(rows: Iterable[Sequence[object]], delimiter: str = ",") -> bytes:
 def texts_of_rows(added: list[Cells], columns: Sequence[AddedColumn]) -> Iterator[list[str]]:
     """The cells of added columns as texts, row by row."""
     texts = [
-        texts_of_numbers(cells, DIGITS.get(column.kind, DIGITS["number"])) if isinstance(cells, np.ndarray) else cells
+        texts_of_numbers(cells, digits_of(column.kind)) if isinstance(cells, np.ndarray) else cells
         for cells, column in zip(added, columns, strict=True)
     ]
     for cells in zip(*texts, strict=True):

@@ -25,7 +25,7 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     TableRow,
 )
 from graphormer_sepnorm.tables.formats import Row, with_free_names
-from graphormer_sepnorm.tables.writers import AddedColumn, Cells, text_of_number, write_whole
+from graphormer_sepnorm.tables.writers import AddedColumn, Cells, digits_of, text_of_number, write_whole
 
 DAYS_KEPT = 7
 FORMAT = 3  # of the files in the store; those of another one are no tables
@@ -192,8 +192,8 @@ def csv_lines(job: Job) -> Iterator[bytes]:
     """
     yield csv_line([*job.columns, *with_free_names((column.name for column in job.added), job.columns)])
     for row, answer in zip(job.rows, list(job.answers), strict=False):
-        cells = (cell_at(answer, column.place) for column in job.added)
-        texts = (cell if isinstance(cell, str) else text_of_number(cell) for cell in cells)
+        cells = ((cell_at(answer, column.place), digits_of(column.kind)) for column in job.added)
+        texts = (cell if isinstance(cell, str) else text_of_number(cell, digits) for cell, digits in cells)
         yield csv_line([*row.fields, *texts])
 
 
@@ -204,7 +204,8 @@ def workbook(job: Job) -> bytes:
     cells = [cells_at(answers, column.place) for column in job.added]
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "predictions.xlsx"
-        write_whole(out, job.columns, rows, [AddedColumn(column.name) for column in job.added], cells)
+        added = [AddedColumn(column.name, column.kind) for column in job.added]
+        write_whole(out, job.columns, rows, added, cells)
         return out.read_bytes()
 
 

@@ -10,6 +10,7 @@ from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.inference.class_sets import check_confidence
 from graphormer_sepnorm.inference.intervals import ranks_of
+from graphormer_sepnorm.tables.writers import ColumnKind
 
 JobState = Literal["waiting", "computing", "done", "cancelled", "failed"]
 
@@ -19,6 +20,9 @@ class ColumnFacts(BaseModel):
 
     name: str = Field(description="in the CSV")
     place: list[str] = Field(description="the names that lead to its cell in the JSON of a row")
+    kind: ColumnKind = Field(
+        default="number", description="of its cells; precise numbers have twelve digits in the CSV"
+    )
 
 
 class ConditionFacts(BaseModel):

@@ -112,7 +112,8 @@ class PredictionService:
 
     def added(self, options: Options) -> list[ColumnFacts]:
         """The columns of predictions; raises InputError for what the models do not know."""
-        return [ColumnFacts(name=column.name, place=list(column.place)) for column in self.columns(options).all]
+        columns = self.columns(options).all
+        return [ColumnFacts(name=each.name, place=list(each.place), kind=each.kind) for each in columns]
 
     @property
     def known_confidence(self) -> float | None:

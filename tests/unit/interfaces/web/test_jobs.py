@@ -123,6 +123,16 @@ def test_a_column_with_a_text_is_one_of_texts_in_the_workbook():
     assert cells["nearest"] == [("<-6.5", "s"), (None, "n")]
 
 
+def test_precise_numbers_keep_their_digits_in_downloads():
+    openpyxl = pytest.importorskip("openpyxl")
+    job = finished()
+    job.added = [column.model_copy(update={"kind": "precise"}) for column in job.added]
+    job.answers[0].predictions["length"].value = 1_000_001.25125
+    assert b'"1000001.25125"' in b"".join(csv_lines(job))
+    sheet = openpyxl.load_workbook(io.BytesIO(workbook(job))).active
+    assert 1_000_001.25125 in [cell.value for row in sheet for cell in row]
+
+
 FORMULAS = ["=1+1", "+A1", "-A1", "@SUM(A1)", "\t=1", " =1", "\r=1", "\uff1d1", "-2+3+cmd|' /C calc'!A0", "\u200b=1"]
 
 
