@@ -1,4 +1,4 @@
-"""Writes the Markdown cards of shipped table models from their JSON and the templates beside this file.
+"""Writes the Markdown cards of shipped table models from their JSON and the templates next to this file.
 
 python data/make_cards.py
 """
