@@ -41,9 +41,9 @@ nitpick_ignore_regex = [
     ("py:class", r"graphormer_sepnorm\.(graphs\.Padding|model\.Trunk|layers\.(separate\.Model|batch_norm\.Batch))"),
     (
         "py:class",
-        r"graphormer_sepnorm\.inference\.(forest\.Forest|predict\.(Embedder|Output|PredictingModel)|trust\.Trust)",
+        r"graphormer_sepnorm\.predict\.(predictors\.(Embedder|Output|PredictingModel)|trust\.Trust)",
     ),
-    ("py:class", r"graphormer_sepnorm\.inference\.explain\.FragmentContribution"),
+    ("py:class", r"graphormer_sepnorm\.explain\.explanations\.FragmentContribution"),
     ("py:class", r"graphormer_sepnorm\.system\.device\.Compute"),
 ]
 

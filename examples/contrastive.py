@@ -42,10 +42,10 @@ from graphormer_sepnorm.dataset import SPLITS, data_root
 from graphormer_sepnorm.datasets.benchmarks import read_zinc, sample_table
 from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.explain.cls_geometry import alignment, uniformity
 from graphormer_sepnorm.graphs import GraphBatch, Graphs
-from graphormer_sepnorm.inference.cls_geometry import alignment, uniformity
-from graphormer_sepnorm.inference.forward import embed_dataset
 from graphormer_sepnorm.interfaces.guard import guarded
+from graphormer_sepnorm.predict.forward import embed_dataset
 from graphormer_sepnorm.recipes import slim
 
 BATCH = 64

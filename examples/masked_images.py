@@ -30,7 +30,7 @@ from transformers import ViTMAEConfig, ViTMAEForPreTraining
 
 from graphormer_sepnorm import reestimate_batch_norm
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.cls_geometry import effective_rank, uniformity
+from graphormer_sepnorm.explain.cls_geometry import effective_rank, uniformity
 from graphormer_sepnorm.interfaces.guard import guarded
 
 BATCH = 64

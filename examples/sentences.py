@@ -47,7 +47,7 @@ from transformers import (
 
 from graphormer_sepnorm import reestimate_batch_norm
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.cls_geometry import alignment, uniformity
+from graphormer_sepnorm.explain.cls_geometry import alignment, uniformity
 from graphormer_sepnorm.interfaces.guard import guarded
 
 WIKIPEDIA = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"

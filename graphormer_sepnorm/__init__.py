@@ -13,7 +13,7 @@ from graphormer_sepnorm.version import __version__
 MODULES = {
     "Config": "config",
     "GraphBatch": "graphs",
-    "Graphormer": "inference.pretrained",
+    "Graphormer": "predict.pretrained",
     "GraphormerClassifier": "interfaces.sklearn",
     "GraphormerEmbedder": "interfaces.sklearn",
     "GraphormerRegressor": "interfaces.sklearn",
@@ -62,11 +62,11 @@ if TYPE_CHECKING:
     from graphormer_sepnorm.encodings.transform import GraphormerTransform
     from graphormer_sepnorm.errors import InputError
     from graphormer_sepnorm.graphs import GraphBatch
-    from graphormer_sepnorm.inference.pretrained import Graphormer
     from graphormer_sepnorm.interfaces.sklearn import GraphormerClassifier, GraphormerEmbedder, GraphormerRegressor
     from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm
     from graphormer_sepnorm.layers.norms import SepNorm, ShareNorm
     from graphormer_sepnorm.layers.separate import separate_norms
+    from graphormer_sepnorm.predict.pretrained import Graphormer
     from graphormer_sepnorm.recipes import base, best, local, slim
     from graphormer_sepnorm.table_model.load import load_model
 else:

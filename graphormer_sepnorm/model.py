@@ -224,7 +224,7 @@ BLOCKS = {"post": PostNormBlock, "pre": PreNormBlock}
 class Network(nn.Module):
     """Graph transformer that reads its prediction from a virtual graph token, the CLS.
 
-    ``inference.pretrained.Graphormer`` adds the methods with which users load the network and predict.
+    ``predict.pretrained.Graphormer`` adds the methods with which users load the network and predict.
 
     Sources: Ying et al., NeurIPS 2021 (Graphormer); Chen et al., NeurIPS 2023 (separate normalization).
     """

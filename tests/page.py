@@ -129,11 +129,11 @@ def tiny_service(folder: Path) -> object:
     import torch
 
     from graphormer_sepnorm.datasets.benchmarks import sample_table
-    from graphormer_sepnorm.inference.domain import fit_domain
-    from graphormer_sepnorm.inference.intervals import fit_intervals
-    from graphormer_sepnorm.inference.predict import load_predictor
-    from graphormer_sepnorm.inference.trust import Trust
     from graphormer_sepnorm.interfaces.web.service import PredictionService
+    from graphormer_sepnorm.predict.domain import fit_domain
+    from graphormer_sepnorm.predict.intervals import fit_intervals
+    from graphormer_sepnorm.predict.predictors import load_predictor
+    from graphormer_sepnorm.predict.trust import Trust
     from graphormer_sepnorm.system.device import Compute
     from tests.tiny import Trusting, save_tiny
 

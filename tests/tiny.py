@@ -8,9 +8,9 @@ import torch
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules
 from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig
-from graphormer_sepnorm.inference.predict import Predictions, Predictor
-from graphormer_sepnorm.inference.trust import Trust, calibrated, trust_arrays
 from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.predict.predictors import Predictions, Predictor
+from graphormer_sepnorm.predict.trust import Trust, calibrated, trust_arrays
 from graphormer_sepnorm.recipes import paper_encodings
 from graphormer_sepnorm.runs.arrays import array_digest
 from graphormer_sepnorm.runs.checkpoint import save_model

@@ -24,10 +24,10 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.columns import check_confidence, interval_ends, known_sets
-from graphormer_sepnorm.inference.predict import Embedder
-from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.interfaces.table_estimator import SmilesEstimator, TableEstimator, all_read
+from graphormer_sepnorm.output.columns import check_confidence, interval_ends, known_sets
+from graphormer_sepnorm.predict.predictors import Embedder
+from graphormer_sepnorm.predict.pretrained import Graphormer
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
 from graphormer_sepnorm.tables.label_text import CLASSES, read_bound, read_number, same_label
 from graphormer_sepnorm.tables.labels import LabelledRow

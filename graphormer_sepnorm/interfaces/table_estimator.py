@@ -27,8 +27,8 @@ from graphormer_sepnorm.chem.smiles import one_column
 from graphormer_sepnorm.config import OPTIONS, Config, TaskConfig, TrainConfig, first_problem
 from graphormer_sepnorm.encodings.base import STRICT
 from graphormer_sepnorm.errors import InputError, known
-from graphormer_sepnorm.inference.predict import MovableModel, Result, compute_chunks, molecules_at_once
 from graphormer_sepnorm.interfaces import quick
+from graphormer_sepnorm.predict.predictors import MovableModel, Result, compute_chunks, molecules_at_once
 from graphormer_sepnorm.recipes import find_recipe, task_config
 from graphormer_sepnorm.runs.folder import IN_PYTHON, RunFolder
 from graphormer_sepnorm.system.device import choose, computing, current

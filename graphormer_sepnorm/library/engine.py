@@ -17,8 +17,8 @@ from distributed.worker import Worker
 from tqdm import tqdm
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.predict import PredictingModel
 from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Report, write_part
+from graphormer_sepnorm.predict.predictors import PredictingModel
 from graphormer_sepnorm.system.device import choose
 from graphormer_sepnorm.version import __version__
 

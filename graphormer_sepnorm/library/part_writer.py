@@ -20,11 +20,11 @@ from pydantic import Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from graphormer_sepnorm.config import STRICT
-from graphormer_sepnorm.inference.acquisition import Acquisition
-from graphormer_sepnorm.inference.columns import PredictionColumns
-from graphormer_sepnorm.inference.predict import MoleculeModel, PredictingModel, Predictions, read_and_compute
-from graphormer_sepnorm.inference.resumable_writer import refuse_errors
 from graphormer_sepnorm.library.partitions import Batch, open_partition
+from graphormer_sepnorm.output.columns import PredictionColumns
+from graphormer_sepnorm.output.resumable_writer import refuse_errors
+from graphormer_sepnorm.predict.acquisition import Acquisition
+from graphormer_sepnorm.predict.predictors import MoleculeModel, PredictingModel, Predictions, read_and_compute
 from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.system.files import replacing
 from graphormer_sepnorm.tables.formats import free_name

@@ -32,10 +32,10 @@ from tqdm import tqdm
 from graphormer_sepnorm.config import STRICT
 from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.predict import PredictingModel
-from graphormer_sepnorm.inference.resumable_writer import job_digest
 from graphormer_sepnorm.library.engine import Models, compute_parts, connected, describe
 from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Report, Selection, best_rows, read_report
+from graphormer_sepnorm.output.resumable_writer import job_digest
+from graphormer_sepnorm.predict.predictors import PredictingModel
 from graphormer_sepnorm.system.files import locked, remove_leftovers, replacing, write_atomically
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import available_cores

@@ -24,13 +24,13 @@ from graphormer_sepnorm.chem.fingerprints import pick_diverse
 from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.chem.smiles import truncated
 from graphormer_sepnorm.errors import InputError, did_you_mean
-from graphormer_sepnorm.inference.acquisition import Acquisition
-from graphormer_sepnorm.inference.columns import PredictionColumns, shown_decimals
-from graphormer_sepnorm.inference.predict import PredictingModel
-from graphormer_sepnorm.inference.resumable_writer import find_output_writer, is_standard_output, print_rows
 from graphormer_sepnorm.library.part_writer import PartOptions, Selection
 from graphormer_sepnorm.library.run import find_partitions, predict_library
 from graphormer_sepnorm.options import Promise
+from graphormer_sepnorm.output.columns import PredictionColumns, shown_decimals
+from graphormer_sepnorm.output.resumable_writer import find_output_writer, is_standard_output, print_rows
+from graphormer_sepnorm.predict.acquisition import Acquisition
+from graphormer_sepnorm.predict.predictors import PredictingModel
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.inference.domain import evenly
-from graphormer_sepnorm.inference.training_rows import decimals_of
+from graphormer_sepnorm.predict.domain import evenly
+from graphormer_sepnorm.predict.training_rows import decimals_of
 from graphormer_sepnorm.report.charts import Points, parity_chart
 from graphormer_sepnorm.report.glossary import glossary, metric_words
 from graphormer_sepnorm.report.headline import coverage_card

@@ -8,10 +8,10 @@ import numpy as np
 
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.describing import same_conditions
-from graphormer_sepnorm.inference.domain import MAX_REFERENCES, evenly
-from graphormer_sepnorm.inference.explain import Explanation
-from graphormer_sepnorm.inference.pictures import draw, draw_part
+from graphormer_sepnorm.explain.explanations import Explanation
+from graphormer_sepnorm.explain.pictures import draw, draw_part
+from graphormer_sepnorm.predict.describing import same_conditions
+from graphormer_sepnorm.predict.domain import MAX_REFERENCES, evenly
 from graphormer_sepnorm.report.page import Grid, Molecule, Picture, Section
 from graphormer_sepnorm.report.reported import MOST_PAIRED, Reported, plain_picture
 from graphormer_sepnorm.report.words import words

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from graphormer_sepnorm.inference.domain import evenly
+from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.report.bias import of_extremes, of_test_bias
 from graphormer_sepnorm.report.charts import (
     UNIT,

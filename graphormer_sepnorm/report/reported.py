@@ -9,10 +9,10 @@ from rdkit import Chem
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.columns import PROBABILITY_DECIMALS
-from graphormer_sepnorm.inference.domain import evenly
-from graphormer_sepnorm.inference.pictures import draw_plain
-from graphormer_sepnorm.inference.training_rows import decimals_of
+from graphormer_sepnorm.explain.pictures import draw_plain
+from graphormer_sepnorm.output.columns import PROBABILITY_DECIMALS
+from graphormer_sepnorm.predict.domain import evenly
+from graphormer_sepnorm.predict.training_rows import decimals_of
 from graphormer_sepnorm.report.page import Picture
 from graphormer_sepnorm.report.slopes import Slope, resampled_slope, slope_of
 from graphormer_sepnorm.report.words import line

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from graphormer_sepnorm.inference.domain import evenly
+from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.table_model.scores import PERCENTILES, RESAMPLES
 
 UNBIASED = (0.8, 1.25)  # slopes of measured against predicted values of which users need not be warned

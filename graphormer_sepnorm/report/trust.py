@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from graphormer_sepnorm.inference.domain import evenly
+from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.report.charts import coverage_chart, error_chart, reliability_chart
 from graphormer_sepnorm.report.headline import FEW_TESTED
 from graphormer_sepnorm.report.page import Chart, Grid, Section

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.predict import computed
+from graphormer_sepnorm.predict.predictors import computed
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.progress import tracked

@@ -18,9 +18,7 @@ from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules, Sample, rea
 from graphormer_sepnorm.chem.smiles import one_molecule
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError, known
-from graphormer_sepnorm.inference.calibration import limited_logit
-from graphormer_sepnorm.inference.columns import condition_value
-from graphormer_sepnorm.inference.explain import (
+from graphormer_sepnorm.explain.explanations import (
     METHODS,
     Attributions,
     EmbeddedMolecule,
@@ -29,10 +27,12 @@ from graphormer_sepnorm.inference.explain import (
     attributions,
     explained_rows,
 )
-from graphormer_sepnorm.inference.predict import PredictingModel, computed
-from graphormer_sepnorm.inference.pretrained import Graphormer
-from graphormer_sepnorm.inference.trust import calibrated
 from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.output.columns import condition_value
+from graphormer_sepnorm.predict.calibration import limited_logit
+from graphormer_sepnorm.predict.predictors import PredictingModel, computed
+from graphormer_sepnorm.predict.pretrained import Graphormer
+from graphormer_sepnorm.predict.trust import calibrated
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.table_model.conditions import condition_values, needs
 from graphormer_sepnorm.table_model.features import MoleculeFeatures

@@ -17,7 +17,7 @@ from graphormer_sepnorm.chem.features import FEATURIZERS, MoleculeGraph, as_writ
 from graphormer_sepnorm.chem.fingerprints import SIZE
 from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule
 from graphormer_sepnorm.graphs import Graphs
-from graphormer_sepnorm.inference.domain import Look, look_at
+from graphormer_sepnorm.predict.domain import Look, look_at
 from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
 

@@ -11,12 +11,12 @@ import numpy as np
 from graphormer_sepnorm.chem.features import FOR_TABLES
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.calibration import fit_calibration
-from graphormer_sepnorm.inference.class_sets import fit_class_sets
-from graphormer_sepnorm.inference.domain import MAX_REFERENCES, evenly, fit_domain
-from graphormer_sepnorm.inference.intervals import fit_intervals
-from graphormer_sepnorm.inference.training_rows import TrainingRows
-from graphormer_sepnorm.inference.trust import Trust, calibrated
+from graphormer_sepnorm.predict.calibration import fit_calibration
+from graphormer_sepnorm.predict.class_sets import fit_class_sets
+from graphormer_sepnorm.predict.domain import MAX_REFERENCES, evenly, fit_domain
+from graphormer_sepnorm.predict.intervals import fit_intervals
+from graphormer_sepnorm.predict.training_rows import TrainingRows
+from graphormer_sepnorm.predict.trust import Trust, calibrated
 from graphormer_sepnorm.recipes import RECIPES, task_config
 from graphormer_sepnorm.system import distributed, progress
 from graphormer_sepnorm.table_model.conditions import condition_values

@@ -10,7 +10,7 @@ import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.training_rows import FAR
+from graphormer_sepnorm.predict.training_rows import FAR
 from graphormer_sepnorm.tables.label_text import bounds_of
 from graphormer_sepnorm.tables.labels import LabelledRow
 from graphormer_sepnorm.tasks import TASKS

@@ -18,8 +18,8 @@ from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.chem.smiles import one_column
 from graphormer_sepnorm.config import TEACHER
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.columns import PredictionColumns, check_confidence, shown_decimals
-from graphormer_sepnorm.inference.predict import PredictingModel, compute_chunks, load_predictor, molecules_at_once
+from graphormer_sepnorm.output.columns import PredictionColumns, check_confidence, shown_decimals
+from graphormer_sepnorm.predict.predictors import PredictingModel, compute_chunks, load_predictor, molecules_at_once
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing
@@ -31,7 +31,7 @@ from graphormer_sepnorm.tables.writers import Cells
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from graphormer_sepnorm.inference.explain import Explanation
+    from graphormer_sepnorm.explain.explanations import Explanation
 
 NAME_A_COLUMN = "name one with smiles_column='NAME'"
 
@@ -179,7 +179,7 @@ class LoadedModel:
             target: name of the target; None: the first one.
 
         Returns:
-            an explanation per molecule; ``inference.pictures.draw`` draws them.
+            an explanation per molecule; ``explain.pictures.draw`` draws them.
 
         Raises:
             InputError: as ``predict``, a molecule cannot be read, or there is no such target.

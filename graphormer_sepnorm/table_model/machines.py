@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from graphormer_sepnorm.inference.domain import evenly
+from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.table_model.gaussian_process import Likelihood, factor_landmarks, solve_process, unexplained
 from graphormer_sepnorm.table_model.labels import Labels, Target
 from graphormer_sepnorm.table_model.reference import SHARES, mixed

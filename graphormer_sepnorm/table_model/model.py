@@ -19,10 +19,10 @@ from graphormer_sepnorm.chem.fingerprints import BITS
 from graphormer_sepnorm.config import Config, Limit, Scale, TaskConfig, first_problem
 from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.forward import Output, share_trunks
-from graphormer_sepnorm.inference.predict import Embedder, Predictions, computed
-from graphormer_sepnorm.inference.trust import Trust, calibrated, read_trust, trust_arrays
 from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.predict.forward import Output, share_trunks
+from graphormer_sepnorm.predict.predictors import Embedder, Predictions, computed
+from graphormer_sepnorm.predict.trust import Trust, calibrated, read_trust, trust_arrays
 from graphormer_sepnorm.runs.arrays import array_digest, checked_array, load_format, save_arrays
 from graphormer_sepnorm.runs.checkpoint import recorded_checksum
 from graphormer_sepnorm.runs.folder import RunFolder

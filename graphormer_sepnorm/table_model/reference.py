@@ -18,8 +18,8 @@ from graphormer_sepnorm.chem.features import Molecules
 from graphormer_sepnorm.chem.fingerprints import SIZE
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
-from graphormer_sepnorm.inference.domain import evenly
-from graphormer_sepnorm.inference.predict import Embedder, computed, load_embedder
+from graphormer_sepnorm.predict.domain import evenly
+from graphormer_sepnorm.predict.predictors import Embedder, computed, load_embedder
 from graphormer_sepnorm.runs.arrays import checked_array
 from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.progress import tracked

@@ -12,13 +12,13 @@ import numpy as np
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.calibration import brier_score, calibration_error
-from graphormer_sepnorm.inference.class_sets import ClassSets, by_class
-from graphormer_sepnorm.inference.describing import nearness_to, same_conditions, under_other_conditions
-from graphormer_sepnorm.inference.domain import evenly, joined
-from graphormer_sepnorm.inference.intervals import Intervals, coverage
-from graphormer_sepnorm.inference.predict import Nearness
-from graphormer_sepnorm.inference.trust import Trust
+from graphormer_sepnorm.predict.calibration import brier_score, calibration_error
+from graphormer_sepnorm.predict.class_sets import ClassSets, by_class
+from graphormer_sepnorm.predict.describing import nearness_to, same_conditions, under_other_conditions
+from graphormer_sepnorm.predict.domain import evenly, joined
+from graphormer_sepnorm.predict.intervals import Intervals, coverage
+from graphormer_sepnorm.predict.predictors import Nearness
+from graphormer_sepnorm.predict.trust import Trust
 from graphormer_sepnorm.runs.numbers import percent
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.model import TableModel

@@ -12,8 +12,8 @@ from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.datasets.load import find_dataset, load_split
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.forward import predict_together
-from graphormer_sepnorm.inference.intervals import spread_of_models
+from graphormer_sepnorm.predict.forward import predict_together
+from graphormer_sepnorm.predict.intervals import spread_of_models
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder, weights_file
 from graphormer_sepnorm.runs.plots import plot_predictions

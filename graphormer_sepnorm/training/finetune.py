@@ -16,8 +16,8 @@ from graphormer_sepnorm.config import Config, ModelConfig
 from graphormer_sepnorm.datasets.store import MoleculeDataset
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch
-from graphormer_sepnorm.inference.forward import Output, batches_for, rows_of_molecules
 from graphormer_sepnorm.model import Network, Trunk
+from graphormer_sepnorm.predict.forward import Output, batches_for, rows_of_molecules
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.checkpoint import check_names, load_into, load_tensors
 from graphormer_sepnorm.runs.combined import check_has_weights

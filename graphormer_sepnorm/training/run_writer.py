@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from torch import Tensor
 
 from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.inference.forward import on_gpu
+from graphormer_sepnorm.predict.forward import on_gpu
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.plots import plot_curves

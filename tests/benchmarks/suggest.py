@@ -22,7 +22,7 @@ from rdkit import Chem
 from graphormer_sepnorm.chem.fingerprints import pick_diverse
 from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.inference.acquisition import Acquisition
+from graphormer_sepnorm.predict.acquisition import Acquisition
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import fit_table, foundation_config
 from graphormer_sepnorm.table_model.labels import Labels

@@ -10,8 +10,8 @@ import torch
 from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import DATASETS, sample_table
-from graphormer_sepnorm.inference import analyze
-from graphormer_sepnorm.inference.cls_geometry import uniformity
+from graphormer_sepnorm.explain import analyze
+from graphormer_sepnorm.explain.cls_geometry import uniformity
 from graphormer_sepnorm.interfaces import cli
 from graphormer_sepnorm.recipes import dataset_config
 from graphormer_sepnorm.tasks import make_task

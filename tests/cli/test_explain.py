@@ -7,9 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference import pictures
+from graphormer_sepnorm.explain import pictures
 from graphormer_sepnorm.interfaces import commands
-from tests.unit.inference.test_explain import make_model
+from tests.unit.explain.test_explanations import make_model
 
 RUN = [sys.executable, "-c", "from graphormer_sepnorm.interfaces.cli import main; main()", "explain"]
 

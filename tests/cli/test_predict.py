@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from graphormer_sepnorm.datasets.benchmarks import sample_table
-from graphormer_sepnorm.inference import resumable_writer
 from graphormer_sepnorm.interfaces import cli
+from graphormer_sepnorm.output import resumable_writer
 from graphormer_sepnorm.system.signals import Interrupted
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
 from tests.tiny import save_tiny

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from graphormer_sepnorm.inference.pictures import draw_part
+from graphormer_sepnorm.explain.pictures import draw_part
 from graphormer_sepnorm.report.page import Grid, Picture, ReportPage, Section, render
 
 playwright = pytest.importorskip("playwright.sync_api")

@@ -19,8 +19,8 @@ from sklearn.metrics import brier_score_loss
 from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
-from graphormer_sepnorm.inference.calibration import Calibration
 from graphormer_sepnorm.interfaces import cli
+from graphormer_sepnorm.predict.calibration import Calibration
 from graphormer_sepnorm.recipes import RECIPES, Recipe
 from graphormer_sepnorm.table_model.model import TableModel
 from tests.cli.test_starting import NOT_FOR_PREDICTING, modules_after

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset
+from graphormer_sepnorm.predict.forward import embed_dataset, predict_dataset
 from graphormer_sepnorm.recipes import RECIPES
 from graphormer_sepnorm.runs.checkpoint import load_tensors
 from graphormer_sepnorm.runs.folder import RunFolder

@@ -15,7 +15,7 @@ from graphormer_sepnorm.encodings.edge_path import EdgePath
 from graphormer_sepnorm.encodings.random_walk import RandomWalk
 from graphormer_sepnorm.encodings.spatial import Spatial
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.forward import predict_dataset
+from graphormer_sepnorm.predict.forward import predict_dataset
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import CONFIG, CURVES, METRICS_FILE, WEIGHTS
 from graphormer_sepnorm.tasks import make_task

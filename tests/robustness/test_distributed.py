@@ -21,8 +21,8 @@ from graphormer_sepnorm import model as module
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.forward import predict_together
 from graphormer_sepnorm.layers.batch_norm import SyncedBatchNorm, batch_statistics
+from graphormer_sepnorm.predict.forward import predict_together
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import STATE
 from graphormer_sepnorm.runs.zoo import resolve_model

@@ -5,10 +5,10 @@ import signal
 import sys
 from pathlib import Path
 
-from graphormer_sepnorm.inference import resumable_writer
-from graphormer_sepnorm.inference.embed_table import embed_table
-from graphormer_sepnorm.inference.predict import Embedder, Predictor
-from graphormer_sepnorm.inference.predict_table import predict_table
+from graphormer_sepnorm.output import resumable_writer
+from graphormer_sepnorm.output.embed_table import embed_table
+from graphormer_sepnorm.output.predict_table import predict_table
+from graphormer_sepnorm.predict.predictors import Embedder, Predictor
 from tests.tiny import tiny_model
 
 TABLE = "smiles,note\nCCO,a\nC[C,b\nCCN,c\n"

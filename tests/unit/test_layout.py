@@ -35,7 +35,9 @@ ROOMS = [
     "datasets",
     "runs",
     "recipes",
-    "inference",
+    "predict",
+    "output",
+    "explain",
     "training",
     "table_model",
     "report",
@@ -110,7 +112,7 @@ def target(dotted: str) -> str | None:
 
 
 def test_imports_are_found_in_every_form():
-    assert {"system.files", "errors", "chem.smiles", "runs.plots"} <= imports("inference.pictures")
+    assert {"system.files", "errors", "chem.smiles", "runs.plots"} <= imports("explain.pictures")
     assert "encodings.__init__" in imports("encodings.transform")
     assert "encodings.graph_algorithms" in imports("encodings.spatial")
     assert "datasets.pickles" in imports("datasets.benchmarks"), "inside a function"

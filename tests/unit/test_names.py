@@ -62,7 +62,7 @@ def test_a_type_checker_knows_the_classes_and_rejects_unknown_names(tmp_path):
         capture_output=True,
         text=True,
     )
-    assert 'Revealed type is "graphormer_sepnorm.inference.pretrained.Graphormer"' in result.stdout
+    assert 'Revealed type is "graphormer_sepnorm.predict.pretrained.Graphormer"' in result.stdout
     assert 'Revealed type is "graphormer_sepnorm.layers.norms.SepNorm"' in result.stdout
     errors = [line for line in result.stdout.splitlines() if ": error: " in line]
     assert len(errors) == 1 and 'Module has no attribute "Grafformer"' in errors[0]

@@ -9,9 +9,9 @@ import pytest
 
 from graphormer_sepnorm import table_run
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.columns import PredictionColumns
-from graphormer_sepnorm.inference.predict import Predictor
 from graphormer_sepnorm.interfaces.commands.train import left_out_lines, next_steps
+from graphormer_sepnorm.output.columns import PredictionColumns
+from graphormer_sepnorm.predict.predictors import Predictor
 from graphormer_sepnorm.report.folds import pooled
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.runs.folder import Parts, RunFolder

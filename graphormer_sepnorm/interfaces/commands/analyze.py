@@ -37,8 +37,8 @@ def analyze(
     if out.suffix.lower() != ".png":
         raise InputError(f"the picture is a PNG, so its name ends in .png, not {out.suffix or out.name!r}")
     with leaving_at_once():
-        from graphormer_sepnorm.inference.analyze import analyze_run
-        from graphormer_sepnorm.inference.pictures import plot_cls_geometry
+        from graphormer_sepnorm.explain.analyze import analyze_run
+        from graphormer_sepnorm.explain.pictures import plot_cls_geometry
         from graphormer_sepnorm.runs.numbers import counted, significant
         from graphormer_sepnorm.runs.zoo import resolve_model
         from graphormer_sepnorm.system.device import choose, computing

@@ -41,8 +41,8 @@ def embed(
     Example: graphormer-sepnorm embed foundation molecules.csv -o embeddings.npz
     """
     with leaving_at_once():
-        from graphormer_sepnorm.inference.embed_table import embed_table, find_embedder
-        from graphormer_sepnorm.inference.predict import stripping_salts
+        from graphormer_sepnorm.output.embed_table import embed_table, find_embedder
+        from graphormer_sepnorm.predict.predictors import stripping_salts
         from graphormer_sepnorm.system.device import choose, computing
 
     started = time.perf_counter()

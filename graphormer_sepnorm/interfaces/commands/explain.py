@@ -21,7 +21,7 @@ from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 if TYPE_CHECKING:
-    from graphormer_sepnorm.inference.explain import Explanation
+    from graphormer_sepnorm.explain.explanations import Explanation
 
 MOST_DESCRIBED = 3  # molecules whose explanations are printed in words
 
@@ -69,8 +69,8 @@ def explain(
     Example: graphormer-sepnorm explain adme "CC(=O)Oc1ccccc1C(=O)O" -o aspirin.svg
     """
     with leaving_at_once():
-        from graphormer_sepnorm.inference.columns import shown_decimals
-        from graphormer_sepnorm.inference.explain_table import explain_table
+        from graphormer_sepnorm.explain.explain_table import explain_table
+        from graphormer_sepnorm.output.columns import shown_decimals
         from graphormer_sepnorm.system.device import choose, computing
         from graphormer_sepnorm.table_model.explain import explain_rows
         from graphormer_sepnorm.table_model.load import load_predicting_model
@@ -96,7 +96,7 @@ def explain(
 
 def described(explanation: "Explanation") -> str:
     """The prediction, how contributions add up to it, and the largest ones of fragments, in one line."""
-    from graphormer_sepnorm.inference.pictures import fragments_text, sum_text
+    from graphormer_sepnorm.explain.pictures import fragments_text, sum_text
 
     total = "" if explanation.baseline is None else sum_text(explanation, explanation.baseline)
     words = explanation.caption, total, fragments_text(explanation)

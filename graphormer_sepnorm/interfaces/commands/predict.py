@@ -29,7 +29,7 @@ from graphormer_sepnorm.options import Option, changed
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 if TYPE_CHECKING:
-    from graphormer_sepnorm.inference.predict import PredictingModel
+    from graphormer_sepnorm.predict.predictors import PredictingModel
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def predict(
     Example: graphormer-sepnorm predict adme molecules.csv -o predictions.csv
     """
     with leaving_at_once():
-        from graphormer_sepnorm.inference.predict_table import models_and_source
+        from graphormer_sepnorm.output.predict_table import models_and_source
         from graphormer_sepnorm.tables.formats import is_library
 
     models, source = models_and_source(model_and_input)
@@ -149,7 +149,7 @@ def meanings_of(models: list[str]) -> dict[str, dict]:
 def load_for(models: list[str], strip_salts: bool, conditions: dict[str, str]) -> "PredictingModel":
     """Loads models, to predict under conditions that are the same for all molecules; says if training is unfinished."""
     with leaving_at_once():
-        from graphormer_sepnorm.inference.predict import stripping_salts
+        from graphormer_sepnorm.predict.predictors import stripping_salts
         from graphormer_sepnorm.table_model.load import load_predicting_model
 
     predictor = load_predicting_model(models).under(conditions)
@@ -200,7 +200,7 @@ def table_predictions(
         meanings: as ``predict_table``.
     """
     with leaving_at_once():
-        from graphormer_sepnorm.inference.predict_table import predict_table
+        from graphormer_sepnorm.output.predict_table import predict_table
         from graphormer_sepnorm.system.device import choose, computing
         from graphormer_sepnorm.tables.formats import refuse_missing
 

@@ -12,7 +12,6 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 
 from graphormer_sepnorm.errors import InputError, as_text
-from graphormer_sepnorm.inference.units import measured_words
 from graphormer_sepnorm.interfaces.web.exchange import (
     CONDITION,
     FormOptions,
@@ -30,6 +29,7 @@ from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.middleware import admit, same
 from graphormer_sepnorm.interfaces.web.schemas import ColumnFacts, EndpointFacts, ModelFacts, Options, TargetPrediction
 from graphormer_sepnorm.interfaces.web.view import ROWS_PER_PAGE, View, shown_rows, width_names
+from graphormer_sepnorm.predict.units import measured_words
 from graphormer_sepnorm.report.page import data_uri
 from graphormer_sepnorm.runs.info import limit_meaning, score_words
 from graphormer_sepnorm.runs.numbers import shown

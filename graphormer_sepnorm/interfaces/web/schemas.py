@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.errors import InputError, did_you_mean
-from graphormer_sepnorm.inference.class_sets import check_confidence
-from graphormer_sepnorm.inference.intervals import ranks_of
+from graphormer_sepnorm.predict.class_sets import check_confidence
+from graphormer_sepnorm.predict.intervals import ranks_of
 from graphormer_sepnorm.tables.writers import ColumnKind
 
 JobState = Literal["waiting", "computing", "done", "cancelled", "failed"]

@@ -16,19 +16,7 @@ from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.columns import (
-    OF_CONDITION,
-    PredictionColumns,
-    condition_value,
-    shown_decimals,
-    two_classes,
-)
-from graphormer_sepnorm.inference.domain import is_in_training
-from graphormer_sepnorm.inference.pictures import draw, set_look
-from graphormer_sepnorm.inference.predict import PredictingModel, Predictions
-from graphormer_sepnorm.inference.resumable_writer import job_digest
-from graphormer_sepnorm.inference.trust import Trust
-from graphormer_sepnorm.inference.units import measured_unit
+from graphormer_sepnorm.explain.pictures import draw, set_look
 from graphormer_sepnorm.interfaces.web.schemas import (
     Atom,
     AtomContributions,
@@ -42,6 +30,18 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     TableRow,
     TableRows,
 )
+from graphormer_sepnorm.output.columns import (
+    OF_CONDITION,
+    PredictionColumns,
+    condition_value,
+    shown_decimals,
+    two_classes,
+)
+from graphormer_sepnorm.output.resumable_writer import job_digest
+from graphormer_sepnorm.predict.domain import is_in_training
+from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
+from graphormer_sepnorm.predict.trust import Trust
+from graphormer_sepnorm.predict.units import measured_unit
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.info import fact_words
 from graphormer_sepnorm.runs.zoo import card_endpoints, card_facts, resolve_model

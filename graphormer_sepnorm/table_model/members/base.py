@@ -11,8 +11,8 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 
 from graphormer_sepnorm.config import Config, TaskConfig
-from graphormer_sepnorm.inference.forward import Output
 from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.predict.forward import Output
 from graphormer_sepnorm.table_model.conditions import Conditions
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels

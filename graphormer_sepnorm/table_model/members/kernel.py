@@ -18,10 +18,10 @@ from graphormer_sepnorm.chem.count_fingerprints import known_kinds
 from graphormer_sepnorm.chem.fast_descriptors import VERSIONS
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.calibration import Calibration, fit_calibration
-from graphormer_sepnorm.inference.forward import Output
-from graphormer_sepnorm.inference.predict import load_embedder
 from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.predict.calibration import Calibration, fit_calibration
+from graphormer_sepnorm.predict.forward import Output
+from graphormer_sepnorm.predict.predictors import load_embedder
 from graphormer_sepnorm.runs.arrays import checked_array, load_format, save_arrays
 from graphormer_sepnorm.runs.checkpoint import save_model
 from graphormer_sepnorm.system.progress import tracked

@@ -19,9 +19,9 @@ from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.datasets.store import MoleculeDataset, prepare
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
-from graphormer_sepnorm.inference.forward import Output, compute_dataset, embedding_and_prediction_of
-from graphormer_sepnorm.inference.predict import computed
 from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.predict.forward import Output, compute_dataset, embedding_and_prediction_of
+from graphormer_sepnorm.predict.predictors import computed
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.system import distributed

@@ -13,7 +13,7 @@ import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.calibration import Calibration
+from graphormer_sepnorm.predict.calibration import Calibration
 from graphormer_sepnorm.runs.arrays import checked_array, load_format, save_arrays
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels

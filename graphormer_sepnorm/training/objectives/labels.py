@@ -11,8 +11,8 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.datasets.store import MoleculeDataset
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch
-from graphormer_sepnorm.inference.forward import predict_together
 from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.predict.forward import predict_together
 from graphormer_sepnorm.tasks import make_task
 
 

@@ -61,7 +61,7 @@ def compiles() -> bool:
 
 @pytest.mark.slow
 def test_importing_imports_no_compiler():
-    names = ("kernels", "model", "config", "encodings", "inference.pretrained")
+    names = ("kernels", "model", "config", "encodings", "predict.pretrained")
     modules = ", ".join(f"graphormer_sepnorm.{name}" for name in names)
     code = f"import sys, {modules}; print({COMPILERS}, 'torch._dynamo' in sys.modules)"
     assert python(code).stdout.split() == ["[]", "False"]

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.predict import Predictor
 from graphormer_sepnorm.library import engine
 from graphormer_sepnorm.library.engine import Models, compute_parts, connected, describe
 from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Selection
+from graphormer_sepnorm.predict.predictors import Predictor
 from tests.tiny import tiny_model
 
 

@@ -9,11 +9,6 @@ import pytest
 import torch
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.domain import fit_domain
-from graphormer_sepnorm.inference.intervals import fit_intervals
-from graphormer_sepnorm.inference.predict import Predictor, read_and_compute
-from graphormer_sepnorm.inference.predict_table import predict_table
-from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.library import part_writer
 from graphormer_sepnorm.library.part_writer import (
     Assignment,
@@ -23,6 +18,11 @@ from graphormer_sepnorm.library.part_writer import (
     read_report,
     write_part,
 )
+from graphormer_sepnorm.output.predict_table import predict_table
+from graphormer_sepnorm.predict.domain import fit_domain
+from graphormer_sepnorm.predict.intervals import fit_intervals
+from graphormer_sepnorm.predict.predictors import Predictor, read_and_compute
+from graphormer_sepnorm.predict.trust import Trust
 from graphormer_sepnorm.system.device import Compute
 from tests.tiny import Trusting, tiny_model
 

@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.domain import fit_domain
-from graphormer_sepnorm.inference.predict import Predictor
-from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.library import run
 from graphormer_sepnorm.library.part_writer import PartOptions, Selection, write_part
 from graphormer_sepnorm.library.run import choose_rows, find_partitions, predict_library, unified
+from graphormer_sepnorm.predict.domain import fit_domain
+from graphormer_sepnorm.predict.predictors import Predictor
+from graphormer_sepnorm.predict.trust import Trust
 from graphormer_sepnorm.system.device import Compute
 from tests.tiny import Trusting, tiny_model
 

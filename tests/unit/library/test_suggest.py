@@ -11,14 +11,14 @@ from rdkit import Chem
 from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.domain import fit_domain
-from graphormer_sepnorm.inference.predict import Predictor
-from graphormer_sepnorm.inference.training_rows import TrainingRows
-from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.library import suggest as module
 from graphormer_sepnorm.library.part_writer import PartOptions, Selection
 from graphormer_sepnorm.library.run import predict_library
 from graphormer_sepnorm.library.suggest import SuggestRequest, acquisition_of, suggest
+from graphormer_sepnorm.predict.domain import fit_domain
+from graphormer_sepnorm.predict.predictors import Predictor
+from graphormer_sepnorm.predict.training_rows import TrainingRows
+from graphormer_sepnorm.predict.trust import Trust
 from tests.tiny import Trusting, tiny_model
 from tests.unit.library.test_run import written
 

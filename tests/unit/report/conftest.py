@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.inference.training_rows import TrainingRows
+from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.report.reported import Reported
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model.labels import Folds, Labels

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from graphormer_sepnorm.inference.intervals import Intervals
+from graphormer_sepnorm.predict.intervals import Intervals
 from graphormer_sepnorm.report import predictions
 from graphormer_sepnorm.report.charts import UNIT, Axis, Drawing
 from graphormer_sepnorm.report.page import Chart

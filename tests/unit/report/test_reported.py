@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.inference.intervals import Intervals
+from graphormer_sepnorm.predict.intervals import Intervals
 from graphormer_sepnorm.report.reported import plain_picture
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable
 from graphormer_sepnorm.tables.splits import Duplicate

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.predict import load_embedder
+from graphormer_sepnorm.predict.predictors import load_embedder
 from graphormer_sepnorm.recipes import RECIPES, task_config
 from graphormer_sepnorm.runs.combined import check_has_weights, check_one_network
 from graphormer_sepnorm.training.finetune import starting_from

@@ -12,10 +12,10 @@ from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.encodings import ENCODINGS
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.analyze import analyze_run
-from graphormer_sepnorm.inference.predict import load_embedder, load_predictor
+from graphormer_sepnorm.explain.analyze import analyze_run
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.predict.predictors import load_embedder, load_predictor
 from graphormer_sepnorm.recipes import RECIPES, dataset_config
 from graphormer_sepnorm.system.device import (
     NUMBERS,

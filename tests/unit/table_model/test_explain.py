@@ -14,18 +14,18 @@ from graphormer_sepnorm.chem import stereo
 from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.columns import shown_decimals
-from graphormer_sepnorm.inference.explain import (
+from graphormer_sepnorm.explain.explain_table import explain_table, lines_of
+from graphormer_sepnorm.explain.explanations import (
     COMPLETENESS,
     Attributions,
     ExplainedTarget,
     Explanation,
     integrated_gradients,
 )
-from graphormer_sepnorm.inference.explain_table import explain_table, lines_of
-from graphormer_sepnorm.inference.predict import load_predictor
-from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.interfaces import commands
+from graphormer_sepnorm.output.columns import shown_decimals
+from graphormer_sepnorm.predict.predictors import load_predictor
+from graphormer_sepnorm.predict.pretrained import Graphormer
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.table_model.conditions import Conditions
 from graphormer_sepnorm.table_model.explain import explain_rows, explain_stack, rescaled, shares, stack_of

@@ -9,12 +9,12 @@ import torch
 from rdkit import Chem
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.domain import OTHER_CONDITIONS
-from graphormer_sepnorm.inference.predict import Predictor, load_predictor
-from graphormer_sepnorm.inference.predict_table import predict_table
-from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Selection, write_part
 from graphormer_sepnorm.library.suggest import SuggestRequest, suggest
+from graphormer_sepnorm.output.predict_table import predict_table
+from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS
+from graphormer_sepnorm.predict.predictors import Predictor, load_predictor
+from graphormer_sepnorm.predict.pretrained import Graphormer
 from graphormer_sepnorm.runs.zoo import PRETRAINED, resolve_model
 from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.table_model.load import load_model, load_predicting_model

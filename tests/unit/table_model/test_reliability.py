@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.inference.calibration import fit_calibration
-from graphormer_sepnorm.inference.class_sets import ClassSets
-from graphormer_sepnorm.inference.domain import fit_domain
-from graphormer_sepnorm.inference.intervals import fit_intervals
-from graphormer_sepnorm.inference.predict import Nearness
-from graphormer_sepnorm.inference.trust import Trust
+from graphormer_sepnorm.predict.calibration import fit_calibration
+from graphormer_sepnorm.predict.class_sets import ClassSets
+from graphormer_sepnorm.predict.domain import fit_domain
+from graphormer_sepnorm.predict.intervals import fit_intervals
+from graphormer_sepnorm.predict.predictors import Nearness
+from graphormer_sepnorm.predict.trust import Trust
 from graphormer_sepnorm.table_model import reliability
 from graphormer_sepnorm.table_model.conditions import Conditions
 from graphormer_sepnorm.table_model.reliability import (

@@ -9,8 +9,8 @@ from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import Config, TrainConfig
 from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.forward import predict_dataset
 from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.predict.forward import predict_dataset
 from graphormer_sepnorm.runs.checkpoint import save_model
 from graphormer_sepnorm.runs.folder import WEIGHTS
 from graphormer_sepnorm.tasks import make_task

@@ -11,9 +11,9 @@ from torch.nn.utils import parameters_to_vector
 
 from graphormer_sepnorm.config import Config, TrainConfig
 from graphormer_sepnorm.datasets.load import load_split
-from graphormer_sepnorm.inference.forward import batches_for
 from graphormer_sepnorm.kernels import KERNELS_VARIABLE
 from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.predict.forward import batches_for
 from graphormer_sepnorm.recipes import RECIPES
 from graphormer_sepnorm.system.device import Compute, autocast, computing
 from graphormer_sepnorm.tasks import make_task

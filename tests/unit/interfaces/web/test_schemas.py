@@ -4,10 +4,6 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.columns import PredictionColumns
-from graphormer_sepnorm.inference.domain import fit_domain
-from graphormer_sepnorm.inference.intervals import fit_intervals
-from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.interfaces.web.schemas import (
     ConditionFacts,
     ModelFacts,
@@ -15,6 +11,10 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     Options,
     TargetPrediction,
 )
+from graphormer_sepnorm.output.columns import PredictionColumns
+from graphormer_sepnorm.predict.domain import fit_domain
+from graphormer_sepnorm.predict.intervals import fit_intervals
+from graphormer_sepnorm.predict.trust import Trust
 from tests.page import PretendedService
 from tests.tiny import Trusting, tiny_model
 

@@ -9,9 +9,6 @@ import pytest
 
 from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.domain import fit_domain
-from graphormer_sepnorm.inference.training_rows import TrainingRows
-from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.interfaces.web import service as module
 from graphormer_sepnorm.interfaces.web.pages import as_shown
 from graphormer_sepnorm.interfaces.web.schemas import (
@@ -30,6 +27,9 @@ from graphormer_sepnorm.interfaces.web.service import (
     under_conditions,
     warm_up,
 )
+from graphormer_sepnorm.predict.domain import fit_domain
+from graphormer_sepnorm.predict.training_rows import TrainingRows
+from graphormer_sepnorm.predict.trust import Trust
 from graphormer_sepnorm.runs.zoo import AssayLimit
 from graphormer_sepnorm.table_model.conditions import Conditions
 from graphormer_sepnorm.table_model.explain import stack_of

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.pretrained import Graphormer
+from graphormer_sepnorm.predict.pretrained import Graphormer
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
 

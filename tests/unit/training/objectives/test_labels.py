@@ -10,8 +10,8 @@ from graphormer_sepnorm.datasets.benchmarks import read_sample
 from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.forward import predict_dataset
 from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.predict.forward import predict_dataset
 from graphormer_sepnorm.tasks import METRICS, make_task
 from graphormer_sepnorm.training.objectives.labels import LabelObjective
 from tests.robustness.tiny_run import tiny_config

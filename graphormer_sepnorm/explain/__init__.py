@@ -1,0 +1,1 @@
+"""Explanations of predictions, their pictures, and the geometry of CLS embeddings."""

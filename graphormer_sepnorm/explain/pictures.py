@@ -1,0 +1,303 @@
+"""Pictures of molecules with a colour for each atom's contribution, drawn by RDKit as SVG or PNG.
+
+Every picture is a grid of panels; a panel has the prediction as caption, the molecule, and a colour bar with its signs.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from rdkit import Chem
+from rdkit.Chem import rdDepictor
+from rdkit.Chem.Draw import rdMolDraw2D
+from rdkit.Geometry import Point2D
+
+from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles, truncated
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.explain.explanations import Explanation
+from graphormer_sepnorm.runs.numbers import shown
+from graphormer_sepnorm.runs.plots import new_figure, save_png
+from graphormer_sepnorm.system.files import write_atomically
+
+PANEL_WIDTH, PANEL_HEIGHT = 460, 462
+PLAIN_WIDTH, PLAIN_HEIGHT = 280, 200
+PART_WIDTH, PART_HEIGHT = 120, 80
+CAPTION_HEIGHT, BAR_HEIGHT, MARGIN = 70, 118, 50
+COLUMNS = 4
+MOST_PANELS = 100
+LARGE_TEXT, SMALL_TEXT = 22, 14
+LONGEST_TEXT = 52
+LONGEST_CAPTION = 33  # characters of LARGE_TEXT that fit into a panel
+MOST_NUMBERED = 40  # the numbers of more atoms are too small to read
+BAR_STEPS = 64
+LOOK = {"clearBackground": False, "highlightRadius": 0.42, "fixedBondLength": 42}
+PLAIN_LOOK = {"clearBackground": False, "fixedBondLength": 34}
+PART_LOOK = {"clearBackground": False, "dummiesAreAttachments": True, "explicitMethyl": True, "fixedBondLength": 28}
+# Darker than RDKit's: they can be read on white, and on black once a dark theme has inverted their lightness.
+PALETTE = {9: (0.0, 0.45, 0.45), 15: (0.7, 0.35, 0.0), 16: (0.55, 0.45, 0.0), 17: (0.0, 0.5, 0.05)}
+BLACK, GREY = (0.0, 0.0, 0.0), (0.4, 0.4, 0.4)
+CANVASES = {".svg": rdMolDraw2D.MolDraw2DSVG, ".png": rdMolDraw2D.MolDraw2DCairo}
+Colour = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class ColourScale:
+    """Colours of contributions between ``low`` and ``high``.
+
+    Attributes:
+        palette: name of a colour map of matplotlib.
+        part: range of it that is used; its darkest colours would hide the atoms' symbols.
+    """
+
+    low: float
+    high: float
+    palette: str
+    part: tuple[float, float]
+
+    def colour(self, contribution: float) -> Colour:
+        first, last = self.part
+        place = (contribution - self.low) / (self.high - self.low or 1.0)
+        return matplotlib.colormaps[self.palette](first + place * (last - first))[:3]
+
+
+def colour_scale(explanation: Explanation) -> ColourScale:
+    """Blue below zero, white, red above; light to dark orange for contributions without a sign."""
+    contributions = explanation.contributions
+    if explanation.baseline is None:
+        return ColourScale(float(contributions.min()), float(contributions.max()), "Oranges", (0.0, 0.65))
+    largest = float(np.abs(contributions).max()) or 1.0
+    return ColourScale(-largest, largest, "RdBu_r", (0.15, 0.85))
+
+
+def draw(explanations: Explanation | Sequence[Explanation], kind: str, columns: int = COLUMNS) -> bytes:
+    """Draws a picture with one panel per explanation.
+
+    Args:
+        explanations: one or more.
+        kind: ".svg" or ".png"; the point may be missing.
+        columns: most panels in a row.
+
+    Returns:
+        the content of the file.
+
+    Raises:
+        InputError: there is no explanation, or the kind is unknown.
+    """
+    explanations = [explanations] if isinstance(explanations, Explanation) else explanations
+    kind = f".{str(kind).removeprefix('.')}"
+    if kind not in CANVASES:
+        raise InputError(f"{kind} is not a kind of picture: choose {' or '.join(CANVASES)}")
+    if not explanations:
+        raise InputError("there is no explanation to draw")
+    columns = min(columns, len(explanations))
+    rows = -(-len(explanations) // columns)
+    canvas = CANVASES[kind](
+        columns * PANEL_WIDTH, rows * PANEL_HEIGHT, PANEL_WIDTH, PANEL_HEIGHT - BAR_HEIGHT - CAPTION_HEIGHT
+    )
+    canvas.ClearDrawing()  # white below all panels
+    for number, explanation in enumerate(explanations):
+        row, column = divmod(number, columns)
+        draw_panel(canvas, column * PANEL_WIDTH, row * PANEL_HEIGHT, explanation)
+    canvas.FinishDrawing()
+    picture = canvas.GetDrawingText()
+    return picture.encode() if isinstance(picture, str) else picture
+
+
+def draw_plain(smiles: str) -> bytes:
+    """A molecule without colours, as SVG; raises InputError if it cannot be read or drawn."""
+    mol = read_smiles(smiles)
+    canvas = rdMolDraw2D.MolDraw2DSVG(PLAIN_WIDTH, PLAIN_HEIGHT)
+    set_look(canvas, PLAIN_LOOK)
+    with one_molecule(smiles):
+        rdDepictor.Compute2DCoords(mol)
+        rdMolDraw2D.PrepareAndDrawMolecule(canvas, mol)
+        canvas.FinishDrawing()
+    return canvas.GetDrawingText().encode()
+
+
+def draw_part(smiles: str) -> bytes:
+    """A part of a molecule as SVG, with a wavy line across the bond to the rest."""
+    canvas = rdMolDraw2D.MolDraw2DSVG(PART_WIDTH, PART_HEIGHT)
+    set_look(canvas, PART_LOOK)
+    with one_molecule(smiles):
+        mol = Chem.MolFromSmiles(smiles)
+        if mol is None:
+            raise InputError(f"{smiles} is not a part of a molecule")
+        for atom in mol.GetAtoms():
+            atom.SetAtomMapNum(0)  # a number would be drawn
+        rdDepictor.Compute2DCoords(mol)
+        rdMolDraw2D.PrepareAndDrawMolecule(canvas, mol)
+        canvas.FinishDrawing()
+    return canvas.GetDrawingText().encode()
+
+
+def set_look(canvas: rdMolDraw2D.MolDraw2D, look: Mapping[str, bool | float]) -> None:
+    """Sets the colours of atoms, and options of RDKit's drawing by their names."""
+    options = canvas.drawOptions()
+    options.updateAtomPalette(PALETTE)
+    for name, value in look.items():
+        setattr(options, name, value)
+
+
+def check_output(out: Path, panels: int) -> None:
+    """Raises InputError unless ``out`` is a folder, or a picture with room for ``panels``."""
+    if out.suffix and out.suffix not in CANVASES:
+        raise InputError(f"{out} must end in {', '.join(CANVASES)} or .csv, or be a folder without an ending")
+    if out.suffix and panels > MOST_PANELS:
+        raise InputError(
+            f"{panels} molecules are too many for one picture, at most {MOST_PANELS} are drawn: "
+            "give a folder, which gets a picture for each"
+        )
+
+
+def write_pictures(out: Path, explanations: dict[int, Explanation]) -> None:
+    """Writes one picture with all panels, or a folder with a picture per row.
+
+    Args:
+        out: file that ends in .svg or .png, or a folder to make, whose files are named by row from 1 and by the name
+            of the molecule, as 00001-aspirin.svg.
+        explanations: by row; at least one.
+
+    Raises:
+        InputError: as ``check_output``, there is no explanation, or writing fails.
+    """
+    check_output(out, len(explanations))
+    if not explanations:
+        raise InputError("there is no readable molecule to draw")
+    if out.suffix:
+        write_atomically(out, draw(list(explanations.values()), out.suffix))
+    else:
+        for row, explanation in explanations.items():
+            name = re.sub(r"\W+", "_", explanation.name, flags=re.ASCII)[:LONGEST_TEXT].strip("_")
+            write_atomically(out / f"{row + 1:05d}{'-' if name else ''}{name}.svg", draw([explanation], ".svg"))
+
+
+def draw_panel(canvas: rdMolDraw2D.MolDraw2D, left: int, top: int, explanation: Explanation) -> None:
+    """Draws one panel; if RDKit cannot draw the molecule, the panel shows the reason."""
+    scale = colour_scale(explanation)
+    middle = left + PANEL_WIDTH / 2
+    try:
+        with one_molecule(explanation.smiles):
+            draw_molecule(canvas, left, top + CAPTION_HEIGHT, explanation, scale)
+    except InputError as error:
+        write(canvas, truncated(str(error), LONGEST_TEXT), middle, top + PANEL_HEIGHT / 2, SMALL_TEXT, BLACK)
+    size = min(LARGE_TEXT, LARGE_TEXT * LONGEST_CAPTION // len(explanation.caption))
+    write(canvas, explanation.caption, middle, top + 24, size, BLACK)
+    title = f"{explanation.name}  {explanation.smiles}".strip()
+    write(canvas, truncated(title, LONGEST_TEXT), middle, top + 52, SMALL_TEXT, GREY)
+    draw_bar(canvas, left + MARGIN, top + PANEL_HEIGHT - BAR_HEIGHT, explanation, scale)
+
+
+def draw_molecule(
+    canvas: rdMolDraw2D.MolDraw2D, left: int, top: int, explanation: Explanation, scale: ColourScale
+) -> None:
+    mol = read_smiles(explanation.smiles)
+    rdDepictor.Compute2DCoords(mol)
+    set_look(canvas, LOOK)
+    canvas.drawOptions().useBWAtomPalette()
+    if mol.GetNumAtoms() <= MOST_NUMBERED:
+        for number, atom in enumerate(mol.GetAtoms(), 1):
+            atom.SetProp("atomNote", str(number))
+    canvas.SetOffset(left, top)
+    colours = {atom: scale.colour(value) for atom, value in enumerate(explanation.contributions.tolist())}
+    canvas.DrawMolecule(mol, highlightAtoms=list(colours), highlightAtomColors=colours, highlightBonds=[])
+
+
+def draw_bar(
+    canvas: rdMolDraw2D.MolDraw2D, left: float, top: float, explanation: Explanation, scale: ColourScale
+) -> None:
+    width = PANEL_WIDTH - 2 * MARGIN
+    edges = np.linspace(scale.low, scale.high, BAR_STEPS + 1)
+    canvas.SetOffset(0, 0)
+    canvas.SetFillPolys(True)
+    for step, middle in enumerate(((edges[:-1] + edges[1:]) / 2).tolist()):
+        canvas.SetColour(scale.colour(middle))
+        start = left + width * step / BAR_STEPS
+        canvas.DrawRect(Point2D(start, top + 4), Point2D(start + width / BAR_STEPS + 0.5, top + 18), rawCoords=True)
+    if explanation.baseline is None:
+        ticks = (number(explanation, scale.low), "", number(explanation, scale.high))
+        note = "no sign: share of attention, not of the value"
+    else:
+        ticks = (f"{number(explanation, scale.low)} lowers", "0", f"raises {number(explanation, scale.high)}")
+        note = sum_text(explanation, explanation.baseline)
+    for place, text in zip((left, left + width / 2, left + width), ticks, strict=True):
+        write(canvas, text, place, top + 32, SMALL_TEXT, BLACK)
+    write(canvas, explanation.meaning, left + width / 2, top + 54, SMALL_TEXT, BLACK)
+    write(canvas, note, left + width / 2, top + 76, SMALL_TEXT, GREY)
+    write(canvas, fragments_text(explanation), left + width / 2, top + 98, SMALL_TEXT, GREY)
+
+
+def sum_text(explanation: Explanation, baseline: float) -> str:
+    """How the contributions add up to the value in the model's units."""
+    value = "log-odds" if "log-odds" in explanation.meaning else "prediction"
+    total = float(explanation.contributions.sum())
+    start, atoms = (shown(each, explanation.shown_decimals) for each in (baseline, total))
+    return f"{value} = baseline {start} (all atoms unknown) + atoms {atoms}"
+
+
+def number(explanation: Explanation, contribution: float) -> str:
+    """A contribution with its sign, if it has any, and the decimals of its picture."""
+    text = shown(contribution, explanation.shown_decimals)
+    return text if explanation.baseline is None or text.startswith("-") else f"+{text}"
+
+
+def fragments_text(explanation: Explanation) -> str:
+    """The fragments with the largest contributions, as many as fit on one line; "" if RDKit finds none.
+
+    The SMILES of the first one is shortened where it does not fit. If several have the same SMILES, the number of their
+    first atom in the picture tells them apart.
+    """
+    title = "Fragments: "
+    try:
+        fragments = explanation.fragments
+    except InputError:
+        return ""
+    counts = Counter(fragment.smiles for fragment in fragments)
+    numbered = len(explanation.contributions) <= MOST_NUMBERED
+    found = []
+    for fragment in fragments:
+        which = f" at {min(fragment.atoms) + 1}" if numbered and counts[fragment.smiles] > 1 else ""
+        found.append((fragment.smiles, f"{which} {number(explanation, fragment.contribution)}"))
+    smiles, value = found[0]
+    found[0] = truncated(smiles, LONGEST_TEXT - len(title) - len(value)), value
+    texts = [smiles + value for smiles, value in found]
+    lines = [title + "; ".join(texts[:count]) for count in range(1, len(texts) + 1)]
+    return next(line for line in reversed(lines) if len(line) <= LONGEST_TEXT)
+
+
+def write(canvas: rdMolDraw2D.MolDraw2D, text: str, x: float, y: float, size: float, colour: Colour) -> None:
+    """Centred text at a place of the canvas."""
+    canvas.SetOffset(0, 0)
+    canvas.SetFontSize(size)
+    canvas.SetColour(colour)
+    canvas.DrawString(text, Point2D(x, y), 0, rawCoords=True)
+
+
+def plot_cls_geometry(results: list[dict], picture: Path) -> None:
+    """Draws the results of ``analyze_run`` for several runs: overlaid spectra, effective rank and uniformity."""
+    names = [Path(result["run"]).name for result in results]
+    names = names if len(set(names)) == len(names) else [str(result["run"]) for result in results]
+    labels = [f"{result['norm']} ({name})" for result, name in zip(results, names, strict=True)]
+    colors = [f"C{number}" for number in range(len(results))]
+    figure = new_figure(12, 4)
+    spectrum, rank, spread = figure.subplots(1, 3, width_ratios=(2, 1, 1))
+    for result, label in zip(results, labels, strict=True):
+        values = np.array(result["singular_values"])
+        spectrum.semilogy(np.arange(1, len(values) + 1), values / values[0], label=label)
+    spectrum.set(title="singular values of the CLS embeddings", xlabel="number", ylabel="share of the largest")
+    spectrum.set_ylim(bottom=1e-4)
+    spectrum.legend(frameon=False)
+    for axis, measure, meaning in (
+        (rank, "effective_rank", "higher: less collapse"),
+        (spread, "uniformity", "lower: more even"),
+    ):
+        bars = axis.bar(range(len(results)), [result[measure] for result in results], color=colors)
+        axis.bar_label(bars, fmt="%.3g", padding=2)
+        axis.margins(y=0.1)
+        axis.set_title(f"{measure.replace('_', ' ')} ({meaning})")
+        axis.set_xticks([])
+    save_png(figure, picture)

@@ -1,0 +1,1 @@
+"""Tables of predictions and embeddings: their columns, and a writer that resumes."""

@@ -1,0 +1,132 @@
+"""Writes the embeddings of whole tables: NumPy's .npz, or any table format.
+
+For each row of the input, in order, every format holds the reason why it could not be read (``error``) and its
+embedding, which is NaN or empty in that case. Tables keep all columns of the input and are written in bounded memory;
+.npz holds only the SMILES and needs memory for everything at the end.
+"""
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+
+from graphormer_sepnorm.chem.smiles import truncated
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.output.resumable_writer import write_table
+from graphormer_sepnorm.predict.predictors import Embedder, Embeddings, load_embedder
+from graphormer_sepnorm.predict.teachers import TEACHERS, MiniMol
+from graphormer_sepnorm.tables.formats import Row, smiles_of_rows
+from graphormer_sepnorm.tables.writers import COMPLETED, WRITERS, AddedColumn, Cells, TableWriter
+
+
+@dataclass(frozen=True)
+class EmbeddingColumns:
+    """``error``, and ``embedding``, or ``e0``, ``e1``, ... in formats whose cells cannot hold lists.
+
+    Attributes:
+        width: width of an embedding.
+    """
+
+    width: int
+
+    def columns(self) -> list[AddedColumn]:
+        """As ``Additions``."""
+        places = tuple(f"e{place}" for place in range(self.width))
+        return [AddedColumn("error", "text"), AddedColumn("embedding", "vector", places)]
+
+    def cells(self, embeddings: Embeddings, errors: list[str]) -> list[Cells]:
+        """As ``Additions``."""
+        return [errors, embeddings.values]
+
+
+class EmbeddingArrays(TableWriter):
+    """An .npz: arrays ``embeddings`` float32 [M, D], ``row`` int64 [M] from 0, ``smiles`` and ``error`` text [M].
+
+    The partial file is a sequence of parts in NumPy's .npy format: embeddings, SMILES and errors of some rows.
+    """
+
+    def __init__(self, columns: list[str], added: list[AddedColumn]):
+        self.width = len(added[-1].flat)
+
+    def header(self) -> bytes:
+        return as_npy(np.empty((0, self.width), np.float32), [], [])
+
+    def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
+        errors, embeddings = added
+        texts = [
+            truncated(text, LONGEST_WITH_ERROR) if error else text
+            for text, error in zip(smiles_of_rows(rows), errors, strict=True)
+        ]
+        return as_npy(np.asarray(embeddings), texts, list(errors))
+
+    def complete(self, grown: Path) -> Path:
+        completed = grown.with_suffix(COMPLETED)
+        parts = npy_arrays(grown)
+        values, smiles, errors = map(np.concatenate, zip(*zip(parts, parts, parts, strict=True), strict=True))
+        with open(completed, "wb") as file:
+            np.savez_compressed(file, embeddings=values, row=np.arange(len(smiles)), smiles=smiles, error=errors)
+        return completed
+
+    def count(self, out: Path, smiles_column: str | None) -> tuple[int, int]:
+        try:
+            with np.load(out, allow_pickle=False) as arrays:
+                errors, width = arrays["error"], arrays["embeddings"].shape[1]
+        except (OSError, ValueError, KeyError, BadZipFile):
+            width = None
+        if width != self.width:
+            raise InputError(f"{out} has other embeddings")
+        return len(errors), int(np.count_nonzero(errors))
+
+
+def as_npy(values: np.ndarray, *texts: list[str]) -> bytes:
+    """Numbers and lists of texts in NumPy's .npy format, one after another."""
+    content = io.BytesIO()
+    for array in (values, *(np.array(text, np.str_) for text in texts)):
+        np.save(content, array, allow_pickle=False)
+    return content.getvalue()
+
+
+def npy_arrays(path: Path) -> Iterator[np.ndarray]:
+    """All arrays in a file."""
+    with open(path, "rb") as file:
+        end = path.stat().st_size
+        while file.tell() < end:
+            yield np.load(file, allow_pickle=False)
+
+
+LONGEST_WITH_ERROR = 200  # characters of a text that is no molecule; the longest one sets the width of the array
+FORMATS = {".npz": EmbeddingArrays, **WRITERS}
+
+
+def find_embedder(name: str) -> Embedder | MiniMol:
+    """A model loaded by ``load_embedder``, or one of ``TEACHERS``; raises InputError as these do."""
+    if name in TEACHERS and not Path(name).exists():
+        return TEACHERS[name]()
+    return load_embedder(name)
+
+
+def embed_table(
+    embedder: Embedder | MiniMol,
+    source: str,
+    out: Path,
+    smiles_column: str | None = None,
+    delimiter: str | None = None,
+    resume: bool = False,
+) -> dict:
+    """Writes the embeddings of the molecules of a table."""
+    columns = EmbeddingColumns(embedder.width)
+    result = write_table(
+        embedder,
+        columns,
+        source,
+        out,
+        smiles_column,
+        delimiter,
+        resume=resume,
+        options=embedder.settings,
+        writers=FORMATS,
+    )
+    return {**result, "width": embedder.width}

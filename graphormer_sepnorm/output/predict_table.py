@@ -1,0 +1,259 @@
+"""Predictions for whole tables into a file, row for row."""
+
+import os
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cached_property, partial
+from itertools import compress, repeat, takewhile
+from pathlib import Path
+
+import numpy as np
+
+from graphormer_sepnorm.chem.smiles import read_smiles
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.output.columns import PredictedColumn, PredictionColumns, given, shown_decimals, two_classes
+from graphormer_sepnorm.output.resumable_writer import write_table
+from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, is_in_training
+from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
+from graphormer_sepnorm.predict.units import measured_unit, measured_words
+from graphormer_sepnorm.runs.numbers import shown
+from graphormer_sepnorm.runs.zoo import shipped_models, shipped_tables
+from graphormer_sepnorm.tables.formats import STANDARD_INPUT, Row, is_table_name
+from graphormer_sepnorm.tables.rows import id_column_among
+from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, TableWriter
+from graphormer_sepnorm.tasks import TASKS
+
+CONDITION = re.compile(r"[^\W\d]\w+=[^=]+$")  # NAME=VALUE; most SMILES with such a beginning are readable
+SHORT = {"class_name": "class", "nearest_bound": "nearest"}  # as in the names of columns
+DISTANCE_DECIMALS = 2
+
+
+def predict_table(
+    predictor: PredictingModel,
+    source: str | Sequence[str],
+    out: Path,
+    smiles_column: str | None = None,
+    delimiter: str | None = None,
+    strict: bool = False,
+    resume: bool = False,
+    interval: float | None = None,
+    domain: bool = False,
+    alerts: bool = False,
+    properties: bool = False,
+    meanings: Mapping[str, dict] | None = None,
+) -> dict:
+    """Writes the columns of the input, one column per target (and its spread for several models) and ``error``.
+
+    Args:
+        predictor: the models.
+        out: file to write, named by one of ``WRITERS``; "-" for CSV on standard output.
+        source, smiles_column, delimiter, strict, resume: as ``write_table``.
+        interval: confidence level of the intervals in ``NAME_low`` and ``NAME_high``; None: no intervals.
+        domain: whether to compare rows with the training molecules, in the columns of ``domain_columns``.
+        alerts, properties: whether to add structural alerts and the ``PROPERTIES`` of the molecules.
+        meanings: facts about targets: write lines for people, as ``TextWriter``, in place of CSV; None: do not.
+
+    Returns:
+        as ``write_table``, and two facts about the rows of this call: ``unfamiliar``, how many are outside the training
+        domain, or None if the training molecules are unknown; and ``below_zero``, how many of the columns of a
+        prediction and of its lower bound are below 0 although all training labels are above 0.
+
+    Raises:
+        InputError: as ``write_table``, or the predictor does not support intervals or the comparison.
+    """
+    columns = CountedColumns(predictor, interval, domain, alerts, properties)
+    options = (str(interval), predictor.digest)
+    writers = WRITERS if meanings is None else {".csv": partial(TextWriter, found=columns, meanings=meanings)}
+    result = write_table(
+        columns.reader, columns, source, out, smiles_column, delimiter, strict, resume, options, writers
+    )
+    unfamiliar = columns.unfamiliar["rows"] if predictor.trust else None
+    return {**result, "unfamiliar": unfamiliar, "below_zero": dict(columns.below_zero)}
+
+
+@dataclass(frozen=True)
+class CountedColumns(PredictionColumns):
+    """The columns of predictions, with counts of rows that deserve a remark.
+
+    Attributes:
+        unfamiliar: the number of "rows" that have a warning.
+        below_zero: by column, how many predictions or lower bounds are below 0 although all training labels are above.
+    """
+
+    unfamiliar: Counter[str] = field(default_factory=Counter)
+    below_zero: Counter[str] = field(default_factory=Counter)
+
+    def cells(self, found: Predictions, errors: list[str]) -> list[Cells]:
+        pairs = zip(found.warnings, errors, strict=True)
+        warned = (text not in ("", OTHER_CONDITIONS) and not error for text, error in pairs)
+        self.unfamiliar["rows"] += sum(warned)
+        cells = super().cells(found, errors)
+        for column, each in zip(self.all, cells, strict=True):
+            if len(column.place) == 3 and column.place[1] in self.positive and column.place[2] in ("value", "low"):
+                self.below_zero[column.name] += int((np.asarray(each) < 0).sum())
+        return cells
+
+    @cached_property
+    def positive(self) -> set[str]:
+        """The targets of a regression whose training labels are all above 0."""
+        rows = self.model.trust.rows if self.model.trust else None
+        if rows is None or self.of_classes:
+            return set()
+        return {name for name, is_positive in zip(self.model.targets, rows.positive, strict=True) if is_positive}
+
+
+class TextWriter(TableWriter):
+    """Lines for people: a molecule, a line per target with its interval, and a line for each other column and limit.
+
+    Args:
+        columns, added: as of every writer.
+        found: the columns of the predictions.
+        meanings: facts about targets, as ``card_endpoints``; descriptions are printed at the end of their lines.
+    """
+
+    def __init__(
+        self, columns: list[str], added: list[AddedColumn], found: PredictionColumns, meanings: Mapping[str, dict]
+    ):
+        self.columns = found.all
+        self.id_place = columns.index(known) if (known := id_column_among(columns)) else None
+        self.of_classes, self.adds_up = found.of_classes, TASKS[found.model.kind].adds_up
+        self.units = {name: f" (probability of {one})" for name, (_, one) in two_classes(found.model).items()}
+        self.meanings = {target: facts["description"] for target, facts in meanings.items()}
+        self.decimals = shown_decimals(found.model)
+        self.scales = dict(zip(found.model.targets, found.model.scales, strict=False))
+
+    def header(self) -> bytes:
+        return b""
+
+    def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
+        cells = {column.place: each for column, each in zip(self.columns, added, strict=True)}
+        columns = (
+            self.in_units(column.place[1], cells) if column.place[-1] == "unlogged" else self.texts(column, each)
+            for column, each in zip(self.columns, added, strict=True)
+        )
+        records = zip(*columns, strict=True)
+        lines = [
+            line
+            for number, (row, texts) in enumerate(zip(rows, records, strict=True))
+            for line in (self.head(row), *self.lines(texts), *self.remarks(row, number, cells))
+        ]
+        return "".join(f"{line}\n" for line in lines).encode()
+
+    def head(self, row: Row) -> str:
+        """The name of a row, if it has one, and its SMILES."""
+        return row.smiles if self.id_place is None else f"{row.fields[self.id_place]}  {row.smiles}".strip()
+
+    def remarks(self, row: Row, number: int, cells: Mapping[tuple[str, ...], Cells]) -> Iterator[str]:
+        """Lines on a molecule of the training table and on predictions near a limit, from ``cells`` at their places."""
+        if ("nearest",) in cells:
+            similarity, nearest = (np.asarray(cells[(place,)])[number] for place in ("similarity", "nearest"))
+            if is_in_training(row.smiles, similarity, nearest, str(np.asarray(cells[("warning",)])[number])):
+                yield "  in the training table: nearest is what was measured for this molecule"
+        for place, texts in cells.items():
+            if place[2:] == ("limit",) and texts[number]:
+                yield f"  {place[1]} is {texts[number]}"
+
+    def in_units(self, target: str, cells: Mapping[tuple[str, ...], Cells]) -> list[str]:
+        """The predictions of a target in the unit of the measurements, from the ``cells`` at their places."""
+        scale = self.scales[target]
+        unit = measured_unit(scale, self.meanings.get(target, ""))
+        value, low, high = (cells.get(("predictions", target, part)) for part in ("value", "low", "high"))
+        ends = zip(low, high, strict=True) if low is not None and high is not None else repeat((None, None))
+        return [
+            "" if one != one else measured_words(one, scale, unit, *pair)
+            for one, pair in zip(given(value), ends, strict=False)
+        ]
+
+    def texts(self, column: PredictedColumn, cells: Cells) -> list[str]:
+        """The cells of a column; probabilities and numbers on the scale of the labels have ``shown_decimals``."""
+        target, part = column.place[1] if len(column.place) == 3 else "", column.place[-1]
+        is_whole = part in ("percentile", "class_name") or (part == "nearest" and self.of_classes)
+        decimals = 0 if is_whole else DISTANCE_DECIMALS if part == "cls_distance" else self.decimals.get(target)
+        numbers = cells.tolist() if isinstance(cells, np.ndarray) else cells
+        if column.place[0] == "properties":
+            return ["" if cell != cell else f"{cell:.4g}" for cell in numbers]
+        return [cell if isinstance(cell, str) else "" if cell != cell else shown(cell, decimals) for cell in numbers]
+
+    def lines(self, texts: Sequence[str]) -> Iterator[str]:
+        known = {column.place: text for column, text in zip(self.columns, texts, strict=True) if text}
+        heads = {
+            place: place[1] if len(place) > 1 else SHORT.get(place[0], place[0])
+            for place in known
+            if place[2:] in ((), ("value",))
+        }
+        width = max(map(len, heads.values()), default=0)
+        for part in ("value", "low", "high"):
+            places = [place for place in known if place[2:] == (part,)]
+            known |= zip(places, aligned([known[place] for place in places]), strict=True)
+        rows = []
+        for place, head in heads.items():
+            parts = {} if len(place) < 3 else {at[2]: text for at, text in known.items() if at[:2] == place[:2]}
+            ends = f"({parts['low']} to {parts['high']})" if "low" in parts else ""
+            said = {"value", "unlogged_low", "unlogged_high", "limit"}
+            said |= {"low", "high", "std"} if ends else set()
+            said |= {"nearest"} if self.adds_up else set()
+            others = ", ".join(
+                text if part == "unlogged" else f"{SHORT.get(part, part)} {text}"
+                for part, text in parts.items()
+                if part not in said
+            )
+            unit, meaning = (self.units.get(head, ""), self.meanings.get(head, "")) if place[2:] else ("", "")
+            rows.append((f"  {head:{width}}", known[place] + unit, ends, others, meaning))
+        are_targets = [place[2:] == ("value",) for place in heads]
+        widths = [max(map(len, column)) for column in zip(*compress(rows, are_targets), strict=True)]
+        for row, is_target in zip(rows, are_targets, strict=True):
+            cells = (f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)) if is_target else row
+            yield "  ".join(filter(None, cells)).rstrip()
+
+
+def aligned(numbers: Sequence[str]) -> list[str]:
+    """Numbers with blanks around them, so that their decimal points stand below each other."""
+    parts = [number.partition(".") for number in numbers]
+    before = max((len(whole) for whole, _, _ in parts), default=0)
+    after = max((len(point + rest) for _, point, rest in parts), default=0)
+    return [f"{whole:>{before}}{point + rest:{after}}" for whole, point, rest in parts]
+
+
+def models_and_source(arguments: Sequence[str]) -> tuple[list[str], str | list[str]]:
+    """Names of models, and the table or the SMILES that follow them."""
+    *models, last = arguments
+    is_table = last == STANDARD_INPUT or os.path.exists(last) or is_table_name(last)
+    smiles = [] if is_table else list(takewhile(lambda name: not is_model(name), reversed(arguments[1:])))[::-1]
+    if not models or not (is_table or smiles):
+        raise InputError(
+            "name a model and then an input: graphormer-sepnorm predict MODEL INPUT -o OUT.csv, or predict MODEL SMILES"
+        )
+    if is_table:
+        return models, last
+    for text in smiles:
+        try:
+            read_smiles(text)
+        except InputError as error:
+            if CONDITION.match(text):
+                raise InputError(
+                    f"{text} is not readable as SMILES; if it is a condition, write --condition {shlex.quote(text)}"
+                ) from None
+            if near := similar_file(text):
+                raise InputError(f"there is no file {text}; did you mean {near}?") from None
+            raise InputError(f"{text} is neither a file nor readable as SMILES: {error}") from None
+    return list(arguments[: -len(smiles)]), smiles
+
+
+def similar_file(name: str) -> str | None:
+    """The file in the same folder that a name of no file is most like, if this has an ending and names a table."""
+    path = Path(name)
+    try:
+        tables = [each.name for each in path.parent.iterdir() if is_table_name(each)]
+    except OSError:
+        return None
+    near = get_close_matches(path.name, tables, n=1) if path.suffix else []
+    return str(path.with_name(near[0])) if near else None
+
+
+def is_model(name: str) -> bool:
+    """Whether a name is unambiguously a model."""
+    return os.path.exists(name) or name in shipped_models() | shipped_tables()

@@ -1,0 +1,390 @@
+"""Resumable writer of tables: one output row per input row, in bounded memory.
+
+During a run, the output grows in ``OUT.partial``, and ``OUT.partial.json`` records the progress. After an interruption
+at any moment, the same command with ``resume`` produces the same bytes.
+"""
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import sys
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Protocol, TypeVar
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+from tqdm import tqdm
+
+from graphormer_sepnorm.config import STRICT, config_to_json
+from graphormer_sepnorm.datasets.store import sha256_of_file
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.predict.predictors import MoleculeModel, Results, compute_chunks, molecules_at_once
+from graphormer_sepnorm.runs.checkpoint import content_of
+from graphormer_sepnorm.runs.numbers import counted
+from graphormer_sepnorm.system.device import current
+from graphormer_sepnorm.system.files import (
+    behind_link,
+    check_output,
+    locked,
+    remove_leftovers,
+    rename_durably,
+    replacing,
+)
+from graphormer_sepnorm.system.signals import advising
+from graphormer_sepnorm.system.workers import Smiles, in_chunks
+from graphormer_sepnorm.tables.formats import Row, Table, is_file, open_table, rows_of, table_of_smiles
+from graphormer_sepnorm.tables.rows import samples_of
+from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, MakeWriter, TableWriter, find_writer
+
+STANDARD_OUTPUT = "-"
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+Result = TypeVar("Result", bound=Results, contravariant=True)
+
+
+class Additions(Protocol[Result]):
+    """The columns that hold the results in a table."""
+
+    def columns(self) -> list[AddedColumn]:
+        """The added columns."""
+
+    def cells(self, result: Result, errors: list[str]) -> list[Cells]:
+        """The cells of each column; ``errors`` has a text for each row, "" where there is a result."""
+
+
+@dataclass(config=STRICT)
+class Progress:
+    """The progress of a table, as stored in ``OUT.partial.json``.
+
+    Attributes:
+        job: digest of everything that the output depends on.
+        rows, unreadable: done so far.
+        bytes: length of ``OUT.partial`` that belongs to them; 0 until it has its header.
+        complete: whether all rows are done.
+    """
+
+    job: str
+    rows: Count = 0
+    unreadable: Count = 0
+    bytes: Count = 0
+    complete: bool = False
+
+
+class StandardOutput:
+    """A streamed output, which cannot be resumed.
+
+    Attributes:
+        progress: rows and bytes written so far.
+    """
+
+    def __init__(self) -> None:
+        self.progress = Progress(job="")
+
+    def append(self, content: bytes, rows: int = 0, unreadable: int = 0) -> None:
+        """Writes finished rows; raises OSError, for example for a closed pipe."""
+        try:
+            sys.stdout.buffer.write(content)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            os.dup2(
+                os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+            )  # so that the final flush does not fail again
+            raise
+        self.progress.bytes += len(content)
+        self.progress.rows += rows
+        self.progress.unreadable += unreadable
+
+    def discard(self) -> None:
+        """Does nothing: written output cannot be removed."""
+
+
+def print_rows(writer: TableWriter, rows: list[Row], added: list[Cells]) -> None:
+    """Writes a table to standard output at once; raises InputError if that fails."""
+    try:
+        StandardOutput().append(writer.header() + writer.encode(rows, added))
+    except OSError as error:
+        raise InputError(f"cannot write {STANDARD_OUTPUT}: {error.strerror}") from None
+
+
+class PartialFile:
+    """An output file in progress.
+
+    The record is written before the first byte and after every part, so at any moment it describes a beginning of the
+    output that is on the disk, and what follows this beginning is overwritten.
+
+    Args:
+        out: final file.
+        job: digest of everything that its content depends on.
+        resume: continue from existing parts; without a record, start from the beginning. If not, existing parts are
+            replaced, and a sentence on standard error says so.
+
+    Raises:
+        InputError: ``resume`` and the parts are of another job, or the record is damaged.
+        OSError: the folder cannot be written.
+    """
+
+    def __init__(self, out: Path, job: str, resume: bool):
+        self.out = out
+        self.path = out.with_name(f"{out.name}.partial")
+        self.record = record_of(out)
+        if resume and self.record.exists():
+            self.progress = self.read_progress(job)
+        else:
+            if self.record.exists():
+                print(
+                    f"{self.path} of an interrupted run is replaced: --resume would have continued it", file=sys.stderr
+                )
+            self.progress = Progress(job)
+            self.write_progress()
+
+    def read_progress(self, job: str) -> Progress:
+        try:
+            progress = Progress(**json.loads(self.record.read_bytes()))
+        except (ValueError, TypeError):
+            raise InputError(f"{self.record} is damaged: start again without --resume") from None
+        size = self.path.stat().st_size if self.path.exists() else 0
+        is_named = progress.complete and not size and self.out.exists()
+        if progress.job != job or (size < progress.bytes and not is_named):
+            raise InputError(
+                f"{self.path} was begun with another model, other input or other options: "
+                "resume with the same ones, or start again without --resume"
+            )
+        return progress
+
+    def write_progress(self) -> None:
+        with replacing(self.record) as file:
+            file.write(json.dumps(asdict(self.progress)).encode())
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the output has its final name and only the record remains to be removed."""
+        return self.progress.complete and not self.path.exists()
+
+    def append(self, content: bytes, rows: int = 0, unreadable: int = 0) -> None:
+        """Appends finished rows and then updates the record; raises OSError."""
+        self.path.touch()
+        with open(self.path, "r+b") as file:
+            file.seek(self.progress.bytes)
+            file.truncate()
+            file.write(content)
+            self.progress.bytes = file.tell()
+            file.flush()
+            os.fsync(file.fileno())
+        self.progress.rows += rows
+        self.progress.unreadable += unreadable
+        self.write_progress()
+
+    def finish(self, complete: Callable[[Path], Path]) -> None:
+        """Gives the output its final name; raises OSError."""
+        if not self.is_named:
+            self.progress.complete = True
+            self.write_progress()
+            rename_durably(complete(self.path), self.out)
+        self.discard()
+
+    def discard(self) -> None:
+        """Removes the partial files; the record last, because it identifies the others."""
+        self.path.unlink(missing_ok=True)
+        remove_leftovers(self.record.parent, f"{self.record.name}.")
+        self.record.unlink(missing_ok=True)
+
+
+def write_table(
+    reader: MoleculeModel[Result],
+    added: Additions[Result],
+    source: str | Sequence[str],
+    out: Path,
+    smiles_column: str | None = None,
+    delimiter: str | None = None,
+    strict: bool = False,
+    resume: bool = False,
+    options: tuple[str, ...] = (),
+    writers: Mapping[str, MakeWriter] = WRITERS,
+) -> dict:
+    """Writes a reader's results for every row of a table.
+
+    Args:
+        reader: the models.
+        added: the columns with its results, which follow those of the input.
+        source: as ``open_table``, or some SMILES.
+        smiles_column, delimiter: as ``open_table``.
+        out: file to write, whose suffix says how; behind a symbolic link, the file that it points at; "-" for CSV on
+            standard output.
+        strict: stop at the first row that cannot be read.
+        resume: continue an interrupted call; leave a finished output as it is.
+        options: other settings that the output depends on.
+        writers: table writers by suffix.
+
+    Returns:
+        ``rows, unreadable, output`` and ``errors``, the most frequent reasons with their counts in this call.
+
+    Raises:
+        InputError: another suffix; an unusable table, one of more rows than a sheet has, or an unreadable row if
+            ``strict``, nothing is left then; an output that cannot be
+            written, what is done is kept then; one that another process is writing; or nothing that fits to resume.
+    """
+    make_writer = find_output_writer(out, writers)
+    if resume and is_standard_output(out):
+        raise InputError("what goes to standard output cannot be resumed: name a file with -o")
+    all_rows = reader_of(source, smiles_column, delimiter)
+    if resume and all_rows is None:
+        raise InputError(f"{source} can be read only once, so it cannot be resumed: save it in a file first")
+    if isinstance(source, str):
+        check_output(out, source)
+    with opened(source, smiles_column, delimiter) as table:
+        writer = make_writer(table.columns, added.columns())
+        writer.keep_types(table.types)
+        names = [column.name for column in added.columns()]
+        of_input = (smiles_column, delimiter, *map(str, table.types))
+        read = samples_of(table.columns, reader.asked_conditions, "the input", table.delimiter, all_rows)
+        settings = (*of_input, out.suffix, current().precision, reader.featurizer, *names, *options)
+        try:
+            if is_standard_output(out):
+                output = StandardOutput()
+                errors = fill(output, reader, read, added, writer, table, strict)
+                return outcome(output.progress, out, errors)
+            with output_locked(out):
+                if resume and (finished := finished_progress(out, Path(str(source)), writer, table)):
+                    return outcome(finished, out, Counter())
+                replaced = out.exists() and not resume
+                partial = PartialFile(behind_link(out), job_digest(reader, source, *settings), resume)
+                if resume and not partial.progress.bytes:
+                    print(f"{out} has no finished rows to continue: starting with the first row", file=sys.stderr)
+                with advising(f"{partial.path} keeps the finished rows: continue with the same command and --resume"):
+                    errors = (
+                        Counter() if partial.is_named else fill(partial, reader, read, added, writer, table, strict)
+                    )
+                    partial.finish(writer.complete)
+                if replaced:
+                    print(f"replaced {out}", file=sys.stderr)
+        except OSError as error:
+            raise InputError(f"cannot write {out}: {error.strerror}") from None
+    return outcome(partial.progress, out, errors)
+
+
+def record_of(out: Path) -> Path:
+    """The record of the progress of an output."""
+    return out.with_name(f"{out.name}.partial.json")
+
+
+def finished_progress(out: Path, source: Path, writer: TableWriter, table: Table) -> Progress | None:
+    """The progress of an output that is finished, and says so; None if there is none or an interrupted run."""
+    if not out.exists() or record_of(behind_link(out)).exists():
+        return None
+    try:
+        rows, unreadable = writer.count(out, table.columns[table.smiles_place])
+    except InputError:
+        rows = unreadable = -1
+    if rows != sum(1 for _ in table.rows) or out.stat().st_mtime < source.stat().st_mtime:
+        raise InputError(
+            f"{out} is no interrupted run, and has other rows or columns than this command writes, or is older than "
+            f"{source}: without --resume it is replaced"
+        )
+    print(f"{out} is finished, with {counted(rows, 'row')}; without --resume it is computed again", file=sys.stderr)
+    return Progress("", rows, unreadable, complete=True)
+
+
+def output_locked(out: Path) -> contextlib.AbstractContextManager[None]:
+    """Within it, no other process writes this output; raises InputError as ``files.locked``."""
+    file = behind_link(out)
+    busy = f"another process is writing {out}: wait for it, or choose another output"
+    return locked(file.with_name(f".{file.name}.lock"), busy)
+
+
+def find_output_writer(out: Path, writers: Mapping[str, MakeWriter] = WRITERS) -> MakeWriter:
+    """As ``find_writer``; standard output is CSV."""
+    return find_writer(Path("out.csv") if is_standard_output(out) else out, writers)
+
+
+def is_standard_output(out: Path) -> bool:
+    return str(out) == STANDARD_OUTPUT
+
+
+def opened(
+    source: str | Sequence[str], smiles_column: str | None, delimiter: str | None
+) -> contextlib.AbstractContextManager[Table]:
+    """The table that ``source`` names, or that of some SMILES."""
+    if isinstance(source, str):
+        return open_table(source, smiles_column, delimiter)
+    return contextlib.nullcontext(table_of_smiles(source))
+
+
+def reader_of(
+    source: str | Sequence[str], smiles_column: str | None, delimiter: str | None
+) -> Callable[[], Iterator[Row]] | None:
+    """A function that reads all rows of a table; None if ``source`` can be read only once, or is no table."""
+    if isinstance(source, str) and is_file(source):
+        return functools.partial(rows_of, source, smiles_column, delimiter)
+    return None
+
+
+def outcome(progress: Progress, out: Path, errors: Counter[str]) -> dict:
+    """The return value of ``write_table``."""
+    return {
+        "rows": progress.rows,
+        "unreadable": progress.unreadable,
+        "output": str(out),
+        "errors": dict(errors.most_common(5)),
+    }
+
+
+def job_digest(reader: MoleculeModel, source: str | Sequence[str], *settings: str | None) -> str:
+    """A digest of weights, configs, input and settings; a pipe is not read for it."""
+    digest = hashlib.sha256(json.dumps(settings).encode())
+    if isinstance(source, str) and is_file(source):
+        digest.update(sha256_of_file(Path(source)).encode())
+    for part in model_content(reader):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def model_content(reader: MoleculeModel) -> Iterator[bytes]:
+    """The configs and weights of a reader, as digests take them."""
+    for model, config in reader.models:
+        yield config_to_json(config).encode()
+        yield from content_of(model)
+
+
+def fill(
+    partial: PartialFile | StandardOutput,
+    reader: MoleculeModel[Result],
+    read: Callable[[list[Row]], Smiles],
+    added: Additions[Result],
+    writer: TableWriter,
+    table: Table,
+    strict: bool,
+) -> Counter[str]:
+    """Appends all rows that are missing, and counts why rows are unreadable; discards all if the input is unusable."""
+    errors: Counter[str] = Counter()
+    try:
+        if partial.progress.bytes == 0:
+            partial.append(writer.header())
+        deque(islice(table.rows, partial.progress.rows), maxlen=0)
+        on_terminal = isinstance(partial, StandardOutput) and sys.stdout.isatty()  # where a bar would mix with the rows
+        with tqdm(initial=partial.progress.rows, unit=" molecules", disable=on_terminal or None) as bar:
+            for rows, result in compute_chunks(reader, in_chunks(table.rows, molecules_at_once(reader.device)), read):
+                reasons = [row.error or error for row, error in zip(rows, result.errors, strict=True)]
+                if strict:
+                    refuse_errors(reasons, partial.progress.rows)
+                if partial.progress.rows + len(rows) > writer.most_rows:
+                    raise InputError(f"a sheet has at most {writer.most_rows:,} rows: write .csv or .parquet")
+                content = writer.encode(rows, added.cells(result, reasons))
+                partial.append(content, len(rows), sum(map(bool, reasons)))
+                errors.update(filter(None, reasons))
+                bar.update(len(rows))
+    except InputError:
+        partial.discard()
+        raise
+    return errors
+
+
+def refuse_errors(reasons: list[str], rows_before: int) -> None:
+    """Raises InputError with the first reason, if there is one."""
+    for row, reason in enumerate(reasons, rows_before + 1):
+        if reason:
+            raise InputError(f"row {row} (counted from 1) cannot be read: {reason}")

@@ -1,0 +1,140 @@
+"""Descriptions next to predictions: nearest training molecules, limits of assays, structural alerts and properties.
+
+Axis letters: M molecules, D width, P properties.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+from rdkit import Chem
+
+from graphormer_sepnorm.chem.alerts import find_alerts
+from graphormer_sepnorm.chem.basic_properties import PROPERTIES, basic_properties
+from graphormer_sepnorm.chem.features import Molecules
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.predict.assay_limits import limit_words
+from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, Domain, is_in_training, joined
+from graphormer_sepnorm.predict.predictors import Nearness, PredictingModel, Predictions, computed
+from graphormer_sepnorm.predict.training_rows import TrainingRows
+
+Found = TypeVar("Found")
+
+
+class Describer:
+    """A reader that adds what is known of the molecules to the predictions of a model.
+
+    Args:
+        model: a model, with ``trust`` if ``domain``.
+        domain: whether to compare the molecules with the training molecules.
+        alerts, properties: whether to add structural alerts and basic properties.
+    """
+
+    def __init__(self, model: PredictingModel, domain: bool, alerts: bool, properties: bool):
+        self.model, self.alerts, self.properties = model, alerts, properties
+        self.domain = model.trust.domain if domain and model.trust else None
+        if self.domain:
+            _ = self.domain.usual_similarity  # computed once, before other processes start
+        self.models, self.featurizer, self.device = model.models, model.featurizer, model.device
+        self.asked_conditions = model.asked_conditions
+
+    def compute(self, molecules: Molecules) -> Predictions:
+        embedded = [self.model.embedder.output] if self.domain and len(self.domain.embeddings) else []
+        molecules = self.model.ready(molecules)
+        outputs = computed(molecules, [*self.model.outputs, *embedded])
+        embeddings = outputs.pop() if embedded else None
+        found = self.model.predictions(molecules, outputs)
+        if self.domain:
+            assert self.model.trust is not None
+            matches = same_conditions(self.model.trust.rows, conditions_of(molecules))
+            nearness = nearness_to(self.domain, molecules.mols, embeddings, matches)
+            warnings = self.domain.add_unlike(found.warnings, nearness.similarity)
+            warnings = joined(warnings, under_other_conditions(molecules.mols, nearness, matches))
+            found = replace(found, nearness=nearness, warnings=warnings)
+        return replace(
+            found,
+            limit_words=limit_words_of(self.model, molecules.mols, found.values),
+            alerts=alerts_of(molecules.mols) if self.alerts else None,
+            properties=properties_of(molecules.mols) if self.properties else None,
+        )
+
+
+def conditions_of(molecules: Molecules) -> np.ndarray | None:
+    """The encoded conditions of M molecules, float32 [M, C], NaN for what cannot be read; None: no conditions."""
+    known = molecules.graphs.conditions
+    if known is None:
+        return None
+    found = np.full((len(molecules.errors), known.shape[1]), np.nan, np.float32)
+    found[molecules.rows] = known
+    return found
+
+
+def same_conditions(rows: TrainingRows | None, asked: np.ndarray | None) -> Callable[[int, int], bool] | None:
+    """Whether molecules have the conditions of training rows, as in ``Domain.nearest_rows``; None: not known.
+
+    Args:
+        rows: those of the training molecules.
+        asked: float32 [M, C], the encoded conditions of the molecules; None: no conditions.
+    """
+    if rows is None or asked is None or not len(rows.conditions):
+        return None
+    return lambda number, row: np.array_equal(asked[number], rows.conditions[row])
+
+
+def under_other_conditions(
+    mols: Sequence[Chem.Mol | None], nearness: Nearness, matches: Callable[[int, int], bool] | None
+) -> list[str]:
+    """``OTHER_CONDITIONS`` for each of M molecules whose nearest training molecule is such a one, "" for the others."""
+    if matches is None:
+        return [""] * len(mols)
+    assert nearness.row is not None
+    known = zip(mols, nearness.row.tolist(), nearness.similarity.tolist(), nearness.molecule, strict=True)
+    return [
+        OTHER_CONDITIONS if row >= 0 and not matches(number, row) and is_in_training(mol, *nearest) else ""
+        for number, (mol, row, *nearest) in enumerate(known)
+    ]
+
+
+def nearness_to(
+    domain: Domain,
+    mols: Sequence[Chem.Mol | None],
+    embeddings: np.ndarray | None,
+    matches: Callable[[int, int], bool] | None = None,
+) -> Nearness:
+    """The similarities of M molecules to the training molecules, with distances if there are embeddings [M, D].
+
+    ``matches`` is as in ``Domain.nearest_rows``.
+    """
+    similarity, rows = domain.nearest_rows(mols, matches)
+    distance = np.full(len(mols), np.nan) if embeddings is None else domain.distance(embeddings)
+    return Nearness(similarity, domain.smiles_of(rows), distance, rows)
+
+
+def limit_words_of(model: PredictingModel, mols: Sequence[Chem.Mol | None], values: np.ndarray) -> dict[str, list[str]]:
+    """How to read the predictions [M, T] near a limit of their assay: M texts by target, as ``limit_words``."""
+    return {
+        target: [limit_words(value, model.assay_limits[target], mol) for value, mol in zip(column, mols, strict=True)]
+        for target, column in zip(model.targets, values.T.tolist(), strict=True)
+        if target in model.assay_limits
+    }
+
+
+def alerts_of(mols: Sequence[Chem.Mol | None]) -> list[str]:
+    """The alerts of each of M molecules as one text; "" if there are none or the molecule could not be read."""
+    return ["; ".join(attempt(find_alerts, mol) or []) for mol in mols]
+
+
+def properties_of(mols: Sequence[Chem.Mol | None]) -> np.ndarray:
+    """The ``PROPERTIES`` of molecules: float64 [M, P]; NaN for molecules that could not be read."""
+    nothing = np.full(len(PROPERTIES), np.nan)
+    found = [attempt(basic_properties, mol) for mol in mols]
+    return np.array([nothing if row is None else row for row in found]).reshape(-1, len(PROPERTIES))
+
+
+def attempt(describe: Callable[[Chem.Mol], Found], mol: Chem.Mol | None) -> Found | None:
+    """The description of a molecule; None if there is no molecule or RDKit fails on it."""
+    try:
+        return None if mol is None else describe(mol)
+    except InputError:
+        return None

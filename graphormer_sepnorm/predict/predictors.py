@@ -1,0 +1,399 @@
+"""From SMILES to predictions and embeddings, row by row, with one model or an ensemble.
+
+A SMILES that cannot be read affects only its own row.
+
+Axis letters: M SMILES, R of them that could be read, D width.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, Self, TypeVar
+
+import numpy as np
+import torch
+
+from graphormer_sepnorm.chem.features import Molecules, read_molecules, without_salts
+from graphormer_sepnorm.config import Config, Limit, Scale
+from graphormer_sepnorm.datasets.store import in_memory
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.graphs import Graphs
+from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.predict.forward import Output, batches_for, embedding_of, prediction_of, rows_of_molecules
+from graphormer_sepnorm.predict.intervals import spread_of_models
+from graphormer_sepnorm.predict.trust import Trust
+from graphormer_sepnorm.runs import checkpoint
+from graphormer_sepnorm.runs.combined import check_has_weights
+from graphormer_sepnorm.runs.zoo import AssayLimit, resolve_model
+from graphormer_sepnorm.system.device import Compute, computing, current
+from graphormer_sepnorm.system.workers import CHUNK, Chunk, Smiles, map_chunks
+from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions
+from graphormer_sepnorm.tasks import make_task
+from graphormer_sepnorm.tasks.limits import limited
+
+PAIRS_PER_PIECE = 8_000_000
+CHUNK_OF_A_CORE = 250  # a fraction of a second, so that a small table keeps all cores busy until its end
+
+
+class Results(Protocol):
+    """Results of a reader for some SMILES."""
+
+    @property
+    def errors(self) -> list[str]:
+        """One text per SMILES: the reason why it could not be read, or ""."""
+
+
+Result = TypeVar("Result", bound=Results, covariant=True)
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Predictions for some SMILES.
+
+    Attributes:
+        values: float32 [M, tasks], on the targets' own scale or as probabilities; NaN where the SMILES could not be
+            read. They are float64 where labels have an ``offset``.
+        spread: float32 [M, tasks], the standard deviation over the models (0 for one model) or the expected standard
+            deviation of the error; NaN as ``values``.
+        errors: one text per SMILES: the reason why it could not be read, or "".
+        warnings: one text per SMILES: its features that no training molecule has and, if the nearness is requested,
+            that none is similar; "" if there are none, or if the training molecules are unknown.
+        nearness: similarity to the training molecules, if requested.
+        limit_words: by target whose assay has a limit, M texts: how to read a prediction near it, "" for any other;
+            if requested.
+        alerts: M texts, the structural alerts of each molecule, if requested.
+        properties: float64 [M, P], properties of the molecules, if requested.
+    """
+
+    values: np.ndarray
+    spread: np.ndarray
+    errors: list[str]
+    warnings: list[str]
+    nearness: "Nearness | None" = None
+    limit_words: Mapping[str, list[str]] | None = None
+    alerts: list[str] | None = None
+    properties: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Nearness:
+    """Similarities of molecules to the training molecules; NaN where the SMILES could not be read.
+
+    Attributes:
+        similarity: float64 [M], the largest Tanimoto similarity.
+        molecule: SMILES of the training molecule that has it; "" where the SMILES could not be read, or where the
+            training molecules were not kept.
+        distance: float64 [M], the smallest distance between embeddings of the CLS by the first model; NaN where those
+            of the training molecules were not kept.
+        row: int64 [M], the number of that training molecule, -1 where the SMILES could not be read; None: not known.
+    """
+
+    similarity: np.ndarray
+    molecule: list[str]
+    distance: np.ndarray
+    row: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Embeddings:
+    """Embeddings of the CLS: ``values`` float32 [M, D], NaN where the SMILES could not be read, ``errors`` says why."""
+
+    values: np.ndarray
+    errors: list[str]
+
+
+class MoleculeModel(Protocol[Result]):
+    """Turns molecules into results: ``Predictor`` or ``Embedder``.
+
+    Attributes:
+        models: what it computes with, and the configs of their runs.
+        featurizer: name of the featurizer that reads its molecules.
+        device: where it computes.
+        asked_conditions: the conditions that it reads in addition to molecules.
+    """
+
+    featurizer: str
+
+    @property
+    def asked_conditions(self) -> AskedConditions: ...
+
+    @property
+    def models(self) -> list[tuple[Network, Config]]: ...
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def compute(self, molecules: Molecules) -> Result: ...
+
+
+class MovableModel(MoleculeModel[Result], Protocol):
+    """A model that can be moved to another device."""
+
+    def to(self, device: torch.device) -> "MovableModel[Result]": ...
+
+
+class PredictingModel(MoleculeModel[Predictions], Protocol):
+    """Interface of predicting models for commands, page and library.
+
+    Attributes:
+        kind: kind of the task.
+        targets: names of the targets.
+        trust: information on the training molecules and on errors; None: there is none.
+        scales, limits: scales and limits of the targets, as in ``TaskConfig``.
+        offset: as in ``TaskConfig``, of a model whose predictions have the digits of labels far from 0.
+        classes: names of the classes, as in ``TaskConfig``.
+        assay_limits: limits of the assays, by target whose assay has one.
+        gives_spread: whether predictions have a standard deviation.
+        digest: digest of all state except the networks.
+        embedder: network whose embeddings measure distances to the training molecules.
+        outputs: outputs that the networks compute for each molecule.
+    """
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def targets(self) -> tuple[str, ...]: ...
+
+    @property
+    def scales(self) -> tuple[Scale, ...]: ...
+
+    @property
+    def limits(self) -> tuple[tuple[Limit, Limit], ...]: ...
+
+    @property
+    def offset(self) -> tuple[float, ...]: ...
+
+    @property
+    def classes(self) -> tuple[tuple[str, ...], ...]: ...
+
+    @property
+    def assay_limits(self) -> Mapping[str, AssayLimit]: ...
+
+    @property
+    def trust(self) -> Trust | None: ...
+
+    @property
+    def gives_spread(self) -> bool: ...
+
+    @property
+    def digest(self) -> str: ...
+
+    @property
+    def embedder(self) -> "Embedder": ...
+
+    @property
+    def outputs(self) -> "list[Output]": ...
+
+    def ready(self, molecules: Molecules) -> Molecules:
+        """The molecules as the networks read them; raises InputError if required conditions are missing."""
+
+    def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
+        """Predictions from the ``outputs`` [M, width] of the networks."""
+
+    def to(self, device: torch.device) -> "PredictingModel":
+        """The model on another device."""
+
+    def under(self, conditions: Mapping[str, object]) -> "PredictingModel":
+        """The model under conditions that are the same for all molecules; raises InputError for unknown ones."""
+
+
+class Predictor:
+    """Networks that predict the same targets from the same features; their predictions are averaged.
+
+    Args:
+        models: each in evaluation mode, with the config of its run; all on one device.
+
+    Attributes:
+        targets: names of the targets.
+
+    Raises:
+        InputError: the models differ in targets or features.
+    """
+
+    asked_conditions = NO_CONDITIONS
+    offset: tuple[float, ...] = ()
+    assay_limits: Mapping[str, AssayLimit] = {}
+    trust: Trust | None = None  # no information on errors and training molecules
+
+    def __init__(self, models: list[tuple[Network, Config]]):
+        faces = {(config.task.kind, config.task.targets, config.featurizer) for _, config in models}
+        if len(faces) > 1:
+            shown = " and ".join(
+                sorted(f"{kind} of {', '.join(names)} ({features})" for kind, names, features in faces)
+            )
+            raise InputError(f"the models cannot be averaged, they differ in targets or features: {shown}")
+        self.models = models
+        self.kind, self.targets, self.featurizer = faces.pop()
+        task = models[0][1].task
+        self.scales, self.limits, self.classes = task.scales, task.limits, task.classes
+        self.device = models[0][0].cls.device
+
+    @property
+    def gives_spread(self) -> bool:
+        """Whether predictions have a standard deviation."""
+        return len(self.models) > 1
+
+    @property
+    def embedder(self) -> "Embedder":
+        """The network whose embeddings measure distances to the training molecules."""
+        return Embedder(*self.models[0])
+
+    def to(self, device: torch.device) -> Self:
+        """Moves the networks to a device, in place."""
+        for model, _ in self.models:
+            model.to(device)
+        self.device = self.models[0][0].cls.device
+        return self
+
+    def under(self, conditions: Mapping[str, object]) -> Self:
+        """The model itself; raises InputError if conditions are given, because networks read none."""
+        if conditions:
+            raise InputError(f"{next(iter(conditions))} is not a condition of the model, which reads none")
+        return self
+
+    @property
+    def digest(self) -> str:
+        """Digest of all state except the models."""
+        return ""
+
+    def predict(self, smiles: Smiles) -> Predictions:
+        """Predictions as in the command ``predict``; a SMILES that cannot be read affects only its own row."""
+        return self.compute(read_molecules(self.featurizer, smiles))
+
+    def compute(self, molecules: Molecules) -> Predictions:
+        return self.predictions(molecules, computed(molecules, self.outputs))
+
+    def ready(self, molecules: Molecules) -> Molecules:
+        return molecules
+
+    @property
+    def outputs(self) -> list["Output"]:
+        """The predictions of each model."""
+        return [prediction_of(model, make_task(config.task, model.cls.device)) for model, config in self.models]
+
+    def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
+        """Predictions from the ``outputs`` [M, tasks] of the models."""
+        by_model = np.stack(outputs)
+        spread = spread_of_models(by_model).astype(np.float32)
+        values = limited(by_model.mean(axis=0), self.limits)
+        return Predictions(values, spread, molecules.errors, [""] * len(molecules.errors))
+
+
+class Embedder:
+    """A model in evaluation mode as a source of embeddings.
+
+    Attributes:
+        width: width of the embeddings.
+        settings: settings that they depend on, other than the model.
+    """
+
+    settings: tuple[str, ...] = ()
+    asked_conditions = NO_CONDITIONS
+
+    def __init__(self, model: Network, config: Config):
+        self.model = model
+        self.width = model.config.width
+        self.models = [(model, config)]
+        self.featurizer = config.featurizer
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.cls.device
+
+    def to(self, device: torch.device) -> Self:
+        """Moves the model to a device, in place."""
+        self.model.to(device)
+        return self
+
+    @property
+    def output(self) -> "Output":
+        return embedding_of(self.model)
+
+    def compute(self, molecules: Molecules) -> Embeddings:
+        (values,) = computed(molecules, [self.output])
+        return Embeddings(values, molecules.errors)
+
+
+def stripping_salts(reader: MoleculeModel) -> None:
+    """Makes a reader read each SMILES without counter-ions and solvents."""
+    reader.featurizer = without_salts(reader.featurizer)
+
+
+def computed(molecules: Molecules, outputs: Sequence[Output]) -> list[np.ndarray]:
+    """Each output, float32 [M, width], with rows of NaN for molecules that could not be read.
+
+    Molecules are prepared once for all models that have the same encodings.
+    """
+    rows = [np.full((len(molecules.errors), output.width), np.nan, np.float32) for output in outputs]
+    alike = {output.model.config.encodings for output in outputs}
+    for piece in pieces(molecules.graphs):
+        for encodings in alike:
+            chosen = [place for place, output in enumerate(outputs) if output.model.config.encodings == encodings]
+            wanted = [outputs[place] for place in chosen]
+            data = in_memory(molecules.graphs.take(piece), encodings)
+            found = rows_of_molecules(wanted, data, batches_for(wanted[0].model, data))
+            for place, values in zip(chosen, found, strict=True):
+                rows[place][molecules.rows[piece]] = values
+    return rows
+
+
+def pieces(graphs: Graphs) -> list[np.ndarray]:
+    """Indices of the molecules, in lists of about ``PAIRS_PER_PIECE`` atom pairs that can be prepared at once."""
+    if len(graphs) == 0:
+        return []
+    piece_of = graphs.pair_ptr[1:] // PAIRS_PER_PIECE
+    return np.split(np.arange(len(graphs)), np.flatnonzero(np.diff(piece_of)) + 1)
+
+
+def molecules_at_once(device: torch.device) -> int:
+    """The number of molecules in a chunk; a GPU takes more to be busy."""
+    return CHUNK_OF_A_CORE if device.type == "cpu" else CHUNK
+
+
+def compute_chunks(
+    reader: MoleculeModel[Result], chunks: Iterable[Chunk], smiles_of: Callable[[Chunk], Smiles]
+) -> Iterator[tuple[Chunk, Result]]:
+    """Computes the results of chunks of SMILES in order; many chunks are computed on all cores.
+
+    Each chunk is computed by one thread, so the results are the same for any number of cores.
+
+    Args:
+        reader: reader of the molecules. On the CPU, copies of it in worker processes do all of the work; on another
+            device, the workers only read the molecules.
+        chunks: chunks with SMILES, consumed lazily, a few ahead of the caller.
+        smiles_of: function that returns the SMILES of a chunk.
+    """
+    if reader.device.type == "cpu":
+        yield from map_chunks(partial(read_and_compute, reader, current()), chunks, smiles_of)
+    else:
+        for chunk, molecules in map_chunks(partial(read_molecules, reader.featurizer), chunks, smiles_of):
+            yield chunk, reader.compute(molecules)
+
+
+def read_and_compute(reader: MoleculeModel[Result], compute: Compute, smiles: Smiles) -> Result:
+    """Results of a chunk, with the device and precision of the main process."""
+    with computing(compute):
+        return reader.compute(read_molecules(reader.featurizer, smiles))
+
+
+def load_predictor(names: list[str]) -> Predictor:
+    """Loads the networks of one model or several, onto the device of ``device.current``.
+
+    Args:
+        names: run folders, weights files, or names of shipped weights.
+
+    Raises:
+        InputError: a name is not a model, a file is damaged, or the models differ in targets or features.
+    """
+    places = [resolve_model(name) for name in names]
+    loaded = map(checkpoint.load_model, places)
+    return Predictor([(model.to(current().device), config) for model, config, _ in loaded])
+
+
+def load_embedder(name: str) -> Embedder:
+    """Loads one model as ``load_predictor`` does, for its embeddings; raises InputError also for a table model."""
+    path = resolve_model(name)
+    check_has_weights(path, name, predict=f"graphormer-sepnorm predict {name}")
+    model, config, _ = checkpoint.load_model(path)
+    return Embedder(model.to(current().device), config)

@@ -1,0 +1,96 @@
+"""How far predictions can be trusted, kept as arrays: domain, and intervals or calibration.
+
+Axis letters: M molecules, N training molecules, T targets.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from graphormer_sepnorm.chem.fingerprints import SIZE
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.predict.calibration import Calibration
+from graphormer_sepnorm.predict.class_sets import ClassSets
+from graphormer_sepnorm.predict.domain import Domain
+from graphormer_sepnorm.predict.intervals import Intervals
+from graphormer_sepnorm.predict.training_rows import TrainingRows
+from graphormer_sepnorm.runs.arrays import part_arrays, read_part
+
+PREFIX = "trust."  # begins the names of its arrays in a file
+PARTS: dict[str, type] = {
+    "domain": Domain,
+    "intervals": Intervals,
+    "calibration": Calibration,
+    "rows": TrainingRows,
+    "class_sets": ClassSets,
+}
+
+
+@dataclass(frozen=True)
+class Trust:
+    """The domain of a model, and intervals of a regression or the calibration of a classification.
+
+    Attributes:
+        rows: of the training molecules.
+        class_sets: of a classification.
+    """
+
+    domain: Domain
+    intervals: Intervals | None = None
+    calibration: Calibration | None = None
+    rows: TrainingRows | None = None
+    class_sets: ClassSets | None = None
+
+    def fits(self, num_tasks: int, width: int) -> bool:
+        """Whether it can be that of models of so many targets, the first of which has embeddings of this width."""
+        of_targets = [self.intervals.offset] if self.intervals else []
+        of_targets += [self.calibration.slope] if self.calibration else []
+        of_targets += [self.rows.labels.T] if self.rows else []
+        embeddings = self.domain.embeddings
+        if self.class_sets and not self.class_sets.fits(num_tasks):
+            return False
+        return all(len(array) == num_tasks for array in of_targets) and embeddings.shape[1] in (0, width)
+
+
+def calibrated(values: np.ndarray, trust: Trust | None) -> np.ndarray:
+    """Calibrated probabilities [M, tasks]; unchanged if there is no calibration."""
+    if trust is None or trust.calibration is None:
+        return values
+    return trust.calibration(values).astype(np.float32)
+
+
+def trust_arrays(trust: Trust) -> dict[str, np.ndarray]:
+    """All that is kept, by the names in a file."""
+    arrays: dict[str, np.ndarray] = {}
+    for name in PARTS:
+        part = getattr(trust, name)
+        arrays |= {} if part is None else part_arrays(f"{PREFIX}{name}", part)
+    return arrays
+
+
+def read_trust(arrays: dict[str, np.ndarray], path: Path) -> Trust | None:
+    """Reads the arrays of a file, which may hold none of it; raises InputError if they are damaged."""
+    parts = {name: read_part(kind, f"{PREFIX}{name}", arrays, path) for name, kind in PARTS.items()}
+    if not any(parts.values()):
+        return None
+    trust = Trust(**parts) if parts["domain"] else None
+    if trust is None or not fits_together(trust):
+        raise InputError(f"{path} is damaged: its arrays do not fit together")
+    return trust
+
+
+def fits_together(trust: Trust) -> bool:
+    """Whether the shapes are those of ``Domain``, ``Intervals`` and ``Calibration``."""
+    domain, intervals, calibration = trust.domain, trust.intervals, trust.calibration
+    return bool(
+        len(domain.bits)
+        and domain.bits.shape[1] == SIZE // 8
+        and domain.kinds.shape[1] == 2
+        and domain.atoms.shape == domain.charges.shape == (2,)
+        and len(domain.embeddings) in (0, len(domain.bits))
+        and len(domain.smiles) == len(domain.bits)
+        and (trust.rows is None or trust.rows.fits(len(domain.bits)))
+        and (intervals is None or (len(intervals.scores) and intervals.scores.shape[1:] == intervals.offset.shape))
+        and (calibration is None or calibration.slope.shape == calibration.intercept.shape)
+    )

@@ -1,0 +1,265 @@
+"""Atom contributions and their pictures."""
+
+import io
+import xml.etree.ElementTree
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.image import imread
+from rdkit import Chem
+
+from graphormer_sepnorm import Graphormer
+from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig
+from graphormer_sepnorm.datasets.benchmarks import sample_table
+from graphormer_sepnorm.encodings.resistance import Resistance
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.explain.explanations import (
+    COMPLETENESS,
+    METHODS,
+    EmbeddedMolecule,
+    ExplainedTarget,
+    Explanation,
+    RecordedAttention,
+    attention_rollout,
+    average_atom,
+    explained_rows,
+    integrated_gradients,
+)
+from graphormer_sepnorm.explain.pictures import (
+    COLUMNS,
+    PANEL_HEIGHT,
+    PANEL_WIDTH,
+    colour_scale,
+    draw,
+    fragments_text,
+    write_pictures,
+)
+from graphormer_sepnorm.kernels.dense import PaddedAttention
+from graphormer_sepnorm.layers.norms import NORMS
+from graphormer_sepnorm.recipes import paper_encodings
+from tests.tiny import save_tiny
+
+ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
+FURTHER = {"encodings": (*paper_encodings(), Resistance(multiplies=True)), "messages": True, "degree_scaling": True}
+LOCAL = {"messages": True, "attention_layers": 2, "atom_values": True}
+
+
+def make_model(norm: str = "sepnorm", kind: str = "regression", norm_position: str = "post", **further) -> Graphormer:
+    """A small model on OGB's vocabulary with two targets, its weights and statistics far from where they start."""
+    torch.manual_seed(1)
+    featurizer = FEATURIZERS["ogb"]
+    task = TaskConfig(
+        kind=kind,
+        metric="mae" if kind == "regression" else "rocauc",
+        targets=("a", "b"),
+        mean=(0.0, 100.0),
+        std=(1.0, 10.0),
+    )
+    model = Graphormer(
+        ModelConfig(
+            atom_sizes=featurizer.atom_sizes,
+            bond_sizes=featurizer.bond_sizes,
+            num_tasks=2,
+            layers=3,
+            width=16,
+            ffn_width=16,
+            heads=2,
+            norm=norm,
+            norm_position=norm_position,
+            **{"encodings": paper_encodings(), **further},
+        )
+    )
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    model.run_config = Config(dataset="none", featurizer="ogb", task=task, model=model.config)
+    return model.eval()
+
+
+@pytest.mark.parametrize("norm_position", ["post", pytest.param("pre", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("further", [{}, FURTHER, LOCAL], ids=["paper", "further", "local"])
+def test_contributions_add_up_to_the_difference_of_predictions(norm, norm_position, further):
+    model = make_model(norm, norm_position=norm_position, **further)
+    for smiles in ("C", "CCO", ASPIRIN, "[Na+].CC(=O)[O-]"):
+        prediction = model.predict([smiles])[0, 1]
+        molecule = EmbeddedMolecule(model, "ogb", smiles)
+        with torch.no_grad():
+            baseline = 100 + 10 * molecule.outputs(average_atom(model, "ogb").expand_as(molecule.atoms))[0, 1].item()
+        explanation = integrated_gradients(model, smiles, "b")
+        assert explanation.prediction == pytest.approx(prediction, rel=1e-5)
+        assert explanation.baseline == pytest.approx(baseline, rel=1e-5)
+        assert explanation.contributions.shape == (Chem.MolFromSmiles(smiles).GetNumAtoms(),)
+        tolerance = COMPLETENESS * abs(explanation.contributions).sum() + 1e-3
+        assert explanation.contributions.sum() == pytest.approx(prediction - baseline, abs=tolerance)
+
+
+@pytest.mark.slow
+def test_the_baseline_is_an_average_of_atoms():
+    model = make_model()
+    atoms = torch.cat([EmbeddedMolecule(model, "ogb", smiles).atoms[0] for smiles in sample_table().smiles[:256]])
+    torch.testing.assert_close(average_atom(model, "ogb"), atoms.mean(dim=0), rtol=1e-4, atol=1e-5)
+
+
+def test_contributions_to_a_probability_add_up_in_log_odds():
+    model = make_model(kind="classification")
+    explanation = integrated_gradients(model, ASPIRIN)
+    probability = model.predict([ASPIRIN])[0, 0]
+    assert explanation.prediction == pytest.approx(probability, rel=1e-4)
+    log_odds = np.log(probability / (1 - probability))
+    assert explanation.baseline + explanation.contributions.sum() == pytest.approx(log_odds, abs=0.01)
+    assert explanation.meaning == "contribution to log-odds of a"
+    assert explanation.caption == f"a: probability {probability:.2f}"
+
+
+def test_the_caption_says_of_which_class_and_has_the_decimals_of_the_labels():
+    device = torch.device("cpu")
+    names = (("inactive", "active"), ("0", "1"))
+    task = TaskConfig(kind="classification", metric="rocauc", targets=("a", "b"), class_names=names)
+    assert ExplainedTarget(task, device, "a", {"a": 3}).caption(0.55) == "a: probability of active 0.550"
+    assert ExplainedTarget(task, device, "b").caption(0.55) == "b: probability 0.55"
+    task = TaskConfig(kind="multiclass", metric="multiclass-accuracy", targets=("low", "mid", "high"))
+    assert ExplainedTarget(task, device, "high").caption(0.55) == "high: probability 0.55"
+    task = TaskConfig(kind="regression", metric="mae", targets=("a", "b"), mean=(0.0, 0.0), std=(1.0, 1.0))
+    assert ExplainedTarget(task, device, "a", {"a": 2}).caption(0.8444) == "a = 0.84"
+    assert ExplainedTarget(task, device, "b", {"a": 2}).caption(0.8444) == "b = 0.844"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_contributions_follow_their_atoms(method):
+    model = make_model(**FURTHER)
+    mol = Chem.MolFromSmiles(ASPIRIN)
+    order = np.random.default_rng(0).permutation(mol.GetNumAtoms()).tolist()
+    shuffled = Chem.MolToSmiles(Chem.RenumberAtoms(mol, order), canonical=False)
+    match = Chem.MolFromSmiles(shuffled).GetSubstructMatch(mol)
+    here, there = (METHODS[method](model, smiles).contributions for smiles in (ASPIRIN, shuffled))
+    symmetric = list(Chem.CanonicalRankAtoms(mol, breakTies=False))
+    np.testing.assert_allclose(np.bincount(symmetric, here), np.bincount(symmetric, there[list(match)]), rtol=1e-3)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_contributions_are_those_of_the_molecule_as_it_is_read(tmp_path, method):
+    model = Graphormer.from_pretrained(save_tiny(tmp_path, featurizer="mol-without-salts"))
+    found = METHODS[method](model, "[Na+].CC(=O)[O-]")
+    assert len(found.contributions) == 4 and "Na" not in found.smiles
+
+
+def test_recorded_attention_is_the_attention_of_the_model():
+    model = make_model(**FURTHER)
+    molecule = EmbeddedMolecule(model, "ogb", ASPIRIN)
+    recorded = []
+
+    def record(*arguments):
+        recorded.append(RecordedAttention(*arguments))
+        return recorded[0]
+
+    with torch.no_grad():
+        torch.testing.assert_close(molecule.outputs(molecule.atoms, record), molecule.outputs(molecule.atoms))
+    assert len(recorded[0].weights) == 3
+    for weights in recorded[0].weights:
+        torch.testing.assert_close(weights.sum(dim=1), torch.ones(14))
+
+
+def test_recorded_weights_are_those_that_mix_the_values():
+    generator = torch.Generator().manual_seed(0)
+    ptr, pair_bias = torch.tensor([0, 3]), torch.randn(9, 1, generator=generator)
+    cls_bias, qkv = torch.randn(1, generator=generator), torch.randn(4, 12, generator=generator)
+    attention = RecordedAttention(ptr, pair_bias, cls_bias)
+    out = attention(qkv, 0.0)
+    torch.testing.assert_close(out, PaddedAttention(ptr, pair_bias, cls_bias)(qkv, 0.0))
+    torch.testing.assert_close(attention.weights[0] @ qkv[:, 8:], out)
+
+
+def test_rollout_is_a_share():
+    explanation = attention_rollout(make_model(), ASPIRIN)
+    assert (explanation.contributions > 0).all()
+    assert explanation.contributions.sum() == pytest.approx(1)
+    assert explanation.baseline is None
+
+
+def test_rows_that_cannot_be_read_are_kept_apart():
+    explain = partial(integrated_gradients, make_model())
+    results = explained_rows(explain, "ogb", ["CCO", "xx", "", "C"])
+    assert [isinstance(result, Explanation) for result in results.values()] == [True, False, False, True]
+    assert "'xx' is not a valid SMILES" in str(results[1])
+
+
+def test_what_is_not_there_is_named():
+    model = make_model()
+    with pytest.raises(InputError, match="no target 'c', choose one of a, b"):
+        integrated_gradients(model, "C", "c")
+
+
+def explained(*contributions: float, baseline: float | None = 0.0) -> Explanation:
+    return Explanation("C" * len(contributions), "a = 1", 1.0, "contribution to a", np.array(contributions), baseline)
+
+
+def test_fragments_are_the_sums_of_their_atoms():
+    found = replace(explained(0.5, -1.0, -1.0, 0, 0, 0, 0), smiles="Cc1ccccc1")
+    assert [(each.smiles, each.atoms, each.contribution) for each in found.fragments] == [
+        ("c1ccccc1", (1, 2, 3, 4, 5, 6), -2.0),
+        ("C", (0,), 0.5),
+    ]
+    facts = found.facts()
+    assert facts["fragments"][1] == {"smiles": "C", "atoms": (0,), "contribution": 0.5}
+    assert facts["contributions"] == [0.5, -1.0, -1.0, 0, 0, 0, 0] and facts["start"] == "average atoms"
+    assert fragments_text(found) == "Fragments: c1ccccc1 -2.00; C +0.50"
+
+
+def test_fragments_that_have_no_room_are_left_out():
+    found = replace(explained(*[1.0] * 60), smiles="C" * 60)
+    assert fragments_text(found).endswith("CCC... +60.0")
+    rings = replace(explained(*[1.0] * 30), smiles="C1CCCC1" + "C1CCCC1" * 5)
+    assert fragments_text(rings) == "Fragments: C1CCCC1 at 1 +5.0; C1CCCC1 at 6 +5.0"
+
+
+def test_colours_show_the_sign():
+    scale = colour_scale(explained(-0.1, 0.0, 2.0))
+    assert (scale.low, scale.high) == (-2.0, 2.0)
+    blue, white, red = (scale.colour(value) for value in (-1.0, 0.0, 1.0))
+    assert blue[2] > blue[0] and red[0] > red[2] and min(white) > 0.95
+
+
+@pytest.mark.parametrize("contributions", [(0.0,), (0.5,), (0.5, 0.5)])
+@pytest.mark.parametrize("baseline", [0.0, None])
+def test_contributions_that_are_all_alike_have_a_colour(contributions, baseline):
+    explanation = explained(*contributions, baseline=baseline)
+    assert all(0 <= part <= 1 for part in colour_scale(explanation).colour(contributions[0]))
+    draw([explanation], ".svg")
+
+
+@pytest.mark.parametrize("count", [1, COLUMNS + 1])
+def test_a_picture_has_a_panel_for_each_molecule(count):
+    explanations = [explained(-0.5, 0.2)] * count
+    picture = xml.etree.ElementTree.fromstring(draw(explanations, ".svg"))
+    columns, rows = min(count, COLUMNS), -(-count // COLUMNS)
+    assert picture.get("viewBox") == f"0 0 {columns * PANEL_WIDTH} {rows * PANEL_HEIGHT}"
+    corner = imread(io.BytesIO(draw(explanations, ".png")))[0, 0]
+    assert (corner == 1).all()  # opaque white: where a viewer is dark, too, black letters can be read
+
+
+def test_pictures_are_files_or_a_folder(tmp_path):
+    explanations = {0: explained(-0.5, 0.2), 7: explained(0.1)}
+    write_pictures(tmp_path / "grid.svg", explanations)
+    write_pictures(tmp_path / "folder", explanations)
+    assert {path.name for path in (tmp_path / "folder").iterdir()} == {"00001.svg", "00008.svg"}
+    with pytest.raises(InputError, match=r"must end in .svg, .png or .csv"):
+        write_pictures(tmp_path / "grid.pdf", explanations)
+    with pytest.raises(InputError, match="101 molecules are too many"):
+        write_pictures(tmp_path / "many.svg", dict.fromkeys(range(101), explained(0.1)))
+    with pytest.raises(InputError, match="no readable molecule"):
+        write_pictures(tmp_path / "none.svg", {})
+    assert {path.name for path in tmp_path.iterdir()} == {"grid.svg", "folder"}
+
+
+def test_another_run_config_changes_the_words_alone():
+    model = make_model()
+    before = integrated_gradients(model, "CCO").contributions
+    model.run_config = replace(model.run_config, task=replace(model.run_config.task, targets=("x", "y")))
+    after = integrated_gradients(model, "CCO")
+    assert after.caption.startswith("x = ")
+    np.testing.assert_array_equal(after.contributions, before)

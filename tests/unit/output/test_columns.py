@@ -1,0 +1,263 @@
+"""The columns that predictions add, of two tiny models."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rdkit import Chem
+
+from graphormer_sepnorm.chem.features import read_molecules
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.output.columns import PredictionColumns
+from graphormer_sepnorm.predict import predictors as predict
+from graphormer_sepnorm.predict.acquisition import Acquisition
+from graphormer_sepnorm.predict.class_sets import fit_class_sets
+from graphormer_sepnorm.predict.domain import fit_domain
+from graphormer_sepnorm.predict.intervals import fit_intervals
+from graphormer_sepnorm.predict.predictors import Embedder, Predictor
+from graphormer_sepnorm.predict.training_rows import TrainingRows
+from graphormer_sepnorm.predict.trust import Trust
+from graphormer_sepnorm.runs.zoo import AssayLimit
+from graphormer_sepnorm.table_model.conditions import Conditions
+from graphormer_sepnorm.table_model.explain import stack_of
+from tests.tiny import Trusting, tiny_model
+
+
+def two_models(trust: Trust | None = None) -> Predictor:
+    return Trusting([tiny_model(targets=("a", "b"), seed=seed) for seed in range(2)], trust=trust)
+
+
+@pytest.fixture(scope="module")
+def trusting() -> Predictor:
+    """With intervals of known widths: the spread plus one tenth, times 4.5 at confidence 0.9."""
+    errors, zeros = np.tile(np.arange(1, 10)[:, None] / 20, 2), np.zeros((9, 2))
+    return two_models(Trust(fit_domain(["CCO", "CCN"]), fit_intervals(errors, zeros, zeros + 0.1)))
+
+
+def names(columns: PredictionColumns) -> list[str]:
+    return [column.name for column in columns.columns()]
+
+
+def test_conditions_of_all_molecules_are_columns():
+    conditions = Conditions.of(("T", "assay"), [("25.0", "a"), ("37.0", "b")]).under({"T": "37", "assay": "b"})
+    columns = PredictionColumns(replace(stack_of(two_models()), conditions=conditions))
+    assert names(columns)[:3] == ["T", "assay", "a"]
+    found = columns.model.predict(["CC", "C[C"])
+    temperature, assay, *_ = columns.cells(found, found.errors)
+    assert (temperature.tolist(), assay) == ([37.0, 37.0], ["b", "b"])
+
+
+def test_what_belongs_to_a_target_stands_together_then_the_domain_then_the_error(trusting):
+    assert names(PredictionColumns(Predictor([tiny_model(targets=("a", "b"))]))) == ["a", "b", "error"]
+    assert names(PredictionColumns(two_models())) == ["a", "a_std", "b", "b_std", "error"]
+    whole = PredictionColumns(trusting, 0.9, True)
+    of_targets = ["a", "a_low", "a_high", "a_std", "b", "b_low", "b_high", "b_std"]
+    assert names(whole) == [*of_targets, "nearest", "similarity", "warning", "error"]
+
+
+def test_a_prediction_of_a_logarithm_is_also_given_in_the_unit_that_was_measured():
+    model, config = tiny_model(targets=("pIC50", "b"))
+    task = replace(config.task, scales=("-log10 nM", ""))
+    columns = PredictionColumns(Predictor([(model, replace(config, task=task))]))
+    assert names(columns) == ["pIC50", "pIC50_in_nM", "b", "error"]
+    value, in_nm, *_ = columns.cells(columns.reader.compute(read_molecules("ogb", ["OCC"])), [""])
+    assert in_nm[0] == pytest.approx(10 ** (9 - value[0]), rel=1e-5)
+
+
+def test_an_interval_of_a_logarithm_is_also_given_in_the_unit_that_was_measured(trusting):
+    """A low pIC50 is a high concentration, so its bounds change places."""
+    model, config = trusting.models[0]
+    task = replace(config.task, targets=("pIC50", "logD"), scales=("-log10 nM", "log10"))
+    columns = PredictionColumns(Trusting([(model, replace(config, task=task))], trust=trusting.trust), 0.9)
+    found = dict(zip(names(columns), columns.cells(columns.reader.predict(["OCC"]), [""]), strict=True))
+    assert list(found)[:5] == ["pIC50", "pIC50_in_nM", "pIC50_low", "pIC50_high", "pIC50_in_nM_low"]
+    assert list(found)[5:-1] == [
+        "pIC50_in_nM_high",
+        "logD",
+        "logD_unlogged",
+        "logD_low",
+        "logD_high",
+        "logD_unlogged_low",
+        "logD_unlogged_high",
+    ]
+    assert found["pIC50_in_nM_low"][0] == pytest.approx(10 ** (9 - found["pIC50_high"][0]))
+    assert found["pIC50_in_nM_high"][0] == pytest.approx(10 ** (9 - found["pIC50_low"][0]))
+    assert found["logD_unlogged_low"][0] == pytest.approx(10 ** found["logD_low"][0])
+
+
+def test_a_target_whose_assay_has_a_limit_has_a_column_on_it():
+    model, config = tiny_model(targets=("a", "b"))
+    limited = Predictor([(model, replace(config, task=replace(config.task, scales=("log10", ""))))])
+    limited.assay_limits = {"a": AssayLimit(99, "less"), "b": AssayLimit(99, "more"), "other": AssayLimit(1, "less")}
+    for options in ({}, {"alerts": True}):
+        columns = PredictionColumns(limited, **options)
+        found = columns.reader.compute(read_molecules("ogb", ["OCC", "C[C"]))
+        cells = dict(zip(names(columns), columns.cells(found, found.errors), strict=True))
+        assert list(cells)[:5] == ["a", "a_unlogged", "a_limit", "b", "b_limit"] and "other_limit" not in cells
+        assert cells["a_limit"] == ["near the lower limit of the assay: read as at most", ""]
+        assert cells["b_limit"] == ["", ""]
+    assert ("predictions", "b", "limit") in [column.place for column in columns.all]
+
+
+def test_predictions_and_intervals_stay_within_the_limits_of_their_target(trusting):
+    free = trusting.predict(["OCC", "C[C"]).values[0]
+    limits = ((None, float(free[0]) - 1), (float(free[1]) + 1, None))
+    config = replace(trusting.models[0][1], task=replace(trusting.models[0][1].task, limits=limits))
+    limited = Trusting([(model, config) for model, _ in trusting.models], trust=trusting.trust)
+    columns = PredictionColumns(limited, 0.9)
+    found = columns.reader.compute(read_molecules("ogb", ["OCC", "C[C"]))
+    cells = dict(zip(names(columns), columns.cells(found, ["", ""]), strict=True))
+    assert cells["a"][0] == cells["a_high"][0] == pytest.approx(free[0] - 1) and cells["a_low"][0] < cells["a"][0]
+    assert cells["b"][0] == cells["b_low"][0] == pytest.approx(free[1] + 1) and cells["b_high"][0] > cells["b"][0]
+    assert all(np.isnan(cells[name][1]) for name in ("a", "a_high", "b", "b_low"))
+
+
+def test_cells_are_those_of_their_columns(trusting):
+    columns = PredictionColumns(trusting, 0.9, True)
+    found = columns.reader.compute(read_molecules("ogb", ["OCC", "C[C"]))
+    cells = dict(zip(names(columns), columns.cells(found, ["", "mine"]), strict=True))
+    for place, target in enumerate("ab"):
+        np.testing.assert_array_equal(cells[target], found.values[:, place])
+        np.testing.assert_array_equal(cells[f"{target}_std"], found.spread[:, place])
+        width = 2 * 4.5 / 2 * (found.spread[0, place] + 0.1)
+        assert cells[f"{target}_high"][0] - cells[f"{target}_low"][0] == pytest.approx(2 * width / 2, rel=1e-5)
+        assert (cells[f"{target}_high"][0] + cells[f"{target}_low"][0]) / 2 == pytest.approx(cells[target][0], rel=1e-5)
+        assert np.isnan(cells[f"{target}_low"][1])
+    assert cells["nearest"] == ["CCO", ""] and cells["similarity"][0] == 1 and np.isnan(cells["similarity"][1])
+    assert cells["warning"] == ["", ""] and cells["error"] == ["", "mine"]
+
+
+def test_the_censored_label_of_the_nearest_molecule_has_a_column_of_its_own(trusting):
+    """Only for a target that has one; the labels stay numbers."""
+    bounds = np.full((2, 2, 2), [-np.inf, np.inf])
+    bounds[0, 1, 1] = -6.5
+    rows = TrainingRows.of(np.array([[1.0, np.nan], [2, 3]]), bounds)
+    columns = PredictionColumns(two_models(replace(trusting.trust, rows=rows)), domain=True)
+    found = columns.reader.compute(read_molecules("ogb", ["OCC", "NCC", "C[C"]))
+    cells = dict(zip(names(columns), columns.cells(found, ["", "", "x"]), strict=True))
+    assert cells["nearest_b_bound"] == ["<-6.5", "", ""] and "nearest_a_bound" not in cells
+    np.testing.assert_array_equal(cells["nearest_b"], [np.nan, 3, np.nan])
+
+
+def test_every_column_has_a_place_of_its_own(trusting):
+    places = [column.place for column in PredictionColumns(trusting, 0.9, True).all]
+    assert len(set(places)) == len(places) and ("predictions", "b", "low") in places and () not in places
+
+
+@pytest.mark.parametrize("target", ["error", "warning", "similarity"])
+def test_a_target_may_have_the_name_of_another_column(trusting, target):
+    model = Trusting([tiny_model(targets=(target, "b"), seed=seed) for seed in range(2)], trusting.trust)
+    columns = PredictionColumns(model, domain=True)
+    found = dict(zip(names(columns), columns.all, strict=True))
+    assert len(found) == len(columns.all)
+    assert found[target].place == (target,) and found[f"{target}_predicted"].place == ("predictions", target, "value")
+
+
+def test_a_condition_may_have_the_name_of_another_column():
+    given = {"error": "37", "T": "25"}
+    conditions = Conditions.of(tuple(given), [("25.0", "25.0"), ("37.0", "37.0")]).under(given)
+    columns = PredictionColumns(replace(stack_of(two_models()), conditions=conditions))
+    found = {column.place: column.name for column in columns.all}
+    assert len(set(found.values())) == len(found) and found[("error",)] == "error"
+    assert [found[("conditions", name)] for name in given] == ["error_condition", "T"]
+
+
+def test_what_is_measured_far_from_zero_is_written_with_all_its_digits(trusting):
+    bounds = np.full((2, 2, 2), [-np.inf, np.inf])
+    bounds[0, 0, 1] = 1_000_000.25
+    rows = TrainingRows.of(np.array([[np.nan, 1], [1_000_000.75, 3]]), bounds)
+    model = two_models(replace(trusting.trust, rows=rows))
+    model.offset = (1_000_000.0, 0.0)
+    columns = PredictionColumns(model, domain=True, acquisition=Acquisition("confidence-bound", "a"))
+    kinds = {column.name: column.kind for column in columns.all}
+    assert {kinds[name] for name in ("a", "nearest_a", "confidence_bound")} == {"precise"} and kinds["b"] == "number"
+    found = columns.reader.compute(read_molecules("ogb", ["OCC"]))
+    cells = dict(zip(names(columns), columns.cells(found, [""]), strict=True))
+    assert cells["nearest_a_bound"] == ["<1000000.25"]
+
+
+def test_what_the_model_cannot_give_is_refused():
+    with pytest.raises(InputError, match=r"^the model has no information on its training molecules"):
+        PredictionColumns(Predictor([tiny_model()]), 0.9)
+    with pytest.raises(InputError, match=r"^the model has no information on its training molecules"):
+        PredictionColumns(Predictor([tiny_model(kind="classification")]), 0.9)
+    with pytest.raises(InputError, match=r"^the model has no information on its training molecules"):
+        PredictionColumns(Predictor([tiny_model()]), domain=True).columns()
+
+
+def test_of_classes_there_are_sets_in_place_of_intervals():
+    y, probability = np.tile([[1.0], [0.0]], (20, 2)), np.tile([[0.9], [0.1]], (20, 2))
+    trust = Trust(fit_domain(["CCO", "CCN"]), class_sets=fit_class_sets(y, probability, exclude_each_other=False))
+    names_of_a = ("no", "yes"), ("0", "1")
+    model = Trusting([tiny_model(targets=("a", "b"), kind="classification", class_names=names_of_a)], trust=trust)
+    columns = PredictionColumns(model, 0.8)
+    assert names(columns) == ["a", "a_class", "a_set", "b", "b_class", "b_set", "error"]
+    found = replace(columns.reader.compute(read_molecules("ogb", ["OCC", "C", "C[C"])), errors=["", "", "no"])
+    found.values[:2] = [[0.95, 0.05], [0.05, 0.99]]
+    cells = dict(zip(names(columns), columns.cells(found, found.errors), strict=True))
+    assert cells["a_set"] == ["yes", "no", ""] and cells["b_set"] == ["0", "1", ""]
+    with pytest.raises(InputError, match="choose one between 0 and 1"):
+        PredictionColumns(model, 1.0)
+    with pytest.raises(InputError, match="version without prediction sets"):
+        PredictionColumns(Trusting(model.models, trust=replace(trust, class_sets=None)), 0.9)
+
+
+def test_the_class_of_a_probability_has_the_name_that_the_table_has_for_it():
+    names_of_a = ("no", "yes"), ("0", "1")
+    model = Predictor([tiny_model(targets=("a", "b"), kind="classification", class_names=names_of_a)])
+    columns = PredictionColumns(model)
+    assert names(columns) == ["a", "a_class", "b", "b_class", "error"]
+    found = columns.reader.compute(read_molecules("ogb", ["OCC", "C", "CC", "C[C"]))
+    found.values[:3] = [[0.5, 0.4999], [0.4999, 0.5], [1, 0]]
+    cells = dict(zip(names(columns), columns.cells(found, found.errors), strict=True))
+    assert cells["a_class"] == ["yes", "no", "yes", ""]
+    np.testing.assert_array_equal(cells["b_class"], [0, 1, 0, np.nan])
+
+
+def test_of_several_classes_the_most_probable_one_is_named():
+    model, config = tiny_model(targets=("y_low", "y_mid", "y_high"), kind="multiclass")
+    task = replace(config.task, class_names=(("low", "mid", "high"),))
+    columns = PredictionColumns(Predictor([(model, replace(config, task=task))]))
+    assert names(columns) == ["y_low", "y_mid", "y_high", "class", "error"]
+    found = columns.reader.compute(read_molecules("ogb", ["OCC", "C", "CC", "C[C"]))
+    found.values[:3] = [[0.2, 0.2, 0.6], [0.4, 0.4, 0.2], [0.3, 0.4, 0.3]]
+    assert columns.cells(found, found.errors)[3] == ["high", "low", "mid", ""]
+
+
+def test_a_molecule_unlike_all_others_is_warned_of_behind_what_no_other_has(trusting):
+    columns = PredictionColumns(trusting, domain=True)
+    found = columns.reader.compute(read_molecules("ogb", ["C1CCC1", "CCCN", "C[C"]))
+    strange, usual, unread = columns.cells(found, found.errors)[names(columns).index("warning")]
+    assert strange == (
+        "The molecule has 4 heavy atoms; training molecules have 3 to 3. "
+        "No training molecule is similar: the Tanimoto similarity to the nearest one is 0.00; for 99 % of training "
+        "molecules it is 0.33 or more."
+    )
+    assert "similar" not in usual and unread == ""
+    assert "similar" not in PredictionColumns(trusting).reader.compute(read_molecules("ogb", ["C1CCC1"])).warnings[0]
+
+
+def test_a_molecule_is_parsed_once_and_prepared_once(monkeypatch):
+    """For all networks, the warnings, the nearest neighbour and the distance together."""
+    smiles = ["CCO", "c1ccccc1C", "C(", "CC(=O)[O-]"]
+    trust = Trust(fit_domain(["CCO", "CCN"], np.zeros((2, 16))))
+    comparer = PredictionColumns(Trusting([tiny_model(seed=seed) for seed in range(3)], trust), domain=True).reader
+    parsed, prepared = [], []
+    parse, prepare = Chem.MolFromSmiles, predict.in_memory
+    monkeypatch.setattr(Chem, "MolFromSmiles", lambda text, *rest, **known: parsed.append(text) or parse(text, *rest))
+    monkeypatch.setattr(
+        predict, "in_memory", lambda graphs, kinds: prepared.append(len(graphs)) or prepare(graphs, kinds)
+    )
+    found = comparer.compute(read_molecules("ogb", smiles))
+    assert np.isfinite(found.values[[0, 1, 3]]).all() and np.isfinite(found.nearness.distance[[0, 1, 3]]).all()
+    assert [text for text in parsed if text != "C("] == ["CCO", "c1ccccc1C", "CC(=O)[O-]"] and prepared == [3]
+
+
+def test_nearness_is_measured_from_the_first_model():
+    tiny, known, asked = tiny_model(), ["CCO", "c1ccccc1C"], ["CCO", "C(", "CCCO"]
+    embedded = Embedder(*tiny).compute(read_molecules("ogb", [*known, *asked])).values
+    trusting = Trusting([tiny], Trust(fit_domain(known, embedded[:2])))
+    found = PredictionColumns(trusting, domain=True).reader.compute(read_molecules("ogb", asked))
+    nearest = np.linalg.norm(embedded[4] - embedded[:2], axis=1).min()
+    np.testing.assert_allclose(found.nearness.distance, [0, np.nan, nearest], atol=1e-2)
+    assert found.nearness.similarity[0] == 1 and found.nearness.molecule == ["CCO", "", "CCO"]

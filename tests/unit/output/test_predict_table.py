@@ -1,0 +1,323 @@
+import csv
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rdkit import Chem
+
+from graphormer_sepnorm.chem.features import read_molecules
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.output.predict_table import CountedColumns, aligned, models_and_source, predict_table
+from graphormer_sepnorm.predict.class_sets import fit_class_sets
+from graphormer_sepnorm.predict.domain import fit_domain
+from graphormer_sepnorm.predict.intervals import fit_intervals
+from graphormer_sepnorm.predict.predictors import Embedder, Predictions, Predictor
+from graphormer_sepnorm.predict.training_rows import TrainingRows
+from graphormer_sepnorm.predict.trust import Trust
+from graphormer_sepnorm.runs.numbers import shown
+from graphormer_sepnorm.runs.zoo import AssayLimit
+from graphormer_sepnorm.tables.formats import open_table
+from graphormer_sepnorm.tables.writers import WRITERS, ExcelWriter
+from tests.page import tiny_service
+from tests.tiny import Trusting, tiny_model
+
+
+@pytest.fixture
+def table(tmp_path):
+    (tmp_path / "in.csv").write_text("error,smiles\nmine,CCO\nyours,C(\n")
+    return tmp_path / "in.csv"
+
+
+def first_row(path):
+    return next(csv.DictReader(path.read_text().splitlines()))
+
+
+def test_a_row_for_each_row_with_what_was_there(table, tmp_path):
+    predictor = Predictor([tiny_model()])
+    result = predict_table(predictor, str(table), tmp_path / "out.tsv")
+    assert (result["rows"], result["unreadable"]) == (2, 1)
+    header, first, second = csv.reader((tmp_path / "out.tsv").read_text().splitlines(), delimiter="\t")
+    assert header == ["error", "smiles", "logp", "error_predicted"]
+    assert first[:2] == ["mine", "CCO"] and np.isfinite(float(first[2])) and first[3] == ""
+    assert second[:3] == ["yours", "C(", ""] and "not a valid SMILES" in second[3]
+
+
+def test_several_models_give_mean_and_spread(table, tmp_path):
+    models = [tiny_model(seed=seed) for seed in (0, 1)]
+    alone = []
+    for number, model in enumerate(models):
+        predict_table(Predictor([model]), str(table), tmp_path / f"{number}.csv")
+        alone.append(float(first_row(tmp_path / f"{number}.csv")["logp"]))
+    predict_table(Predictor(models), str(table), tmp_path / "both.csv")
+    row = first_row(tmp_path / "both.csv")
+    assert float(row["logp"]) == pytest.approx(sum(alone) / 2, rel=1e-4)
+    assert float(row["logp_std"]) > 0 and list(row)[2:4] == ["logp", "logp_std"]
+
+
+def test_lines_for_people(tmp_path, capsys):
+    service = tiny_service(tmp_path)
+    rows = TrainingRows.of(np.full((200, 1), 1.5))
+    predictor = Trusting(service.predictor.models, trust=replace(service.trust, rows=rows))
+    predict_table(predictor, ["CCO", "C[C"], tmp_path / "out.csv", interval=0.9, domain=True)
+    row = first_row(tmp_path / "out.csv")
+    capsys.readouterr()
+    result = predict_table(predictor, ["CCO", "C[C"], Path("-"), interval=0.9, domain=True, meanings={})
+    lines = capsys.readouterr().out.splitlines()
+    value, low, high = (shown(float(row[name]), 1) for name in ("logp", "logp_low", "logp_high"))
+    assert result["rows"] == 2 and result["unreadable"] == 1
+    assert lines[0] == "CCO" and lines[1].startswith(f"  logp        {value}  ({low} to {high})  percentile ")
+    assert lines[1].endswith(", nearest 1.5") and lines[2] == f"  nearest     {row['nearest']}"
+    assert lines[-2:] == ["C[C", "  error  'C[C' is not a valid SMILES: a square bracket is not closed."]
+    predict_table(predictor, ["CCO"], Path("-"), meanings={"logp": {"description": "log10 of P"}})
+    assert capsys.readouterr().out == f"CCO\n  logp  {value}  std {shown(float(row['logp_std']), 1)}  log10 of P\n"
+
+
+def test_lines_begin_with_the_name_of_a_row_and_show_a_censored_label(tmp_path, capsys):
+    model, known = tiny_model(), ["CCO", "CCN"]
+    embeddings = Embedder(*model).compute(read_molecules("ogb", known)).values
+    rows = TrainingRows.of(np.array([[np.nan], [1.5]]), np.array([[[-np.inf, -6.5]], [[-np.inf, np.inf]]]))
+    trust = Trust(fit_domain(known, embeddings + np.float32(1e-6)), rows=rows)
+    (tmp_path / "in.csv").write_text("SMILES,Compound ID\nCCO,c 1\n")
+    predict_table(Trusting([model], trust=trust), str(tmp_path / "in.csv"), Path("-"), domain=True, meanings={})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "c 1  CCO" and lines[1].endswith("nearest <-6.5")
+    assert ["cls_distance", "0.00"] in [line.split() for line in lines]
+
+
+def test_a_molecule_of_the_training_table_is_named_as_such(capsys):
+    model = Trusting([tiny_model()], trust=Trust(fit_domain(["CCO", "CCN"])))
+    remark = "  in the training table: nearest is what was measured for this molecule"
+    for smiles, count in (("OCC", 1), ("CCCO", 0), ("C[C", 0)):
+        predict_table(model, [smiles], Path("-"), domain=True, meanings={})
+        assert capsys.readouterr().out.splitlines().count(remark) == count
+
+
+def test_a_replaced_output_is_said(table, tmp_path, capsys):
+    for options, message in (({}, ""), ({}, f"replaced {tmp_path / 'out.csv'}\n"), ({"resume": True}, "")):
+        predict_table(Predictor([tiny_model()]), str(table), tmp_path / "out.csv", **options)
+        said = capsys.readouterr().err
+        assert said.endswith(message) and (f"replaced {tmp_path}" in said) == bool(message)
+
+
+def test_numbers_of_targets_stand_below_each_other(capsys):
+    assert aligned(["1.06", "-0.043", "12"]) == [" 1.06 ", "-0.043", "12    "] and aligned([]) == []
+    model = Predictor([tiny_model(targets=("a", "longer"))])
+    predict_table(
+        model, ["CCO"], Path("-"), meanings={"a": {"description": "of a"}, "longer": {"description": "of both"}}
+    )
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert len({line.index(".") for line in lines}) == len({line.index("of") for line in lines}) == 1
+    assert [line.split()[0] for line in lines] == ["a", "longer"] and lines[1].endswith("of both")
+
+
+def test_the_class_has_the_name_of_its_column(tmp_path, capsys):
+    model = Trusting([tiny_model(targets=("c_x", "c_y"), kind="multiclass")])
+    predict_table(model, ["CCO"], tmp_path / "out.csv")
+    row = first_row(tmp_path / "out.csv")
+    capsys.readouterr()
+    predict_table(model, ["CCO"], Path("-"), meanings={})
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["class", row["class"]] in lines and row["class"] in ("x", "y", "c_x", "c_y")
+
+
+def test_probabilities_have_three_decimals_whatever_those_of_the_labels(tmp_path, capsys):
+    y, probability = np.tile([[1.0], [0.0]], (20, 1)), np.tile([[0.9], [0.1]], (20, 1))
+    sets = fit_class_sets(y, probability, exclude_each_other=False)
+    trust = Trust(fit_domain(["CCO", "CCN"]), class_sets=sets, rows=TrainingRows.of(np.array([[1.0], [0.0]])))
+    names = (("weak", "strong"),)
+    model = Trusting([tiny_model(targets=("Class",), kind="classification", class_names=names)], trust=trust)
+    predict_table(model, ["CCO"], tmp_path / "out.csv", interval=0.9, domain=True)
+    row = first_row(tmp_path / "out.csv")
+    capsys.readouterr()
+    predict_table(model, ["CCO"], Path("-"), interval=0.9, domain=True, meanings={})
+    line = capsys.readouterr().out.splitlines()[1]
+    value = f"{float(row['Class']):.3f}"
+    ends = f"class {row['Class_class']}, set {row['Class_set']}, nearest strong"
+    assert line == f"  Class       {value} (probability of strong)  {ends}"
+    assert row["Class_class"] == ("strong" if float(row["Class"]) >= 0.5 else "weak")
+    assert set(row["Class_set"].split("; ")) <= {"weak", "strong"}
+    assert row["nearest_Class"] == "strong"
+
+
+def test_a_value_in_the_unit_of_the_measurements_is_not_called_measured(capsys):
+    model, config = tiny_model()
+    task = replace(config.task, scales=("log10",))
+    predict_table(Predictor([(model, replace(config, task=task))]), ["CCO"], Path("-"), meanings={})
+    assert re.search(r"^  logp  -?[\d.]+  = [\d.]+ in the unit of the table$", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_the_unit_of_a_prediction_is_that_of_its_description(tmp_path, capsys):
+    model, config = tiny_model()
+    config = replace(config, task=replace(config.task, scales=("log10",)))
+    errors, zeros = np.linspace(0.1, 2, 99)[:, None], np.zeros((99, 1))
+    trust = Trust(fit_domain(["CCO"]), fit_intervals(errors, zeros, zeros))
+    meanings = {"logp": {"description": "log10 of solubility, g/L"}}
+    predictor = Trusting([(model, config)], trust=trust)
+    predict_table(predictor, ["CCO"], Path("-"), interval=0.9, meanings=meanings)
+    ends = r"\(-?[\d.]+ to -?[\d.]+\)"
+    line = rf"^  logp  -?[\d.]+  {ends}  = [\d.]+ g/L {ends}  log10 of solubility, g/L$"
+    assert re.search(line, capsys.readouterr().out, re.MULTILINE)
+
+
+def test_a_line_says_that_a_prediction_is_near_a_limit_of_its_assay(tmp_path, capsys):
+    (tmp_path / "in.csv").write_text("smiles,id\nCCO,a\nC[C,b\n")
+    for limit, words in (
+        (AssayLimit(99, "less"), ["  logp is near the lower limit of the assay: read as at most"]),
+        (AssayLimit(99, "more"), []),
+    ):
+        model = Predictor([tiny_model()])
+        model.assay_limits = {"logp": limit}
+        predict_table(model, str(tmp_path / "in.csv"), Path("-"), meanings={})
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[2 : lines.index("b  C[C")] == words and lines[-1].startswith("  error  ")
+
+
+def test_another_suffix_is_refused_before_anything_is_written(table, tmp_path):
+    with pytest.raises(InputError, match=r"a table is written as \.csv, \.tsv, \.parquet, \.xlsx, not as '\.npz'"):
+        predict_table(Predictor([tiny_model()]), str(table), tmp_path / "out.npz")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "models", "source"),
+    [
+        (["m", "in.csv"], ["m"], "in.csv"),
+        (["m", "missing.csv"], ["m"], "missing.csv"),
+        (["m", "other/model", "-"], ["m", "other/model"], "-"),
+        (["m", "C"], ["m"], ["C"]),
+        (["m", "C" * 300], ["m"], ["C" * 300]),  # longer than the name of a file can be
+        (["m", "F/C=C/F", "CCO ethanol"], ["m"], ["F/C=C/F", "CCO ethanol"]),
+        (["m", "zinc", "C", "CC"], ["m", "zinc"], ["C", "CC"]),
+        (["m", "run", "C"], ["m", "run"], ["C"]),
+        (["C", "C"], ["C"], ["C"]),
+    ],
+)
+def test_what_is_a_model_what_a_table_and_what_a_smiles(table, monkeypatch, arguments, models, source):
+    monkeypatch.chdir(table.parent)
+    (table.parent / "run").mkdir()
+    assert models_and_source(arguments) == (models, source)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["in.csv"], "name a model and then an input"),
+        (
+            ["m", "in.csv", "medium=water"],
+            "medium=water is not readable as SMILES; if it is a condition, write --condition",
+        ),
+        (["m", "C", "zinc", "C("], r"C\( is neither a file nor readable as SMILES: 'C\(' is not a valid SMILES"),
+    ],
+)
+def test_what_is_none_of_them_is_named(table, monkeypatch, arguments, sentence):
+    monkeypatch.chdir(table.parent)
+    with pytest.raises(InputError, match=sentence):
+        models_and_source(arguments)
+
+
+def test_smiles_are_a_table_of_one_column(tmp_path):
+    predict_table(Predictor([tiny_model()]), ["CCO", "C("], tmp_path / "out.csv")
+    rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
+    assert [row["smiles"] for row in rows] == ["CCO", "C("] and [bool(row["logp"]) for row in rows] == [True, False]
+
+
+def test_standard_output_gets_the_same_bytes(table, tmp_path, capsysbinary):
+    predictor = Predictor([tiny_model()])
+    predict_table(predictor, str(table), tmp_path / "out.csv")
+    result = predict_table(predictor, str(table), Path("-"))
+    assert capsysbinary.readouterr().out == (tmp_path / "out.csv").read_bytes()
+    assert (result["rows"], result["unreadable"], result["output"]) == (2, 1, "-")
+    with pytest.raises(InputError, match="what goes to standard output cannot be resumed"):
+        predict_table(predictor, str(table), Path("-"), resume=True)
+
+
+def test_nothing_to_resume_is_said(table, tmp_path, capsys):
+    predict_table(Predictor([tiny_model()]), str(table), tmp_path / "out.csv", resume=True)
+    said = "out.csv has no finished rows to continue: starting with the first row"
+    assert said in capsys.readouterr().err and (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_a_finished_output_stays_as_it_is(table, tmp_path, capsys, monkeypatch, suffix):
+    predictor, out = Predictor([tiny_model()]), tmp_path / f"out{suffix}"
+    first = predict_table(predictor, str(table), out)
+    before = out.stat().st_mtime_ns
+    monkeypatch.setattr(predictor, "compute", None)
+    capsys.readouterr()
+    result = predict_table(predictor, str(table), out, resume=True)
+    said = f"{out} is finished, with 2 rows; without --resume it is computed again\n"
+    assert capsys.readouterr().err == said and out.stat().st_mtime_ns == before
+    assert {**result, "errors": first["errors"]} == first and result["unreadable"] == 1
+
+
+def test_a_finished_output_of_an_sdf_with_a_smiles_of_its_own_is_known(tmp_path, capsys):
+    molecule = Chem.MolFromSmiles("CCO")
+    molecule.SetProp("SMILES", "OCC")
+    with Chem.SDWriter(str(tmp_path / "in.sdf")) as writer:
+        writer.write(molecule)
+    predictor, out = Predictor([tiny_model()]), tmp_path / "out.csv"
+    predict_table(predictor, str(tmp_path / "in.sdf"), out)
+    predict_table(predictor, str(tmp_path / "in.sdf"), out, resume=True)
+    assert f"{out} is finished, with 1 row;" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("change", ["rows", "columns", "options", "newer", "text"])
+def test_another_output_is_not_taken_for_a_finished_run(table, tmp_path, change):
+    predictor, out = Predictor([tiny_model()]), tmp_path / "out.csv"
+    predict_table(predictor, str(table), out)
+    if change == "rows":
+        table.write_text(table.read_text() + "x,CC\n")
+    elif change == "columns":
+        table.write_text(table.read_text().replace("smiles", "SMILES"))
+    elif change == "text":
+        out.write_bytes(b"notes")
+    later = out.stat().st_mtime + (10 if change == "newer" else -10)
+    os.utime(table, (later, later))
+    before = out.read_bytes()
+    with pytest.raises(InputError, match=r"out.csv is no interrupted run, .*: without --resume it is replaced$"):
+        predict_table(predictor, str(table), out, resume=True, properties=change == "options")
+    assert out.read_bytes() == before and sorted(each.name for each in tmp_path.iterdir()) == ["in.csv", "out.csv"]
+
+
+def test_every_format_holds_the_same(table, tmp_path):
+    predictor = Predictor([tiny_model()])
+    (expected,) = predictor.predict(["CCO"]).values[0].tolist()
+    for suffix in WRITERS:
+        out = tmp_path / f"out{suffix}"
+        assert predict_table(predictor, str(table), out)["rows"] == 2
+        with open_table(out) as found:
+            assert found.columns == ["error", "smiles", "logp", "error_predicted"]
+            first, second = (row.fields for row in found.rows)
+        assert first[:2] == ["mine", "CCO"] and float(first[2]) == pytest.approx(expected, rel=1e-6) and first[3] == ""
+        assert second[:3] == ["yours", "C(", ""] and "not a valid SMILES" in second[3]
+
+
+def test_more_rows_than_a_sheet_has_are_refused_and_leave_nothing(table, tmp_path, monkeypatch):
+    monkeypatch.setattr(ExcelWriter, "most_rows", 1)
+    with pytest.raises(InputError, match="a sheet has at most 1 rows"):
+        predict_table(Predictor([tiny_model()]), str(table), tmp_path / "out.xlsx")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+def test_a_misspelt_table_is_no_smiles(table, monkeypatch):
+    monkeypatch.chdir(table.parent)
+    with pytest.raises(InputError, match=r"^there is no file in\.cvs; did you mean in\.csv\?$"):
+        models_and_source(["m", "in.cvs"])
+    for text in ("CC(=O)[O-].[Na", "none/in.cvs", "inn(csv"):
+        with pytest.raises(InputError, match="is neither a file nor readable as SMILES"):
+            models_and_source(["m", text])
+
+
+def test_values_and_lower_bounds_below_zero_are_counted_where_no_label_is():
+    """Half a width is 4.5; the labels of b include one below 0, which makes its negative predictions plausible."""
+    errors, zeros = np.tile(np.arange(1, 10)[:, None] / 2, 2), np.zeros((9, 2))
+    rows = TrainingRows.of(np.array([[0.5, 1], [3, -1], [np.nan, 2]]))
+    trust = Trust(fit_domain(["CCO", "CCN", "CCC"]), fit_intervals(errors, zeros, zeros), rows=rows)
+    columns = CountedColumns(Trusting([tiny_model(targets=("a", "b"))], trust=trust), 0.9)
+    values = np.array([[-0.1, -9], [0.1, -9], [4.6, -9], [np.nan, np.nan]])
+    for part in (values[:3], values[3:]):
+        columns.cells(Predictions(part, 0 * part, [""] * len(part), [""] * len(part)), [""] * len(part))
+    assert columns.below_zero == {"a": 1, "a_low": 2}

@@ -1,0 +1,188 @@
+"""Similarity, distances and warnings by hand."""
+
+import numpy as np
+import pytest
+from rdkit.DataStructs import BulkTanimotoSimilarity
+
+from graphormer_sepnorm.chem.features import Molecules, read_molecules
+from graphormer_sepnorm.chem.fingerprints import morgan_bits, packed, unpacked
+from graphormer_sepnorm.chem.smiles import read_smiles
+from graphormer_sepnorm.datasets.benchmarks import sample_table
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.predict import domain as domains
+from graphormer_sepnorm.predict.domain import Domain, fit_domain, is_same_molecule
+
+SMILES = ["CCO", "CCN", "c1ccccc1C(=O)[O-]", "CC(=O)Oc1ccccc1C(=O)O"]
+
+
+@pytest.fixture(scope="module")
+def domain() -> Domain:
+    return fit_domain(SMILES, np.array([[0.0, 0], [3, 4], [6, 8], [0, 1]]))
+
+
+def test_similarity_by_hand(domain):
+    """Of CCO, with 6 environments, CCCO has 4 of its 9: see the overlap of the two sets of bits."""
+    ours, theirs = (set(morgan_bits(read_smiles(text)).GetOnBits()) for text in ("CCCO", "CCO"))
+    smiles = ["CCCO", "OCC", "C[C", None, "OC(=O)c1ccccc1OC(C)=O"]
+    found, nearest = domain.nearest(smiles)
+    assert found[0] == pytest.approx(len(ours & theirs) / len(ours | theirs))
+    assert found[1] == found[4] == 1
+    assert np.isnan(found[2:4]).all()
+    assert nearest[:4] == ["CCO", "CCO", "", ""] and nearest[4] in SMILES
+    assert domain.warnings(smiles) == ["", "", "", "", ""]
+
+
+def test_a_molecule_is_nearer_to_itself_than_to_its_stereoisomer():
+    isomers = ["C[C@@H](O)C(=O)O", "C[C@H](O)C(=O)O", "CC(O)C(=O)O"]
+    assert fit_domain(isomers).nearest(isomers)[1] == isomers
+    assert fit_domain(isomers[:2]).nearest(isomers)[1] == [*isomers[:2], isomers[0]]
+
+
+def test_of_several_rows_of_a_molecule_the_one_under_its_conditions_is_the_nearest():
+    domain = fit_domain(["CCO", "CCO", "CCN"])
+    assert domain.nearest_rows(["OCC", "CCN"], lambda number, row: row == 1)[1].tolist() == [1, 2]
+    assert domain.nearest_rows(["OCC"], lambda number, row: False)[1].tolist() == [0]
+
+
+def test_of_several_rows_of_another_molecule_the_one_under_the_same_conditions_is_the_nearest():
+    domain = fit_domain(["CCO", "CCO", "c1ccccc1"])
+    similarity, rows = domain.nearest_rows(["CCCO", "CCCO"], lambda number, row: row == number)
+    assert rows.tolist() == [0, 1] and similarity[0] == similarity[1] < 1
+
+
+@pytest.mark.parametrize(
+    ("smiles", "other", "same"),
+    [("OCC", "CCO", True), ("CCN.Cl", "CC[NH3+].[Cl-]", True), ("CCO", "CCN", False), ("C[C", "C[C", False)],
+)
+def test_the_same_molecule_however_it_is_written(smiles, other, same):
+    assert is_same_molecule(smiles, other) == same
+
+
+def test_fingerprints_as_bytes_come_back():
+    for text in SMILES:
+        bits = morgan_bits(read_smiles(text))
+        assert unpacked(packed(bits)) == bits
+
+
+@pytest.mark.parametrize(
+    ("smiles", "warning"),
+    [
+        (
+            "[Na+]",
+            "No training molecule contains Na. The molecule has 1 heavy atom; training molecules have 3 to 13. "
+            "The molecule has a charge of +1; training molecules have charges from -1 to 0.",
+        ),
+        ("CC[Pt](Cl)Cl", "No training molecule contains Cl or Pt."),
+        ("C" * 335, "The molecule has 335 heavy atoms; training molecules have 3 to 13."),
+        (
+            "CCC[NH3+]",
+            "No training molecule contains N with a charge of +1. The molecule has a charge of +1; training molecules "
+            "have charges from -1 to 0.",
+        ),
+        ("[O-]C(=O)CC(=O)[O-]", "The molecule has a charge of -2; training molecules have charges from -1 to 0."),
+        ("CCCO", ""),
+        ("[2H]CCO", "No training molecule contains deuterium or another hydrogen drawn as an atom."),
+        ("CCO.OCC.OC(=O)C", "The molecule is a salt or a mixture (CC(=O)O and CCO); no training molecule is one."),
+    ],
+)
+def test_what_was_never_seen_is_warned_of(domain, smiles, warning):
+    assert domain.warnings([smiles]) == [warning]
+
+
+@pytest.mark.parametrize(
+    ("smiles", "words"),
+    [
+        ("[CH2]C", "a radical"),
+        ("CCO |^1:0|", "a radical"),
+        ("[c]1ccccc1", "a radical"),
+        ("C[NH+]C", "a radical"),
+        ("CCO~CC", "a bond of unknown order"),
+        ("C[C@H]1CCCC[C@H]1O |&1:1,6|", "relative stereo"),
+    ],
+)
+def test_radicals_bonds_of_unknown_order_and_relative_stereo_are_warned_of(domain, smiles, words):
+    assert words in domain.warnings([smiles])[0]
+    assert words not in fit_domain([*SMILES, smiles]).warnings([smiles])[0]
+    assert words not in domain.warnings(["CCO"])[0]
+
+
+@pytest.mark.parametrize("smiles", ["CC(=O)[O-].[Mn+2]", "C[N+](C)(C)C.[Cu]", "CC(C)O"])
+def test_ions_of_metals_are_no_radicals(domain, smiles):
+    assert "radical" not in domain.warnings([smiles])[0]
+
+
+def test_a_molecule_that_lost_a_metal_is_warned_of(domain):
+    molecules = read_molecules("mol-standardized", ["CCC(=O)O[Na]", "CCCCCO[Ti](OCCC)OCCC", "C["])
+    assert domain.warnings_on(molecules) == ["", "Read as CCCCCO: standardization removed Ti and CCCO.", ""]
+    assert domain.warnings_on(Molecules.of_graphs(molecules.graphs)) == ["", ""]
+
+
+def test_a_model_that_learnt_from_salts_does_not_warn_of_parts():
+    domain = fit_domain(["CCO", "CC(=O)[O-].[Na+]", "CCCCCC"])
+    assert domain.warnings(["CCO.CCO"]) == [""]
+    described = fit_domain(["CCO |(0.5,1.2,;1.3,0.7,;2.1,1.2,)|", "CCCCCC"])
+    assert "is a salt or a mixture" in described.warnings(["CCO.CCO"])[0], "points of coordinates are no parts"
+
+
+def test_no_training_molecule_is_strange():
+    smiles = sample_table().smiles.tolist()[:100]
+    found = fit_domain(smiles)
+    assert set(found.warnings(smiles)) == {""} and (found.nearest(smiles)[0] == 1).all()
+
+
+def test_distances_by_hand(domain):
+    found = domain.distance(np.array([[3.0, 0], [6, 8], [np.nan, 1], [1, -1]]))
+    np.testing.assert_allclose(found, [3, 0, np.nan, 2**0.5], atol=1e-6)
+    with pytest.raises(InputError, match="no embeddings"):
+        fit_domain(SMILES).distance(np.zeros((1, 2)))
+
+
+def test_of_many_training_molecules_some_are_kept_and_all_are_looked_at(monkeypatch):
+    monkeypatch.setattr(domains, "MAX_REFERENCES", 2)
+    found = fit_domain(["CCO", "CCBr", "CCCC"], np.arange(3.0)[:, None])
+    assert found.bits.shape == (2, 256) and found.embeddings.tolist() == [[0], [2]]
+    warning = "The molecule has 2 heavy atoms; training molecules have 3 to 4."
+    assert found.warnings(["CBr", "CC(Br)C"]) == [warning, ""]
+
+
+def test_training_molecules_must_be_there():
+    with pytest.raises(InputError, match="no training molecules"):
+        fit_domain([])
+
+
+def test_a_name_behind_a_training_molecule_may_have_any_bytes():
+    domain = fit_domain(["CCO caf\udce9", "CC"])
+    assert domain.nearest(["CCO"])[0].tolist() == [1.0]
+
+
+def similarities(domain: Domain) -> np.ndarray:
+    """The similarity of each reference to the nearest other fingerprint."""
+    compared = np.array([BulkTanimotoSimilarity(one, domain.references) for one in domain.references])
+    return np.where(compared == 1, 0, compared).max(axis=1)
+
+
+def test_a_molecule_less_similar_than_training_molecules_are_to_each_other_is_warned_of():
+    smiles = sample_table().smiles[:200].tolist()
+    domain = fit_domain(smiles)
+    second = np.sort(similarities(domain))[1]  # of 200, one in a hundred is below
+    assert domain.usual_similarity == second
+    found = domain.unlike(np.array([second, second - 0.01, np.nan, 1.0]))
+    sentence = (
+        f"No training molecule is similar: the Tanimoto similarity to the nearest one is {second - 0.01:.2f}; "
+        f"for 99 % of training molecules it is {second:.2f} or more."
+    )
+    assert found == ["", sentence, "", ""]
+    assert domain.add_unlike(["Odd.", "Odd.", ""], np.array([1.0, 0.0, second - 0.01]))[::2] == ["Odd.", sentence]
+
+
+def test_the_usual_similarity_is_that_between_different_molecules():
+    once, often = fit_domain(SMILES), fit_domain(SMILES * 5)
+    assert once.usual_similarity == often.usual_similarity == similarities(once).min()
+    assert fit_domain(["CCO", "OCC"]).usual_similarity == 0 and fit_domain(["CCO"]).unlike(np.array([0.0])) == [""]
+
+
+def test_of_many_references_some_are_compared(monkeypatch):
+    domain = fit_domain(sample_table().smiles[:60].tolist())
+    monkeypatch.setattr(domains, "MOST_PAIRS", 300)
+    monkeypatch.setattr(domains, "LEAST_COMPARED", 3)
+    assert domain.usual_similarity == similarities(domain)[domains.evenly(60, 5)].min()

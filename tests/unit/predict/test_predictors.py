@@ -1,0 +1,132 @@
+import numpy as np
+import pytest
+import torch
+
+from graphormer_sepnorm.chem.features import read_molecules
+from graphormer_sepnorm.datasets.benchmarks import sample_table
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.predict import predictors as predict
+from graphormer_sepnorm.predict.predictors import Embedder, Predictor, compute_chunks, load_predictor, molecules_at_once
+from graphormer_sepnorm.system import workers
+from graphormer_sepnorm.system.workers import CHUNK, in_chunks, map_chunks
+from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
+from tests.tiny import save_tiny, tiny_model
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    return tiny_model()
+
+
+def predict_all(model, config, smiles, size: int = CHUNK) -> tuple[np.ndarray, list[str]]:
+    """Predictions [M, tasks] of one model and M errors, as a table gets them."""
+    predictor = Predictor([(model, config)])
+    parts = [part for _, part in compute_chunks(predictor, in_chunks(smiles, size), list)]
+    values = [np.empty((0, len(predictor.targets)), np.float32), *(part.values for part in parts)]
+    return np.concatenate(values), [error for part in parts for error in part.errors]
+
+
+def test_readable_rows_do_not_depend_on_unreadable_neighbours(tiny):
+    good = list(ODDITIES.values()) + REFUSED_BY_STRICT_RDKIT
+    mixed = [text for pair in zip(good, [*UNREADABLE] * 4, strict=False) for text in pair]
+    alone, no_errors = predict_all(*tiny, good)
+    values, errors = predict_all(*tiny, mixed)
+    assert not any(no_errors) and np.isfinite(alone).all()
+    np.testing.assert_allclose(values[::2], alone, rtol=1e-4, atol=1e-5)
+    assert np.isnan(values[1::2]).all() and all(errors[1::2]) and not any(errors[::2])
+
+
+def test_no_smiles_give_no_predictions(tiny):
+    values, errors = predict_all(*tiny, [])
+    assert values.shape == (0, 1) and errors == []
+
+
+def test_duplicates_get_one_prediction(tiny):
+    values, _ = predict_all(*tiny, ["CCO"] * 5)
+    np.testing.assert_allclose(values, values[0].item(), rtol=1e-5)
+
+
+def test_results_do_not_depend_on_the_number_of_processes(tiny, monkeypatch):
+    smiles = [*sample_table().smiles[:195], *UNREADABLE]
+    in_workers = {}
+    for cores in (1, 2):
+        monkeypatch.setattr(workers, "available_cores", lambda cores=cores: cores)
+        in_workers[cores] = predict_all(*tiny, smiles, size=50)
+    by_chunk = [predict_all(*tiny, chunk) for chunk in in_chunks(smiles, 50)]
+    for values, errors in in_workers.values():
+        assert np.array_equal(values, np.concatenate([part for part, _ in by_chunk]), equal_nan=True)
+        assert errors == [error for _, part in by_chunk for error in part]
+
+
+def test_a_table_of_a_thousand_molecules_is_shared_among_processes_on_the_cpu():
+    assert 1_000 // molecules_at_once(torch.device("cpu")) > workers.CHUNKS_ALONE
+    assert molecules_at_once(torch.device("cuda")) == 1_000
+
+
+def test_chunks_are_taken_a_few_ahead_of_the_caller(monkeypatch):
+    monkeypatch.setattr(workers, "available_cores", lambda: 2)
+    taken = []
+
+    def chunks():
+        for number in range(100):
+            taken.append(number)
+            yield [str(number)]
+
+    results = map_chunks(list, chunks(), list)
+    assert [next(results)[1] for _ in range(10)] == [[str(number)] for number in range(10)]
+    assert len(taken) < 20
+    results.close()
+
+
+def test_the_callers_threads_are_left_as_they_were(tiny):
+    before = torch.get_num_threads()
+    predict_all(*tiny, ["CCO"])
+    assert torch.get_num_threads() == before
+
+
+def test_large_molecules_are_prepared_in_pieces(tiny, monkeypatch):
+    smiles = ["C" * size for size in (200, 3, 150, 1, 40)]
+    whole, _ = predict_all(*tiny, smiles)
+    monkeypatch.setattr(predict, "PAIRS_PER_PIECE", 10_000)
+    np.testing.assert_allclose(predict_all(*tiny, smiles)[0], whole, rtol=1e-4, atol=1e-5)
+
+
+def test_an_ensemble_gives_mean_and_spread():
+    models = [tiny_model(seed=seed) for seed in range(3)]
+    molecules = read_molecules("ogb", ["CCO", "?", "c1ccccc1"])
+    each = np.stack([Predictor([model]).compute(molecules).values for model in models])
+    together = Predictor(models).compute(molecules)
+    np.testing.assert_allclose(together.values, each.mean(axis=0))
+    np.testing.assert_allclose(together.spread, each.std(axis=0))
+    assert np.isnan(together.values[1]).all() and together.spread[0] > 0
+
+
+def test_models_of_different_targets_are_not_averaged():
+    with pytest.raises(InputError, match=r"differ in targets or features: .*\blogp\b.*\btox\b"):
+        Predictor([tiny_model(), tiny_model(targets=("tox",))])
+    with pytest.raises(InputError, match=r"ogb.*zinc"):
+        Predictor([tiny_model(), tiny_model("zinc")])
+
+
+def test_several_models_are_loaded_in_order(tmp_path):
+    predictor = load_predictor([str(save_tiny(tmp_path / f"{seed}", seed=seed)) for seed in (10, 2)])
+    for (model, _), seed in zip(predictor.models, (10, 2), strict=True):
+        assert torch.equal(model.cls, tiny_model(seed=seed)[0].cls)
+    with pytest.raises(InputError, match="neither a run folder"):
+        load_predictor([str(tmp_path / "missing")])
+
+
+def test_embeddings_are_those_of_the_cls(tiny):
+    model, config = tiny
+    embeddings = Embedder(model, config).compute(read_molecules("ogb", ["CCO", "", "CCN"]))
+    assert embeddings.values.shape == (3, 16)
+    assert np.isnan(embeddings.values[1]).all() and "empty" in embeddings.errors[1]
+    with torch.inference_mode():
+        outputs = model.head(torch.from_numpy(embeddings.values[[0, 2]])).numpy()
+    np.testing.assert_allclose(outputs, predict_all(model, config, ["CCO", "CCN"])[0], rtol=1e-4, atol=1e-5)
+
+
+def test_classification_gives_probabilities():
+    model, config = tiny_model(kind="classification", targets=("a", "b"))
+    values, _ = predict_all(model, config, ["CCO", "C"])
+    assert values.shape == (2, 2) and ((values > 0) & (values < 1)).all()

@@ -1,0 +1,366 @@
+"""Loading, saving, fine-tuning, and predictions straight from SMILES."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from huggingface_hub import constants
+from huggingface_hub.utils import logging
+from rdkit import Chem
+from torch_geometric.loader import DataLoader
+
+from graphormer_sepnorm import Graphormer
+from graphormer_sepnorm.chem.features import FEATURIZERS, read_graphs
+from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, TrainConfig
+from graphormer_sepnorm.datasets.benchmarks import sample_table
+from graphormer_sepnorm.datasets.store import in_memory
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.layers.norms import ShareNorm
+from graphormer_sepnorm.recipes import dataset_config, find_recipe, paper_encodings
+from graphormer_sepnorm.runs.checkpoint import load_model
+from graphormer_sepnorm.runs.folder import Parts, RunFolder
+from graphormer_sepnorm.runs.zoo import PRETRAINED, resolve_model, shipped_models
+from graphormer_sepnorm.training import experiment
+from graphormer_sepnorm.training.finetune import starting_from
+from graphormer_sepnorm.training.optimizers import OPTIMIZERS
+from tests.conftest import random_graph
+from tests.recorded import recorder
+from tests.tiny import save_tiny, tiny_model
+
+SMILES = ["CCO", "c1ccccc1O", "C", "CC(=O)[O-]", "CN1CCC[C@H]1c1cccnc1"]
+
+
+def make_config(num_tasks: int = 2, layers: int = 2) -> Config:
+    """A small run on the vocabulary of ZINC, whose targets are scaled by 10 around 100."""
+    featurizer = FEATURIZERS["zinc"]
+    return Config(
+        dataset="none",
+        featurizer="zinc",
+        task=TaskConfig(
+            kind="regression",
+            metric="mae",
+            targets=("a", "b")[:num_tasks],
+            mean=(100.0,) * num_tasks,
+            std=(10.0,) * num_tasks,
+        ),
+        model=ModelConfig(
+            atom_sizes=featurizer.atom_sizes,
+            bond_sizes=featurizer.bond_sizes,
+            num_tasks=num_tasks,
+            layers=layers,
+            width=16,
+            ffn_width=16,
+            heads=2,
+            encodings=paper_encodings(),
+        ),
+        train=TrainConfig(epochs=1, batch_size=8),
+    )
+
+
+@pytest.fixture
+def model() -> Graphormer:
+    torch.manual_seed(0)
+    config = make_config()
+    model = Graphormer(config.model).eval()
+    model.run_config, model.facts = config, {"epoch": 3}
+    return model
+
+
+def test_a_saved_model_comes_back_whole(model, tmp_path):
+    model.save_pretrained(tmp_path / "saved")
+    assert {path.name for path in (tmp_path / "saved").iterdir()} == {"config.json", "model.safetensors", "README.md"}
+    expected = model.predict(SMILES)
+    for place in (tmp_path / "saved", str(tmp_path / "saved" / "model.safetensors")):
+        loaded = Graphormer.from_pretrained(place)
+        assert not loaded.training
+        assert (loaded.run_config, loaded.facts) == (model.run_config, model.facts)
+        np.testing.assert_array_equal(loaded.predict(SMILES), expected)
+    _, config, facts = load_model(tmp_path / "saved")
+    assert (config, facts) == (model.run_config, model.facts)
+
+
+def test_weights_that_were_changed_are_saved_without_the_scores_of_the_old_ones(model, tmp_path):
+    model.facts = {"epoch": 3, "val_metric": 0.5, "test": 0.4, "licence": "MIT"}
+    model.save_pretrained(tmp_path)
+    loaded = Graphormer.from_pretrained(tmp_path)
+    loaded.save_pretrained(tmp_path)
+    assert Graphormer.from_pretrained(tmp_path).facts == model.facts, "the weights are the same"
+    with torch.no_grad():
+        loaded.head[2].bias += 1
+    loaded.save_pretrained(tmp_path)
+    assert Graphormer.from_pretrained(tmp_path).facts == {"licence": "MIT"}
+    loaded.facts["test"] = 0.3
+    loaded.save_pretrained(tmp_path)
+    assert Graphormer.from_pretrained(tmp_path).facts == {"licence": "MIT", "test": 0.3}, "that of the new weights"
+
+
+def test_a_model_survives_pickle(model):
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(SMILES), model.predict(SMILES))
+
+
+def test_predictions_are_on_the_scale_of_the_targets(model):
+    prediction = model.predict(SMILES)
+    assert prediction.shape == (5, 2) and prediction.dtype == np.float32
+    assert (abs(prediction - 100) < 60).all()
+    scaled = model.run_config
+    model.run_config = replace(scaled, task=replace(scaled.task, mean=(0.0, 0.0), std=(1.0, 1.0)))
+    np.testing.assert_allclose(100 + 10 * model.predict(SMILES), prediction, rtol=1e-5)
+
+
+def test_predictions_keep_to_the_limits_of_the_task(model):
+    free = model.predict(["CCO", "c1ccccc1"])[:, 0]
+    task = replace(model.run_config.task, limits=((None, float(free.min())),) * len(model.run_config.task.targets))
+    model.run_config = replace(model.run_config, task=task)
+    assert model.predict(["CCO", "c1ccccc1"])[:, 0].tolist() == pytest.approx([free.min()] * 2)
+
+
+def test_new_parameters_have_no_facts(model):
+    model.facts = {"test": 0.1}
+    model.reset_parameters()
+    assert model.facts == {}
+
+
+def test_probabilities_of_a_classifier(model):
+    task = TaskConfig(kind="classification", metric="rocauc", targets=("a", "b"))
+    model.run_config = replace(model.run_config, task=task)
+    prediction = model.predict(SMILES)
+    assert ((prediction > 0) & (prediction < 1)).all()
+
+
+@pytest.mark.parametrize("kind", ["regression", "classification", "multiclass"])
+def test_the_task_converts_the_output_of_a_batch_to_predictions(model, kind):
+    if kind != "regression":
+        model.run_config = replace(model.run_config, task=TaskConfig(kind=kind, metric="rocauc", targets=("a", "b")))
+    batch = in_memory(read_graphs("zinc", SMILES), model.config.encodings).batch(range(len(SMILES)))
+    with torch.no_grad():
+        predicted = model.task.predict(model(batch))
+    np.testing.assert_allclose(predicted, model.predict(SMILES), rtol=1e-5)
+
+
+def test_embeddings(model):
+    embeddings = model.embed(SMILES)
+    assert embeddings.shape == (5, 16)
+    assert len(np.unique(embeddings.round(4), axis=0)) == 5
+
+
+def test_molecules_do_not_depend_on_their_company(model, monkeypatch):
+    together = model.predict(SMILES)
+    np.testing.assert_allclose(np.concatenate([model.predict([s]) for s in SMILES]), together, rtol=1e-4)
+    monkeypatch.setattr("graphormer_sepnorm.predict.pretrained.MOLECULES_PER_CHUNK", 2)
+    np.testing.assert_allclose(model.predict(pd.Series(SMILES, index=range(5, 10))), together, rtol=1e-4)
+
+
+def test_a_table_is_read_from_its_column_of_smiles(model):
+    table = pd.DataFrame({"id": range(5), "Canonical_SMILES": SMILES}, index=range(5, 10))
+    np.testing.assert_array_equal(model.predict(table), model.predict(SMILES))
+    np.testing.assert_array_equal(model.embed(table.assign(smiles=SMILES[::-1])), model.embed(SMILES[::-1]))
+
+
+def test_an_array_of_one_column_is_read(model):
+    np.testing.assert_array_equal(model.predict(np.array(SMILES)[:, None]), model.predict(SMILES))
+
+
+def test_prediction_leaves_dropout_out(model):
+    model.train()
+    np.testing.assert_array_equal(model.predict(SMILES), model.predict(SMILES))
+
+
+def test_no_molecules(model):
+    assert model.predict([]).shape == (0, 2)
+    assert model.embed([]).shape == (0, 16)
+
+
+@pytest.mark.parametrize(
+    ("smiles", "message"),
+    [
+        (["CCO", "C(C"], "row 1.*'C\\(C' is not a valid SMILES"),
+        (["CCO", "C", None], "row 2.*The SMILES is missing"),
+        (["", "C"], "row 0.*empty"),
+        (["C", "[Xe]"], "row 1.*Xe"),
+        ("CCO", "a list of molecules, not one molecule"),
+        (np.array([["C", "CC"]]), r"molecules must be one column of SMILES, but the shape is \(1, 2\)"),
+        (Chem.MolFromSmiles("CCO"), "a list of molecules, not one molecule"),
+        ({"smiles": ["CCO"]}, "pass a DataFrame, a Series or a list of SMILES, not a dict"),
+        (pd.DataFrame({"a": ["C"], "b": ["C"]}), r"the table has no column 'smiles': pass it, as in table\['NAME'\]"),
+    ],
+)
+def test_what_cannot_be_read_is_named(model, smiles, message, monkeypatch):
+    monkeypatch.setattr("graphormer_sepnorm.predict.pretrained.MOLECULES_PER_CHUNK", 2)
+    with pytest.raises(InputError, match=message):
+        model.predict(smiles)
+
+
+def test_a_model_without_a_run_says_what_it_lacks(model, tmp_path):
+    bare = Graphormer(model.config)
+    for use in (lambda: bare.predict(["C"]), lambda: bare.embed(["C"]), lambda: bare.save_pretrained(tmp_path)):
+        with pytest.raises(InputError, match="run_config"):
+            use()
+    with pytest.raises(InputError, match="run_config"):
+        _ = bare.task
+
+
+def test_a_model_that_its_config_does_not_describe_is_not_saved(model, tmp_path):
+    model.blocks[1].ffn_norm = ShareNorm(16)
+    with pytest.raises(InputError, match="other norms or layers than its config"):
+        model.save_pretrained(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"featurizer": "mol"}, "run_config: its vocabularies .* are not those of the featurizer 'mol'"),
+        ({"featurizer": "mine"}, "run_config: unknown featurizer 'mine'"),
+        ({"task": TaskConfig("regression", "mae", ("a", "b"))}, "run_config: its config has no scale for its targets"),
+    ],
+)
+def test_a_model_that_could_not_be_loaded_is_not_saved(model, tmp_path, change, message):
+    model.run_config = replace(model.run_config, **change)
+    with pytest.raises(InputError, match=message):
+        model.save_pretrained(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_name_is_no_config():
+    with pytest.raises(InputError, match="not 'slim'; from_pretrained loads a model by its name"):
+        Graphormer("slim")
+
+
+def test_a_bare_model_is_an_ordinary_pyg_model(config):
+    model = Graphormer(config)
+    graphs = [model.transform()(random_graph(n, n)) for n in (3, 5, 9)]
+    (batch,) = DataLoader(graphs, batch_size=3)
+    assert model(batch).shape == (3, 1)
+
+
+@pytest.mark.parametrize("name", ["nothing", "tests/nothing", "owner/nothing"])
+def test_a_name_that_is_nowhere(name, tmp_path):
+    with pytest.raises(InputError, match=f"{name} is neither a run folder"):
+        Graphormer.from_pretrained(name, local_files_only=True, cache_dir=tmp_path)
+
+
+def test_a_hub_that_cannot_be_reached_is_asked_once(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    logging.enable_propagation()
+    try:
+        with pytest.raises(InputError, match=r"neither a run folder.* nor a repository that could be downloaded"):
+            Graphormer.from_pretrained("owner/nothing", cache_dir=tmp_path)
+    finally:
+        logging.disable_propagation()
+    assert [record.message for record in caplog.records if "Retry" in record.message] == []
+
+
+def test_a_pickle_is_refused(tmp_path):
+    torch.save({"weights": torch.zeros(1)}, tmp_path / "model.pt")
+    with pytest.raises(InputError, match=r"is no safetensors file but one of torch\.save"):
+        Graphormer.from_pretrained(tmp_path / "model.pt")
+
+
+@pytest.fixture
+def saved(model, tmp_path):
+    model.save_pretrained(tmp_path / "saved")
+    return tmp_path / "saved"
+
+
+def prepared(table: pd.DataFrame, config: Config):
+    featurizer = FEATURIZERS[config.featurizer]
+    graphs = featurizer.pack([featurizer.graph(smiles) for smiles in table.smiles])
+    return in_memory(graphs.with_targets(table[["penalized_logp"]].to_numpy(np.float32)), config.model.encodings)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_frozen_run_trains_the_rest_and_resumes(saved, tmp_path, optimizer):
+    unscaled = TaskConfig(kind="regression", metric="mae", targets=("penalized_logp",))
+    config = starting_from(replace(make_config(num_tasks=1), task=unscaled), str(saved), frozen_layers=1)
+    config = replace(config, train=replace(config.train, epochs=2, optimizer=optimizer))
+    assert config.model.num_tasks == 1
+    table = sample_table()
+    train, val = prepared(table[:40], config), prepared(table[40:60], config)
+    run = recorder(config, train, val, tmp_path / "once")
+    once = run.trainer
+    before = {name: tensor.clone() for name, tensor in once.model.state_dict().items()}
+    run.train()
+    after = dict(once.model.named_parameters())
+    changed = {name for name in after if not torch.equal(after[name].cpu(), before[name].cpu())}
+    assert changed <= {name for name, parameter in after.items() if parameter.requires_grad}
+    assert changed > {"blocks.1.attention.qkv.weight", "blocks.1.ffn.up.weight", "head.0.weight"}
+
+    next(recorder(config, train, val, tmp_path / "twice").epochs())
+    resumed = recorder(config, train, val, tmp_path / "twice")
+    resumed.resume()
+    resumed.train()
+    for name, tensor in resumed.trainer.model.state_dict().items():
+        torch.testing.assert_close(tensor, once.model.state_dict()[name], msg=name)
+
+
+def test_named_data_of_other_features(saved, tmp_path):
+    molhiv = dataset_config("ogbg-molhiv", TrainConfig())
+    with pytest.raises(InputError, match="reads 'zinc' features, ogbg-molhiv has 'ogb' ones"):
+        experiment.train_run(starting_from(molhiv, str(saved)), tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", sorted(shipped_models().keys() - PRETRAINED))
+def test_shipped_weights_load_by_name_with_their_card(name):
+    model = Graphormer.from_pretrained(name)
+    assert model.predict(["CCO"]).shape == (1, 1)
+    assert model.facts["licence"] and model.facts["test"]
+    card = resolve_model(name).with_suffix(".md").read_text()
+    assert f"{model.facts['test']:.4f}" in card and f"{model.facts['val_metric']:.4f}" in card
+    assert find_recipe(name).train == model.run_config.train
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(PRETRAINED))
+def test_a_foundation_embeds_one_molecule_the_same_way_however_it_is_written(name):
+    model = Graphormer.from_pretrained(name)
+    card = resolve_model(name).with_suffix(".md").read_text()
+    assert model.facts["licence"] and f"{model.facts['val_metric']:.4f}" in card
+    targets = len(model.run_config.task.targets)
+    assert f"{targets} numbers of the MiniMol embedding" in card or "[foundation](foundation.md)" in card
+    assert f"{sum(p.numel() for p in model.parameters()):,} parameters" in card
+    with pytest.raises(InputError, match=r"^the model imitates the embeddings .*: call embed, or fine-tune it"):
+        model.predict(["CCO"])
+    spellings = ["C[C@H](N)C(=O)O", "N[C@@H](C)C(=O)O", "OC(=O)[C@@H](N)C"]
+    embeddings = model.embed(spellings)
+    assert f"[2, {model.config.width}]" in card
+    assert embeddings.shape == (3, model.config.width) and embeddings.std(axis=1).min() > 0.1
+    np.testing.assert_allclose(embeddings, embeddings[:1].repeat(3, axis=0), atol=1e-4)
+
+
+def test_a_folder_that_predicts_with_more_than_one_network_is_refused(tmp_path):
+    for number in range(2):
+        save_tiny(tmp_path / "several" / f"model-{number}")
+    RunFolder(tmp_path / "several").begin_parts(Parts("model", 2))
+    with pytest.raises(
+        InputError,
+        match=r"several combines 2 networks, so it has .*load_model\(.*several'\), or .*model-0 or foundation",
+    ):
+        Graphormer.from_pretrained(tmp_path / "several")
+    one = save_tiny(tmp_path / "one")
+    Graphormer.from_pretrained(one)
+    (one / "forest.safetensors").touch()
+    with pytest.raises(InputError, match=r"has a part of a table model, forest\.safetensors, but no stack"):
+        Graphormer.from_pretrained(one)
+    Graphormer.from_pretrained(one / "model.safetensors")
+
+
+def test_a_config_of_another_model_is_not_saved(tmp_path):
+    network, run = tiny_model()
+    other = Graphormer(replace(network.config, readout="mean"))
+    other.run_config = run
+    with pytest.raises(InputError, match="run_config describes another model"):
+        other.save_pretrained(tmp_path / "saved")
+    with pytest.raises(InputError, match=r"tensor .* is torch.bfloat16"):
+        Graphormer.of(network, run).bfloat16().save_pretrained(tmp_path / "saved")
+    assert not (tmp_path / "saved").exists()
+
+
+def test_a_featurizer_with_other_vocabularies_is_refused():
+    network, run = tiny_model()
+    model = Graphormer.of(network, replace(run, featurizer="zinc"))
+    with pytest.raises(InputError, match="vocabularies"):
+        model.predict(["CCO"])

@@ -1,0 +1,81 @@
+"""Intervals, calibration and domain as arrays of a file."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.predict.calibration import Calibration
+from graphormer_sepnorm.predict.domain import Domain, fit_domain
+from graphormer_sepnorm.predict.intervals import Intervals
+from graphormer_sepnorm.predict.trust import PREFIX, Trust, read_trust, trust_arrays
+
+FILE = Path("stack.safetensors")
+SMILES = ["CCO", "CCN", "c1ccccc1C(=O)[O-]", "CC(=O)Oc1ccccc1C(=O)O"]
+
+
+@pytest.fixture(scope="module")
+def domain() -> Domain:
+    return fit_domain(SMILES, np.array([[0.0, 0], [3, 4], [6, 8], [0, 1]]))
+
+
+def test_trust_fits_models_of_its_shape_alone(domain):
+    intervals, calibration = Intervals(np.ones((2, 3)), np.zeros(3)), Calibration(np.ones(3), np.zeros(3))
+    for trust_of_three in (Trust(domain, intervals), Trust(domain, calibration=calibration)):
+        assert trust_of_three.fits(3, 2) and not trust_of_three.fits(2, 2) and not trust_of_three.fits(3, 16)
+    assert Trust(fit_domain(SMILES)).fits(5, 16)
+
+
+@pytest.fixture(params=["intervals", "calibration", "neither"])
+def kept(request, domain) -> Trust:
+    intervals = Intervals(np.array([[1.0, 2], [2, np.nan]]), np.array([0.0, 1]))
+    calibration = Calibration(np.array([2.0]), np.array([-1.0]))
+    return {
+        "intervals": Trust(domain, intervals=intervals),
+        "calibration": Trust(domain, calibration=calibration),
+        "neither": Trust(fit_domain(SMILES)),
+    }[request.param]
+
+
+def test_what_is_kept_comes_back(kept):
+    found = read_trust(trust_arrays(kept), FILE)
+    for name in ("domain", "intervals", "calibration"):
+        ours, theirs = getattr(kept, name), getattr(found, name)
+        assert (ours is None) == (theirs is None)
+        if ours is not None:
+            for key, values in vars(ours).items():
+                np.testing.assert_array_equal(values, getattr(theirs, key))
+    assert found.domain.nearest(["CCCO"]) == kept.domain.nearest(["CCCO"])
+    assert read_trust({"weights": np.ones(3)}, FILE) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("domain.bits", np.zeros((4, 255), np.uint8)),
+        ("domain.bits", np.zeros((0, 256), np.uint8)),
+        ("domain.bits", np.zeros((4, 256), np.float32)),
+        ("domain.kinds", np.zeros((4, 3), np.int64)),
+        ("domain.atoms", np.zeros(3, np.int64)),
+        ("domain.embeddings", np.zeros((3, 2), np.float32)),
+        ("domain.text", np.frombuffer(b"CCO\nCCN", np.uint8)),
+        ("domain.text", np.zeros(3, np.int64)),
+        ("intervals.offset", np.zeros(3)),
+        ("intervals.scores", np.zeros((0, 2))),
+        ("intervals.offset", np.array([0, np.nan])),
+        ("domain.embeddings", np.full((4, 2), np.inf, np.float32)),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(domain, name, values):
+    arrays = trust_arrays(Trust(domain, intervals=Intervals(np.ones((2, 2)), np.zeros(2))))
+    with pytest.raises(InputError, match=r"stack\.safetensors is damaged"):
+        read_trust({**arrays, PREFIX + name: values}, FILE)
+
+
+@pytest.mark.parametrize("name", ["domain.text", "domain.bits", "intervals.scores"])
+def test_a_missing_array_is_refused(domain, name):
+    arrays = trust_arrays(Trust(domain, intervals=Intervals(np.ones((2, 2)), np.zeros(2))))
+    del arrays[PREFIX + name]
+    with pytest.raises(InputError, match=name):
+        read_trust(arrays, FILE)
