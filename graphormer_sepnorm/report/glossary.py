@@ -21,6 +21,7 @@ TERMS = {
     "specificity": "share of the negatives that are predicted as negative",
     "precision": "share of positives among the molecules that are predicted as positive",
     "90 % set": "the classes that cannot be ruled out at 90 % confidence",
+    "concordance": "share of the pairs of labels, bounds among them, whose order is known and predicted; 0.5 is chance",
     "coverage": "share of the measured values that are inside their interval",
     "out of fold": "predicted by a model that was fitted without the fold of the molecule",
     "interval": "of a prediction: the range that contains the measured value with this confidence, such as 90 %; of a "
