@@ -56,11 +56,7 @@ def test_predictions_where_neither_package_nor_home_can_be_written(tmp_path):
     home.touch()
     command = [sys.executable, "-c", PREDICT]
     result = subprocess.run(
-        command,
-        env=surroundings(PYTHONPATH=str(site), HOME=str(home)),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
+        command, env=surroundings(PYTHONPATH=str(site), HOME=str(home)), cwd=tmp_path, capture_output=True, text=True
     )
     assert result.returncode == 0, result.stderr[-2000:]
     expected = Graphormer.from_pretrained("zinc-subset").predict(SMILES).tolist()

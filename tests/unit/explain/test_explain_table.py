@@ -99,10 +99,7 @@ def test_a_line_per_atom_and_per_fragment(tmp_path):
     assert header == HEADER and len(lines) == 7 + 2
     begin = ["4", "", "Cc1ccccc1", "2", "contribution to a", "1.4"]
     assert lines[0] == [*begin, "atom", "C", "1", "0.5"]
-    assert lines[7:] == [
-        [*begin, "fragment", "C", "1", "0.5"],
-        [*begin, "fragment", "c1ccccc1", "2 3 4 5 6 7", "0.1"],
-    ]
+    assert lines[7:] == [[*begin, "fragment", "C", "1", "0.5"], [*begin, "fragment", "c1ccccc1", "2 3 4 5 6 7", "0.1"]]
 
 
 def test_conditions_are_the_last_columns(tmp_path):

@@ -10,13 +10,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.table_model import reference
 from graphormer_sepnorm.table_model.difficulty import fit_difficulty
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.fit import (
-    difficulty_of,
-    fit_members,
-    fit_table,
-    foundation_config,
-    put_together,
-)
+from graphormer_sepnorm.table_model.fit import difficulty_of, fit_members, fit_table, foundation_config, put_together
 from graphormer_sepnorm.table_model.labels import CannotLearn, Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Setting

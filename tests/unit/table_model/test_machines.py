@@ -8,14 +8,7 @@ from sklearn.svm import SVR
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.table_model import machines
 from graphormer_sepnorm.table_model.labels import Labels
-from graphormer_sepnorm.table_model.machines import (
-    JITTER,
-    NOISE,
-    Compared,
-    Machines,
-    fit_machines,
-    standardized,
-)
+from graphormer_sepnorm.table_model.machines import JITTER, NOISE, Compared, Machines, fit_machines, standardized
 from graphormer_sepnorm.table_model.reference import SHARES
 
 NUMBER = TaskConfig("regression", "rmse", ("y",))

@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
-from graphormer_sepnorm.table_model.pairs import (
-    Change,
-    activity_cliffs,
-    matched_changes,
-    parts_of,
-    surest_first,
-)
+from graphormer_sepnorm.table_model.pairs import Change, activity_cliffs, matched_changes, parts_of, surest_first
 
 RESTS = ["c1ccccc1CCC{}", "c1ccncc1CCC{}", "C1CCCCC1CNC{}", "c1ccccc1C(=O)NCC{}"]
 

@@ -63,11 +63,7 @@ def test_missing_labels(text):
 
 
 @pytest.mark.parametrize(
-    ("texts", "label"),
-    [
-        (["0", "0.0", "False", "no", "Inactive "], 0.0),
-        (["1", "1.0", "TRUE", "Yes", " active"], 1.0),
-    ],
+    ("texts", "label"), [(["0", "0.0", "False", "no", "Inactive "], 0.0), (["1", "1.0", "TRUE", "Yes", " active"], 1.0)]
 )
 def test_classes_by_hand(texts, label):
     assert [read_class(text, "y") for text in texts] == [label] * len(texts)

@@ -8,12 +8,7 @@ from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import task_config
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions, table_task
-from graphormer_sepnorm.tables.prepared_table import (
-    names_of_split,
-    rows_of_split,
-    table_dataset,
-    write_labelled,
-)
+from graphormer_sepnorm.tables.prepared_table import names_of_split, rows_of_split, table_dataset, write_labelled
 from graphormer_sepnorm.tables.splits import Duplicate
 
 NAN, INF = float("nan"), float("inf")

@@ -78,10 +78,7 @@ def test_salts_are_found_unless_they_are_taken_away(tmp_path):
     [
         (["C[C@H](N)C(=O)O,1", "CC(N)C(=O)O,2", "C[C@@H](F)CC,2", "C[C@H](F)CC,2"], "1 molecule is drawn with and"),
         (["C[C@H](N)C(=O)O.Cl,1", "CC([NH3+])C(=O)[O-],2", "CC(F)CC,1", "C[C@H](F)CC,2"], "2 molecules are drawn with"),
-        (
-            ["NCC(=O)O.CC(N)C(=O)O,1", "CCCCCCN.Cl,1"],
-            "1 molecule has several parts that could be the parent",
-        ),
+        (["NCC(=O)O.CC(N)C(=O)O,1", "CCCCCCN.Cl,1"], "1 molecule has several parts that could be the parent"),
     ],
 )
 def test_forms_of_molecules_are_counted(tmp_path, rows, words):
@@ -143,10 +140,7 @@ def test_skipped_rows_are_counted(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    ("equal", "beyond", "said"),
-    [(30, 0, True), (30, 1, True), (30, 9, False), (19, 0, False)],
-)
+@pytest.mark.parametrize(("equal", "beyond", "said"), [(30, 0, True), (30, 1, True), (30, 9, False), (19, 0, False)])
 def test_many_equal_labels_at_one_end_are_pointed_at(tmp_path, equal, beyond, said):
     lower = [f"{'C' * (k + 1)}N,{k / 100 + 0.1}" for k in range(beyond)]
     rows = [

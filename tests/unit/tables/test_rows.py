@@ -89,11 +89,7 @@ def test_a_comma_that_nothing_decides_on_is_refused_or_asked_about(tmp_path):
 @pytest.mark.parametrize(
     ("labels", "read", "reason"),
     [
-        (
-            ["1,5", "1.234"],
-            [1.5],
-            "y is '1.234', and other numbers have commas: write 1234 or 1.2340",
-        ),
+        (["1,5", "1.234"], [1.5], "y is '1.234', and other numbers have commas: write 1234 or 1.2340"),
         (["1.234,5", "1.234"], [1234.5, 1234.0], None),
         (["1.234.567", "1.234"], [1234567.0, 1234.0], None),
         (["11,748,976", "46,774"], [11748976.0, 46774.0], None),
@@ -123,12 +119,7 @@ def test_numbers_that_two_separators_make_ambiguous_are_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("other", "read", "skipped"),
-    [
-        ("2,31", [120.0, 10.0], [1]),
-        ("2.31", [1.25, 120.0], [3]),
-        ("2", [120.0], [1, 3]),
-        ("05.2023", [120.0], [1, 3]),
-    ],
+    [("2,31", [120.0, 10.0], [1]), ("2.31", [1.25, 120.0], [3]), ("2", [120.0], [1, 3]), ("05.2023", [120.0], [1, 3])],
 )
 def test_other_columns_say_which_separators_a_table_has(tmp_path, other, read, skipped):
     rows = [f"{molecule};{ic50};{other};0" for molecule, ic50 in (("C", "1.250"), ("CC", "120"), ("CCC", "10,000"))]

@@ -65,8 +65,7 @@ def test_named_column_and_delimiter(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "fields"),
-    [('CCN,"b"c', ["CCN", '"b"c']), ('"CCN"O,1', ['"CCN"O', "1"]), ("C" * 200_000 + ",1", ["", ""])],
+    ("line", "fields"), [('CCN,"b"c', ["CCN", '"b"c']), ('"CCN"O,1', ['"CCN"O', "1"]), ("C" * 200_000 + ",1", ["", ""])]
 )
 def test_a_line_with_stray_quotes_costs_no_other_row(tmp_path, line, fields):
     rows = read(write(tmp_path, "a.csv", f'smiles,x\nC,1\n{line}\n"CC","2"\n'))[1]

@@ -1,12 +1,6 @@
 import pytest
 
-from graphormer_sepnorm.tables.formats import (
-    Row,
-    free_name,
-    not_one_column,
-    table_of_smiles,
-    with_free_names,
-)
+from graphormer_sepnorm.tables.formats import Row, free_name, not_one_column, table_of_smiles, with_free_names
 from graphormer_sepnorm.tables.formats.table import NoColumn, find_column, places_of_column
 
 
