@@ -259,21 +259,6 @@ def test_a_slow_first_compilation_ends_no_run(tmp_path):
     in_group(train_beside_a_slow_compilation, tmp_path, 2)
 
 
-def open_tiny(cache: Path) -> None:
-    os.environ[CACHE_VARIABLE] = str(cache)
-    for split in ("train", "val", "test"):
-        load_split("tiny", split, tiny_run.tiny_config().model.encodings)
-
-
-@pytest.mark.slow
-def test_processes_that_start_on_one_cache_build_it_once(tmp_path):
-    started = [processes.start(open_tiny, tmp_path) for _ in range(4)]
-    for process in started:
-        process.join(120)
-    assert [process.exitcode for process in started] == [0] * 4
-    assert sorted((tmp_path / tiny_run.READS).read_text().split()) == ["test", "train", "val"]
-
-
 def refuse_small_batches(rank: int, size: int, folder: Path) -> None:
     config = tiny_run.tiny_config()
     config = replace(config, train=replace(config.train, batch_size=2))

@@ -12,8 +12,7 @@ from matplotlib.image import imread
 from rdkit import Chem
 
 from graphormer_sepnorm import Graphormer
-from graphormer_sepnorm.chem.features import FEATURIZERS
-from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig
+from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.encodings.resistance import Resistance
 from graphormer_sepnorm.errors import InputError
@@ -41,7 +40,7 @@ from graphormer_sepnorm.explain.pictures import (
 from graphormer_sepnorm.kernels.dense import PaddedAttention
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.recipes import paper_encodings
-from tests.tiny import save_tiny
+from tests.tiny import save_tiny, tiny_model
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 FURTHER = {"encodings": (*paper_encodings(), Resistance(multiplies=True)), "messages": True, "degree_scaling": True}
@@ -50,33 +49,15 @@ LOCAL = {"messages": True, "attention_layers": 2, "atom_values": True}
 
 def make_model(norm: str = "sepnorm", kind: str = "regression", norm_position: str = "post", **further) -> Graphormer:
     """A small model on OGB's vocabulary with two targets, its weights and statistics far from where they start."""
+    _, config = tiny_model("ogb", ("a", "b"), kind)
+    scale = {"mean": (0.0, 100.0), "std": (1.0, 10.0)} if kind == "regression" else {}
+    shape = replace(config.model, layers=3, norm=norm, norm_position=norm_position, **further)
     torch.manual_seed(1)
-    featurizer = FEATURIZERS["ogb"]
-    task = TaskConfig(
-        kind=kind,
-        metric="mae" if kind == "regression" else "rocauc",
-        targets=("a", "b"),
-        mean=(0.0, 100.0),
-        std=(1.0, 10.0),
-    )
-    model = Graphormer(
-        ModelConfig(
-            atom_sizes=featurizer.atom_sizes,
-            bond_sizes=featurizer.bond_sizes,
-            num_tasks=2,
-            layers=3,
-            width=16,
-            ffn_width=16,
-            heads=2,
-            norm=norm,
-            norm_position=norm_position,
-            **{"encodings": paper_encodings(), **further},
-        )
-    )
+    model = Graphormer(shape)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
-    model.run_config = Config(dataset="none", featurizer="ogb", task=task, model=model.config)
+    model.run_config = replace(config, dataset="none", task=replace(config.task, **scale), model=shape)
     return model.eval()
 
 

@@ -55,31 +55,18 @@ def test_what_belongs_to_a_target_stands_together_then_the_domain_then_the_error
     assert names(whole) == [*of_targets, "nearest", "similarity", "warning", "error"]
 
 
-def test_a_prediction_of_a_logarithm_is_also_given_in_the_unit_that_was_measured():
-    model, config = tiny_model(targets=("pIC50", "b"))
-    task = replace(config.task, scales=("-log10 nM", ""))
-    columns = PredictionColumns(Predictor([(model, replace(config, task=task))]))
-    assert names(columns) == ["pIC50", "pIC50_in_nM", "b", "error"]
-    value, in_nm, *_ = columns.cells(columns.reader.compute(read_molecules("ogb", ["OCC"])), [""])
-    assert in_nm[0] == pytest.approx(10 ** (9 - value[0]), rel=1e-5)
-
-
 def test_an_interval_of_a_logarithm_is_also_given_in_the_unit_that_was_measured(trusting):
     """A low pIC50 is a high concentration, so its bounds change places."""
     model, config = trusting.models[0]
     task = replace(config.task, targets=("pIC50", "logD"), scales=("-log10 nM", "log10"))
     columns = PredictionColumns(Trusting([(model, replace(config, task=task))], trust=trusting.trust), 0.9)
     found = dict(zip(names(columns), columns.cells(columns.reader.predict(["OCC"]), [""]), strict=True))
-    assert list(found)[:5] == ["pIC50", "pIC50_in_nM", "pIC50_low", "pIC50_high", "pIC50_in_nM_low"]
-    assert list(found)[5:-1] == [
-        "pIC50_in_nM_high",
-        "logD",
-        "logD_unlogged",
-        "logD_low",
-        "logD_high",
-        "logD_unlogged_low",
-        "logD_unlogged_high",
+    assert list(found)[:-1] == [
+        f"{target}{column}"
+        for target, unit in (("pIC50", "_in_nM"), ("logD", "_unlogged"))
+        for column in ("", unit, "_low", "_high", f"{unit}_low", f"{unit}_high")
     ]
+    assert found["pIC50_in_nM"][0] == pytest.approx(10 ** (9 - found["pIC50"][0]), rel=1e-5)
     assert found["pIC50_in_nM_low"][0] == pytest.approx(10 ** (9 - found["pIC50_high"][0]))
     assert found["pIC50_in_nM_high"][0] == pytest.approx(10 ** (9 - found["pIC50_low"][0]))
     assert found["logD_unlogged_low"][0] == pytest.approx(10 ** found["logD_low"][0])

@@ -41,11 +41,6 @@ def test_no_smiles_give_no_predictions(tiny):
     assert values.shape == (0, 1) and errors == []
 
 
-def test_duplicates_get_one_prediction(tiny):
-    values, _ = predict_all(*tiny, ["CCO"] * 5)
-    np.testing.assert_allclose(values, values[0].item(), rtol=1e-5)
-
-
 def test_results_do_not_depend_on_the_number_of_processes(tiny, monkeypatch):
     smiles = [*sample_table().smiles[:195], *UNREADABLE]
     in_workers = {}

@@ -50,13 +50,25 @@ def test_a_comma_before_three_digits_is_a_point_where_that_is_known():
         read_number("1,234", "y")
 
 
-@pytest.mark.parametrize("text", ["high", "inf", "-INF", "1,234,56", "1.234,5", "1,2,3", "5 mg", "<5"])
+TEXTS = ["high", "inf", "-INF", "1,234,56", "1.234,5", "1,2,3", "5 mg", "<5", "1_5", "1_000", "1e1_0", "0_1.5"]
+
+
+@pytest.mark.parametrize("text", TEXTS)
 def test_texts_that_are_no_number(text):
+    """Python reads 1_5 as 15."""
     with pytest.raises(InputError, match=f"y is '{text}', not a number"):
         read_number(text, "y")
+    with pytest.raises(InputError, match="not a number"):
+        read_bound(f"<{text}", "y")
 
 
-@pytest.mark.parametrize("text", ["", "  ", "NA", "nan", "NaN", "N/A", "null", "None"])
+@pytest.mark.parametrize("text", ["2", "maybe", "-1"])
+def test_texts_that_are_no_class(text):
+    with pytest.raises(InputError, match=f"y is '{text}', not 0 or 1"):
+        read_class(text, "y")
+
+
+@pytest.mark.parametrize("text", ["", "  ", "NA", "nan", "NaN", "N/A", "null", "None", "#N/A", "<NA>", " nan "])
 def test_missing_labels(text):
     assert is_missing(text) and math.isnan(read_number(text, "y")) and math.isnan(read_class(text, "y"))
     assert read_bound(text, "y") == ""
@@ -67,12 +79,6 @@ def test_missing_labels(text):
 )
 def test_classes_by_hand(texts, label):
     assert [read_class(text, "y") for text in texts] == [label] * len(texts)
-
-
-@pytest.mark.parametrize("text", ["2", "maybe", "-1"])
-def test_texts_that_are_no_class(text):
-    with pytest.raises(InputError, match=f"y is '{text}', not 0 or 1"):
-        read_class(text, "y")
 
 
 @pytest.mark.parametrize(
@@ -104,21 +110,6 @@ def test_a_class_is_read_however_many_digits_it_has(text, value):
     """As ``guess_task`` takes them for classes."""
     assert is_class(text) and read_class(text, "y") == value
     assert not is_class("0.01") and not is_class("10")
-
-
-@pytest.mark.parametrize("text", ["#N/A", "<NA>", " nan "])
-def test_what_excel_and_pandas_write_for_nothing_is_missing(text):
-    assert is_missing(text) and read_bound(text, "y") == ""
-    assert math.isnan(read_number(text, "y")) and math.isnan(read_class(text, "y"))
-
-
-@pytest.mark.parametrize("text", ["1_5", "1_000", "1e1_0", "0_1.5"])
-def test_an_underscore_is_no_part_of_a_number(text):
-    """Python reads 1_5 as 15."""
-    with pytest.raises(InputError, match=f"y is '{text}', not a number"):
-        read_number(text, "y")
-    with pytest.raises(InputError, match="not a number"):
-        read_bound(f"<{text}", "y")
 
 
 @pytest.mark.parametrize(

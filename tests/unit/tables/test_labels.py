@@ -82,9 +82,10 @@ def test_rows_by_time_and_rows_without_one(tmp_path):
     path = tmp_path / "table.csv"
     times = [2009, 2001, 2002, 2003, 2004, 2005, 2006, 2007, 2008, 2000]
     rows = [f"{'C' * number},{number},{time}" for number, time in enumerate(times, 1)]
-    path.write_text("\n".join(["smiles,y,year", *rows, "CO,1,soon", "CO,1,"]) + "\n")
+    path.write_text("\n".join(["smiles,y,year", *rows, "CO,1,soon", "CO,1,", f"{10 * 'C'},3,2030"]) + "\n")
     labelled = read_labelled(TableOptions(str(path), ("y",), split="time", split_column="year"), "ogb")
     assert [row.split for row in labelled.rows] == ["test", *["train"] * 7, "val", "train"]
+    assert labelled.usable[-1].split == "train", "the rows of a molecule have the first time of it"
     reasons = [reason for _, _, reason in labelled.skipped]
     assert reasons == [
         f"its time is {said}, neither a number nor a date such as 2024-05-31" for said in ("'soon'", "''")
@@ -155,12 +156,6 @@ def test_several_classes_are_a_column_each(tmp_path):
     assert [(number, reason) for number, _, reason in labelled.skipped] == [(4, "it has no label")]
     task = table_task(options)
     assert (task.kind, task.targets, task.metric) == ("multiclass", ("y_high", "y_Low", "y_mid"), "rocauc")
-
-
-def test_a_task_has_the_metric_loss_and_weights_that_are_asked_for():
-    task = table_task(TableOptions("t.csv", ("a", "b"), metric="r2", loss="mse", weights=(1.0, 0.5)))
-    assert (task.metric, task.loss, task.weights) == ("r2", "mse", (1.0, 0.5))
-    assert table_task(TableOptions("t.csv", ("a",), "classification")).metric == "rocauc"
 
 
 def test_a_task_that_is_asked_for_needs_no_look_at_the_table():
@@ -284,13 +279,6 @@ def test_cells_may_have_inchis_and_molfiles(tmp_path):
     assert found.duplicates[0].rows == (0, 1)
 
 
-def test_rows_of_one_molecule_have_one_time(tmp_path):
-    rows = [f"{'C' * number},{number},{2000 + number}" for number in range(1, 10)]
-    path = table(tmp_path / "a.csv", "smiles,y,year", *rows, "C,3,2030")
-    found = read_labelled(TableOptions(path, ("y",), split="time", split_column="year"), "ogb")
-    assert found.usable[0].split == found.usable[-1].split == "train"
-
-
 @pytest.mark.parametrize(
     ("train", "val", "test", "problem"),
     [
@@ -331,6 +319,8 @@ def test_tasks_of_tables():
     assert (task.kind, task.metric, task.targets, task.balance) == ("classification", "rocauc", ("y",), True)
     task = table_task(TableOptions("a.csv", ("y", "z")))
     assert (task.kind, task.metric, task.targets, task.balance) == ("regression", "mae", ("y", "z"), False)
+    task = table_task(TableOptions("t.csv", ("a", "b"), metric="r2", loss="mse", weights=(1.0, 0.5)))
+    assert (task.metric, task.loss, task.weights) == ("r2", "mse", (1.0, 0.5))
 
 
 CHAINS = ["C" * size for size in range(1, 31)]

@@ -101,16 +101,6 @@ def test_a_cancelled_table_keeps_what_is_done(held):
     assert len(table.answers) in (0, job_queue.CHUNK) and len(other.answers) in (0, 1)
 
 
-def test_memory_is_bounded_and_the_store_has_the_rest(held):
-    held.models.free.set()
-    tables = []
-    for _ in range(4):
-        tables.append(submit(held, "A"))
-        until(lambda: tables[-1].is_over)
-    assert list(held.jobs) == [table.number for table in tables[2:]]
-    until(lambda: held.store.load(tables[0].number))
-
-
 def test_a_table_with_too_many_rows_fails_with_a_sentence(held):
     table = submit(held, *["A"] * 1001)
     until(lambda: table.is_over)
@@ -274,6 +264,7 @@ def test_a_table_that_memory_forgot_is_found_again(held):
     for _ in range(4):
         tables.append(submit(held, "A", "X"))
         until(lambda: tables[-1].is_stored)
+    assert list(held.jobs) == [table.number for table in tables[2:]]
     found = held.find(tables[0].number)
     assert found is not tables[0] and found.answers == tables[0].answers
     assert (found.state, found.rows) == ("done", tables[0].rows)

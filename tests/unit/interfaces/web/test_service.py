@@ -193,13 +193,6 @@ def test_the_columns_are_those_that_were_asked_for(models, tmp_path):
         models.read(path, "a", 3, Options(interval=2), "")
 
 
-def test_a_message_on_a_table_has_the_name_that_it_was_uploaded_with(models, tmp_path):
-    (tmp_path / "0123.csv").write_text('mol,note\nCC,"open\nC,c\n')
-    with pytest.raises(InputError, match=r"^line 3 of a\.csv cannot be split into columns") as problem:
-        models.read(tmp_path / "0123.csv", "a.csv", 3, ALL, "")
-    assert "0123" not in str(problem.value)
-
-
 def test_the_column_of_molecules_can_be_chosen(models, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("mol,parent\nCC,C\n")

@@ -13,6 +13,8 @@ def test_a_record_without_end_is_refused(tmp_path, monkeypatch):
         read(write(tmp_path, "a.sdf", "x\n" * 20))
     with pytest.raises(InputError, match=r"in line 4 of .* more than 10 characters"):
         read(write(tmp_path, "a.csv", 'smiles\n"CCC\nCCC\nCCC\n"\n'))
+    with pytest.raises(InputError, match=r"line 2 of .* has more than 10 characters: is it a table"):
+        read(write(tmp_path, "a.smi", "C\n" + "C" * 11 + "\n"))
 
 
 def test_the_kind_of_a_file_is_the_suffix_before_gz():
