@@ -169,12 +169,6 @@ def test_rows_that_cannot_be_read_are_kept_apart():
     assert "'xx' is not a valid SMILES" in str(results[1])
 
 
-def test_what_is_not_there_is_named():
-    model = make_model()
-    with pytest.raises(InputError, match="no target 'c', choose one of a, b"):
-        integrated_gradients(model, "C", "c")
-
-
 def explained(*contributions: float, baseline: float | None = 0.0) -> Explanation:
     return Explanation("C" * len(contributions), "a = 1", 1.0, "contribution to a", np.array(contributions), baseline)
 

@@ -38,6 +38,13 @@ def names(columns: PredictionColumns) -> list[str]:
     return [column.name for column in columns.columns()]
 
 
+def cells_of(columns: PredictionColumns, smiles: list[str], errors: list[str] | None = None) -> dict:
+    """The predictions of molecules by the names of their columns."""
+    found = columns.reader.compute(read_molecules("ogb", smiles))
+    cells = columns.cells(found, found.errors if errors is None else errors)
+    return dict(zip(names(columns), cells, strict=True))
+
+
 def test_conditions_of_all_molecules_are_columns():
     conditions = Conditions.of(("T", "assay"), [("25.0", "a"), ("37.0", "b")]).under({"T": "37", "assay": "b"})
     columns = PredictionColumns(replace(stack_of(two_models()), conditions=conditions))
@@ -78,8 +85,7 @@ def test_a_target_whose_assay_has_a_limit_has_a_column_on_it():
     limited.assay_limits = {"a": AssayLimit(99, "less"), "b": AssayLimit(99, "more"), "other": AssayLimit(1, "less")}
     for options in ({}, {"alerts": True}):
         columns = PredictionColumns(limited, **options)
-        found = columns.reader.compute(read_molecules("ogb", ["OCC", "C[C"]))
-        cells = dict(zip(names(columns), columns.cells(found, found.errors), strict=True))
+        cells = cells_of(columns, ["OCC", "C[C"])
         assert list(cells)[:5] == ["a", "a_unlogged", "a_limit", "b", "b_limit"] and "other_limit" not in cells
         assert cells["a_limit"] == ["near the lower limit of the assay: read as at most", ""]
         assert cells["b_limit"] == ["", ""]
@@ -91,9 +97,7 @@ def test_predictions_and_intervals_stay_within_the_limits_of_their_target(trusti
     limits = ((None, float(free[0]) - 1), (float(free[1]) + 1, None))
     config = replace(trusting.models[0][1], task=replace(trusting.models[0][1].task, limits=limits))
     limited = Trusting([(model, config) for model, _ in trusting.models], trust=trusting.trust)
-    columns = PredictionColumns(limited, 0.9)
-    found = columns.reader.compute(read_molecules("ogb", ["OCC", "C[C"]))
-    cells = dict(zip(names(columns), columns.cells(found, ["", ""]), strict=True))
+    cells = cells_of(PredictionColumns(limited, 0.9), ["OCC", "C[C"])
     assert cells["a"][0] == cells["a_high"][0] == pytest.approx(free[0] - 1) and cells["a_low"][0] < cells["a"][0]
     assert cells["b"][0] == cells["b_low"][0] == pytest.approx(free[1] + 1) and cells["b_high"][0] > cells["b"][0]
     assert all(np.isnan(cells[name][1]) for name in ("a", "a_high", "b", "b_low"))
@@ -120,8 +124,7 @@ def test_the_censored_label_of_the_nearest_molecule_has_a_column_of_its_own(trus
     bounds[0, 1, 1] = -6.5
     rows = TrainingRows.of(np.array([[1.0, np.nan], [2, 3]]), bounds)
     columns = PredictionColumns(two_models(replace(trusting.trust, rows=rows)), domain=True)
-    found = columns.reader.compute(read_molecules("ogb", ["OCC", "NCC", "C[C"]))
-    cells = dict(zip(names(columns), columns.cells(found, ["", "", "x"]), strict=True))
+    cells = cells_of(columns, ["OCC", "NCC", "C[C"])
     assert cells["nearest_b_bound"] == ["<-6.5", "", ""] and "nearest_a_bound" not in cells
     np.testing.assert_array_equal(cells["nearest_b"], [np.nan, 3, np.nan])
 
@@ -158,18 +161,17 @@ def test_what_is_measured_far_from_zero_is_written_with_all_its_digits(trusting)
     columns = PredictionColumns(model, domain=True, acquisition=Acquisition("confidence-bound", "a"))
     kinds = {column.name: column.kind for column in columns.all}
     assert {kinds[name] for name in ("a", "nearest_a", "confidence_bound")} == {"precise"} and kinds["b"] == "number"
-    found = columns.reader.compute(read_molecules("ogb", ["OCC"]))
-    cells = dict(zip(names(columns), columns.cells(found, [""]), strict=True))
-    assert cells["nearest_a_bound"] == ["<1000000.25"]
+    assert cells_of(columns, ["OCC"])["nearest_a_bound"] == ["<1000000.25"]
 
 
 def test_what_the_model_cannot_give_is_refused():
-    with pytest.raises(InputError, match=r"^the model has no information on its training molecules"):
-        PredictionColumns(Predictor([tiny_model()]), 0.9)
-    with pytest.raises(InputError, match=r"^the model has no information on its training molecules"):
-        PredictionColumns(Predictor([tiny_model(kind="classification")]), 0.9)
-    with pytest.raises(InputError, match=r"^the model has no information on its training molecules"):
-        PredictionColumns(Predictor([tiny_model()]), domain=True).columns()
+    for kind, options in (
+        ("regression", {"interval": 0.9}),
+        ("classification", {"interval": 0.9}),
+        ("regression", {"domain": True}),
+    ):
+        with pytest.raises(InputError, match=r"^the model has no information on its training molecules"):
+            PredictionColumns(Predictor([tiny_model(kind=kind)]), **options).columns()
 
 
 def test_of_classes_there_are_sets_in_place_of_intervals():

@@ -31,6 +31,18 @@ def table(tmp_path):
     return tmp_path / "in.csv"
 
 
+@pytest.fixture
+def said(capsys):
+    """The lines that people get of a model's predictions."""
+
+    def lines(model: Predictor, source: str | list[str], **options) -> list[str]:
+        capsys.readouterr()
+        predict_table(model, source, Path("-"), **{"meanings": {}, **options})
+        return capsys.readouterr().out.splitlines()
+
+    return lines
+
+
 def first_row(path):
     return next(csv.DictReader(path.read_text().splitlines()))
 
@@ -53,24 +65,22 @@ def test_lines_for_people(tmp_path, capsys):
     assert capsys.readouterr().out == f"CCO\n  logp  {value}  std {shown(float(row['logp_std']), 1)}  log10 of P\n"
 
 
-def test_lines_begin_with_the_name_of_a_row_and_show_a_censored_label(tmp_path, capsys):
+def test_lines_begin_with_the_name_of_a_row_and_show_a_censored_label(tmp_path, said):
     model, known = tiny_model(), ["CCO", "CCN"]
     embeddings = Embedder(*model).compute(read_molecules("ogb", known)).values
     rows = TrainingRows.of(np.array([[np.nan], [1.5]]), np.array([[[-np.inf, -6.5]], [[-np.inf, np.inf]]]))
     trust = Trust(fit_domain(known, embeddings + np.float32(1e-6)), rows=rows)
     (tmp_path / "in.csv").write_text("SMILES,Compound ID\nCCO,c 1\n")
-    predict_table(Trusting([model], trust=trust), str(tmp_path / "in.csv"), Path("-"), domain=True, meanings={})
-    lines = capsys.readouterr().out.splitlines()
+    lines = said(Trusting([model], trust=trust), str(tmp_path / "in.csv"), domain=True)
     assert lines[0] == "c 1  CCO" and lines[1].endswith("nearest <-6.5")
     assert ["cls_distance", "0.00"] in [line.split() for line in lines]
 
 
-def test_a_molecule_of_the_training_table_is_named_as_such(capsys):
+def test_a_molecule_of_the_training_table_is_named_as_such(said):
     model = Trusting([tiny_model()], trust=Trust(fit_domain(["CCO", "CCN"])))
     remark = "  in the training table: nearest is what was measured for this molecule"
     for smiles, count in (("OCC", 1), ("CCCO", 0), ("C[C", 0)):
-        predict_table(model, [smiles], Path("-"), domain=True, meanings={})
-        assert capsys.readouterr().out.splitlines().count(remark) == count
+        assert said(model, [smiles], domain=True).count(remark) == count
 
 
 def test_a_replaced_output_is_said(table, tmp_path, capsys):
@@ -80,28 +90,24 @@ def test_a_replaced_output_is_said(table, tmp_path, capsys):
         assert said.endswith(message) and (f"replaced {tmp_path}" in said) == bool(message)
 
 
-def test_numbers_of_targets_stand_below_each_other(capsys):
+def test_numbers_of_targets_stand_below_each_other(said):
     assert aligned(["1.06", "-0.043", "12"]) == [" 1.06 ", "-0.043", "12    "] and aligned([]) == []
     model = Predictor([tiny_model(targets=("a", "longer"))])
-    predict_table(
-        model, ["CCO"], Path("-"), meanings={"a": {"description": "of a"}, "longer": {"description": "of both"}}
-    )
-    lines = capsys.readouterr().out.splitlines()[1:]
+    meanings = {"a": {"description": "of a"}, "longer": {"description": "of both"}}
+    lines = said(model, ["CCO"], meanings=meanings)[1:]
     assert len({line.index(".") for line in lines}) == len({line.index("of") for line in lines}) == 1
     assert [line.split()[0] for line in lines] == ["a", "longer"] and lines[1].endswith("of both")
 
 
-def test_the_class_has_the_name_of_its_column(tmp_path, capsys):
+def test_the_class_has_the_name_of_its_column(tmp_path, said):
     model = Trusting([tiny_model(targets=("c_x", "c_y"), kind="multiclass")])
     predict_table(model, ["CCO"], tmp_path / "out.csv")
     row = first_row(tmp_path / "out.csv")
-    capsys.readouterr()
-    predict_table(model, ["CCO"], Path("-"), meanings={})
-    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    lines = [line.split() for line in said(model, ["CCO"])]
     assert ["class", row["class"]] in lines and row["class"] in ("x", "y", "c_x", "c_y")
 
 
-def test_probabilities_have_three_decimals_whatever_those_of_the_labels(tmp_path, capsys):
+def test_probabilities_have_three_decimals_whatever_those_of_the_labels(tmp_path, said):
     y, probability = np.tile([[1.0], [0.0]], (20, 1)), np.tile([[0.9], [0.1]], (20, 1))
     sets = fit_class_sets(y, probability, exclude_each_other=False)
     trust = Trust(fit_domain(["CCO", "CCN"]), class_sets=sets, rows=TrainingRows.of(np.array([[1.0], [0.0]])))
@@ -109,9 +115,7 @@ def test_probabilities_have_three_decimals_whatever_those_of_the_labels(tmp_path
     model = Trusting([tiny_model(targets=("Class",), kind="classification", class_names=names)], trust=trust)
     predict_table(model, ["CCO"], tmp_path / "out.csv", interval=0.9, domain=True)
     row = first_row(tmp_path / "out.csv")
-    capsys.readouterr()
-    predict_table(model, ["CCO"], Path("-"), interval=0.9, domain=True, meanings={})
-    line = capsys.readouterr().out.splitlines()[1]
+    line = said(model, ["CCO"], interval=0.9, domain=True)[1]
     value = f"{float(row['Class']):.3f}"
     ends = f"class {row['Class_class']}, set {row['Class_set']}, nearest strong"
     assert line == f"  Class       {value} (probability of strong)  {ends}"
@@ -120,27 +124,27 @@ def test_probabilities_have_three_decimals_whatever_those_of_the_labels(tmp_path
     assert row["nearest_Class"] == "strong"
 
 
-def test_a_value_in_the_unit_of_the_measurements_is_not_called_measured(capsys):
+def test_a_value_in_the_unit_of_the_measurements_is_not_called_measured(said):
     model, config = tiny_model()
     task = replace(config.task, scales=("log10",))
-    predict_table(Predictor([(model, replace(config, task=task))]), ["CCO"], Path("-"), meanings={})
-    assert re.search(r"^  logp  -?[\d.]+  = [\d.]+ in the unit of the table$", capsys.readouterr().out, re.MULTILINE)
+    _, line = said(Predictor([(model, replace(config, task=task))]), ["CCO"])
+    assert re.fullmatch(r"  logp  -?[\d.]+  = [\d.]+ in the unit of the table", line)
 
 
-def test_the_unit_of_a_prediction_is_that_of_its_description(tmp_path, capsys):
+def test_the_unit_of_a_prediction_is_that_of_its_description(said):
     model, config = tiny_model()
     config = replace(config, task=replace(config.task, scales=("log10",)))
     errors, zeros = np.linspace(0.1, 2, 99)[:, None], np.zeros((99, 1))
     trust = Trust(fit_domain(["CCO"]), fit_intervals(errors, zeros, zeros))
     meanings = {"logp": {"description": "log10 of solubility, g/L"}}
     predictor = Trusting([(model, config)], trust=trust)
-    predict_table(predictor, ["CCO"], Path("-"), interval=0.9, meanings=meanings)
+    lines = said(predictor, ["CCO"], interval=0.9, meanings=meanings)
     ends = r"\(-?[\d.]+ to -?[\d.]+\)"
     line = rf"^  logp  -?[\d.]+  {ends}  = [\d.]+ g/L {ends}  log10 of solubility, g/L$"
-    assert re.search(line, capsys.readouterr().out, re.MULTILINE)
+    assert re.search(line, "\n".join(lines), re.MULTILINE)
 
 
-def test_a_line_says_that_a_prediction_is_near_a_limit_of_its_assay(tmp_path, capsys):
+def test_a_line_says_that_a_prediction_is_near_a_limit_of_its_assay(tmp_path, said):
     (tmp_path / "in.csv").write_text("smiles,id\nCCO,a\nC[C,b\n")
     for limit, words in (
         (AssayLimit(99, "less"), ["  logp is near the lower limit of the assay: read as at most"]),
@@ -148,8 +152,7 @@ def test_a_line_says_that_a_prediction_is_near_a_limit_of_its_assay(tmp_path, ca
     ):
         model = Predictor([tiny_model()])
         model.assay_limits = {"logp": limit}
-        predict_table(model, str(tmp_path / "in.csv"), Path("-"), meanings={})
-        lines = capsys.readouterr().out.splitlines()
+        lines = said(model, str(tmp_path / "in.csv"))
         assert lines[2 : lines.index("b  C[C")] == words and lines[-1].startswith("  error  ")
 
 

@@ -9,17 +9,6 @@ from graphormer_sepnorm.runs.folder import PARTS, Parts, RunFolder, weights_file
 from tests.tiny import save_tiny, tiny_model
 
 
-def test_every_file_of_a_run_has_one_name():
-    run = RunFolder(Path("run"))
-    assert run.weights == Path("run/model.safetensors") and run.state == Path("run/state.safetensors")
-    assert run.config == Path("run/config.json") and run.metrics == Path("run/metrics.jsonl")
-    assert run.curves == Path("run/curves.png") and run.test == Path("run/test.json")
-    assert run.predictions_picture("regression") == Path("run/parity.png")
-    assert run.predictions == Path("run/predictions.csv")
-    assert run.predictions_picture("classification") == Path("run/roc.png")
-    assert run.member(3).path == Path("run/model-3") and run.record == Path("run/parts.json")
-
-
 def test_predictions_are_kept_as_a_table(tmp_path):
     RunFolder(tmp_path).write_predictions([["row", "y, z"], [1, "0.5"]])
     assert (tmp_path / "predictions.csv").read_text() == 'row,"y, z"\n1,0.5\n'

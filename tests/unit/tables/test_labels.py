@@ -28,20 +28,32 @@ from graphormer_sepnorm.tables.structures import Structures
 from graphormer_sepnorm.tables.task_guess import guess_task, look_at_columns
 
 
+def table(path, *lines) -> str:
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def chains(count: int, first: int = 1) -> list[str]:
+    return [f"{'C' * number},{number}" for number in range(first, first + count)]
+
+
+def given(folder, columns: str, *rows: str, targets: tuple[str, ...] = ("y",), **options) -> TableOptions:
+    """The options of a table that is divided at random if nothing else is said."""
+    return TableOptions(table(folder / "a.csv", columns, *rows), targets, **{"split": "random", **options})
+
+
+BY_FOLD = {"split": "column", "split_column": "fold"}
+
+
 def test_rows_that_cannot_be_used_are_skipped_with_their_number_and_reason(tmp_path):
     smiles = ["C", "CC", "CCC", "CCCC", "CCCCC", "CO", "CCO", "CN", "CCN", "CF"]
-    rows = [
-        f"{text},{number},{'train' if number < 6 else 'val' if number < 8 else 'test'}"
-        for number, text in enumerate(smiles)
-    ]
+    splits = ["train"] * 6 + ["val"] * 2 + ["test"] * 2
+    rows = [f"{text},{number},{split}" for number, (text, split) in enumerate(zip(smiles, splits, strict=True))]
     rows += ["C(,1,train", "CCF,,train", "CCF,x,train", "CCF,1,fold3", "CCF"]
-    path = tmp_path / "table.csv"
-    path.write_text("smiles,y,fold\n" + "\n".join(rows) + "\n")
-    labelled = read_labelled(TableOptions(str(path), ("y",), split="column", split_column="fold"), "ogb")
-    assert [(row.number, row.smiles, row.labels, row.split) for row in labelled.rows] == [
-        (number + 1, text, [float(number)], "train" if number < 6 else "val" if number < 8 else "test")
-        for number, text in enumerate(smiles)
-    ]
+    labelled = read_labelled(given(tmp_path, "smiles,y,fold", *rows, **BY_FOLD), "ogb")
+    assert [row.number for row in labelled.rows] == list(range(1, 11))
+    assert [row.labels for row in labelled.rows] == [[float(number)] for number in range(10)]
+    assert ([row.smiles for row in labelled.rows], [row.split for row in labelled.rows]) == (smiles, splits)
     reasons = {number: reason for number, _, reason in labelled.skipped}
     assert sorted(reasons) == [11, 12, 13, 14, 15]
     assert "not a valid SMILES" in reasons[11] and reasons[12] == "it has no label"
@@ -93,17 +105,8 @@ def test_rows_by_time_and_rows_without_one(tmp_path):
 
 
 def test_duplicates_are_found_among_the_rows_that_can_be_used(tmp_path):
-    path = tmp_path / "table.csv"
-    rows = [
-        ("CCO", 0),
-        ("C(", 0),
-        ("OCC", 1),
-        ("CN", 0),
-        ("NC", 4),
-        *(("C" * number, number % 5) for number in range(3, 9)),
-    ]
-    path.write_text("smiles,y\n" + "".join(f"{smiles},{label}\n" for smiles, label in rows))
-    labelled = read_labelled(TableOptions(str(path), ("y",), split="random"), "ogb")
+    rows = ["CCO,0", "C(,0", "OCC,1", "CN,0", "NC,4", *(f"{'C' * number},{number % 5}" for number in range(3, 9))]
+    labelled = read_labelled(given(tmp_path, "smiles,y", *rows), "ogb")
     assert labelled.duplicates == [
         Duplicate("LFQSCWFLJHTTHZ-UHFFFAOYSA-N", (0, 1), (0,)),
         Duplicate("BAVYZALUXZFZLV-UHFFFAOYSA-N", (2, 3), (0,)),
@@ -191,25 +194,18 @@ def test_a_table_is_opened_once_for_its_task_and_its_labels(tmp_path, monkeypatc
 
 
 def test_rows_have_no_salts_if_the_featurizer_strips_them(tmp_path):
-    path = tmp_path / "table.csv"
     rows = ["CCO.[Na+],1", "OCC,2", *(f"{'C' * number}.Cl,{number}" for number in range(3, 12))]
-    path.write_text("\n".join(["smiles,y", *rows]) + "\n")
-    labelled = read_labelled(TableOptions(str(path), ("y",), split="random"), "mol-without-salts")
+    labelled = read_labelled(given(tmp_path, "smiles,y", *rows), "mol-without-salts")
     assert [row.smiles for row in labelled.usable[:3]] == ["CCO", "OCC", "CCC"]
     assert (labelled.rows[0].labels, labelled.rows[0].number) == ([1.5], 1) and len(labelled.rows) == 10
     assert [duplicate.rows for duplicate in labelled.duplicates] == [(0, 1)]
     assert labelled.changed == 10, "all but the second row"
 
 
-def table(path, *lines) -> str:
-    path.write_text("\n".join(lines) + "\n")
-    return str(path)
-
-
 def test_skipped_rows_are_in_their_order_whatever_was_wrong_with_them(tmp_path):
     good = [f"{'C' * number},{number},train" for number in range(1, 4)]
-    path = table(tmp_path / "a.csv", "smiles,y,fold", "C(,1,train", *good, "CO,x,train", "CN,1,VALID", "CF,1, Test ")
-    found = read_labelled(TableOptions(path, ("y",), split="column", split_column="fold"), "ogb")
+    rows = ["C(,1,train", *good, "CO,x,train", "CN,1,VALID", "CF,1, Test "]
+    found = read_labelled(given(tmp_path, "smiles,y,fold", *rows, **BY_FOLD), "ogb")
     assert [number for number, _, _ in found.skipped] == [1, 5]
     assert [row.split for row in found.rows] == ["train"] * 3 + ["val", "test"]
 
@@ -228,9 +224,7 @@ def test_a_target_in_two_columns_is_refused(tmp_path):
 
 def test_a_row_with_one_label_of_two_is_used(tmp_path):
     lines = [f"{'C' * number},{number}," for number in range(1, 9)]
-    found = read_labelled(
-        TableOptions(table(tmp_path / "a.csv", "smiles,y,z", *lines), ("y", "z"), split="random"), "ogb"
-    )
+    found = read_labelled(given(tmp_path, "smiles,y,z", *lines, targets=("y", "z")), "ogb")
     assert len(found.rows) == 8 and math.isnan(found.rows[0].labels[1])
 
 
@@ -349,16 +343,9 @@ def test_folds_need_no_division_without_them(tmp_path):
     ] * 2
 
 
-def chains(count: int, first: int = 1) -> list[str]:
-    return [f"{'C' * number},{number}" for number in range(first, first + count)]
-
-
 def test_the_rows_of_a_molecule_are_averaged_within_a_split(tmp_path):
     rows = [*(f"{line},train" for line in chains(20)), "C,3,train", "CC,9,test", "CCO,1,val", "CCN,1,test"]
-    options = TableOptions(
-        table(tmp_path / "a.csv", "smiles,y,fold", *rows), ("y",), split="column", split_column="fold"
-    )
-    found = read_labelled(options, "mol")
+    found = read_labelled(given(tmp_path, "smiles,y,fold", *rows, **BY_FOLD), "mol")
     assert len(found.usable) == 24 and len(found.rows) == len(found.structures.keys) == 23
     assert (found.rows[0].labels, found.rows[0].number) == ([2.0], 1)
     assert [row.labels[0] for row in found.rows if row.smiles == "CC"] == [2.0, 9.0]
@@ -366,9 +353,7 @@ def test_the_rows_of_a_molecule_are_averaged_within_a_split(tmp_path):
 
 def test_a_column_without_validation_gets_it_from_the_training_rows(tmp_path):
     rows = [f"{line},{'test' if place % 4 == 0 else 'train'}" for place, line in enumerate(chains(40))]
-    options = TableOptions(
-        table(tmp_path / "a.csv", "smiles,y,fold", *rows), ("y",), split="column", split_column="fold", seed=1
-    )
+    options = given(tmp_path, "smiles,y,fold", *rows, **BY_FOLD, seed=1)
     splits = [row.split for row in read_labelled(options, "mol").rows]
     assert {place for place, split in enumerate(splits) if split == "test"} == set(range(0, 40, 4))
     assert splits.count("val") == 3 and splits.count("train") == 27
@@ -388,10 +373,7 @@ def test_classes_keep_their_names(tmp_path):
 
 def test_classes_of_one_molecule_stay_rows(tmp_path):
     rows = [f"{'C' * number},{number % 2}" for number in range(1, 30)]
-    options = TableOptions(
-        table(tmp_path / "a.csv", "smiles,y", *rows, "C,0"), ("y",), "classification", split="random"
-    )
-    assert len(read_labelled(options, "mol").rows) == 30
+    assert len(read_labelled(given(tmp_path, "smiles,y", *rows, "C,0", kind="classification"), "mol").rows) == 30
 
 
 def test_labels_are_learnt_on_the_scale_that_is_asked_for(tmp_path):
@@ -464,7 +446,6 @@ def test_a_class_of_too_few_groups_is_said(tmp_path):
 def test_test_rows_whose_molecules_are_trained_on_are_counted(tmp_path):
     rows = [f"{'C' * number}O,{number},{split}" for number in range(1, 9) for split in ("train", "val", "test")]
     rows += ["CC(=O)O,1,train", "CC(=O)[O-].[Na+],1,test", "CCN,1,test"]
-    path = table(tmp_path / "a.csv", "smiles,y,fold", *rows)
-    found = read_labelled(TableOptions(path, ("y",), split="column", split_column="fold"), "mol")
+    found = read_labelled(given(tmp_path, "smiles,y,fold", *rows, **BY_FOLD), "mol")
     assert found.known == {"training_molecules": 8, "training_families": 1}
     assert set(replace(found, rows=[], structures=Structures([], [], [])).known.values()) == {0}

@@ -42,21 +42,13 @@ def test_the_task_of_labels_by_hand(labels, kind, classes):
 
 
 def test_sentences_say_what_was_found_and_how_to_choose_otherwise():
-    assert guess_task([column("0", "1")]).sentence == (
-        "y: the labels are '0', '1', so the task is classification, which predicts the probability of '1'; "
-        "--task regression overrides this"
-    )
-    assert guess_task([column("0.5", "7", "x")]).sentence == (
-        "y: the labels are numbers (except for 1 label, 'x', which is skipped), so the task is regression; --task "
-        "classification overrides this"
-    )
-    assert (
-        "(except for 2 labels, such as 'n.d.', which are skipped)"
-        in guess_task([column("0.5", "7", "8", " n.d.", "x")]).sentence
-    )
-    assert guess_task([column(*"bac" * 5)]).sentence == (
-        "y has 3 classes ('a', 'b', 'c'), so each gets its own probability; if two were meant, correct the other labels"
-    )
+    for labels, words in (
+        (["0", "1"], "the task is classification, which predicts the probability of '1'; --task regression"),
+        (["0.5", "7", "x"], "(except for 1 label, 'x', which is skipped), so the task is regression; --task class"),
+        (["0.5", "7", "8", " n.d.", "x"], "(except for 2 labels, such as 'n.d.', which are skipped)"),
+        ([*"bac" * 5], "y has 3 classes ('a', 'b', 'c')"),
+    ):
+        assert words in guess_task([column(*labels)]).sentence
 
 
 def test_a_class_of_few_rows_is_refused():

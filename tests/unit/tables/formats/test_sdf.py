@@ -23,11 +23,8 @@ def test_sdf(tmp_path):
 def test_a_data_item_is_the_molecule_if_it_is_named(tmp_path):
     block = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO"))
     path = write(tmp_path, "a.sdf", f"{block}>  <parent>\nCCN\n\n$$$$\n")
-    assert [[row.smiles for row in read(path, *column)[1]] for column in ((), ("parent",), ("smiles",))] == [
-        ["CCO"],
-        ["CCN"],
-        ["CCO"],
-    ]
+    for column, smiles in (((), "CCO"), (("parent",), "CCN"), (("smiles",), "CCO")):
+        assert [row.smiles for row in read(path, *column)[1]] == [smiles]
     with pytest.raises(InputError, match="no column 'parents'"):
         read(path, "parents")
 
