@@ -119,28 +119,23 @@ def test_molecules_that_the_model_cannot_judge_come_last(predictor, tmp_path):
     """Of what is not measured, only propanol and pentane have the size and elements of what is measured."""
     (tmp_path / "library.csv").write_text("smiles\nCCC[Pt]Cl\nCCCO\nOCC\nCCCCC\nCCCCCCCCC[Br]\n")
     for count, last in ((1, 0), (2, 0), (3, 1), (4, 2)):
-        result = suggest(
-            predictor, str(tmp_path / "library.csv"), tmp_path / "next.csv", SuggestRequest(count), workers=1
-        )
+        request = SuggestRequest(count)
+        result = suggest(predictor, str(tmp_path / "library.csv"), tmp_path / "next.csv", request, workers=1)
         rows = read(tmp_path / "next.csv")
         assert (result["put_last"], result["suggested_last"]) == (2, last) and len(rows) == count
-        assert [bool("No training molecule contains" in row["warning"]) for row in rows] == [False] * min(count, 2) + [
-            True
-        ] * last
+        strange = ["No training molecule contains" in row["warning"] for row in rows]
+        assert strange == [False] * min(count, 2) + [True] * last
 
 
 @pytest.mark.slow
 def test_suggestions_unlike_all_training_molecules_are_counted(predictor, tmp_path, capsysbinary):
     """Ethanol and propanol are similar to each other, pyridine is like neither."""
-    trust = Trust(
-        fit_domain(["CCO", "CCCO", "CCCCO"]), rows=TrainingRows.of(np.array([[1.0], [2], [3]])).named(["e", "p", "b"])
-    )
-    model = Trusting(predictor.models, trust=trust)
+    rows = TrainingRows.of(np.array([[1.0], [2], [3]])).named(["e", "p", "b"])
+    model = Trusting(predictor.models, trust=Trust(fit_domain(["CCO", "CCCO", "CCCCO"]), rows=rows))
     (tmp_path / "library.csv").write_text("smiles\nCCCCCO\nc1ccncc1\n")
     result = suggest(model, str(tmp_path / "library.csv"), tmp_path / "next.csv", SuggestRequest(2), workers=1)
-    warned = [
-        row["warning"] for row in read(tmp_path / "next.csv") if "No training molecule is similar" in row["warning"]
-    ]
+    warnings = [row["warning"] for row in read(tmp_path / "next.csv")]
+    warned = [text for text in warnings if "No training molecule is similar" in text]
     assert result["unlike"] == len(warned) == 1
     assert f"is {result['usual_similarity']:.2f} or more" in warned[0]
     suggest(model, str(tmp_path / "library.csv"), Path("-"), SuggestRequest(2), workers=1, for_people=True)

@@ -12,6 +12,8 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict import domain as domains
 from graphormer_sepnorm.predict.domain import Domain, fit_domain, is_same_molecule
 
+SMALL = "The molecule has 1 heavy atom; training molecules have 3 to 13."
+CHARGED = "The molecule has a charge of +1; training molecules have charges from -1 to 0."
 SMILES = ["CCO", "CCN", "c1ccccc1C(=O)[O-]", "CC(=O)Oc1ccccc1C(=O)O"]
 
 
@@ -67,18 +69,10 @@ def test_fingerprints_as_bytes_come_back():
 @pytest.mark.parametrize(
     ("smiles", "warning"),
     [
-        (
-            "[Na+]",
-            "No training molecule contains Na. The molecule has 1 heavy atom; training molecules have 3 to 13. "
-            "The molecule has a charge of +1; training molecules have charges from -1 to 0.",
-        ),
+        ("[Na+]", f"No training molecule contains Na. {SMALL} {CHARGED}"),
         ("CC[Pt](Cl)Cl", "No training molecule contains Cl or Pt."),
         ("C" * 335, "The molecule has 335 heavy atoms; training molecules have 3 to 13."),
-        (
-            "CCC[NH3+]",
-            "No training molecule contains N with a charge of +1. The molecule has a charge of +1; training molecules "
-            "have charges from -1 to 0.",
-        ),
+        ("CCC[NH3+]", f"No training molecule contains N with a charge of +1. {CHARGED}"),
         ("[O-]C(=O)CC(=O)[O-]", "The molecule has a charge of -2; training molecules have charges from -1 to 0."),
         ("CCCO", ""),
         ("[2H]CCO", "No training molecule contains deuterium or another hydrogen drawn as an atom."),

@@ -225,26 +225,16 @@ def test_the_name_of_a_file_is_no_path(page, queue, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "path",
-    [
-        "/api/tables/{}",
-        "/api/tables/{}/rows",
-        "/api/tables/{}/predictions.csv",
-        "/api/tables/{}/predictions.xlsx",
-        "/api/tables/{}/rows/0/structure.svg",
-        "/api/tables/{}/rows/0/nearest.svg",
-        "/tables/{}",
-    ],
+    "part", ["", "/rows", "/predictions.csv", "/predictions.xlsx", "/rows/0/structure.svg", "/rows/0/nearest.svg"]
 )
 @pytest.mark.parametrize("number", ["0" * 32, "..%2F..%2Fetc%2Fpasswd", "%00", "passwd.csv"])
-def test_unknown_tables(page, path, number):
-    assert page.get(path.format(number)).status_code == 404
+def test_unknown_tables(page, part, number):
+    assert page.get(f"/api/tables/{number}{part}").status_code == page.get(f"/tables/{number}").status_code == 404
 
 
 def test_an_address_that_does_not_exist_leads_back(page):
     answer = page.get("/tabels/<b>")
-    assert answer.status_code == 404 and "There is no page at /tabels/&lt;b&gt;." in answer.text
-    assert '<a href="/">Predict molecules</a>' in answer.text and "Not Found" not in answer.text
+    assert answer.status_code == 404 and "/tabels/&lt;b&gt;" in answer.text and '<a href="/">' in answer.text
     answer = page.get("/api/tabels/" + "x" * 200)
     assert answer.status_code == 404 and set(answer.json()) == {"detail"}
     assert answer.json()["detail"].startswith("there is no address /api/tabels/x") and len(answer.text) < 200
@@ -292,8 +282,7 @@ def test_a_confidence_that_cannot_be_had_is_refused_at_once(page):
     sentence = "the confidence of an interval is 90: choose one between 0 and 1, such as 0.9"
     answer = page.post("/api/tables", json={"smiles": ["C"], "interval": 90})
     assert (answer.status_code, answer.json()) == (422, {"detail": sentence})
-    files = {"file": ("a.csv", b"smiles\nC\n", "text/csv")}
-    answer = page.post("/api/tables/file", files=files, data={"interval": "90"})
+    answer = page.post("/api/tables/file", files={"file": ("a.csv", b"smiles\nC\n")}, data={"interval": "90"})
     assert (answer.status_code, answer.json()) == (422, {"detail": sentence})
     answer = page.post("/tables", data={"text": "C", "interval": "90"})
     assert answer.status_code == 422 and f"T{sentence[1:]}." in answer.text
@@ -644,11 +633,8 @@ def test_a_failure_of_the_page_is_a_sentence(tmp_path, monkeypatch):
     with open_queue(InThisProcess(PretendedService()), tmp_path) as queue:
         page = TestClient(make_app(queue), base_url="http://127.0.0.1:8000", raise_server_exceptions=False)
         monkeypatch.setattr(queue, "find", lambda number: 1 / 0)
-        as_page, as_part, as_json = (
-            page.get("/tables/a"),
-            page.get("/tables/a/rows", headers=HTMX),
-            page.get("/api/tables/a"),
-        )
+        as_page, as_json = page.get("/tables/a"), page.get("/api/tables/a")
+        as_part = page.get("/tables/a/rows", headers=HTMX)
     assert as_page.status_code == as_part.status_code == as_json.status_code == 500
     assert "The page failed here" in as_page.text and as_part.text.startswith('<p class="problem"')
     assert as_json.json() == {"detail": "the page failed here: the terminal of the server says where"}

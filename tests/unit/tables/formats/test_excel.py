@@ -15,10 +15,8 @@ openpyxl = pytest.importorskip("openpyxl")
 def workbook(path, *rows, **others):
     """With the ``rows`` in the first sheet, and those of other sheets by their names."""
     book = openpyxl.Workbook()
-    for sheet, content in {
-        book.active: rows,
-        **{book.create_sheet(name): each for name, each in others.items()},
-    }.items():
+    sheets = {book.active: rows, **{book.create_sheet(name): each for name, each in others.items()}}
+    for sheet, content in sheets.items():
         for row in content:
             sheet.append(row)
     book.save(path)
