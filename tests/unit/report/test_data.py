@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from graphormer_sepnorm.report import data
-from graphormer_sepnorm.report.data import data_section, repeatability_section, split_words
+from graphormer_sepnorm.report.data import data_section, repeatability_section
 from graphormer_sepnorm.tables import remarks
-from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
+from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable
 from graphormer_sepnorm.tables.splits import Duplicate
 from graphormer_sepnorm.tables.structures import Structures
 from tests.unit.report.conftest import fitted, reported, table
@@ -25,7 +25,8 @@ NAN = float("nan")
     ],
 )
 def test_a_split_in_words(options, words):
-    assert split_words(TableOptions("a.csv", ("a",), **options)) == words
+    page = reported(options=options, labelled=table(("test", "C", [1, 2])))
+    assert data_section(page).words[0].startswith(f"a.csv was split by {words}. The model is")
 
 
 def replicated() -> LabelledTable:

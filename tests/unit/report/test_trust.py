@@ -11,7 +11,6 @@ from graphormer_sepnorm.report.charts import Axis, Drawing
 from graphormer_sepnorm.report.trust import (
     distance_charts,
     distance_section,
-    distance_words,
     narrow_words,
     of_sets,
     reliability_charts,
@@ -179,8 +178,9 @@ def test_calibration_is_drawn_before_and_after_for_targets_with_labels():
 def test_unfamiliar_molecules_are_counted(count, compared, start, columns):
     """Conditions are a reason for a warning if the model reads them."""
     model = SimpleNamespace(conditions=SimpleNamespace(columns=columns))
-    told = {"trust": {"unfamiliar": count, "compared": compared}}
-    page = reported(told, fitted=SimpleNamespace(model=model), looked=SimpleNamespace(smiles=["C"] * 3))
-    (sentences,) = distance_words(page)
+    told = {"trust": {"unfamiliar": count, "compared": compared, "error_by_similarity": []}}
+    near = SimpleNamespace(similarity=np.zeros(0), distance=np.zeros(0))
+    looked = SimpleNamespace(smiles=["C"] * 3, nearness=near, errors=np.zeros(0))
+    (sentences,) = distance_section(reported(told, fitted=SimpleNamespace(model=model), looked=looked)).words
     assert f". {start} a warning from predict --domain" in sentences
     assert ("condition" in sentences) == bool(columns)
