@@ -57,14 +57,9 @@ class Axis:
 
 @dataclass(frozen=True)
 class Points:
-    """Labelled predictions of one target.
+    """Labelled predictions [P] of one target, the ends of their intervals if there are such, and words shown on hover.
 
-    Attributes:
-        measured, predicted: float64 [P].
-        low, high: float64 [P], ends of the intervals; None: there are no intervals.
-        words: P descriptions, shown on hover.
-        arrows: float64 [P], 1 where the measured value is above ``measured``, -1 where it is below, otherwise 0; None:
-            all are equal.
+    ``arrows`` is 1 where the measured value is above ``measured``, -1 where it is below; None: all are equal.
     """
 
     measured: np.ndarray
@@ -160,7 +155,7 @@ def residual_chart(title: str, points: Points, words: str) -> Chart:
     """Measured minus predicted values against predicted values."""
     residuals = points.measured - points.predicted
     x, y = Axis.around("predicted", points.predicted), Axis.around("measured minus predicted", residuals, np.zeros(1))
-    guide = {"guide": ([x.ticks[0], x.ticks[-1]], [0, 0])}
+    guide = {"guide": ([x.ticks[0], x.ticks[-1]], [0.0, 0.0])}
     return lines_chart(title, (x, y), guide, words, zip(points.predicted, residuals, points.words, strict=True))
 
 

@@ -122,15 +122,10 @@ def summary(page: Reported) -> str:
     if "forest" not in page.model.members and "forest" not in page.fitted.left_out:
         members = ", ".join([*page.model.members, *page.fitted.left_out])
         option = {"kernel": "--quick", "networks": "--no-blend"}.get(members, "--no-baseline")
-    return line(
-        "headline.summary",
-        kind=page.task.kind,
-        titles=[page.title_of(target) for target in page.result["targets"]],
-        learnt=page.count_fitted,
-        tested=page.count_scored,
-        one="molecule" if len(set(keys)) == len(keys) else "row",
-        option=option,
-    )
+    titles = [page.title_of(target) for target in page.result["targets"]]
+    counts = {"learnt": page.count_fitted, "tested": page.count_scored}
+    one = "molecule" if len(set(keys)) == len(keys) else "row"
+    return line("headline.summary", kind=page.task.kind, titles=titles, one=one, option=option, **counts)
 
 
 def cards(page: Reported) -> tuple[Card, ...]:
@@ -213,13 +208,10 @@ def of_few(page: Reported) -> tuple[str, ...]:
     """Few training or test molecules."""
     targets, options = page.result["targets"], page.options
     least, learnt = min(facts["n"] for facts in targets.values()), len(page.learnt)
-    return words(
-        "headline.few",
-        warnings={page.title_of(name): facts["warning"] for name, facts in targets.items() if "warning" in facts},
-        tested=least if least < FEW_TESTED else None,
-        learnt=learnt if learnt < FEW_LEARNT else None,
-        has_folds=options.split in SPLITTERS and not options.folds and options.test_csv is None,
-    )
+    warnings = {page.title_of(name): facts["warning"] for name, facts in targets.items() if "warning" in facts}
+    few = {"tested": least if least < FEW_TESTED else None, "learnt": learnt if learnt < FEW_LEARNT else None}
+    has_folds = options.split in SPLITTERS and not options.folds and options.test_csv is None
+    return words("headline.few", warnings=warnings, has_folds=has_folds, **few)
 
 
 def of_probabilities(page: Reported) -> Iterator[str]:
@@ -252,15 +244,10 @@ def of_networks(page: Reported) -> Iterator[str]:
     for target, columns in list(columns_of(page.task).items())[:MAX_PANELS]:
         gain, over_kernel = (gain_out_of_fold(page, columns, others) for others in (without, kernel))
         if gain is not None and gain.low <= 0 and over_kernel is not None and over_kernel.low <= 0:
-            shares = page.model.weights[[name in OF_NETWORKS for name in names], columns]
-            yield line(
-                "headline.networks",
-                title=page.title_of(target),
-                have_weight=shares.any(),
-                metric=page.metric,
-                gain=gain,
-                decimals=decimals_for(gain, page.out_of_fold(target)[0][page.task.metric]),
-            )
+            weights = page.model.weights[[name in OF_NETWORKS for name in names], columns]
+            numbers = {"gain": gain, "decimals": decimals_for(gain, page.out_of_fold(target)[0][page.task.metric])}
+            facts = {"title": page.title_of(target), "have_weight": weights.any(), "metric": page.metric}
+            yield line("headline.networks", **facts, **numbers)
 
 
 def gain_out_of_fold(page: Reported, columns: slice, others: np.ndarray) -> Gain | None:

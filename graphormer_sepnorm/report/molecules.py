@@ -95,10 +95,8 @@ def neighbour(page: Reported, test_row: int) -> Molecule | None:
     if TASKS[page.task.kind].adds_up:
         facts.append(("measured", page.task.classes[0][int(np.argmax(learnt.labels))]))
     else:
-        facts += [
-            (of_target(page, "measured", place), page.label_of(learnt, place))
-            for place in range(len(page.task.targets[:MAX_PANELS]))
-        ]
+        places = range(len(page.task.targets[:MAX_PANELS]))
+        facts += [(of_target(page, "measured", place), page.label_of(learnt, place)) for place in places]
     facts += zip(page.options.feature_columns, learnt.conditions, strict=True)
     named = name if page.labelled.names else f"row {name}"
     return Molecule(f"Nearest training molecule: {named}", known, plain_picture(known), tuple(facts))
@@ -190,10 +188,8 @@ def cliff_molecule(page: Reported, cliff: Cliff) -> Molecule:
     lower, higher = page.paired[cliff.lower], page.paired[cliff.higher]
     exact = not np.isnan([lower.labels[0], higher.labels[0]]).any()
     difference = page.difference(higher.labels[0], lower.labels[0], 0) if exact else page.rounded(cliff.difference, 0)
-    of_pair = (
-        (of_target(page, "difference of", 0), difference if exact else f"more than {difference}"),
-        ("similarity of the pair", f"{cliff.similarity:.2f}"),
-    )
+    said = difference if exact else f"more than {difference}"
+    of_pair = (of_target(page, "difference of", 0), said), ("similarity of the pair", f"{cliff.similarity:.2f}")
     return labelled_molecule(page, lower, partner=labelled_molecule(page, higher, of_pair))
 
 

@@ -49,15 +49,12 @@ def intervals_section(page: Reported) -> Section:
         columns.append(shown_together(trust["mean_width"][level][name] for level in levels))
     rows = tuple(zip(*columns, strict=True))
     exact = (~np.isnan(page.labels.y[page.folds.predicted])).sum(axis=0).tolist()
+    facts = {
+        "has_undefined": any(None in widths.values() for widths in trust["mean_width"].values()),
+        "untested": [name for name in targets if not page.result["targets"][name]["n"]],
+    }
     paragraphs = (
-        *words(
-            "trust.intervals",
-            least=min(exact),
-            most=max(exact),
-            calibrated_by=trust["calibrated_by"],
-            has_undefined=any(None in widths.values() for widths in trust["mean_width"].values()),
-            untested=[name for name in targets if not page.result["targets"][name]["n"]],
-        ),
+        *words("trust.intervals", least=min(exact), most=max(exact), calibrated_by=trust["calibrated_by"], **facts),
         *narrow_words(page),
         *unlike_words(page, "Coverage can be below the confidence"),
     )
@@ -71,16 +68,10 @@ def narrow_words(page: Reported) -> Iterator[str]:
         return
     counts = {name: facts["n"] for name, facts in page.result["targets"].items()}
     for name in too_low(trust["coverage"][level], counts, level):
-        share = trust["coverage"].get(highest, {}).get(name)
+        share, target = trust["coverage"].get(highest, {}).get(name), name if len(counts) > 1 else None
         if share is not None:
-            yield line(
-                "trust.narrow",
-                target=name if len(counts) > 1 else None,
-                level=float(level),
-                highest=CONFIDENCES[-1],
-                share=share,
-                wider=wider_words(trust, level, name),
-            )
+            numbers = {"level": float(level), "highest": CONFIDENCES[-1], "share": share}
+            yield line("trust.narrow", target=target, wider=wider_words(trust, level, name), **numbers)
 
 
 def unlike_words(page: Reported, consequence: str) -> tuple[str, ...]:
@@ -106,14 +97,9 @@ def calibration_section(page: Reported) -> Section:
     columns = [shown_together(trust[name][stage][target] for target in targets) for name, stage in each]
     rows = tuple(zip(targets, *columns, strict=True))
     least = min(facts["n"] for facts in page.result["targets"].values())
-    paragraphs = words(
-        "trust.calibration",
-        count=trust["calibrated_on"],
-        by=trust["calibrated_by"],
-        are_several=len(targets) > 1,
-        few=least if least < FEW_TESTED else None,
-        is_same=columns[::2] == columns[1::2],
-    )
+    by = {"count": trust["calibrated_on"], "by": trust["calibrated_by"], "are_several": len(targets) > 1}
+    few, is_same = least if least < FEW_TESTED else None, columns[::2] == columns[1::2]
+    paragraphs = words("trust.calibration", few=few, is_same=is_same, **by)
     return Section("Calibration", (*paragraphs, *of_sets(page)), (Grid(header, rows),), tuple(reliability_charts(page)))
 
 
