@@ -179,7 +179,7 @@ def reliability_chart(
         for probability, share in zip(*after, strict=True)
     ]
     axes = Axis("mean predicted probability", UNIT), Axis("share of positives", UNIT)
-    lines = {"guide": DIAGONAL, "mean": before, "trend": after}
+    lines: dict[str, Line] = {"guide": DIAGONAL, "mean": before, "trend": after}
     return lines_chart(title, axes, lines, words, zip(*after, texts, strict=True))
 
 
