@@ -5,7 +5,7 @@ All texts pass through ``xml.etree``, which escapes them.
 Axis letters: M molecules, P points, C confidence levels.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
@@ -22,17 +22,13 @@ TICKS = 6
 STEPS = (1, 2, 2.5, 5, 10)  # between ticks, up to a power of ten
 BINS = 20
 UNIT = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # ticks of an axis from 0 to 1
+DIAGONAL = ([0.0, 1.0], [0.0, 1.0])
+Line = tuple[Sequence[float] | np.ndarray, Sequence[float] | np.ndarray]  # x and y [P]
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A linear axis.
-
-    Attributes:
-        label: description of the axis.
-        ticks: values of the ticks in ascending order; the axis ends at the first and the last.
-        names: texts of the ticks; empty: their values.
-    """
+    """A linear axis from its first to its last tick; without names, ticks have their values as texts."""
 
     label: str
     ticks: tuple[float, ...]
@@ -61,14 +57,9 @@ class Axis:
 
 @dataclass(frozen=True)
 class Points:
-    """Labelled predictions of one target.
+    """Labelled predictions [P] of one target, the ends of their intervals if there are such, and words shown on hover.
 
-    Attributes:
-        measured, predicted: float64 [P].
-        low, high: float64 [P], ends of the intervals; None: there are no intervals.
-        words: P descriptions, shown on hover.
-        arrows: float64 [P], 1 where the measured value is above ``measured``, -1 where it is below, otherwise 0; None:
-            all are equal.
+    ``arrows`` is 1 where the measured value is above ``measured``, -1 where it is below; None: all are equal.
     """
 
     measured: np.ndarray
@@ -114,8 +105,7 @@ class Drawing:
     ) -> None:
         """Adds a line through points."""
         points = " ".join(f"{self.across(x):.1f},{self.up(y):.1f}" for x, y in zip(xs, ys, strict=True))
-        parent = self.root if group is None else group
-        ElementTree.SubElement(parent, "polyline", {"class": kind, "points": points})
+        ElementTree.SubElement(self.root if group is None else group, "polyline", {"class": kind, "points": points})
 
     def mark(self, words: str) -> ElementTree.Element:
         """Adds a group of shapes with a description."""
@@ -152,84 +142,56 @@ class Drawing:
 
 def parity_chart(title: str, points: Points, words: str) -> Chart:
     """Predicted against measured values, with their intervals."""
-    ends = [points.measured, points.predicted, *(each for each in (points.low, points.high) if each is not None)]
-    axis = Axis.around("", *ends)
-    drawing = Drawing(title, Axis("measured", axis.ticks), Axis("predicted", axis.ticks))
-    drawing.line("guide", [axis.ticks[0], axis.ticks[-1]], [axis.ticks[0], axis.ticks[-1]])
-    for place, text in enumerate(points.words):
-        interval = None
-        if points.low is not None and points.high is not None:
-            interval = float(points.low[place]), float(points.high[place])
-        arrow = 0.0 if points.arrows is None else float(points.arrows[place])
-        drawing.dot(points.measured[place], points.predicted[place], text, interval, arrow)
-    return drawing.chart(words)
+    intervals = [] if points.low is None or points.high is None else [points.low, points.high]
+    ticks = Axis.around("", points.measured, points.predicted, *intervals).ticks
+    count, ends = len(points.words), (ticks[0], ticks[-1])
+    ranges = zip(*intervals, strict=True) if intervals else [None] * count
+    arrows = [0.0] * count if points.arrows is None else points.arrows
+    dots = zip(points.measured, points.predicted, points.words, ranges, arrows, strict=True)
+    return lines_chart(title, (Axis("measured", ticks), Axis("predicted", ticks)), {"guide": (ends, ends)}, words, dots)
 
 
 def residual_chart(title: str, points: Points, words: str) -> Chart:
     """Measured minus predicted values against predicted values."""
     residuals = points.measured - points.predicted
     x, y = Axis.around("predicted", points.predicted), Axis.around("measured minus predicted", residuals, np.zeros(1))
-    drawing = Drawing(title, x, y)
-    drawing.line("guide", [x.ticks[0], x.ticks[-1]], [0, 0])
-    for predicted, residual, text in zip(points.predicted, residuals, points.words, strict=True):
-        drawing.dot(predicted, residual, text)
-    return drawing.chart(words)
-
-
-def error_chart(
-    title: str,
-    labels: tuple[str, str],
-    points: tuple[np.ndarray, np.ndarray],
-    means: tuple[np.ndarray, np.ndarray] | None,
-    names: Sequence[str],
-    words: str,
-) -> Chart:
-    """Errors against a distance: points [P] with names that are shown on hover, and a line of means."""
-    drawing = Drawing(title, Axis.around(labels[0], points[0]), Axis.around(labels[1], points[1], np.zeros(1)))
-    for x, y, text in zip(*points, names, strict=True):
-        drawing.dot(x, y, text)
-    if means is not None:
-        drawing.line("mean", *(each.tolist() for each in means))
-    return drawing.chart(words)
+    guide = {"guide": ([x.ticks[0], x.ticks[-1]], [0.0, 0.0])}
+    return lines_chart(title, (x, y), guide, words, zip(points.predicted, residuals, points.words, strict=True))
 
 
 def coverage_chart(title: str, confidences: Sequence[float], shares: np.ndarray, words: str) -> Chart:
     """Shares of values inside their interval [C], NaN where undefined, against confidence levels [C]."""
     names = tuple(f"{100 * tick:.0f}" for tick in UNIT)
-    drawing = Drawing(title, Axis("confidence level, %", UNIT, names), Axis("coverage, %", UNIT, names))
-    drawing.line("guide", [0, 1], [0, 1])
-    known = [(level, share) for level, share in zip(confidences, shares.tolist(), strict=True) if np.isfinite(share)]
-    drawing.line("trend", [level for level, _ in known], [share for _, share in known])
-    for level, share in known:
-        text = f"{100 * level:.0f} % intervals\n{100 * share:.0f} % of the test values are inside"
-        drawing.dot(level, share, text)
-    return drawing.chart(words)
+    axes = Axis("confidence level, %", UNIT, names), Axis("coverage, %", UNIT, names)
+    known = np.isfinite(shares)
+    trend = np.array(confidences)[known].tolist(), shares[known].tolist()
+    texts = "{:.0f} % intervals\n{:.0f} % of the test values are inside"
+    dots = [(level, share, texts.format(100 * level, 100 * share)) for level, share in zip(*trend, strict=True)]
+    return lines_chart(title, axes, {"guide": DIAGONAL, "trend": trend}, words, dots)
 
 
 def reliability_chart(
     title: str, before: tuple[np.ndarray, np.ndarray], after: tuple[np.ndarray, np.ndarray], words: str
 ) -> Chart:
     """Shares of positives against mean predicted probabilities, both [P], before and after calibration."""
+    texts = [
+        f"mean predicted probability {shown(probability, PROBABILITY_DECIMALS)}\n{100 * share:.0f} % are positive"
+        for probability, share in zip(*after, strict=True)
+    ]
     axes = Axis("mean predicted probability", UNIT), Axis("share of positives", UNIT)
-    drawing = Drawing(title, *axes)
-    drawing.line("guide", [0, 1], [0, 1])
-    drawing.line("mean", *(each.tolist() for each in before))
-    drawing.line("trend", *(each.tolist() for each in after))
-    for probability, share in zip(*after, strict=True):
-        text = (
-            f"mean predicted probability {shown(probability, PROBABILITY_DECIMALS)}\n{100 * share:.0f} % are positive"
-        )
-        drawing.dot(probability, share, text)
-    return drawing.chart(words)
+    lines: dict[str, Line] = {"guide": DIAGONAL, "mean": before, "trend": after}
+    return lines_chart(title, axes, lines, words, zip(*after, texts, strict=True))
 
 
 def lines_chart(
-    title: str, axes: tuple[Axis, Axis], lines: Mapping[str, tuple[np.ndarray, np.ndarray]], words: str
+    title: str, axes: tuple[Axis, Axis], lines: Mapping[str, Line], words: str, dots: Iterable[Sequence] = ()
 ) -> Chart:
-    """Lines through points x and y [P] by their kind: blue "trend", orange "mean" or dashed "guide"."""
+    """Lines by their kind: blue "trend", orange "mean" or dashed "guide"; and points, as ``Drawing.dot``."""
     drawing = Drawing(title, *axes)
     for kind, points in lines.items():
-        drawing.line(kind, *(each.tolist() for each in points))
+        drawing.line(kind, *(np.asarray(each).tolist() for each in points))
+    for dot in dots:
+        drawing.dot(*dot)
     return drawing.chart(words)
 
 
@@ -240,10 +202,8 @@ def histogram_chart(title: str, learnt: np.ndarray, tested: np.ndarray, words: s
     rounded = edges.round(decimals_for([edges[1] - edges[0]])).tolist()
     counts = [np.histogram(labels, edges)[0] for labels in (learnt, tested)]
     shares = [100 * each / max(each.sum(), 1) for each in counts]
-    y = Axis.around("% of the labels", np.zeros(1), *shares)
-    drawing = Drawing(title, Axis.around("measured", edges), y)
-    names = ("training", "test")
-    for name, shrink, each, share in zip(names, (0.0, 0.25), counts, shares, strict=True):
+    drawing = Drawing(title, Axis.around("measured", edges), Axis.around("% of the labels", np.zeros(1), *shares))
+    for name, shrink, each, share in zip(("training", "test"), (0.0, 0.25), counts, shares, strict=True):
         for place, (start, end, count, height) in enumerate(zip(edges, edges[1:], each.tolist(), share, strict=False)):
             first, last = rounded[place : place + 2]
             text = f"{first:.12g} to {last:.12g}: {count} of {each.sum()} {name} labels"
@@ -254,16 +214,13 @@ def histogram_chart(title: str, learnt: np.ndarray, tested: np.ndarray, words: s
 
 def strip_chart(title: str, points: Points, names: tuple[str, str], words: str) -> Chart:
     """Probabilities of class 1, one row of points per measured class; points are spread to show them all."""
-    drawing = Drawing(
-        title,
+    axes = (
         Axis(f"predicted probability of {names[1]}", (0, 0.25, 0.5, 0.75, 1)),
         Axis("measured", (-0.5, 0, 1, 1.5), ("", *names, "")),
     )
-    drawing.line("guide", [0.5, 0.5], [-0.5, 1.5])
-    spread = np.random.default_rng(0).uniform(-0.3, 0.3, len(points.words))
-    for label, predicted, shift, text in zip(points.measured, points.predicted, spread, points.words, strict=True):
-        drawing.dot(predicted, label + shift, text)
-    return drawing.chart(words)
+    rows = points.measured + np.random.default_rng(0).uniform(-0.3, 0.3, len(points.words))
+    guide = {"guide": ([0.5, 0.5], [-0.5, 1.5])}
+    return lines_chart(title, axes, guide, words, zip(points.predicted, rows, points.words, strict=True))
 
 
 def learning_chart(title: str, metric: str, rows: Sequence[int], facts: dict, words: str) -> Chart:
@@ -271,13 +228,11 @@ def learning_chart(title: str, metric: str, rows: Sequence[int], facts: dict, wo
     values = np.array(facts["values"], np.float64)
     ends = np.array([each or [np.nan, np.nan] for each in facts["interval"]])
     x = Axis.around("training molecules", np.zeros(1), np.array(rows))
-    drawing = Drawing(title, x, Axis.around(metric, values, ends))
-    known = np.isfinite(values)
-    drawing.line("trend", np.array(rows)[known].tolist(), values[known].tolist())
+    known, dots = np.flatnonzero(np.isfinite(values)), []
     decimals = decimals_for([*values.tolist(), *ends.ravel().tolist()])
-    for place in np.flatnonzero(known).tolist():
-        low, high = ends[place].tolist()
+    for place in known.tolist():
         score, interval = shown(values[place], decimals), shown_interval(facts["interval"][place], decimals)
         text = f"{rows[place]:,} training molecules\n{metric} {score}\n95 % interval {interval}"
-        drawing.dot(rows[place], values[place], text, (low, high))
-    return drawing.chart(words)
+        dots.append((rows[place], values[place], text, tuple(ends[place].tolist())))
+    trend = {"trend": (np.array(rows)[known], values[known])}
+    return lines_chart(title, (x, Axis.around(metric, values, ends)), trend, words, dots)

@@ -12,7 +12,6 @@ from graphormer_sepnorm.report.words import line, words
 from graphormer_sepnorm.runs.info import salts_words
 from graphormer_sepnorm.runs.numbers import shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
-from graphormer_sepnorm.tables.labels import TableOptions
 from graphormer_sepnorm.tables.remarks import COPIES, few_repeated, of_rows, repeatability, repeated
 from graphormer_sepnorm.tables.splits import Duplicate
 from graphormer_sepnorm.tasks import TASKS
@@ -32,16 +31,16 @@ def data_section(page: Reported) -> Section:
     header = ("split", "molecules" if page.labelled.measured else "rows", *titles[: len(targets)])
     has_conditions, usable = bool(page.options.feature_columns), len(page.labelled.usable)
     molecules = len(set(page.labelled.structures.keys)) if has_conditions else len(page.labelled.rows)
-    facts = {"molecules": None if usable == len(page.labelled.rows) else molecules, "has_conditions": has_conditions}
+    all_learn = page.folds.predict_all or "networks" not in page.model.members
+    facts = {
+        "options": page.options,
+        "sizes": ":".join(f"{100 * getattr(page.options.sizes, name):g}" for name in SPLITS),
+        "fitted": "all" if all_learn else "networks" if len(page.model.members) == 1 else "some",
+        "usable": usable,
+        "molecules": None if usable == len(page.labelled.rows) else molecules,
+    }
     paragraphs = (
-        *words(
-            "data.data",
-            path=page.options.path,
-            split=split_words(page.options),
-            fitted=fitted_to(page),
-            usable=usable,
-            **facts,
-        ),
+        *words("data.data", has_conditions=has_conditions, **facts),
         *(f"{remark}." for remark in of_rows(page.options, page.labelled)),
         *of_preparation(page),
         *of_censored(page),
@@ -83,19 +82,6 @@ def of_censored(page: Reported) -> Iterator[str]:
             yield line("data.censored", target=target, **count, **interval)
 
 
-def fitted_to(page: Reported) -> str:
-    """Which members are fitted only to the training molecules: "all" to the validation molecules too, or "networks"."""
-    if page.folds.predict_all or "networks" not in page.model.members:
-        return "all"
-    return "networks" if len(page.model.members) == 1 else "some"
-
-
-def split_words(options: TableOptions) -> str:
-    """How a table was split."""
-    sizes = ":".join(f"{100 * getattr(options.sizes, name):g}" for name in SPLITS)
-    return line("data.split", options=options, sizes=sizes)
-
-
 def repeatability_section(page: Reported) -> Section | None:
     """Molecules in several rows, with the deviation of their labels: the smallest error that a model can have."""
     duplicates = page.labelled.duplicates
@@ -103,26 +89,20 @@ def repeatability_section(page: Reported) -> Section | None:
         return None
     rows = sum(len(duplicate.rows) for duplicate in duplicates)
     if page.is_regression:
-        said = tuple(floor_words(page, place, deviation) for place, deviation in deviations(page))
+        found = repeatability(page.options, page.labelled)
+        said = tuple(floor_words(page, name, value) for name, value in found.items() if name in page.task.targets)
     else:
         said = words("data.classes", conflicting=sum(bool(duplicate.conflicts) for duplicate in duplicates))
     first = f"{repeated(page.options, page.labelled)} in {rows:,} rows."
     return Section("Repeatability", (first, *said), tuple(replicates_grids(page)))
 
 
-def deviations(page: Reported) -> list[tuple[int, float]]:
-    """The targets with replicate measurements, by index, and the standard deviation of these."""
-    found = repeatability(page.options, page.labelled)
-    return [(page.task.targets.index(name), value) for name, value in found.items() if name in page.task.targets]
-
-
-def floor_words(page: Reported, place: int, deviation: float) -> str:
+def floor_words(page: Reported, target: str, deviation: float) -> str:
     """A sentence on the deviation of replicates of a target and the error of the model."""
-    target = page.task.targets[place]
     rmse = page.result["targets"][target]["scores"]["stack"].get("rmse")
     deviation_text, rmse_text = shown_together([deviation, rmse])
     numbers = {"deviation": deviation_text, "rmse": None if rmse is None else rmse_text}
-    few = few_repeated(page.labelled, place)
+    few = few_repeated(page.labelled, page.task.targets.index(target))
     return line("data.floor", target=target, copies=None if deviation else COPIES, few=few, **numbers)
 
 
@@ -131,17 +111,15 @@ def replicates_grids(page: Reported) -> Iterator[Grid]:
     targets = page.task.targets[:MAX_PANELS]
     differing = [duplicate for duplicate in page.labelled.duplicates if spread_of(page, duplicate) > 0]
     order = sorted(differing, key=lambda duplicate: -spread_of(page, duplicate))[:MOST_REPLICATES]
-    rows = tuple(replicates_row(page, duplicate, len(targets)) for duplicate in order)
-    header = ("rows", "SMILES", *(f"measured {name}" for name in targets))
-    if rows:
-        yield Grid(header, rows, line("data.replicates", count=len(rows), are_all=len(differing) == len(rows)))
-
-
-def replicates_row(page: Reported, duplicate: Duplicate, targets: int) -> tuple[str, ...]:
-    rows = [page.labelled.usable[place] for place in duplicate.rows]
-    names = ", ".join(page.name_of(row.number) for row in rows)
-    labels = [", ".join(page.label_text(row, place) for row in rows) for place in range(targets)]
-    return (names, rows[0].smiles, *labels)
+    lines = []
+    for duplicate in order:
+        rows = [page.labelled.usable[place] for place in duplicate.rows]
+        labels = [", ".join(page.label_text(row, place) for row in rows) for place in range(len(targets))]
+        lines.append((", ".join(page.name_of(row.number) for row in rows), rows[0].smiles, *labels))
+    if lines:
+        header = ("rows", "SMILES", *(f"measured {name}" for name in targets))
+        caption = line("data.replicates", count=len(lines), are_all=len(differing) == len(lines))
+        yield Grid(header, tuple(lines), caption)
 
 
 def spread_of(page: Reported, duplicate: Duplicate) -> float:

@@ -42,7 +42,6 @@ class Gain(NamedTuple):
 
     @property
     def is_clear(self) -> bool:
-        """Whether the interval does not contain 0."""
         return not self.low <= 0 <= self.high
 
     def is_equal(self, decimals: int) -> bool:
@@ -73,17 +72,10 @@ class Rival:
 
 @dataclass(frozen=True)
 class TargetFacts:
-    """The numbers of the card of a target.
+    """The numbers of the card of a target: its labels, score, and decimals of all scores; whether it has an interval.
 
-    Attributes:
-        n: number of test labels.
-        value: the score.
-        decimals: of all scores of the card.
-        has_interval, interval: whether the score has an interval, and its ends if they are defined.
-        bounds: ``bound_scores`` of the censored labels; None: there are none.
-        factor: the factor that an error of this size in the logarithm of a value is; None: it is no such error.
-        rivals: the forest and the constant prediction.
-        out_of_fold: the score out of fold, and of which labels it is; None: there are enough test labels.
+    With the ends of the interval if they are defined, the ``bound_scores`` of censored labels, the factor that an error
+    in the logarithm of a value is, the other predictions, and for few test labels the score out of fold.
     """
 
     n: int
@@ -130,15 +122,10 @@ def summary(page: Reported) -> str:
     if "forest" not in page.model.members and "forest" not in page.fitted.left_out:
         members = ", ".join([*page.model.members, *page.fitted.left_out])
         option = {"kernel": "--quick", "networks": "--no-blend"}.get(members, "--no-baseline")
-    return line(
-        "headline.summary",
-        kind=page.task.kind,
-        titles=[page.title_of(target) for target in page.result["targets"]],
-        learnt=page.count_fitted,
-        tested=page.count_scored,
-        one="molecule" if len(set(keys)) == len(keys) else "row",
-        option=option,
-    )
+    titles = [page.title_of(target) for target in page.result["targets"]]
+    counts = {"learnt": page.count_fitted, "tested": page.count_scored}
+    one = "molecule" if len(set(keys)) == len(keys) else "row"
+    return line("headline.summary", kind=page.task.kind, titles=titles, one=one, option=option, **counts)
 
 
 def cards(page: Reported) -> tuple[Card, ...]:
@@ -159,19 +146,21 @@ def cards(page: Reported) -> tuple[Card, ...]:
         trust, level = page.result["trust"], page.confidence
         widths = trust["mean_width"][level]
         found.append(coverage_card(level, trust["coverage"][level], widths, any(map(page.is_logarithm, widths))))
-    return (*found, *set_cards(page), *accuracy_cards(page))
+    sets, single = (
+        page.result["trust"].get(name, {}).get(USUAL_CONFIDENCE, {}) for name in ("set_coverage", "one_class")
+    )
+    if any(share is not None for share in sets.values()):
+        lines = words("headline.sets", level=float(USUAL_CONFIDENCE), single=mean_of(single))
+        found.append(Card("Sets", percent(mean_of(sets)), "", lines))
+    return (*found, *accuracy_cards(page))
 
 
 def coverage_card(
     level: str, shares: dict[str, float | None], widths: dict[str, float], is_logarithm: bool = False
 ) -> Card:
-    """A card on the mean coverage of the intervals at a confidence level.
+    """A card on the mean coverage of the intervals at a confidence level; coverage is None without test labels.
 
-    Args:
-        level: the confidence level.
-        shares: the coverage of each target, None for one without test labels.
-        widths: the mean width for each target, which is shown if there is one target; empty: unknown.
-        is_logarithm: whether the target is modelled by the logarithm of the values in the table.
+    The mean width is shown if there is one target; ``is_logarithm``: it is that of the logarithm of the values.
     """
     width = next(iter(widths.values())) if len(widths) == 1 else None
     factor = 10 ** (width / 2) if width is not None and is_logarithm else None
@@ -182,16 +171,6 @@ def coverage_card(
 def mean_of(shares: dict[str, float | None]) -> float:
     """The mean of the shares that are defined."""
     return float(np.mean([share for share in shares.values() if share is not None]))
-
-
-def set_cards(page: Reported) -> Iterator[Card]:
-    """A card on the sets of classes, if there are sets."""
-    shares, single = (
-        page.result["trust"].get(name, {}).get(USUAL_CONFIDENCE, {}) for name in ("set_coverage", "one_class")
-    )
-    if any(share is not None for share in shares.values()):
-        lines = words("headline.sets", level=float(USUAL_CONFIDENCE), single=mean_of(single))
-        yield Card("Sets", percent(mean_of(shares)), "", lines)
 
 
 def accuracy_cards(page: Reported) -> Iterator[Card]:
@@ -211,9 +190,10 @@ def accuracy_cards(page: Reported) -> Iterator[Card]:
 def notes(page: Reported) -> tuple[str, ...]:
     """Warnings to read before relying on the model, one sentence each."""
     result = page.result
+    known = known_words(result)
     return (
         *words("headline.members", left_out=result.get("left_out_members", {}), remarks=result.get("remarks", {})),
-        *(f"{sentence}." for sentence in filter(None, [known_words(result)])),
+        *([f"{known}."] if known else ()),
         *of_few(page),
         *(f"{sentence}." for sentence in of_labels(page.options, page.labelled)),
         *(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in low_coverage(result)),
@@ -228,13 +208,10 @@ def of_few(page: Reported) -> tuple[str, ...]:
     """Few training or test molecules."""
     targets, options = page.result["targets"], page.options
     least, learnt = min(facts["n"] for facts in targets.values()), len(page.learnt)
-    return words(
-        "headline.few",
-        warnings={page.title_of(name): facts["warning"] for name, facts in targets.items() if "warning" in facts},
-        tested=least if least < FEW_TESTED else None,
-        learnt=learnt if learnt < FEW_LEARNT else None,
-        has_folds=options.split in SPLITTERS and not options.folds and options.test_csv is None,
-    )
+    warnings = {page.title_of(name): facts["warning"] for name, facts in targets.items() if "warning" in facts}
+    few = {"tested": least if least < FEW_TESTED else None, "learnt": learnt if learnt < FEW_LEARNT else None}
+    has_folds = options.split in SPLITTERS and not options.folds and options.test_csv is None
+    return words("headline.few", warnings=warnings, has_folds=has_folds, **few)
 
 
 def of_probabilities(page: Reported) -> Iterator[str]:
@@ -260,21 +237,17 @@ def of_salts(page: Reported) -> Iterator[str]:
 
 def of_networks(page: Reported) -> Iterator[str]:
     """Targets for which the model is not clearly better out of fold than without networks, nor than its kernel."""
-    without, kernel = without_networks(page), only_kernel(page)
-    if without is None or kernel is None:
+    without, names = without_networks(page), list(page.model.members)
+    if without is None or "kernel" not in names:
         return
+    kernel = each_by_itself(page.task, page.fitted.out_of_fold.by_member)[names.index("kernel")]  # as --quick trains it
     for target, columns in list(columns_of(page.task).items())[:MAX_PANELS]:
         gain, over_kernel = (gain_out_of_fold(page, columns, others) for others in (without, kernel))
         if gain is not None and gain.low <= 0 and over_kernel is not None and over_kernel.low <= 0:
-            shares = page.model.weights[[name in OF_NETWORKS for name in page.model.members], columns]
-            yield line(
-                "headline.networks",
-                title=page.title_of(target),
-                have_weight=shares.any(),
-                metric=page.metric,
-                gain=gain,
-                decimals=decimals_for(gain, page.out_of_fold(target)[0][page.task.metric]),
-            )
+            weights = page.model.weights[[name in OF_NETWORKS for name in names], columns]
+            numbers = {"gain": gain, "decimals": decimals_for(gain, page.out_of_fold(target)[0][page.task.metric])}
+            facts = {"title": page.title_of(target), "have_weight": weights.any(), "metric": page.metric}
+            yield line("headline.networks", **facts, **numbers)
 
 
 def gain_out_of_fold(page: Reported, columns: slice, others: np.ndarray) -> Gain | None:
@@ -293,16 +266,8 @@ def without_networks(page: Reported) -> np.ndarray | None:
     """The out-of-fold predictions [M, T] of a model without the members that need networks; None if all or none do."""
     names = list(page.model.members)
     kept = [place for place, name in enumerate(names) if name not in OF_NETWORKS]
-    if not kept or len(kept) == len(names):
+    if len(kept) in (0, len(names)):
         return None
     by_member = page.fitted.out_of_fold.by_member[kept]
     shares = np.array([page.model.members[names[place]].share for place in kept])
     return combined(page.task, by_member, stacking_weights(page.labels, by_member, shares))
-
-
-def only_kernel(page: Reported) -> np.ndarray | None:
-    """The out-of-fold predictions [M, T] of a model of only the kernel, as --quick trains it; None without a kernel."""
-    names = list(page.model.members)
-    if "kernel" not in names:
-        return None
-    return each_by_itself(page.task, page.fitted.out_of_fold.by_member)[names.index("kernel")]

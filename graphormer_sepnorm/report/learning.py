@@ -42,12 +42,8 @@ def learning_curve(
 ) -> dict | None:
     """Scores of the kernel on the molecules outside each fold, by the number of molecules it was fitted to.
 
-    Only the kernel is fitted, to similarities that have been computed before, so that the curve costs seconds.
-
-    Args:
-        fitted: model with a kernel member.
-        molecules, labels, folds: as ``fit_table``.
-        seed: seed of the choice of molecules; those of a quarter are among those of the half.
+    Only the kernel is fitted, to similarities that have been computed before, so that the curve costs seconds. The
+    ``seed`` chooses the molecules: those of a quarter are among those of the half.
 
     Returns:
         ``rows``, the mean numbers of training molecules; and ``targets``, by name ``values`` of the metric and its 95 %
@@ -101,9 +97,8 @@ def bounds_of_curve(labels: Labels, predictions: list[np.ndarray], columns: slic
         return {}
     assert labels.bounds is not None
     y, bounds = labels.y[rows, columns][:, 0], labels.bounds[rows, columns][:, 0]
-    return {
-        "log_likelihood": [known(float(np.nanmean(log_likelihoods(y, bounds, each[rows, 0])))) for each in predictions]
-    }
+    means = (float(np.nanmean(log_likelihoods(y, bounds, each[rows, 0]))) for each in predictions)
+    return {"log_likelihood": list(map(known, means))}
 
 
 def learning_section(page: Reported) -> Section | None:

@@ -8,7 +8,6 @@ import numpy as np
 
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.explain.explanations import Explanation
 from graphormer_sepnorm.explain.pictures import draw, draw_part
 from graphormer_sepnorm.predict.describing import same_conditions
 from graphormer_sepnorm.predict.domain import MAX_REFERENCES, evenly
@@ -96,10 +95,8 @@ def neighbour(page: Reported, test_row: int) -> Molecule | None:
     if TASKS[page.task.kind].adds_up:
         facts.append(("measured", page.task.classes[0][int(np.argmax(learnt.labels))]))
     else:
-        facts += [
-            (of_target(page, "measured", place), page.label_of(learnt, place))
-            for place in range(len(page.task.targets[:MAX_PANELS]))
-        ]
+        places = range(len(page.task.targets[:MAX_PANELS]))
+        facts += [(of_target(page, "measured", place), page.label_of(learnt, place)) for place in places]
     facts += zip(page.options.feature_columns, learnt.conditions, strict=True)
     named = name if page.labelled.names else f"row {name}"
     return Molecule(f"Nearest training molecule: {named}", known, plain_picture(known), tuple(facts))
@@ -120,7 +117,11 @@ def contributions_section(page: Reported) -> Section | None:
         if monotonic() - started < SECONDS:
             explanation = explain_rows(page.model, [page.looked.smiles[row]], decimals=decimals)[0]
             if not isinstance(explanation, InputError):
-                pictures.append(contributions_picture(page, row, explanation))
+                if page.is_regression:  # as in the other sections
+                    caption = f"{page.task.targets[0]} = {page.predicted(page.test.prediction[row, 0], 0)}"
+                    explanation = replace(explanation, caption=caption)
+                words_of = f"{page.name_of(page.tested[row].number)}: {explanation.caption}"
+                pictures.append(Picture(draw([explanation], ".svg"), words_of))
     target, facts = page.task.targets[0], {"most": MOST_ATOMS, "has_larger": len(small) < len(order)}
     paragraphs = words("predictions.contributions", target=target, of=explained_class(page), **facts)
     return Section("Atom contributions", paragraphs, pictures=tuple(pictures)) if pictures else None
@@ -136,14 +137,6 @@ def explained_class(page: Reported) -> str | None:
     return page.classes_of(target)[1] + (f" ({target})" if len(page.task.targets) > 1 else "")
 
 
-def contributions_picture(page: Reported, row: int, explanation: Explanation) -> Picture:
-    """A test molecule with the same prediction as in the other sections."""
-    if page.is_regression:
-        value = page.predicted(page.test.prediction[row, 0], 0)
-        explanation = replace(explanation, caption=f"{page.task.targets[0]} = {value}")
-    return Picture(draw([explanation], ".svg"), f"{page.name_of(page.tested[row].number)}: {explanation.caption}")
-
-
 def pairs_section(page: Reported) -> Section | None:
     """The replacements of one part with the surest effect."""
     if not page.is_regression:
@@ -154,9 +147,8 @@ def pairs_section(page: Reported) -> Section | None:
     for target, labels in list(zip(page.task.targets, y.T, strict=True))[:MAX_PANELS]:
         if changes := matched_changes(parts, labels, conditions, page.paired_keys)[:CHANGES]:
             grids.append(changes_grid(target, changes))
-    if not grids:
-        return None
-    return Section("Matched pairs", words("predictions.pairs", **count_of_paired(page)), tuple(grids))
+    paragraphs = words("predictions.pairs", all=len(page.learnt), most=MOST_PAIRED)
+    return Section("Matched pairs", paragraphs, tuple(grids)) if grids else None
 
 
 def cliffs_section(page: Reported) -> Section | None:
@@ -167,24 +159,20 @@ def cliffs_section(page: Reported) -> Section | None:
     _, bounds = label_arrays(page.paired)
     ends = None if bounds is None else bounds[:, 0]
     found = activity_cliffs(page.paired_mols, labels, conditions, page.paired_keys, ends)
-    paragraphs = words("predictions.cliffs", target=page.task.targets[0], **count_of_paired(page))
+    counts = {"all": len(page.learnt), "most": MOST_PAIRED}
+    paragraphs = words("predictions.cliffs", target=page.task.targets[0], **counts)
     cliffs = tuple(cliff_molecule(page, cliff) for cliff in found[:CLIFFS])
     return Section("Activity cliffs", paragraphs, molecules=cliffs) if cliffs else None
 
 
 def changes_grid(target: str, changes: list[Change]) -> Grid:
+    """The replacements and their mean effect on a target."""
     decimals = decimals_for(number for change in changes for number in (change.mean, change.deviation))
-    rows = tuple(
-        (
-            part_cell(change.before),
-            part_cell(change.after),
-            f"{change.mean:+.{decimals}f}",
-            shown(change.deviation, decimals),
-            f"{len(change.pairs):,}",
-        )
-        for change in changes
-    )
-    return Grid(("from", "to", "mean change", "standard deviation", "pairs"), rows, target)
+    rows = []
+    for change in changes:
+        numbers = f"{change.mean:+.{decimals}f}", shown(change.deviation, decimals), f"{len(change.pairs):,}"
+        rows.append((part_cell(change.before), part_cell(change.after), *numbers))
+    return Grid(("from", "to", "mean change", "standard deviation", "pairs"), tuple(rows), target)
 
 
 def part_cell(smiles: str) -> Picture | str:
@@ -200,10 +188,8 @@ def cliff_molecule(page: Reported, cliff: Cliff) -> Molecule:
     lower, higher = page.paired[cliff.lower], page.paired[cliff.higher]
     exact = not np.isnan([lower.labels[0], higher.labels[0]]).any()
     difference = page.difference(higher.labels[0], lower.labels[0], 0) if exact else page.rounded(cliff.difference, 0)
-    of_pair = (
-        (of_target(page, "difference of", 0), difference if exact else f"more than {difference}"),
-        ("similarity of the pair", f"{cliff.similarity:.2f}"),
-    )
+    said = difference if exact else f"more than {difference}"
+    of_pair = (of_target(page, "difference of", 0), said), ("similarity of the pair", f"{cliff.similarity:.2f}")
     return labelled_molecule(page, lower, partner=labelled_molecule(page, higher, of_pair))
 
 
@@ -213,8 +199,3 @@ def labelled_molecule(
     """A molecule with its label of the first target."""
     measured = (of_target(page, "measured", 0), page.label_of(row, 0))
     return Molecule(page.name_of(row.number), row.smiles, plain_picture(row.smiles), (measured, *facts), partner)
-
-
-def count_of_paired(page: Reported) -> dict[str, int]:
-    """The number of training molecules, and of those that are compared pairwise."""
-    return {"all": len(page.learnt), "most": MOST_PAIRED}

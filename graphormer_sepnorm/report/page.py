@@ -14,22 +14,13 @@ from typing import NamedTuple
 
 from graphormer_sepnorm.report.words import environment
 
-TEMPLATE = "report.html"
-SCRIPT = "report.js"
 MEDIUM, LONG = 10, 24  # characters above which a cell has the room of two on a phone, and above which it may break
 MOST_COLUMNS = 4  # of a table of short texts that fits on a phone
 
 
 @dataclass(frozen=True)
 class Card:
-    """A number in large type with sentences below it.
-
-    Attributes:
-        title: description of the number.
-        value: the number.
-        unit: text behind the number, such as the name of a metric.
-        lines: sentences.
-    """
+    """A number in large type with its title, the unit behind it, and sentences below it."""
 
     title: str
     value: str
@@ -65,13 +56,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of texts and small pictures.
-
-    Attributes:
-        header: names of the columns.
-        rows: rows of cells, each as long as the header.
-        words: description.
-    """
+    """A table of texts and small pictures, and its description."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str | Picture, ...], ...]
@@ -86,15 +71,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Molecule:
-    """A molecule with facts about it.
-
-    Attributes:
-        name: name of the molecule.
-        smiles: SMILES of the molecule.
-        picture: its structure; None if it cannot be drawn.
-        facts: names and texts of facts.
-        partner: another molecule that is shown with it.
-    """
+    """A molecule with the names and texts of facts about it, and another one that is shown with it."""
 
     name: str
     smiles: str
@@ -117,12 +94,7 @@ class Command(NamedTuple):
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the page; everything except its title is optional.
-
-    Attributes:
-        words: paragraphs.
-        commands: commands to copy.
-    """
+    """A section of the page; everything except its title is optional. Its words are paragraphs."""
 
     title: str
     words: tuple[str, ...] = ()
@@ -140,16 +112,7 @@ class Section:
 
 @dataclass(frozen=True)
 class ReportPage:
-    """The page.
-
-    Attributes:
-        title: title of the page.
-        summary: the first paragraph.
-        cards: the most important numbers.
-        notes: warnings, one sentence each.
-        sections: the sections.
-        version: version of this package.
-    """
+    """The page: its first paragraph, the most important numbers, warnings, and its sections."""
 
     title: str
     summary: str
@@ -161,10 +124,7 @@ class ReportPage:
 
 def render(report: ReportPage) -> bytes:
     """The page as HTML."""
-    script = (resources.files(__package__) / "templates" / SCRIPT).read_text(encoding="utf-8")
+    script = (resources.files(__package__) / "templates" / "report.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    template = environment().get_template(TEMPLATE)
-    page = template.render(
-        report=report, script=script, digest=digest, long=LONG, medium=MEDIUM, day=date.today().isoformat()
-    )
-    return page.encode(errors="replace")
+    facts = {"script": script, "digest": digest, "long": LONG, "medium": MEDIUM, "day": date.today().isoformat()}
+    return environment().get_template("report.html").render(report=report, **facts).encode(errors="replace")

@@ -33,16 +33,10 @@ MOST_PAIRED = 2_000  # molecules that are compared pairwise
 
 @dataclass(frozen=True)
 class Reported:
-    """The run that a report describes.
+    """The run that a report describes: the table model, what it was fitted to, and its table.
 
-    Attributes:
-        run: the run folder.
-        fitted: the table model with its out-of-fold predictions.
-        labels, folds: labels and folds that it was fitted to.
-        labelled, options: its table, and how it was read.
-        test: the scores of what ``predict`` predicts; their ``result`` is that of ``report_table``.
-        plain: float64 [M, T], predictions for the test molecules before probabilities are calibrated.
-        looked: the test molecules, compared with the training molecules.
+    ``test`` has the scores of what ``predict`` predicts and the ``result`` of ``report_table``; ``plain`` has the
+    predictions [M, T] for the test molecules before calibration; ``looked`` compares these with the training molecules.
     """
 
     run: RunFolder
@@ -230,12 +224,7 @@ class Reported:
         return f"{self.rounded(low, place)} to {self.rounded(high, place)}"
 
     def class_set(self, row: int, group: int) -> str | None:
-        """The classes in a set of a test molecule, at the usual confidence; None without sets.
-
-        Args:
-            row: number of the molecule.
-            group: number of the target; 0 for several classes.
-        """
+        """The classes in a set of a test molecule, at the usual confidence; group: target, or 0 for several classes."""
         return self.class_sets[group][row] if self.class_sets else None
 
     @cached_property

@@ -23,15 +23,12 @@ def scores_section(page: Reported) -> Section:
     ]
     if len(weights) > 1:
         scores = shown_together(page.result["out_of_fold"][name][metric] for name in weights)
-        rows = tuple(
-            (name, weight_words(weights[name]), score, described[name])
-            for name, score in zip(weights, scores, strict=True)
-        )
+        members = zip(weights.items(), scores, strict=True)
+        rows = tuple((name, weight_words(by_target), score, described[name]) for (name, by_target), score in members)
         mean = "mean " if len(targets) > 1 else ""
         grids.append(Grid(("member", "weight", f"{mean}out-of-fold {page.metric}", "description"), rows, "members"))
-    few = least if least < FEW_TESTED else None
-    members = {"members": len(weights), "few": few, "only": described}
-    return Section("Scores", words("scores.scores", metric=page.metric, resamples=RESAMPLES, **members), tuple(grids))
+    facts = {"members": len(weights), "few": least if least < FEW_TESTED else None, "only": described}
+    return Section("Scores", words("scores.scores", metric=page.metric, resamples=RESAMPLES, **facts), tuple(grids))
 
 
 def shown_metrics(task: TaskConfig) -> tuple[str, ...]:
@@ -54,14 +51,9 @@ def scores_grid(
     mean_label: str,
     out_of_fold: tuple[dict[str, float | None], str] | None = None,
 ) -> Grid:
-    """The scores of one target, one row per prediction.
+    """The scores of one target, one row per prediction; ``facts`` as ``scores_by_target``.
 
-    Args:
-        target: name of the target.
-        facts: as ``scores_by_target``.
-        metric, columns: the metric of the task, and all that are shown.
-        mean_label: name of the prediction of the mean label.
-        out_of_fold: as ``Reported.out_of_fold``; its row comes last. None: there is no such row.
+    The last row is ``out_of_fold``, as ``Reported.out_of_fold``; None: there is no such row.
     """
     names = {STACK: "prediction", MEAN: mean_label}
     others = [] if out_of_fold is None else [out_of_fold[0]]

@@ -9,13 +9,8 @@ from graphormer_sepnorm.config import read_config
 from graphormer_sepnorm.report.charts import Axis, lines_chart
 from graphormer_sepnorm.report.data import data_section, repeatability_section
 from graphormer_sepnorm.report.learning import learning_section
-from graphormer_sepnorm.report.molecules import (
-    cliffs_section,
-    contributions_section,
-    pairs_section,
-    worst_section,
-)
-from graphormer_sepnorm.report.page import Chart, Command, Section
+from graphormer_sepnorm.report.molecules import cliffs_section, contributions_section, pairs_section, worst_section
+from graphormer_sepnorm.report.page import Command, Section
 from graphormer_sepnorm.report.predictions import predictions_section
 from graphormer_sepnorm.report.reported import Reported
 from graphormer_sepnorm.report.scores import scores_section
@@ -34,34 +29,24 @@ def training_section(page: Reported) -> Section | None:
         for number, network in enumerate(page.networks[:MAX_PANELS], 1)
         if network.metrics.exists()
     ]
-    metric = METRICS[TASKS[page.task.kind].curve_metric].title
-    charts = tuple(epochs_chart(f"network {number}", metric, lines) for number, lines in trained)
+    metric, charts = METRICS[TASKS[page.task.kind].curve_metric].title, []
+    for number, lines in trained:
+        epochs, loss, score = (np.array([line[key] for line in lines]) for key in ("epoch", "train_loss", "val_metric"))
+        axes = Axis.around("epoch", epochs), Axis.around(f"loss and {metric}", loss, score)
+        charts.append(lines_chart(f"network {number}", axes, {"mean": (epochs, loss), "trend": (epochs, score)}, ""))
     configs = [read_config(network.config) for network in page.networks[:1] if network.config.exists()]
     rise = any(lines[-1]["val_metric"] > lines[0]["val_metric"] for _, lines in trained if lines)
     settings = "; ".join(map(training_words, configs))
     paragraphs = words("predictions.training", settings=settings, metric=metric, has_rise=rise)
-    return Section("Training", paragraphs, charts=charts) if charts else None
-
-
-def epochs_chart(name: str, metric: str, lines: list[dict[str, float]]) -> Chart:
-    """The training loss and the validation metric of a network by epoch."""
-    epochs, loss, score = (np.array([line[key] for line in lines]) for key in ("epoch", "train_loss", "val_metric"))
-    axes = Axis.around("epoch", epochs), Axis.around(f"loss and {metric}", loss, score)
-    return lines_chart(name, axes, {"mean": (epochs, loss), "trend": (epochs, score)}, "")
-
-
-def usable_confidence(page: Reported) -> str | None:
-    """A confidence level that the model supports for intervals or sets of classes; None if it has neither."""
-    if page.is_regression:
-        return page.confidence
-    trust = page.model.trust
-    return None if trust is None or trust.class_sets is None else USUAL_CONFIDENCE
+    return Section("Training", paragraphs, charts=tuple(charts)) if charts else None
 
 
 def use_section(page: Reported) -> Section:
     """Commands to copy."""
     folder = shlex.quote(str(page.run.path))
-    confidence = usable_confidence(page)
+    confidence, trust = page.confidence, page.model.trust
+    if not page.is_regression:
+        confidence = None if trust is None or trust.class_sets is None else USUAL_CONFIDENCE
     option = f" --interval {confidence}" if confidence else ""
     argument = f", interval={confidence}" if confidence else ""
     target = f" --target {shlex.quote(page.task.targets[0])}" if len(page.task.targets) > 1 else ""
@@ -81,14 +66,9 @@ def use_section(page: Reported) -> Section:
     }
     if page.model.conditions.columns:  # explain asks for a condition of each molecule then
         commands = {title: command for title, command in commands.items() if not command.startswith("explain")}
-    return Section(
-        "How to use the model",
-        ("Run these in the folder in which training was started.",),
-        commands=(
-            *(Command(title, f"graphormer-sepnorm {command}") for title, command in commands.items()),
-            Command("Predict in Python:", code),
-        ),
-    )
+    copied = [Command(title, f"graphormer-sepnorm {command}") for title, command in commands.items()]
+    where = ("Run these in the folder in which training was started.",)
+    return Section("How to use the model", where, commands=(*copied, Command("Predict in Python:", code)))
 
 
 SECTIONS: tuple[Callable[[Reported], Section | None], ...] = (

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from graphormer_sepnorm.predict.domain import evenly
-from graphormer_sepnorm.report.charts import coverage_chart, error_chart, reliability_chart
+from graphormer_sepnorm.report.charts import Axis, Drawing, coverage_chart, reliability_chart
 from graphormer_sepnorm.report.headline import FEW_TESTED
 from graphormer_sepnorm.report.page import Chart, Grid, Section
 from graphormer_sepnorm.report.predictions import MOST_POINTS
@@ -43,21 +43,18 @@ def intervals_section(page: Reported) -> Section:
     trust, targets = page.result["trust"], page.task.targets
     header = ("confidence", *(f"{name}: {what}" for name in targets for what in ("coverage", "mean width")))
     levels = list(trust["coverage"])
-    columns = [list(map(percent, map(float, levels)))]
+    columns = [[percent(float(level)) for level in levels]]
     for name in targets:
         columns.append([percent(trust["coverage"][level][name]) for level in levels])
         columns.append(shown_together(trust["mean_width"][level][name] for level in levels))
     rows = tuple(zip(*columns, strict=True))
     exact = (~np.isnan(page.labels.y[page.folds.predicted])).sum(axis=0).tolist()
+    facts = {
+        "has_undefined": any(None in widths.values() for widths in trust["mean_width"].values()),
+        "untested": [name for name in targets if not page.result["targets"][name]["n"]],
+    }
     paragraphs = (
-        *words(
-            "trust.intervals",
-            least=min(exact),
-            most=max(exact),
-            calibrated_by=trust["calibrated_by"],
-            has_undefined=any(None in widths.values() for widths in trust["mean_width"].values()),
-            untested=[name for name in targets if not page.result["targets"][name]["n"]],
-        ),
+        *words("trust.intervals", least=min(exact), most=max(exact), calibrated_by=trust["calibrated_by"], **facts),
         *narrow_words(page),
         *unlike_words(page, "Coverage can be below the confidence"),
     )
@@ -71,55 +68,38 @@ def narrow_words(page: Reported) -> Iterator[str]:
         return
     counts = {name: facts["n"] for name, facts in page.result["targets"].items()}
     for name in too_low(trust["coverage"][level], counts, level):
-        share = trust["coverage"].get(highest, {}).get(name)
+        share, target = trust["coverage"].get(highest, {}).get(name), name if len(counts) > 1 else None
         if share is not None:
-            yield line(
-                "trust.narrow",
-                target=name if len(counts) > 1 else None,
-                level=float(level),
-                highest=CONFIDENCES[-1],
-                share=share,
-                wider=wider_words(trust, level, name),
-            )
+            numbers = {"level": float(level), "highest": CONFIDENCES[-1], "share": share}
+            yield line("trust.narrow", target=target, wider=wider_words(trust, level, name), **numbers)
 
 
 def unlike_words(page: Reported, consequence: str) -> tuple[str, ...]:
     """Why fewer test labels than promised can be inside, which is the consequence."""
-    options = page.options
-    split = None if options.test_csv is not None or options.folds else options.split
-    errors_grow = page.result["trust"].get("errors_grow", False)
-    return words("trust.unlike", consequence=consequence, split=split, errors_grow=errors_grow)
+    split = None if page.options.test_csv is not None or page.options.folds else page.options.split
+    grow = page.result["trust"].get("errors_grow", False)
+    return words("trust.unlike", consequence=consequence, split=split, errors_grow=grow)
 
 
 def coverage_charts(page: Reported) -> Iterator[Chart]:
     """The coverage of the intervals of each target by confidence level."""
     assert page.model.trust is not None and page.model.trust.intervals is not None
-    caption = "On the dashed line, as many values are inside as promised; below it, fewer."
     shares = coverage_curve(page.model.trust.intervals, page.test)
     for target, covered in list(zip(page.task.targets, shares.T, strict=True))[:MAX_PANELS]:
-        yield coverage_chart(f"{target}: coverage", CURVE, covered, caption)
+        yield coverage_chart(f"{target}: coverage", CURVE, covered, line("trust.covered"))
 
 
 def calibration_section(page: Reported) -> Section:
     trust = page.result["trust"]
-    names = {"calibration_error": "calibration error", "brier": "Brier score"}
-    header = ("", *(f"{name}, {stage}" for name in names.values() for stage in ("before", "after")))
-    targets = page.task.targets
-    columns = [
-        shown_together(trust[name][stage][target] for target in targets)
-        for name in names
-        for stage in ("before", "after")
-    ]
+    names, targets = {"calibration_error": "calibration error", "brier": "Brier score"}, page.task.targets
+    each = [(name, stage) for name in names for stage in ("before", "after")]
+    header = ("", *(f"{names[name]}, {stage}" for name, stage in each))
+    columns = [shown_together(trust[name][stage][target] for target in targets) for name, stage in each]
     rows = tuple(zip(targets, *columns, strict=True))
     least = min(facts["n"] for facts in page.result["targets"].values())
-    paragraphs = words(
-        "trust.calibration",
-        count=trust["calibrated_on"],
-        by=trust["calibrated_by"],
-        are_several=len(targets) > 1,
-        few=least if least < FEW_TESTED else None,
-        is_same=columns[::2] == columns[1::2],
-    )
+    by = {"count": trust["calibrated_on"], "by": trust["calibrated_by"], "are_several": len(targets) > 1}
+    few, is_same = least if least < FEW_TESTED else None, columns[::2] == columns[1::2]
+    paragraphs = words("trust.calibration", few=few, is_same=is_same, **by)
     return Section("Calibration", (*paragraphs, *of_sets(page)), (Grid(header, rows),), tuple(reliability_charts(page)))
 
 
@@ -137,35 +117,28 @@ def of_sets(page: Reported) -> Iterator[str]:
 
 def reliability_charts(page: Reported) -> Iterator[Chart]:
     """The share of positives of each target by predicted probability."""
-    caption = "Blue: calibrated; orange, where it differs: before calibration. Points on the dashed line are exact."
     for place, target in enumerate(page.task.targets[:MAX_PANELS]):
         y, after = page.labelled_pairs(place, page.test.prediction)
         _, before = page.labelled_pairs(place, page.plain)
         if len(y):
-            yield reliability_chart(f"{target}: calibration", binned(before, y), binned(after, y), caption)
+            yield reliability_chart(
+                f"{target}: calibration", binned(before, y), binned(after, y), line("trust.reliability")
+            )
 
 
 def distance_section(page: Reported) -> Section:
     """Errors by the distance to the training molecules."""
-    trust = page.result["trust"]
+    trust, of = page.result["trust"], error_words(page.task)
     parts = trust["error_by_similarity"]
     rows = tuple(
         (f"{part['from']:g} to {part['to']:g}", f"{part['n']:,}", error if part["n"] else "no molecules")
         for part, error in zip(parts, shown_together(part["error"] for part in parts), strict=True)
     )
-    grid = Grid(("similarity", "test molecules", f"mean {error_words(page.task)}"), rows)
-    return Section("Distance to the training molecules", distance_words(page), (grid,), tuple(distance_charts(page)))
-
-
-def distance_words(page: Reported) -> tuple[str, ...]:
-    """How many test molecules have a warning, and of what."""
-    compared = page.result["trust"]["compared"]
-    return words(
-        "trust.distance",
-        count=page.result["trust"]["unfamiliar"],
-        compared=compared if compared < len(page.looked.smiles) else None,
-        has_conditions=bool(page.model.conditions.columns),
-    )
+    compared = trust["compared"] if trust["compared"] < len(page.looked.smiles) else None
+    counts = {"count": trust["unfamiliar"], "compared": compared}
+    paragraphs = words("trust.distance", has_conditions=bool(page.model.conditions.columns), **counts)
+    grid = Grid(("similarity", "test molecules", f"mean {of}"), rows)
+    return Section("Distance to the training molecules", paragraphs, (grid,), tuple(distance_charts(page)))
 
 
 def distance_charts(page: Reported) -> Iterator[Chart]:
@@ -183,4 +156,10 @@ def distance_charts(page: Reported) -> Iterator[Chart]:
             lines = binned(x[known], errors[known], LEAST_BINNED) if len(known) >= FEW_TESTED else None
             groups = len(lines[0]) if lines else 0
             caption = line("trust.distances", groups=groups, size=len(known) // max(groups, 1), title=title)
-            yield error_chart(f"Errors by {title}", (label, of), (x[drawn], errors[drawn]), lines, names, caption)
+            axes = Axis.around(label, x[drawn]), Axis.around(of, errors[drawn], np.zeros(1))
+            drawing = Drawing(f"Errors by {title}", *axes)
+            for dot in zip(x[drawn], errors[drawn], names, strict=True):
+                drawing.dot(*dot)
+            if lines is not None:
+                drawing.line("mean", *(each.tolist() for each in lines))
+            yield drawing.chart(caption)

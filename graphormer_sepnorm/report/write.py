@@ -39,16 +39,13 @@ def report_table(
 
     Args:
         run: the run folder, which holds the table.
-        fitted: the model.
-        molecules, labels, folds: molecules, labels and folds that it was fitted to.
-        labelled, options: the table, and the options with which it was read; their seed is that of the training.
+        fitted, molecules, labels, folds: the model, and what it was fitted to.
+        labelled, options: the table, and how it was read; the seed of the options is that of the training.
 
     Returns:
-        as ``evaluate_table``, and ``out_of_fold``, the out-of-fold scores of the members and of the whole on the
-        training rows; ``trust``, the measurements of intervals, probabilities and distances. Where there are such:
-        ``learning_curve``, as ``learning_curve``;
-        ``left_out_members``, the reason for each member that was left out, and ``remarks``, a sentence on each member
-        that behaves in a way a user would not expect.
+        as ``evaluate_table``, with scores ``out_of_fold`` of the members and of the whole on the training rows, and
+        the measurements of intervals, probabilities and distances, ``trust``. Where there are such: ``learning_curve``,
+        ``left_out_members`` with their reasons, and ``remarks`` on members that behave in an unexpected way.
 
     Raises:
         InputError: the table cannot be read, or the folder cannot be written.

@@ -33,39 +33,31 @@ def test_a_calibrated_model_of_low_r2_misses_extremes_but_its_values_may_be_used
     """R2, and the slope of predicted against measured values, is 1 / (1 + 1.5) = 0.4."""
     assert told(*calibrated(1.5**0.5)) == [], "nothing to act on"
     (sentence,) = told(*calibrated(1.5**0.5), words=of_extremes)
-    assert sentence.startswith(
-        "a: extremes are missed. Out of fold, a molecule that is measured 1 above the mean is predicted 0.40 above it "
-        "on average. Even so, predictions are right on average: a molecule that is predicted 1 above the mean is "
-        "measured 1.00 above it (95 % interval"
-    )
+    assert sentence.startswith("a: extremes are missed.") and "predictions are right on average" in sentence
+    assert "is predicted 0.40 above it" in sentence and "is measured 1.00 above it (95 % interval" in sentence
     assert "rank" not in sentence
-    assert sentence.endswith("; 1 means no bias).")
 
 
 @pytest.mark.parametrize(
     ("low", "high", "words"),
     [
-        (0.94, 1.31, "Even so, predictions are right on average: "),
-        (1.07, 1.5, "Predictions also understate slightly: "),
-        (0.6, 0.93, "Even so, predictions exaggerate slightly: "),
-        (-2.1, 1.4, "There are too few molecules to tell whether predictions are right on average: "),
+        (0.94, 1.31, "predictions are right on average"),
+        (1.07, 1.5, "understate slightly"),
+        (0.6, 0.93, "exaggerate slightly"),
+        (-2.1, 1.4, "too few molecules to tell"),
     ],
 )
 def test_values_are_right_on_average_only_if_the_interval_contains_1(low, high, words):
     sentence = line("headline.extremes", target="a", spread=0.4, slope=Slope(1.12, low, high), narrow=NARROW)
-    assert sentence.endswith(
-        f" {words}a molecule that is predicted 1 above the mean is measured 1.12 above it (95 % interval {low:.2f} to "
-        f"{high:.2f}; 1 means no bias)."
-    )
+    assert words in sentence and f"measured 1.12 above it (95 % interval {low:.2f} to {high:.2f}" in sentence
 
 
 @pytest.mark.parametrize(("factor", "words", "slope"), [(0.5, "close to", "2.00"), (2, "far from", "0.50")])
 def test_biased_values_are_good_for_ranking_only(factor, words, slope):
     y, predicted = calibrated(0.3)
     (sentence,) = told(y, factor * predicted)
-    assert sentence.startswith(f"a: predictions are too {words} the mean. Out of fold, a molecule that is predicted 1 ")
-    assert f"is measured {slope} above it on average (95 % interval" in sentence
-    assert sentence.endswith("Use the predictions to rank molecules, not as values.")
+    assert f"too {words} the mean" in sentence and f"is measured {slope} above it" in sentence
+    assert "rank molecules, not as values" in sentence
 
 
 def test_neither_values_nor_order_of_predictions_without_skill_are_reliable():
@@ -108,10 +100,8 @@ def test_a_bias_on_the_test_molecules_is_a_warning_only_if_it_is_strong(factor, 
     y, predicted = calibrated(0.3)
     labels, values = np.append(y, NAN), np.append(factor * predicted, 100.0)
     (sentence,) = on_test(labels, values, words=place)
-    assert sentence.startswith(
-        f"a: on the test molecules, predictions are too {words} the mean: a molecule that is predicted 1 above the "
-        f"mean is measured {slope} above it on average (95 % interval "
-    )
+    assert sentence.startswith(f"a: on the test molecules, predictions are too {words} the mean")
+    assert f"is measured {slope} above it" in sentence
     (other,) = {of_bias, of_test_bias} - {place}
     assert on_test(labels, values, words=other) == [], "it is said in one place"
     assert on_test(y, predicted) == on_test(y, factor * predicted, "classification", place) == []

@@ -1,7 +1,5 @@
 """The terms of a report, by hand."""
 
-import pytest
-
 from graphormer_sepnorm.report.glossary import TERMS, glossary, metric_words
 from graphormer_sepnorm.report.page import Card, Grid, Section
 from graphormer_sepnorm.tasks import METRICS
@@ -17,28 +15,13 @@ def test_only_the_terms_that_occur_are_explained():
 def test_terms_of_classes_and_intervals_are_explained_where_they_occur():
     sections = [Section("", ("The coverage. A calibration error.",), (Grid(("sensitivity", "specificity"), ()),))]
     (grid,) = glossary([Card("Sets", "90 %", "", ("in their 90 % set",))], sections).grids
-    assert [term for term, _ in grid.rows] == [
-        "calibration error",
-        "sensitivity",
-        "specificity",
-        "90 % set",
-        "coverage",
-    ]
+    known = ["calibration error", "sensitivity", "specificity", "90 % set", "coverage"]
+    assert [term for term, _ in grid.rows] == known
 
 
 def test_every_metric_is_explained():
     assert {metric.title for metric in METRICS.values()} <= TERMS.keys()
 
 
-@pytest.mark.parametrize(
-    ("metric", "words"),
-    [
-        ("mae", "mean absolute error (MAE)"),
-        ("rmse", "root mean square error (RMSE)"),
-        ("r2", "R2"),
-        ("spearman", "Spearman"),
-        ("rocauc", "ROC-AUC"),
-    ],
-)
-def test_an_error_has_its_full_name(metric, words):
-    assert metric_words(metric) == words
+def test_an_error_has_its_full_name():
+    assert metric_words("mae") == "mean absolute error (MAE)" and metric_words("rocauc") == "ROC-AUC"

@@ -22,6 +22,8 @@ from graphormer_sepnorm.tables.structures import Structures
 from tests.unit.report.conftest import reported, table
 
 NAN = float("nan")
+MEMBERS = ("kernel", "forest", "networks")
+Y = np.linspace(-2, 2, 50)[:, None]
 
 
 def facts(metric: str = "mae", value: float = 0.5, **others) -> dict:
@@ -55,10 +57,6 @@ def warned(page_result: dict, y: np.ndarray, by_member: np.ndarray, values: np.n
     fitted = model(**parts.pop("model", {}), out_of_fold=Stacked(by_member, values, values))
     whole = {"labelled": many(), "looked": looked(), "fitted": fitted, "folds": Folds(np.arange(len(y)) % 2)}
     return notes(reported(page_result, targets=("a",), y=y, **whole | parts))
-
-
-def fine(y: np.ndarray) -> np.ndarray:
-    return y + 0.01
 
 
 def test_the_first_paragraph_counts_molecules_or_rows():
@@ -133,9 +131,6 @@ def test_the_error_of_a_logarithm_is_also_a_factor():
     page.test.task = replace(page.task, scales=("", "log10"))
     words = "An error of 0.500 in the logarithm is a factor of 3.2."
     assert [words in card.lines for card in cards(page)] == [False, False, True]
-
-
-def test_a_logarithm_without_exact_test_labels_has_no_error():
     page = reported(result({"a": facts(), "b": facts(value=None, interval={"stack": None})}))
     page.test.task = replace(page.task, scales=("", "log10"))
     assert [card.value for card in cards(page)][-1] == "not defined"
@@ -145,6 +140,8 @@ def test_the_width_of_the_intervals_of_a_logarithm_is_also_a_factor():
     """10 ** (2.6 / 2) is 19.95."""
     trust = {"coverage": {"0.9": {"a": 0.96}}, "mean_width": {"0.9": {"a": 2.6}}}
     page = reported(result({"a": facts()}, trust=trust), targets=("a",))
+    assert (cards(page)[-1].title, cards(page)[-1].value) == ("Intervals", "96 %")
+    assert "90 % interval" in cards(page)[-1].lines[0]
     for scales, words in (
         ((), "2.60 wide on average."),
         (("log10",), "2.60 wide on average, about a factor of 20 up or down."),
@@ -177,16 +174,6 @@ def test_several_targets_have_a_card_for_their_mean():
     assert mean.lines == ("Forest: 0.750.",) and (first.value, second.value) == ("0.500", "0.700")
 
 
-def test_a_card_has_the_coverage_of_the_intervals():
-    trust = {"coverage": {"0.9": {"a": 0.823}}, "mean_width": {"0.9": {"a": 2.301}}}
-    _, card = cards(reported(result({"a": facts()}, trust=trust), targets=("a",)))
-    assert (card.title, card.value) == ("Intervals", "82 %")
-    assert card.lines == (
-        "of the test values are inside their 90 % interval.",
-        "The intervals are 2.30 wide on average.",
-    )
-
-
 def test_a_card_has_the_coverage_of_the_sets_of_classes():
     """Of two targets with labels, the mean."""
     shares = {
@@ -195,11 +182,7 @@ def test_a_card_has_the_coverage_of_the_sets_of_classes():
     }
     *_, card = cards(reported(result({"a": facts("rocauc"), "b": facts("rocauc")}, trust=shares), "classification"))
     assert (card.title, card.value) == ("Sets", "93 %")
-    assert card.lines == (
-        "of the test molecules have their class in their 90 % set: the classes that cannot be ruled out at this "
-        "confidence.",
-        "40 % of the sets have one class.",
-    )
+    assert "90 % set" in card.lines[0] and card.lines[1].startswith("40 %")
 
 
 def test_a_card_has_the_share_of_correct_classes():
@@ -242,70 +225,41 @@ def test_few_molecules_are_said():
 
 
 def test_intervals_that_contain_too_few_labels_are_said():
-    y = np.linspace(-2, 2, 50)[:, None]
     trust = {"coverage": {"0.9": {"a": 0.7}}, "needed_width": {"0.9": {"a": 2}}}
-    (note,) = warned(result({"a": facts()}, trust=trust), y, np.stack([y, y]), fine(y))
-    assert (
-        note.startswith("Only 70 % of the 60 test labels of a are inside their 90 % intervals, which are too narrow")
-        and note[-1] == "."
-    )
+    (note,) = warned(result({"a": facts()}, trust=trust), Y, np.stack([Y, Y]), Y + 0.01)
+    assert note.startswith("Only 70 % of the 60 test labels of a are inside their 90 % intervals")
 
 
 def test_salts_with_larger_errors_are_said():
-    y = np.linspace(-2, 2, 50)[:, None]
     found = looked(["C.Cl"] * 5 + ["CC"] * 5, [2.0] * 5 + [0.5] * 4 + [NAN])
-    (note,) = warned(result({"a": facts()}), y, np.stack([y, y]), fine(y), looked=found)
+    (note,) = warned(result({"a": facts()}), Y, np.stack([Y, Y]), Y + 0.01, looked=found)
     assert note.startswith("5 test molecules") and "2.00" in note and "0.50" in note
     for errors in ([0.5] * 10, [0.5] * 5 + [2.0] * 5):
         found = looked(["C.Cl"] * 5 + ["CC"] * 5, errors)
-        assert warned(result({"a": facts()}), y, np.stack([y, y]), fine(y), looked=found) == ()
-    assert warned(result({"a": facts()}), y, np.stack([y, y]), fine(y), looked=looked(["C.Cl"] * 4, [2.0] * 4)) == ()
+        assert warned(result({"a": facts()}), Y, np.stack([Y, Y]), Y + 0.01, looked=found) == ()
+    assert warned(result({"a": facts()}), Y, np.stack([Y, Y]), Y + 0.01, looked=looked(["C.Cl"] * 4, [2.0] * 4)) == ()
 
 
-MEMBERS = ("kernel", "forest", "networks")
+def of_networks(by_member: np.ndarray, values: np.ndarray, weights=((0.3,), (0.3,), (0.4,))) -> tuple[str, ...]:
+    parts = {"members": MEMBERS, "weights": weights}
+    return warned(result({"a": facts()}), Y, by_member, values, model=parts)
 
 
-def test_networks_that_add_nothing_are_said():
-    """The kernel and the networks err alike: without the networks, the score is the same."""
-    y = np.linspace(-2, 2, 50)[:, None]
-    noise = 0.3 * np.random.default_rng(0).normal(size=y.shape)
-    same = np.stack([y + noise, y + noise, y + noise])
-    found = warned(
-        result({"a": facts()}), y, same, y + noise, model={"members": MEMBERS, "weights": [[0.3], [0.3], [0.4]]}
-    )
-    assert len(found) == 1 and "the networks" in found[0] and "the same" in found[0]
-    found = warned(
-        result({"a": facts()}), y, same, y + noise, model={"members": MEMBERS, "weights": [[0.5], [0.5], [0.0]]}
-    )
-    assert "weight 0" in found[0] and "--quick" in found[0]
-
-
-def test_networks_that_make_the_score_worse_are_said():
-    """The model has twice the error of its members without networks."""
-    y = np.linspace(-2, 2, 50)[:, None]
-    parts = {"members": MEMBERS, "weights": [[0.3], [0.3], [0.4]]}
-    (note,) = warned(result({"a": facts()}), y, np.stack([y + 0.25, y + 0.25, y + 1]), y + 0.5, model=parts)
+def test_networks_that_do_not_improve_the_score_are_said():
+    """The kernel and the networks err alike; then the model has twice the error of its members without networks."""
+    noise, other = 0.3 * np.random.default_rng(0).normal(size=(2, *Y.shape))
+    same = np.stack([Y + noise] * 3)
+    (note,) = of_networks(same, Y + noise)
+    assert "the networks" in note and "the same" in note
+    (note,) = of_networks(same, Y + noise, ((0.5,), (0.5,), (0.0,)))
+    assert "weight 0" in note and "--quick" in note
+    (note,) = of_networks(np.stack([Y + 0.25, Y + 0.25, Y + 1]), Y + 0.5)
     assert "worse by 0.250" in note and "0.250 to 0.250" in note
-
-
-def test_the_kernel_is_recommended_only_if_it_scores_as_well_as_the_model():
-    """The forest is much better than the kernel, and the model predicts the same as without the networks."""
-    y = np.linspace(-2, 2, 50)[:, None]
-    noise, other = np.random.default_rng(0).normal(size=(2, *y.shape))
-    by_member, parts = np.stack([y + noise, y + 0.1 * other, y + noise]), {"members": MEMBERS, "weights": [[0.3]] * 3}
-    fitted = model(**parts, out_of_fold=Stacked(by_member, y, y))
-    values = without_networks(reported(targets=("a",), y=y, fitted=fitted))
-    assert warned(result({"a": facts()}), y, by_member, values, model=parts) == ()
-
-
-def test_networks_that_improve_the_score_are_not_warned_of():
-    y = np.linspace(-2, 2, 50)[:, None]
-    noise = np.random.default_rng(0).normal(size=y.shape)
-    better = np.stack([y + noise, y + noise, y + 0.1 * noise])
-    weights = [[0.1], [0.1], [0.8]]
-    assert (
-        warned(result({"a": facts()}), y, better, y + 0.2 * noise, model={"members": MEMBERS, "weights": weights}) == ()
-    )
+    assert of_networks(np.stack([Y + noise, Y + noise, Y + 0.1 * noise]), Y + 0.2 * noise) == (), "they improve it"
+    forest = np.stack([Y + noise, Y + 0.1 * other, Y + noise])
+    fitted = model(MEMBERS, ((0.3,),) * 3, Stacked(forest, Y, Y))
+    values = without_networks(reported(targets=("a",), y=Y, fitted=fitted))
+    assert of_networks(forest, values) == (), "the kernel is much worse than the forest"
 
 
 def test_members_without_networks_get_weights_of_their_own():
@@ -319,9 +273,8 @@ def test_members_without_networks_get_weights_of_their_own():
 
 
 def test_members_that_were_left_out_and_remarks_are_said():
-    y = np.linspace(-2, 2, 50)[:, None]
     told = result({"a": facts()}, left_out_members={"networks": "no time"}, remarks={"kernel": "the kernel is odd"})
-    found = warned(told, y, y[None], fine(y), model={"members": ("kernel",), "weights": [[1.0]]})
+    found = warned(told, Y, Y[None], Y + 0.01, model={"members": ("kernel",), "weights": [[1.0]]})
     assert found == (
         "The member networks was left out: no time.",
         "The kernel is odd.",

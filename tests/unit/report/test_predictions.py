@@ -11,8 +11,7 @@ from graphormer_sepnorm.report import predictions
 from graphormer_sepnorm.report.charts import UNIT, Axis, Drawing
 from graphormer_sepnorm.report.page import Chart
 from graphormer_sepnorm.report.predictions import (
-    confusion_grid,
-    confusion_of_classes,
+    counts_grid,
     points_of,
     precision_charts,
     predictions_section,
@@ -103,14 +102,11 @@ def test_each_target_of_a_regression_has_three_charts():
 
 
 def test_a_confusion_table_by_hand():
-    y, probability = np.array([0.0, 0, 0, 1, 1]), np.array([0.1, 0.5, 0.8, 0.9, 0.3])
-    grid = confusion_grid("a", ("inactive", "active"), y, probability)
+    grid = counts_grid("a", ("inactive", "active"), np.array([0, 0, 0, 1, 1]), np.array([0, 1, 1, 1, 0]))
     assert grid.header == ("measured", "predicted inactive", "predicted active")
-    assert grid.rows == (("inactive", "1", "2"), ("active", "1", "1")), "0.5 is class 1, as in predict"
-    one = confusion_grid("a", ("0", "1"), np.ones(2), np.ones(2))
-    assert one.rows == (("0", "0", "0"), ("1", "0", "2")), "no molecule is of the other class"
-    many = confusion_grid("a", ("0", "1"), np.ones(1_210), np.ones(1_210))
-    assert many.rows[1] == ("1", "0", "1,210")
+    assert grid.rows == (("inactive", "1", "2"), ("active", "1", "1"))
+    one = counts_grid("a", ("0", "1"), np.ones(1_210), np.ones(1_210))
+    assert one.rows == (("0", "0", "0"), ("1", "0", "1,210")), "no molecule is of the other class"
 
 
 def test_thresholds_by_hand():
@@ -120,31 +116,26 @@ def test_thresholds_by_hand():
     assert rows["0.9"] == ("0", "0.00", "1.00", "not defined"), "nothing is predicted as class 1"
 
 
-def test_the_most_probable_of_several_classes():
-    y = np.array([[1.0, 0, 0], [0, 1, 0], [0, 1, 0], [NAN] * 3])
-    probabilities = np.array([[0.5, 0.3, 0.2], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6], [1, 0, 0]])
-    grid = confusion_of_classes(("low", "middle", "high"), y, probabilities)
-    assert grid.rows == (("low", "1", "0", "0"), ("middle", "0", "1", "1"), ("high", "0", "0", "0"))
-
-
 def test_a_classification_has_tables_probabilities_and_curves():
     told = {"n": 2, "trust": {}}
-    test = {"y": np.array([[0.0], [1]]), "prediction": np.array([[0.2], [0.7]])}
+    test = {"y": np.array([[0.0], [1]]), "prediction": np.array([[0.2], [0.5]])}
     rows = [("test", "CC", [0]), ("test", "CCC", [1])]
     known = {"labelled": table(*rows), "fitted": fitted([[1]], trust={"intervals": None})}
     names = (("no", "yes"),)
     section = predictions_section(reported(told, "classification", ("a",), test=test, **known, class_names=names))
-    assert section.grids[0].rows == (("no", "1", "0"), ("yes", "0", "1"))
-    assert texts(section.charts[0])[1] == "row 2\nCCC\nmeasured yes\npredicted yes (probability of yes: 0.700)"
+    assert section.grids[0].rows == (("no", "1", "0"), ("yes", "0", "1")), "0.5 is class 1, as in predict"
+    assert texts(section.charts[0])[1] == "row 2\nCCC\nmeasured yes\npredicted yes (probability of yes: 0.500)"
     names = [ElementTree.fromstring(chart.svg).get("aria-label") for chart in section.charts]
     assert names == ["a", "a: ROC curve", "a: precision and recall"]
 
 
-def test_several_classes_have_one_confusion_table():
-    test = {"y": np.eye(2), "prediction": np.array([[0.9, 0.1], [0.6, 0.4]])}
-    page = reported({"n": 2, "trust": {}}, "multiclass", ("low", "high"), test=test, labelled=SimpleNamespace())
+def test_several_classes_have_one_confusion_table_of_the_most_probable():
+    y = np.array([[1.0, 0, 0], [0, 1, 0], [0, 1, 0], [NAN] * 3])
+    test = {"y": y, "prediction": np.array([[0.5, 0.3, 0.2], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6], [1, 0, 0]])}
+    page = reported({"trust": {}}, "multiclass", ("low", "mid", "high"), test=test, labelled=SimpleNamespace())
     section = predictions_section(page)
-    assert section.grids[0].rows == (("low", "1", "0"), ("high", "1", "0")) and len(section.charts) == 2
+    assert section.grids[0].rows == (("low", "1", "0", "0"), ("mid", "0", "1", "1"), ("high", "0", "0", "0"))
+    assert len(section.charts) == 2, "no molecule is of the third class"
 
 
 def points_of_lines(chart: Chart) -> list[list[list[float]]]:

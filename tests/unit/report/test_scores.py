@@ -58,11 +58,7 @@ def test_a_single_member_has_no_row_of_its_own_and_no_weight():
     facts["scores"] = scores | {"forest": {"mae": 0.6}}
     assert scores_grid("a", facts, "mae", ("mae",), "mean training label", found).rows[1][0] == "only the kernel"
     told = {"targets": {}, "weights": {"kernel": {"a": 1.0}}}
-    assert (
-        scores_section(reported(told))
-        .words[1]
-        .startswith("The model has one member, the kernel: the mean of two methods, a Gaussian")
-    )
+    assert "one member, the kernel" in scores_section(reported(told)).words[1]
 
 
 @pytest.mark.parametrize(("n", "few"), [(49, True), (50, False)])
@@ -94,7 +90,6 @@ def test_each_member_is_described_for_the_task(kind):
     [
         ("regression", ("a",), [[1.0]], "mean training label"),
         ("classification", ("a",), [[1.0], [0], [1], [np.nan]], "constant prediction: always yes"),
-        ("classification", ("a",), [[1.0], [0]], "constant prediction: always yes"),
         ("multiclass", ("low", "high"), [[1.0, 0], [0, 1], [0, 1]], "constant prediction: always high"),
     ],
 )
