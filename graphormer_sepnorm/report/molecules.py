@@ -148,15 +148,20 @@ def pairs_section(page: Reported) -> Section | None:
     """The replacements of one part with the surest effect."""
     if not page.is_regression:
         return None
-    y = np.array([row.labels for row in page.paired])
+    y, bounds = label_arrays(page.paired)
     parts, conditions = [parts_of(mol) for mol in page.paired_mols], [row.conditions for row in page.paired]
     grids = []
-    for target, labels in list(zip(page.task.targets, y.T, strict=True))[:MAX_PANELS]:
-        if changes := matched_changes(parts, labels, conditions, page.paired_keys)[:CHANGES]:
+    for place, target in enumerate(page.task.targets[:MAX_PANELS]):
+        ends = None if bounds is None else bounds[:, place]
+        if changes := matched_changes(parts, y[:, place], conditions, page.paired_keys, ends)[:CHANGES]:
             grids.append(changes_grid(target, changes))
     if not grids:
         return None
-    return Section("Matched pairs", words("predictions.pairs", **count_of_paired(page)), tuple(grids))
+    return Section(
+        "Matched pairs",
+        words("predictions.pairs", has_bounds=bounds is not None, **count_of_paired(page)),
+        tuple(grids),
+    )
 
 
 def cliffs_section(page: Reported) -> Section | None:
@@ -174,6 +179,10 @@ def cliffs_section(page: Reported) -> Section | None:
 
 def changes_grid(target: str, changes: list[Change]) -> Grid:
     decimals = decimals_for(number for change in changes for number in (change.mean, change.deviation))
+    with_bounds = [(change.rising, change.falling, change.undecided) for change in changes]
+    further = [
+        f"{up:,} up, {down:,} down, {other:,} undecided" if up + down + other else "" for up, down, other in with_bounds
+    ]
     rows = tuple(
         (
             part_cell(change.before),
@@ -181,10 +190,12 @@ def changes_grid(target: str, changes: list[Change]) -> Grid:
             f"{change.mean:+.{decimals}f}",
             shown(change.deviation, decimals),
             f"{len(change.pairs):,}",
+            *([cell] if any(further) else ()),
         )
-        for change in changes
+        for change, cell in zip(changes, further, strict=True)
     )
-    return Grid(("from", "to", "mean change", "standard deviation", "pairs"), rows, target)
+    header = ("from", "to", "mean change", "standard deviation", "pairs")
+    return Grid((*header, "pairs with a bound") if any(further) else header, rows, target)
 
 
 def part_cell(smiles: str) -> Picture | str:

@@ -89,7 +89,7 @@ def scores_grid(
 
 
 def bounded_cells(scores: dict[str, float | None]) -> tuple[str, str]:
-    """The share of bounds that are predicted on their side, and the concordance, of ``BoundScores``; empty without bounds."""
+    """The share of bounds on their side and the concordance, of ``BoundScores``; empty without bounds."""
     return (percent(scores["right_side"]), shown(scores["concordance"], 3)) if "right_side" in scores else ("", "")
 
 
