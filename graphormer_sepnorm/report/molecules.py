@@ -157,11 +157,8 @@ def pairs_section(page: Reported) -> Section | None:
             grids.append(changes_grid(target, changes))
     if not grids:
         return None
-    return Section(
-        "Matched pairs",
-        words("predictions.pairs", has_bounds=bounds is not None, **count_of_paired(page)),
-        tuple(grids),
-    )
+    paragraphs = words("predictions.pairs", has_bounds=bounds is not None, **count_of_paired(page))
+    return Section("Matched pairs", paragraphs, tuple(grids))
 
 
 def cliffs_section(page: Reported) -> Section | None:
@@ -179,10 +176,8 @@ def cliffs_section(page: Reported) -> Section | None:
 
 def changes_grid(target: str, changes: list[Change]) -> Grid:
     decimals = decimals_for(number for change in changes for number in (change.mean, change.deviation))
-    with_bounds = [(change.rising, change.falling, change.undecided) for change in changes]
-    further = [
-        f"{up:,} up, {down:,} down, {other:,} undecided" if up + down + other else "" for up, down, other in with_bounds
-    ]
+    counts = [{"up": each.rising, "down": each.falling, "undecided": each.undecided} for each in changes]
+    further = [", ".join(f"{count:,} {name}" for name, count in each.items() if count) for each in counts]
     rows = tuple(
         (
             part_cell(change.before),

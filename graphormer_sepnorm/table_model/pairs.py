@@ -163,6 +163,8 @@ def matched_changes(
             pairs[before, after].add((molecule_with[before], molecule_with[after]))
     found = []
     for (before, after), each in pairs.items():
+        if len(each) < LEAST_PAIRS:
+            continue
         ordered = sorted(each, key=lambda pair: (not exact[list(pair)].all(), pair))
         different = np.array([ordered[place] for place in one_of_each(ordered, keys)])
         measured = exact[different].all(axis=1)
