@@ -81,6 +81,7 @@ class TargetFacts:
         decimals: of all scores of the card.
         has_interval, interval: whether the score has an interval, and its ends if they are defined.
         bounds: ``bound_scores`` of the censored labels; None: there are none.
+        top: as ``Predicted.tops``.
         factor: the factor that an error of this size in the logarithm of a value is; None: it is no such error.
         rivals: the forest and the constant prediction.
         out_of_fold: the score out of fold, and of which labels it is; None: there are enough test labels.
@@ -92,6 +93,7 @@ class TargetFacts:
     has_interval: bool
     interval: list[float] | None
     bounds: dict | None
+    top: dict[str, dict]
     factor: float | None
     rivals: tuple[Rival, ...]
     out_of_fold: tuple[float | None, str] | None
@@ -118,6 +120,7 @@ def target_facts(page: Reported, target: str, facts: dict) -> TargetFacts:
         "interval" in facts,
         interval,
         facts.get("bounds", {}).get(STACK),
+        facts.get("top", {}),
         10**value if is_factor else None,
         rivals,
         (scores[metric], where) if scores else None,
