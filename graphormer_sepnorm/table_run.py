@@ -14,7 +14,7 @@ import numpy as np
 
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.report.folds import pooled, report_folds
+from graphormer_sepnorm.report.folds import pooled, predicted_together, report_folds
 from graphormer_sepnorm.report.write import report_table
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.runs.numbers import counted
@@ -160,8 +160,8 @@ def train_folds(
         if all("baseline" in result for result in results):
             forests = over_folds([result["baseline"]["random_forest"][metric] for result in results])
             result["baseline"] = {"random_forest": {metric: forests.pop("value"), **forests}}
-        result |= pooled(results)
         lines = predictions_out_of_fold(whole, options.folds)
+        result |= pooled(results, predicted_together(config.task, lines))
         whole.write_predictions(lines)
         whole.write_test(result)
         report_folds(whole, config.task, options, results, lines)

@@ -1,7 +1,9 @@
 """The report on a cross-validation: the scores over its folds, and the predictions for all molecules."""
 
 import statistics
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,6 +25,7 @@ from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.table_model.reliability import low_coverage, molecule_errors, usual_confidence
 from graphormer_sepnorm.table_model.scores import MEAN, STACK, Predicted, columns_of, scores_of_target
+from graphormer_sepnorm.tables.label_text import bounds_of
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import NAME
 from graphormer_sepnorm.tables.structures import known_words
@@ -36,9 +39,9 @@ def report_folds(
     whole: RunFolder, task: TaskConfig, options: TableOptions, results: list[dict], lines: list[list[str]]
 ) -> None:
     """Writes the report on a cross-validation."""
-    y, predicted = labels_and_predictions(task, lines)
-    task = make_task(task).fitted(y)
-    together = Predicted(task, y, {STACK: predicted}, np.nanmean(y, axis=0))
+    together = predicted_together(task, lines)
+    task = make_task(task).fitted(together.y)
+    together = replace(together, task=task)
     titles = {name: options.targets[0] if TASKS[task.kind].adds_up else name for name in results[0]["targets"]}
     shown_targets = list(titles.items())[:MAX_PANELS]
     summary = line(
@@ -50,7 +53,7 @@ def report_folds(
         split=options.split,
         seed=options.seed,
     )
-    of_all = pooled(results)
+    of_all = pooled(results, together)
     remarks = [*filter(None, [known_words(of_all)]), *low_coverage(of_all)]
     notes = (
         *(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in remarks),
@@ -80,12 +83,15 @@ def report_folds(
     )
 
 
-def labels_and_predictions(task: TaskConfig, lines: list[list[str]]) -> tuple[np.ndarray, np.ndarray]:
-    """The labels [M, T] in the lines of ``predictions.csv``, NaN where there is no exact one, and the predictions."""
+def predicted_together(task: TaskConfig, lines: list[list[str]]) -> Predicted:
+    """The labels and their bounds in the lines of ``predictions.csv``, the predictions, and the means of the labels."""
     targets = len(task.targets)
-    texts = [["nan" if text[:1] in ("", "<", ">") else text for text in line[3:]] for line in lines[1:]]
-    y, predicted = (np.array([row[start : start + targets] for row in texts], float) for start in (0, targets))
-    return y, predicted
+    labels, predicted = ([row[start : start + targets] for row in lines[1:]] for start in (3, 3 + targets))
+    known = [["" if text[:1] in ("<", ">") else text for text in row] for row in labels]
+    y, values = (np.array([[text or "nan" for text in row] for row in each], float) for each in (known, predicted))
+    ends = [[bounds_of(text if text[:1] in ("<", ">") else "") for text in row] for row in labels]
+    bounds = np.array(ends) if known != labels else None
+    return Predicted(task, y, {STACK: values}, np.nanmean(y, axis=0), bounds)
 
 
 def folds_grid(task: TaskConfig, title: str, folds: list[dict]) -> Grid:
@@ -115,29 +121,38 @@ def score_cards(task: TaskConfig, title: str, folds: list[dict], facts: dict) ->
             labels=facts["n"],
             together=together,
             interval=shown_interval(ends, decimals_for(numbers, numbers[0])) if ends else None,
+            bounds=facts.get("bounds", {}).get(STACK),
         )
         yield Card(title, mean, metric_words(task.metric), texts)
 
 
-def pooled(results: list[dict]) -> dict:
-    """The numbers of all folds together that ``known_words`` and ``low_coverage`` read, those that every fold has."""
+def pooled(results: list[dict], together: Predicted) -> dict:
+    """The numbers of all folds together that sentences on a result read, those that every fold has.
+
+    ``targets`` has the ``bounds`` of ``together``, as ``scores_by_target``, and ``censored`` how many there are.
+    """
     found: dict = {
         name: sum(result[name] for result in results)
         for name in ("n", "training_molecules", "training_families")
         if all(name in result for result in results)
     }
+    if censored := sum((Counter(result.get("censored", {})) for result in results), Counter()):
+        found["censored"] = dict(censored)
+    counts = {name: [result["targets"][name]["n"] for result in results] for name in results[0]["targets"]}
+    found["targets"] = {name: {"n": sum(numbers)} for name, numbers in counts.items()}
+    for name, columns in columns_of(together.task).items():
+        if bounds := together.with_bounds(columns):
+            found["targets"][name]["bounds"] = bounds
     levels = {usual_confidence(result["trust"]) for result in results}
     level = levels.pop()
     if levels or level is None:
         return found
-    counts = {name: [result["targets"][name]["n"] for result in results] for name in results[0]["targets"]}
     inside = {
         name: [(result["trust"]["coverage"][level][name] or 0) * n for result, n in zip(results, numbers, strict=True)]
         for name, numbers in counts.items()
     }
     shares = {name: sum(inside[name]) / sum(numbers) for name, numbers in counts.items() if sum(numbers)}
-    totals = {name: {"n": sum(numbers)} for name, numbers in counts.items()}
-    return found | {"trust": {"coverage": {level: shares}}, "targets": totals}
+    return found | {"trust": {"coverage": {level: shares}}}
 
 
 def parity_charts(together: Predicted, lines: list[list[str]]) -> Iterator[Chart]:

@@ -74,8 +74,9 @@ class Rival:
 class TargetFacts:
     """The numbers of the card of a target: its labels, score, and decimals of all scores; whether it has an interval.
 
-    With the ends of the interval if they are defined, the ``bound_scores`` of censored labels, the factor that an error
-    in the logarithm of a value is, the other predictions, and for few test labels the score out of fold.
+    With the ends of the interval if they are defined, the ``bound_scores`` of censored labels, the best molecules as
+    ``Predicted.tops``, the factor that an error in the logarithm of a value is, the other predictions, and for few test
+    labels the score out of fold.
     """
 
     n: int
@@ -84,6 +85,7 @@ class TargetFacts:
     has_interval: bool
     interval: list[float] | None
     bounds: dict | None
+    top: dict[str, dict]
     factor: float | None
     rivals: tuple[Rival, ...]
     out_of_fold: tuple[float | None, str] | None
@@ -110,6 +112,7 @@ def target_facts(page: Reported, target: str, facts: dict) -> TargetFacts:
         "interval" in facts,
         interval,
         facts.get("bounds", {}).get(STACK),
+        facts.get("top", {}),
         10**value if is_factor else None,
         rivals,
         (scores[metric], where) if scores else None,

@@ -141,13 +141,14 @@ def pairs_section(page: Reported) -> Section | None:
     """The replacements of one part with the surest effect."""
     if not page.is_regression:
         return None
-    y = np.array([row.labels for row in page.paired])
+    y, bounds = label_arrays(page.paired)
     parts, conditions = [parts_of(mol) for mol in page.paired_mols], [row.conditions for row in page.paired]
     grids = []
-    for target, labels in list(zip(page.task.targets, y.T, strict=True))[:MAX_PANELS]:
-        if changes := matched_changes(parts, labels, conditions, page.paired_keys)[:CHANGES]:
+    for place, target in enumerate(page.task.targets[:MAX_PANELS]):
+        ends = None if bounds is None else bounds[:, place]
+        if changes := matched_changes(parts, y[:, place], conditions, page.paired_keys, ends)[:CHANGES]:
             grids.append(changes_grid(target, changes))
-    paragraphs = words("predictions.pairs", all=len(page.learnt), most=MOST_PAIRED)
+    paragraphs = words("predictions.pairs", has_bounds=bounds is not None, all=len(page.learnt), most=MOST_PAIRED)
     return Section("Matched pairs", paragraphs, tuple(grids)) if grids else None
 
 
@@ -168,11 +169,16 @@ def cliffs_section(page: Reported) -> Section | None:
 def changes_grid(target: str, changes: list[Change]) -> Grid:
     """The replacements and their mean effect on a target."""
     decimals = decimals_for(number for change in changes for number in (change.mean, change.deviation))
-    rows = []
+    rows, further = [], []
     for change in changes:
         numbers = f"{change.mean:+.{decimals}f}", shown(change.deviation, decimals), f"{len(change.pairs):,}"
         rows.append((part_cell(change.before), part_cell(change.after), *numbers))
-    return Grid(("from", "to", "mean change", "standard deviation", "pairs"), tuple(rows), target)
+        counts = {"up": change.rising, "down": change.falling, "undecided": change.undecided}
+        further.append(", ".join(f"{count:,} {name}" for name, count in counts.items() if count))
+    header = ("from", "to", "mean change", "standard deviation", "pairs")
+    if any(further):
+        header, rows = (*header, "pairs with a bound"), [(*row, cell) for row, cell in zip(rows, further, strict=True)]
+    return Grid(header, tuple(rows), target)
 
 
 def part_cell(smiles: str) -> Picture | str:

@@ -1,6 +1,6 @@
 """A trained table model as its report sees it, and the texts of its numbers and molecules."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 
 import numpy as np
@@ -26,6 +26,7 @@ from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, Compare
 from graphormer_sepnorm.table_model.scores import columns_of, scores_of
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
 from graphormer_sepnorm.tasks import METRICS, TASKS
+from graphormer_sepnorm.tasks.censored import bound_scores
 
 CUT = 0.5  # probability from which on a molecule is predicted as class 1
 MOST_PAIRED = 2_000  # molecules that are compared pairwise
@@ -162,12 +163,19 @@ class Reported:
         return [(name, slope) for name, slope in zip(self.task.targets, slopes, strict=True) if slope is not None]
 
     def out_of_fold(self, target: str) -> tuple[dict[str, float | None], str]:
-        """The scores of a target on the training labels that a fold predicted, and these labels in words."""
+        """The scores of a target on the training labels that a fold predicted, and these labels in words.
+
+        If some of these labels are censored, their ``BoundScores`` are among the scores.
+        """
         rows, columns = self.folds.predicted, columns_of(self.task)[target]
         y, values = (each[rows, columns] for each in (self.labels.y, self.fitted.out_of_fold.values))
         known = ~np.isnan(y).all(axis=1)
         where = line("shared.where", labels=int(known.sum()), is_training=self.folds.predict_all)
-        return scores_of(self.task, y[known], values[known]), where
+        scores = scores_of(self.task, y[known], values[known])
+        if self.labels.bounds is not None:
+            bounded = bound_scores(y[:, 0], self.labels.bounds[rows, columns][:, 0], values[:, 0])
+            scores |= asdict(bounded) if bounded else {}
+        return scores, where
 
     def measured(self, value: float, place: int) -> str:
         """A label of a target as text: with the decimals of the labels, or the name of its class."""

@@ -5,7 +5,7 @@ from graphormer_sepnorm.report.headline import FEW_TESTED
 from graphormer_sepnorm.report.page import Grid, Section
 from graphormer_sepnorm.report.reported import Reported, constant_words, frequent_class
 from graphormer_sepnorm.report.words import words
-from graphormer_sepnorm.runs.numbers import counted, decimals_for, shown, shown_interval, shown_together
+from graphormer_sepnorm.runs.numbers import counted, decimals_for, percent, shown, shown_interval, shown_together
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.scores import MEAN, RESAMPLES, STACK
 from graphormer_sepnorm.tasks import METRICS, TASKS
@@ -55,7 +55,7 @@ def scores_grid(
 
     The last row is ``out_of_fold``, as ``Reported.out_of_fold``; None: there is no such row.
     """
-    names = {STACK: "prediction", MEAN: mean_label}
+    names, has_bounds = {STACK: "prediction", MEAN: mean_label}, "bounds" in facts
     others = [] if out_of_fold is None else [out_of_fold[0]]
     by_column = {each: [scores[each] for scores in (*facts["scores"].values(), *others)] for each in columns}
     by_column[metric] += [end for ends in facts.get("interval", {}).values() for end in ends or ()]
@@ -65,6 +65,7 @@ def scores_grid(
             names.get(name, f"only the {name}"),
             *(shown(scores[each], decimals[each]) for each in columns),
             *([interval_words(facts["interval"][name], decimals[metric])] if "interval" in facts else []),
+            *(bounded_cells(facts.get("bounds", {}).get(name, {})) if has_bounds else ()),
         )
         for name, scores in facts["scores"].items()
         if name in names or len(facts["scores"]) > len(names) + 1  # a single member is the prediction
@@ -72,10 +73,16 @@ def scores_grid(
     if out_of_fold is not None:
         found, where = out_of_fold
         last = (f"prediction, {where}", *(shown(found[each], decimals[each]) for each in columns))
-        rows += ((*last, "") if "interval" in facts else last,)
+        rows += ((*last, *[""] * ("interval" in facts), *(bounded_cells(found) if has_bounds else ())),)
     titles = (METRICS[each].title for each in columns)
     header = ("", *titles, *([f"95 % interval of the {METRICS[metric].title}"] if "interval" in facts else []))
+    header += ("bounds on their side", "concordance") if has_bounds else ()
     return Grid(header, rows, f"{target}, {counted(facts['n'], 'test label')}")
+
+
+def bounded_cells(scores: dict[str, float | None]) -> tuple[str, str]:
+    """The share of bounds on their side and the concordance, of ``BoundScores``; empty without bounds."""
+    return (percent(scores["right_side"]), shown(scores["concordance"], 3)) if "right_side" in scores else ("", "")
 
 
 def interval_words(ends: list[float] | None, decimals: int) -> str:

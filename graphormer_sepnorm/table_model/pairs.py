@@ -59,6 +59,8 @@ class Change:
         before, after: SMILES of the parts; ``[*:1]`` marks the attachment point.
         pairs: indices of the molecules with the first and the second part.
         mean, deviation: mean and standard deviation of the second label minus the first.
+        rising, falling, undecided: numbers of further pairs with a censored label: those in which the second label is
+            certainly larger, those in which it is certainly smaller, and the others.
     """
 
     before: str
@@ -66,6 +68,9 @@ class Change:
     pairs: tuple[tuple[int, int], ...]
     mean: float
     deviation: float
+    rising: int = 0
+    falling: int = 0
+    undecided: int = 0
 
 
 def activity_cliffs(
@@ -89,8 +94,7 @@ def activity_cliffs(
     Raises:
         InputError: RDKit fails on a molecule.
     """
-    ends = np.tile([-np.inf, np.inf], (len(y), 1)) if bounds is None else bounds
-    low, high = (np.where(np.isnan(y), end, y) for end in ends.T)
+    low, high = ends_of(y, bounds)
     labelled = np.flatnonzero(np.isfinite(low) | np.isfinite(high)).tolist()
     counts = [MORGAN.GetCountFingerprint(mols[place]) for place in labelled]  # bits do not tell homologues apart
     exact = y[~np.isnan(y)]
@@ -111,6 +115,12 @@ def activity_cliffs(
     return [steepest[number] for number in firsts]
 
 
+def ends_of(y: np.ndarray, bounds: np.ndarray | None) -> np.ndarray:
+    """The smallest and the largest possible values of labels: [2, M]; arguments as ``activity_cliffs``."""
+    ends = np.tile([-np.inf, np.inf], (len(y), 1)) if bounds is None else bounds
+    return np.where(np.isnan(y), ends.T, y)
+
+
 def one_of_each(pairs: Sequence[tuple[int, int]], keys: Sequence[str]) -> list[int]:
     """The places of the first pair of every two molecules; all places if there are no ``keys``."""
     if not keys:
@@ -126,21 +136,25 @@ def matched_changes(
     y: np.ndarray,
     conditions: Sequence[Hashable] = (),
     keys: Sequence[str] = (),
+    bounds: np.ndarray | None = None,
 ) -> list[Change]:
     """Changes of one part of a molecule that occur in ``LEAST_PAIRS`` pairs or more, ordered by ``surest_first``.
 
     The molecules of a pair differ only in a part of at most ``LARGEST_CHANGE`` heavy atoms behind one acyclic bond. If
-    cuts at several bonds give the same pairs, only the change with the smallest parts is listed.
+    cuts at several bonds give the same pairs, only the change with the smallest parts is listed. Pairs with a censored
+    label are not among these pairs; they are counted.
     Source: Hussain and Rea, "Computationally efficient algorithm to identify matched molecular pairs", J. Chem. Inf.
     Model. 2010.
 
     Args:
         parts: parts of M molecules, as ``parts_of``.
-        y: [M] labels, NaN where missing.
-        conditions, keys: as ``activity_cliffs``.
+        y: [M] labels, NaN where missing or censored.
+        conditions, keys, bounds: as ``activity_cliffs``.
     """
+    low, high = ends_of(y, bounds)
+    exact, labelled = ~np.isnan(y), np.flatnonzero(np.isfinite(low) | np.isfinite(high))
     by_rest: dict[tuple[str, Hashable], dict[str, int]] = defaultdict(dict)
-    for place in np.flatnonzero(~np.isnan(y)).tolist():
+    for place in sorted(labelled.tolist(), key=lambda place: not exact[place]):  # exact labels come first
         for rest, part in parts[place]:
             by_rest[rest, conditions[place] if conditions else ()].setdefault(part, place)
     pairs: dict[tuple[str, str], set[tuple[int, int]]] = defaultdict(set)
@@ -149,10 +163,16 @@ def matched_changes(
             pairs[before, after].add((molecule_with[before], molecule_with[after]))
     found = []
     for (before, after), each in pairs.items():
-        ordered = sorted(each)
-        different = [ordered[place] for place in one_of_each(ordered, keys)]
-        if len(different) >= LEAST_PAIRS:
-            found.append(change_of(before, after, different, y))
+        if len(each) < LEAST_PAIRS:
+            continue
+        ordered = sorted(each, key=lambda pair: (not exact[list(pair)].all(), pair))
+        different = np.array([ordered[place] for place in one_of_each(ordered, keys)])
+        measured = exact[different].all(axis=1)
+        if measured.sum() >= LEAST_PAIRS:
+            first, second = different[~measured].T
+            rising, falling = int((low[second] > high[first]).sum()), int((high[second] < low[first]).sum())
+            counts = rising, falling, len(first) - rising - falling
+            found.append(change_of(before, after, [(one, two) for one, two in different[measured].tolist()], y, counts))
     return surest_first(with_smallest_parts(found))
 
 
@@ -184,12 +204,18 @@ def with_smallest_parts(changes: list[Change]) -> list[Change]:
     return list(kept.values())
 
 
-def change_of(before: str, after: str, pairs: list[tuple[int, int]], y: np.ndarray) -> Change:
-    """The change in the direction that increases the label."""
+def change_of(
+    before: str, after: str, pairs: list[tuple[int, int]], y: np.ndarray, counts: tuple[int, int, int]
+) -> Change:
+    """The change in the direction that increases the label; ``counts`` as in ``Change``, before it is turned."""
+    rising, falling, undecided = counts
     moved = np.array([y[second] - y[first] for first, second in pairs])
     if moved.mean() < 0:
         before, after, pairs, moved = after, before, [(second, first) for first, second in pairs], -moved
-    return Change(before, after, tuple(pairs), float(moved.mean()), float(moved.std(ddof=1)))
+        rising, falling = falling, rising
+    return Change(
+        before, after, tuple(pairs), float(moved.mean()), float(moved.std(ddof=1)), rising, falling, undecided
+    )
 
 
 def parts_of(mol: Chem.Mol) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ import numpy as np
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tasks import METRICS, TASKS
-from graphormer_sepnorm.tasks.censored import bound_scores, is_bounded
+from graphormer_sepnorm.tasks.censored import bound_scores, is_bounded, top_scores
 from graphormer_sepnorm.tasks.metrics import Metric
 
 RESAMPLES = 1_000
@@ -51,6 +51,16 @@ class Predicted:
             if (scores := bound_scores(y, bounds, np.where(np.isnan(each), mean, each)))
         }
 
+    def tops(self, columns: slice) -> dict[str, dict]:
+        """The ``TopScores`` of a target of a regression, ``highest`` and ``lowest``, where there are enough labels."""
+        if TASKS[self.task.kind].predicts_probabilities:
+            return {}
+        y, prediction = self.y[:, columns][:, 0], self.by_name[STACK][:, columns][:, 0]
+        ends = None if self.bounds is None else self.bounds[:, columns][:, 0]
+        turned = None if ends is None else -ends[:, ::-1]
+        both = {"highest": top_scores(y, ends, prediction), "lowest": top_scores(-y, turned, -prediction)}
+        return {name: asdict(scores) for name, scores in both.items() if scores}
+
     def of(self, columns: slice) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Labels [M, C] and predictions [M, C] for the molecules with a label in any of the columns.
 
@@ -70,9 +80,9 @@ def scores_by_target(predicted: Predicted) -> dict[str, dict]:
         by target ``n``, the number of exact labels; ``scores``, the reported metrics and that of the task;
         ``interval``, the 95 % bootstrap interval of the task's metric for each prediction; ``against_forest`` and
         ``against_mean``, the difference between the metrics of the whole and of the forest, if there is one, or the
-        mean label, with its interval; ``bounds``, the ``BoundScores`` of each prediction, if labels are censored; and
-        ``warning``, if there are too few labels. Undefined values are None. Intervals and differences require 2 to
-        ``MOST_DRAWN`` labels.
+        mean label, with its interval; ``bounds``, the ``BoundScores`` of each prediction, if labels are censored;
+        ``top``, as ``Predicted.tops``; and ``warning``, if there are too few labels. Undefined values are None.
+        Intervals and differences require 2 to ``MOST_DRAWN`` labels.
     """
     return {name: scores_of_target(predicted, columns) for name, columns in columns_of(predicted.task).items()}
 
@@ -96,6 +106,8 @@ def scores_of_target(predicted: Predicted, columns: slice) -> dict:
     found["scores"] = {name: scores_of(predicted.task, y, each) for name, each in by_name.items()}
     if bounds := predicted.with_bounds(columns):
         found["bounds"] = bounds
+    if tops := predicted.tops(columns):
+        found["top"] = tops
     if not 2 <= len(y) <= MOST_DRAWN:
         return found
     drawn = resampled(predicted.task.metric, y, list(by_name.values()))

@@ -142,6 +142,42 @@ def bound_scores(y: np.ndarray, bounds: np.ndarray, prediction: np.ndarray) -> B
     )
 
 
+MOST_TOP, TOP_SHARE, LEAST_TOP = 20, 0.1, 3  # labels that are looked for, at most also this share of all
+
+
+@dataclass(frozen=True)
+class TopScores:
+    """How well predictions find the largest labels.
+
+    Attributes:
+        n: number of largest predictions.
+        best: number of largest labels: ``n``, or more if several are equal to the last of them.
+        found: how many of the ``n`` have one of these labels.
+        chance: how many a random choice would find on average.
+    """
+
+    n: int
+    best: int
+    found: int
+    chance: float
+
+
+def top_scores(y: np.ndarray, bounds: np.ndarray | None, prediction: np.ndarray) -> TopScores | None:
+    """The scores of predictions [M] of labels as in ``bound_scores``; None if there are few labels.
+
+    A bound is one of the largest labels if it cannot be below them; those that may be below or above are left out.
+    """
+    ends = np.tile([-np.inf, np.inf], (len(y), 1)) if bounds is None else bounds
+    known = ~np.isnan(prediction) & (~np.isnan(y) | is_bounded(y, ends))
+    low, high = np.where(np.isnan(y), ends.T, y)[:, known]
+    n = min(MOST_TOP, int(len(low) * TOP_SHARE))
+    if n < LEAST_TOP or np.isinf(least := np.sort(low)[-n]):
+        return None
+    decided = (low >= least) | (high <= least)
+    best, order = (low >= least)[decided], np.argsort(-prediction[known][decided], kind="stable")
+    return TopScores(n, int(best.sum()), int(best[order[:n]].sum()), float(n * best.sum() / len(best)))
+
+
 def log_likelihoods(y: np.ndarray, bounds: np.ndarray, prediction: np.ndarray) -> np.ndarray:
     """The logarithm of the likelihood of each label [M], with the ``error_deviation`` of all; NaN without a label."""
     y, bounds, prediction = (np.asarray(values, np.float64)[:, None] for values in (y, bounds, prediction))

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from graphormer_sepnorm import table_run
+from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands.train import left_out_lines, next_steps
 from graphormer_sepnorm.output.columns import PredictionColumns
@@ -22,6 +23,7 @@ from graphormer_sepnorm.table_model.load import load_model as load_from_python
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.model import TableModel
+from graphormer_sepnorm.table_model.scores import Predicted
 from graphormer_sepnorm.table_run import (
     Plan,
     check_beginning,
@@ -237,7 +239,8 @@ def test_intervals_of_folds_are_judged_by_all_their_labels_at_the_end():
     """At most 24 of 30 labels with 0.9 have a probability of 0.073, at most 48 of 60 of 0.014."""
     fold = {"trust": {"coverage": {"0.9": {"a": 0.8}}}, "targets": {"a": {"n": 30}}}
     assert not list(left_out_lines({"metric": "mae", **fold}))
-    (line,) = left_out_lines({"metric": "mae", **pooled([fold, fold])})
+    together = Predicted(TaskConfig("regression", "mae", ("a",)), np.zeros((1, 1)), {}, np.zeros(1))
+    (line,) = left_out_lines({"metric": "mae", **pooled([fold, fold], together)})
     assert line.startswith("only 80 % of the 60 test labels of a are inside their 90 % intervals")
 
 

@@ -34,6 +34,7 @@ from graphormer_sepnorm.system.device import choose, computing
 from graphormer_sepnorm.system.torchrun import rank
 from graphormer_sepnorm.table_model.info import targets_on_test
 from graphormer_sepnorm.table_model.reliability import low_coverage, no_better
+from graphormer_sepnorm.table_model.scores import STACK
 from graphormer_sepnorm.table_model.stacking import FOLDS
 from graphormer_sepnorm.table_run import Plan, say, train_folds, train_table
 from graphormer_sepnorm.tables.formats import WholeTable
@@ -262,7 +263,9 @@ def left_out_lines(result: dict) -> Iterator[str]:
     censored = {target: count for target, count in result.get("censored", {}).items() if count}
     for target, count in censored.items():
         are = "is" if count == 1 else "are"
-        yield f"{counted(count, 'censored test label')} of {target} (such as <5) {are} not in this score"
+        scores = result.get("targets", {}).get(target, {}).get("bounds", {}).get(STACK)
+        right = f"; predicted on their side: {round(scores['right_side'] * scores['bounds'])}" if scores else ""
+        yield f"{counted(count, 'censored test label')} of {target} (such as <5) {are} not in this score{right}"
 
 
 def interval_words(result: dict) -> str:

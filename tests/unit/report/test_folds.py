@@ -1,18 +1,18 @@
 """The report on a cross-validation of two folds, by hand."""
 
-import numpy as np
+from dataclasses import replace
 
 from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.interfaces.commands.train import left_out_lines
 from graphormer_sepnorm.report.folds import (
     folds_grid,
-    labels_and_predictions,
     parity_charts,
     pooled,
+    predicted_together,
     report_folds,
     worst_section,
 )
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.table_model.scores import Predicted
 from graphormer_sepnorm.tables.options import TableOptions
 
 TASK = TaskConfig("regression", "mae", ("a",), mean=(0.0,), std=(1.0,))
@@ -29,9 +29,7 @@ def fold(mae: float, coverage: float | None = 0.9, n: int = 60) -> dict:
     return {"targets": {"a": {"n": n, "scores": scores}}, "trust": {"coverage": {"0.9": {"a": coverage}}}}
 
 
-def together(task: TaskConfig, lines: list[list[str]] = LINES) -> Predicted:
-    y, predicted = labels_and_predictions(task, lines)
-    return Predicted(task, y, {"stack": predicted}, np.nanmean(y, axis=0))
+TOGETHER = predicted_together(TASK, [*LINES[:2], *LINES[3:]])
 
 
 def test_the_report_has_the_mean_and_each_fold(tmp_path):
@@ -55,28 +53,48 @@ def test_scores_are_a_row_per_fold():
 
 def test_too_low_a_coverage_of_all_folds_is_said(tmp_path):
     results = [fold(0.4, 0.8), fold(0.6, 0.7, 20)]
-    assert pooled(results) == {"trust": {"coverage": {"0.9": {"a": 0.775}}}, "targets": {"a": {"n": 80}}}
-    assert pooled([fold(0.4), fold(0.6, None)]) == {}, "a fold without intervals"
+    targets = {"targets": {"a": {"n": 80}}}
+    assert pooled(results, TOGETHER) == {"trust": {"coverage": {"0.9": {"a": 0.775}}}, **targets}
+    assert pooled([fold(0.4), fold(0.6, None, 20)], TOGETHER) == targets, "a fold without intervals"
     report_folds(RunFolder(tmp_path), TASK, TableOptions("a.csv", ("a",), folds=2), results, LINES)
     assert (
         "Only 78 % of the 80 test labels of a are inside their 90 % intervals" in (tmp_path / "report.html").read_text()
     )
 
 
+def test_bounds_of_all_folds_together_are_scored(tmp_path):
+    """Labels 1, <5 and >3, predicted as 4, 4 and 2: 1 bound is right; the only certain order, 1 < 3, is not."""
+    header, labels = LINES[0], (("1", "4"), ("<5", "4"), (">3", "2"))
+    lines = [header, *([str(row), "C", f"fold-{row % 2}", *pair] for row, pair in enumerate(labels))]
+    results = [fold(0.4) | {"censored": {"a": 1}}, fold(0.6) | {"censored": {"a": 1}}]
+    found = pooled(results, predicted_together(TASK, lines))
+    scores = found["targets"]["a"]["bounds"]["stack"]
+    assert found["censored"] == {"a": 2} and (scores["bounds"], scores["right_side"]) == (2, 0.5)
+    assert scores["concordance"] == 0 and scores["log_likelihood"] < 0
+    report_folds(RunFolder(tmp_path), TASK, TableOptions("a.csv", ("a",), folds=2), results, lines)
+    report = (tmp_path / "report.html").read_text()
+    assert "2 bounds: 50 % are predicted on their side; concordance 0.000." in report
+    assert "<th>concordance</th>" in report.replace(' scope="col"', "")
+    (said,) = left_out_lines({"metric": "mae", **found, "trust": {}})
+    assert said.startswith("2 censored test labels of a") and said.endswith(": 1")
+
+
 def test_molecules_that_a_fold_was_trained_on_are_counted(tmp_path):
     names = ("n", "training_molecules", "training_families")
     known = [dict(zip(names, numbers, strict=True)) for numbers in ((60, 2, 1), (20, 9, 0))]
     results = [fold(0.4, coverage) | numbers for coverage, numbers in zip((0.9, None), known, strict=True)]
-    assert pooled(results) == {"n": 80, "training_molecules": 11, "training_families": 1}
-    assert pooled(results[:1]).items() >= known[0].items() and "n" not in pooled([results[0], fold(0.6)])
+    found = {"n": 80, "training_molecules": 11, "training_families": 1, "targets": {"a": {"n": 120}}}
+    assert pooled(results, TOGETHER) == found
+    assert pooled(results[:1], TOGETHER).items() >= known[0].items()
+    assert "n" not in pooled([results[0], fold(0.6)], TOGETHER)
     report_folds(RunFolder(tmp_path), TASK, TableOptions("a.csv", ("a",), folds=2), results, LINES)
     assert "12 of 80 rows have" in (tmp_path / "report.html").read_text()
 
 
 def test_only_exact_labels_are_drawn():
-    (chart,) = parity_charts(together(TASK), LINES)
+    (chart,) = parity_charts(predicted_together(TASK, LINES), LINES)
     assert chart.svg.count("<circle") == 1 and "row 1, fold-0" in chart.svg
-    assert not list(parity_charts(together(TaskConfig("classification", "rocauc", ("a",))), LINES))
+    assert not list(parity_charts(replace(TOGETHER, task=TaskConfig("classification", "rocauc", ("a",))), LINES))
 
 
 def test_large_folds_count_more_in_the_score_of_all_labels_together(tmp_path):
@@ -100,7 +118,7 @@ def test_the_worst_predictions_are_named_with_their_facts():
         ["2", "CCO", "fold-1", "1.5", "", "3.5", "1", ""],
         ["3", "C", "fold-1", "<5", "", "4.0", "1", "methane"],
     ]
-    first, second = worst_section(together(task, lines), lines).molecules
+    first, second = worst_section(predicted_together(task, lines), lines).molecules
     assert (first.name, second.name) == ("row 2, fold-1", "ethane, fold-0")
     assert first.facts == (("measured a", "1.5"), ("predicted a", "3.5"), ("error a", "2.0")), "decimals of the labels"
     assert second.facts[0] == ("measured b", "5") and second.picture is not None

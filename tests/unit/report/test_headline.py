@@ -167,6 +167,12 @@ def test_a_card_of_few_test_labels_has_the_score_out_of_fold(folds, words):
         assert card.lines[-1] == last
 
 
+def test_a_card_says_how_many_of_the_highest_are_found():
+    top = {"highest": {"n": 20, "best": 21, "found": 9, "chance": 2.04}}
+    (card,) = cards(reported(result({"a": facts() | {"n": 200, "top": top}}), targets=("a",)))
+    assert "Of the 20 predicted highest, 9 are among the 21 highest; 2.0 by chance." in card.lines
+
+
 def test_several_targets_have_a_card_for_their_mean():
     forest = {"random_forest": {"mae": 0.75}}
     mean, first, second = cards(reported(result({"a": facts(), "b": facts(value=0.7)}, baseline=forest)))

@@ -11,6 +11,7 @@ from graphormer_sepnorm.predict.domain import fit_domain
 from graphormer_sepnorm.predict.intervals import Intervals
 from graphormer_sepnorm.report import molecules
 from graphormer_sepnorm.report.molecules import (
+    changes_grid,
     class_facts,
     cliffs_section,
     contributions_section,
@@ -21,6 +22,7 @@ from graphormer_sepnorm.report.molecules import (
     worst_section,
 )
 from graphormer_sepnorm.report.page import Picture
+from graphormer_sepnorm.table_model.pairs import Change
 from tests.unit.report.conftest import fitted, reported, table
 
 NAN = float("nan")
@@ -146,6 +148,13 @@ def test_contributions_have_a_budget_of_atoms_and_seconds(monkeypatch, seconds, 
     )
     assert contributions_section(page) is None
     assert set(asked) == explained
+
+
+def test_pairs_with_a_bound_have_a_column():
+    changes = [Change("O[*:1]", "N[*:1]", ((0, 1),) * 3, 1.0, 0.5, *counts) for counts in ((2, 0, 1), (0, 0, 0))]
+    grid = changes_grid("a", changes)
+    assert [row[-1] for row in grid.rows] == ["2 up, 1 undecided", ""] and len(grid.header) == len(grid.rows[0])
+    assert changes_grid("a", changes[1:]).header == grid.header[:-1]
 
 
 def test_pairs_of_the_rows_that_were_learnt_from():

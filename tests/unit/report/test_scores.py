@@ -1,5 +1,6 @@
 """The table of scores of a target and the weights in words, by hand."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -31,6 +32,20 @@ def test_the_scores_of_a_target_stand_with_their_interval():
     single = {"n": 1, "scores": {"stack": {"mae": 0.5}}}
     grid = scores_grid("a", single, "mae", ("mae",), "", found)
     assert grid.header == ("", "MAE") and {len(row) for row in grid.rows} == {2}
+
+
+def test_bounds_have_columns_also_out_of_fold():
+    """Of the labels 1, 2 and >3, predicted as 1, 2 and 0, one of three orders is right, and no bound."""
+    y, bounds = np.array([[1.0], [2], [np.nan]]), np.full((3, 1, 2), [-np.inf, np.inf])
+    bounds[2, 0, 0] = 3
+    values = np.array([[1.0], [2], [0]])
+    parts = {"fitted": SimpleNamespace(out_of_fold=Stacked(values[None], values, values)), "folds": Folds(np.arange(3))}
+    page = reported(targets=("a",), y=y, **parts)
+    page = replace(page, labels=replace(page.labels, bounds=bounds))
+    facts = FACTS | {"bounds": {"stack": {"right_side": 0.25, "concordance": 0.5}}}
+    grid = scores_grid("a", facts, "mae", ("mae",), "mean", page.out_of_fold("a"))
+    assert [row[-2:] for row in grid.rows] == [("25 %", "0.500"), ("", ""), ("0 %", "0.333")]
+    assert {len(row) for row in grid.rows} == {len(grid.header)}
 
 
 def test_a_metric_that_is_not_usually_reported_comes_first():

@@ -89,6 +89,29 @@ def test_a_change_that_raises_the_label_is_found_with_its_pairs():
     assert (change.mean, change.deviation) == (2, 1)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_pairs_with_a_bound_are_counted_and_not_averaged(sign):
+    """Hydroxyl 1, 2, 3, 1, >2, 5, chlorine 2, 4, 6, >2, >1, <4: the last three go up, anywhere and down."""
+    rests = [*RESTS, "C1CCCC1CCC{}", "c1ccsc1CCC{}"]
+    parts = [parts_of(mol) for mol in read(*(rest.format(part) for part in ("O", "Cl") for rest in rests))]
+    y = np.array([1.0, 2, 3, 1, np.nan, 5, 2, 4, 6, np.nan, np.nan, np.nan])
+    bounds = np.full((12, 2), [-np.inf, np.inf])
+    bounds[[4, 9, 10], 0], bounds[11, 1] = (2, 2, 1), 4
+    (change,) = of_chlorine(matched_changes(parts, sign * y, bounds=np.sort(sign * bounds)))
+    assert {frozenset(pair) for pair in change.pairs} == {frozenset(pair) for pair in ((0, 6), (1, 7), (2, 8))}
+    assert (change.mean, change.deviation) == (2, 1)
+    assert (change.rising, change.falling, change.undecided) == (1, 1, 1)
+
+
+def test_of_two_equal_molecules_the_exact_label_is_paired():
+    smiles = "CCCCCCO", "CCCCCCO", "CCCCCCCO", "CCCCCCCCO", "CCCCCCN", "CCCCCCCN", "CCCCCCCCN"
+    parts = list(map(parts_of, read(*smiles)))
+    y, bounds = np.array([np.nan, 1.0, 2, 3, 2, 3, 4]), np.full((7, 2), [-np.inf, np.inf])
+    bounds[0, 0] = 3
+    (change,) = (each for each in matched_changes(parts, y, bounds=bounds) if each.after == "N[*:1]")
+    assert change.pairs[0] == (1, 4) and change.rising + change.falling + change.undecided == 0
+
+
 def test_a_change_that_lowers_the_label_is_told_the_other_way_round():
     mols = read(*(rest.format(part) for part in ("O", "Cl") for rest in RESTS))
     y = np.array([5.0, 5, 5, 5, 3, 3, 3, 3])

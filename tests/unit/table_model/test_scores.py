@@ -49,6 +49,18 @@ def test_scores_with_bounds_by_hand():
     assert (whole["concordance"], mean["concordance"]) == (0.5, 0.5), "1 < 2 and 1 < >1"
 
 
+def test_highest_and_lowest_are_looked_for():
+    y = np.arange(60.0).reshape(30, 2)
+    stack, bounds = np.where(y < 6, 100, y), np.full((30, 2, 2), [-np.inf, np.inf])
+    y[0, 0], bounds[0, 0, 1] = NAN, 1
+    found = scores_by_target(Predicted(TWO, y, {STACK: stack}, np.zeros(2), bounds))["a"]["top"]
+    assert {side: (top["n"], top["best"], top["found"]) for side, top in found.items()} == {
+        "highest": (3, 3, 0),
+        "lowest": (3, 3, 0),
+    }
+    assert "top" not in scores_by_target(Predicted(TWO, y[:29], {STACK: y[:29]}, np.zeros(2)))["a"]
+
+
 def test_a_label_without_a_prediction_is_left_out():
     y, prediction = np.array([[1.0, 4], [2, NAN], [4, 7]]), np.array([[1.5, NAN], [2, NAN], [5, NAN]])
     assert scores_of(TWO, y, prediction)["mae"] == pytest.approx((0.5 + 0 + 1) / 3)

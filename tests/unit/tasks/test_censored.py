@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.tasks.censored import Censored, bound_scores, error_deviation, is_bounded, log_likelihoods
+from graphormer_sepnorm.tasks.censored import (
+    Censored,
+    TopScores,
+    bound_scores,
+    error_deviation,
+    is_bounded,
+    log_likelihoods,
+    top_scores,
+)
 
 NAN, INF = np.nan, np.inf
 
@@ -52,3 +60,13 @@ def test_likelihoods_grow_with_agreement():
     assert near > far
     alone = log_likelihoods(y[:2], bounds[:2], np.ones(2))
     np.testing.assert_allclose(alone, -0.5 - 0.5 * np.log(2 * np.pi))
+
+
+def test_the_largest_labels_are_found_among_the_largest_predictions():
+    """Of 0 to 30 the largest are 28 to 30. With 27 as >28 four are; <29 may be one; <5 is none."""
+    y, bounds = np.arange(31.0), np.full((31, 2), [-np.inf, np.inf])
+    prediction = np.where(y == 30, 0, y)
+    assert top_scores(y, None, prediction) == TopScores(3, 3, 2, 9 / 31)
+    assert top_scores(y[:29], None, prediction[:29]) is None
+    y[[27, 26, 3]], bounds[27, 0], bounds[[26, 3], 1] = np.nan, 28, (29, 5)
+    assert top_scores(y, bounds, prediction) == TopScores(3, 4, 3, 3 * 4 / 30)
