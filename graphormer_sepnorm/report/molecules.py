@@ -169,13 +169,14 @@ def cliffs_section(page: Reported) -> Section | None:
 def changes_grid(target: str, changes: list[Change]) -> Grid:
     """The replacements and their mean effect on a target."""
     decimals = decimals_for(number for change in changes for number in (change.mean, change.deviation))
-    rows, further = [], []
+    rows: list[tuple[Picture | str, ...]] = []
+    further: list[str] = []
+    header: tuple[str, ...] = ("from", "to", "mean change", "standard deviation", "pairs")
     for change in changes:
         numbers = f"{change.mean:+.{decimals}f}", shown(change.deviation, decimals), f"{len(change.pairs):,}"
         rows.append((part_cell(change.before), part_cell(change.after), *numbers))
         counts = {"up": change.rising, "down": change.falling, "undecided": change.undecided}
         further.append(", ".join(f"{count:,} {name}" for name, count in counts.items() if count))
-    header = ("from", "to", "mean change", "standard deviation", "pairs")
     if any(further):
         header, rows = (*header, "pairs with a bound"), [(*row, cell) for row, cell in zip(rows, further, strict=True)]
     return Grid(header, tuple(rows), target)
