@@ -37,6 +37,7 @@ from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import Row, kind_of, named_column, open_table
 from graphormer_sepnorm.tables.formats.sdf import OF_MOLFILE
 from graphormer_sepnorm.tables.formats.table import cell_text, smiles_of_rows
+from graphormer_sepnorm.tables.label_text import Notation
 from graphormer_sepnorm.tables.rows import id_column_among, read_samples, separators
 from graphormer_sepnorm.tables.writers import AddedColumn, Cells, DelimitedWriter, TableWriter, as_utf8, write_whole
 from graphormer_sepnorm.tasks import TASKS
@@ -250,9 +251,12 @@ def read_pool(predictor: PredictingModel, source: str, top: Path, options: PartO
         Row(list(texts), next((texts[place] for place in places[name] if texts[place]), ""))
         for texts, name in zip(fields, partitions, strict=True)
     ]
-    asked = predictor.asked_conditions.places(columns, str(top))
-    # Where a separator is ambiguous, the row had no prediction.
-    samples = read_samples(asked, separators(rows, asked, ""), rows) if asked else smiles_of_rows(rows)
+    samples: Smiles = smiles_of_rows(rows)
+    if asked := predictor.asked_conditions.places(columns, str(top)):
+        notations = {
+            name: dict(zip(asked, notations_of(predictor, files[name], options), strict=True)) for name in places
+        }
+        samples = [read_samples(asked, notations[name], [row])[0] for row, name in zip(rows, partitions, strict=True)]
     found = read_molecules(predictor.featurizer, samples)
     warnings = predictor.trust.domain.warnings_on(found) if predictor.trust else [""] * len(rows)
     mols = [mol for mol in found.mols if mol is not None]
@@ -268,6 +272,14 @@ def smiles_places(columns: list[str], path: Path, options: PartOptions) -> list[
         with open_table(path, named_column(path, options.smiles_column), options.delimiter) as table:
             own = [as_utf8(table.columns[table.smiles_place])]
     return [columns.index(name) for name in own if name in columns]
+
+
+def notations_of(predictor: PredictingModel, path: Path, options: PartOptions) -> list[Notation]:
+    """The notation of each condition in a partition, as all its rows tell it."""
+    with open_table(path, named_column(path, options.smiles_column), options.delimiter) as table:
+        places = predictor.asked_conditions.places(table.columns, str(path))
+        found = separators(table.rows, places, table.delimiter)
+    return [found[place] for place in places]
 
 
 def without_known(predictor: PredictingModel, pool: Pool) -> Pool:
