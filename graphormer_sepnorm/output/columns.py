@@ -18,6 +18,7 @@ import numpy as np
 from graphormer_sepnorm.chem.basic_properties import PROPERTIES
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.acquisition import Acquisition
+from graphormer_sepnorm.predict.answers import NO_ANSWERS, Answers
 from graphormer_sepnorm.predict.class_sets import ClassSets
 from graphormer_sepnorm.predict.describing import Describer
 from graphormer_sepnorm.predict.intervals import Intervals
@@ -59,10 +60,7 @@ class PredictionColumns:
 
     Attributes:
         model: model that predicts.
-        interval: confidence level of the intervals in ``NAME_low`` and ``NAME_high``, or of the class sets in
-            ``NAME_set``; None: no intervals.
-        domain: whether to compare molecules with the training molecules.
-        alerts, properties: whether to add structural alerts and basic properties.
+        answers: what to add to the predictions.
         acquisition: ranking criterion, which gets its own column; None: no ranking.
 
     Raises:
@@ -70,20 +68,17 @@ class PredictionColumns:
     """
 
     model: PredictingModel
-    interval: float | None = None
-    domain: bool = False
-    alerts: bool = False
-    properties: bool = False
+    answers: Answers = NO_ANSWERS
     acquisition: Acquisition | None = None
 
     def __post_init__(self) -> None:
         nothing = np.zeros((1, len(self.model.targets)))
-        if self.domain:
+        if self.answers.domain:
             known_trust(self.model)
-        if self.interval is not None and self.of_classes:
-            known_sets(self.model).holds(nothing, self.interval)
-        elif self.interval is not None:
-            known_intervals(self.model).half_widths(self.interval, nothing)
+        if self.answers.interval is not None and self.of_classes:
+            known_sets(self.model).holds(nothing, self.answers.interval)
+        elif self.answers.interval is not None:
+            known_intervals(self.model).half_widths(self.answers.interval, nothing)
 
     @property
     def of_classes(self) -> bool:
@@ -92,8 +87,8 @@ class PredictionColumns:
     @cached_property
     def reader(self) -> MoleculeModel[Predictions]:
         """A reader that computes the contents of the columns."""
-        asked = self.domain, self.alerts, self.properties
-        return Describer(self.model, *asked) if any(asked) or self.model.assay_limits else self.model
+        is_described = self.answers.describe or self.model.assay_limits
+        return Describer(self.model, self.answers) if is_described else self.model
 
     @cached_property
     def all(self) -> list[PredictedColumn]:
@@ -103,17 +98,17 @@ class PredictionColumns:
             found += self.of_target(number, target)
         if TASKS[self.model.kind].adds_up:
             found.append(most_probable_class(self.model.classes[0]))
-        if self.interval is not None and TASKS[self.model.kind].adds_up:
-            texts = partial(known_sets(self.model).texts, confidence=self.interval, names=self.model.classes)
+        if self.answers.interval is not None and TASKS[self.model.kind].adds_up:
+            texts = partial(known_sets(self.model).texts, confidence=self.answers.interval, names=self.model.classes)
             found.append(PredictedColumn("class_set", "text", cells=lambda found: texts(found.values)[0]))
         if self.acquisition is not None and self.acquisition.by != "prediction":
             number = self.model.targets.index(self.acquisition.target)
             found.append(acquisition_column(self.acquisition, number, kind_of(self.model, number)))
-        if self.domain:
+        if self.answers.domain:
             found += domain_columns(self.model)
-        if self.alerts:
+        if self.answers.alerts:
             found.append(PredictedColumn("alerts", "text", cells=lambda found: given(found.alerts)))
-        if self.properties:
+        if self.answers.properties:
             found += map(property_column, range(len(PROPERTIES)), PROPERTIES)
         found.append(PredictedColumn(ERROR, "text"))
         for kind, end in (("conditions", OF_CONDITION), ("predictions", "_predicted")):
@@ -154,21 +149,21 @@ class PredictionColumns:
             )
         if self.model.kind == "classification":
             yield probable_class(number, target, self.model.classes[number])
-        if self.interval is not None and not self.of_classes:
-            low, high = end(0, self.interval), end(1, self.interval)
+        if self.answers.interval is not None and not self.of_classes:
+            low, high = end(0, self.answers.interval), end(1, self.answers.interval)
             yield of(f"{target}_low", "low", low)
             yield of(f"{target}_high", "high", high)
             if scale:
                 low, high = (high, low) if falls(scale) else (low, high)
                 yield of(f"{name_in_units}_low", "unlogged_low", in_units(low))
                 yield of(f"{name_in_units}_high", "unlogged_high", in_units(high))
-        if self.interval is not None and self.of_classes and not TASKS[self.model.kind].adds_up:
-            texts = partial(known_sets(self.model).texts, confidence=self.interval, names=self.model.classes)
+        if self.answers.interval is not None and self.of_classes and not TASKS[self.model.kind].adds_up:
+            texts = partial(known_sets(self.model).texts, confidence=self.answers.interval, names=self.model.classes)
             place = ("predictions", target, "set")
             yield PredictedColumn(f"{target}_set", "text", cells=lambda found: texts(found.values)[number], path=place)
         if self.model.gives_spread:
             yield of(f"{target}_std", "std", lambda found: found.spread[:, number])
-        rows = self.model.trust.rows if self.domain and self.model.trust else None
+        rows = self.model.trust.rows if self.answers.domain and self.model.trust else None
         if rows is not None and not TASKS[self.model.kind].predicts_probabilities:
             yield of(f"{target}_percentile", "percentile", lambda found: rows.percentiles(found.values)[:, number])
 

@@ -6,7 +6,7 @@ Axis letters: M molecules.
 import shlex
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from numbers import Real
 from os import PathLike
 from typing import TYPE_CHECKING, Literal
@@ -19,6 +19,7 @@ from graphormer_sepnorm.chem.smiles import one_column
 from graphormer_sepnorm.config import TEACHER
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.output.columns import PredictionColumns, check_confidence, shown_decimals
+from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.predictors import PredictingModel, compute_chunks, load_predictor, molecules_at_once
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.zoo import resolve_model
@@ -153,7 +154,7 @@ class LoadedModel:
         place = find_column(names, smiles_column, "the table", advice=NAME_A_COLUMN)
         smiles = [as_smiles(value) for value in table.iloc[:, place]]
         model = self.model.under(conditions or {})
-        columns = columns_asked_for(model, interval, domain, alerts, properties)
+        columns = PredictionColumns(model, checked(Answers(interval, domain, alerts, properties)))
         with computing(self.compute):
             samples = with_conditions(smiles, table, model.asked_conditions)
             chunks = list(in_chunks(samples, molecules_at_once(self.model.device))) or [[]]
@@ -199,15 +200,13 @@ class LoadedModel:
         return [each for each in found.values() if not isinstance(each, InputError)]
 
 
-def columns_asked_for(
-    model: PredictingModel, interval: float | None, domain: bool, alerts: bool, properties: bool
-) -> PredictionColumns:
-    """The columns of predictions; raises InputError, with names of parameters, as ``PredictionColumns``."""
-    check_confidence("interval", interval)
-    for name, flag in (("domain", domain), ("alerts", alerts), ("properties", properties)):
-        if not isinstance(flag, bool | np.bool_):
+def checked(answers: Answers) -> Answers:
+    """The same answers; raises InputError, with the name of a parameter, for a value of another type."""
+    check_confidence("interval", answers.interval)
+    for name, flag in asdict(answers).items():
+        if name != "interval" and not isinstance(flag, bool | np.bool_):
             raise InputError(f"{name}: choose True or False, not {flag!r}")
-    return PredictionColumns(model, interval, domain, alerts, properties)
+    return answers
 
 
 def part_type(part: Cells) -> type:

@@ -26,6 +26,7 @@ from graphormer_sepnorm.interfaces.commands.options import (
 )
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.options import Option, changed
+from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 if TYPE_CHECKING:
@@ -33,20 +34,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class AnswerOptions:
-    """Options for reading a table and for the columns of its predictions."""
+class ReadOptions:
+    """Options for reading a table."""
 
     smiles_column: Annotated[str | None, Option("SMILES column of the input; by default found by its name.")] = None
     delimiter: Annotated[str | None, Option("Delimiter of the input; by default detected from its header.")] = None
     strict: Annotated[bool, Option("Stop at the first row that cannot be read.")] = False
     resume: Annotated[bool, Option("Continue an interrupted run of the same command.")] = False
-    interval: Annotated[
-        float | None,
-        Option("Confidence, such as 0.9, of intervals in NAME_low and NAME_high, or of sets of classes in NAME_set."),
-    ] = None
-    domain: Annotated[bool, Option("Add columns that compare each row with the training molecules.")] = False
-    alerts: Annotated[bool, Option("Name structural alerts (PAINS, Brenk) in a column.")] = False
-    properties: Annotated[bool, Option("Add molecular weight, logP, TPSA and others in columns.")] = False
 
 
 @dataclass(frozen=True)
@@ -87,7 +81,8 @@ def predict(
             "--output", "-o", help="File to write: .csv, .tsv, .parquet, .xlsx, or - to print; of a library, a folder."
         ),
     ] = None,
-    answers: AnswerOptions,
+    reading: ReadOptions,
+    answers: Answers,
     strip_salts: StripSalts = False,
     condition: Conditions = None,
     device: Device = "auto",
@@ -119,7 +114,7 @@ def predict(
     refuse_unknown(models)
     load, started = partial(load_for, models, strip_salts, read_conditions(condition)), time.perf_counter()
     if isinstance(source, str) and is_library(source, out):
-        result = library_predictions(load, source, out, answers, library, device, precision)
+        result = library_predictions(load, source, out, reading, answers, library, device, precision)
     else:
         if given := changed(library):
             verb = "is" if len(given) == 1 else "are"
@@ -127,7 +122,7 @@ def predict(
                 f"{', '.join(given)} {verb} for a library: a folder, a Parquet file or a pattern in quotes"
             )
         meanings = meanings_of(models) if is_for_people(out) else None
-        result = table_predictions(load, source, out, answers, device, precision, meanings)
+        result = table_predictions(load, source, out, reading, answers, device, precision, meanings)
     if is_for_people(out):
         print(f"{result['rows'] - result['unreadable']} of {result['rows']} molecules predicted", file=sys.stderr)
     else:
@@ -163,7 +158,8 @@ def library_predictions(
     load: Callable[[], "PredictingModel"],
     source: str,
     out: Path | None,
-    answers: AnswerOptions,
+    reading: ReadOptions,
+    answers: Answers,
     asked: LibraryOptions,
     device: str,
     precision: Literal["auto", "float32", "bfloat16"],
@@ -179,8 +175,8 @@ def library_predictions(
     library = import_library()
     selection = library.choose_rows(predictor, asked.by, asked.keep_top, asked.threshold, asked.lowest)
     columns = tuple(asked.columns) or None
-    asked_of_rows = {name: value for name, value in asdict(answers).items() if name != "resume"}
-    options = library.PartOptions(selection, columns, precision=precision, **asked_of_rows)
+    asked_of_rows = {name: value for name, value in asdict(reading).items() if name != "resume"}
+    options = library.PartOptions(selection, columns, answers=answers, precision=precision, **asked_of_rows)
     return library.predict_library(predictor, source, out, options, asked.scheduler, asked.workers, device)
 
 
@@ -188,7 +184,8 @@ def table_predictions(
     load: Callable[[], "PredictingModel"],
     source: str | list[str],
     out: Path | None,
-    answers: AnswerOptions,
+    reading: ReadOptions,
+    answers: Answers,
     device: str,
     precision: Literal["auto", "float32", "bfloat16"],
     meanings: dict[str, dict] | None,
@@ -196,7 +193,7 @@ def table_predictions(
     """Predicts a table into a file, and reports the number of rows outside the training domain.
 
     Args:
-        load, source, out, answers, device, precision: as in ``predict``.
+        load, source, out, reading, answers, device, precision: as in ``predict``.
         meanings: as ``predict_table``.
     """
     with leaving_at_once():
@@ -208,9 +205,9 @@ def table_predictions(
         refuse_missing(source)
         raise InputError("name the file to write: -o OUT.csv, or -o - for standard output")
     with computing(choose(device, precision)):
-        result = predict_table(load(), source, out or Path("-"), **asdict(answers), meanings=meanings)
+        result = predict_table(load(), source, out or Path("-"), **asdict(reading), answers=answers, meanings=meanings)
     if result["unfamiliar"]:
-        print(words_on_domain(result["unfamiliar"], answers), file=sys.stderr)
+        print(words_on_domain(result["unfamiliar"], reading.resume, answers), file=sys.stderr)
     if below_zero := {column: rows for column, rows in result["below_zero"].items() if rows}:
         print(words_below_zero(below_zero), file=sys.stderr)
     if not result["rows"]:
@@ -218,11 +215,11 @@ def table_predictions(
     return result
 
 
-def words_on_domain(rows: int, answers: AnswerOptions) -> str:
+def words_on_domain(rows: int, is_resumed: bool, answers: Answers) -> str:
     """How many rows are outside the training domain; similarities are compared only for the column."""
     from graphormer_sepnorm.runs.numbers import counted
 
-    count = f"{counted(rows, 'row')}{' of this call' * answers.resume} {'is' if rows == 1 else 'are'}"
+    count = f"{counted(rows, 'row')}{' of this call' * is_resumed} {'is' if rows == 1 else 'are'}"
     if answers.domain:
         return f"{count} outside the training domain: see the column warning"
     return (

@@ -66,6 +66,7 @@ def suggest(
         from graphormer_sepnorm.library.part_writer import PartOptions, Selection
         from graphormer_sepnorm.library.suggest import SHOWN, SuggestRequest
         from graphormer_sepnorm.library.suggest import suggest as suggest_molecules
+        from graphormer_sepnorm.predict.answers import Answers
         from graphormer_sepnorm.runs.numbers import counted
         from graphormer_sepnorm.system.device import choose, computing
         from graphormer_sepnorm.table_model.load import load_predicting_model
@@ -80,7 +81,10 @@ def suggest(
             request = replace(request, by="prediction")
             print("ranked by the predicted probability (--by prediction): the model has classes", file=sys.stderr)
         options = PartOptions(
-            Selection(""), smiles_column=smiles_column, delimiter=delimiter, alerts=alerts, properties=properties
+            Selection(""),
+            smiles_column=smiles_column,
+            delimiter=delimiter,
+            answers=Answers(alerts=alerts, properties=properties),
         )
         written = out or Path("-")
         result = suggest_molecules(
