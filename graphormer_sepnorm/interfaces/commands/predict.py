@@ -78,7 +78,9 @@ def predict(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="File to write: .csv, .tsv, .parquet, .xlsx, or - to print; of a library, a folder."
+            "--output",
+            "-o",
+            help="A file: .csv, .tsv, .parquet, .xlsx, .sdf, or - to print; of a library, a folder.",
         ),
     ] = None,
     reading: ReadOptions,

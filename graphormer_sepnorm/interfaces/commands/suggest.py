@@ -23,7 +23,7 @@ def suggest(
         str, typer.Argument(metavar="LIBRARY", help="A table, a folder of tables, or a pattern of them in quotes.")
     ],
     out: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write: .csv, .tsv, .parquet or .xlsx.")
+        Path | None, typer.Option("--output", "-o", help="File to write: .csv, .tsv, .parquet, .xlsx or .sdf.")
     ] = None,
     count: Annotated[int, typer.Option("-n", help="How many molecules.")] = 50,
     target: Annotated[
