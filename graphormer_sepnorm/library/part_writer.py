@@ -24,6 +24,7 @@ from graphormer_sepnorm.library.partitions import Batch, open_partition
 from graphormer_sepnorm.output.columns import PredictionColumns
 from graphormer_sepnorm.output.resumable_writer import refuse_errors
 from graphormer_sepnorm.predict.acquisition import Acquisition
+from graphormer_sepnorm.predict.answers import NO_ANSWERS, Answers
 from graphormer_sepnorm.predict.predictors import MoleculeModel, PredictingModel, Predictions, read_and_compute
 from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.system.files import replacing
@@ -66,7 +67,7 @@ class PartOptions:
         smiles_column, delimiter: as ``open_table``.
         strict: whether an unreadable row makes its whole partition fail.
         precision: of matrix products, as ``device.choose``.
-        interval, domain, alerts, properties, endpoints, acquisition: as ``PredictionColumns``.
+        answers, acquisition: as ``PredictionColumns``.
     """
 
     selection: Selection
@@ -75,17 +76,12 @@ class PartOptions:
     delimiter: str | None = None
     strict: bool = False
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    interval: float | None = None
-    domain: bool = False
-    alerts: bool = False
-    properties: bool = False
-    endpoints: tuple[str, ...] = ()
+    answers: Answers = NO_ANSWERS
     acquisition: Acquisition | None = None
 
     def of_predictions(self, predictor: PredictingModel) -> PredictionColumns:
         """The columns of the predictions."""
-        asked = self.interval, self.domain, self.alerts, self.properties, self.acquisition, self.endpoints
-        return PredictionColumns(predictor, *asked)
+        return PredictionColumns(predictor, self.answers, self.acquisition)
 
 
 @dataclass(frozen=True, config=STRICT)

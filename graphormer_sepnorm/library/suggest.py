@@ -177,8 +177,8 @@ def suggest(
             which = "all readable ones" if len(pool.rows) < size else f"its best {size:,} rows"
             raise InputError(f"{source} has no molecule to suggest: {which} were already measured")
         picked = pick(fresh, request)
-        options = replace(options, domain=predictor.trust is not None)
-        similarity = write_picked(predictor, out, fresh.take(picked), options, for_people)
+        answers = replace(options.answers, domain=predictor.trust is not None)
+        similarity = write_picked(predictor, out, fresh.take(picked), replace(options, answers=answers), for_people)
     usual = predictor.trust.domain.usual_similarity if predictor.trust else None
     return {
         "suggested": len(picked),

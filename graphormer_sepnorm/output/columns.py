@@ -29,6 +29,7 @@ from graphormer_sepnorm.output.column import (
     property_column,
 )
 from graphormer_sepnorm.predict.acquisition import Acquisition
+from graphormer_sepnorm.predict.answers import NO_ANSWERS, Answers
 from graphormer_sepnorm.predict.describing import Describer
 from graphormer_sepnorm.predict.drugs import Drugs
 from graphormer_sepnorm.predict.known import interval_ends, known_intervals, known_sets, known_trust
@@ -48,12 +49,8 @@ class PredictionColumns:
 
     Attributes:
         model: model that predicts.
-        interval: confidence level of the intervals in ``NAME_low`` and ``NAME_high``, or of the class sets in
-            ``NAME_set``; None: no intervals.
-        domain: whether to compare molecules with the training molecules.
-        alerts, properties: whether to add structural alerts and basic properties.
+        answers: what to add to the predictions, and the targets to show, by name or shell pattern.
         acquisition: ranking criterion, which gets its own column; None: no ranking.
-        endpoints: the targets to show, by name or shell pattern; empty: all.
         labels: what the targets of a model among others are called; empty: by their names.
         drugs: predictions of the model for approved drugs; None: unknown.
 
@@ -62,12 +59,8 @@ class PredictionColumns:
     """
 
     model: PredictingModel
-    interval: float | None = None
-    domain: bool = False
-    alerts: bool = False
-    properties: bool = False
+    answers: Answers = NO_ANSWERS
     acquisition: Acquisition | None = None
-    endpoints: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     drugs: Drugs | None = None
 
@@ -77,12 +70,12 @@ class PredictionColumns:
             return
         _ = self.places
         nothing = np.zeros((1, len(self.model.targets)))
-        if self.domain:
+        if self.answers.domain:
             known_trust(self.model)
-        if self.interval is not None and self.of_classes:
-            known_sets(self.model).holds(nothing, self.interval)
-        elif self.interval is not None:
-            known_intervals(self.model).half_widths(self.interval, nothing)
+        if self.answers.interval is not None and self.of_classes:
+            known_sets(self.model).holds(nothing, self.answers.interval)
+        elif self.answers.interval is not None:
+            known_intervals(self.model).half_widths(self.answers.interval, nothing)
 
     @property
     def of_classes(self) -> bool:
@@ -97,13 +90,13 @@ class PredictionColumns:
         else:
             places = [(0, number) for number in range(len(self.model.targets))]
             names = [{target} for target in self.model.targets]
-        chosen = chosen_endpoints(self.endpoints, names)
+        chosen = chosen_endpoints(self.answers.endpoints, names)
         return [place for place, is_chosen in zip(places, chosen, strict=True) if is_chosen]
 
     @cached_property
     def domains(self) -> list[int]:
         """The numbers of the models whose training molecules are compared; models that share them are compared once."""
-        if not self.domain:
+        if not self.answers.domain:
             return []
         first = self.model.first_of_domain if isinstance(self.model, SideBySide) else [0]
         return list(dict.fromkeys(first[part] for part, _ in self.places))
@@ -115,10 +108,10 @@ class PredictionColumns:
             return [self]
         found, shown = [], {part for part, _ in self.places}
         for number, (part, labels) in enumerate(zip(self.model.parts, self.model.labels, strict=True)):
-            is_compared = self.domain and (number in shown or number in self.domains)
+            is_compared = self.answers.domain and (number in shown or number in self.domains)
             try:
-                interval = self.interval if number in shown else None
-                found.append(PredictionColumns(part.model, interval, is_compared, labels=labels, drugs=part.drugs))
+                answers = Answers(self.answers.interval if number in shown else None, is_compared)
+                found.append(PredictionColumns(part.model, answers, labels=labels, drugs=part.drugs))
             except InputError as error:
                 raise InputError(f"{part.name}: {error}") from None
         return found
@@ -126,11 +119,11 @@ class PredictionColumns:
     @cached_property
     def reader(self) -> MoleculeModel[Predictions]:
         """A reader that computes the contents of the columns."""
-        asked = self.domain, self.alerts, self.properties
         if not isinstance(self.model, SideBySide):
-            return Describer(self.model, *asked) if any(asked) or self.model.assay_limits else self.model
+            is_described = self.answers.describe or self.model.assay_limits
+            return Describer(self.model, self.answers) if is_described else self.model
         readers = [
-            Describer(model, number in self.domains, self.alerts and number == 0, self.properties and number == 0)
+            Describer(model, self.answers.of_part(is_first=number == 0, in_domain=number in self.domains))
             for number, model in enumerate(self.model.part_models)
         ]
         return replace(self.model, readers=tuple(readers))
@@ -148,9 +141,9 @@ class PredictionColumns:
             found.append(acquisition_column(self.acquisition, number, kind_of(self.model, number)))
         for first in self.domains:
             found += self.of_domain(first)
-        if self.alerts:
+        if self.answers.alerts:
             found.append(PredictedColumn("alerts", "text", cells=lambda found: given(found.alerts)))
-        if self.properties:
+        if self.answers.properties:
             found += map(property_column, range(len(PROPERTIES)), PROPERTIES)
         found.append(PredictedColumn(ERROR, "text"))
         for kind, end in (("conditions", OF_CONDITION), ("predictions", "_predicted")):
@@ -213,8 +206,8 @@ class PredictionColumns:
         if not TASKS[self.model.kind].adds_up:
             return
         yield most_probable_class(self.model.classes[0])
-        if self.interval is not None:
-            texts = partial(known_sets(self.model).texts, confidence=self.interval, names=self.model.classes)
+        if self.answers.interval is not None:
+            texts = partial(known_sets(self.model).texts, confidence=self.answers.interval, names=self.model.classes)
             yield PredictedColumn("class_set", "text", cells=lambda found: texts(found.values)[0])
 
     def of_target(self, number: int) -> Iterator[PredictedColumn]:
@@ -246,21 +239,21 @@ class PredictionColumns:
             )
         if self.model.kind == "classification":
             yield probable_class(number, target, self.model.classes[number])
-        if self.interval is not None and not self.of_classes:
-            low, high = end(0, self.interval), end(1, self.interval)
+        if self.answers.interval is not None and not self.of_classes:
+            low, high = end(0, self.answers.interval), end(1, self.answers.interval)
             yield of(f"{target}_low", "low", low)
             yield of(f"{target}_high", "high", high)
             if scale:
                 low, high = (high, low) if falls(scale) else (low, high)
                 yield of(f"{name_in_units}_low", "unlogged_low", in_units(low))
                 yield of(f"{name_in_units}_high", "unlogged_high", in_units(high))
-        if self.interval is not None and self.of_classes and not TASKS[self.model.kind].adds_up:
-            texts = partial(known_sets(self.model).texts, confidence=self.interval, names=self.model.classes)
+        if self.answers.interval is not None and self.of_classes and not TASKS[self.model.kind].adds_up:
+            texts = partial(known_sets(self.model).texts, confidence=self.answers.interval, names=self.model.classes)
             place = ("predictions", target, "set")
             yield PredictedColumn(f"{target}_set", "text", cells=lambda found: texts(found.values)[number], path=place)
         if self.model.gives_spread:
             yield of(f"{target}_std", "std", lambda found: found.spread[:, number])
-        rows = self.model.trust.rows if self.domain and self.model.trust else None
+        rows = self.model.trust.rows if self.answers.domain and self.model.trust else None
         if rows is not None and not TASKS[self.model.kind].predicts_probabilities:
             yield of(f"{target}_percentile", "percentile", lambda found: rows.percentiles(found.values)[:, number])
         if (drugs := self.drugs) is not None and own in drugs.targets:

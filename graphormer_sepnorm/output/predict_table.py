@@ -18,6 +18,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.output.column import PredictedColumn, given, shown_decimals, two_classes
 from graphormer_sepnorm.output.columns import PredictionColumns
 from graphormer_sepnorm.output.resumable_writer import write_table
+from graphormer_sepnorm.predict.answers import NO_ANSWERS, Answers
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, is_in_training
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
 from graphormer_sepnorm.predict.side_by_side import SideBySide, parts_of
@@ -42,11 +43,7 @@ def predict_table(
     delimiter: str | None = None,
     strict: bool = False,
     resume: bool = False,
-    interval: float | None = None,
-    domain: bool = False,
-    alerts: bool = False,
-    properties: bool = False,
-    endpoints: Sequence[str] = (),
+    answers: Answers = NO_ANSWERS,
     meanings: Mapping[str, dict] | None = None,
 ) -> dict:
     """Writes the columns of the input, one column per target (and its spread for several models) and ``error``.
@@ -55,10 +52,7 @@ def predict_table(
         predictor: the models.
         out: file to write, named by one of ``WRITERS``; "-" for CSV on standard output.
         source, smiles_column, delimiter, strict, resume: as ``write_table``.
-        interval: confidence level of the intervals in ``NAME_low`` and ``NAME_high``; None: no intervals.
-        domain: whether to compare rows with the training molecules, in the columns of ``domain_columns``.
-        alerts, properties: whether to add structural alerts and the ``PROPERTIES`` of the molecules.
-        endpoints: the targets to write, as ``PredictionColumns``.
+        answers: the columns to add to those of the predictions, and the targets to write.
         meanings: facts about targets: write lines for people, as ``TextWriter``, in place of CSV; None: do not. Models
             side by side know them from their cards.
 
@@ -70,10 +64,10 @@ def predict_table(
     Raises:
         InputError: as ``write_table``, or the predictor does not support intervals or the comparison.
     """
-    columns = CountedColumns(predictor, interval, domain, alerts, properties, endpoints=tuple(endpoints))
+    columns = CountedColumns(predictor, answers)
     if meanings is not None and isinstance(predictor, SideBySide):
         meanings = predictor.endpoints
-    options = (str(interval), predictor.digest)
+    options = (str(answers.interval), predictor.digest)
     writers = WRITERS if meanings is None else {".csv": partial(TextWriter, found=columns, meanings=meanings)}
     result = write_table(
         columns.reader, columns, source, out, smiles_column, delimiter, strict, resume, options, writers

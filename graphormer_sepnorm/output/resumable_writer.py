@@ -39,7 +39,7 @@ from graphormer_sepnorm.system.files import (
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles, in_chunks
 from graphormer_sepnorm.tables.formats import Row, Table, is_file, open_table, rows_of, table_of_smiles
-from graphormer_sepnorm.tables.rows import samples_of
+from graphormer_sepnorm.tables.rows import samples_of, with_decimal
 from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, MakeWriter, TableWriter, find_writer
 
 STANDARD_OUTPUT = "-"
@@ -236,9 +236,10 @@ def write_table(
         raise InputError(f"{source} can be read only once, so it cannot be resumed: save it in a file first")
     if isinstance(source, str):
         check_output(out, source)
-    with opened(source, smiles_column, delimiter) as table:
+    with opened(source, smiles_column, delimiter) as opened_table:
+        table = with_decimal(opened_table)
         writer = make_writer(table.columns, added.columns())
-        writer.keep_types(table.types)
+        writer.keep_notation(table)
         names = [column.name for column in added.columns()]
         of_input = (smiles_column, delimiter, *map(str, table.types))
         read = samples_of(table.columns, reader.asked_conditions, "the input", table.delimiter, all_rows)

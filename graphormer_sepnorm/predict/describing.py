@@ -14,6 +14,7 @@ from graphormer_sepnorm.chem.alerts import find_alerts
 from graphormer_sepnorm.chem.basic_properties import PROPERTIES, basic_properties
 from graphormer_sepnorm.chem.features import Molecules
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.assay_limits import limit_words
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, Domain, is_in_training, joined
 from graphormer_sepnorm.predict.forward import Output
@@ -27,14 +28,13 @@ class Describer:
     """A ``Reader`` that adds what is known of the molecules to the predictions of a model.
 
     Args:
-        model: a model, with ``trust`` if ``domain``.
-        domain: whether to compare the molecules with the training molecules.
-        alerts, properties: whether to add structural alerts and basic properties.
+        model: a model, with ``trust`` if ``answers.domain``.
+        answers: what to add.
     """
 
-    def __init__(self, model: PredictingModel, domain: bool, alerts: bool, properties: bool):
-        self.model, self.alerts, self.properties = model, alerts, properties
-        self.domain = model.trust.domain if domain and model.trust else None
+    def __init__(self, model: PredictingModel, answers: Answers):
+        self.model, self.answers = model, answers
+        self.domain = model.trust.domain if answers.domain and model.trust else None
         if self.domain:
             _ = self.domain.usual_similarity  # computed once, before other processes start
         self.models, self.featurizer, self.device = model.models, model.featurizer, model.device
@@ -67,8 +67,8 @@ class Describer:
         return replace(
             found,
             limit_words=limit_words_of(self.model, molecules.mols, found.values),
-            alerts=alerts_of(molecules.mols) if self.alerts else None,
-            properties=properties_of(molecules.mols) if self.properties else None,
+            alerts=alerts_of(molecules.mols) if self.answers.alerts else None,
+            properties=properties_of(molecules.mols) if self.answers.properties else None,
         )
 
 

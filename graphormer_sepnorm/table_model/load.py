@@ -6,7 +6,7 @@ Axis letters: M molecules.
 import shlex
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from numbers import Real
 from os import PathLike
 from pathlib import Path
@@ -22,6 +22,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.output.column import shown_decimals
 from graphormer_sepnorm.output.columns import PredictionColumns
+from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.drugs import read_drugs
 from graphormer_sepnorm.predict.forward import share_trunks
 from graphormer_sepnorm.predict.known import check_confidence
@@ -239,7 +240,9 @@ class LoadedModel:
         place = find_column(names, smiles_column, "the table", advice=NAME_A_COLUMN)
         smiles = [as_smiles(value) for value in table.iloc[:, place]]
         model = self.model.under(conditions or {})
-        columns = columns_asked_for(model, interval, domain, alerts, properties, endpoints)
+        if isinstance(endpoints, str):
+            raise InputError(f"endpoints: give a list, such as [{endpoints!r}]")
+        columns = PredictionColumns(model, checked(Answers(interval, domain, alerts, properties, tuple(endpoints))))
         with computing(self.compute):
             samples = with_conditions(smiles, table, model.asked_conditions)
             chunks = list(in_chunks(samples, molecules_at_once(self.model.device))) or [[]]
@@ -285,22 +288,13 @@ class LoadedModel:
         return [each for each in found.values() if not isinstance(each, InputError)]
 
 
-def columns_asked_for(
-    model: PredictingModel,
-    interval: float | None,
-    domain: bool,
-    alerts: bool,
-    properties: bool,
-    endpoints: Sequence[str],
-) -> PredictionColumns:
-    """The columns of predictions; raises InputError, with names of parameters, as ``PredictionColumns``."""
-    check_confidence("interval", interval)
-    for name, flag in (("domain", domain), ("alerts", alerts), ("properties", properties)):
-        if not isinstance(flag, bool | np.bool_):
+def checked(answers: Answers) -> Answers:
+    """The same answers; raises InputError, with the name of a parameter, for a value of another type."""
+    check_confidence("interval", answers.interval)
+    for name, flag in asdict(answers).items():
+        if name in ("domain", "alerts", "properties") and not isinstance(flag, bool | np.bool_):
             raise InputError(f"{name}: choose True or False, not {flag!r}")
-    if isinstance(endpoints, str):
-        raise InputError(f"endpoints: give a list, such as [{endpoints!r}]")
-    return PredictionColumns(model, interval, domain, alerts, properties, endpoints=tuple(endpoints))
+    return answers
 
 
 def part_type(part: Cells) -> type:

@@ -110,7 +110,7 @@ class LabelledTable:
 def read_whole(path: str, smiles_column: str | None = None, delimiter: str | None = None) -> WholeTable:
     """Reads a table into memory; raises InputError as ``open_table``, or for no or more than ``MAX_ROWS`` rows."""
     with open_table(path, smiles_column, delimiter) as table:
-        rows = list(islice(table.rows, MAX_ROWS + 1))
+        rows = [replace(row, structure="") for row in islice(table.rows, MAX_ROWS + 1)]
         if len(rows) > MAX_ROWS:
             raise InputError(f"{path} has more than {MAX_ROWS:,} rows; training holds them in memory")
         if not rows:

@@ -41,6 +41,7 @@ class TableOptions:
     Attributes:
         path: path of the table, as ``open_table``.
         targets: columns to predict.
+        called: names of the predictions of these columns; empty: those of the columns on their scale, such as pIC50.
         kind: kind of the task.
         smiles_column, delimiter: as ``open_table``.
         split: a name in ``SPLITTERS``, "column" or "time".
@@ -74,6 +75,9 @@ class TableOptions:
     path: str
     targets: Annotated[
         tuple[str, ...], Option("Columns of the table to predict; by default the only one left.", "target-columns")
+    ] = ()
+    called: Annotated[
+        tuple[str, ...], Option("Names of the predictions, one for each of --target-columns, such as pIC50.", "name")
     ] = ()
     kind: Kind = "regression"
     smiles_column: Annotated[str | None, Option("SMILES column of the table; by default found by its name.")] = None
@@ -148,6 +152,8 @@ class TableOptions:
             raise InputError("name the columns to predict with --target-columns")
         if len(set(self.targets)) < len(self.targets):
             raise InputError(f"a target column is named twice: {', '.join(self.targets)}")
+        if self.called and (self.classes or len(self.called) != len(self.targets) or not all(self.called)):
+            raise InputError("--name is for columns of numbers or of two classes: give one name for each of them")
         if len(set(self.names)) < len(self.names):
             twice = next(name for name in self.names if self.names.count(name) > 1)
             raise InputError(f"two target columns would be modelled as {twice}: rename one of them, or leave it out")
@@ -253,7 +259,7 @@ class TableOptions:
         """Names of the predictions: the target columns on their scale, or COLUMN_CLASS for each of several classes."""
         if self.classes:
             return tuple(f"{self.targets[0]}_{name}" for name in self.classes)
-        return tuple(modelled_name(target, self.scale_of(target)) for target in self.targets)
+        return self.called or tuple(modelled_name(target, self.scale_of(target)) for target in self.targets)
 
     @property
     def featurizer(self) -> str:

@@ -5,13 +5,14 @@ import re
 import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain, islice
 
 from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import Smiles
-from graphormer_sepnorm.tables.formats import Row, WholeTable, not_one_column, smiles_of_rows
+from graphormer_sepnorm.tables.formats import Row, Table, WholeTable, not_one_column, smiles_of_rows
 from graphormer_sepnorm.tables.label_text import (
     UNDECIDED,
     Notation,
@@ -35,6 +36,7 @@ ID_COLUMNS = (
     "chemblid", "cid", "title",
 )  # fmt: skip
 MAX_ROW_WEIGHT = 1e6
+ROWS_TO_TELL = 1_000
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,16 @@ def separators(
     seen = forms_of_columns(rows, None if semicolons else places)
     forms = {form for form, columns in seen.items() if columns}
     return {place: notation_of({form for form in forms if place in seen[form]}, forms, semicolons) for place in places}
+
+
+def with_decimal(table: Table) -> Table:
+    """A table with the decimal separator that the first rows of a CSV with semicolons or tabs tell."""
+    if table.delimiter not in (";", "\t"):
+        return table
+    first = list(islice(table.rows, ROWS_TO_TELL))
+    seen = forms_of_columns(first, None)
+    decimal = "," if seen["1,5"] and not seen["1.5"] else "."
+    return replace(table, rows=chain(first, table.rows), decimal=decimal)
 
 
 def forms_of_columns(rows: Iterable[Row], places: Sequence[int] | None) -> dict[str, set[int]]:

@@ -101,7 +101,7 @@ def test_the_input_is_not_overwritten(command, model, tmp_path, name):
         ("typo.csv", "there.csv", "No such file"),
         ("in.csv", "folder.csv", "is a folder"),
         ("in.csv", "there.csv/x.csv", "there.csv is a file, not a folder: choose another output than "),
-        ("in.csv", "out.csv.gz", "a table is written as .csv, .tsv, .parquet, .xlsx, not as '.gz'"),
+        ("in.csv", "out.csv.gz", "a table is written as .csv, .tsv, .parquet, .xlsx, .sdf, not as '.gz'"),
         ("in.csv", "out.npz", "not as '.npz'"),
     ],
 )

@@ -98,7 +98,7 @@ def test_fewer_molecules_than_asked_for_are_said(command, tmp_path):
         (["library.csv", "--target", "log_p"], "predicts logp; did you mean 'logp'?"),
         (["library.csv"], "needs a model that estimates its errors"),
         (["none.csv", "--by", "prediction"], "there are no files none.csv"),
-        (["library.csv", "-o", "next.txt"], "a table is written as .csv, .tsv, .parquet, .xlsx, not as '.txt'"),
+        (["library.csv", "-o", "next.txt"], "a table is written as .csv, .tsv, .parquet, .xlsx, .sdf, not as '.txt'"),
     ],
 )
 def test_bad_input_is_one_sentence(command, tmp_path, monkeypatch, arguments, message):

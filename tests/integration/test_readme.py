@@ -6,7 +6,9 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
@@ -61,6 +63,22 @@ def test_the_examples_run(page, tmp_path):
         timeout=1200,
     )
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.slow
+def test_the_recipe_for_knime_predicts_its_table():
+    code = re.search(r"^~~~python\n(.*?)^~~~", (REPOSITORY / "docs/predict.md").read_text(), re.M | re.S)[1]
+    written: list = [None]
+    given = SimpleNamespace(to_pandas=lambda: pd.DataFrame({"key": [7, 8], "smiles": ["CCO", "C("]}))
+    tables = SimpleNamespace(input_tables=[given], output_tables=written, Table=SimpleNamespace(from_pandas=list))
+    scripting = SimpleNamespace(io=tables)
+    knime = SimpleNamespace(scripting=scripting)
+    modules = {"knime": knime, "knime.scripting": scripting, "knime.scripting.io": tables}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, module in modules.items():
+            patch.setitem(sys.modules, name, module)
+        exec(code, {})
+    assert {"key", "smiles", "HLM", "error"} < set(written[0])
 
 
 def test_there_are_examples_for_every_use():

@@ -10,7 +10,8 @@ from tests.robustness import processes, tiny_table
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("command", "name"), [("predict", "out.csv"), ("predict", "out.parquet"), ("embed", "out.npz")]
+    ("command", "name"),
+    [("predict", "out.csv"), ("predict", "out.parquet"), ("predict", "out.sdf"), ("embed", "out.npz")],
 )
 def test_a_table_killed_at_every_write_goes_on_to_the_same_bytes(tmp_path, command, name):
     """Before each file that is opened, renamed or removed, from the first record to the last."""

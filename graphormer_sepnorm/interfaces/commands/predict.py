@@ -26,6 +26,7 @@ from graphormer_sepnorm.interfaces.commands.options import (
 )
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.options import Option, changed
+from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 if TYPE_CHECKING:
@@ -33,23 +34,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class AnswerOptions:
-    """Options for reading a table and for the columns of its predictions."""
+class ReadOptions:
+    """Options for reading a table."""
 
     smiles_column: Annotated[str | None, Option("SMILES column of the input; by default found by its name.")] = None
     delimiter: Annotated[str | None, Option("Delimiter of the input; by default detected from its header.")] = None
     strict: Annotated[bool, Option("Stop at the first row that cannot be read.")] = False
     resume: Annotated[bool, Option("Continue an interrupted run of the same command.")] = False
-    interval: Annotated[
-        float | None,
-        Option("Confidence, such as 0.9, of intervals in NAME_low and NAME_high, or of sets of classes in NAME_set."),
-    ] = None
-    domain: Annotated[bool, Option("Add columns that compare each row with the training molecules.")] = False
-    alerts: Annotated[bool, Option("Name structural alerts (PAINS, Brenk) in a column.")] = False
-    properties: Annotated[bool, Option("Add molecular weight, logP, TPSA and others in columns.")] = False
-    endpoints: Annotated[
-        tuple[str, ...], Option("Targets to write, by name or a pattern such as 'CYP3A4*'; by default all.")
-    ] = ()
 
 
 @dataclass(frozen=True)
@@ -87,10 +78,13 @@ def predict(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="File to write: .csv, .tsv, .parquet, .xlsx, or - to print; of a library, a folder."
+            "--output",
+            "-o",
+            help="A file: .csv, .tsv, .parquet, .xlsx, .sdf, or - to print; of a library, a folder.",
         ),
     ] = None,
-    answers: AnswerOptions,
+    reading: ReadOptions,
+    answers: Answers,
     strip_salts: StripSalts = False,
     condition: Conditions = None,
     device: Device = "auto",
@@ -123,7 +117,7 @@ def predict(
     refuse_unknown(models)
     load, started = partial(load_for, models, strip_salts, read_conditions(condition)), time.perf_counter()
     if isinstance(source, str) and is_library(source, out):
-        result = library_predictions(load, source, out, answers, library, device, precision)
+        result = library_predictions(load, source, out, reading, answers, library, device, precision)
     else:
         if given := changed(library):
             verb = "is" if len(given) == 1 else "are"
@@ -131,7 +125,7 @@ def predict(
                 f"{', '.join(given)} {verb} for a library: a folder, a Parquet file or a pattern in quotes"
             )
         meanings = meanings_of(models) if is_for_people(out) else None
-        result = table_predictions(load, source, out, answers, device, precision, meanings)
+        result = table_predictions(load, source, out, reading, answers, device, precision, meanings)
     if is_for_people(out):
         print(f"{result['rows'] - result['unreadable']} of {result['rows']} molecules predicted", file=sys.stderr)
     else:
@@ -168,7 +162,8 @@ def library_predictions(
     load: Callable[[], "PredictingModel"],
     source: str,
     out: Path | None,
-    answers: AnswerOptions,
+    reading: ReadOptions,
+    answers: Answers,
     asked: LibraryOptions,
     device: str,
     precision: Literal["auto", "float32", "bfloat16"],
@@ -183,11 +178,11 @@ def library_predictions(
     with computing(choose("cpu")):
         predictor = load()
     library = import_library()
-    targets = PredictionColumns(predictor, endpoints=answers.endpoints).targets
+    targets = PredictionColumns(predictor, answers).targets
     selection = library.choose_rows(targets, asked.by, asked.keep_top, asked.threshold, asked.lowest)
     columns = tuple(asked.columns) or None
-    asked_of_rows = {name: value for name, value in asdict(answers).items() if name != "resume"}
-    options = library.PartOptions(selection, columns, precision=precision, **asked_of_rows)
+    asked_of_rows = {name: value for name, value in asdict(reading).items() if name != "resume"}
+    options = library.PartOptions(selection, columns, answers=answers, precision=precision, **asked_of_rows)
     return library.predict_library(predictor, source, out, options, asked.scheduler, asked.workers, device)
 
 
@@ -195,7 +190,8 @@ def table_predictions(
     load: Callable[[], "PredictingModel"],
     source: str | list[str],
     out: Path | None,
-    answers: AnswerOptions,
+    reading: ReadOptions,
+    answers: Answers,
     device: str,
     precision: Literal["auto", "float32", "bfloat16"],
     meanings: dict[str, dict] | None,
@@ -203,7 +199,7 @@ def table_predictions(
     """Predicts a table into a file, and reports the number of rows outside the training domain.
 
     Args:
-        load, source, out, answers, device, precision: as in ``predict``.
+        load, source, out, reading, answers, device, precision: as in ``predict``.
         meanings: as ``predict_table``.
     """
     with leaving_at_once():
@@ -215,9 +211,9 @@ def table_predictions(
         refuse_missing(source)
         raise InputError("name the file to write: -o OUT.csv, or -o - for standard output")
     with computing(choose(device, precision)):
-        result = predict_table(load(), source, out or Path("-"), **asdict(answers), meanings=meanings)
+        result = predict_table(load(), source, out or Path("-"), **asdict(reading), answers=answers, meanings=meanings)
     if result["unfamiliar"]:
-        print(words_on_domain(result["unfamiliar"], answers), file=sys.stderr)
+        print(words_on_domain(result["unfamiliar"], reading.resume, answers), file=sys.stderr)
     if below_zero := {column: rows for column, rows in result["below_zero"].items() if rows}:
         print(words_below_zero(below_zero), file=sys.stderr)
     if not result["rows"]:
@@ -225,11 +221,11 @@ def table_predictions(
     return result
 
 
-def words_on_domain(rows: int, answers: AnswerOptions) -> str:
+def words_on_domain(rows: int, is_resumed: bool, answers: Answers) -> str:
     """How many rows are outside the training domain; similarities are compared only for the column."""
     from graphormer_sepnorm.runs.numbers import counted
 
-    count = f"{counted(rows, 'row')}{' of this call' * answers.resume} {'is' if rows == 1 else 'are'}"
+    count = f"{counted(rows, 'row')}{' of this call' * is_resumed} {'is' if rows == 1 else 'are'}"
     if answers.domain:
         return f"{count} outside the training domain: see the column warning"
     return (

@@ -23,7 +23,7 @@ def suggest(
         str, typer.Argument(metavar="LIBRARY", help="A table, a folder of tables, or a pattern of them in quotes.")
     ],
     out: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write: .csv, .tsv, .parquet or .xlsx.")
+        Path | None, typer.Option("--output", "-o", help="File to write: .csv, .tsv, .parquet, .xlsx or .sdf.")
     ] = None,
     count: Annotated[int, typer.Option("-n", help="How many molecules.")] = 50,
     target: Annotated[
@@ -66,6 +66,7 @@ def suggest(
         from graphormer_sepnorm.library.part_writer import PartOptions, Selection
         from graphormer_sepnorm.library.suggest import SHOWN, SuggestRequest
         from graphormer_sepnorm.library.suggest import suggest as suggest_molecules
+        from graphormer_sepnorm.predict.answers import Answers
         from graphormer_sepnorm.predict.side_by_side import one_model
         from graphormer_sepnorm.runs.numbers import counted
         from graphormer_sepnorm.system.device import choose, computing
@@ -82,7 +83,10 @@ def suggest(
             request = replace(request, by="prediction")
             print("ranked by the predicted probability (--by prediction): the model has classes", file=sys.stderr)
         options = PartOptions(
-            Selection(""), smiles_column=smiles_column, delimiter=delimiter, alerts=alerts, properties=properties
+            Selection(""),
+            smiles_column=smiles_column,
+            delimiter=delimiter,
+            answers=Answers(alerts=alerts, properties=properties),
         )
         written = out or Path("-")
         result = suggest_molecules(

@@ -33,6 +33,7 @@ from graphormer_sepnorm.interfaces.web.schemas import (
 from graphormer_sepnorm.output.column import condition_value, shown_decimals, two_classes
 from graphormer_sepnorm.output.columns import OF_CONDITION, PredictionColumns
 from graphormer_sepnorm.output.resumable_writer import job_digest
+from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.domain import is_in_training
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
 from graphormer_sepnorm.predict.side_by_side import SideBySide, by_target, parts_of
@@ -104,7 +105,8 @@ class PredictionService:
 
     def columns(self, options: Options) -> PredictionColumns:
         """The columns of each molecule; raises InputError for options that the models do not support."""
-        return PredictionColumns(self.predictor, options.interval, options.domain, options.alerts, options.properties)
+        answers = Answers(options.interval, options.domain, options.alerts, options.properties)
+        return PredictionColumns(self.predictor, answers)
 
     def added(self, options: Options) -> list[ColumnFacts]:
         """The columns of predictions; raises InputError for what the models do not know."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from openpyxl import Workbook
     from openpyxl.worksheet.worksheet import Worksheet
 
+PICTURES = "structure drawing"  # heads a first column of pictures that this package writes, which is not read
 SPREADSHEET_KINDS = (".xlsx", ".xlsm")
 MAX_UNPACKED = 2_000_000_000
 
@@ -77,8 +78,11 @@ def sheet_with_molecules(book: "Workbook", source: str, smiles_column: str | Non
 
 def texts_of_rows(sheet: "Worksheet", most: int | None = None) -> Iterator[list[str]]:
     sheet.reset_dimensions()  # some programs write a wrong size, beyond which openpyxl would not read
-    for cells in sheet.iter_rows(max_row=most, values_only=True):
-        yield [cell_text(cell) for cell in cells]
+    first = 0
+    for number, cells in enumerate(sheet.iter_rows(max_row=most, values_only=True)):
+        if not number and cells[:1] == (PICTURES,):
+            first = 1
+        yield [cell_text(cell) for cell in cells[first:]]
 
 
 @contextlib.contextmanager

@@ -18,16 +18,18 @@ OF_MOLFILE = "_of_molfile"  # ends the name of a column, if a data item has that
 
 def read_sdf(lines: Iterator[str], again: Iterator[str], source: str, smiles_column: str | None = None) -> Table:
     """Records of an SDF: the structure as SMILES, the title and every data item that any record has."""
-    names = dict.fromkeys(name for record in sdf_records(again, source) for name in data_items(record))
-    columns = [*(free_name(name, names, OF_MOLFILE) for name in ("smiles", "name")), *names]
+    names = list(dict.fromkeys(name for record in sdf_records(again, source) for name in data_items(record)))
+    columns = columns_of_items(names)
     place = 0 if smiles_column is None else find_column(columns, smiles_column, source)
-    rows = (sdf_row(record, list(names)) for record in sdf_records(lines, source))
-    return Table(columns, rows if place == 0 else (by_item(row, place) for row in rows), smiles_place=place)
+    rows = (sdf_row(record, names) for record in sdf_records(lines, source))
+    if place:
+        rows = (Row(row.fields, row.fields[place], structure=row.structure) for row in rows)
+    return Table(columns, rows, smiles_place=place, num_of_structure=2)
 
 
-def by_item(row: Row, place: int) -> Row:
-    """A row whose molecule is a data item."""
-    return Row(row.fields, row.fields[place])
+def columns_of_items(names: list[str]) -> list[str]:
+    """The columns of an SDF with data items of these names."""
+    return [*(free_name(name, names, OF_MOLFILE) for name in ("smiles", "name")), *names]
 
 
 def sdf_records(lines: Iterator[str], source: str) -> Iterator[list[str]]:
@@ -76,4 +78,4 @@ def sdf_row(record: list[str], names: list[str]) -> Row:
     except InputError as problem:
         error = str(problem)
     title = record[0].strip() if record else ""
-    return Row([smiles, title, *(items.get(name, "") for name in names)], smiles, error)
+    return Row([smiles, title, *(items.get(name, "") for name in names)], smiles, error, "\n".join(structure))

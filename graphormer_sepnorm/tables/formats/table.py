@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -29,11 +29,13 @@ class Row:
         fields: one text per column of the table.
         smiles: the molecule; "" where there is none.
         error: why the record cannot be used; "" if nothing is known against it.
+        structure: its molfile in an SDF, without the data items; "" in other files.
     """
 
     fields: list[str]
     smiles: str
     error: str = ""
+    structure: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class Table:
         delimiter: between the columns of a CSV; "" in other files.
         types: of the columns in Parquet; empty in other files.
         smiles_place: the place of the column of molecules.
+        decimal: separator of the decimals of its numbers.
+        num_of_structure: how many of the first columns stand in the structures of an SDF; 0 in other files.
     """
 
     columns: list[str]
@@ -53,6 +57,8 @@ class Table:
     delimiter: str = ""
     types: "Sequence[pa.DataType]" = ()
     smiles_place: int = 0
+    decimal: str = "."
+    num_of_structure: int = 0
 
 
 @dataclass(frozen=True)

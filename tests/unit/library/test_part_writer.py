@@ -19,6 +19,7 @@ from graphormer_sepnorm.library.part_writer import (
     write_part,
 )
 from graphormer_sepnorm.output.predict_table import predict_table
+from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.domain import fit_domain
 from graphormer_sepnorm.predict.intervals import fit_intervals
 from graphormer_sepnorm.predict.predictors import Predictor, read_and_compute
@@ -70,9 +71,9 @@ def test_intervals_and_neighbours_are_those_of_a_table(assignment, tmp_path):
     errors, zeros = np.arange(1, 10)[:, None] / 20, np.zeros((9, 1))
     trust = Trust(fit_domain(["CCO", "CCN"]), fit_intervals(errors, zeros, zeros))
     predictor = Trusting([tiny_model()], trust=trust)
-    write_part(predictor, CPU, PartOptions(Selection("logp"), interval=0.5, domain=True), assignment)
+    write_part(predictor, CPU, PartOptions(Selection("logp"), answers=Answers(0.5, True)), assignment)
     part = pq.read_table(assignment.part)
-    predict_table(predictor, assignment.source, tmp_path / "table.parquet", interval=0.5, domain=True)
+    predict_table(predictor, assignment.source, tmp_path / "table.parquet", answers=Answers(0.5, True))
     pd.testing.assert_frame_equal(part.to_pandas(), pq.read_table(tmp_path / "table.parquet").to_pandas(), rtol=1e-4)
     assert part["nearest"].to_pylist()[::3] == ["CCO", "CCN"]
 

@@ -13,6 +13,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.library import run
 from graphormer_sepnorm.library.part_writer import PartOptions, Selection, write_part
 from graphormer_sepnorm.library.run import choose_rows, find_partitions, predict_library, unified
+from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.domain import fit_domain
 from graphormer_sepnorm.predict.predictors import Predictor
 from graphormer_sepnorm.predict.trust import Trust
@@ -215,7 +216,7 @@ def test_predictions_are_not_mixed_with_a_column_of_the_same_name(written, tmp_p
     (tmp_path / "library").mkdir()
     for name, columns in (("a", {"smiles": ["CCO"], "alerts": ["none"]}), ("b", {"smiles": ["CC"]})):
         pq.write_table(pa.table(columns), tmp_path / "library" / f"{name}.parquet")
-    options = PartOptions(Selection("logp", keep_top=1), alerts=True)
+    options = PartOptions(Selection("logp", keep_top=1), answers=Answers(alerts=True))
     with pytest.raises(InputError, match="only some have a column with the name of an added one"):
         predicted(tmp_path / "library", tmp_path, options)
 

@@ -11,6 +11,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.output.columns import PredictionColumns
 from graphormer_sepnorm.predict import predictors as predict
 from graphormer_sepnorm.predict.acquisition import Acquisition
+from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.class_sets import fit_class_sets
 from graphormer_sepnorm.predict.domain import fit_domain
 from graphormer_sepnorm.predict.intervals import fit_intervals
@@ -57,7 +58,7 @@ def test_conditions_of_all_molecules_are_columns():
 def test_what_belongs_to_a_target_stands_together_then_the_domain_then_the_error(trusting):
     assert names(PredictionColumns(Predictor([tiny_model(targets=("a", "b"))]))) == ["a", "b", "error"]
     assert names(PredictionColumns(two_models())) == ["a", "a_std", "b", "b_std", "error"]
-    whole = PredictionColumns(trusting, 0.9, True)
+    whole = PredictionColumns(trusting, Answers(0.9, True))
     of_targets = ["a", "a_low", "a_high", "a_std", "b", "b_low", "b_high", "b_std"]
     assert names(whole) == [*of_targets, "nearest", "similarity", "warning", "error"]
 
@@ -66,7 +67,7 @@ def test_an_interval_of_a_logarithm_is_also_given_in_the_unit_that_was_measured(
     """A low pIC50 is a high concentration, so its bounds change places."""
     model, config = trusting.models[0]
     task = replace(config.task, targets=("pIC50", "logD"), scales=("-log10 nM", "log10"))
-    columns = PredictionColumns(Trusting([(model, replace(config, task=task))], trust=trusting.trust), 0.9)
+    columns = PredictionColumns(Trusting([(model, replace(config, task=task))], trust=trusting.trust), Answers(0.9))
     found = dict(zip(names(columns), columns.cells(columns.reader.predict(["OCC"]), [""]), strict=True))
     assert list(found)[:-1] == [
         f"{target}{column}"
@@ -83,8 +84,8 @@ def test_a_target_whose_assay_has_a_limit_has_a_column_on_it():
     model, config = tiny_model(targets=("a", "b"))
     limited = Predictor([(model, replace(config, task=replace(config.task, scales=("log10", ""))))])
     limited.assay_limits = {"a": AssayLimit(99, "less"), "b": AssayLimit(99, "more"), "other": AssayLimit(1, "less")}
-    for options in ({}, {"alerts": True}):
-        columns = PredictionColumns(limited, **options)
+    for answers in (Answers(), Answers(alerts=True)):
+        columns = PredictionColumns(limited, answers)
         cells = cells_of(columns, ["OCC", "C[C"])
         assert list(cells)[:5] == ["a", "a_unlogged", "a_limit", "b", "b_limit"] and "other_limit" not in cells
         assert cells["a_limit"] == ["near the lower limit of the assay: read as at most", ""]
@@ -97,14 +98,14 @@ def test_predictions_and_intervals_stay_within_the_limits_of_their_target(trusti
     limits = ((None, float(free[0]) - 1), (float(free[1]) + 1, None))
     config = replace(trusting.models[0][1], task=replace(trusting.models[0][1].task, limits=limits))
     limited = Trusting([(model, config) for model, _ in trusting.models], trust=trusting.trust)
-    cells = cells_of(PredictionColumns(limited, 0.9), ["OCC", "C[C"])
+    cells = cells_of(PredictionColumns(limited, Answers(0.9)), ["OCC", "C[C"])
     assert cells["a"][0] == cells["a_high"][0] == pytest.approx(free[0] - 1) and cells["a_low"][0] < cells["a"][0]
     assert cells["b"][0] == cells["b_low"][0] == pytest.approx(free[1] + 1) and cells["b_high"][0] > cells["b"][0]
     assert all(np.isnan(cells[name][1]) for name in ("a", "a_high", "b", "b_low"))
 
 
 def test_cells_are_those_of_their_columns(trusting):
-    columns = PredictionColumns(trusting, 0.9, True)
+    columns = PredictionColumns(trusting, Answers(0.9, True))
     found = columns.reader.compute(read_molecules("ogb", ["OCC", "C[C"]))
     cells = dict(zip(names(columns), columns.cells(found, ["", "mine"]), strict=True))
     for place, target in enumerate("ab"):
@@ -123,21 +124,21 @@ def test_the_censored_label_of_the_nearest_molecule_has_a_column_of_its_own(trus
     bounds = np.full((2, 2, 2), [-np.inf, np.inf])
     bounds[0, 1, 1] = -6.5
     rows = TrainingRows.of(np.array([[1.0, np.nan], [2, 3]]), bounds)
-    columns = PredictionColumns(two_models(replace(trusting.trust, rows=rows)), domain=True)
+    columns = PredictionColumns(two_models(replace(trusting.trust, rows=rows)), Answers(domain=True))
     cells = cells_of(columns, ["OCC", "NCC", "C[C"])
     assert cells["nearest_b_bound"] == ["<-6.5", "", ""] and "nearest_a_bound" not in cells
     np.testing.assert_array_equal(cells["nearest_b"], [np.nan, 3, np.nan])
 
 
 def test_every_column_has_a_place_of_its_own(trusting):
-    places = [column.place for column in PredictionColumns(trusting, 0.9, True).all]
+    places = [column.place for column in PredictionColumns(trusting, Answers(0.9, True)).all]
     assert len(set(places)) == len(places) and ("predictions", "b", "low") in places and () not in places
 
 
 @pytest.mark.parametrize("target", ["error", "warning", "similarity"])
 def test_a_target_may_have_the_name_of_another_column(trusting, target):
     model = Trusting([tiny_model(targets=(target, "b"), seed=seed) for seed in range(2)], trusting.trust)
-    columns = PredictionColumns(model, domain=True)
+    columns = PredictionColumns(model, Answers(domain=True))
     found = dict(zip(names(columns), columns.all, strict=True))
     assert len(found) == len(columns.all)
     assert found[target].place == (target,) and found[f"{target}_predicted"].place == ("predictions", target, "value")
@@ -158,20 +159,20 @@ def test_what_is_measured_far_from_zero_is_written_with_all_its_digits(trusting)
     rows = TrainingRows.of(np.array([[np.nan, 1], [1_000_000.75, 3]]), bounds)
     model = two_models(replace(trusting.trust, rows=rows))
     model.offset = (1_000_000.0, 0.0)
-    columns = PredictionColumns(model, domain=True, acquisition=Acquisition("confidence-bound", "a"))
+    columns = PredictionColumns(model, Answers(domain=True), acquisition=Acquisition("confidence-bound", "a"))
     kinds = {column.name: column.kind for column in columns.all}
     assert {kinds[name] for name in ("a", "nearest_a", "confidence_bound")} == {"precise"} and kinds["b"] == "number"
     assert cells_of(columns, ["OCC"])["nearest_a_bound"] == ["<1000000.25"]
 
 
 def test_what_the_model_cannot_give_is_refused():
-    for kind, options in (
-        ("regression", {"interval": 0.9}),
-        ("classification", {"interval": 0.9}),
-        ("regression", {"domain": True}),
+    for kind, answers in (
+        ("regression", Answers(0.9)),
+        ("classification", Answers(0.9)),
+        ("regression", Answers(domain=True)),
     ):
         with pytest.raises(InputError, match=r"^the model has no information on its training molecules"):
-            PredictionColumns(Predictor([tiny_model(kind=kind)]), **options).columns()
+            PredictionColumns(Predictor([tiny_model(kind=kind)]), answers).columns()
 
 
 def test_of_classes_there_are_sets_in_place_of_intervals():
@@ -179,16 +180,16 @@ def test_of_classes_there_are_sets_in_place_of_intervals():
     trust = Trust(fit_domain(["CCO", "CCN"]), class_sets=fit_class_sets(y, probability, exclude_each_other=False))
     names_of_a = ("no", "yes"), ("0", "1")
     model = Trusting([tiny_model(targets=("a", "b"), kind="classification", class_names=names_of_a)], trust=trust)
-    columns = PredictionColumns(model, 0.8)
+    columns = PredictionColumns(model, Answers(0.8))
     assert names(columns) == ["a", "a_class", "a_set", "b", "b_class", "b_set", "error"]
     found = replace(columns.reader.compute(read_molecules("ogb", ["OCC", "C", "C[C"])), errors=["", "", "no"])
     found.values[:2] = [[0.95, 0.05], [0.05, 0.99]]
     cells = dict(zip(names(columns), columns.cells(found, found.errors), strict=True))
     assert cells["a_set"] == ["yes", "no", ""] and cells["b_set"] == ["0", "1", ""]
     with pytest.raises(InputError, match="choose one between 0 and 1"):
-        PredictionColumns(model, 1.0)
+        PredictionColumns(model, Answers(1.0))
     with pytest.raises(InputError, match="version without prediction sets"):
-        PredictionColumns(Trusting(model.models, trust=replace(trust, class_sets=None)), 0.9)
+        PredictionColumns(Trusting(model.models, trust=replace(trust, class_sets=None)), Answers(0.9))
 
 
 def test_the_class_of_a_probability_has_the_name_that_the_table_has_for_it():
@@ -214,7 +215,7 @@ def test_of_several_classes_the_most_probable_one_is_named():
 
 
 def test_a_molecule_unlike_all_others_is_warned_of_behind_what_no_other_has(trusting):
-    columns = PredictionColumns(trusting, domain=True)
+    columns = PredictionColumns(trusting, Answers(domain=True))
     found = columns.reader.compute(read_molecules("ogb", ["C1CCC1", "CCCN", "C[C"]))
     strange, usual, unread = columns.cells(found, found.errors)[names(columns).index("warning")]
     assert strange == (
@@ -230,7 +231,9 @@ def test_a_molecule_is_parsed_once_and_prepared_once(monkeypatch):
     """For all networks, the warnings, the nearest neighbour and the distance together."""
     smiles = ["CCO", "c1ccccc1C", "C(", "CC(=O)[O-]"]
     trust = Trust(fit_domain(["CCO", "CCN"], np.zeros((2, 16))))
-    comparer = PredictionColumns(Trusting([tiny_model(seed=seed) for seed in range(3)], trust), domain=True).reader
+    comparer = PredictionColumns(
+        Trusting([tiny_model(seed=seed) for seed in range(3)], trust), Answers(domain=True)
+    ).reader
     parsed, prepared = [], []
     parse, prepare = Chem.MolFromSmiles, predict.in_memory
     monkeypatch.setattr(Chem, "MolFromSmiles", lambda text, *rest, **known: parsed.append(text) or parse(text, *rest))
@@ -246,7 +249,7 @@ def test_nearness_is_measured_from_the_first_model():
     tiny, known, asked = tiny_model(), ["CCO", "c1ccccc1C"], ["CCO", "C(", "CCCO"]
     embedded = Embedder(*tiny).compute(read_molecules("ogb", [*known, *asked])).values
     trusting = Trusting([tiny], Trust(fit_domain(known, embedded[:2])))
-    found = PredictionColumns(trusting, domain=True).reader.compute(read_molecules("ogb", asked))
+    found = PredictionColumns(trusting, Answers(domain=True)).reader.compute(read_molecules("ogb", asked))
     nearest = np.linalg.norm(embedded[4] - embedded[:2], axis=1).min()
     np.testing.assert_allclose(found.nearness.distance, [0, np.nan, nearest], atol=1e-2)
     assert found.nearness.similarity[0] == 1 and found.nearness.molecule == ["CCO", "", "CCO"]

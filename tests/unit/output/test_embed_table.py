@@ -52,6 +52,6 @@ def test_a_finished_output_stays_as_it_is(table, tmp_path, suffix, monkeypatch, 
 
 def test_another_suffix_is_refused(table, tmp_path):
     with pytest.raises(
-        InputError, match=r"a table is written as \.npz, \.csv, \.tsv, \.parquet, \.xlsx, not as '\.txt'"
+        InputError, match=r"a table is written as \.npz, \.csv, \.tsv, \.parquet, \.xlsx, \.sdf, not as '\.txt'"
     ):
         embed_table(Embedder(*tiny_model()), table, tmp_path / "out.txt")

@@ -11,6 +11,7 @@ from rdkit import Chem
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.output.predict_table import CountedColumns, aligned, models_and_source, predict_table
+from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.class_sets import fit_class_sets
 from graphormer_sepnorm.predict.domain import fit_domain
 from graphormer_sepnorm.predict.intervals import fit_intervals
@@ -20,7 +21,8 @@ from graphormer_sepnorm.predict.trust import Trust
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.runs.zoo import AssayLimit
 from graphormer_sepnorm.tables.formats import open_table
-from graphormer_sepnorm.tables.writers import WRITERS, ExcelWriter
+from graphormer_sepnorm.tables.writers import WRITERS
+from graphormer_sepnorm.tables.writers.excel import ExcelWriter
 from tests.page import tiny_service
 from tests.tiny import Trusting, tiny_model
 
@@ -51,10 +53,10 @@ def test_lines_for_people(tmp_path, capsys):
     service = tiny_service(tmp_path)
     rows = TrainingRows.of(np.full((200, 1), 1.5))
     predictor = Trusting(service.predictor.models, trust=replace(service.trust, rows=rows))
-    predict_table(predictor, ["CCO", "C[C"], tmp_path / "out.csv", interval=0.9, domain=True)
+    predict_table(predictor, ["CCO", "C[C"], tmp_path / "out.csv", answers=Answers(0.9, True))
     row = first_row(tmp_path / "out.csv")
     capsys.readouterr()
-    result = predict_table(predictor, ["CCO", "C[C"], Path("-"), interval=0.9, domain=True, meanings={})
+    result = predict_table(predictor, ["CCO", "C[C"], Path("-"), answers=Answers(0.9, True), meanings={})
     lines = capsys.readouterr().out.splitlines()
     value, low, high = (shown(float(row[name]), 1) for name in ("logp", "logp_low", "logp_high"))
     assert result["rows"] == 2 and result["unreadable"] == 1
@@ -71,7 +73,7 @@ def test_lines_begin_with_the_name_of_a_row_and_show_a_censored_label(tmp_path, 
     rows = TrainingRows.of(np.array([[np.nan], [1.5]]), np.array([[[-np.inf, -6.5]], [[-np.inf, np.inf]]]))
     trust = Trust(fit_domain(known, embeddings + np.float32(1e-6)), rows=rows)
     (tmp_path / "in.csv").write_text("SMILES,Compound ID\nCCO,c 1\n")
-    lines = said(Trusting([model], trust=trust), str(tmp_path / "in.csv"), domain=True)
+    lines = said(Trusting([model], trust=trust), str(tmp_path / "in.csv"), answers=Answers(domain=True))
     assert lines[0] == "c 1  CCO" and lines[1].endswith("nearest <-6.5")
     assert ["cls_distance", "0.00"] in [line.split() for line in lines]
 
@@ -80,7 +82,7 @@ def test_a_molecule_of_the_training_table_is_named_as_such(said):
     model = Trusting([tiny_model()], trust=Trust(fit_domain(["CCO", "CCN"])))
     remark = "  in the training table: nearest is what was measured for this molecule"
     for smiles, count in (("OCC", 1), ("CCCO", 0), ("C[C", 0)):
-        assert said(model, [smiles], domain=True).count(remark) == count
+        assert said(model, [smiles], answers=Answers(domain=True)).count(remark) == count
 
 
 def test_a_replaced_output_is_said(table, tmp_path, capsys):
@@ -113,9 +115,9 @@ def test_probabilities_have_three_decimals_whatever_those_of_the_labels(tmp_path
     trust = Trust(fit_domain(["CCO", "CCN"]), class_sets=sets, rows=TrainingRows.of(np.array([[1.0], [0.0]])))
     names = (("weak", "strong"),)
     model = Trusting([tiny_model(targets=("Class",), kind="classification", class_names=names)], trust=trust)
-    predict_table(model, ["CCO"], tmp_path / "out.csv", interval=0.9, domain=True)
+    predict_table(model, ["CCO"], tmp_path / "out.csv", answers=Answers(0.9, True))
     row = first_row(tmp_path / "out.csv")
-    line = said(model, ["CCO"], interval=0.9, domain=True)[1]
+    line = said(model, ["CCO"], answers=Answers(0.9, True))[1]
     value = f"{float(row['Class']):.3f}"
     ends = f"class {row['Class_class']}, set {row['Class_set']}, nearest strong"
     assert line == f"  Class       {value} (probability of strong)  {ends}"
@@ -138,7 +140,7 @@ def test_the_unit_of_a_prediction_is_that_of_its_description(said):
     trust = Trust(fit_domain(["CCO"]), fit_intervals(errors, zeros, zeros))
     meanings = {"logp": {"description": "log10 of solubility, g/L"}}
     predictor = Trusting([(model, config)], trust=trust)
-    lines = said(predictor, ["CCO"], interval=0.9, meanings=meanings)
+    lines = said(predictor, ["CCO"], answers=Answers(0.9), meanings=meanings)
     ends = r"\(-?[\d.]+ to -?[\d.]+\)"
     line = rf"^  logp  -?[\d.]+  {ends}  = [\d.]+ g/L {ends}  log10 of solubility, g/L$"
     assert re.search(line, "\n".join(lines), re.MULTILINE)
@@ -157,7 +159,7 @@ def test_a_line_says_that_a_prediction_is_near_a_limit_of_its_assay(tmp_path, sa
 
 
 def test_another_suffix_is_refused_before_anything_is_written(table, tmp_path):
-    with pytest.raises(InputError, match=r"a table is written as \.csv, \.tsv, \.parquet, \.xlsx, not as '\.npz'"):
+    with pytest.raises(InputError, match=r"^a table is written as \.csv, .*, \.sdf, not as '\.npz'"):
         predict_table(Predictor([tiny_model()]), str(table), tmp_path / "out.npz")
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
 
@@ -259,7 +261,7 @@ def test_another_output_is_not_taken_for_a_finished_run(table, tmp_path, change)
     os.utime(table, (later, later))
     before = out.read_bytes()
     with pytest.raises(InputError, match=r"out.csv is no interrupted run, .*: without --resume it is replaced$"):
-        predict_table(predictor, str(table), out, resume=True, properties=change == "options")
+        predict_table(predictor, str(table), out, resume=True, answers=Answers(properties=change == "options"))
     assert out.read_bytes() == before and sorted(each.name for each in tmp_path.iterdir()) == ["in.csv", "out.csv"]
 
 
@@ -270,8 +272,8 @@ def test_every_format_holds_the_same(table, tmp_path):
         out = tmp_path / f"out{suffix}"
         assert predict_table(predictor, str(table), out)["rows"] == 2
         with open_table(out) as found:
-            assert found.columns == ["error", "smiles", "logp", "error_predicted"]
-            first, second = (row.fields for row in found.rows)
+            assert found.columns[-4:] == ["error", "smiles", "logp", "error_predicted"]
+            first, second = (row.fields[-4:] for row in found.rows)
         assert first[:2] == ["mine", "CCO"] and float(first[2]) == pytest.approx(expected, rel=1e-6) and first[3] == ""
         assert second[:3] == ["yours", "C(", ""] and "not a valid SMILES" in second[3]
 
@@ -297,7 +299,7 @@ def test_values_and_lower_bounds_below_zero_are_counted_where_no_label_is():
     errors, zeros = np.tile(np.arange(1, 10)[:, None] / 2, 2), np.zeros((9, 2))
     rows = TrainingRows.of(np.array([[0.5, 1], [3, -1], [np.nan, 2]]))
     trust = Trust(fit_domain(["CCO", "CCN", "CCC"]), fit_intervals(errors, zeros, zeros), rows=rows)
-    columns = CountedColumns(Trusting([tiny_model(targets=("a", "b"))], trust=trust), 0.9)
+    columns = CountedColumns(Trusting([tiny_model(targets=("a", "b"))], trust=trust), Answers(0.9))
     values = np.array([[-0.1, -9], [0.1, -9], [4.6, -9], [np.nan, np.nan]])
     for part in (values[:3], values[3:]):
         columns.cells(Predictions(part, 0 * part, [""] * len(part), [""] * len(part)), [""] * len(part))

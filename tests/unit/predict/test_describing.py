@@ -6,6 +6,7 @@ from rdkit import Chem
 from graphormer_sepnorm.chem.basic_properties import PROPERTIES
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.output.columns import PredictionColumns
+from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.describing import alerts_of, properties_of
 from graphormer_sepnorm.predict.predictors import Predictor
 from tests.tiny import tiny_model
@@ -29,7 +30,7 @@ def test_columns_of_what_is_asked_for():
     }
     plain = model.predict([QUINONE, "C[C"])
     for (alerts, properties), expected in names.items():
-        columns = PredictionColumns(model, alerts=alerts, properties=properties)
+        columns = PredictionColumns(model, Answers(alerts=alerts, properties=properties))
         assert [column.name for column in columns.columns()] == expected
         found = columns.reader.compute(read_molecules("ogb", [QUINONE, "C[C"]))
         cells = dict(zip(expected, columns.cells(found, found.errors), strict=True))

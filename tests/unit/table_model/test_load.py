@@ -12,6 +12,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Selection, write_part
 from graphormer_sepnorm.library.suggest import SuggestRequest, suggest
 from graphormer_sepnorm.output.predict_table import predict_table
+from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS
 from graphormer_sepnorm.predict.predictors import Predictor, load_networks
 from graphormer_sepnorm.predict.pretrained import Graphormer
@@ -99,8 +100,7 @@ def test_python_and_the_command_give_the_same_table(trained: Trained, tmp_path):
         load_predicting_model([str(trained.run.path)]),
         str(tmp_path / "in.csv"),
         tmp_path / "out.csv",
-        interval=0.8,
-        domain=True,
+        answers=Answers(0.8, True),
     )
     written = pd.read_csv(tmp_path / "out.csv", keep_default_na=False, na_values={"a_predicted": [""]})
     found = load_model(trained.run.path).predict(table, interval=0.8, domain=True)

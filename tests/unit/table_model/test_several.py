@@ -14,6 +14,7 @@ from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Sele
 from graphormer_sepnorm.output.columns import PredictionColumns
 from graphormer_sepnorm.output.predict_table import predict_table
 from graphormer_sepnorm.predict import forward
+from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.drugs import Drugs, save_drugs
 from graphormer_sepnorm.predict.predictors import Predictor
 from graphormer_sepnorm.predict.side_by_side import SideBySide
@@ -74,11 +75,11 @@ def test_each_model_predicts_what_it_predicts_by_itself(named):
 def test_the_shell_a_library_and_python_write_the_same_table(named, tmp_path):
     names, options = named("potency", "safe"), {"interval": 0.8, "domain": True, "alerts": True, "properties": True}
     found, model = load_models(names).predict(ASKED, **options), load_predicting_model(names)
-    predict_table(model, ASKED, tmp_path / "out.csv", **options)
+    predict_table(model, ASKED, tmp_path / "out.csv", answers=Answers(**options))
     written = pd.read_csv(tmp_path / "out.csv", keep_default_na=False)
     pd.DataFrame({"smiles": ASKED}).to_parquet(tmp_path / "in.parquet")
     job = Assignment(str(tmp_path / "in.parquet"), str(tmp_path / "part.parquet"), "", "")
-    write_part(model, Compute(torch.device("cpu")), PartOptions(Selection("a"), **options), job)
+    write_part(model, Compute(torch.device("cpu")), PartOptions(Selection("a"), answers=Answers(**options)), job)
     part = pd.read_parquet(job.part)
     assert list(found) == list(written) == list(part)
     numbers = found.select_dtypes("number").columns
@@ -212,7 +213,8 @@ def test_a_panel_that_does_not_fit_together_is_refused(tmp_path, change, message
 
 
 def test_people_read_a_panel_by_group(named, capsys):
-    predict_table(load_predicting_model(named("panel")), [LEARNT[0]], Path("-"), interval=0.8, domain=True, meanings={})
+    model = load_predicting_model(named("panel"))
+    predict_table(model, [LEARNT[0]], Path("-"), answers=Answers(0.8, domain=True), meanings={})
     lines = capsys.readouterr().out.splitlines()
     heads = [line for line in lines if line.startswith(" ") and not line.startswith("  ")]
     assert heads == [" Toxicity", " Absorption"]
@@ -223,6 +225,7 @@ def test_people_read_a_panel_by_group(named, capsys):
 
 def test_columns_of_several_models_have_their_own_places(named):
     places = [
-        each.place for each in PredictionColumns(load_predicting_model(named("potency", "safe")), domain=True).all
+        each.place
+        for each in PredictionColumns(load_predicting_model(named("potency", "safe")), Answers(domain=True)).all
     ]
     assert len(set(places)) == len(places) and ("models", "safe", "nearest") in places

@@ -49,11 +49,23 @@ from graphormer_sepnorm.tables.splits import Sizes
         ({"feature_columns": ("y",)}, "--feature-columns names a column twice, or a target column"),
         ({"feature_columns": ("T", "T")}, "--feature-columns names a column twice"),
         ({"log10": ("y",), "kind": "classification"}, "are for --task regression"),
+        ({"called": ("a", "b")}, "--name is for columns of numbers or of two classes: give one name for each"),
+        ({"called": ("",)}, "--name is for columns of numbers"),
+        ({"called": ("a",), "kind": "multiclass", "classes": ("a", "b")}, "--name is for columns of numbers"),
+        ({"targets": ("y", "z"), "called": ("a", "a")}, "two target columns would be modelled as a"),
     ],
 )
 def test_options_that_do_not_fit_together(options, sentence):
     with pytest.raises(InputError, match=sentence):
         TableOptions("table.csv", **{"targets": ("y",), **options})
+
+
+@pytest.mark.parametrize(
+    ("target", "called", "name"), [("IC50_nM", (), "pIC50"), ("Ki (nM)", (), "pKi"), ("value nM", ("pKd",), "pKd")]
+)
+def test_predictions_have_the_name_of_their_scale_or_the_given_one(target, called, name):
+    options = TableOptions("table.csv", (target,), called, negative_log_molar=("nM",))
+    assert options.names == (name,) and options.scales == ("-log10 nM",)
 
 
 def test_weights_are_numbers():

@@ -9,11 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from openpyxl import load_workbook
+from rdkit import Chem
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables import writers
 from graphormer_sepnorm.tables.formats import Row, open_table
-from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, DelimitedWriter, ExcelWriter, as_csv, cell_of_text
+from graphormer_sepnorm.tables.rows import with_decimal
+from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, DelimitedWriter, as_csv, excel, write_whole
+from graphormer_sepnorm.tables.writers.excel import ExcelWriter, cell_of_text, number_format
 
 COLUMNS = ["smiles", "id", "x"]
 ADDED = [AddedColumn("x"), AddedColumn("said", "text"), AddedColumn("many", "vector", ("m0", "m1"))]
@@ -83,7 +85,7 @@ def test_parquet_keeps_the_types_of_columns_that_come_from_parquet(tmp_path):
     pq.write_table(given, tmp_path / "in.parquet")
     with open_table(tmp_path / "in.parquet") as table:
         writer = WRITERS[".parquet"](table.columns, [AddedColumn("p")])
-        writer.keep_types(table.types)
+        writer.keep_notation(table)
         grown = tmp_path / "grown"
         grown.write_bytes(writer.header() + writer.encode(list(table.rows), [np.arange(3)]))
     found = pq.read_table(writer.complete(grown))
@@ -99,25 +101,116 @@ def test_names_of_columns_in_parquet_have_a_question_mark_for_other_bytes(tmp_pa
 
 
 def test_a_sheet_has_numbers_and_no_formulas(tmp_path):
-    path = written(".xlsx", tmp_path, parts=2)
-    rows = [[cell.value for cell in row] for row in load_workbook(path).active.iter_rows()]
+    sheet = load_workbook(written(".xlsx", tmp_path, parts=2)).active
+    rows = [[cell.value for cell in row[1:]] for row in sheet.iter_rows()]
     assert rows == [
         ["smiles", "id", "x", "x_predicted", "said", "m0", "m1"],
         ["CCO", "007", 1.5, 0.3333333, None, 1, 2],
         ["C[C", "=1+1", "caf?", None, "no, ? SMILES", None, None],
         ["C", None, -3, 5, "=A1", 0.25, 1e-07],
     ]
-    assert {cell.data_type for row in load_workbook(path).active.iter_rows() for cell in row} == {"s", "n"}
+    assert {cell.data_type for row in sheet.iter_rows() for cell in row} == {"s", "n"}
+
+
+def test_a_sheet_has_pictures_of_molecules_that_can_be_read_and_decimals_of_its_numbers(tmp_path, monkeypatch, capsys):
+    path = written(".xlsx", tmp_path)
+    sheet = load_workbook(path).active
+    assert [picture.anchor._from.row for picture in sheet._images] == [1, 3]  # from 0, below the header
+    assert sheet.row_dimensions[2].height > 90 and sheet.freeze_panes == "B2" and sheet["A1"].value == excel.PICTURES
+    formats = [sheet.cell(2, column).number_format for column in range(2, 9)]
+    assert formats == ["General"] * 3 + ["0.00", "General", "0.000", "0.00"]
+    before = path.read_bytes()
+    assert written(".xlsx", tmp_path, parts=3).read_bytes() == before
+    monkeypatch.setattr(excel, "MOST_PICTURES", 2)
+    sheet = load_workbook(written(".xlsx", tmp_path)).active
+    assert not sheet._images and [cell.value for cell in sheet[1]][:2] == COLUMNS[:2] and sheet.freeze_panes == "A2"
+    assert "no pictures" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("numbers", "style"),
+    [([8.25, -7.5], "0.00"), ([0.0123], "0.0000"), ([151.5, 3e5], "0"), ([1.0, 2.0], "0"), ([2e-9], "0.00E+00"),
+     ([0.0], "0"), ([0.5, 0.75], "0.000")],
+)  # fmt: skip
+def test_decimals_are_those_of_three_digits_of_a_usual_number(numbers, style):
+    assert number_format(numbers) == style
+
+
+def sdf_of(molecules: dict[str, str], path: Path) -> Path:
+    """An SDF with 3D coordinates, by title the SMILES."""
+    with Chem.SDWriter(str(path)) as out:
+        for title, smiles in molecules.items():
+            mol = Chem.MolFromSmiles(smiles)
+            conformer = Chem.Conformer(mol.GetNumAtoms())
+            for atom in range(mol.GetNumAtoms()):
+                conformer.SetAtomPosition(atom, (1.5 * atom, 0.25, -3.0))
+            mol.AddConformer(conformer)
+            mol.SetProp("_Name", title)
+            mol.SetProp("IC50", "12")
+            out.write(mol)
+    return path
+
+
+def test_an_sdf_keeps_structures_and_has_the_texts_of_a_csv(tmp_path):
+    with open_table(sdf_of({"a": "CCO", "b": "C[NH3+]"}, tmp_path / "in.sdf")) as table:
+        writer, rows = WRITERS[".sdf"](table.columns, [AddedColumn("p"), AddedColumn("said", "text")]), list(table.rows)
+        writer.keep_notation(table)
+    (tmp_path / "out.sdf").write_bytes(writer.encode(rows, [np.array([1 / 3, np.nan]), ["", "$$$$\nno"]]))
+    first, second = Chem.SDMolSupplier(str(tmp_path / "out.sdf"))
+    assert first.GetPropsAsDict(autoConvertStrings=False) == {"IC50": "12", "p": "0.3333333", "said": ""}
+    assert second.GetPropsAsDict(autoConvertStrings=False) == {"IC50": "12", "p": "", "said": " $$$$ no"}
+    assert (first.GetProp("_Name"), Chem.MolToSmiles(second)) == ("a", "C[NH3+]")
+    assert first.GetConformer().GetPositions().tolist() == [[1.5 * atom, 0.25, -3.0] for atom in range(3)]
+    with open_table(tmp_path / "out.sdf") as table:
+        assert table.columns == list(writer.names) == ["smiles", "name", "IC50", "p", "said"]
+
+
+def test_an_sdf_of_other_rows_has_2d_coordinates_and_the_id_for_a_title(tmp_path):
+    write_whole(tmp_path / "out.sdf", COLUMNS, ROWS, ADDED, CELLS)
+    first, second, third = Chem.SDMolSupplier(str(tmp_path / "out.sdf"))
+    assert [each.GetProp("_Name") for each in (first, third)] == ["007", ""] and Chem.MolToSmiles(first) == "CCO"
+    positions = first.GetConformer().GetPositions()
+    assert np.linalg.norm(positions[0] - positions[1]) == pytest.approx(1.5, abs=0.1) and not positions[:, 2].any()
+    assert second.GetNumAtoms() == 0 and second.GetProp("id") == "=1+1"
+    assert first.GetPropsAsDict(autoConvertStrings=False) == {
+        "smiles": "CCO", "id": "007", "x": "1.5", "x_predicted": "0.3333333", "said": "", "m0": "1", "m1": "2",
+    }  # fmt: skip
+    with pytest.raises(InputError, match="several columns 'y', and an SDF needs a name for each"):
+        WRITERS[".sdf"](["smiles", "y", "y"], ADDED)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "given", "line"),
+    [
+        (".csv", "smiles;y\nC;1,5\n", b"C;1,5;0,25;0,5;1\n"),
+        (".csv", "smiles;y\nC;1.5\n", b"C;1.5;0.25;0.5;1\n"),
+        (".csv", 'smiles,y\nC,"1,5"\n', b'C,"1,5",0.25,0.5,1\n'),
+        (".tsv", "smiles;y\nC;1,5\n", b"C\t1,5\t0,25\t0,5\t1\n"),
+        (".csv", "smiles\ty\nC\t1.5\n", b"C,1.5,0.25,0.5,1\n"),
+    ],
+)
+def test_semicolons_and_decimal_commas_of_the_input_stay(tmp_path, suffix, given, line):
+    (tmp_path / "in.csv").write_text(given)
+    added = [AddedColumn("p"), AddedColumn("e", "vector", ("e0", "e1"))]
+    with open_table(tmp_path / "in.csv") as opened:
+        table = with_decimal(opened)
+        writer = WRITERS[suffix](table.columns, added)
+        writer.keep_notation(table)
+        content = writer.header() + writer.encode(list(table.rows), [np.array([0.25]), np.array([[0.5, 1]])])
+    assert content.endswith(line)
+    (tmp_path / "out.csv").write_bytes(content)
+    with open_table(tmp_path / "out.csv") as table:
+        assert table.columns == ["smiles", "y", "p", "e0", "e1"]
 
 
 @pytest.mark.parametrize("suffix", WRITERS)
 def test_what_is_written_is_read(tmp_path, suffix):
     with open_table(written(suffix, tmp_path)) as table:
-        assert table.columns[:4] == ["smiles", "id", "x", "x_predicted"]
-        rows = list(table.rows)
-    assert [row.smiles for row in rows] == ["CCO", "C[C", "C"]
-    assert [row.fields[1] for row in rows] == ["007", "=1+1", ""] and not any(row.error for row in rows)
-    assert [row.fields[3][:5] for row in rows] in (["0.333", "", "5"], ["0.333", "", "5.0"])
+        first, rows = next(place for place, name in enumerate(table.columns) if name == "smiles"), list(table.rows)
+        assert table.columns[first : first + 4] == ["smiles", "id", "x", "x_predicted"]
+    assert [row.fields[first] for row in rows] == ["CCO", "C[C", "C"]
+    assert [row.fields[first + 1] for row in rows] == ["007", "=1+1", ""] and not any(row.error for row in rows[::2])
+    assert [row.fields[first + 3][:5] for row in rows] in (["0.333", "", "5"], ["0.333", "", "5.0"])
 
 
 @pytest.mark.parametrize(
@@ -130,8 +223,8 @@ def test_only_what_python_writes_so_is_a_number(text, cell):
 
 
 def test_a_sheet_of_too_many_columns_is_refused(monkeypatch):
-    monkeypatch.setattr(writers, "COLUMNS_OF_SHEET", 6)
-    with pytest.raises(InputError, match="a sheet has at most 6 columns, not 7"):
+    monkeypatch.setattr(excel, "COLUMNS_OF_SHEET", 7)
+    with pytest.raises(InputError, match="a sheet has at most 6 columns and one of pictures, not 7"):
         ExcelWriter(COLUMNS, ADDED)
 
 

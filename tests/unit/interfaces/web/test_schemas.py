@@ -12,6 +12,7 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     TargetPrediction,
 )
 from graphormer_sepnorm.output.columns import PredictionColumns
+from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.domain import fit_domain
 from graphormer_sepnorm.predict.intervals import fit_intervals
 from graphormer_sepnorm.predict.trust import Trust
@@ -30,7 +31,7 @@ def test_the_parts_of_a_target_are_called_as_their_columns():
     scaled = replace(config, task=replace(config.task, scales=("log10",)))
     errors, zeros = np.linspace(0.1, 2, 99)[:, None], np.zeros((99, 1))
     trust = Trust(fit_domain(["CCO"]), fit_intervals(errors, zeros, zeros))
-    columns = PredictionColumns(Trusting([(model, scaled), (model, scaled)], trust=trust), 0.9).all
+    columns = PredictionColumns(Trusting([(model, scaled), (model, scaled)], trust=trust), Answers(0.9)).all
     parts = {one.name.removeprefix("logp").removeprefix("_") or "value": one.path[-1] for one in columns if one.path}
     names = ["value", "unlogged", "low", "high", "unlogged_low", "unlogged_high", "std"]
     assert parts == dict(zip(names, names, strict=True)) and set(names) <= set(TargetPrediction.model_fields)

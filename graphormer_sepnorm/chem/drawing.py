@@ -1,0 +1,33 @@
+"""Two dimensions for files: molfiles with coordinates, and small pictures."""
+
+from rdkit import Chem
+from rdkit.Chem import rdDepictor
+from rdkit.Chem.Draw import rdMolDraw2D
+
+from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
+from graphormer_sepnorm.errors import InputError
+
+
+def block_of(smiles: str, title: str = "") -> str:
+    """A molfile with 2D coordinates; one without atoms for a molecule that cannot be read."""
+    try:
+        mol = read_smiles(smiles)
+        with one_molecule(smiles):
+            rdDepictor.Compute2DCoords(mol)
+            block = Chem.MolToMolBlock(mol)
+    except InputError:
+        block = Chem.MolToMolBlock(Chem.Mol())
+    return title + block[block.index("\n") :]
+
+
+def picture_of(smiles: str, width: int, height: int) -> bytes | None:
+    """A PNG of so many pixels; None for a molecule that cannot be drawn."""
+    try:
+        mol = read_smiles(smiles)
+        with one_molecule(smiles):
+            canvas = rdMolDraw2D.MolDraw2DCairo(width, height)
+            rdMolDraw2D.PrepareAndDrawMolecule(canvas, mol)
+            canvas.FinishDrawing()
+            return canvas.GetDrawingText()
+    except InputError:
+        return None

@@ -1,0 +1,82 @@
+"""Writers of tables that grow in parts, with the input's columns and added columns, for each file format.
+
+A new format is a ``TableWriter`` in a file of this folder, and a line in ``WRITERS``.
+"""
+
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.system.files import write_atomically
+from graphormer_sepnorm.tables.formats import Row
+from graphormer_sepnorm.tables.writers.base import (
+    COMPLETED,
+    DIGITS,
+    AddedColumn,
+    Cells,
+    ColumnKind,
+    TableWriter,
+    as_utf8,
+    digits_of,
+    text_of_number,
+)
+from graphormer_sepnorm.tables.writers.delimited import DelimitedWriter, as_csv
+from graphormer_sepnorm.tables.writers.excel import ExcelWriter
+from graphormer_sepnorm.tables.writers.parquet import ParquetWriter, arrow_array, arrow_fields
+from graphormer_sepnorm.tables.writers.sdf import SdfWriter
+
+__all__ = [
+    "COMPLETED",
+    "DIGITS",
+    "WRITERS",
+    "AddedColumn",
+    "Cells",
+    "ColumnKind",
+    "DelimitedWriter",
+    "TableWriter",
+    "arrow_array",
+    "arrow_fields",
+    "as_csv",
+    "as_utf8",
+    "digits_of",
+    "find_writer",
+    "text_of_number",
+    "write_whole",
+]
+MakeWriter = Callable[[list[str], list[AddedColumn]], TableWriter]
+# By suffix.
+WRITERS: dict[str, MakeWriter] = {
+    ".csv": DelimitedWriter,
+    ".tsv": partial(DelimitedWriter, delimiter="\t"),
+    ".parquet": ParquetWriter,
+    ".xlsx": ExcelWriter,
+    ".sdf": SdfWriter,
+}
+
+
+def find_writer(out: Path, writers: Mapping[str, MakeWriter] = WRITERS) -> MakeWriter:
+    """The writer of the suffix of a file; raises InputError if there is none."""
+    if out.suffix.lower() not in writers:
+        raise InputError(f"a table is written as {', '.join(writers)}, not as {out.suffix or out.name!r}")
+    return writers[out.suffix.lower()]
+
+
+def write_whole(out: Path, columns: list[str], rows: list[Row], added: list[AddedColumn], cells: list[Cells]) -> None:
+    """Writes a table at once.
+
+    Args:
+        out: named by one of ``WRITERS``; a file that is there is replaced when the new one is whole.
+        columns, rows: of the input.
+        added: the other columns.
+        cells: of each of these.
+
+    Raises:
+        InputError: another suffix, or as the format's writer or ``write_atomically``.
+    """
+    writer = find_writer(out)(columns, added)
+    with tempfile.TemporaryDirectory() as folder:
+        grown = Path(folder) / "grown"
+        grown.write_bytes(writer.header() + writer.encode(rows, cells))
+        write_atomically(out, writer.complete(grown).read_bytes())

@@ -1,0 +1,123 @@
+"""The interface of the writers of tables, and the texts of numbers in them.
+
+Axis letters: M rows of a part, D numbers in a cell.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+import numpy as np
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables.formats import Row, Table, open_table, with_free_names
+
+COMPLETED = ".completed"
+DIGITS = {"number": 7, "precise": 12}  # by kind of a column; float32 has 7
+Cells = np.ndarray | Sequence[str]
+ColumnKind = Literal["text", "number", "precise", "vector"]
+
+
+@dataclass(frozen=True)
+class AddedColumn:
+    """A column that is added to those of a table.
+
+    Attributes:
+        name: in the header, unless a column of the input has it.
+        kind: of its cells: M texts; numbers [M], NaN where there is none, with ``DIGITS``; or vectors of numbers
+            [M, D].
+        flat: of a vector, its D names in formats whose cells are no lists.
+    """
+
+    name: str
+    kind: ColumnKind = "number"
+    flat: tuple[str, ...] = ()
+
+
+def digits_of(kind: ColumnKind) -> int:
+    """The significant digits of the numbers in a column of a kind."""
+    return DIGITS.get(kind, DIGITS["number"])
+
+
+def flat_names(columns: list[str], added: list[AddedColumn]) -> list[str]:
+    """The header of a format whose cells are no lists."""
+    return [*columns, *with_free_names((name for each in added for name in each.flat or (each.name,)), columns)]
+
+
+class TableWriter(Protocol):
+    """A writer of one file format, created from the columns of an input and the added columns.
+
+    Attributes:
+        most_rows: that the format has room for.
+        names: of all columns of an output that can be resumed.
+        delimiter: between the columns of lines of text; None: other formats.
+    """
+
+    most_rows: float = math.inf
+    names: Sequence[str] = ()
+    delimiter: str | None = None
+
+    def keep_notation(self, table: Table) -> None:
+        """Writes the columns of the input as far as possible as they are there: types, separators, coordinates."""
+        return
+
+    def header(self) -> bytes:
+        """The beginning of the growing file."""
+
+    def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
+        """The bytes to append for some rows; ``added`` has the cells of each added column."""
+
+    def complete(self, grown: Path) -> Path:
+        """The output made from the grown file; the grown file itself if nothing needs to be done."""
+        return grown
+
+    def count(self, out: Path, smiles_column: str | None) -> tuple[int, int]:
+        """The rows of a finished output, and those with an error; raises InputError if its columns are others."""
+        with open_table(out, smiles_column, self.delimiter) as table:
+            if table.columns != list(self.names):
+                raise InputError(f"{out} has other columns")
+            place = max(place for place, name in enumerate(self.names) if name.startswith("error"))
+            has_error = Counter(bool(row.fields[place]) for row in table.rows)
+        return has_error.total(), has_error[True]
+
+
+def texts_of_rows(added: list[Cells], columns: Sequence[AddedColumn], decimal: str = ".") -> Iterator[list[str]]:
+    """The cells of added columns as texts, row by row; ``decimal`` is the separator of their decimals."""
+    texts = [
+        texts_of_numbers(cells, digits_of(column.kind), decimal) if isinstance(cells, np.ndarray) else cells
+        for cells, column in zip(added, columns, strict=True)
+    ]
+    for cells in zip(*texts, strict=True):
+        yield [text for cell in cells for text in (cell if isinstance(cell, list) else [cell])]
+
+
+def texts_of_numbers(numbers: np.ndarray, digits: int, decimal: str) -> list:
+    """Numbers [M] or [M, D] as texts, in lists of them."""
+    if numbers.ndim == 2:
+        return [texts_of_numbers(row, digits, decimal) for row in numbers]
+    return [text_of_number(number, digits).replace(".", decimal) for number in numbers.tolist()]
+
+
+def text_of_number(number: float | None, digits: int = DIGITS["number"]) -> str:
+    """So many digits; "" where there is no number."""
+    return "" if number is None or math.isnan(number) else f"{number:.{digits}g}"
+
+
+def width_of(cells: Cells) -> int:
+    return cells.shape[1] if isinstance(cells, np.ndarray) and cells.ndim == 2 else 1
+
+
+def as_utf8(text: str) -> str:
+    """The text with a question mark for each byte that is not UTF-8."""
+    return text.encode(errors="replace").decode()
+
+
+def refuse_repeated(columns: list[str], name: str) -> None:
+    """Raises InputError for two columns of the same name, in a format of this name that cannot have them."""
+    if twice := [column for column, count in Counter(columns).items() if count > 1]:
+        raise InputError(
+            f"the input has several columns {twice[0]!r}, and {name} needs a name for each: rename them, or write .csv"
+        )

@@ -1,0 +1,46 @@
+"""CSV and TSV."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+
+from graphormer_sepnorm.tables.formats import Row, Table
+from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, TableWriter, flat_names, texts_of_rows
+
+
+class DelimitedWriter(TableWriter):
+    """CSV, or another character between columns; numbers with seven digits, empty where there is none.
+
+    The semicolons of an input stay, and so do its decimal commas.
+    """
+
+    delimiter: str
+
+    def __init__(self, columns: list[str], added: list[AddedColumn], delimiter: str = ","):
+        self.names, self.added = flat_names(columns, added), added
+        self.delimiter, self.decimal = delimiter, "."
+
+    def keep_notation(self, table: Table) -> None:
+        if (table.delimiter, self.delimiter) == (";", ","):
+            self.delimiter = ";"
+        if self.delimiter != ",":
+            self.decimal = table.decimal
+
+    def header(self) -> bytes:
+        return as_csv([self.names], self.delimiter)
+
+    def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
+        texts = texts_of_rows(added, self.added, self.decimal)
+        return as_csv((row.fields + more for row, more in zip(rows, texts, strict=True)), self.delimiter)
+
+
+def as_csv(rows: Iterable[Sequence[object]], delimiter: str = ",") -> bytes:
+    """Lines of texts and numbers; bytes of the input that are not UTF-8 become what they were."""
+    text = io.StringIO(newline="")
+    usual, all_quoted = (
+        csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=quoting)
+        for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL)
+    )
+    for row in rows:  # until Python 3.12, a carriage return is no reason for quotes
+        (all_quoted if any(isinstance(cell, str) and "\r" in cell for cell in row) else usual).writerow(row)
+    return text.getvalue().encode(errors="surrogateescape")

@@ -1,0 +1,167 @@
+"""Excel workbooks."""
+
+import io
+import json
+import math
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphormer_sepnorm.chem.drawing import picture_of
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables.formats import Row, Table
+from graphormer_sepnorm.tables.formats.excel import PICTURES
+from graphormer_sepnorm.tables.writers.base import (
+    COMPLETED,
+    AddedColumn,
+    Cells,
+    TableWriter,
+    flat_names,
+    texts_of_rows,
+    width_of,
+)
+
+ROWS_OF_SHEET = 1_048_575  # below the names of the columns
+COLUMNS_OF_SHEET = 16_384
+CHARACTERS_OF_CELL = 32_767
+DIGITS_OF_CELL = 15
+NO_CHARACTER_OF_SHEET = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+MOST_PICTURES = 2_000
+WIDTH, HEIGHT = 200, 130  # of a picture, in pixels
+SAMPLE = 1_000  # rows that decimals and widths of columns are chosen by
+NARROWEST, WIDEST = 8, 45  # column, in characters
+CREATED = datetime(2000, 1, 1)  # in every workbook, so that the same table has the same bytes
+
+
+class ExcelWriter(TableWriter):
+    """A workbook of one sheet; texts that are numbers are numbers in it, and no text is a formula.
+
+    Up to ``MOST_PICTURES`` rows have a picture of their molecule. The file grows as lines of JSON, one for each row,
+    which begin with its SMILES.
+    """
+
+    most_rows = ROWS_OF_SHEET
+
+    def __init__(self, columns: list[str], added: list[AddedColumn]):
+        try:
+            import xlsxwriter  # noqa: F401
+        except ImportError:
+            raise InputError("a workbook needs XlsxWriter: pip install XlsxWriter, or write .csv") from None
+        self.names, self.added, self.num_own = flat_names(columns, added), added, len(columns)
+        self.decimal = "."
+        if len(self.names) >= COLUMNS_OF_SHEET:
+            raise InputError(
+                f"a sheet has at most {COLUMNS_OF_SHEET - 1:,} columns and one of pictures, not {len(self.names):,}: "
+                "write .csv"
+            )
+
+    def keep_notation(self, table: Table) -> None:
+        self.decimal = table.decimal
+
+    def header(self) -> bytes:
+        return as_json_lines([[PICTURES, *self.names]])
+
+    def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
+        numbers = [isinstance(column, np.ndarray) for column in added for _ in range(width_of(column))]
+        return as_json_lines(
+            [
+                "" if row.error else row.smiles,
+                *(cell_of_text(text, self.decimal) for text in row.fields),
+                *(float(text) if is_number and text else text for is_number, text in zip(numbers, texts, strict=True)),
+            ]
+            for row, texts in zip(rows, texts_of_rows(added, self.added), strict=True)
+        )
+
+    def complete(self, grown: Path) -> Path:
+        import xlsxwriter  # an extra
+
+        completed = grown.with_suffix(COMPLETED)
+        with open(grown, "rb") as lines:
+            rows = sum(1 for _ in lines) - 1
+        with (
+            open(grown, "rb") as lines,
+            xlsxwriter.Workbook(completed, {"constant_memory": True, "strings_to_urls": False}) as book,
+        ):
+            book.set_properties({"created": CREATED})
+            self.fill(book, lines, has_pictures=rows <= MOST_PICTURES)
+        if rows > MOST_PICTURES:
+            print(f"the workbook has no pictures of molecules, as it has more than {MOST_PICTURES:,}", file=sys.stderr)
+        return completed
+
+    def fill(self, book: Any, lines: Iterable[bytes], has_pictures: bool) -> None:
+        """Writes the sheet of an XlsxWriter workbook from the lines of the grown file."""
+        sheet = book.add_worksheet("molecules")
+        names, *first = map(json.loads, islice(lines, 1 + SAMPLE))
+        places = range(0 if has_pictures else 1, len(names))  # of the columns that are written
+        bold = book.add_format({"bold": True, "text_wrap": True, "valign": "top"})
+        styles: dict[int, Any] = {}
+        for place in places:
+            cells = [row[place] for row in first if row[place] != ""]
+            styles[place] = book.add_format({"valign": "top"} | self.style(place, cells))
+            sheet.set_column(place - places[0], place - places[0], width_for(names[place], cells))
+            sheet.write_string(0, place - places[0], text_of_sheet(names[place]), bold)
+        sheet.freeze_panes(1, int(has_pictures))
+        if has_pictures:
+            sheet.set_column_pixels(0, 0, WIDTH)
+        rows = (row for part in (first, map(json.loads, lines)) for row in part)
+        for number, row in enumerate(rows, 1):
+            picture = picture_of(row[0], WIDTH, HEIGHT) if has_pictures and row[0] else None
+            if picture:
+                sheet.set_row_pixels(number, HEIGHT)
+                options = {"image_data": io.BytesIO(picture), "object_position": 1, "description": row[0][:200]}
+                sheet.insert_image(number, 0, f"{number}.png", options)
+            for place in range(1, len(row)):
+                if isinstance(row[place], str):
+                    if row[place]:
+                        sheet.write_string(number, place - places[0], text_of_sheet(row[place]), styles[place])
+                else:
+                    sheet.write_number(number, place - places[0], row[place], styles[place])
+
+    def style(self, place: int, cells: Sequence[str | float]) -> dict[str, str]:
+        """The number format of a column, if it is an added one."""
+        numbers = [cell for cell in cells if not isinstance(cell, str)]
+        return {"num_format": number_format(numbers)} if place > self.num_own and numbers else {}
+
+
+def number_format(numbers: Sequence[float]) -> str:
+    """Three significant digits of a usual number of a column; none behind the point if all are whole."""
+    size = float(np.median(np.abs(numbers)))
+    if not size or all(number == int(number) for number in numbers):
+        return "0"
+    decimals = 2 - math.floor(math.log10(size))
+    return "0.00E+00" if decimals > 6 else f"0.{'0' * decimals}" if decimals > 0 else "0"
+
+
+def width_for(name: str, cells: Sequence[str | float]) -> int:
+    """The width of a column, in characters."""
+    lengths = [len(cell) if isinstance(cell, str) else NARROWEST for cell in cells]
+    return min(max([NARROWEST, len(name), *lengths]) + 1, WIDEST)
+
+
+def as_json_lines(rows: Iterable[list]) -> bytes:
+    return "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+
+
+def cell_of_text(text: str, decimal: str = ".") -> str | float:
+    """A number where the text is how Python writes that number, else the text: 00123 stays what it is."""
+    if len(text) <= DIGITS_OF_CELL:
+        plain = text.replace(decimal, ".")
+        for read in (int, float):
+            try:
+                number = read(plain)
+            except ValueError:
+                continue
+            if str(number) == plain and math.isfinite(number):
+                return number
+    return text
+
+
+def text_of_sheet(text: str) -> str:
+    """A text as a cell can hold it: invalid XML characters become question marks, and long texts are truncated."""
+    return NO_CHARACTER_OF_SHEET.sub("?", text)[:CHARACTERS_OF_CELL]

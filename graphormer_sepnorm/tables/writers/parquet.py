@@ -1,0 +1,105 @@
+"""Parquet."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables.formats import Row, Table, with_free_names
+from graphormer_sepnorm.tables.writers.base import COMPLETED, AddedColumn, Cells, TableWriter, as_utf8, refuse_repeated
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class ParquetWriter(TableWriter):
+    """Parquet: the columns of the input as text unless they have types, and the added ones with their types.
+
+    It grows as an Arrow stream: a schema and a batch for some rows at a time.
+    """
+
+    def __init__(self, columns: list[str], added: list[AddedColumn]):
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError:
+            raise InputError("Parquet needs pyarrow: pip install pyarrow, or write .csv") from None
+        columns = list(map(as_utf8, columns))
+        refuse_repeated(columns, "Parquet")
+        self.pyarrow = pyarrow
+        self.schema = pyarrow.schema([(name, pyarrow.string()) for name in columns] + arrow_fields(added, columns))
+        self.names = self.schema.names
+
+    def keep_notation(self, table: Table) -> None:
+        for place, kind in enumerate(table.types):
+            if is_written_as_text(kind):
+                self.schema = self.schema.set(place, self.schema.field(place).with_type(kind))
+
+    def header(self) -> bytes:
+        return self.schema.serialize().to_pybytes()
+
+    def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
+        fields = zip(*(row.fields for row in rows), strict=True)
+        own = [typed(list(map(as_utf8, column)), kind) for column, kind in zip(fields, self.schema.types, strict=False)]
+        return (
+            self.pyarrow.record_batch(
+                [*own, *map(arrow_array, added, self.schema.types[len(own) :])], schema=self.schema
+            )
+            .serialize()
+            .to_pybytes()
+        )
+
+    def complete(self, grown: Path) -> Path:
+        completed = grown.with_suffix(COMPLETED)
+        with (
+            self.pyarrow.ipc.open_stream(grown) as batches,
+            self.pyarrow.parquet.ParquetWriter(completed, self.schema) as writer,
+        ):
+            for batch in batches:
+                writer.write_batch(batch)
+        return completed
+
+
+def arrow_fields(added: list[AddedColumn], taken: list[str]) -> "list[pa.Field]":
+    """The added columns as Arrow fields; a name that is taken is changed."""
+    import pyarrow as pa  # an extra
+
+    kinds = {"text": pa.string(), "number": pa.float32(), "precise": pa.float64()}
+    names = with_free_names((column.name for column in added), taken)
+    return [
+        pa.field(name, kinds.get(column.kind) or pa.list_(pa.float32(), len(column.flat)))
+        for name, column in zip(names, added, strict=True)
+    ]
+
+
+def arrow_array(cells: Cells, kind: "pa.DataType") -> "pa.Array":
+    """The cells of a column of a type; numbers that are NaN are null, vectors stay as they are."""
+    import pyarrow as pa  # an extra
+
+    if not isinstance(cells, np.ndarray):
+        return pa.array(list(map(as_utf8, cells)), pa.string())
+    numbers = cells if kind == pa.float64() else cells.astype(np.float32)
+    if numbers.ndim == 2:
+        return pa.FixedSizeListArray.from_arrays(numbers.reshape(-1), numbers.shape[1])
+    return pa.array(numbers, from_pandas=True)
+
+
+def is_written_as_text(kind: "pa.DataType") -> bool:
+    """Whether ``cell_text`` of a value of this type can be read as the value again."""
+    import pyarrow.types as of  # an extra
+
+    kinds = (of.is_integer, of.is_floating, of.is_decimal, of.is_boolean, of.is_date, of.is_timestamp)
+    return any(is_kind(kind) for is_kind in kinds)
+
+
+def typed(texts: list[str], kind: "pa.DataType") -> "pa.Array":
+    """Texts as values of a type; an empty one is null unless the type is text."""
+    import pyarrow as pa  # an extra
+
+    if kind == pa.string():
+        return pa.array(texts, pa.string())
+    column = pa.array([text or None for text in texts], pa.string())
+    if pa.types.is_timestamp(kind) and kind.unit == "ms":  # texts have microseconds
+        column = column.cast(pa.timestamp("us", kind.tz))
+    return column.cast(kind)

@@ -1,0 +1,57 @@
+"""SDF: molecules with coordinates, and all columns as data items."""
+
+from graphormer_sepnorm.chem.drawing import block_of
+from graphormer_sepnorm.tables.formats import Row, Table
+from graphormer_sepnorm.tables.formats.sdf import columns_of_items
+from graphormer_sepnorm.tables.rows import id_column_among
+from graphormer_sepnorm.tables.writers.base import (
+    AddedColumn,
+    Cells,
+    TableWriter,
+    flat_names,
+    refuse_repeated,
+    texts_of_rows,
+)
+
+
+class SdfWriter(TableWriter):
+    """An SDF: of an input that is one, structures and titles as they are there, else 2D coordinates made by RDKit.
+
+    The title is then the id. A molecule that cannot be read has no atoms. Data items are the columns, with the texts of
+    a CSV in one line.
+    """
+
+    def __init__(self, columns: list[str], added: list[AddedColumn]):
+        refuse_repeated(columns, "an SDF")
+        name = id_column_among(columns)
+        self.columns, self.added, self.id_place = columns, added, None if name is None else columns.index(name)
+        self.num_before = 0  # columns that are no data items
+        self.name_items()
+
+    def name_items(self) -> None:
+        self.items = [in_one_line(name) for name in flat_names(self.columns, self.added)[self.num_before :]]
+        self.names = columns_of_items(self.items)
+
+    def keep_notation(self, table: Table) -> None:
+        self.num_before = table.num_of_structure
+        self.name_items()
+
+    def header(self) -> bytes:
+        return b""
+
+    def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
+        return "".join(map(self.record, rows, texts_of_rows(added, self.added))).encode(errors="surrogateescape")
+
+    def record(self, row: Row, added: list[str]) -> str:
+        """The structure and the data items of a row."""
+        title = "" if self.id_place is None else row.fields[self.id_place]
+        block = row.structure or block_of("" if row.error else row.smiles, in_one_line(title))
+        texts = zip(self.items, [*row.fields[self.num_before :], *added], strict=True)
+        items = "".join(f">  <{name}>\n{in_one_line(text)}\n\n" for name, text in texts)
+        return f"{block.rstrip()}\n{items}$$$$\n"
+
+
+def in_one_line(text: str) -> str:
+    """A text that does not end a data item or a record."""
+    text = " ".join(text.splitlines())
+    return f" {text}" if text.startswith("$$$$") else text
