@@ -38,8 +38,8 @@ def test_the_files_by_hand(folder):
     )
     assert (folder / "skipped.csv").read_text() == "row,smiles,error\n2,C(,not a valid SMILES\n"
     assert (folder / "duplicates.csv").read_text() == (
-        'molecule,row,smiles,split,conflicting targets,target logp,"target a, b"\n'
-        'KEY,1,CCO,train,"logp; a, b",1.5,\nKEY,4,CN,train,"logp; a, b",0.1,0.25\n'
+        'molecule,row,smiles,split,conflicting targets,target logp,"target a, b",averaged in row\n'
+        'KEY,1,CCO,train,"logp; a, b",1.5,,1\nKEY,4,CN,train,"logp; a, b",0.1,0.25,4\n'
     )
 
 
