@@ -3,150 +3,24 @@
 Axis letters: M test molecules, T targets, R runs.
 """
 
-import csv
 import io
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
-from graphormer_sepnorm.chem.properties import family_of, molecule_key, parent_key
-from graphormer_sepnorm.chem.smiles import read_smiles
-from graphormer_sepnorm.config import TaskConfig, read_config
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_interval
 from graphormer_sepnorm.runs.plots import new_figure
 from graphormer_sepnorm.system.files import write_atomically
+from graphormer_sepnorm.table_model.scored_runs import SEED, ScoredRun, check_same_task, on_shared_rows, read_scored_run
 from graphormer_sepnorm.table_model.scores import MOST_DRAWN, RESAMPLES, interval, resampled, score
-from graphormer_sepnorm.tables.label_text import bounds_of
-from graphormer_sepnorm.tables.prepared_table import TABLE, kept_facts
-from graphormer_sepnorm.tables.structures import known_words
 from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.tasks.censored import bound_scores, log_likelihoods
 
 PICTURES = (".png", ".svg", ".pdf")
 LEAST_LABELS = 2
-SIGNS = ("<", ">")
-SAME_SPLIT = "train both with --split column and the same --split-column"
-
-
-@dataclass(frozen=True)
-class ScoredRun:
-    """The predictions of a run for its test rows.
-
-    Attributes:
-        name: name of the run.
-        dataset: dataset that the rows belong to.
-        task: what is predicted, with the metric.
-        featurizer: how molecules were read.
-        molecules: number and SMILES of each row, in ascending order.
-        y: float64 [M, T] labels, NaN where there is no exact label.
-        bounds: float64 [M, T, 2], smallest and largest possible value of each censored label.
-        prediction: float64 [M, T].
-        known: the sentence of ``known_words``; "" if no test molecule was learnt.
-    """
-
-    name: str
-    dataset: str
-    task: TaskConfig
-    featurizer: str
-    molecules: list[tuple[int, str]]
-    y: np.ndarray
-    bounds: np.ndarray
-    prediction: np.ndarray
-    known: str = ""
-
-
-def read_scored_run(path: Path) -> ScoredRun:
-    """Reads the test predictions of a run folder; raises InputError if there are none or the files are damaged."""
-    run = RunFolder(path)
-    if run.is_from_python:
-        raise InputError(f"{path} was saved from Python and has no test molecules: compare runs of train FILE")
-    if run.fold(0).path.is_dir():
-        raise InputError(f"{path} holds folds: name one of them, such as {run.fold(0)}")
-    if not (run.test.exists() and run.predictions.exists()):
-        raise InputError(f"{path} has no test predictions: name a finished run folder, as train writes it")
-    task, featurizer = task_and_featurizer(run)
-    try:
-        result = json.loads(run.test.read_bytes())
-        dataset, known = str(result["dataset"]), known_words(result)
-        with open(run.predictions, newline="", encoding="utf-8", errors="surrogateescape") as file:
-            lines = sorted(csv.DictReader(file), key=lambda line: int(line["row"]))
-        molecules = [(int(line["row"]), line["smiles"]) for line in lines]
-        texts = [[line[name] for name in task.targets] for line in lines]
-        y = np.array([[as_label(text) for text in row] for row in texts])
-        bounds = np.array([[bounds_of(text if text[:1] in SIGNS else "") for text in row] for row in texts])
-        prediction = np.array([[float(line[f"{name}_predicted"]) for name in task.targets] for line in lines])
-    except (ValueError, KeyError, TypeError):
-        raise InputError(
-            f"{run.predictions} or {run.test} is damaged: remove it, and score the run again with train --resume"
-        ) from None
-    return ScoredRun(str(path), dataset, task, featurizer, molecules, y, bounds, prediction, known)
-
-
-def task_and_featurizer(run: RunFolder) -> tuple[TaskConfig, str]:
-    """Those of a run on a table or a named dataset; raises InputError if the folder does not define them."""
-    known = kept_facts((run.path / TABLE).with_suffix(".json"))
-    if known:
-        return known
-    config = read_config(run.config)
-    return config.task, config.featurizer
-
-
-def as_label(text: str) -> float:
-    """An exact label; NaN for a missing or censored one."""
-    return float(text) if text and text[0] not in SIGNS else np.nan
-
-
-def check_same(runs: Sequence[ScoredRun]) -> None:
-    """Raises InputError unless all runs were tested on the same rows, with the same labels, targets and metric."""
-    first = runs[0]
-    for other in runs[1:]:
-        for what, ours, theirs in (
-            ("targets", first.task.targets, other.task.targets),
-            ("tasks", first.task.kind, other.task.kind),
-            ("metrics", first.task.metric, other.task.metric),
-            ("test rows", True, same_rows(first, other)),
-        ):
-            if ours != theirs:
-                raise InputError(f"{first.name} and {other.name} have different {what}: {reason(first, other, what)}")
-        if not (np.array_equal(first.y, other.y, equal_nan=True) and np.array_equal(first.bounds, other.bounds)):
-            raise InputError(
-                f"{first.name} and {other.name} have different test labels, so their scores cannot be compared"
-            )
-
-
-def reason(first: ScoredRun, other: ScoredRun, what: str) -> str:
-    """Why runs that differ in that cannot be compared, with a cure if there is one."""
-    if what == "test rows" and first.dataset == other.dataset and first.featurizer != other.featurizer:
-        return (
-            "they read molecules differently (--standardize or --strip-salts), which can change the split; "
-            f"{SAME_SPLIT}"
-        )
-    if what == "test rows" and first.dataset == other.dataset == TABLE:
-        return f"their scores cannot be compared; {SAME_SPLIT}, and with the same --feature-columns"
-    return "their scores cannot be compared"
-
-
-def same_rows(first: ScoredRun, other: ScoredRun) -> bool:
-    """Whether two runs were tested on the same rows, whose molecules may have been standardized differently."""
-    if first.dataset != other.dataset or len(first.molecules) != len(other.molecules):
-        return False
-    shift = other.molecules[0][0] - first.molecules[0][0] if first.molecules else 0
-    pairs = zip(first.molecules, other.molecules, strict=True)
-    return all(
-        number + shift == other_number and (smiles == other_smiles or family(smiles) == family(other_smiles))
-        for (number, smiles), (other_number, other_smiles) in pairs
-    )
-
-
-def family(smiles: str) -> str:
-    """The ``family_of`` a molecule: standardization may remove salts, charges, stereo and isotopes."""
-    mol = read_smiles(smiles)
-    return family_of(parent_key(mol, molecule_key(mol)))
 
 
 def compare_runs(paths: Sequence[Path]) -> dict:
@@ -158,6 +32,9 @@ def compare_runs(paths: Sequence[Path]) -> dict:
         paths: two or more run folders; the others are compared with the first.
 
     Returns:
+        ``settings``: those that are the ``same`` and those that are ``different``, with their value in each run;
+        ``test_rows``: by run the number of its rows, and ``shared``, whether the scores are those of all of them (null)
+        or of so many measurements that all runs tested;
         ``metric``; ``higher_is_better``; ``known``, by run the sentence of ``known_words``, where it has one; and
         ``targets``: for each its ``n`` labels and ``runs``, by name ``value``,
         its 95 % bootstrap ``interval``, the ``difference`` to the first run with its ``difference_interval``, and
@@ -172,17 +49,32 @@ def compare_runs(paths: Sequence[Path]) -> dict:
     if len(set(names)) < 2 or len(set(names)) < len(names):
         raise InputError("name two or more different runs")
     runs = [read_scored_run(path) for path in paths]
-    check_same(runs)
+    check_same_task(runs)
+    test_rows = {run.name: len(run.molecules) for run in runs}
+    runs, is_whole = on_shared_rows(runs)
     task = runs[0].task
     if TASKS[task.kind].adds_up:
         places = {", ".join(task.targets): slice(None)}
     else:
         places = {name: slice(place, place + 1) for place, name in enumerate(task.targets)}
     return {
+        "settings": compare_settings(runs),
+        "test_rows": {"of_runs": test_rows, "shared": None if is_whole else len(runs[0].molecules)},
         "metric": task.metric,
         "higher_is_better": METRICS[task.metric].higher_is_better,
         "known": {run.name: run.known for run in runs if run.known},
         "targets": {name: compare_target(runs, columns) for name, columns in places.items()},
+    }
+
+
+def compare_settings(runs: Sequence[ScoredRun]) -> dict[str, dict]:
+    """The settings of runs: those that are the ``same``, and those that are ``different``, by run."""
+    names = dict.fromkeys(name for run in runs for name in run.settings)
+    values = {name: {run.name: run.settings.get(name) for run in runs} for name in names}
+    equal = {name for name, found in values.items() if len({str(value) for value in found.values()}) == 1}
+    return {
+        "same": {name: runs[0].settings[name] for name in names if name in equal},
+        "different": {name: found for name, found in values.items() if name not in equal},
     }
 
 
@@ -254,12 +146,13 @@ def defined_or_none(value: float) -> float | None:
 
 def comparison_lines(compared: dict) -> list[str]:
     """The comparison as the lines of a readable table."""
-    lines = [f"{name}: {words}" for name, words in compared.get("known", {}).items()]
+    lines = [*setting_lines(compared), *(f"{name}: {words}" for name, words in compared["known"].items())]
+    rows = "molecules" if compared["test_rows"]["shared"] is None else "measurements"
     for target, found in compared["targets"].items():
         if not found["runs"]:
             lines.append(f"{target}: too few test labels to compare ({found['n']})")
             continue
-        lines.append(f"{target}: {METRICS[compared['metric']].title} on {found['n']} molecules, 95 % intervals")
+        lines.append(f"{target}: {METRICS[compared['metric']].title} on {found['n']} {rows}, 95 % intervals")
         width = max(map(len, found["runs"]))
         decimals = decimals_of(list(found["runs"].values()))
         for place, (name, each) in enumerate(found["runs"].items()):
@@ -275,12 +168,33 @@ def comparison_lines(compared: dict) -> list[str]:
     return lines
 
 
+def setting_lines(compared: dict) -> Iterator[str]:
+    """Settings that differ, settings that are the same, and the rows on which runs are compared."""
+    for name, values in compared["settings"]["different"].items():
+        yield f"different {name}: {', '.join(f'{value_words(value)} in {run}' for run, value in values.items())}"
+    same = compared["settings"]["same"].items()
+    if said := [f"{name} {value_words(value)}" for name, value in same if "." not in name and (value or name == SEED)]:
+        yield f"the same: {', '.join(said)}"
+    if (shared := compared["test_rows"]["shared"]) is not None:
+        counts = ", ".join(f"{count:,} in {run}" for run, count in compared["test_rows"]["of_runs"].items())
+        yield f"test rows: {counts}; compared on the {shared:,} measurements that all of them tested"
+
+
+def value_words(value: object) -> str:
+    """A setting for people."""
+    if isinstance(value, dict):
+        return ":".join(f"{100 * share:g}" for share in value.values())
+    if isinstance(value, list):
+        return " ".join(map(str, value)) or "none"
+    return {"None": "none", "True": "yes", "False": "no"}.get(str(value), str(value))
+
+
 def bound_lines(runs: dict[str, dict], width: int) -> Iterator[str]:
     """The comparison with censored labels, if there are any, as the lines of a readable table."""
     known = {name: each["bounds"] for name, each in runs.items() if "bounds" in each}
     for place, (name, each) in enumerate(known.items()):
         if not place:
-            yield f"  with {each['bounds']} bounds: mean log-likelihood, concordance and bounds on the right side"
+            yield f"  with {each['bounds']:.0f} bounds: mean log-likelihood, concordance and bounds on the right side"
         line = (
             f"  {name:{width}}  {each['log_likelihood']:.3f}  {shown(each['concordance'], 3)}  "
             f"{percent(each['right_side'])}"

@@ -41,7 +41,6 @@ class TableOptions:
     Attributes:
         path: path of the table, as ``open_table``.
         targets: columns to predict.
-        called: names of the predictions of these columns; empty: those of the columns on their scale, such as pIC50.
         kind: kind of the task.
         smiles_column, delimiter: as ``open_table``.
         split: a name in ``SPLITTERS``, "column" or "time".
@@ -67,6 +66,7 @@ class TableOptions:
         decimal: decimal separator of all numbers; None: each column tells its own.
         active_below, active_above: threshold of the active class of a classification of numbers, such as "100 nM".
         units: of the labels of each target, "" without one; empty: each column tells its own.
+        called: names of the predictions; empty: those of the target columns on their scale, such as pIC50.
 
     Raises:
         InputError: the options do not fit together, or ChEMBL's pipeline is not installed.
@@ -75,9 +75,6 @@ class TableOptions:
     path: str
     targets: Annotated[
         tuple[str, ...], Option("Columns of the table to predict; by default the only one left.", "target-columns")
-    ] = ()
-    called: Annotated[
-        tuple[str, ...], Option("Names of the predictions, one for each of --target-columns, such as pIC50.", "name")
     ] = ()
     kind: Kind = "regression"
     smiles_column: Annotated[str | None, Option("SMILES column of the table; by default found by its name.")] = None
@@ -146,6 +143,9 @@ class TableOptions:
         str | None, Option("Make classes of numbers: 1 above this threshold, such as 6.5, and 0 below it.")
     ] = None
     units: tuple[str, ...] = ()
+    called: Annotated[
+        tuple[str, ...], Option("Names of the predictions, one for each of --target-columns, such as pIC50.", "name")
+    ] = ()
 
     def __post_init__(self) -> None:
         if not self.targets:

@@ -31,6 +31,7 @@ TARGET = "target "
 NAME = "name"
 WEIGHT = "weight"
 CONDITION = "condition "
+KEPT_IN = "averaged in row"  # of table.csv
 
 
 def write_labelled(folder: Path, labelled: LabelledTable, config: Config, options: TableOptions) -> None:
@@ -94,13 +95,28 @@ def with_names(header: list[str], lines: list[list], labelled: LabelledTable, pl
 
 
 def duplicate_lines(labelled: LabelledTable, targets: tuple[str, ...]) -> list[list]:
-    """A header, and one line with labels for each row of a molecule that appears in more than one row."""
+    """A header, and one line with labels for each row of a molecule that appears in more than one row.
+
+    The last column has the row of ``table.csv`` whose labels are the mean of this row and others, or the row itself.
+    """
     lines: list[list] = []
     for duplicate in labelled.duplicates:
         conflicts = "; ".join(targets[target] for target in duplicate.conflicts)
         rows = [labelled.usable[place] for place in duplicate.rows]
-        lines += [[duplicate.key, row.number, row.smiles, row.split, conflicts, *label_texts(row)] for row in rows]
-    header = ["molecule", "row", "smiles", "split", "conflicting targets", *(TARGET + name for name in targets)]
+        first: dict[tuple, int] = {}
+        for row in rows:
+            kept = first.setdefault((row.split, row.conditions), row.number) if labelled.measured else row.number
+            line = [duplicate.key, row.number, row.smiles, row.split, conflicts, *label_texts(row), kept]
+            lines.append(line)
+    header = [
+        "molecule",
+        "row",
+        "smiles",
+        "split",
+        "conflicting targets",
+        *(TARGET + name for name in targets),
+        KEPT_IN,
+    ]
     return with_names(header, lines, labelled, 1)
 
 

@@ -18,7 +18,7 @@ def compare(
     ],
     plot: Annotated[Path | None, typer.Option(help="Picture of the differences to write: .png, .svg or .pdf.")] = None,
 ) -> None:
-    """Compare runs that were tested on the same rows, by a paired bootstrap of their test scores.
+    """Compare runs on the test rows that all of them have, by a paired bootstrap of their scores.
 
     Example: graphormer-sepnorm compare runs/before runs/after --plot difference.png
     """

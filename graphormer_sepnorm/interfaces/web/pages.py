@@ -71,7 +71,7 @@ class Pages:
             limits=queue.limits,
             version=__version__,
             kinds=TABLE_KINDS,
-            knows_excel=find_spec("openpyxl") is not None,
+            knows_excel=all(map(find_spec, ("openpyxl", "xlsxwriter"))),
             condition=CONDITION,
             confidences=confidences_of(queue.facts),
             usual=usual_options(queue.facts),

@@ -9,13 +9,8 @@ import pytest
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.table_model.compare import (
-    as_label,
-    compare_runs,
-    comparison_lines,
-    plot_comparison,
-    read_scored_run,
-)
+from graphormer_sepnorm.table_model.compare import compare_runs, comparison_lines, plot_comparison
+from graphormer_sepnorm.table_model.scored_runs import as_label, read_scored_run
 
 Y = np.random.default_rng(0).normal(size=40)
 
@@ -24,7 +19,7 @@ def write_run(folder: Path, prediction: np.ndarray, y: np.ndarray = Y, **changes
     """The files of a finished run that a comparison reads."""
     folder.mkdir()
     task = TaskConfig("regression", changes.get("metric", "mae"), ("y",))
-    facts = {"task": asdict(task), "featurizer": changes.get("featurizer", "mol")}
+    facts = {"task": asdict(task), "featurizer": "mol", "options": changes.get("options", {})}
     (folder / "table.json").write_text(json.dumps(facts))
     (folder / "test.json").write_text(json.dumps({"dataset": changes.get("dataset", "table.csv"), "value": 1.0}))
     smiles = changes.get("smiles", "C")
@@ -47,7 +42,7 @@ def test_a_run_that_is_always_nearer_is_better_in_every_draw(tmp_path):
     assert found["n"] == 40 and first["value"] == pytest.approx(0.5) and second["value"] == pytest.approx(0.25)
     assert second["difference"] == pytest.approx(-0.25) and second["difference_interval"] == pytest.approx([-0.25] * 2)
     assert second["better"] == 1 and first["better"] == 0 and first["difference"] == 0
-    header, above, below = comparison_lines(compared)
+    header, above, below = comparison_lines(compared)[-3:]
     assert header == "y: MAE on 40 molecules, 95 % intervals" and "difference" not in above
     assert below.endswith("0.250 (0.250 to 0.250)  difference -0.250 (-0.250 to -0.250), better in 100 % of draws")
 
@@ -79,7 +74,7 @@ def test_runs_that_were_tested_on_training_molecules_are_named(tmp_path):
     (known / "test.json").write_text(json.dumps(result))
     compared = compare_runs([known, unknown])
     assert [*compared["known"]] == [str(known)]
-    assert comparison_lines(compared)[0] == f"{known}: 40 of 40 rows have a training molecule: this is no test score"
+    assert comparison_lines(compared)[-4] == f"{known}: 40 of 40 rows have a training molecule: this is no test score"
 
 
 def test_the_numbers_of_a_target_have_the_same_decimals():
@@ -88,8 +83,9 @@ def test_the_numbers_of_a_target_have_the_same_decimals():
     second = {"value": None, "interval": None, "difference": None, "difference_interval": None, "better": None}
     third = {"value": 0.87, "interval": [0.5, 1], "difference": 0.208, "difference_interval": [0.05, 0.5]}
     runs = {"a": first, "long": second, "c": third | {"better": 0.974}}
-    compared = {"metric": "rocauc", "targets": {"y": {"n": 20, "runs": runs}}}
-    assert comparison_lines(compared)[1:] == [
+    rows, settings = {"of_runs": {}, "shared": None}, {"same": {}, "different": {}}
+    compared = {"metric": "rocauc", "targets": {"y": {"n": 20, "runs": runs}}, "known": {}}
+    assert comparison_lines(compared | {"test_rows": rows, "settings": settings})[1:] == [
         "  a     0.662 (0.415 to 0.870)",
         "  long  not defined  difference not defined",
         "  c     0.870 (0.500 to 1.000)  difference 0.208 (0.050 to 0.500), better in 97 % of draws",
@@ -126,26 +122,16 @@ def test_rows_of_a_separate_test_table_may_be_numbered_after_others(tmp_path):
 def test_a_target_with_too_few_labels_is_said(tmp_path):
     y = np.where(np.arange(40) < 1, Y, np.nan)
     compared = compare_runs([write_run(tmp_path / name, Y, y) for name in ("a", "b")])
-    assert comparison_lines(compared) == ["y: too few test labels to compare (1)"]
+    assert comparison_lines(compared)[-1] == "y: too few test labels to compare (1)"
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"smiles": "CC"},
-            r"have different test rows: their scores cannot be compared; train both with --split column and the same "
-            r"--split-column, and with the same --feature-columns$",
-        ),
-        ({"dataset": "zinc"}, "have different test rows"),
-        (
-            {"smiles": "CC", "featurizer": "mol-standardized"},
-            r"have different test rows: they read molecules differently \(--standardize or --strip-salts\), which .* "
-            r"train both with --split column and the same --split-column$",
-        ),
-        ({"dataset": "zinc", "featurizer": "mol-standardized"}, "different test rows: their scores cannot be compared"),
+        ({"smiles": "CC"}, "have different test rows: train them on the same table with the same --split"),
+        ({"start": 30, "smiles": "CC"}, "have different test rows"),
         ({"y": Y + 1}, "have different test labels"),
-        ({"y": Y[:20], "prediction": Y[:20]}, "have different test rows"),
+        ({"dataset": "zinc"}, "have different datasets"),
         ({"metric": "rmse"}, "have different metrics"),
     ],
 )
@@ -178,3 +164,42 @@ def test_pictures(tmp_path, name, begins):
     assert (tmp_path / name).read_bytes().startswith(begins)
     with pytest.raises(InputError, match=r"as \.png, \.svg, \.pdf, not as '\.jpg'"):
         plot_comparison(compared, tmp_path / "a.jpg")
+
+
+def write_pair(folder: Path) -> list[Path]:
+    """Two runs on a table of 7 rows, of which the standardization of one makes 2 and 3, a salt of it, one molecule.
+
+    The test rows are 1 to 5 and 2 to 7; row 4 is bounded.
+    """
+    smiles = ["C", "CCN", "CC[NH3+].[Cl-]", "CO", "CF", "CS", "CCl"]
+    labels = ["1.0", "2.0", "4.0", ">3.0", "5.0", "6.0", "7.0"]
+    folder.mkdir()
+    runs = [write_run(folder / name, Y, options={"standardize": how, "split": "random"})
+            for name, how in (("drawn", None), ("parent", "parent"))]  # fmt: skip
+    tested = [{1: 1.5, 2: 2.5, 3: 3.0, 4: 3.5, 5: 5.5}, {2: 3.0, 4: 3.0, 5: 5.25, 6: 6.0, 7: 7.0}]
+    for run, rows in zip(runs, tested, strict=True):
+        lines = [f"{row},{smiles[row - 1]},test,{labels[row - 1]},{value}" for row, value in rows.items()]
+        lines = [line.replace("test,2.0", "test,3.0") if run is runs[1] else line for line in lines]
+        (run / "predictions.csv").write_text("\n".join(["row,smiles,split,y,y_predicted", *lines]) + "\n")
+    header = "molecule,row,smiles,split,conflicting targets,target y,averaged in row"
+    lines = [header, *(f"KEY,{row},{smiles[row - 1]},test,,{labels[row - 1]},2" for row in (2, 3))]
+    (runs[1] / "duplicates.csv").write_text("\n".join(lines) + "\n")
+    return runs
+
+
+def test_runs_of_two_standardizations_are_compared_by_measurement(tmp_path):
+    """Of rows 2 to 5, by hand: errors 0.5, 1.0 and 0.5 of exact labels, against 1.0, 1.0 and 0.25."""
+    runs = write_pair(tmp_path / "runs")
+    compared = compare_runs(runs)
+    first, second = compared["targets"]["y"]["runs"].values()
+    assert compared["targets"]["y"]["n"] == 3 and first["bounds"]["bounds"] == 1
+    assert first["value"] == pytest.approx(2 / 3) and second["value"] == pytest.approx(0.75)
+    names = [str(run) for run in runs]
+    assert compared["test_rows"] == {"of_runs": dict.fromkeys(names, 5), "shared": 4}
+    assert compared["settings"]["different"] == {"--standardize": dict(zip(names, [None, "parent"], strict=True))}
+    assert compared["settings"]["same"]["--split"] == "random"
+    lines = comparison_lines(compared)
+    assert lines[0] == f"different --standardize: none in {names[0]}, parent in {names[1]}" and "4 meas" in lines[2]
+    (runs[1] / "duplicates.csv").unlink()
+    with pytest.raises(InputError, match="have different test labels"):
+        compare_runs(runs)

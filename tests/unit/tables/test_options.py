@@ -64,7 +64,7 @@ def test_options_that_do_not_fit_together(options, sentence):
     ("target", "called", "name"), [("IC50_nM", (), "pIC50"), ("Ki (nM)", (), "pKi"), ("value nM", ("pKd",), "pKd")]
 )
 def test_predictions_have_the_name_of_their_scale_or_the_given_one(target, called, name):
-    options = TableOptions("table.csv", (target,), called, negative_log_molar=("nM",))
+    options = TableOptions("table.csv", (target,), called=called, negative_log_molar=("nM",))
     assert options.names == (name,) and options.scales == ("-log10 nM",)
 
 

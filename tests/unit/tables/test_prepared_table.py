@@ -7,7 +7,7 @@ import pytest
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import task_config
-from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions, table_task
+from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions, read_labelled, table_task
 from graphormer_sepnorm.tables.prepared_table import names_of_split, rows_of_split, table_dataset, write_labelled
 from graphormer_sepnorm.tables.splits import Duplicate
 
@@ -38,9 +38,25 @@ def test_the_files_by_hand(folder):
     )
     assert (folder / "skipped.csv").read_text() == "row,smiles,error\n2,C(,not a valid SMILES\n"
     assert (folder / "duplicates.csv").read_text() == (
-        'molecule,row,smiles,split,conflicting targets,target logp,"target a, b"\n'
-        'KEY,1,CCO,train,"logp; a, b",1.5,\nKEY,4,CN,train,"logp; a, b",0.1,0.25\n'
+        'molecule,row,smiles,split,conflicting targets,target logp,"target a, b",averaged in row\n'
+        'KEY,1,CCO,train,"logp; a, b",1.5,,1\nKEY,4,CN,train,"logp; a, b",0.1,0.25,4\n'
     )
+
+
+def test_each_measurement_names_the_row_that_it_was_averaged_in(tmp_path):
+    """Rows 1, 3 and 4 are one molecule; row 4 has another condition, and is averaged only where that is not learnt."""
+    lines = ["smiles,T,logp,fold", "CCO,1,1,test", "C,1,2,train", "OCC,1,3,test", "CCO,2,5,test", "CC,1,0,val"]
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
+    for conditions, repeated, labels in (((), [1, 3, 4], [3, 2, 0]), (("T",), [1, 3], [2, 2, 5, 0])):
+        options = TableOptions(
+            str(tmp_path / "a.csv"), ("logp",), split="column", split_column="fold", feature_columns=conditions
+        )
+        labelled, out = read_labelled(options, "ogb"), tmp_path / f"{len(conditions)}"
+        out.mkdir()
+        write(out, labelled, options=options)
+        found = pd.read_csv(out / "duplicates.csv")
+        assert found["row"].tolist() == repeated and set(found["averaged in row"]) == {1}
+        assert pd.read_csv(out / "table.csv")["target logp"].tolist() == labels
 
 
 def test_names_and_weights_of_rows_are_kept(tmp_path):
