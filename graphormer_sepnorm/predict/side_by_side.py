@@ -29,7 +29,7 @@ Value = TypeVar("Value")
 
 
 class Reader(Protocol):
-    """What computes the predictions of a model: the model itself, or a ``Describer`` of it."""
+    """A model that computes its predictions, or a ``Describer`` of it."""
 
     @property
     def outputs(self) -> list[Output]: ...
