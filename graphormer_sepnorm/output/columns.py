@@ -126,7 +126,8 @@ class PredictionColumns:
             Describer(model, self.answers.of_part(is_first=number == 0, in_domain=number in self.domains))
             for number, model in enumerate(self.model.part_models)
         ]
-        return replace(self.model, readers=tuple(readers))
+        unshown = set(range(len(readers))) - {part for part, _ in self.places}
+        return replace(self.model, readers=tuple(readers), unshown=frozenset(unshown))
 
     @cached_property
     def all(self) -> list[PredictedColumn]:

@@ -124,6 +124,8 @@ def test_a_molecule_that_one_model_cannot_read_has_the_predictions_of_the_others
     found = load_models(named("zinc-like", "potency")).predict(["[Na+].[Cl-]", "CCO"])
     assert np.isnan(found.penalty).tolist() == [True, False] and found.a.notna().all()
     assert found.error[0].startswith("zinc-like: ") and "potency" not in found.error[0]
+    only = load_models(named("zinc-like", "potency")).predict(["[Na+].[Cl-]", "C[C"], endpoints=["a"])
+    assert [bool(text) for text in only.error] == [False, True] and "zinc-like" not in only.error[1]
 
 
 def test_a_trunk_that_two_models_share_is_computed_once(named, monkeypatch):
@@ -168,7 +170,7 @@ def test_a_panel_has_one_domain_and_the_order_of_its_card(named):
     near = [name for name in found if "nearest" in name or name in ("similarity", "warning")]
     labels = [f"nearest_{target}" for target in model.targets]
     assert near == ["nearest", *labels, "similarity", "warning"] and found.nearest[0] == LEARNT[3]
-    assert columns_of(found, *labels)[0].tolist() == [0, 6, 7, 1], "rows of two labels: 2 * 3 and the next"
+    assert columns_of(found, *labels)[0].tolist() == [1, 6, 7, 0], "row 3 has the labels 2 * 3 and the next"
     assert "Papp_limit" in found and found.hERG_percentile.notna().all()
 
 
@@ -217,7 +219,7 @@ def test_people_read_a_panel_by_group(named, capsys):
     predict_table(model, [LEARNT[0]], Path("-"), answers=Answers(0.8, domain=True), meanings={})
     lines = capsys.readouterr().out.splitlines()
     heads = [line for line in lines if line.startswith(" ") and not line.startswith("  ")]
-    assert heads == [" Toxicity", " Absorption"]
+    assert heads == [" Toxicity", " Absorption", " Other"]
     assert [line.split()[0] for line in lines[1:6]] == ["Toxicity", "toxic", "hERG", "Absorption", "Papp"]
     assert any("drugs 100 %" in line or "drugs 0 %" in line or "drugs " in line for line in lines)
     assert any(line.startswith("  in the training table:") for line in lines)
