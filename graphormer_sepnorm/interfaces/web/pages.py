@@ -70,6 +70,7 @@ class Pages:
             facts=queue.facts,
             limits=queue.limits,
             version=__version__,
+            zip=zip,
             kinds=TABLE_KINDS,
             knows_excel=find_spec("openpyxl") is not None,
             condition=CONDITION,

@@ -1,10 +1,8 @@
 """Computations of the worker process: tables, predictions and pictures."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +15,8 @@ from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.pictures import draw, set_look
+from graphormer_sepnorm.interfaces.web.look import look_at
+from graphormer_sepnorm.interfaces.web.reading import read_table, under_conditions
 from graphormer_sepnorm.interfaces.web.schemas import (
     Atom,
     AtomContributions,
@@ -27,8 +27,10 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     ModelFacts,
     MoleculePrediction,
     Options,
+    TableLook,
     TableRow,
     TableRows,
+    TrainingChoice,
 )
 from graphormer_sepnorm.output.columns import (
     OF_CONDITION,
@@ -51,16 +53,11 @@ from graphormer_sepnorm.table_model.explain import explain_rows
 from graphormer_sepnorm.table_model.info import describe_any, unfinished_words
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
-from graphormer_sepnorm.tables.formats import Row, kind_of, named_column, open_table
-from graphormer_sepnorm.tables.formats.excel import SPREADSHEET_KINDS, refuse_large
-from graphormer_sepnorm.tables.formats.table import NoColumn, printable
-from graphormer_sepnorm.tables.rows import condition_text, condition_texts, places_of, separators
 from graphormer_sepnorm.tables.writers import Cells
 from graphormer_sepnorm.tasks import TASKS
 
 WIDTH, HEIGHT = 200, 140
 MOST_ATOMS_DRAWN = 200
-MOST_CHARACTERS = 100_000_000  # of a table
 LOOK = {"clearBackground": False, "fixedBondLength": 26}
 SHOWN_OF_MODEL = (
     "architecture",
@@ -222,6 +219,10 @@ class PredictionService:
             answer.in_training = is_in_training(row.smiles, answer.similarity, answer.nearest, answer.warning)
         return answers
 
+    def look(self, path: Path, shown: str, most_rows: int, choice: TrainingChoice) -> TableLook:
+        """As ``look_at``, which needs no model."""
+        return look_at(path, shown, most_rows, choice)
+
     def structure(self, smiles: str) -> str:
         """A small picture as SVG; raises InputError for what cannot be read or drawn."""
         mol = read_small(smiles)
@@ -258,69 +259,6 @@ class PredictionService:
             ],
             picture=draw([explanation], ".svg").decode(),
         )
-
-
-def read_rows(path: Path, smiles_column: str | None, most: int) -> TableRows:
-    """The first rows of the table in a file, at ``most`` so many.
-
-    Raises InputError as ``open_table``, or for more than ``MOST_CHARACTERS``, to which a small workbook can unpack, and
-    of which its cells can share one long text.
-    """
-    if kind_of(path) in SPREADSHEET_KINDS:
-        refuse_large(path, str(path), MOST_CHARACTERS)
-    with open_table(path, smiles_column) as table:
-        rows, characters = [], 0
-        for row in islice(table.rows, most):
-            characters += len(row.fields) + sum(map(len, row.fields))
-            if characters > MOST_CHARACTERS:
-                raise InputError(f"the table has more than {MOST_CHARACTERS:,} characters: leave out columns or rows")
-            rows.append(TableRow(row.fields, row.smiles, row.error))
-    return TableRows(table.columns, rows, table.columns[table.smiles_place], [], delimiter=table.delimiter)
-
-
-def read_table(path: Path, shown: str, smiles_column: str, most: int) -> TableRows:
-    """As ``read_rows``; with a problem and without molecules if the column that has them is not known."""
-    try:
-        return read_rows(path, named_column(path, smiles_column or None), most)
-    except NoColumn as error:
-        counts = Counter(error.columns)
-    once = next((name for name, count in counts.items() if count == 1), None)
-    if once is None:
-        raise InputError(f"the first line of {shown} should name the columns, each with another name")
-    found = read_rows(path, once, most)
-    count = f"{counts[smiles_column]} columns" if counts[smiles_column] else "no column"
-    problem = f"{shown} has {count} {printable(smiles_column)!r}: choose the one that has the SMILES"
-    if not smiles_column:
-        problem = f"choose the column of {shown} that has the SMILES"
-    rows = [replace(row, smiles="") for row in found.rows]
-    return replace(found, rows=rows, smiles_column="", problem=problem)
-
-
-def under_conditions(table: TableRows, names: tuple[str, ...], given: dict[str, str], shown: str) -> list[TableRow]:
-    """The rows with the conditions of their measurement.
-
-    Args:
-        table: has them as columns.
-        names: of the conditions that the models need.
-        given: those of all rows, for columns that the table does not have.
-        shown: what messages call the table.
-
-    Raises:
-        InputError: a condition is neither a column nor given.
-    """
-    if not names:
-        return table.rows
-    places = places_of(shown, table.columns, [name for name in names if name in table.columns])
-    if missing := [name for name in names if name not in places and not given.get(name, "").strip()]:
-        raise InputError(f"the predictions depend on {', '.join(missing)}: fill in the field, or add such a column")
-    rows, columns = [Row(row.fields, row.smiles, row.error) for row in table.rows], list(places.values())
-    texts = condition_texts(rows, columns, separators(rows, columns, table.delimiter))
-    found = [dict(zip(places, of_row, strict=True)) for of_row in texts]
-    same = {name: condition_text(given[name]) for name in names if name not in places}
-    return [
-        replace(row, conditions=tuple((same | of_row)[name] for name in names))
-        for row, of_row in zip(table.rows, found, strict=True)
-    ]
 
 
 def as_answers(columns: PredictionColumns, found: Predictions) -> list[MoleculePrediction]:
