@@ -65,14 +65,13 @@ def serve(
     with listening(host, port) as listener, contextlib.ExitStack() as open_things:
         store = ResultStore(keep or cache_root() / "tables")
         limits = JobLimits(int(max_megabytes * 1e6), max_rows, max_minutes * 60)
-        trainings = None if runs is None else Trainings(runs, device)
+        trainings = open_things.enter_context(contextlib.closing(Trainings(runs, device))) if runs else None
 
         def open_queue(models: list[str]) -> JobQueue:
             return JobQueue(Worker(service_of, models, confidence, device, precision), limits, store)
 
         names = (host, "localhost", "127.0.0.1", "::1") if local else None
-        page = Page(open_queue, models, token, names, trainings)
-        open_things.callback(page.close)
+        page = open_things.enter_context(contextlib.closing(Page(open_queue, models, token, names, trainings)))
         if words := page.queue.facts.about.get("training"):  # not finished
             print(words, file=sys.stderr)
         server = make_server(page)

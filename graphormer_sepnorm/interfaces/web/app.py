@@ -125,7 +125,7 @@ class Page:
         names: tuple[str, ...] | None = None,
         trainings: Trainings | None = None,
     ):
-        self.open_queue, self.models, self.trainings = open_queue, models, trainings
+        self.open_queue, self.models = open_queue, models
         self.queue = open_queue(models)
         self.make = partial(make_app, token=token, names=names, trainings=trainings, use=self.use)
         self.app = self.make(self.queue)
@@ -148,7 +148,4 @@ class Page:
             before.close()
 
     def close(self) -> None:
-        """Ends trainings and computations."""
-        if self.trainings:
-            self.trainings.close()
         self.queue.close()

@@ -11,7 +11,7 @@ import sys
 import threading
 from collections import OrderedDict
 from pathlib import Path, PurePath
-from typing import BinaryIO
+from typing import BinaryIO, ClassVar
 
 import graphormer_sepnorm
 from graphormer_sepnorm.errors import InputError, as_text
@@ -42,6 +42,8 @@ class Trainings:
     Raises:
         InputError: the folder cannot be written.
     """
+
+    command_line: ClassVar = [sys.executable, "-m", graphormer_sepnorm.__name__]
 
     def __init__(self, runs: Path, device: str = "auto"):
         self.runs, self.device = runs, device
@@ -128,7 +130,7 @@ class Trainings:
             paths = os.pathsep.join(filter(None, [str(SOURCES), os.environ.get("PYTHONPATH")]))
             try:
                 self.process = subprocess.Popen(
-                    [sys.executable, "-m", graphormer_sepnorm.__name__, *arguments],
+                    [*self.command_line, *arguments],
                     cwd=table.parent,
                     env=os.environ | {AS_LINES: "1", "PYTHONPATH": paths},
                     stdin=subprocess.DEVNULL,
