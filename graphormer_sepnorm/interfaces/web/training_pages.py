@@ -51,7 +51,7 @@ def add_choosing(app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainin
     async def look(number: str, choice: TrainingChoice) -> tuple[TableLook, TrainingChoice]:
         """The table, and the choice with the columns to predict."""
         table = trainings.upload(number)
-        found = await answer_to(queue.ask("look", table, table.name, queue.limits.rows, choice))
+        found = await answer_to(queue.ask("look", table, table.name, queue.limits.rows, choice), "look at the table")
         assert isinstance(found, TableLook)
         return found, choice.model_copy(update={"targets": found.chosen or choice.targets})
 

@@ -62,7 +62,7 @@ class Trainings:
 
     def names(self) -> list[str]:
         """The finished run folders, the newest first."""
-        found = [RunFolder(path) for path in self.runs.iterdir() if not path.name.startswith(".")]
+        found = [RunFolder(path) for path in self.runs.glob("[!.]*")]
         found = [run for run in found if run.stack.exists() and run.report.exists()]
         return [run.path.name for run in sorted(found, key=lambda run: -run.report.stat().st_mtime)]
 
@@ -107,7 +107,7 @@ class Trainings:
 
     def arguments(self, table: Path, choice: TrainingChoice) -> list[str]:
         """The arguments of the command, which ends with the name of a run folder that is not there yet."""
-        taken = {path.name for path in self.runs.iterdir()}
+        taken = {path.name for path in self.runs.glob("*")}
         names = (table.stem if count == 1 else f"{table.stem}-{count}" for count in range(1, len(taken) + 2))
         device = [] if self.device == "auto" else ["--device", self.device]
         out = next(name for name in names if name not in taken)
