@@ -48,7 +48,7 @@ what, out = pathlib.Path(sys.argv[2]).read_text().replace(",", " ").split()[-1],
 out.mkdir()
 (out / "report.html").write_text("<p>report</p>")
 print("learning", file=sys.stderr)
-print("\\r\\x1fkernel | machine|40|00:10", file=sys.stderr, flush=True)
+print("\\r@@kernel | machine|40|00:10", file=sys.stderr, flush=True)
 if what == "refuse":
     sys.exit("error: nothing to learn")
 if what == "die":

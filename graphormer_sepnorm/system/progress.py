@@ -13,7 +13,7 @@ from tqdm import tqdm
 Item = TypeVar("Item")
 FORMAT = "{desc} {percentage:3.0f} %|{bar}| {elapsed}, about {remaining} left"
 AS_LINES = "GRAPHORMER_SEPNORM_PROGRESS"  # environment variable; if it is set, the bar is written as lines of text
-MARK = "\x1f"  # begins such a line
+MARK = "@@"  # begins such a line
 LINE = f"{MARK}{{desc}}|{{percentage:.0f}}|{{remaining}}\n"
 
 

@@ -132,6 +132,8 @@ class TargetPrediction(BaseModel):
     set: str | None = Field(default=None, description="the class, or both, at the confidence of the sets")
     percentile: float | None = Field(default=None, description="how many of 100 training values are lower")
     drugs: float | None = Field(default=None, description="how many of 100 approved drugs have a lower prediction")
+    drugs_low: float | None = Field(default=None, description="the same of the lower end of the interval")
+    drugs_high: float | None = Field(default=None, description="the same of the upper end")
     nearest: float | str | None = Field(
         default=None, description="what was measured of the nearest training molecule, or its class"
     )
@@ -252,7 +254,7 @@ class LookedTarget(BaseModel):
     values: str = Field(description="the range of the labels as they are learnt, or how many there are of each class")
 
 
-class TrainingProgress(BaseModel):
+class TrainingStatus(BaseModel):
     """How far a training is."""
 
     name: str = Field(description="of the run folder")

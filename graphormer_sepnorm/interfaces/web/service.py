@@ -30,6 +30,7 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     TableLook,
     TableRow,
     TableRows,
+    TargetPrediction,
     TrainingChoice,
 )
 from graphormer_sepnorm.output.column import condition_value, shown_decimals, two_classes
@@ -218,7 +219,19 @@ class PredictionService:
                     dict.fromkeys(str(near["warning"]) for near in answer.models.values())
                 ).strip()
             answer.in_training = is_in_training(row.smiles, answer.similarity, answer.nearest, answer.warning)
+            self.add_drugs(answer)
         return answers
+
+    def add_drugs(self, answer: MoleculePrediction) -> None:
+        """Adds the percentiles of the ends of intervals among approved drugs."""
+        if not isinstance(self.predictor, SideBySide):
+            return
+        for part, labels in zip(self.predictor.parts, self.predictor.labels, strict=True):
+            for own, label in zip(part.model.targets, labels, strict=True):
+                one = answer.predictions.get(label, TargetPrediction(value=0.0))
+                if part.drugs and own in part.drugs.targets and one.low is not None and one.high is not None:
+                    ends = np.array([one.low, one.high])
+                    one.drugs_low, one.drugs_high = part.drugs.percentiles(ends, own).tolist()
 
     def look(self, path: Path, shown: str, most_rows: int, choice: TrainingChoice) -> TableLook:
         """As ``look_at``, which needs no model."""

@@ -13,9 +13,8 @@ from collections import OrderedDict
 from pathlib import Path, PurePath
 from typing import BinaryIO, ClassVar
 
-import graphormer_sepnorm
 from graphormer_sepnorm.errors import InputError, as_text
-from graphormer_sepnorm.interfaces.web.schemas import TrainingChoice, TrainingProgress
+from graphormer_sepnorm.interfaces.web.schemas import TrainingChoice, TrainingStatus
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.files import own_folder
 from graphormer_sepnorm.system.progress import AS_LINES, MARK
@@ -26,7 +25,7 @@ MOST_UPLOADS = 10
 MOST_OF_NAME = 60
 SECONDS_TO_END = 10
 PROGRAM = "graphormer-sepnorm"
-SOURCES = Path(graphormer_sepnorm.__file__).parents[1]
+SOURCES = Path(__file__).parents[3]
 
 
 class Trainings:
@@ -43,7 +42,7 @@ class Trainings:
         InputError: the folder cannot be written.
     """
 
-    command_line: ClassVar = [sys.executable, "-m", graphormer_sepnorm.__name__]
+    command_line: ClassVar = [sys.executable, "-m", "graphormer_sepnorm"]
 
     def __init__(self, runs: Path, device: str = "auto"):
         self.runs, self.device = runs, device
@@ -55,7 +54,7 @@ class Trainings:
         self.folder = self.claim.enter_context(own_folder(runs.absolute(), ".training-"))
         self.uploads: OrderedDict[str, Path] = OrderedDict()
         self.lock = threading.Lock()
-        self.progress: TrainingProgress | None = None
+        self.progress: TrainingStatus | None = None
         self.table: Path | None = None
         self.process: subprocess.Popen | None = None
         self.thread: threading.Thread | None = None
@@ -142,11 +141,11 @@ class Trainings:
             except OSError as error:
                 raise InputError(f"the training could not be started: {error.strerror}") from None
             self.table = table
-            self.progress = TrainingProgress(name=arguments[-1], command=self.command(table, choice))
+            self.progress = TrainingStatus(name=arguments[-1], command=self.command(table, choice))
             self.thread = threading.Thread(target=self.follow, args=(self.process, self.progress, table.parent))
             self.thread.start()
 
-    def follow(self, process: subprocess.Popen, progress: TrainingProgress, folder: Path) -> None:
+    def follow(self, process: subprocess.Popen, progress: TrainingStatus, folder: Path) -> None:
         """Runs in a thread until the training is over and its run folder is moved or removed."""
         assert process.stderr
         for line in process.stderr:
