@@ -37,23 +37,17 @@ def look_at(path: Path, shown: str, most_rows: int, choice: TrainingChoice) -> T
     """The table in a file, with the reason if it cannot be trained on.
 
     Args:
-        path: as ``open_table``.
-        shown: what messages call it.
-        most_rows: that a table may have.
+        path, shown, most_rows: as ``read_rows``.
         choice: that is made on the page.
 
     Raises:
-        InputError: it cannot be read, or it has more than ``most_rows``.
+        InputError: as ``read_rows``.
     """
     try:
-        found = read_rows(path, choice.smiles_column or None, most_rows + 1)
+        found = read_rows(path, shown, choice.smiles_column, most_rows)
     except NoColumn as error:
         columns = [LookedColumn(name=as_text(name), content="texts", filled=0, examples=[]) for name in error.columns]
-        return TableLook(columns=columns, problem=str(error).replace(str(path), shown))
-    except InputError as error:
-        raise InputError(str(error).replace(str(path), shown)) from None
-    if not found.rows or len(found.rows) > most_rows:
-        raise InputError(f"{shown} has {'no' if not found.rows else f'more than {most_rows:,}'} rows")
+        return TableLook(columns=columns, problem=str(error))
     rows = [Row(row.fields, row.smiles, row.error) for row in found.rows]
     content = WholeTable(found.columns, rows, found.delimiter, found.columns.index(found.smiles_column))
     columns = list(looked_columns(content))

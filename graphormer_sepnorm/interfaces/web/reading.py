@@ -15,34 +15,54 @@ from graphormer_sepnorm.tables.rows import condition_text, condition_texts, plac
 MOST_CHARACTERS = 100_000_000  # of a table
 
 
-def read_rows(path: Path, smiles_column: str | None, most: int) -> TableRows:
-    """The first rows of the table in a file, at ``most`` so many.
+def read_rows(path: Path, shown: str, smiles_column: str, most_rows: int) -> TableRows:
+    """The table in a file.
 
-    Raises InputError as ``open_table``, or for more than ``MOST_CHARACTERS``, to which a small workbook can unpack, and
-    of which its cells can share one long text.
+    Args:
+        path: as ``open_table``.
+        shown: what messages call it.
+        smiles_column: that has the molecules; "": found by its name.
+        most_rows: that it may have.
+
+    Raises:
+        NoColumn: the column of the molecules is not known.
+        InputError: as ``open_table``, no or more than ``most_rows`` rows, or more than ``MOST_CHARACTERS``, to which a
+            small workbook can unpack, and of which its cells can share one long text.
     """
-    if kind_of(path) in SPREADSHEET_KINDS:
-        refuse_large(path, str(path), MOST_CHARACTERS)
-    with open_table(path, smiles_column) as table:
-        rows, characters = [], 0
-        for row in islice(table.rows, most):
-            characters += len(row.fields) + sum(map(len, row.fields))
-            if characters > MOST_CHARACTERS:
-                raise InputError(f"the table has more than {MOST_CHARACTERS:,} characters: leave out columns or rows")
-            rows.append(TableRow(row.fields, row.smiles, row.error))
+    try:
+        if kind_of(path) in SPREADSHEET_KINDS:
+            refuse_large(path, str(path), MOST_CHARACTERS)
+        with open_table(path, named_column(path, smiles_column or None)) as table:
+            rows, characters = [], 0
+            for row in islice(table.rows, most_rows + 1):
+                characters += len(row.fields) + sum(map(len, row.fields))
+                if characters > MOST_CHARACTERS:
+                    raise InputError(f"{shown} has more than {MOST_CHARACTERS:,} characters: leave out columns or rows")
+                rows.append(TableRow(row.fields, row.smiles, row.error))
+    except NoColumn as error:
+        raise NoColumn(str(error).replace(str(path), shown), error.columns) from None
+    except InputError as error:
+        raise InputError(str(error).replace(str(path), shown)) from None
+    if len(rows) > most_rows:
+        raise InputError(
+            f"{shown} has more than {most_rows:,} molecules, which is the most for this page: use the command "
+            "graphormer-sepnorm for it, or a part of the table"
+        )
+    if not rows:
+        raise InputError(f"{shown} has no molecules")
     return TableRows(table.columns, rows, table.columns[table.smiles_place], [], delimiter=table.delimiter)
 
 
-def read_table(path: Path, shown: str, smiles_column: str, most: int) -> TableRows:
+def read_table(path: Path, shown: str, smiles_column: str, most_rows: int) -> TableRows:
     """As ``read_rows``; with a problem and without molecules if the column that has them is not known."""
     try:
-        return read_rows(path, named_column(path, smiles_column or None), most)
+        return read_rows(path, shown, smiles_column, most_rows)
     except NoColumn as error:
         counts = Counter(error.columns)
     once = next((name for name, count in counts.items() if count == 1), None)
     if once is None:
         raise InputError(f"the first line of {shown} should name the columns, each with another name")
-    found = read_rows(path, once, most)
+    found = read_rows(path, shown, once, most_rows)
     count = f"{counts[smiles_column]} columns" if counts[smiles_column] else "no column"
     problem = f"{shown} has {count} {printable(smiles_column)!r}: choose the one that has the SMILES"
     if not smiles_column:

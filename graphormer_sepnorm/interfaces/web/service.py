@@ -175,28 +175,14 @@ class PredictionService:
         """The table in a file; if the column of its molecules is not found, with a problem.
 
         Args:
-            path: as ``open_table``.
-            shown: what messages call it.
-            most_rows: that a table may have.
             options: what is to be said of the molecules.
-            smiles_column: that has them; "": found by its name.
+            path, shown, most_rows, smiles_column: as ``read_rows``.
 
         Raises:
-            InputError: an unusable table, one without rows or with more than ``most_rows``, missing conditions, or
-                options that the models do not have.
+            InputError: as ``read_table``, missing conditions, or options that the models do not have.
         """
         added = self.added(options)
-        try:
-            found = read_table(path, shown, smiles_column, most_rows + 1)
-        except InputError as error:
-            raise InputError(str(error).replace(str(path), shown)) from None
-        if len(found.rows) > most_rows:
-            raise InputError(
-                f"{shown} has more than {most_rows:,} molecules, which is the most for this page: "
-                "use graphormer-sepnorm predict for it, or a part of the table"
-            )
-        if not found.rows:
-            raise InputError(f"{shown} has no molecules")
+        found = read_table(path, shown, smiles_column, most_rows)
         names = self.predictor.asked_conditions.columns
         rows = under_conditions(found, names, options.conditions, shown)
         taken = {column.name for column in added}

@@ -3,8 +3,16 @@
 import pytest
 
 from graphormer_sepnorm.interfaces.web.bars import OTHERS, Bar, grouped_bars
-from graphormer_sepnorm.interfaces.web.schemas import EndpointFacts, MoleculePrediction, TargetPrediction
+from graphormer_sepnorm.interfaces.web.schemas import (
+    EndpointFacts,
+    MoleculePrediction,
+    Options,
+    TableRow,
+    TargetPrediction,
+)
+from graphormer_sepnorm.interfaces.web.service import load_service
 from tests.page import PretendedService
+from tests.several import save_panel
 
 ENDPOINTS = {
     "hERG": EndpointFacts(group="Toxicity", direction="lower"),
@@ -42,3 +50,15 @@ def test_without_groups_or_predictions_there_are_no_bars():
     ungrouped = {name: EndpointFacts() for name in ENDPOINTS}
     assert grouped_bars(FACTS.model_copy(update={"endpoints": ungrouped}), ANSWER) == {}
     assert grouped_bars(FACTS, MoleculePrediction(error="it cannot be read")) == {}
+
+
+def test_a_panel_says_where_its_intervals_are_among_drugs(tmp_path):
+    models = load_service([str(save_panel(tmp_path / "panel"))], 0.8, "cpu", "auto")
+    (answer,) = models.predict([TableRow(["CCO"], "CCO", "")], Options(interval=0.8))
+    bars = {bar.target: bar for found in grouped_bars(models.facts(), answer).values() for bar in found}
+    one = answer.predictions["hERG"]
+    below = [sum(drug < value for drug in (0, 1, 2, 3)) for value in (one.value, one.low, one.high)]
+    assert [bars["hERG"].place, *bars["hERG"].ends] == [25.0 * count for count in below]
+    assert bars["toxic"].place == pytest.approx(100 * answer.predictions["toxic"].value)
+    assert bars["Papp"].place is None  # whose drugs are not known
+    assert list(grouped_bars(models.facts(), answer)) == ["Toxicity", "Absorption", OTHERS]
