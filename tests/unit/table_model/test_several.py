@@ -167,7 +167,7 @@ def test_a_panel_has_one_domain_and_the_order_of_its_card(named):
     near = [name for name in found if "nearest" in name or name in ("similarity", "warning")]
     labels = [f"nearest_{target}" for target in model.targets]
     assert near == ["nearest", *labels, "similarity", "warning"] and found.nearest[0] == LEARNT[3]
-    assert columns_of(found, *labels)[0].tolist() == [0, 6, 7, 1], "rows of two labels: 2 * 3 and the next"
+    assert columns_of(found, *labels)[0].tolist() == [1, 6, 7, 0], "row 3 has the labels 2 * 3 and the next"
     assert "Papp_limit" in found and found.hERG_percentile.notna().all()
 
 
