@@ -31,7 +31,7 @@ def grouped_bars(facts: ModelFacts, answer: MoleculePrediction) -> dict[str, lis
     if answer.error or not any(known.group for known in facts.endpoints.values()):
         return {}
     found: dict[str, list[Bar]] = {}
-    for target in facts.targets:
+    for target in filter(answer.predictions.__contains__, facts.targets):
         known = facts.endpoints.get(target, EndpointFacts())
         found.setdefault(known.group or OTHERS, []).append(bar_of(facts, answer, target, known.direction))
     return found

@@ -334,7 +334,8 @@ def test_endpoints_have_their_description_and_scores(models, tmp_path, monkeypat
     assert scored_endpoints(["a", "b"], {"test": 0.5}) == {}
     about = about_model({"test": 0.5, "test_scores": {"a": scored}})
     assert about == {"test": "0.500 (0.250 to 0.750, 9 molecules)"}
-    assert load_service([str(run)] * 2, 0.9, "cpu", "auto").facts().endpoints == {"logp": EndpointFacts()}
+    other = save_tiny(tmp_path / "other", featurizer="mol", seed=1)
+    assert load_service([str(run), str(other)], 0.9, "cpu", "auto").facts().endpoints == {"logp": EndpointFacts()}
 
 
 def test_the_caption_of_a_picture_has_the_decimals_of_the_page(models):
