@@ -148,7 +148,7 @@ def test_messages_about_a_table_have_the_users_name_for_it(models, tmp_path):
 def test_a_table_with_too_much_text_is_refused(models, tmp_path, monkeypatch):
     monkeypatch.setattr("graphormer_sepnorm.interfaces.web.reading.MOST_CHARACTERS", 10)
     (tmp_path / "in.csv").write_text("smiles,note\nCC,12345678\nC,1\n")
-    with pytest.raises(InputError, match="mine.csv has more than 10 characters: leave out columns or rows"):
+    with pytest.raises(InputError, match=r"mine\.csv has more than 10 characters: leave out columns or rows"):
         models.read(tmp_path / "in.csv", "mine.csv", 10, ALL, "")
 
 
