@@ -133,7 +133,8 @@ class PredictionColumns:
             Describer(model, number in self.domains, self.alerts and number == 0, self.properties and number == 0)
             for number, model in enumerate(self.model.part_models)
         ]
-        return replace(self.model, readers=tuple(readers))
+        unshown = set(range(len(readers))) - {part for part, _ in self.places}
+        return replace(self.model, readers=tuple(readers), unshown=frozenset(unshown))
 
     @cached_property
     def all(self) -> list[PredictedColumn]:
