@@ -102,11 +102,19 @@ def train_table(
     check_beginning(RunFolder(out), config, plan)
     with progress.phases(costs(plan, config)):
         progress.begin(READING)
-        labelled = scorable(options, read_labelled(options, config.featurizer, content))
-        check_splits(options, config.task, labelled)
-        say(table_remarks(options, labelled))
-        say(learnt_conditions(options, labelled).remarks(conditions_outside_test(labelled)))
+        labelled, sentences = read_to_learn(options, config.featurizer, config.task, content)
+        say(sentences)
         return fit_run(labelled, options, config, RunFolder(out), plan) | numbers_of_rows(options, labelled)
+
+
+def read_to_learn(
+    options: TableOptions, featurizer: str, task: TaskConfig, content: WholeTable | None = None
+) -> tuple[LabelledTable, list[str]]:
+    """Reads a table as ``read_labelled``, and finds the remarks on it; raises InputError also as ``check_splits``."""
+    labelled = scorable(options, read_labelled(options, featurizer, content))
+    check_splits(options, task, labelled)
+    conditions = learnt_conditions(options, labelled).remarks(conditions_outside_test(labelled))
+    return labelled, [*table_remarks(options, labelled), *conditions]
 
 
 def costs(plan: Plan, config: Config) -> dict[str, float]:

@@ -13,6 +13,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web.app import make_app
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import ResultStore
+from graphormer_sepnorm.interfaces.web.look import look_at
 from graphormer_sepnorm.interfaces.web.schemas import (
     Atom,
     AtomContributions,
@@ -20,11 +21,14 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     ModelFacts,
     MoleculePrediction,
     Options,
+    TableLook,
     TableRow,
     TableRows,
     TargetPrediction,
+    TrainingChoice,
 )
 from graphormer_sepnorm.interfaces.web.server import PunctualProtocol
+from graphormer_sepnorm.interfaces.web.trainings import Trainings
 from graphormer_sepnorm.interfaces.web.worker import Worker
 
 COLUMNS = {
@@ -37,6 +41,23 @@ COLUMNS = {
     "error": "error",
 }
 ADDED = [ColumnFacts(name=name, place=place.split()) for name, place in COLUMNS.items()]
+# A program in place of the command train; the table says what it does: "train", "refuse", "crash", "die" or "sleep".
+PRETENDED = """
+import os, pathlib, sys, time
+what, out = pathlib.Path(sys.argv[2]).read_text().replace(",", " ").split()[-1], pathlib.Path(sys.argv[-1])
+out.mkdir()
+(out / "report.html").write_text("<p>report</p>")
+print("learning", file=sys.stderr)
+print("\\r@@kernel | machine|40|00:10", file=sys.stderr, flush=True)
+if what == "refuse":
+    sys.exit("error: nothing to learn")
+if what == "die":
+    os.kill(os.getpid(), 9)
+if what == "sleep":
+    time.sleep(600)
+(out / "stack.safetensors").touch()
+sys.exit(what == "crash")
+"""
 
 
 class PretendedService:
@@ -89,6 +110,9 @@ class PretendedService:
             nearest="C",
             warning=" ".join(["No training molecule contains Xe."] * text.count("Xe")),
         )
+
+    def look(self, path: Path, shown: str, most_rows: int, choice: TrainingChoice) -> TableLook:
+        return look_at(path, shown, most_rows, choice)
 
     def structure(self, smiles: str) -> str:
         return f"<svg><!-- {len(smiles)} --></svg>"
@@ -163,11 +187,10 @@ def open_queue(worker: Worker | InThisProcess, folder: Path, limits: JobLimits |
 
 
 @contextlib.contextmanager
-def served(queue: JobQueue, token: str | None = None) -> Iterator[str]:
-    """The address of a page on this machine."""
-    server = uvicorn.Server(
-        uvicorn.Config(make_app(queue, token, ("127.0.0.1",)), port=0, log_level="warning", http=PunctualProtocol)
-    )
+def served(queue: JobQueue, token: str | None = None, trainings: Trainings | None = None) -> Iterator[str]:
+    """The address of a page on this machine, on which models stay what they are."""
+    app = make_app(queue, token, ("127.0.0.1",), trainings, use=lambda models: None)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", http=PunctualProtocol))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

@@ -4,6 +4,8 @@ import contextlib
 import glob
 import os
 import secrets
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -18,6 +20,7 @@ except ImportError:  # Windows
 from graphormer_sepnorm.errors import InputError
 
 TEMPORARY = ".tmp"
+LOCK = "lock"  # in a folder of one process
 CACHE_VARIABLE = "GRAPHORMER_SEPNORM_CACHE"
 
 
@@ -161,3 +164,28 @@ def locked(path: Path, busy: str) -> Iterator[None]:
         with contextlib.suppress(PermissionError):  # Windows does not remove a file that is open
             path.unlink(missing_ok=True)
         lock.release()
+
+
+@contextlib.contextmanager
+def own_folder(parent: Path, prefix: str) -> Iterator[Path]:
+    """Context manager: a new folder, only for this process and removed at the end, as are those of killed processes.
+
+    Args:
+        parent: an existing folder.
+        prefix: of its name.
+
+    Raises:
+        InputError: the folder cannot be made.
+    """
+    for left in parent.glob(f"{glob.escape(prefix)}*"):
+        with contextlib.suppress(InputError), locked(left / LOCK, "another process uses it"):
+            shutil.rmtree(left, ignore_errors=True)
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+    except OSError as error:
+        raise InputError(f"cannot write {parent}: {error.strerror}") from None
+    try:
+        with locked(folder / LOCK, "another process uses it"):
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,6 +1,7 @@
 """One bar over the phases of a long command, with an estimate of the time that is left."""
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
@@ -11,6 +12,9 @@ from tqdm import tqdm
 
 Item = TypeVar("Item")
 FORMAT = "{desc} {percentage:3.0f} %|{bar}| {elapsed}, about {remaining} left"
+AS_LINES = "GRAPHORMER_SEPNORM_PROGRESS"  # environment variable; if it is set, the bar is written as lines of text
+MARK = "@@"  # begins such a line
+LINE = f"{MARK}{{desc}}|{{percentage:.0f}}|{{remaining}}\n"
 
 
 @dataclass
@@ -48,13 +52,14 @@ CURRENT: ContextVar[Phases | None] = ContextVar("phases", default=None)
 
 @contextlib.contextmanager
 def phases(costs: Mapping[str, float], title: str = "") -> Iterator[None]:
-    """Context manager: shows a bar over phases on a terminal.
+    """Context manager: shows a bar over phases on a terminal, or writes lines for a program that asks for them.
 
     Args:
         costs: the expected cost of each phase by its name, in any unit.
         title: text before the name of the phase.
     """
-    with tqdm(total=sum(costs.values()), bar_format=FORMAT, leave=False, disable=None) as bar:
+    shown, hidden = (LINE, False) if os.environ.get(AS_LINES) else (FORMAT, None)
+    with tqdm(total=sum(costs.values()), bar_format=shown, leave=False, disable=hidden) as bar:
         token = CURRENT.set(Phases(bar, dict(costs), title))
         try:
             yield

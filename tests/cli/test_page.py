@@ -4,12 +4,14 @@ import csv
 import io
 import os
 import shutil
+import sys
 
 import pytest
 
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits
+from graphormer_sepnorm.interfaces.web.trainings import Trainings
 from graphormer_sepnorm.interfaces.web.worker import Worker
-from tests.page import open_queue, served, uncompiled_service
+from tests.page import PRETENDED, InThisProcess, PretendedService, open_queue, served, uncompiled_service
 
 playwright = pytest.importorskip("playwright.sync_api")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -454,3 +456,57 @@ def test_two_users_at_once(user):
     rows = download(first).decode().splitlines()
     assert 1 < len(rows) < 10_001
     assert first.url != second.url and second.locator("#rows tbody tr").count() == 1
+
+
+@pytest.fixture
+def trainings(tmp_path, monkeypatch):
+    monkeypatch.setattr(Trainings, "command_line", [sys.executable, "-c", PRETENDED])
+    trainings = Trainings(tmp_path / "runs")
+    yield trainings
+    trainings.close()
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_a_model_is_trained_with_the_keyboard(browser, trainings, tmp_path, width):
+    """From a table to the report, with a program that only pretends to train."""
+    models = InThisProcess(PretendedService())
+    with open_queue(models, tmp_path / "store") as queue, served(queue, trainings=trainings) as address:
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.goto(f"{address}/train")
+        rings = "".join(f"C1{'C' * number}C1,{number},a\n" for number in range(1, 30))
+        table = {
+            "name": "assay.csv",
+            "mimeType": "text/csv",
+            "buffer": f"smiles,y,note\n{rings}CC,0.5,sleep".encode(),
+        }
+        page.set_input_files("#file", table)
+        page.focus("text=Look at it")
+        page.keyboard.press("Enter")
+        expect(page.locator("#look .problem")).to_be_visible()  # two columns could be meant
+        page.focus("[name=targets][value=y]")
+        page.keyboard.press("Space")
+        expect(page.locator("#look pre")).to_contain_text("--target-columns y")
+        expect(page.locator("#look .problem")).to_have_count(0)
+        page.focus("#split")
+        page.keyboard.type("random")
+        page.keyboard.press("Tab")
+        expect(page.locator("#look pre")).to_contain_text("--split random")
+        assert active(page) == "split_column"  # which the new part has not moved
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        page.focus("button.main")
+        page.keyboard.press("Enter")
+        expect(page.locator("#bar")).to_have_js_property("value", 40)
+        page.focus("#cancel")
+        page.keyboard.press("Enter")
+        expect(page.locator("#bar")).to_have_count(0)
+        expect(page.locator("#training")).to_contain_text("Cancelled")
+        table["buffer"] = table["buffer"].replace(b"sleep", b"b")
+        page.set_input_files("#file", table)
+        page.click("text=Look at it")
+        page.check("[name=targets][value=y]")
+        expect(page.locator("#look pre")).to_contain_text("--target-columns y")
+        page.select_option("#split", "random")
+        page.click("button.main")
+        page.click("text=Read the report")
+        expect(page.locator("p")).to_have_text("report")
+        page.close()

@@ -1,7 +1,10 @@
 """The command that serves the page: started, asked, and closed with Ctrl-C."""
 
+import html
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -54,6 +57,47 @@ def test_asked_and_closed(tmp_path):
     assert "Traceback" not in messages
     assert b"".join(csv_lines(ResultStore(tmp_path / "kept").load(number))).decode() == table
     wait_for_end(server.pid)
+
+
+@pytest.mark.slow
+def test_the_page_and_the_shell_train_the_same_model(tmp_path):
+    """On a real server: a table is looked at and trained on, and its model predicts on the same page."""
+    run = save_tiny(tmp_path / "run", featurizer="mol")
+    table = "".join((REPOSITORY / "data" / "esol.csv").read_text().splitlines(keepends=True)[:81]) + "C1CC,oops\n"
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "GRAPHORMER_SEPNORM_KERNELS": "off"}
+    arguments = [*RUN, run, "--port", "0", "--keep", tmp_path / "kept", "--device", "cpu", "--runs", "runs"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    server = subprocess.Popen(arguments, cwd=tmp_path, env=environment, **pipes)
+    try:
+        address = json.loads(server.stdout.readline())["address"]
+        with httpx.Client(base_url=address, timeout=300) as client:
+            looked = client.post("/train", files={"file": ("assay.csv", table)}).headers["location"]
+            choice = {"targets": [table.split(",", 2)[1].split("\n")[0]], "split": "random", "quick": "true"}
+            understood = client.get(looked, params=choice).text
+            assert client.post(looked, data=choice).headers["location"] == "/train"
+            while "hx-get" in (status := client.get("/trainings/status").text):
+                time.sleep(0.5)
+            command = html.unescape(status.partition("<pre><code>")[2].partition("</code>")[0])
+            sentences = re.findall("<li>(.*?)</li>", understood)
+            assert sentences and sentences == re.findall("<li>(.*?)</li>", status)[: len(sentences)]
+            assert "<h1>" in client.get("/trainings/assay/report").text
+            assert client.post("/models", data={"name": "assay"}).headers["location"] == "/"
+            assert client.get("/api/model").json()["model"] == "assay"
+            number = client.post("/api/tables", json={"smiles": ["CCO"]}).json()["id"]
+            while client.get(f"/api/tables/{number}").json()["state"] in ("waiting", "computing"):
+                time.sleep(0.1)
+            assert client.get(f"/api/tables/{number}/rows").json()[0]["predictions"]
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.communicate(timeout=120)
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["assay"]
+    (tmp_path / "shell").mkdir()
+    (tmp_path / "shell" / "assay.csv").write_text(table)
+    program, *words = shlex.split(command)
+    assert program == "graphormer-sepnorm"
+    subprocess.run([*RUN[:-1], *words], cwd=tmp_path / "shell", env=environment, check=True, capture_output=True)
+    for name in ("test.json", "predictions.csv", "table.csv", "skipped.csv"):
+        assert (tmp_path / "runs/assay" / name).read_bytes() == (tmp_path / "shell/assay" / name).read_bytes(), name
 
 
 def wait_for_end(group: int) -> None:

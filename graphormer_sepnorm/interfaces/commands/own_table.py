@@ -26,7 +26,22 @@ def options_of_table(
     task: Literal["regression", "classification"] | None,
     seed: int,
 ) -> TableOptions:
-    """The options of a table, with its task detected from the labels; prints what was detected to standard error.
+    """As ``detected``; prints its sentences to standard error."""
+    options, sentences = detected(path, content, given, task, seed)
+    for sentence in sentences:
+        if rank() == 0:
+            print(sentence, file=sys.stderr)
+    return options
+
+
+def detected(
+    path: str,
+    content: WholeTable,
+    given: dict[str, Any],
+    task: Literal["regression", "classification"] | None,
+    seed: int,
+) -> tuple[TableOptions, list[str]]:
+    """The options of a table, with its task detected from the labels, and sentences on what was detected.
 
     Args:
         path: of the table.
@@ -48,11 +63,8 @@ def options_of_table(
     guess = replace(guess, kind="classification") if is_given and task is None else guess
     sentences = [f"predicting {targets[0]}, the only column that is {no_other_purpose(given)}"] if found else []
     options = TableOptions(path, **given | {"targets": targets}, kind=guess.kind, classes=guess.classes, seed=seed)
-    separators = words_on_separators(content, options)
-    for sentence in [*sentences, guess.sentence, *separators, *words_on_split(content, given)]:
-        if sentence and rank() == 0:
-            print(sentence, file=sys.stderr)
-    return options
+    words = [*sentences, guess.sentence, *words_on_separators(content, options), *words_on_split(content, given)]
+    return options, list(filter(None, words))
 
 
 def words_on_separators(content: WholeTable, options: TableOptions) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """``graphormer-sepnorm serve``."""
 
+import contextlib
 import os
 import re
 import secrets
@@ -32,6 +33,9 @@ def serve(
     max_megabytes: Annotated[float, typer.Option(min=0.001, help="Largest size of an upload.")] = 20,
     max_minutes: Annotated[float, typer.Option(min=0.01, help="Longest computing time of a table.")] = 30,
     keep: Annotated[Path | None, typer.Option(help="Folder for tables, for a week; by default in the cache.")] = None,
+    runs: Annotated[
+        Path | None, typer.Option(help="Folder for models that are trained on the page; without it, none are.")
+    ] = None,
     device: Device = "auto",
     precision: Precision = "auto",
 ) -> None:
@@ -45,35 +49,38 @@ def serve(
     """
     with leaving_at_once():
         try:
-            from graphormer_sepnorm.interfaces.web.app import make_app
+            from graphormer_sepnorm.interfaces.web.app import Page
             from graphormer_sepnorm.interfaces.web.server import make_server
         except ModuleNotFoundError as error:
             raise not_installed("the page", str(error.name), "web") from None
         from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue
         from graphormer_sepnorm.interfaces.web.jobs import ResultStore
         from graphormer_sepnorm.interfaces.web.middleware import is_local
+        from graphormer_sepnorm.interfaces.web.trainings import Trainings
         from graphormer_sepnorm.interfaces.web.worker import Worker
         from graphormer_sepnorm.system.files import cache_root
 
     local = is_local(host)
     token = None if local else find_token()
-    with listening(host, port) as listener:
+    with listening(host, port) as listener, contextlib.ExitStack() as open_things:
         store = ResultStore(keep or cache_root() / "tables")
         limits = JobLimits(int(max_megabytes * 1e6), max_rows, max_minutes * 60)
-        queue = JobQueue(Worker(service_of, models, confidence, device, precision), limits, store)
-        if words := queue.facts.about.get("training"):  # not finished
+        trainings = open_things.enter_context(contextlib.closing(Trainings(runs, device))) if runs else None
+
+        def open_queue(models: list[str]) -> JobQueue:
+            return JobQueue(Worker(service_of, models, confidence, device, precision), limits, store)
+
+        names = (host, "localhost", "127.0.0.1", "::1") if local else None
+        page = open_things.enter_context(contextlib.closing(Page(open_queue, models, token, names, trainings)))
+        if words := page.queue.facts.about.get("training"):  # not finished
             print(words, file=sys.stderr)
-        try:
-            names = (host, "localhost", "127.0.0.1", "::1") if local else None
-            server = make_server(make_app(queue, token, names))
-            address = address_of(listener, host)
-            entrance = f"{address}/?token={token}" if token else f"{address}/"
-            print(f"open {entrance} in a browser; Ctrl-C closes the page", file=sys.stderr)
-            print_result({"address": address, "kept": str(store.folder)})
-            with advising(f"finished tables are kept in {store.folder}"):
-                server.run(sockets=[listener])
-        finally:
-            queue.close()
+        server = make_server(page)
+        address = address_of(listener, host)
+        entrance = f"{address}/?token={token}" if token else f"{address}/"
+        print(f"open {entrance} in a browser; Ctrl-C closes the page", file=sys.stderr)
+        print_result({"address": address, "kept": str(store.folder)})
+        with advising(f"finished tables are kept in {store.folder}"):
+            server.run(sockets=[listener])
 
 
 def find_token() -> str:

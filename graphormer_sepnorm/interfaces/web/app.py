@@ -1,6 +1,8 @@
 """The page and its JSON as an ASGI application, and what is answered where there is no answer."""
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
@@ -9,12 +11,15 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope, Send
 
 from graphormer_sepnorm.errors import InputError, as_text
 from graphormer_sepnorm.interfaces.web.api import PROBLEMS, add_api
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue, QueueFull
 from graphormer_sepnorm.interfaces.web.middleware import is_open, middleware
 from graphormer_sepnorm.interfaces.web.pages import Pages, add_entrance, add_pages, add_table_pages
+from graphormer_sepnorm.interfaces.web.training_pages import add_training
+from graphormer_sepnorm.interfaces.web.trainings import Trainings
 from graphormer_sepnorm.version import __version__
 
 HERE = Path(__file__).parent
@@ -67,12 +72,20 @@ def missing(request: Request, pages: Pages) -> Response:
     return pages("missing.html", 404, path=shown)
 
 
-def make_app(queue: JobQueue, token: str | None = None, names: tuple[str, ...] | None = None) -> FastAPI:
+def make_app(
+    queue: JobQueue,
+    token: str | None = None,
+    names: tuple[str, ...] | None = None,
+    trainings: Trainings | None = None,
+    use: Callable[[list[str]], None] | None = None,
+) -> FastAPI:
     """The page as an ASGI application.
 
     Args:
         queue: computes.
         token, names: as ``middleware``.
+        trainings: on the page; None: it offers none.
+        use: exchanges the models, as ``Page.use``.
     """
     app = FastAPI(
         title="graphormer-sepnorm",
@@ -88,7 +101,51 @@ def make_app(queue: JobQueue, token: str | None = None, names: tuple[str, ...] |
     add_api(app, queue)
     add_pages(app, queue, pages)
     add_table_pages(app, queue, pages)
+    add_training(app, queue, pages, trainings, use)
     add_entrance(app, pages, token)
     add_problems(app, pages)
     app.mount("/static", StaticFiles(directory=HERE / "static"))
     return app
+
+
+class Page:
+    """The page of some models, whose place others can take, as an ASGI application.
+
+    Args:
+        open_queue: gives the queue of models.
+        models: their names at the beginning.
+        token, names, trainings: as ``make_app``.
+    """
+
+    def __init__(
+        self,
+        open_queue: Callable[[list[str]], JobQueue],
+        models: list[str],
+        token: str | None = None,
+        names: tuple[str, ...] | None = None,
+        trainings: Trainings | None = None,
+    ):
+        self.open_queue, self.models = open_queue, models
+        self.queue = open_queue(models)
+        self.make = partial(make_app, token=token, names=names, trainings=trainings, use=self.use)
+        self.app = self.make(self.queue)
+        self.exchanging = threading.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.app(scope, receive, send)
+
+    def use(self, models: list[str]) -> None:
+        """Exchanges the models for others, or if there are none, for those at the beginning.
+
+        Raises:
+            InputError: tables are being computed, or the models cannot be loaded; those before stay then.
+        """
+        with self.exchanging:
+            if self.queue.is_computing:
+                raise InputError("tables are being computed with this model: wait for them, or cancel them")
+            queue, before = self.open_queue(models or self.models), self.queue
+            self.queue, self.app = queue, self.make(queue)
+            before.close()
+
+    def close(self) -> None:
+        self.queue.close()

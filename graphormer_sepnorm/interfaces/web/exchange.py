@@ -158,14 +158,14 @@ def are_names(fields: list[str]) -> bool:
     )
 
 
-async def answer_to(future: Future) -> object:
-    """The answer of the worker; raises HTTPException if there is none."""
+async def answer_to(future: Future, asked: str = "picture") -> object:
+    """The answer of the worker to what was ``asked`` for; raises HTTPException if there is none."""
     try:
         return await asyncio.wrap_future(future)
     except asyncio.CancelledError:
         raise HTTPException(503, "the page is closing") from None
     except NoAnswer as error:
-        raise HTTPException(504, f"there is no picture: {error}") from None
+        raise HTTPException(504, f"there is no {asked}: {error}") from None
 
 
 async def options_of(

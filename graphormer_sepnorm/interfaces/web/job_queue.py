@@ -7,24 +7,22 @@ large one. Up to ``PICTURES`` pictures are drawn between two chunks.
 import contextlib
 import secrets
 import shutil
-import tempfile
 import threading
 import time
 import traceback
 from collections import OrderedDict, deque
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import BinaryIO
 
 from graphormer_sepnorm.errors import InputError, as_text
 from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore
 from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, MoleculePrediction, Options, TableRows
 from graphormer_sepnorm.interfaces.web.worker import NoAnswer, Worker
-from graphormer_sepnorm.system.files import locked
+from graphormer_sepnorm.system.files import own_folder
 from graphormer_sepnorm.tables.formats import TABLE_KINDS, kind_of
 
-UPLOADS, LOCK = "uploads-", "lock"
+UPLOADS = "uploads-"
 CHUNK, PICTURES = 64, 4  # molecules of a table, and pictures before them
 
 
@@ -76,12 +74,8 @@ class JobQueue:
         self.pictures: deque[tuple[Future, str, tuple]] = deque()
         self.changed = threading.Condition()
         self.is_open = True
-        for left in store.folder.glob(f"{UPLOADS}*"):
-            with contextlib.suppress(InputError), locked(left / LOCK, "another page uses it"):
-                shutil.rmtree(left, ignore_errors=True)
-        self.uploads = Path(tempfile.mkdtemp(prefix=UPLOADS, dir=store.folder))
         self.claim = contextlib.ExitStack()
-        self.claim.enter_context(locked(self.uploads / LOCK, "another page uses it"))
+        self.uploads = self.claim.enter_context(own_folder(store.folder, UPLOADS))
         self.thread = threading.Thread(target=self.work, daemon=True)
         self.thread.start()
 
@@ -142,6 +136,12 @@ class JobQueue:
             self.changed.notify()
         return job
 
+    @property
+    def is_computing(self) -> bool:
+        """Whether a table is not over."""
+        with self.changed:
+            return not all(job.is_over for job in self.jobs.values())
+
     def check_room(self, waiting: int) -> None:
         if not self.is_open or waiting >= self.limits.waiting:
             raise QueueFull
@@ -194,7 +194,6 @@ class JobQueue:
         for future, _, _ in self.pictures:
             future.cancel()
         self.claim.close()
-        shutil.rmtree(self.uploads, ignore_errors=True)
 
     def work(self) -> None:
         """Runs in the thread of the queue."""

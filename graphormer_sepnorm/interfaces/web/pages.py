@@ -3,6 +3,7 @@
 import io
 import re
 from collections.abc import Mapping
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 
 from graphormer_sepnorm.errors import InputError, as_text
+from graphormer_sepnorm.interfaces.web.bars import grouped_bars
 from graphormer_sepnorm.interfaces.web.exchange import (
     CONDITION,
     FormOptions,
@@ -70,6 +72,8 @@ class Pages:
             facts=queue.facts,
             limits=queue.limits,
             version=__version__,
+            zip=zip,
+            grouped_bars=partial(grouped_bars, queue.facts),
             kinds=TABLE_KINDS,
             knows_excel=all(map(find_spec, ("openpyxl", "xlsxwriter"))),
             condition=CONDITION,

@@ -1,15 +1,18 @@
 """Results of the worker, as the page and its JSON show them."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphormer_sepnorm.config import Scale
+from graphormer_sepnorm.dataset import SplitName
 from graphormer_sepnorm.errors import InputError, did_you_mean
+from graphormer_sepnorm.options import declared
 from graphormer_sepnorm.predict.class_sets import check_confidence
 from graphormer_sepnorm.predict.intervals import ranks_of
+from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.writers import ColumnKind
 
 JobState = Literal["waiting", "computing", "done", "cancelled", "failed"]
@@ -129,6 +132,8 @@ class TargetPrediction(BaseModel):
     set: str | None = Field(default=None, description="the class, or both, at the confidence of the sets")
     percentile: float | None = Field(default=None, description="how many of 100 training values are lower")
     drugs: float | None = Field(default=None, description="how many of 100 approved drugs have a lower prediction")
+    drugs_low: float | None = Field(default=None, description="the same of the lower end of the interval")
+    drugs_high: float | None = Field(default=None, description="the same of the upper end")
     nearest: float | str | None = Field(
         default=None, description="what was measured of the nearest training molecule, or its class"
     )
@@ -188,6 +193,101 @@ class AtomContributions(BaseModel):
     atoms: list[Atom]
     fragments: list[Fragment] = Field(description="the largest contribution of either sign first")
     picture: str = Field(description="SVG")
+
+
+class TrainingChoice(BaseModel):
+    """The options of the command ``train`` that the page offers, as fields of a form."""
+
+    targets: list[str] = Field(default=[], description="columns to predict; empty: the only one that is left")
+    feature_columns: list[str] = Field(default=[], description="conditions of the measurements")
+    task: Literal["", "regression", "classification"] = ""
+    smiles_column: str = ""
+    scale: Literal["", "log10", "M", "mM", "uM", "nM", "pM"] = Field(
+        default="", description="of the targets: as measured, their logarithm, or -log10 of concentrations in a unit"
+    )
+    split: SplitName = TableOptions.split
+    split_column: str = ""
+    parents: bool = Field(default=False, description="read only the neutral parent of each molecule")
+    quick: bool = False
+
+    def given(self) -> dict[str, Any]:
+        """The fields of ``TableOptions`` that are chosen."""
+        logarithms = {"log10": tuple(self.targets)} if self.scale == "log10" else {"negative_log_molar": (self.scale,)}
+        found = {
+            "targets": tuple(self.targets),
+            "feature_columns": tuple(self.feature_columns),
+            "smiles_column": self.smiles_column,
+            "split": "" if self.split == TableOptions.split else self.split,
+            "split_column": self.split_column if self.split in ("column", "time") else "",
+            "standardize": "parent" if self.parents else "",
+            **(logarithms if self.scale else {}),
+        }
+        return {name: value for name, value in found.items() if value}
+
+    def arguments(self) -> list[str]:
+        """The same as arguments of the command."""
+        given, found = self.given(), ["--task", self.task] if self.task else []
+        for each in declared(TableOptions):
+            value = given.get(each.field, ())
+            values = value if isinstance(value, tuple) else (value,)
+            dashed = any(text.startswith("-") for text in values)
+            found += [f"{each.name}={text}" for text in values] if dashed else [each.name, *values] if values else []
+        return [*found, *["--quick"] * self.quick]
+
+
+class LookedColumn(BaseModel):
+    """A column of a table to train on."""
+
+    name: str
+    content: Literal["SMILES", "numbers", "classes", "texts"]
+    filled: int = Field(description="cells that are not empty")
+    examples: list[str]
+
+
+class LookedTarget(BaseModel):
+    """The labels of a prediction."""
+
+    name: str = Field(description="of the prediction, such as pIC50 of the column IC50_nM")
+    labels: int = Field(description="how many molecules have an exact label")
+    bounds: int = Field(description="how many have a label such as <5 instead")
+    unit: str = Field(description="of the labels, where they or their column say it")
+    values: str = Field(description="the range of the labels as they are learnt, or how many there are of each class")
+
+
+class TrainingStatus(BaseModel):
+    """How far a training is."""
+
+    name: str = Field(description="of the run folder")
+    command: str = Field(description="that is run, for a shell")
+    state: Literal["training", "done", "cancelled", "failed"] = "training"
+    phase: str = ""
+    percent: int = 0
+    left: str = Field(default="", description="about how long it still takes, as minutes:seconds")
+    sentences: list[str] = Field(default=[], description="those of the command so far")
+    problem: str = Field(default="", description="why it failed")
+
+
+class SkippedRow(BaseModel):
+    """A row that is not learnt from."""
+
+    row: int
+    smiles: str
+    reason: str
+
+
+class TableLook(BaseModel):
+    """How the command ``train`` understands a table."""
+
+    columns: list[LookedColumn] = []
+    rows: int = 0
+    smiles_column: str = ""
+    chosen: list[str] = Field(default=[], description="columns to predict; the only one that is left if none is named")
+    targets: list[LookedTarget] = []
+    splits: dict[str, int] = Field(default={}, description="molecules of each")
+    sentences: list[str] = Field(default=[], description="those of the command")
+    skipped: int = 0
+    reasons: list[SkippedRow] = Field(default=[], description="of the first rows that are skipped")
+    problem: str = Field(default="", description="why it cannot be trained on with this choice")
 
 
 class Problem(BaseModel):

@@ -4,14 +4,14 @@ import asyncio
 import contextlib
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 SECONDS_FOR_HEAD = 10.0
 MOST_CONNECTIONS = 2000
 
 
-def make_server(app: FastAPI) -> uvicorn.Server:
+def make_server(app: ASGIApp) -> uvicorn.Server:
     """The server that accepts requests."""
     allow_open_files(2 * MOST_CONNECTIONS)
     config = uvicorn.Config(

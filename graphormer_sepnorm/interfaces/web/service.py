@@ -1,10 +1,8 @@
 """Computations of the worker process: tables, predictions and pictures."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +15,8 @@ from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.pictures import draw, set_look
+from graphormer_sepnorm.interfaces.web.look import look_at
+from graphormer_sepnorm.interfaces.web.reading import read_table, under_conditions
 from graphormer_sepnorm.interfaces.web.schemas import (
     Atom,
     AtomContributions,
@@ -27,8 +27,11 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     ModelFacts,
     MoleculePrediction,
     Options,
+    TableLook,
     TableRow,
     TableRows,
+    TargetPrediction,
+    TrainingChoice,
 )
 from graphormer_sepnorm.output.column import condition_value, shown_decimals, two_classes
 from graphormer_sepnorm.output.columns import OF_CONDITION, PredictionColumns
@@ -48,16 +51,11 @@ from graphormer_sepnorm.table_model.explain import explain_rows
 from graphormer_sepnorm.table_model.info import describe_any, unfinished_words
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
-from graphormer_sepnorm.tables.formats import Row, kind_of, named_column, open_table
-from graphormer_sepnorm.tables.formats.excel import SPREADSHEET_KINDS, refuse_large
-from graphormer_sepnorm.tables.formats.table import NoColumn, printable
-from graphormer_sepnorm.tables.rows import condition_text, condition_texts, places_of, separators
 from graphormer_sepnorm.tables.writers import Cells
 from graphormer_sepnorm.tasks import TASKS
 
 WIDTH, HEIGHT = 200, 140
 MOST_ATOMS_DRAWN = 200
-MOST_CHARACTERS = 100_000_000  # of a table
 LOOK = {"clearBackground": False, "fixedBondLength": 26}
 SHOWN_OF_MODEL = (
     "architecture",
@@ -179,28 +177,14 @@ class PredictionService:
         """The table in a file; if the column of its molecules is not found, with a problem.
 
         Args:
-            path: as ``open_table``.
-            shown: what messages call it.
-            most_rows: that a table may have.
             options: what is to be said of the molecules.
-            smiles_column: that has them; "": found by its name.
+            path, shown, most_rows, smiles_column: as ``read_rows``.
 
         Raises:
-            InputError: an unusable table, one without rows or with more than ``most_rows``, missing conditions, or
-                options that the models do not have.
+            InputError: as ``read_table``, missing conditions, or options that the models do not have.
         """
         added = self.added(options)
-        try:
-            found = read_table(path, shown, smiles_column, most_rows + 1)
-        except InputError as error:
-            raise InputError(str(error).replace(str(path), shown)) from None
-        if len(found.rows) > most_rows:
-            raise InputError(
-                f"{shown} has more than {most_rows:,} molecules, which is the most for this page: "
-                "use graphormer-sepnorm predict for it, or a part of the table"
-            )
-        if not found.rows:
-            raise InputError(f"{shown} has no molecules")
+        found = read_table(path, shown, smiles_column, most_rows)
         names = self.predictor.asked_conditions.columns
         rows = under_conditions(found, names, options.conditions, shown)
         taken = {column.name for column in added}
@@ -222,7 +206,23 @@ class PredictionService:
                 warnings = {name: near["warning"] for name, near in answer.models.items() if near["warning"]}
                 answer.warning = " ".join(f"{name}: {text}" for name, text in warnings.items())
             answer.in_training = is_in_training(row.smiles, answer.similarity, answer.nearest, answer.warning)
+            self.add_drugs(answer)
         return answers
+
+    def add_drugs(self, answer: MoleculePrediction) -> None:
+        """Adds the percentiles of the ends of intervals among approved drugs."""
+        if not isinstance(self.predictor, SideBySide):
+            return
+        for part, labels in zip(self.predictor.parts, self.predictor.labels, strict=True):
+            for own, label in zip(part.model.targets, labels, strict=True):
+                one = answer.predictions.get(label, TargetPrediction(value=0.0))
+                if part.drugs and own in part.drugs.targets and one.low is not None and one.high is not None:
+                    ends = np.array([one.low, one.high])
+                    one.drugs_low, one.drugs_high = part.drugs.percentiles(ends, own).tolist()
+
+    def look(self, path: Path, shown: str, most_rows: int, choice: TrainingChoice) -> TableLook:
+        """As ``look_at``, which needs no model."""
+        return look_at(path, shown, most_rows, choice)
 
     def structure(self, smiles: str) -> str:
         """A small picture as SVG; raises InputError for what cannot be read or drawn."""
@@ -260,69 +260,6 @@ class PredictionService:
             ],
             picture=draw([explanation], ".svg").decode(),
         )
-
-
-def read_rows(path: Path, smiles_column: str | None, most: int) -> TableRows:
-    """The first rows of the table in a file, at ``most`` so many.
-
-    Raises InputError as ``open_table``, or for more than ``MOST_CHARACTERS``, to which a small workbook can unpack, and
-    of which its cells can share one long text.
-    """
-    if kind_of(path) in SPREADSHEET_KINDS:
-        refuse_large(path, str(path), MOST_CHARACTERS)
-    with open_table(path, smiles_column) as table:
-        rows, characters = [], 0
-        for row in islice(table.rows, most):
-            characters += len(row.fields) + sum(map(len, row.fields))
-            if characters > MOST_CHARACTERS:
-                raise InputError(f"the table has more than {MOST_CHARACTERS:,} characters: leave out columns or rows")
-            rows.append(TableRow(row.fields, row.smiles, row.error))
-    return TableRows(table.columns, rows, table.columns[table.smiles_place], [], delimiter=table.delimiter)
-
-
-def read_table(path: Path, shown: str, smiles_column: str, most: int) -> TableRows:
-    """As ``read_rows``; with a problem and without molecules if the column that has them is not known."""
-    try:
-        return read_rows(path, named_column(path, smiles_column or None), most)
-    except NoColumn as error:
-        counts = Counter(error.columns)
-    once = next((name for name, count in counts.items() if count == 1), None)
-    if once is None:
-        raise InputError(f"the first line of {shown} should name the columns, each with another name")
-    found = read_rows(path, once, most)
-    count = f"{counts[smiles_column]} columns" if counts[smiles_column] else "no column"
-    problem = f"{shown} has {count} {printable(smiles_column)!r}: choose the one that has the SMILES"
-    if not smiles_column:
-        problem = f"choose the column of {shown} that has the SMILES"
-    rows = [replace(row, smiles="") for row in found.rows]
-    return replace(found, rows=rows, smiles_column="", problem=problem)
-
-
-def under_conditions(table: TableRows, names: tuple[str, ...], given: dict[str, str], shown: str) -> list[TableRow]:
-    """The rows with the conditions of their measurement.
-
-    Args:
-        table: has them as columns.
-        names: of the conditions that the models need.
-        given: those of all rows, for columns that the table does not have.
-        shown: what messages call the table.
-
-    Raises:
-        InputError: a condition is neither a column nor given.
-    """
-    if not names:
-        return table.rows
-    places = places_of(shown, table.columns, [name for name in names if name in table.columns])
-    if missing := [name for name in names if name not in places and not given.get(name, "").strip()]:
-        raise InputError(f"the predictions depend on {', '.join(missing)}: fill in the field, or add such a column")
-    rows, columns = [Row(row.fields, row.smiles, row.error) for row in table.rows], list(places.values())
-    texts = condition_texts(rows, columns, separators(rows, columns, table.delimiter))
-    found = [dict(zip(places, of_row, strict=True)) for of_row in texts]
-    same = {name: condition_text(given[name]) for name in names if name not in places}
-    return [
-        replace(row, conditions=tuple((same | of_row)[name] for name in names))
-        for row, of_row in zip(table.rows, found, strict=True)
-    ]
 
 
 def as_answers(columns: PredictionColumns, found: Predictions) -> list[MoleculePrediction]:

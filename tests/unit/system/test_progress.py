@@ -5,7 +5,7 @@ import io
 import pytest
 
 from graphormer_sepnorm.system import progress
-from graphormer_sepnorm.system.progress import CURRENT, begin, phases, say, tracked
+from graphormer_sepnorm.system.progress import AS_LINES, CURRENT, MARK, begin, phases, say, tracked
 
 
 @pytest.fixture
@@ -42,3 +42,19 @@ def test_without_a_bar_items_pass_and_sentences_are_printed(capsys):
     assert list(tracked([1, 2], 2)) == [1, 2]
     say(["one", "two"])
     assert capsys.readouterr().err == "one\ntwo\n"
+
+
+def test_a_program_reads_phases_as_lines(monkeypatch, capsys):
+    monkeypatch.setenv(AS_LINES, "1")
+    with phases({"a|b": 1, "c": 3}):
+        begin("a|b")
+        say(["a sentence"])
+        begin("c")
+    lines = [line.strip() for line in capsys.readouterr().err.splitlines() if line.strip()]
+    assert "a sentence" in lines
+    found = [line.removeprefix(MARK).rsplit("|", 2)[:2] for line in lines if line.startswith(MARK)]
+    assert [each for place, each in enumerate(found) if each not in found[:place]] == [
+        ["", "0"],
+        ["a|b", "0"],
+        ["c", "25"],
+    ]

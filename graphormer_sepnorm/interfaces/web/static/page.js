@@ -134,7 +134,7 @@ dialog?.addEventListener("close", () => document.getElementById(opener)?.focus()
 
 document.addEventListener("htmx:after:swap", () => {
   document.querySelector("#result > .lost")?.remove();
-  const status = document.querySelector("#status [data-say]");
+  const status = document.querySelector("[data-say]");
   if (status) say(status.dataset.say);
 });
 

@@ -11,6 +11,7 @@ from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web import service as module
 from graphormer_sepnorm.interfaces.web.pages import as_shown
+from graphormer_sepnorm.interfaces.web.reading import under_conditions
 from graphormer_sepnorm.interfaces.web.schemas import (
     ColumnFacts,
     ConditionFacts,
@@ -24,7 +25,6 @@ from graphormer_sepnorm.interfaces.web.service import (
     about_model,
     load_service,
     scored_endpoints,
-    under_conditions,
     warm_up,
 )
 from graphormer_sepnorm.predict.domain import fit_domain
@@ -146,9 +146,9 @@ def test_messages_about_a_table_have_the_users_name_for_it(models, tmp_path):
 
 
 def test_a_table_with_too_much_text_is_refused(models, tmp_path, monkeypatch):
-    monkeypatch.setattr("graphormer_sepnorm.interfaces.web.service.MOST_CHARACTERS", 10)
+    monkeypatch.setattr("graphormer_sepnorm.interfaces.web.reading.MOST_CHARACTERS", 10)
     (tmp_path / "in.csv").write_text("smiles,note\nCC,12345678\nC,1\n")
-    with pytest.raises(InputError, match="the table has more than 10 characters: leave out columns or rows"):
+    with pytest.raises(InputError, match=r"mine\.csv has more than 10 characters: leave out columns or rows"):
         models.read(tmp_path / "in.csv", "mine.csv", 10, ALL, "")
 
 
@@ -158,7 +158,7 @@ def test_a_workbook_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(mo
     for row in [["smiles"], *[["C" * 100]] * 1000]:
         book.active.append(row)
     book.save(tmp_path / "in.xlsx")
-    monkeypatch.setattr("graphormer_sepnorm.interfaces.web.service.MOST_CHARACTERS", 20_000)
+    monkeypatch.setattr("graphormer_sepnorm.interfaces.web.reading.MOST_CHARACTERS", 20_000)
     monkeypatch.setattr(openpyxl, "load_workbook", lambda *arguments, **options: pytest.fail("it is unpacked"))
     with pytest.raises(InputError, match=r"mine\.xlsx unpacks to .* bytes, and at most 20,000 are read"):
         models.read(tmp_path / "in.xlsx", "mine.xlsx", 10, ALL, "")
@@ -334,7 +334,8 @@ def test_endpoints_have_their_description_and_scores(models, tmp_path, monkeypat
     assert scored_endpoints(["a", "b"], {"test": 0.5}) == {}
     about = about_model({"test": 0.5, "test_scores": {"a": scored}})
     assert about == {"test": "0.500 (0.250 to 0.750, 9 molecules)"}
-    assert load_service([str(run)] * 2, 0.9, "cpu", "auto").facts().endpoints == {"logp": EndpointFacts()}
+    other = save_tiny(tmp_path / "other", featurizer="mol", seed=1)
+    assert load_service([str(run), str(other)], 0.9, "cpu", "auto").facts().endpoints == {"logp": EndpointFacts()}
 
 
 def test_the_caption_of_a_picture_has_the_decimals_of_the_page(models):

@@ -1,0 +1,113 @@
+"""How the command ``train`` understands a table, for the page; runs in the worker process."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from graphormer_sepnorm.errors import InputError, as_text
+from graphormer_sepnorm.interfaces.commands.own_table import detected, only_target
+from graphormer_sepnorm.interfaces.commands.train import RunOptions
+from graphormer_sepnorm.interfaces.web.reading import read_rows
+from graphormer_sepnorm.interfaces.web.schemas import (
+    LookedColumn,
+    LookedTarget,
+    SkippedRow,
+    TableLook,
+    TrainingChoice,
+)
+from graphormer_sepnorm.recipes import find_recipe
+from graphormer_sepnorm.table_run import read_to_learn
+from graphormer_sepnorm.tables.formats import Row, WholeTable
+from graphormer_sepnorm.tables.formats.table import NoColumn
+from graphormer_sepnorm.tables.label_text import is_missing, shortened
+from graphormer_sepnorm.tables.labels import LabelledTable, table_task
+from graphormer_sepnorm.tables.options import TableOptions
+from graphormer_sepnorm.tables.task_guess import Column, look_at_columns
+from graphormer_sepnorm.tasks import TASKS
+from graphormer_sepnorm.tasks.scales import named_unit
+
+MOST_EXAMPLES, MOST_REASONS = 3, 20
+MOST_CLASSES = 12
+
+
+def look_at(path: Path, shown: str, most_rows: int, choice: TrainingChoice) -> TableLook:
+    """The table in a file, with the reason if it cannot be trained on.
+
+    Args:
+        path, shown, most_rows: as ``read_rows``.
+        choice: that is made on the page.
+
+    Raises:
+        InputError: as ``read_rows``.
+    """
+    try:
+        found = read_rows(path, shown, choice.smiles_column, most_rows)
+    except NoColumn as error:
+        columns = [LookedColumn(name=as_text(name), content="texts", filled=0, examples=[]) for name in error.columns]
+        return TableLook(columns=columns, problem=str(error))
+    rows = [Row(row.fields, row.smiles, row.error) for row in found.rows]
+    content = WholeTable(found.columns, rows, found.delimiter, found.columns.index(found.smiles_column))
+    columns = list(looked_columns(content))
+    look = TableLook(columns=columns, rows=len(rows), smiles_column=as_text(found.smiles_column))
+    try:
+        seed = find_recipe(RunOptions(csv=shown).found_recipe).train.seed
+        targets = choice.targets or list(only_target(str(path), content, choice.given()))
+        choice = choice.model_copy(update={"targets": targets})
+        options, sentences = detected(str(path), content, choice.given(), choice.task or None, seed)
+        labelled, remarks = read_to_learn(options, options.featurizer, table_task(options), content)
+    except InputError as error:
+        return look.model_copy(update={"problem": as_text(str(error).replace(str(path), shown))})
+    first = sorted(labelled.skipped)[:MOST_REASONS]
+    return look.model_copy(
+        update={
+            "chosen": choice.targets,
+            "targets": list(looked_targets(options, labelled)),
+            "splits": dict(Counter(row.split for row in labelled.rows)),
+            "sentences": [as_text(sentence) for sentence in [*sentences, *remarks]],
+            "skipped": len(labelled.skipped),
+            "reasons": [SkippedRow(row=row, smiles=as_text(smiles), reason=as_text(why)) for row, smiles, why in first],
+        }
+    )
+
+
+def looked_columns(content: WholeTable) -> Iterator[LookedColumn]:
+    summaries = {column.name: column for column in look_at_columns(content, tuple(content.columns))}
+    for place, name in enumerate(content.columns):
+        texts = [row.fields[place].strip() for row in content.rows if not row.error]
+        filled = [text for text in texts if not is_missing(text)]
+        examples = [as_text(shortened(text)) for text in dict.fromkeys(filled)][:MOST_EXAMPLES]
+        kind = content_of(summaries[name])
+        yield LookedColumn(
+            name=as_text(name),
+            content="SMILES" if place == content.smiles_place else kind,
+            filled=len(filled),
+            examples=examples,
+        )
+
+
+def content_of(column: Column) -> Literal["numbers", "classes", "texts"]:
+    if column.is_numeric:
+        return "numbers"
+    return "classes" if 1 < len(column.texts) <= MOST_CLASSES < column.labels or column.is_binary else "texts"
+
+
+def looked_targets(options: TableOptions, labelled: LabelledTable) -> Iterator[LookedTarget]:
+    y, columns = labelled.labels(), options.targets if len(options.targets) == len(options.names) else ()
+    for place, name in enumerate(options.names):
+        known = y[:, place][~np.isnan(y[:, place])]
+        if TASKS[options.kind].predicts_probabilities:
+            zero, one = labelled.class_names[place] if len(labelled.class_names) == len(options.names) else ("0", "1")
+            values = f"{int((known == 0).sum()):,} {zero}, {int((known == 1).sum()):,} {one}"
+        else:
+            values = f"{known.min():.4g} to {known.max():.4g}" if len(known) else ""
+        units = [*labelled.units[place : place + 1], *map(named_unit, columns[place : place + 1])]
+        yield LookedTarget(
+            name=as_text(name),
+            labels=len(known),
+            bounds=sum(place in row.bounds for row in labelled.rows),
+            unit=next(filter(None, units), ""),
+            values=as_text(values),
+        )

@@ -1,0 +1,194 @@
+"""Trainings of the page: one at a time, each by the command ``train`` in a process of its own."""
+
+import contextlib
+import os
+import re
+import secrets
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+from collections import OrderedDict
+from pathlib import Path, PurePath
+from typing import BinaryIO, ClassVar
+
+from graphormer_sepnorm.errors import InputError, as_text
+from graphormer_sepnorm.interfaces.web.schemas import TrainingChoice, TrainingStatus
+from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.system.files import own_folder
+from graphormer_sepnorm.system.progress import AS_LINES, MARK
+from graphormer_sepnorm.tables.formats import TABLE_KINDS
+
+KINDS = tuple(kind for kind in TABLE_KINDS if kind != ".smi")  # which have labels
+MOST_UPLOADS = 10
+MOST_OF_NAME = 60
+SECONDS_TO_END = 10
+PROGRAM = "graphormer-sepnorm"
+SOURCES = Path(__file__).parents[3]
+
+
+class Trainings:
+    """The trainings of a page, and the run folders that they leave.
+
+    A training writes into a folder that only this process has, and its run folder is moved when it is whole: one that
+    is cancelled, fails or is killed leaves nothing, nor does a page that is killed once the next one has started.
+
+    Args:
+        runs: the folder for run folders, to make.
+        device: as the option of ``train``.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+
+    command_line: ClassVar = [sys.executable, "-m", "graphormer_sepnorm"]
+
+    def __init__(self, runs: Path, device: str = "auto"):
+        self.runs, self.device = runs, device
+        try:
+            runs.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot write {runs}: {error.strerror}") from None
+        self.claim = contextlib.ExitStack()
+        self.folder = self.claim.enter_context(own_folder(runs.absolute(), ".training-"))
+        self.uploads: OrderedDict[str, Path] = OrderedDict()
+        self.lock = threading.Lock()
+        self.progress: TrainingStatus | None = None
+        self.table: Path | None = None
+        self.process: subprocess.Popen | None = None
+        self.thread: threading.Thread | None = None
+
+    def names(self) -> list[str]:
+        """The finished run folders, the newest first."""
+        found = [RunFolder(path) for path in self.runs.glob("[!.]*")]
+        found = [run for run in found if run.stack.exists() and run.report.exists()]
+        return [run.path.name for run in sorted(found, key=lambda run: -run.report.stat().st_mtime)]
+
+    def run(self, name: str) -> RunFolder:
+        """The finished run folder with that name; raises InputError if there is none."""
+        if name not in self.names():
+            raise InputError(f"there is no finished training {name!r}")
+        return RunFolder(self.runs / name)
+
+    def keep(self, file: BinaryIO, name: str) -> str:
+        """Keeps an uploaded table, the last ones of several, and returns its number.
+
+        Raises:
+            InputError: it is no table with labels, or cannot be kept.
+        """
+        given = PurePath(name)
+        suffix = given.suffix.lower()
+        if suffix not in KINDS:
+            raise InputError(f"{name or 'this'} is not a table with labels: give one of {', '.join(KINDS)}")
+        stem = re.sub(r"[^\w.-]+", "-", given.stem)[:MOST_OF_NAME].strip("-.") or "table"
+        number = secrets.token_hex(16)
+        path = self.folder / number / f"{stem}{suffix}"
+        try:
+            path.parent.mkdir()
+            with open(path, "xb") as copy:
+                shutil.copyfileobj(file, copy)
+        except OSError as error:
+            raise InputError(f"{path.name} could not be kept: {error.strerror}") from None
+        with self.lock:
+            self.uploads[number] = path
+            for each in list(self.uploads)[:-MOST_UPLOADS]:
+                if not self.is_training or self.uploads[each] != self.table:
+                    shutil.rmtree(self.uploads.pop(each).parent, ignore_errors=True)
+        return number
+
+    def upload(self, number: str) -> Path:
+        """The table with that number; raises InputError if it is no longer kept."""
+        with self.lock:
+            if path := self.uploads.get(number):
+                return path
+        raise InputError("this table is no longer kept: upload it again")
+
+    def arguments(self, table: Path, choice: TrainingChoice) -> list[str]:
+        """The arguments of the command, which ends with the name of a run folder that is not there yet."""
+        taken = {path.name for path in self.runs.glob("*")}
+        names = (table.stem if count == 1 else f"{table.stem}-{count}" for count in range(1, len(taken) + 2))
+        device = [] if self.device == "auto" else ["--device", self.device]
+        out = next(name for name in names if name not in taken)
+        return ["train", table.name, *choice.arguments(), *device, "--out", out]
+
+    def command(self, table: Path, choice: TrainingChoice) -> str:
+        """The command for a shell in the folder of the table."""
+        return shlex.join([PROGRAM, *self.arguments(table, choice)])
+
+    @property
+    def is_training(self) -> bool:
+        return self.thread is not None and self.thread.is_alive()
+
+    def start(self, table: Path, choice: TrainingChoice) -> None:
+        """Starts a training; raises InputError while another one runs, or if it cannot be started."""
+        with self.lock:
+            if self.is_training:
+                raise InputError("another training runs: wait for its end, or cancel it")
+            arguments = self.arguments(table, choice)
+            paths = os.pathsep.join(filter(None, [str(SOURCES), os.environ.get("PYTHONPATH")]))
+            try:
+                self.process = subprocess.Popen(
+                    [*self.command_line, *arguments],
+                    cwd=table.parent,
+                    env=os.environ | {AS_LINES: "1", "PYTHONPATH": paths},
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    encoding="utf-8",
+                    errors="replace",
+                )
+            except OSError as error:
+                raise InputError(f"the training could not be started: {error.strerror}") from None
+            self.table = table
+            self.progress = TrainingStatus(name=arguments[-1], command=self.command(table, choice))
+            self.thread = threading.Thread(target=self.follow, args=(self.process, self.progress, table.parent))
+            self.thread.start()
+
+    def follow(self, process: subprocess.Popen, progress: TrainingStatus, folder: Path) -> None:
+        """Runs in a thread until the training is over and its run folder is moved or removed."""
+        assert process.stderr
+        for line in process.stderr:
+            if line.startswith(MARK):
+                progress.phase, percent, progress.left = line.strip().removeprefix(MARK).rsplit("|", 2)
+                progress.percent = int(percent)
+            elif line.strip():
+                progress.sentences.append(as_text(line.strip()))
+        problem = reason_of_end(process.wait(), progress.sentences)
+        with self.lock:
+            if progress.state == "training":
+                try:
+                    if not problem:
+                        os.rename(folder / progress.name, self.runs / progress.name)
+                except OSError as error:
+                    problem = f"the run cannot be moved to {self.runs}: {error.strerror}"
+                progress.state, progress.problem = "failed" if problem else "done", problem
+        shutil.rmtree(folder / progress.name, ignore_errors=True)
+
+    def cancel(self) -> None:
+        """Ends the training, if one runs; nothing of it is left."""
+        with self.lock:
+            process, thread, progress = self.process, self.thread, self.progress
+            if not (process and thread and progress and progress.state == "training"):
+                return
+            progress.state = "cancelled"
+        process.terminate()
+        thread.join(SECONDS_TO_END)
+        process.kill()
+        thread.join()
+
+    def close(self) -> None:
+        """As ``cancel``; the uploads are removed, too."""
+        self.cancel()
+        self.claim.close()
+
+
+def reason_of_end(code: int, lines: list[str]) -> str:
+    """Why a command with this exit code failed, in a sentence; "" if it did not."""
+    if errors := [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]:
+        return errors[-1]
+    if code < 0:
+        return f"the training was killed (signal {-code}), perhaps for lack of memory"
+    if code > 0:
+        print("\n".join(lines), file=sys.stderr)
+    return "the training failed: the terminal of the server says where" if code else ""
