@@ -25,6 +25,7 @@ from graphormer_sepnorm.output.columns import PredictionColumns
 from graphormer_sepnorm.output.resumable_writer import refuse_errors
 from graphormer_sepnorm.predict.acquisition import Acquisition
 from graphormer_sepnorm.predict.predictors import MoleculeModel, PredictingModel, Predictions, read_and_compute
+from graphormer_sepnorm.project.profile import Profile
 from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.system.files import replacing
 from graphormer_sepnorm.tables.formats import free_name
@@ -66,7 +67,7 @@ class PartOptions:
         smiles_column, delimiter: as ``open_table``.
         strict: whether an unreadable row makes its whole partition fail.
         precision: of matrix products, as ``device.choose``.
-        interval, domain, alerts, properties, acquisition: as ``PredictionColumns``.
+        interval, domain, alerts, properties, acquisition, profile: as ``PredictionColumns``.
     """
 
     selection: Selection
@@ -80,10 +81,12 @@ class PartOptions:
     alerts: bool = False
     properties: bool = False
     acquisition: Acquisition | None = None
+    profile: Profile | None = None
 
     def of_predictions(self, predictor: PredictingModel) -> PredictionColumns:
         """The columns of the predictions."""
-        return PredictionColumns(predictor, self.interval, self.domain, self.alerts, self.properties, self.acquisition)
+        asked = self.interval, self.domain, self.alerts, self.properties, self.acquisition, self.profile
+        return PredictionColumns(predictor, *asked)
 
 
 @dataclass(frozen=True, config=STRICT)

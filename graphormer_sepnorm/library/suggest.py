@@ -31,6 +31,8 @@ from graphormer_sepnorm.output.columns import PredictionColumns, shown_decimals
 from graphormer_sepnorm.output.resumable_writer import find_output_writer, is_standard_output, print_rows
 from graphormer_sepnorm.predict.acquisition import Acquisition
 from graphormer_sepnorm.predict.predictors import PredictingModel
+from graphormer_sepnorm.project.judge import PROBABILITY
+from graphormer_sepnorm.project.profile import Profile
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles
@@ -61,6 +63,7 @@ class SuggestRequest:
         best: best value so far; None: that of the training molecules.
         kappa: factor of the confidence bound.
         distance: minimum Tanimoto distance between two of them, as in ``pick_diverse``.
+        profile: rank by the probability that all its criteria hold, in place of ``by`` a target.
 
     Raises:
         InputError: a number is out of range, or of another criterion.
@@ -73,6 +76,7 @@ class SuggestRequest:
     best: float | None = None
     kappa: float = 1.0
     distance: float = 0.3
+    profile: Profile | None = None
 
     def __post_init__(self) -> None:
         if self.count < 1:
@@ -85,6 +89,11 @@ class SuggestRequest:
             raise InputError(f"--kappa is for --by confidence-bound, not for --by {self.by}")
         if self.best is not None and self.by != "expected-improvement":
             raise InputError(f"--best is for --by expected-improvement, not for --by {self.by}")
+        of_target = (self.by, self.target, self.minimize, self.best, self.kappa)
+        if self.profile and of_target != (type(self).by, None, False, None, type(self).kappa):
+            raise InputError(
+                "--profile ranks by all its criteria: omit --by, --target, --minimize, --best, --kappa"
+            )
 
 
 def acquisition_of(predictor: PredictingModel, request: SuggestRequest) -> Acquisition:
@@ -163,11 +172,14 @@ def suggest(
     find_output_writer(out)
     if out.exists() and any(out.samefile(path) for path in find_partitions(source).values()):
         raise InputError(f"{out} is the input: choose another output")
-    acquisition = acquisition_of(predictor, request)
+    acquisition = None if request.profile else acquisition_of(predictor, request)
     known = 0 if predictor.trust is None else len(predictor.trust.domain.bits)  # all of them can be among the best
     size = max(LEAST_POOL, POOL_PER_PICK * request.count) + known
-    selection = Selection(acquisition.column, size, lowest=acquisition.lowest_first)
-    options = replace(options or PartOptions(selection), selection=selection, acquisition=acquisition)
+    ranked_by, lowest = (acquisition.column, acquisition.lowest_first) if acquisition else (PROBABILITY, False)
+    selection = Selection(ranked_by, size, lowest=lowest)
+    options = replace(
+        options or PartOptions(selection), selection=selection, acquisition=acquisition, profile=request.profile
+    )
     with parts_of(out) as folder:
         result = predict_library(predictor, source, folder, options, scheduler, workers, device, is_own=True)
         pool = read_pool(predictor, source, Path(result["top"]), options)
@@ -188,7 +200,7 @@ def suggest(
         "suggested_last": sum(bool(fresh.warnings[place]) for place in picked),
         "unlike": 0 if usual is None else int((similarity < usual).sum()),
         "usual_similarity": usual,
-        "best": acquisition.best if acquisition.by == "expected-improvement" else None,
+        "best": acquisition.best if acquisition and acquisition.by == "expected-improvement" else None,
         "output": str(out),
     }
 
@@ -303,13 +315,13 @@ def pick(pool: Pool, request: SuggestRequest) -> list[int]:
 
 
 class BriefWriter(TableWriter):
-    """Lines for people: rank, name, SMILES, predictions of the chosen target, and the nearest training molecule.
+    """Lines for people: rank, name, SMILES, predictions of the chosen targets, and the nearest training molecule.
 
     The names, that of the nearest molecule and its similarity are there as far as known.
 
     Args:
         columns: columns of the library.
-        found: the columns of the predictions, with an acquisition.
+        found: the columns of the predictions, with an acquisition or a profile.
     """
 
     def __init__(self, columns: list[str], found: PredictionColumns):
@@ -320,19 +332,20 @@ class BriefWriter(TableWriter):
         return b""
 
     def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
-        assert self.found.acquisition is not None
-        target, ranked_by = self.found.acquisition.target, self.found.acquisition.column
-        decimals = shown_decimals(self.found.model).get(target)
+        decimals, chosen = shown_decimals(self.found.model), self.found.acquisition
+        decimals_of: dict[str, int | None] = {"similarity": 2}
+        for target in [chosen.target] if chosen else self.found.model.targets:
+            decimals_of |= dict.fromkeys((target, f"{target}_std"), decimals.get(target))
+        decimals_of |= {chosen.column: decimals.get(chosen.target)} if chosen else {PROBABILITY: 3, "desirability": 3}
         table = [["rank", *(str(place) for place in range(1, len(rows) + 1))]]
         if self.id_place is not None:
             table.append([str(self.id_column), *(row.fields[self.id_place] for row in rows)])
         table.append(["SMILES", *(truncated(row.smiles, LONGEST_SHOWN) for row in rows)])
-        decimals_of = dict.fromkeys((target, f"{target}_std", ranked_by), decimals) | {"similarity": 2}
         for column, cells in zip(self.found.all, added, strict=True):
             if column.name in decimals_of:
                 numbers = np.asarray(cells, np.float64)[: len(rows)].tolist()
                 table.append([column.name, *(shown(number, decimals_of[column.name]) for number in numbers)])
-            elif column.name == "nearest_id":
+            elif column.name in ("nearest_id", "weakest"):
                 table.append([column.name, *map(str, cells[: len(rows)])])
         padded = [[text.ljust(max(map(len, column))) for text in column] for column in table]
         return "".join("  ".join(line).rstrip() + "\n" for line in zip(*padded, strict=True)).encode()

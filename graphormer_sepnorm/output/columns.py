@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import starmap
 from numbers import Real
-from typing import Literal, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 
@@ -53,6 +53,17 @@ class PredictedColumn(AddedColumn):
         return self.path or (self.name,)
 
 
+class Judging(Protocol):
+    """Adds columns that judge molecules by all their predictions."""
+
+    def columns_for(self, model: PredictingModel, is_whole: bool) -> list[PredictedColumn]:
+        """Its columns; ``is_whole``: whether they get all molecules of a table at once."""
+
+    @property
+    def reads(self) -> set[str]:
+        """Which of "alerts" and "properties" it reads."""
+
+
 @dataclass(frozen=True)
 class PredictionColumns:
     """The columns of a table of predictions.
@@ -64,9 +75,11 @@ class PredictionColumns:
         domain: whether to compare molecules with the training molecules.
         alerts, properties: whether to add structural alerts and basic properties.
         acquisition: ranking criterion, which gets its own column; None: no ranking.
+        profile: judge of the molecules; None: no one.
+        is_whole: whether ``cells`` gets all molecules of a table at once, as a rank among them requires.
 
     Raises:
-        InputError: the model does not support intervals or the comparison.
+        InputError: the model does not support intervals, the comparison or the profile.
     """
 
     model: PredictingModel
@@ -75,6 +88,8 @@ class PredictionColumns:
     alerts: bool = False
     properties: bool = False
     acquisition: Acquisition | None = None
+    profile: Judging | None = None
+    is_whole: bool = False
 
     def __post_init__(self) -> None:
         nothing = np.zeros((1, len(self.model.targets)))
@@ -84,6 +99,7 @@ class PredictionColumns:
             known_sets(self.model).holds(nothing, self.interval)
         elif self.interval is not None:
             known_intervals(self.model).half_widths(self.interval, nothing)
+        _ = self.judged
 
     @property
     def of_classes(self) -> bool:
@@ -92,8 +108,14 @@ class PredictionColumns:
     @cached_property
     def reader(self) -> MoleculeModel[Predictions]:
         """A reader that computes the contents of the columns."""
-        asked = self.domain, self.alerts, self.properties
+        reads = set() if self.profile is None else self.profile.reads
+        asked = self.domain, self.alerts or "alerts" in reads, self.properties or "properties" in reads
         return Describer(self.model, *asked) if any(asked) or self.model.assay_limits else self.model
+
+    @cached_property
+    def judged(self) -> list[PredictedColumn]:
+        """The columns of the profile."""
+        return [] if self.profile is None else self.profile.columns_for(self.model, self.is_whole)
 
     @cached_property
     def all(self) -> list[PredictedColumn]:
@@ -109,6 +131,7 @@ class PredictionColumns:
         if self.acquisition is not None and self.acquisition.by != "prediction":
             number = self.model.targets.index(self.acquisition.target)
             found.append(acquisition_column(self.acquisition, number, kind_of(self.model, number)))
+        found += self.judged
         if self.domain:
             found += domain_columns(self.model)
         if self.alerts:

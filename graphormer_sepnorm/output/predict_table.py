@@ -15,7 +15,14 @@ import numpy as np
 
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.output.columns import PredictedColumn, PredictionColumns, given, shown_decimals, two_classes
+from graphormer_sepnorm.output.columns import (
+    Judging,
+    PredictedColumn,
+    PredictionColumns,
+    given,
+    shown_decimals,
+    two_classes,
+)
 from graphormer_sepnorm.output.resumable_writer import write_table
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, is_in_training
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
@@ -45,6 +52,7 @@ def predict_table(
     alerts: bool = False,
     properties: bool = False,
     meanings: Mapping[str, dict] | None = None,
+    profile: Judging | None = None,
 ) -> dict:
     """Writes the columns of the input, one column per target (and its spread for several models) and ``error``.
 
@@ -56,6 +64,7 @@ def predict_table(
         domain: whether to compare rows with the training molecules, in the columns of ``domain_columns``.
         alerts, properties: whether to add structural alerts and the ``PROPERTIES`` of the molecules.
         meanings: facts about targets: write lines for people, as ``TextWriter``, in place of CSV; None: do not.
+        profile: judge of the molecules; the predictions of the whole table are kept in memory then.
 
     Returns:
         as ``write_table``, and two facts about the rows of this call: ``unfamiliar``, how many are outside the training
@@ -65,8 +74,9 @@ def predict_table(
     Raises:
         InputError: as ``write_table``, or the predictor does not support intervals or the comparison.
     """
-    columns = CountedColumns(predictor, interval, domain, alerts, properties)
-    options = (str(interval), predictor.digest)
+    is_whole = profile is not None
+    columns = CountedColumns(predictor, interval, domain, alerts, properties, profile=profile, is_whole=is_whole)
+    options = (str(interval), predictor.digest, *([repr(profile)] if profile else []))
     writers = WRITERS if meanings is None else {".csv": partial(TextWriter, found=columns, meanings=meanings)}
     result = write_table(
         columns.reader, columns, source, out, smiles_column, delimiter, strict, resume, options, writers

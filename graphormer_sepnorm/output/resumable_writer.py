@@ -24,7 +24,7 @@ from tqdm import tqdm
 from graphormer_sepnorm.config import STRICT, config_to_json
 from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.predict.predictors import MoleculeModel, Results, compute_chunks, molecules_at_once
+from graphormer_sepnorm.predict.predictors import MoleculeModel, Results, compute_chunks, joined, molecules_at_once
 from graphormer_sepnorm.runs.checkpoint import content_of
 from graphormer_sepnorm.runs.numbers import counted
 from graphormer_sepnorm.system.device import current
@@ -48,7 +48,14 @@ Result = TypeVar("Result", bound=Results, contravariant=True)
 
 
 class Additions(Protocol[Result]):
-    """The columns that hold the results in a table."""
+    """The columns that hold the results in a table.
+
+    Attributes:
+        is_whole: whether ``cells`` needs the results of all rows at once; they are kept in memory then.
+    """
+
+    @property
+    def is_whole(self) -> bool: ...
 
     def columns(self) -> list[AddedColumn]:
         """The added columns."""
@@ -367,7 +374,8 @@ def fill(
         deque(islice(table.rows, partial.progress.rows), maxlen=0)
         on_terminal = isinstance(partial, StandardOutput) and sys.stdout.isatty()  # where a bar would mix with the rows
         with tqdm(initial=partial.progress.rows, unit=" molecules", disable=on_terminal or None) as bar:
-            for rows, result in compute_chunks(reader, in_chunks(table.rows, molecules_at_once(reader.device)), read):
+            chunks = compute_chunks(reader, in_chunks(table.rows, molecules_at_once(reader.device)), read)
+            for rows, result in as_one(chunks) if added.is_whole else chunks:
                 reasons = [row.error or error for row, error in zip(rows, result.errors, strict=True)]
                 if strict:
                     refuse_errors(reasons, partial.progress.rows)
@@ -381,6 +389,13 @@ def fill(
         partial.discard()
         raise
     return errors
+
+
+def as_one(chunks: Iterator[tuple[list[Row], Result]]) -> Iterator[tuple[list[Row], Result]]:
+    """All chunks as one, if there are any."""
+    if found := list(chunks):
+        rows, results = zip(*found, strict=True)
+        yield [row for chunk in rows for row in chunk], joined(results)
 
 
 def refuse_errors(reasons: list[str], rows_before: int) -> None:

@@ -6,9 +6,9 @@ Axis letters: M SMILES, R of them that could be read, D width.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 import torch
@@ -94,6 +94,24 @@ class Nearness:
     row: np.ndarray | None = None
 
 
+def joined(parts: Sequence[Result]) -> Result:
+    """The results of parts of a table as those of the whole: arrays and lists of all rows, one after another."""
+
+    def join(values: Sequence[Any]) -> Any:
+        if values[0] is None:
+            return None
+        if isinstance(values[0], np.ndarray):
+            return np.concatenate(values)
+        if isinstance(values[0], list):
+            return [each for value in values for each in value]
+        if isinstance(values[0], Mapping):
+            return {name: join([value[name] for value in values]) for name in values[0]}
+        names = [each.name for each in fields(values[0])]
+        return replace(values[0], **{name: join([getattr(value, name) for value in values]) for name in names})
+
+    return join(parts)
+
+
 @dataclass(frozen=True)
 class Embeddings:
     """Embeddings of the CLS: ``values`` float32 [M, D], NaN where the SMILES could not be read, ``errors`` says why."""
@@ -143,6 +161,7 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
         offset: as in ``TaskConfig``, of a model whose predictions have the digits of labels far from 0.
         classes: names of the classes, as in ``TaskConfig``.
         assay_limits: limits of the assays, by target whose assay has one.
+        descriptions: what is measured and its unit, by target that a card describes.
         gives_spread: whether predictions have a standard deviation.
         digest: digest of all state except the networks.
         embedder: network whose embeddings measure distances to the training molecules.
@@ -169,6 +188,9 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
 
     @property
     def assay_limits(self) -> Mapping[str, AssayLimit]: ...
+
+    @property
+    def descriptions(self) -> Mapping[str, str]: ...
 
     @property
     def trust(self) -> Trust | None: ...
@@ -214,6 +236,7 @@ class Predictor:
     asked_conditions = NO_CONDITIONS
     offset: tuple[float, ...] = ()
     assay_limits: Mapping[str, AssayLimit] = {}
+    descriptions: Mapping[str, str] = {}
     trust: Trust | None = None  # no information on errors and training molecules
 
     def __init__(self, models: list[tuple[Network, Config]]):

@@ -18,8 +18,14 @@ from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.chem.smiles import one_column
 from graphormer_sepnorm.config import TEACHER
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.output.columns import PredictionColumns, check_confidence, shown_decimals
-from graphormer_sepnorm.predict.predictors import PredictingModel, compute_chunks, load_predictor, molecules_at_once
+from graphormer_sepnorm.output.columns import Judging, PredictionColumns, check_confidence, shown_decimals
+from graphormer_sepnorm.predict.predictors import (
+    PredictingModel,
+    compute_chunks,
+    joined,
+    load_predictor,
+    molecules_at_once,
+)
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing
@@ -122,6 +128,7 @@ class LoadedModel:
         properties: bool = False,
         smiles_column: str | None = None,
         conditions: Mapping[str, object] | None = None,
+        profile: Judging | None = None,
     ) -> "DataFrame":
         """Predicts M rows, with the same columns and values as the command.
 
@@ -137,6 +144,7 @@ class LoadedModel:
                 ``smiles``, ``SMILES`` or ``structure``.
             conditions: conditions of the measurement that are the same for all rows; a DataFrame has the others as
                 columns.
+            profile: as ``Profile.read``: add a desirability and the probability that all its criteria hold.
 
         Returns:
             a row per molecule: the columns of a DataFrame, or else ``smiles``; a column per target, NaN where the
@@ -153,15 +161,14 @@ class LoadedModel:
         place = find_column(names, smiles_column, "the table", advice=NAME_A_COLUMN)
         smiles = [as_smiles(value) for value in table.iloc[:, place]]
         model = self.model.under(conditions or {})
-        columns = columns_asked_for(model, interval, domain, alerts, properties)
+        columns = columns_asked_for(model, interval, domain, alerts, properties, profile)
         with computing(self.compute):
             samples = with_conditions(smiles, table, model.asked_conditions)
             chunks = list(in_chunks(samples, molecules_at_once(self.model.device))) or [[]]
-            parts = [part for _, part in compute_chunks(columns.reader, chunks, list)]
-        cells = zip(*(columns.cells(part, part.errors) for part in parts), strict=True)
-        joined = (np.concatenate([np.asarray(part, part_type(part)) for part in column]) for column in cells)
+            whole = joined([part for _, part in compute_chunks(columns.reader, chunks, list)])
+        cells: list[np.ndarray] = [np.asarray(each, part_type(each)) for each in columns.cells(whole, whole.errors)]
         added = with_free_names((column.name for column in columns.all), names)
-        found = pd.DataFrame(dict(zip(added, joined, strict=True)), index=table.index)
+        found = pd.DataFrame(dict(zip(added, cells, strict=True)), index=table.index)
         table.isetitem(place, smiles)
         return pd.concat([table, found], axis=1)
 
@@ -200,14 +207,19 @@ class LoadedModel:
 
 
 def columns_asked_for(
-    model: PredictingModel, interval: float | None, domain: bool, alerts: bool, properties: bool
+    model: PredictingModel,
+    interval: float | None,
+    domain: bool,
+    alerts: bool,
+    properties: bool,
+    profile: Judging | None = None,
 ) -> PredictionColumns:
     """The columns of predictions; raises InputError, with names of parameters, as ``PredictionColumns``."""
     check_confidence("interval", interval)
     for name, flag in (("domain", domain), ("alerts", alerts), ("properties", properties)):
         if not isinstance(flag, bool | np.bool_):
             raise InputError(f"{name}: choose True or False, not {flag!r}")
-    return PredictionColumns(model, interval, domain, alerts, properties)
+    return PredictionColumns(model, interval, domain, alerts, properties, profile=profile, is_whole=True)
 
 
 def part_type(part: Cells) -> type:

@@ -4,10 +4,10 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -30,6 +30,7 @@ from graphormer_sepnorm.system.signals import leaving_at_once
 
 if TYPE_CHECKING:
     from graphormer_sepnorm.predict.predictors import PredictingModel
+    from graphormer_sepnorm.project.profile import Profile
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,14 @@ class AnswerOptions:
     domain: Annotated[bool, Option("Add columns that compare each row with the training molecules.")] = False
     alerts: Annotated[bool, Option("Name structural alerts (PAINS, Brenk) in a column.")] = False
     properties: Annotated[bool, Option("Add molecular weight, logP, TPSA and others in columns.")] = False
+    profile: Annotated[
+        str | None, Option("File .toml that says what a good molecule is; add the probability that it is one.")
+    ] = None
+
+    @cached_property
+    def judged(self) -> dict[str, Any]:
+        """The options, with the profile as it is read."""
+        return {**asdict(self), "profile": read_profile(self.profile)}
 
 
 @dataclass(frozen=True)
@@ -177,9 +186,10 @@ def library_predictions(
     with computing(choose("cpu")):
         predictor = load()
     library = import_library()
+    say_independent(answers.judged["profile"], predictor)
     selection = library.choose_rows(predictor, asked.by, asked.keep_top, asked.threshold, asked.lowest)
     columns = tuple(asked.columns) or None
-    asked_of_rows = {name: value for name, value in asdict(answers).items() if name != "resume"}
+    asked_of_rows = {name: value for name, value in answers.judged.items() if name != "resume"}
     options = library.PartOptions(selection, columns, precision=precision, **asked_of_rows)
     return library.predict_library(predictor, source, out, options, asked.scheduler, asked.workers, device)
 
@@ -208,7 +218,8 @@ def table_predictions(
         refuse_missing(source)
         raise InputError("name the file to write: -o OUT.csv, or -o - for standard output")
     with computing(choose(device, precision)):
-        result = predict_table(load(), source, out or Path("-"), **asdict(answers), meanings=meanings)
+        say_independent(answers.judged["profile"], predictor := load())
+        result = predict_table(predictor, source, out or Path("-"), **answers.judged, meanings=meanings)
     if result["unfamiliar"]:
         print(words_on_domain(result["unfamiliar"], answers), file=sys.stderr)
     if below_zero := {column: rows for column, rows in result["below_zero"].items() if rows}:
@@ -240,6 +251,21 @@ def words_below_zero(rows_of: Mapping[str, int]) -> str:
         f"below 0, although all training labels are above 0: {places}; read them as small positive values, or train "
         "with --log10, which predicts no negative values"
     )
+
+
+def read_profile(path: str | None) -> "Profile | None":
+    """The profile in a file; None without one."""
+    with leaving_at_once():
+        from graphormer_sepnorm.project.profile import Profile
+
+    return None if path is None else Profile.read(path)
+
+
+def say_independent(profile: "Profile | None", predictor: "PredictingModel") -> None:
+    """Says which errors the probability of success takes as independent, because their correlation is not known."""
+    if profile and (pairs := profile.judge(predictor).independent):
+        names = " and ".join(dict.fromkeys(name for pair in pairs for name in pair))
+        print(f"taken as independent, as their correlation is unknown: the errors of {names}", file=sys.stderr)
 
 
 def import_library(purpose: str = "a library") -> ModuleType:
