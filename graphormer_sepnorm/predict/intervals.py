@@ -142,7 +142,7 @@ def error_correlation(errors: np.ndarray) -> np.ndarray:
     values, vectors = np.linalg.eigh(2 * np.sin(np.pi / 6 * ranked))
     found = (vectors * values.clip(LEAST_EIGENVALUE)) @ vectors.T
     size = np.sqrt(np.diag(found))
-    return found / np.outer(size, size)
+    return (found + found.T) / (2 * np.outer(size, size))
 
 
 def with_censored(scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
