@@ -67,7 +67,7 @@ class PartOptions:
         smiles_column, delimiter: as ``open_table``.
         strict: whether an unreadable row makes its whole partition fail.
         precision: of matrix products, as ``device.choose``.
-        interval, domain, alerts, properties, acquisition, profile: as ``PredictionColumns``.
+        interval, domain, alerts, properties, endpoints, acquisition, profile: as ``PredictionColumns``.
     """
 
     selection: Selection
@@ -80,13 +80,14 @@ class PartOptions:
     domain: bool = False
     alerts: bool = False
     properties: bool = False
+    endpoints: tuple[str, ...] = ()
     acquisition: Acquisition | None = None
     profile: Profile | None = None
 
     def of_predictions(self, predictor: PredictingModel) -> PredictionColumns:
         """The columns of the predictions."""
-        asked = self.interval, self.domain, self.alerts, self.properties, self.acquisition, self.profile
-        return PredictionColumns(predictor, *asked)
+        asked = self.interval, self.domain, self.alerts, self.properties, self.acquisition, self.endpoints
+        return PredictionColumns(predictor, *asked, profile=self.profile)
 
 
 @dataclass(frozen=True, config=STRICT)

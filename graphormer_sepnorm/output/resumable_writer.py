@@ -24,7 +24,7 @@ from tqdm import tqdm
 from graphormer_sepnorm.config import STRICT, config_to_json
 from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.predict.predictors import MoleculeModel, Results, compute_chunks, joined, molecules_at_once
+from graphormer_sepnorm.predict.predictors import MoleculeModel, Results, compute_chunks, molecules_at_once
 from graphormer_sepnorm.runs.checkpoint import content_of
 from graphormer_sepnorm.runs.numbers import counted
 from graphormer_sepnorm.system.device import current
@@ -37,7 +37,7 @@ from graphormer_sepnorm.system.files import (
     replacing,
 )
 from graphormer_sepnorm.system.signals import advising
-from graphormer_sepnorm.system.workers import Smiles, in_chunks
+from graphormer_sepnorm.system.workers import Smiles, as_one, in_chunks
 from graphormer_sepnorm.tables.formats import Row, Table, is_file, open_table, rows_of, table_of_smiles
 from graphormer_sepnorm.tables.rows import samples_of
 from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, MakeWriter, TableWriter, find_writer
@@ -389,13 +389,6 @@ def fill(
         partial.discard()
         raise
     return errors
-
-
-def as_one(chunks: Iterator[tuple[list[Row], Result]]) -> Iterator[tuple[list[Row], Result]]:
-    """All chunks as one, if there are any."""
-    if found := list(chunks):
-        rows, results = zip(*found, strict=True)
-        yield [row for chunk in rows for row in chunk], joined(results)
 
 
 def refuse_errors(reasons: list[str], rows_before: int) -> None:

@@ -137,6 +137,8 @@ def error_correlation(errors: np.ndarray) -> np.ndarray:
     """
     from pandas import DataFrame  # its import takes a while
 
+    if errors.shape[1] == 1:
+        return np.ones((1, 1))
     ranked = DataFrame(errors).corr("spearman", min_periods=LEAST_COMMON).fillna(0).to_numpy(copy=True)
     np.fill_diagonal(ranked, 1)
     values, vectors = np.linalg.eigh(2 * np.sin(np.pi / 6 * ranked))

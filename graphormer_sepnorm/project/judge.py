@@ -10,7 +10,8 @@ from typing import Literal
 
 import numpy as np
 
-from graphormer_sepnorm.output.columns import PredictedColumn, given, known_intervals
+from graphormer_sepnorm.output.column import PredictedColumn, given
+from graphormer_sepnorm.predict.known import known_intervals
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
 
 Kind = Literal["target", "probability", "class", "property", "alerts"]
@@ -30,6 +31,7 @@ class Goal:
         of: its values: a target that is predicted with an error, the probability of a class, a class that a molecule
             has with this probability, a property, or the number of alerts.
         place: number of the target or property.
+        owner: the model of a target, and the target's number there; None: no target.
         low, high: limits; infinite: none.
         zero_low, zero_high: where the desirability is 0.
         weight: in the desirability.
@@ -43,6 +45,7 @@ class Goal:
     zero_low: float
     zero_high: float
     weight: float = 1.0
+    owner: tuple[PredictingModel, int] | None = None
 
     def within(self, least: float | None, most: float | None) -> "Goal":
         """The goal for values inside the limits of their target, which all meet a limit that is no stricter."""
@@ -106,15 +109,19 @@ class Judge:
     independent: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, goals: tuple[Goal, ...], model: PredictingModel) -> "Judge":
-        """The judge of the predictions of a model; raises InputError if it has no intervals for goals on targets."""
-        correlation, targets = np.eye(len(goals)), [place for place, goal in enumerate(goals) if goal.of == "target"]
-        known = known_intervals(model).correlation if targets else np.empty((0, 0))
-        numbers = [goals[place].place for place in targets]
-        if len(known):
-            correlation[np.ix_(targets, targets)] = known[np.ix_(numbers, numbers)]
-            return cls(goals, correlation)
-        return cls(goals, correlation, tuple(combinations([goals[place].name for place in targets], 2)))
+    def of(cls, goals: tuple[Goal, ...]) -> "Judge":
+        """The judge by some goals; raises InputError if a model has no intervals for goals on its targets."""
+        correlation, independent = np.eye(len(goals)), []
+        owners = [(place, goal.owner) for place, goal in enumerate(goals) if goal.of == "target" and goal.owner]
+        for _, (model, _) in owners:
+            known_intervals(model)
+        for (one, (model, row)), (other, (its, column)) in combinations(owners, 2):
+            known = known_intervals(model).correlation if its is model else np.empty((0, 0))
+            if len(known):
+                correlation[one, other] = correlation[other, one] = known[row, column]
+            else:
+                independent.append((goals[one].name, goals[other].name))
+        return cls(goals, correlation, tuple(independent))
 
     def columns(self, is_whole: bool) -> list[PredictedColumn]:
         """As ``Judging``."""

@@ -8,7 +8,7 @@ Axis letters: M molecules.
 import math
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,8 +20,9 @@ from pydantic.dataclasses import dataclass
 from graphormer_sepnorm.chem.basic_properties import PROPERTIES
 from graphormer_sepnorm.config import STRICT, Scale, first_problem
 from graphormer_sepnorm.errors import InputError, did_you_mean
-from graphormer_sepnorm.output.columns import PredictedColumn
+from graphormer_sepnorm.output.column import PredictedColumn
 from graphormer_sepnorm.predict.predictors import PredictingModel
+from graphormer_sepnorm.predict.side_by_side import SideBySide, parts_of
 from graphormer_sepnorm.predict.units import UNKNOWN, measured_unit
 from graphormer_sepnorm.project.judge import ALERTS, Goal, Judge, Kind
 from graphormer_sepnorm.tasks import TASKS
@@ -156,7 +157,7 @@ class Profile:
                 goals.append(goal_of(name, criterion, model))
             except ValueError as error:
                 raise InputError(f"{self.source}: {name}: {error}") from None
-        return Judge.of(tuple(goals), model)
+        return Judge.of(tuple(goals))
 
     def columns_for(self, model: PredictingModel, is_whole: bool) -> list[PredictedColumn]:
         """As ``Judging``."""
@@ -187,12 +188,14 @@ class Profile:
 
 def goal_of(name: str, criterion: Criterion, model: PredictingModel) -> Goal:
     """The criterion on the scale of the predictions of a model; raises ValueError as ``Profile.judge``."""
-    if TASKS[model.kind].predicts_probabilities and name in model.targets:
-        return probability_goal(name, criterion, model, model.targets.index(name))
-    columns = [modelled_name(name, scale) for scale in model.scales]  # if it is the name of what was measured
-    number = next((n for n, target in enumerate(model.targets) if target in (name, *columns[n : n + 1])), None)
-    if number is not None:
-        return target_goal(name, criterion, model, number)
+    columns = [scale and modelled_name(name, scale) for scale in model.scales]  # if it is what a target is learnt from
+    places = [place for place, target in enumerate(model.targets) if target in (name, *columns[place : place + 1])]
+    if places:
+        place = model.targets.index(name) if name in model.targets else places[0]
+        part, number = model.places[place] if isinstance(model, SideBySide) else (0, place)
+        owner = parts_of(model)[part]
+        of_target = probability_goal if TASKS[owner.kind].predicts_probabilities else target_goal
+        return of_target(name, criterion, place, owner, number)
     known = OTHER_NAMES.get(name, name)
     if known not in (*PROPERTIES, ALERTS):
         names = [*model.targets, *PROPERTIES, ALERTS]
@@ -206,12 +209,12 @@ def goal_of(name: str, criterion: Criterion, model: PredictingModel) -> Goal:
     return with_ramps(name, "alerts" if known == ALERTS else "property", place, criterion, RAMPS[known])
 
 
-def probability_goal(name: str, criterion: Criterion, model: PredictingModel, number: int) -> Goal:
-    """A criterion on a probability, which is known, or on a class, which has this probability."""
+def probability_goal(name: str, criterion: Criterion, place: int, owner: PredictingModel, number: int) -> Goal:
+    """A criterion on a probability, which is known, or on a class, which has this probability; as ``target_goal``."""
     if criterion.unit is not None:
         raise ValueError("a probability has no unit")
     if criterion.class_name is not None:
-        choices = (f"not {name}", name) if TASKS[model.kind].adds_up else model.classes[number]
+        choices = (f"not {name}", name) if TASKS[owner.kind].adds_up else owner.classes[number]
         if criterion.class_name not in choices:
             raise ValueError(
                 f"class {criterion.class_name!r} is not one of {', '.join(choices)}"
@@ -219,39 +222,44 @@ def probability_goal(name: str, criterion: Criterion, model: PredictingModel, nu
             )
         is_one = choices.index(criterion.class_name) == 1
         ends = (1.0, math.inf, 0.0, math.inf) if is_one else (-math.inf, 0.0, -math.inf, 1.0)
-        return Goal(name, "class", number, *ends, criterion.weight)
+        return Goal(name, "class", place, *ends, criterion.weight)
     for limit in (criterion.at_least, criterion.at_most):
         if limit is not None and not 0 <= limit <= 1:
             raise ValueError(f"{limit:g} is no probability: give a limit between 0 and 1, or a class")
-    return with_ramps(name, "probability", number, criterion, RAMP_OF_PROBABILITY)
+    return with_ramps(name, "probability", place, criterion, RAMP_OF_PROBABILITY)
 
 
-def target_goal(name: str, criterion: Criterion, model: PredictingModel, number: int) -> Goal:
+def target_goal(name: str, criterion: Criterion, place: int, owner: PredictingModel, number: int) -> Goal:
     """A criterion on a number that is predicted with an error, named as the target or as the column it is learnt from.
 
     Limits are as measured if they have a unit or the name is that of the column, else on the scale of the predictions.
+
+    Args:
+        place: number of the target among all.
+        owner: the model of the target.
+        number: of the target among those of its model.
     """
     if criterion.class_name is not None:
         raise ValueError("it is a number, which has no classes: give at_least, at_most or between")
-    target, unit, rows = model.targets[number], criterion.unit, model.trust.rows if model.trust else None
-    scale: Scale = model.scales[number] if model.scales else ""
-    known = measured_unit(scale, model.descriptions.get(target, ""))
+    target, unit, rows = owner.targets[number], criterion.unit, owner.trust.rows if owner.trust else None
+    scale: Scale = owner.scales[number] if owner.scales else ""
+    known, is_column = measured_unit(scale, owner.descriptions.get(target, "")), modelled_name(name, scale) == target
     if unit is not None:
         scale = scale_of_limits(unit, scale, known)
-    elif name == target and scale == "log10" and not target.startswith("log10("):
+    elif scale == "log10" and not is_column and not target.startswith("log10("):
         raise ValueError(
             f'it is learnt as a logarithm: add unit = "{"UNIT" if known == UNKNOWN else known}" to limits as they are '
             f'measured, or unit = "{LOGARITHM}" to limits on the scale of the predictions'
         )
-    elif name == target:
+    elif not is_column:
         scale = ""
     ramp = float(np.nanstd(rows.labels[:, number])) if rows is not None else math.nan
     convert = partial(modelled, scale=scale, name="a limit")
-    found = with_ramps(name, "target", number, criterion, ramp, convert, falls(scale))
-    least, most = model.limits[number] if model.limits else (None, None)
+    found = with_ramps(name, "target", place, criterion, ramp, convert, falls(scale))
+    least, most = owner.limits[number] if owner.limits else (None, None)
     if (most is not None and found.low > most) or (least is not None and found.high < least):
         raise ValueError("no molecule can be inside these limits, which are outside those of the target")
-    return found.within(least, most)
+    return replace(found.within(least, most), owner=(owner, number))
 
 
 def scale_of_limits(unit: str, scale: Scale, known: str) -> Scale:

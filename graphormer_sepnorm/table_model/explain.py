@@ -28,7 +28,7 @@ from graphormer_sepnorm.explain.explanations import (
     explained_rows,
 )
 from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.output.columns import condition_value
+from graphormer_sepnorm.output.column import condition_value
 from graphormer_sepnorm.predict.calibration import limited_logit
 from graphormer_sepnorm.predict.predictors import PredictingModel, computed
 from graphormer_sepnorm.predict.pretrained import Graphormer

@@ -18,6 +18,7 @@ from graphormer_sepnorm.output.predict_table import predict_table
 from graphormer_sepnorm.predict.domain import fit_domain
 from graphormer_sepnorm.predict.intervals import fit_intervals
 from graphormer_sepnorm.predict.predictors import Predictor
+from graphormer_sepnorm.predict.side_by_side import Part, SideBySide
 from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.predict.trust import Trust
 from graphormer_sepnorm.project.judge import PROBABILITY
@@ -223,6 +224,31 @@ def test_the_command_and_python_give_the_same_numbers(table, tmp_path, monkeypat
         assert found == pytest.approx(frame[name].tolist(), rel=1e-5, nan_ok=True) and math.isnan(found[2])
     assert [row["weakest"] for row in rows] == frame.weakest.tolist() and frame.weakest[5] == "alerts"
     assert set(frame.pareto_rank.dropna()) >= {1, 2}
+
+
+def test_the_criteria_are_on_targets_of_several_models(table, tmp_path):
+    """The errors of two models are independent, those of one model are not; limits are each model's own."""
+    first, second = model_of(), model_of(SCALES, descriptions=CARD)
+    model = SideBySide((Part("a", first), Part("b", second)))
+    lines = {
+        "a_p": {"at_least": 0},
+        "b_p": {"at_most": 10, "unit": "nM"},
+        "b_log": {"at_most": 10, "unit": "uL/min"},
+        "MolWt": {"at_most": 150},
+    }
+    judge = Profile.of(lines).judge(model)
+    assert [goal.place for goal in judge.goals] == [0, 3, 4, 0] and judge.goals[1].low == 8
+    assert judge.correlation[1, 2] > 0.5 and not judge.correlation[0, 1:].any()
+    assert judge.independent == (("a_p", "b_p"), ("a_p", "b_log"))
+    predict_table(model, str(table), tmp_path / "out.csv", profile=Profile.of(lines))
+    own = Profile.of({"p": lines["a_p"]}), Profile.of({"p": lines["b_p"], "log": lines["b_log"]})
+    one, other = (
+        each.score(LoadedModel(part, choose("cpu")), SMILES)[PROBABILITY]
+        for each, part in zip(own, (first, second), strict=True)
+    )
+    expected = (one * other).where([text not in (SMILES[3],) for text in SMILES], 0)  # of aspirin the weight is 180
+    found = [float(row[PROBABILITY] or "nan") for row in rows_of(tmp_path / "out.csv")]
+    assert found == pytest.approx(expected.tolist(), rel=1e-5, nan_ok=True)
 
 
 @pytest.mark.slow
