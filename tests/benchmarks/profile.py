@@ -1,6 +1,6 @@
 """How soon molecules that meet four criteria are found if each round of measurements is chosen by a profile.
 
-    python tests/benchmarks/profile.py FOLDER [--seeds 3] [--rounds 5] [--per-round 20]
+    python tests/benchmarks/profile.py FOLDER [--seeds 3] [--rounds 5] [--per-round 20] [--calibration]
 
 FOLDER has the tables of Fang et al. (2023): ``adme/HLM.csv`` and so on, with the columns ``smiles`` and ``value``, a
 logarithm. ``MOLECULES`` random ones of the molecules for which all four endpoints of the criteria were measured take
@@ -14,11 +14,16 @@ known, as ``train --quick`` does, and 20 of the other molecules are measured, ch
 
 A JSON line for each has the share of the molecules that meet all criteria that is known at the end, as mean and
 deviation over the seeds, and the mean after each round.
+
+With ``--calibration``, a model of 100 and one of 400 random molecules predict all others. A line for each kind of
+probability has its Brier score and calibration error, as means over the seeds: of the single criteria, from a normal
+distribution and from the conformal one of the intervals; of all four together, from correlated and independent errors.
 """
 
 import argparse
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +34,9 @@ from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.predict.acquisition import Acquisition
+from graphormer_sepnorm.predict.calibration import brier_score, calibration_error
 from graphormer_sepnorm.predict.predictors import Predictions
+from graphormer_sepnorm.project.judge import Goal
 from graphormer_sepnorm.project.profile import Profile
 from graphormer_sepnorm.table_model.features import MoleculeFeatures, descriptors
 from graphormer_sepnorm.table_model.fit import fit_table, foundation_config
@@ -60,9 +67,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--per-round", type=int, default=20)
+    parser.add_argument("--calibration", action="store_true", help="score the probabilities instead")
     options = parser.parse_args()
     started = time.process_time()
     simulated = Simulated(read_tables(options.folder / "adme"))
+    if options.calibration:
+        for size in (FIRST, 4 * FIRST):
+            scores = [simulated.calibration(seed, size) for seed in range(options.seeds)]
+            for name in scores[0]:
+                brier, error = np.mean([each[name] for each in scores], axis=0).round(4).tolist()
+                print(json.dumps({"learnt": size, "of": name, "brier": brier, "error": error}), flush=True)
+        return
     for way in WAYS:
         found = np.array([simulated.found(way, s, options.rounds, options.per_round) for s in range(options.seeds)])
         shown = {"by": way, "molecules": len(simulated.y), "good": int(simulated.good.sum())}
@@ -97,7 +112,7 @@ class Simulated:
                 for name, (low, high) in limits.items()
             ]
         )
-        self.good, self.single = meets.all(axis=0), list(limits)[meets.sum(axis=1).argmin()]
+        self.meets, self.good, self.single = meets.T, meets.all(axis=0), list(limits)[meets.sum(axis=1).argmin()]
         self.first: dict[int, tuple[TableModel, Predictions]] = {}
 
     def found(self, way: str, seed: int, rounds: int, per_round: int) -> list[float]:
@@ -115,6 +130,30 @@ class Simulated:
             known = np.concatenate([known, chosen])
             shares.append(self.good[known].sum() / self.good.sum())
         return shares
+
+    def calibration(self, seed: int, size: int) -> dict[str, tuple[float, float]]:
+        """Brier score and calibration error of each kind of probability."""
+        order = np.random.default_rng(seed).permutation(len(self.y))
+        known, rest = order[:size], order[size:]
+        model, found = self.predicted(known, rest)
+        judge = PROFILE.judge(model)
+        alike = replace(judge, correlation=np.eye(len(judge.goals)))
+        chances = {
+            "single, normal": (self.meets, np.stack([goal.probability(found) for goal in judge.goals], axis=1)),
+            "single, conformal": (
+                self.meets,
+                np.stack([conformal(goal, model, found) for goal in judge.goals], axis=1),
+            ),
+            "all, correlated": (self.good[:, None], judge.probability(found)[:, None]),
+            "all, independent": (self.good[:, None], alike.probability(found)[:, None]),
+        }
+        return {
+            name: (
+                brier_score(holds[rest].astype(np.float64), chance).mean(),
+                calibration_error(holds[rest].astype(np.float64), chance).mean(),
+            )
+            for name, (holds, chance) in chances.items()
+        }
 
     def promise(self, way: str, known: np.ndarray, rest: np.ndarray, seed: int | None) -> np.ndarray:
         """What the other molecules are ranked by; all ways have the same first model of a seed."""
@@ -143,6 +182,16 @@ class Simulated:
         model = fit_table(self.molecules.take(known), labels, folds, setting, ["kernel"]).model
         found = model.stacked(self.molecules.take(rest))
         return model, Predictions(found.values, found.spread, [""] * len(rest), [""] * len(rest))
+
+
+def conformal(goal: Goal, model: TableModel, found: Predictions) -> np.ndarray:
+    """The probability that a criterion with one limit holds, from the absolute errors that intervals are made of."""
+    scores, offset = model.trust.intervals.scores[:, goal.place], model.trust.intervals.offset[goal.place]
+    known = scores[~np.isnan(scores)]
+    values, sign = goal.values(found), 1 if np.isfinite(goal.low) else -1
+    gain = sign * (values - (goal.low if sign > 0 else goal.high)) / (found.spread[:, goal.place] + offset)
+    inside = np.interp(np.abs(gain), [0, *known], np.arange(len(known) + 1) / (len(known) + 1))
+    return 0.5 + 0.5 * np.sign(gain) * inside
 
 
 if __name__ == "__main__":
