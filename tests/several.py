@@ -34,12 +34,13 @@ CARD = {
 def save_student(
     folder: Path, targets: tuple[str, ...], kind: str = "regression", learnt: list[str] = LEARNT, **options: object
 ) -> Path:
-    """Writes a table model of one network with intervals or sets, and a domain of molecules with labels 0, 1, 2, ..."""
+    """Writes a table model of one network with intervals or sets, and a domain of molecules with labels 0, 1, 2, ... or classes by turns."""
     conditions = options.pop("conditions", Conditions())
     network, config = tiny_model("mol", targets, kind, **options)
-    labels = np.arange(len(learnt) * len(targets)).reshape(-1, len(targets)) % (2 if kind == "classification" else 99)
-    zeros, errors = np.zeros(labels.shape), (labels + 1) / 20
     is_class = kind == "classification"
+    labels = np.arange(len(learnt) * len(targets)).reshape(-1, len(targets))
+    labels = (np.arange(len(learnt))[:, None] + np.arange(len(targets))) % 2 if is_class else labels
+    zeros, errors = np.zeros(labels.shape), (labels + 1) / 20
     trust = Trust(
         fit_domain(learnt, np.arange(16.0 * len(learnt), dtype=np.float32).reshape(-1, 16)),
         None if is_class else fit_intervals(errors, zeros, zeros + 0.1),

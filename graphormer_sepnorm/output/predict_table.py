@@ -22,6 +22,7 @@ from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, is_in_training
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
 from graphormer_sepnorm.predict.side_by_side import SideBySide, parts_of
 from graphormer_sepnorm.predict.units import measured_unit, measured_words
+from graphormer_sepnorm.runs.info import groups_of
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.runs.zoo import shipped_models, shipped_tables
 from graphormer_sepnorm.tables.formats import STANDARD_INPUT, Row, is_table_name
@@ -138,7 +139,7 @@ class TextWriter(TableWriter):
         self.adding_up = {target for part in found.parts if TASKS[part.model.kind].adds_up for target in part.shown}
         self.units = {name: f" (probability of {one})" for name, (_, one) in two_classes(found.model).items()}
         self.meanings = {target: facts["description"] for target, facts in meanings.items()}
-        self.groups = {target: facts["group"] for target, facts in meanings.items() if "group" in facts}
+        self.groups = groups_of(meanings)
         self.decimals = shown_decimals(found.model)
         self.scales = dict(zip(found.model.targets, found.model.scales, strict=False))
 

@@ -336,6 +336,25 @@ def parts_of(model: PredictingModel) -> list[PredictingModel]:
     return model.part_models if isinstance(model, SideBySide) else [model]
 
 
+def one_model(model: PredictingModel, target: str | None) -> tuple[PredictingModel, str | None]:
+    """The one that has a target among models side by side, and the name of the target there.
+
+    Raises:
+        InputError: there are several models, and the target is not named or unknown.
+    """
+    if not isinstance(model, SideBySide):
+        return model, target
+    if target is None:
+        raise InputError(f"there are several models: name a target, one of {', '.join(model.targets)}")
+    number, own = model.owner(target)
+    return model.part_models[number], own
+
+
+def by_target(model: PredictingModel, facts_of: Callable[[PredictingModel], Mapping[str, Value]]) -> dict[str, Value]:
+    """Facts of one model by target, or those of models side by side by what their targets are called."""
+    return model.by_target(facts_of) if isinstance(model, SideBySide) else dict(facts_of(model))
+
+
 def have_same_domain(one: PredictingModel, other: PredictingModel) -> bool:
     """Whether two models learnt from the same molecules, both without conditions."""
     if one.trust is None or other.trust is None:

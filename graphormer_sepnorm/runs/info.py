@@ -1,6 +1,6 @@
 """Facts about a model: architecture, training data, performance and supported molecules."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, ZINC_ATOM_TYPES, as_written
@@ -119,9 +119,9 @@ def score_words(value: float, interval: Sequence[float] | None = None, molecules
 def endpoint_lines(endpoints: dict[str, dict]) -> list[str]:
     """A line for each endpoint, from what ``card_endpoints`` found."""
     width = max(map(len, endpoints))
-    lines, group = [], ""
+    lines, group, groups = [], "", groups_of(endpoints)
     for target, known in endpoints.items():
-        if group != (group := known.get("group", "")):
+        if group != (group := groups.get(target, "")):
             lines.append(f"{group}:")
         parts = [known["description"]]
         if "molecules" in known:
@@ -137,6 +137,12 @@ def endpoint_lines(endpoints: dict[str, dict]) -> list[str]:
         parts += [known[name] for name in ("source", "licence", "trust") if name in known]
         lines.append(f"{target:{width}}  {'; '.join(parts)}")
     return lines
+
+
+def groups_of(endpoints: Mapping[str, dict]) -> dict[str, str]:
+    """The heading that each endpoint is listed under, from what ``card_endpoints`` found; empty if none has one."""
+    known = {target: facts.get("group", "Other") for target, facts in endpoints.items()}
+    return known if set(known.values()) != {"Other"} else {}
 
 
 def limit_meaning(limit: str) -> str:

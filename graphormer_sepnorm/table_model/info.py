@@ -30,10 +30,11 @@ def describe_any(path: Path) -> dict:
 def describe_panel(path: Path, parts: Sequence[Path]) -> dict:
     """As ``describe_any``, for a panel of table models in the folders ``parts``."""
     described = [describe_table_model(RunFolder(part)) for part in parts]
+    shapes = [f"{part.name} ({each['architecture']})" for part, each in zip(parts, described, strict=True)]
     drugs = read_drugs(path, [target for each in described for target in each["targets"]])
     return {
         "model": str(path),
-        "architecture": f"panel: {', '.join(f'{part.name} ({each["architecture"]})' for part, each in zip(parts, described, strict=True))}",
+        "architecture": f"panel: {', '.join(shapes)}",
         "parameters": sum(each["parameters"] for each in described),
         "task": ", ".join(dict.fromkeys(each["task"] for each in described)),
         "targets": list(card_endpoints(path)),

@@ -57,15 +57,16 @@ def load_predicting_model(names: Sequence[str]) -> PredictingModel:
     If there are several models then, or a panel of them, they are ``SideBySide``.
 
     Raises:
-        InputError: as ``load_networks``, ``TableModel.load`` and ``load_panel``, a model is named twice, or one was
-            pretrained to imitate a teacher.
+        InputError: as ``load_networks``, ``TableModel.load`` and ``load_panel``, a table model is named twice, or a
+            network was pretrained to imitate a teacher.
     """
     places = [resolve_model(name) for name in names]
-    if len({place.resolve() for place in places}) < len(places):
-        raise InputError(f"{', '.join(names)}: the same model is named twice")
     parts: list[Part] = []
     networks: dict[Hashable, list[tuple[Network, Config]]] = {}
     for name, shown, place in zip(names, names_of(names), places, strict=True):
+        is_network = not (panel_parts(place) or RunFolder(place).stack.exists())
+        if not is_network and places.count(place) > 1:
+            raise InputError(f"{name} is named twice")
         if panel := panel_parts(place):
             parts += load_panel(shown, place, panel)
         elif RunFolder(place).stack.exists():

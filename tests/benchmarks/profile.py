@@ -156,7 +156,7 @@ class Simulated:
         }
 
     def promise(self, way: str, known: np.ndarray, rest: np.ndarray, seed: int | None) -> np.ndarray:
-        """What the other molecules are ranked by; all ways have the same first model of a seed."""
+        """The promise of the other molecules, that they are ranked by; all ways have the same first model of a seed."""
         if seed is None or seed not in self.first:
             model, found = self.predicted(known, rest)
             if seed is not None:

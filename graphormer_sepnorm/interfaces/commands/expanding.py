@@ -5,7 +5,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, is_dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Annotated, Any, cast, get_args, get_origin
 
 import typer
@@ -103,7 +103,8 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
 class ListCommand(TyperCommand):
     """A command of which an option of several values takes all that follow it, as ``--target-columns a b``.
 
-    Arguments of such a command are optional and come before these options.
+    Arguments of such a command come before these options. If it needs some and they do not, such an option takes one
+    value, as one with the form of its value does.
     """
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -120,11 +121,13 @@ class ListCommand(TyperCommand):
                 formatter.write_dl(lines)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        names = [name for parameter in self.params if getattr(parameter, "multiple", False) for name in parameter.opts]
+        several = [parameter for parameter in self.params if getattr(parameter, "multiple", False)]
         self.refuse_missing_values(ctx, args)
-        needs_arguments = any(each.param_type_name == "argument" and each.required for each in self.params)
+        if any(each.param_type_name == "argument" and each.required for each in self.params):
+            are_given = len(list(takewhile(lambda text: not text.startswith("-") or text == "-", args))) > 1
+            several = [each for each in several if are_given and each.metavar is None]
         try:
-            return super().parse_args(ctx, args if needs_arguments else repeated(args, names))
+            return super().parse_args(ctx, repeated(args, [name for parameter in several for name in parameter.opts]))
         except typer.BadParameter as error:
             error.message = sentence_on_value(error)
             raise

@@ -21,7 +21,7 @@ TOKEN_VARIABLE = "GRAPHORMER_SEPNORM_TOKEN"
 @in_first_process
 def serve(
     models: Annotated[
-        list[str], typer.Argument(metavar="MODEL...", help="Models to average.", autocompletion=predicting_names)
+        list[str], typer.Argument(metavar="MODEL...", help="Models, side by side.", autocompletion=predicting_names)
     ],
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any free port.")] = 8000,
     host: Annotated[

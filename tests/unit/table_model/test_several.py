@@ -126,12 +126,15 @@ def test_a_molecule_that_one_model_cannot_read_has_the_predictions_of_the_others
 
 
 def test_a_trunk_that_two_models_share_is_computed_once(named, monkeypatch):
-    calls, run_trunk = [], forward.Network.run_trunk
-    monkeypatch.setattr(forward.Network, "run_trunk", lambda self, batch: calls.append(self) or run_trunk(self, batch))
-    load_models(named("panel")).predict(ASKED)
-    shared = len(calls)
-    load_models(named("panel", "warm")).predict(ASKED, conditions={"T": 25, "assay": "x"})
-    assert (shared, len(calls)) == (1, 3)
+    for method in ("run_trunk", "run_blocks"):
+        calls, compute = [], getattr(forward.Network, method)
+        monkeypatch.setattr(
+            forward.Network, method, lambda *given, compute=compute, calls=calls: calls.append(1) or compute(*given)
+        )
+        load_models(named("panel")).predict(ASKED, domain=True)
+        shared = len(calls)
+        load_models(named("panel", "warm")).predict(ASKED, conditions={"T": 25, "assay": "x"})
+        assert (shared, len(calls)) == (1, 3)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +167,7 @@ def test_a_panel_has_one_domain_and_the_order_of_its_card(named):
     near = [name for name in found if "nearest" in name or name in ("similarity", "warning")]
     labels = [f"nearest_{target}" for target in model.targets]
     assert near == ["nearest", *labels, "similarity", "warning"] and found.nearest[0] == LEARNT[3]
-    assert columns_of(found, *labels)[0].tolist() == [0, 6, 7, 1], "rows of two labels: 2 * 3 and the next"
+    assert columns_of(found, *labels)[0].tolist() == [1, 6, 7, 0], "row 3 has the labels 2 * 3 and the next"
     assert "Papp_limit" in found and found.hERG_percentile.notna().all()
 
 

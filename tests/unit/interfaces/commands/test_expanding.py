@@ -55,6 +55,28 @@ def served(*arguments: str, fails: bool = False) -> dict:
     return found | {"output": result.output}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("adme in.csv --guests a b --late", (["adme", "in.csv"], ("a", "b"))),
+        ("adme --guests a in.csv", (["adme", "in.csv"], ("a",))),
+        ("--guests a --guests b adme in.csv", (["adme", "in.csv"], ("a", "b"))),
+    ],
+)
+def test_an_option_behind_all_arguments_takes_all_values_that_follow_it(arguments, expected):
+    found: dict = {}
+
+    @expanded
+    def serve(*, names: Annotated[list[str], typer.Argument()], tea: Tea, late: bool = False) -> None:
+        found.update(names=names, guests=tea.guests)
+
+    program = typer.Typer(rich_markup_mode=None)
+    program.command(cls=ListCommand)(serve)
+    result = CliRunner().invoke(program, arguments.split())
+    assert result.exit_code == 0, result.output
+    assert (found["names"], found["guests"]) == expected
+
+
 def test_a_command_gets_a_dataclass_and_what_was_given_of_another():
     found = served("--sugar", "3", "--no-warm", "--cut", "a:b", "--size", "6", "--late")
     assert found["pot"] == Pot(6) and found["late"] is True

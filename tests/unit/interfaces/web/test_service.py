@@ -34,6 +34,7 @@ from graphormer_sepnorm.runs.zoo import AssayLimit
 from graphormer_sepnorm.table_model.conditions import Conditions
 from graphormer_sepnorm.table_model.explain import stack_of
 from tests.page import tiny_service
+from tests.several import save_panel, save_student
 from tests.tiny import Trusting, save_tiny
 
 SMILES = ["CCO", "C[C", "[Xe]", "c1ccccc1O"]
@@ -293,6 +294,24 @@ def test_models_by_name(tmp_path, monkeypatch):
     assert 0 < answer.predictions["sticky"].value < 1 and answer.predictions["sticky"].std is None
     with pytest.raises(InputError, match="neither a run folder"):
         load_service(["nothing"], 0.9, "cpu", "auto")
+
+
+def test_several_models_are_on_one_page(tmp_path):
+    """A panel, whose comparison is that of all, and a model that learned from other molecules."""
+    names = [
+        str(save_panel(tmp_path / "panel")),
+        str(save_student(tmp_path / "other", ("logD",), learnt=["CC", "CCO", "CCN", "CCF", "CC=O"])),
+    ]
+    service = load_service(names, 0.8, "cpu", "auto")
+    facts = service.facts()
+    assert facts.targets == ["toxic", "hERG", "Papp", "bound", "logD"] and not facts.missing and facts.knows_domain
+    assert facts.endpoints["hERG"].direction == "lower" and facts.endpoints["logD"].molecules == 5
+    assert not facts.is_probability and set(facts.classes) == {"toxic", "bound"}
+    options = Options(interval=0.8, domain=True)
+    (found,) = service.predict([TableRow(["CCS"], "CCS", "")], options)
+    assert found.predictions["toxic"].set and found.predictions["logD"].low is not None
+    assert found.models["panel"]["nearest"] == "CCS" and found.models["other"]["similarity"] < 1
+    assert service.atoms("CCS", "hERG").atoms and found.predictions["hERG"].drugs is not None
 
 
 def test_endpoints_have_their_description_and_scores(models, tmp_path, monkeypatch):
