@@ -31,7 +31,9 @@ from graphormer_sepnorm.output.column import shown_decimals
 from graphormer_sepnorm.output.columns import PredictionColumns
 from graphormer_sepnorm.output.resumable_writer import find_output_writer, is_standard_output, print_rows
 from graphormer_sepnorm.predict.acquisition import Acquisition
+from graphormer_sepnorm.predict.domain import Domain
 from graphormer_sepnorm.predict.predictors import PredictingModel
+from graphormer_sepnorm.predict.side_by_side import parts_of
 from graphormer_sepnorm.project.judge import PROBABILITY
 from graphormer_sepnorm.project.profile import Profile
 from graphormer_sepnorm.runs.numbers import shown
@@ -144,8 +146,8 @@ def suggest(
 ) -> dict:
     """Writes the molecules of a library to measure next, the most promising first.
 
-    While it runs, the best rows of each partition are kept as ``parts_of`` says. The same call continues there, and
-    another one replaces them.
+    While it runs, the best rows of each partition are kept as ``folder_of_parts`` says. The same call continues there,
+    and another one replaces them.
 
     Args:
         predictor: the models, on the CPU.
@@ -172,14 +174,14 @@ def suggest(
     if out.exists() and any(out.samefile(path) for path in find_partitions(source).values()):
         raise InputError(f"{out} is the input: choose another output")
     acquisition = None if request.profile else acquisition_of(predictor, request)
-    known = 0 if predictor.trust is None else len(predictor.trust.domain.bits)  # all of them can be among the best
+    known = sum(len(domain.bits) for domain in domains_of(predictor))  # all of them can be among the best
     size = max(LEAST_POOL, POOL_PER_PICK * request.count) + known
     ranked_by, lowest = (acquisition.column, acquisition.lowest_first) if acquisition else (PROBABILITY, False)
     selection = Selection(ranked_by, size, lowest=lowest)
     options = replace(
         options or PartOptions(selection), selection=selection, acquisition=acquisition, profile=request.profile
     )
-    with parts_of(out) as folder:
+    with folder_of_parts(out) as folder:
         result = predict_library(predictor, source, folder, options, scheduler, workers, device, is_own=True)
         pool = read_pool(predictor, source, Path(result["top"]), options)
         fresh = without_known(predictor, pool)
@@ -205,7 +207,7 @@ def suggest(
 
 
 @contextlib.contextmanager
-def parts_of(out: Path) -> Iterator[Path]:
+def folder_of_parts(out: Path) -> Iterator[Path]:
     """The folder ``OUT.parts``, which is kept if its use is interrupted; a temporary one for standard output."""
     if is_standard_output(out):
         with tempfile.TemporaryDirectory() as temporary, advising("name a file with -o to keep what is done"):
@@ -269,7 +271,8 @@ def read_pool(predictor: PredictingModel, source: str, top: Path, options: PartO
         }
         samples = [read_samples(asked, notations[name], [row])[0] for row, name in zip(rows, partitions, strict=True)]
     found = read_molecules(predictor.featurizer, samples)
-    warnings = predictor.trust.domain.warnings_on(found) if predictor.trust else [""] * len(rows)
+    told = [domain.warnings_on(found) for domain in domains_of(predictor)]
+    warnings = [" ".join(dict.fromkeys(filter(None, texts))) for texts in zip([""] * len(rows), *told, strict=True)]
     mols = [mol for mol in found.mols if mol is not None]
     assert len(mols) == len(rows)  # what was ranked could be read
     return Pool(columns, rows, samples, mols, warnings)
@@ -293,12 +296,18 @@ def notations_of(predictor: PredictingModel, path: Path, options: PartOptions) -
     return [found[place] for place in places]
 
 
+def domains_of(predictor: PredictingModel) -> list[Domain]:
+    """The training domains of the models, as far as known."""
+    return [model.trust.domain for model in parts_of(predictor) if model.trust]
+
+
 def without_known(predictor: PredictingModel, pool: Pool) -> Pool:
-    """The rows of molecules that were not measured, each molecule once."""
+    """The rows of molecules that were not measured by all models, each molecule once."""
     first: dict[str, int] = {}
+    domains = domains_of(predictor)
     for place, mol in enumerate(pool.mols):
         key = molecule_key(mol)
-        if not (predictor.trust and key in predictor.trust.domain.keys):
+        if not domains or not all(key in domain.keys for domain in domains):
             first.setdefault(key, place)
     return pool.take(list(first.values()))
 

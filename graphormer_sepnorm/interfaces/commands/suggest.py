@@ -24,7 +24,10 @@ from graphormer_sepnorm.system.signals import leaving_at_once
 
 @in_first_process
 def suggest(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Run folder of a model of your table.")],
+    model: Annotated[
+        list[str],
+        typer.Argument(metavar="MODEL...", help="Run folder of a model of your table; several for a profile of them."),
+    ],
     library: Annotated[
         str, typer.Argument(metavar="LIBRARY", help="A table, a folder of tables, or a pattern of them in quotes.")
     ],
@@ -70,7 +73,7 @@ def suggest(
 
     Example: graphormer-sepnorm suggest runs/mine library.csv -n 50 -o next.csv
     """
-    refuse_unknown([model])
+    refuse_unknown(model)
     import_library("suggest")
     with leaving_at_once():
         from graphormer_sepnorm.library.part_writer import PartOptions, Selection
@@ -87,9 +90,11 @@ def suggest(
     )
     started, for_people = time.perf_counter(), is_for_people(out)
     with computing(choose("cpu")):
-        predictor, target = one_model(load_predicting_model([model]).under(read_conditions(condition)), target)
-        request = replace(request, target=target)
-        say_unfinished([model])
+        predictor = load_predicting_model(model).under(read_conditions(condition))
+        if not request.profile:
+            predictor, target = one_model(predictor, target)
+            request = replace(request, target=target)
+        say_unfinished(model)
         if request.profile:
             say_independent(request.profile, predictor)
         elif by is None and TASKS[predictor.kind].predicts_probabilities:

@@ -263,5 +263,11 @@ def test_a_library_has_no_pareto_rank_and_is_searched_by_the_probability(table, 
     suggest(model, str(table), tmp_path / "next.csv", SuggestRequest(3, distance=0, profile=profile), workers=1)
     best = expected.sort_values(PROBABILITY, ascending=False, kind="stable").smiles[:3].tolist()
     assert [row["smiles"] for row in rows_of(tmp_path / "next.csv")] == best
+    both, lines = SideBySide((Part("a", model), Part("b", model_of()))), {"a_p": {"at_least": 0}, "b_p": {"at_most": 1}}
+    profile = Profile.of(lines)
+    suggest(both, str(table), tmp_path / "next.csv", SuggestRequest(3, distance=0, profile=profile), workers=1)
+    found = [float(row[PROBABILITY]) for row in rows_of(tmp_path / "next.csv")]
+    whole = profile.score(LoadedModel(both, choose("cpu")), SMILES)[PROBABILITY].dropna()
+    assert found == pytest.approx(sorted(whole, reverse=True)[:3], rel=1e-5)
     with pytest.raises(InputError, match="--profile ranks by all its criteria"):
         SuggestRequest(3, target="p", profile=profile)
