@@ -22,7 +22,7 @@ from graphormer_sepnorm.predict.side_by_side import Part, SideBySide
 from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.predict.trust import Trust
 from graphormer_sepnorm.project.judge import PROBABILITY
-from graphormer_sepnorm.project.profile import Profile
+from graphormer_sepnorm.project.profile import RAMPS, Profile
 from graphormer_sepnorm.system.device import choose
 from graphormer_sepnorm.table_model.load import LoadedModel
 from tests.tiny import Trusting, tiny_model
@@ -62,6 +62,7 @@ def test_ramps_end_a_standard_deviation_of_the_labels_outside_the_limits():
     assert ends(second) == [1, 3, 0, 7]
     assert ends(third) == [-math.inf, 3, -math.inf, 4]
     assert (third.of, list(PROPERTIES)[third.place]) == ("property", "MolLogP")
+    assert RAMPS.keys() == {*PROPERTIES, "alerts"}
     with pytest.raises(InputError, match="add zero"):
         goals({"constant": {"at_least": 1}})
 
