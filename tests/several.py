@@ -34,7 +34,7 @@ CARD = {
 def save_student(
     folder: Path, targets: tuple[str, ...], kind: str = "regression", learnt: list[str] = LEARNT, **options: object
 ) -> Path:
-    """Writes a table model of one network with intervals or sets, and a domain of molecules with labels 0, 1, 2, ... or classes by turns."""
+    """Writes a table model of one network with intervals or sets, and labels 0, 1, 2, ..., or classes by turns."""
     conditions = options.pop("conditions", Conditions())
     network, config = tiny_model("mol", targets, kind, **options)
     is_class = kind == "classification"

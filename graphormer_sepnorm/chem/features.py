@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from rdkit import Chem
@@ -306,6 +307,7 @@ class Molecules:
         conditions: one tuple of texts per SMILES, the conditions of the measurement; empty if unknown.
         reductions: one text per SMILES, as returned by ``reduction``, after what of an InChI is a ``guess``; empty if
             unknown.
+        shared: features of the readable molecules that several models read, by the functions that compute them.
     """
 
     graphs: Graphs
@@ -315,6 +317,7 @@ class Molecules:
     mols: list[Chem.Mol | None]
     conditions: Sequence[tuple[str, ...]] = ()
     reductions: Sequence[str] = ()
+    shared: dict[Callable, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of_graphs(cls, graphs: Graphs) -> "Molecules":

@@ -152,7 +152,8 @@ class PredictionColumns:
             Describer(model, number in self.domains, alerts and number == 0, properties and number == 0)
             for number, model in enumerate(self.model.part_models)
         ]
-        return replace(self.model, readers=tuple(readers))
+        unshown = set(range(len(readers))) - {part for part, _ in self.places}
+        return replace(self.model, readers=tuple(readers), unshown=frozenset(unshown))
 
     @cached_property
     def judged(self) -> list[PredictedColumn]:

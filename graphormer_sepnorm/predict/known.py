@@ -1,4 +1,4 @@
-"""What a model knows about its errors and training molecules.
+"""The knowledge of a model about its errors and training molecules.
 
 Axis letters: M molecules, T targets.
 """

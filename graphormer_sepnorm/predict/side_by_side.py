@@ -29,7 +29,7 @@ Value = TypeVar("Value")
 
 
 class Reader(Protocol):
-    """What computes the predictions of a model: the model itself, or a ``Describer`` of it."""
+    """A model that computes its predictions, or a ``Describer`` of it."""
 
     @property
     def outputs(self) -> list[Output]: ...
@@ -64,10 +64,12 @@ class SideBySide:
     Attributes:
         parts: the models.
         readers: what computes the predictions of each; empty: the models themselves.
+        unshown: numbers of the models whose errors do not matter.
     """
 
     parts: tuple[Part, ...]
     readers: tuple[Reader, ...] = ()
+    unshown: frozenset[int] = frozenset()
 
     def __repr__(self) -> str:
         return f"SideBySide({'; '.join(f'{part.name}: {part.model.kind}' for part in self.parts)})"
@@ -325,10 +327,10 @@ class SideBySide:
 
     def error_of(self, texts: Sequence[str]) -> str:
         """Why a molecule could not be read, from the reasons of all models; each with its name if they differ."""
-        if len(set(texts)) == 1:
-            return texts[0]
-        named = (f"{part.name}: {text}" for part, text in zip(self.parts, texts, strict=True) if text)
-        return "; ".join(dict.fromkeys(named))
+        known = [(self.parts[number].name, text) for number, text in enumerate(texts) if number not in self.unshown]
+        if len({text for _, text in known}) == 1:
+            return known[0][1]
+        return "; ".join(dict.fromkeys(f"{name}: {text}" for name, text in known if text))
 
 
 def parts_of(model: PredictingModel) -> list[PredictingModel]:

@@ -32,10 +32,12 @@ class MoleculeFeatures:
     Attributes:
         molecules: M readable molecules or SMILES, without the parts that a featurizer strips.
         computed: arrays or sparse arrays with one row per molecule, by the function that computes them.
+        shared: those that other models computed of the same molecules; counts and descriptors are added.
     """
 
     molecules: Sequence[Molecule]
     computed: dict[Callable[["MoleculeFeatures"], Any], Any] = field(default_factory=dict)
+    shared: dict[Callable[["MoleculeFeatures"], Any], Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.molecules)
@@ -43,7 +45,9 @@ class MoleculeFeatures:
     def of(self, view: Callable[["MoleculeFeatures"], Rows]) -> Rows:
         """The result of a function of the molecules, computed on first use."""
         if view not in self.computed:
-            self.computed[view] = view(self)
+            self.computed[view] = self.shared[view] if view in self.shared else view(self)
+            if isinstance(view, Counts) or view is descriptors:
+                self.shared[view] = self.computed[view]
         return self.computed[view]
 
     def take(self, rows: np.ndarray) -> "MoleculeFeatures":

@@ -201,7 +201,7 @@ class TableModel:
         known: dict[Callable, Any] = {}
         if self.conditions.columns:
             known[condition_values] = self.encoded(molecules)[0][molecules.rows]
-        found = MoleculeFeatures([molecules.mols[row] for row in molecules.rows], known)
+        found = MoleculeFeatures([molecules.mols[row] for row in molecules.rows], known, molecules.shared)
         rest = [output[molecules.rows] for output in outputs]
         for member in self.members.values():
             count = len(member.outputs)

@@ -14,7 +14,9 @@ from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.interfaces import cli
 from graphormer_sepnorm.output import resumable_writer
 from graphormer_sepnorm.system.signals import Interrupted
+from graphormer_sepnorm.table_model.load import load_models
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
+from tests.several import save_panel, save_student
 from tests.tiny import save_tiny
 
 DRUGS = Path(__file__).parents[2] / "data" / "drugs.csv"
@@ -28,6 +30,20 @@ def model(tmp_path_factory) -> Path:
 def read(path: Path, delimiter: str = ",") -> list[dict]:
     with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
         return list(csv.DictReader(file, delimiter=delimiter))
+
+
+def test_several_models_and_endpoints_from_the_shell(command, tmp_path):
+    names = save_panel(tmp_path / "panel"), save_student(tmp_path / "potency", ("hERG",), seed=1)
+    asked = "--endpoints", "herg", "tox*", "--interval", "0.8", "-o", tmp_path / "out.csv"
+    code, _, _ = command("predict", *names, "CCO", "CCCCO", *asked)
+    assert code == 0
+    found = load_models(names).predict(["CCO", "CCCCO"], interval=0.8, endpoints=["hERG", "tox*"])
+    written = pd.read_csv(tmp_path / "out.csv", keep_default_na=False)
+    assert list(written) == list(found) and {"toxic_set", "panel_hERG", "potency_hERG_low"} <= set(found)
+    numbers = found.select_dtypes("number").columns
+    np.testing.assert_allclose(written[numbers], found[numbers], rtol=1e-5, atol=1e-7)
+    assert command("predict", *names, "CCO", "--endpoints", "none")[0] == 2
+    assert command("info", names[0])[1]["endpoints"]["hERG"]["direction"] == "lower"
 
 
 @pytest.mark.slow

@@ -217,9 +217,8 @@ class PredictionService:
         for row, answer in zip(rows, answers, strict=True):
             answer.conditions = dict(zip(names, map(condition_value, row.conditions), strict=False))
             if answer.models:
-                answer.warning = " ".join(
-                    dict.fromkeys(str(near["warning"]) for near in answer.models.values())
-                ).strip()
+                warnings = {name: near["warning"] for name, near in answer.models.items() if near["warning"]}
+                answer.warning = " ".join(f"{name}: {text}" for name, text in warnings.items())
             answer.in_training = is_in_training(row.smiles, answer.similarity, answer.nearest, answer.warning)
         return answers
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from graphormer_sepnorm.table_model import features
-from graphormer_sepnorm.table_model.features import Counts, GraphsOf, MoleculeFeatures, descriptors, looks
+from graphormer_sepnorm.table_model.features import Counts, GraphsOf, MoleculeFeatures, descriptors, looks, morgan
 
 
 def test_what_is_known_is_not_computed_again():
@@ -42,3 +42,12 @@ def test_a_table_without_molecules_is_read():
     nothing = MoleculeFeatures([])
     nothing.read("mol")
     assert nothing.of(Counts()).shape[0] == len(nothing.of(descriptors)) == len(nothing.of(GraphsOf("mol"))) == 0
+
+
+def test_models_of_the_same_molecules_compute_counts_and_descriptors_once(smiles):
+    first, shared = MoleculeFeatures(smiles[:3]), {}
+    one, other = (MoleculeFeatures(smiles[:3], shared=shared) for _ in range(2))
+    for view in (Counts(), descriptors, morgan):
+        assert one.of(view) is not None
+    assert other.of(descriptors) is one.of(descriptors) and other.of(Counts()) is one.of(Counts())
+    assert shared.keys() == {Counts(), descriptors} and first.of(descriptors) is not one.of(descriptors)

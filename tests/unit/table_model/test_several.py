@@ -123,6 +123,8 @@ def test_a_molecule_that_one_model_cannot_read_has_the_predictions_of_the_others
     found = load_models(named("zinc-like", "potency")).predict(["[Na+].[Cl-]", "CCO"])
     assert np.isnan(found.penalty).tolist() == [True, False] and found.a.notna().all()
     assert found.error[0].startswith("zinc-like: ") and "potency" not in found.error[0]
+    only = load_models(named("zinc-like", "potency")).predict(["[Na+].[Cl-]", "C[C"], endpoints=["a"])
+    assert [bool(text) for text in only.error] == [False, True] and "zinc-like" not in only.error[1]
 
 
 def test_a_trunk_that_two_models_share_is_computed_once(named, monkeypatch):
@@ -215,7 +217,7 @@ def test_people_read_a_panel_by_group(named, capsys):
     predict_table(load_predicting_model(named("panel")), [LEARNT[0]], Path("-"), interval=0.8, domain=True, meanings={})
     lines = capsys.readouterr().out.splitlines()
     heads = [line for line in lines if line.startswith(" ") and not line.startswith("  ")]
-    assert heads == [" Toxicity", " Absorption"]
+    assert heads == [" Toxicity", " Absorption", " Other"]
     assert [line.split()[0] for line in lines[1:6]] == ["Toxicity", "toxic", "hERG", "Absorption", "Papp"]
     assert any("drugs 100 %" in line or "drugs 0 %" in line or "drugs " in line for line in lines)
     assert any(line.startswith("  in the training table:") for line in lines)
