@@ -198,7 +198,8 @@ def goal_of(name: str, criterion: Criterion, model: PredictingModel) -> Goal:
         return of_target(name, criterion, place, owner, number)
     known = OTHER_NAMES.get(name, name)
     if known not in (*PROPERTIES, ALERTS):
-        names = [*model.targets, *PROPERTIES, ALERTS]
+        measured = [target[len("log10(") : -1] for target in model.targets if target.startswith("log10(")]
+        names = [*model.targets, *measured, *PROPERTIES, ALERTS]
         raise ValueError(
             f"it is no target of the model ({', '.join(model.targets)}), no property ({', '.join(PROPERTIES)}) and not "
             f"{ALERTS}{did_you_mean(name, names)}"

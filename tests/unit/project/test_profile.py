@@ -96,6 +96,8 @@ def test_the_name_of_the_measured_column_means_measured_values():
     model = Trusting(models, Trust(fit_domain(["CC"]), fit_intervals(errors, errors, errors)))
     lines = {"IC50_nM": {"at_most": 10, "zero": 100}, "HLM": {"at_most": 100, "zero": 1000}}
     assert [ends(goal)[:2] for goal in goals(lines, model)] == [[8, math.inf], [-math.inf, 2]]
+    with pytest.raises(InputError, match="did you mean 'HLM'"):
+        goals({"HLN": {"at_most": 100}}, model)
     (goal,) = goals({"log10(HLM)": {"at_most": 2, "zero": 3}}, model)
     assert ends(goal) == [-math.inf, 2, -math.inf, 3]
 
