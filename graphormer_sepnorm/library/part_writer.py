@@ -26,6 +26,7 @@ from graphormer_sepnorm.output.resumable_writer import refuse_errors
 from graphormer_sepnorm.predict.acquisition import Acquisition
 from graphormer_sepnorm.predict.answers import NO_ANSWERS, Answers
 from graphormer_sepnorm.predict.predictors import MoleculeModel, PredictingModel, Predictions, read_and_compute
+from graphormer_sepnorm.project.profile import Profile
 from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.system.files import replacing
 from graphormer_sepnorm.tables.formats import free_name
@@ -67,7 +68,7 @@ class PartOptions:
         smiles_column, delimiter: as ``open_table``.
         strict: whether an unreadable row makes its whole partition fail.
         precision: of matrix products, as ``device.choose``.
-        answers, acquisition: as ``PredictionColumns``.
+        answers, acquisition, profile: as ``PredictionColumns``.
     """
 
     selection: Selection
@@ -78,10 +79,11 @@ class PartOptions:
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     answers: Answers = NO_ANSWERS
     acquisition: Acquisition | None = None
+    profile: Profile | None = None
 
     def of_predictions(self, predictor: PredictingModel) -> PredictionColumns:
         """The columns of the predictions."""
-        return PredictionColumns(predictor, self.answers, self.acquisition)
+        return PredictionColumns(predictor, self.answers, self.acquisition, profile=self.profile)
 
 
 @dataclass(frozen=True, config=STRICT)

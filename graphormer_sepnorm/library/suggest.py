@@ -31,7 +31,11 @@ from graphormer_sepnorm.output.column import shown_decimals
 from graphormer_sepnorm.output.columns import PredictionColumns
 from graphormer_sepnorm.output.resumable_writer import find_output_writer, is_standard_output, print_rows
 from graphormer_sepnorm.predict.acquisition import Acquisition
+from graphormer_sepnorm.predict.domain import Domain
 from graphormer_sepnorm.predict.predictors import PredictingModel
+from graphormer_sepnorm.predict.side_by_side import parts_of
+from graphormer_sepnorm.project.judge import PROBABILITY
+from graphormer_sepnorm.project.profile import Profile
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles
@@ -62,6 +66,7 @@ class SuggestRequest:
         best: best value so far; None: that of the training molecules.
         kappa: factor of the confidence bound.
         distance: minimum Tanimoto distance between two of them, as in ``pick_diverse``.
+        profile: rank by the probability that all its criteria hold, in place of ``by`` a target.
 
     Raises:
         InputError: a number is out of range, or of another criterion.
@@ -74,6 +79,7 @@ class SuggestRequest:
     best: float | None = None
     kappa: float = 1.0
     distance: float = 0.3
+    profile: Profile | None = None
 
     def __post_init__(self) -> None:
         if self.count < 1:
@@ -86,6 +92,9 @@ class SuggestRequest:
             raise InputError(f"--kappa is for --by confidence-bound, not for --by {self.by}")
         if self.best is not None and self.by != "expected-improvement":
             raise InputError(f"--best is for --by expected-improvement, not for --by {self.by}")
+        of_target = (self.by, self.target, self.minimize, self.best, self.kappa)
+        if self.profile and of_target != (type(self).by, None, False, None, type(self).kappa):
+            raise InputError("--profile ranks by all its criteria: omit --by, --target, --minimize, --best, --kappa")
 
 
 def acquisition_of(predictor: PredictingModel, request: SuggestRequest) -> Acquisition:
@@ -137,8 +146,8 @@ def suggest(
 ) -> dict:
     """Writes the molecules of a library to measure next, the most promising first.
 
-    While it runs, the best rows of each partition are kept as ``parts_of`` says. The same call continues there, and
-    another one replaces them.
+    While it runs, the best rows of each partition are kept as ``folder_of_parts`` says. The same call continues there,
+    and another one replaces them.
 
     Args:
         predictor: the models, on the CPU.
@@ -164,12 +173,15 @@ def suggest(
     find_output_writer(out)
     if out.exists() and any(out.samefile(path) for path in find_partitions(source).values()):
         raise InputError(f"{out} is the input: choose another output")
-    acquisition = acquisition_of(predictor, request)
-    known = 0 if predictor.trust is None else len(predictor.trust.domain.bits)  # all of them can be among the best
+    acquisition = None if request.profile else acquisition_of(predictor, request)
+    known = sum(len(domain.bits) for domain in domains_of(predictor))  # all of them can be among the best
     size = max(LEAST_POOL, POOL_PER_PICK * request.count) + known
-    selection = Selection(acquisition.column, size, lowest=acquisition.lowest_first)
-    options = replace(options or PartOptions(selection), selection=selection, acquisition=acquisition)
-    with parts_of(out) as folder:
+    ranked_by, lowest = (acquisition.column, acquisition.lowest_first) if acquisition else (PROBABILITY, False)
+    selection = Selection(ranked_by, size, lowest=lowest)
+    options = replace(
+        options or PartOptions(selection), selection=selection, acquisition=acquisition, profile=request.profile
+    )
+    with folder_of_parts(out) as folder:
         result = predict_library(predictor, source, folder, options, scheduler, workers, device, is_own=True)
         pool = read_pool(predictor, source, Path(result["top"]), options)
         fresh = without_known(predictor, pool)
@@ -189,13 +201,13 @@ def suggest(
         "suggested_last": sum(bool(fresh.warnings[place]) for place in picked),
         "unlike": 0 if usual is None else int((similarity < usual).sum()),
         "usual_similarity": usual,
-        "best": acquisition.best if acquisition.by == "expected-improvement" else None,
+        "best": acquisition.best if acquisition and acquisition.by == "expected-improvement" else None,
         "output": str(out),
     }
 
 
 @contextlib.contextmanager
-def parts_of(out: Path) -> Iterator[Path]:
+def folder_of_parts(out: Path) -> Iterator[Path]:
     """The folder ``OUT.parts``, which is kept if its use is interrupted; a temporary one for standard output."""
     if is_standard_output(out):
         with tempfile.TemporaryDirectory() as temporary, advising("name a file with -o to keep what is done"):
@@ -259,7 +271,8 @@ def read_pool(predictor: PredictingModel, source: str, top: Path, options: PartO
         }
         samples = [read_samples(asked, notations[name], [row])[0] for row, name in zip(rows, partitions, strict=True)]
     found = read_molecules(predictor.featurizer, samples)
-    warnings = predictor.trust.domain.warnings_on(found) if predictor.trust else [""] * len(rows)
+    told = [domain.warnings_on(found) for domain in domains_of(predictor)]
+    warnings = [" ".join(dict.fromkeys(filter(None, texts))) for texts in zip([""] * len(rows), *told, strict=True)]
     mols = [mol for mol in found.mols if mol is not None]
     assert len(mols) == len(rows)  # what was ranked could be read
     return Pool(columns, rows, samples, mols, warnings)
@@ -283,12 +296,18 @@ def notations_of(predictor: PredictingModel, path: Path, options: PartOptions) -
     return [found[place] for place in places]
 
 
+def domains_of(predictor: PredictingModel) -> list[Domain]:
+    """The training domains of the models, as far as known."""
+    return [model.trust.domain for model in parts_of(predictor) if model.trust]
+
+
 def without_known(predictor: PredictingModel, pool: Pool) -> Pool:
-    """The rows of molecules that were not measured, each molecule once."""
+    """The rows of molecules that were not measured by all models, each molecule once."""
     first: dict[str, int] = {}
+    domains = domains_of(predictor)
     for place, mol in enumerate(pool.mols):
         key = molecule_key(mol)
-        if not (predictor.trust and key in predictor.trust.domain.keys):
+        if not domains or not all(key in domain.keys for domain in domains):
             first.setdefault(key, place)
     return pool.take(list(first.values()))
 
@@ -304,13 +323,13 @@ def pick(pool: Pool, request: SuggestRequest) -> list[int]:
 
 
 class BriefWriter(TableWriter):
-    """Lines for people: rank, name, SMILES, predictions of the chosen target, and the nearest training molecule.
+    """Lines for people: rank, name, SMILES, predictions of the chosen targets, and the nearest training molecule.
 
     The names, that of the nearest molecule and its similarity are there as far as known.
 
     Args:
         columns: columns of the library.
-        found: the columns of the predictions, with an acquisition.
+        found: the columns of the predictions, with an acquisition or a profile.
     """
 
     def __init__(self, columns: list[str], found: PredictionColumns):
@@ -321,19 +340,20 @@ class BriefWriter(TableWriter):
         return b""
 
     def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
-        assert self.found.acquisition is not None
-        target, ranked_by = self.found.acquisition.target, self.found.acquisition.column
-        decimals = shown_decimals(self.found.model).get(target)
+        decimals, chosen = shown_decimals(self.found.model), self.found.acquisition
+        decimals_of: dict[str, int | None] = {"similarity": 2}
+        for target in [chosen.target] if chosen else self.found.model.targets:
+            decimals_of |= dict.fromkeys((target, f"{target}_std"), decimals.get(target))
+        decimals_of |= {chosen.column: decimals.get(chosen.target)} if chosen else {PROBABILITY: 3, "desirability": 3}
         table = [["rank", *(str(place) for place in range(1, len(rows) + 1))]]
         if self.id_place is not None:
             table.append([str(self.id_column), *(row.fields[self.id_place] for row in rows)])
         table.append(["SMILES", *(truncated(row.smiles, LONGEST_SHOWN) for row in rows)])
-        decimals_of = dict.fromkeys((target, f"{target}_std", ranked_by), decimals) | {"similarity": 2}
         for column, cells in zip(self.found.all, added, strict=True):
             if column.name in decimals_of:
                 numbers = np.asarray(cells, np.float64)[: len(rows)].tolist()
                 table.append([column.name, *(shown(number, decimals_of[column.name]) for number in numbers)])
-            elif column.name == "nearest_id":
+            elif column.name in ("nearest_id", "weakest"):
                 table.append([column.name, *map(str, cells[: len(rows)])])
         padded = [[text.ljust(max(map(len, column))) for text in column] for column in table]
         return "".join("  ".join(line).rstrip() + "\n" for line in zip(*padded, strict=True)).encode()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property, partial
 from itertools import starmap
+from typing import Protocol
 
 import numpy as np
 
@@ -43,6 +44,17 @@ ERROR = "error"
 OF_CONDITION = "_condition"  # follows the name of a condition that another column has
 
 
+class Judging(Protocol):
+    """Adds columns that judge molecules by all their predictions."""
+
+    def columns_for(self, model: PredictingModel, is_whole: bool) -> list[PredictedColumn]:
+        """Its columns; ``is_whole``: whether they get all molecules of a table at once."""
+
+    @property
+    def reads(self) -> set[str]:
+        """Which of "alerts" and "properties" it reads."""
+
+
 @dataclass(frozen=True)
 class PredictionColumns:
     """The columns of a table of predictions.
@@ -51,11 +63,13 @@ class PredictionColumns:
         model: model that predicts.
         answers: what to add to the predictions, and the targets to show, by name or shell pattern.
         acquisition: ranking criterion, which gets its own column; None: no ranking.
+        profile: judge of the molecules; None: no one.
+        is_whole: whether ``cells`` gets all molecules of a table at once, as a rank among them requires.
         labels: what the targets of a model among others are called; empty: by their names.
         drugs: predictions of the model for approved drugs; None: unknown.
 
     Raises:
-        InputError: the model does not support intervals or the comparison, or no target fits an endpoint.
+        InputError: the model does not support intervals, the comparison or the profile, or no target is chosen.
     """
 
     model: PredictingModel
@@ -63,10 +77,12 @@ class PredictionColumns:
     acquisition: Acquisition | None = None
     labels: tuple[str, ...] = ()
     drugs: Drugs | None = None
+    profile: Judging | None = None
+    is_whole: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.model, SideBySide):
-            _ = self.parts  # which check the options
+            _ = self.parts, self.judged  # which check the options
             return
         _ = self.places
         nothing = np.zeros((1, len(self.model.targets)))
@@ -76,6 +92,7 @@ class PredictionColumns:
             known_sets(self.model).holds(nothing, self.answers.interval)
         elif self.answers.interval is not None:
             known_intervals(self.model).half_widths(self.answers.interval, nothing)
+        _ = self.judged
 
     @property
     def of_classes(self) -> bool:
@@ -119,15 +136,21 @@ class PredictionColumns:
     @cached_property
     def reader(self) -> MoleculeModel[Predictions]:
         """A reader that computes the contents of the columns."""
+        answers = self.answers if self.profile is None else self.answers.reading(self.profile.reads)
         if not isinstance(self.model, SideBySide):
-            is_described = self.answers.describe or self.model.assay_limits
-            return Describer(self.model, self.answers) if is_described else self.model
+            is_described = answers.describe or self.model.assay_limits
+            return Describer(self.model, answers) if is_described else self.model
         readers = [
-            Describer(model, self.answers.of_part(is_first=number == 0, in_domain=number in self.domains))
+            Describer(model, answers.of_part(is_first=number == 0, in_domain=number in self.domains))
             for number, model in enumerate(self.model.part_models)
         ]
         unshown = set(range(len(readers))) - {part for part, _ in self.places}
         return replace(self.model, readers=tuple(readers), unshown=frozenset(unshown))
+
+    @cached_property
+    def judged(self) -> list[PredictedColumn]:
+        """The columns of the profile."""
+        return [] if self.profile is None else self.profile.columns_for(self.model, self.is_whole)
 
     @cached_property
     def all(self) -> list[PredictedColumn]:
@@ -140,6 +163,7 @@ class PredictionColumns:
         if self.acquisition is not None and self.acquisition.by != "prediction":
             number = self.model.targets.index(self.acquisition.target)
             found.append(acquisition_column(self.acquisition, number, kind_of(self.model, number)))
+        found += self.judged
         for first in self.domains:
             found += self.of_domain(first)
         if self.answers.alerts:

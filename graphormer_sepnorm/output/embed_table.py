@@ -9,6 +9,7 @@ import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 from zipfile import BadZipFile
 
 import numpy as np
@@ -31,6 +32,7 @@ class EmbeddingColumns:
     """
 
     width: int
+    is_whole: ClassVar = False
 
     def columns(self) -> list[AddedColumn]:
         """As ``Additions``."""

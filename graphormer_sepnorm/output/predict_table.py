@@ -16,7 +16,7 @@ import numpy as np
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.output.column import PredictedColumn, given, shown_decimals, two_classes
-from graphormer_sepnorm.output.columns import PredictionColumns
+from graphormer_sepnorm.output.columns import Judging, PredictionColumns
 from graphormer_sepnorm.output.resumable_writer import write_table
 from graphormer_sepnorm.predict.answers import NO_ANSWERS, Answers
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, is_in_training
@@ -46,6 +46,7 @@ def predict_table(
     resume: bool = False,
     answers: Answers = NO_ANSWERS,
     meanings: Mapping[str, dict] | None = None,
+    profile: Judging | None = None,
 ) -> dict:
     """Writes the columns of the input, one column per target (and its spread for several models) and ``error``.
 
@@ -56,6 +57,7 @@ def predict_table(
         answers: the columns to add to those of the predictions, and the targets to write.
         meanings: facts about targets: write lines for people, as ``TextWriter``, in place of CSV; None: do not. Models
             side by side know them from their cards.
+        profile: judge of the molecules; the predictions of the whole table are kept in memory then.
 
     Returns:
         as ``write_table``, and two facts about the rows of this call: ``unfamiliar``, how many are outside the training
@@ -65,10 +67,10 @@ def predict_table(
     Raises:
         InputError: as ``write_table``, or the predictor does not support intervals or the comparison.
     """
-    columns = CountedColumns(predictor, answers)
+    columns = CountedColumns(predictor, answers, profile=profile, is_whole=profile is not None)
     if meanings is not None and isinstance(predictor, SideBySide):
         meanings = predictor.endpoints
-    options = (str(answers.interval), predictor.digest)
+    options = (str(answers.interval), predictor.digest, *([repr(profile)] if profile else []))
     writers = WRITERS if meanings is None else {".csv": partial(TextWriter, found=columns, meanings=meanings)}
     result = write_table(
         columns.reader, columns, source, out, smiles_column, delimiter, strict, resume, options, writers

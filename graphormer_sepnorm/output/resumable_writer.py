@@ -37,7 +37,7 @@ from graphormer_sepnorm.system.files import (
     replacing,
 )
 from graphormer_sepnorm.system.signals import advising
-from graphormer_sepnorm.system.workers import Smiles, in_chunks
+from graphormer_sepnorm.system.workers import Smiles, as_one, in_chunks
 from graphormer_sepnorm.tables.formats import Row, Table, is_file, open_table, rows_of, table_of_smiles
 from graphormer_sepnorm.tables.rows import samples_of, with_decimal
 from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, MakeWriter, TableWriter, find_writer
@@ -48,7 +48,14 @@ Result = TypeVar("Result", bound=Results, contravariant=True)
 
 
 class Additions(Protocol[Result]):
-    """The columns that hold the results in a table."""
+    """The columns that hold the results in a table.
+
+    Attributes:
+        is_whole: whether ``cells`` needs the results of all rows at once; they are kept in memory then.
+    """
+
+    @property
+    def is_whole(self) -> bool: ...
 
     def columns(self) -> list[AddedColumn]:
         """The added columns."""
@@ -368,7 +375,8 @@ def fill(
         deque(islice(table.rows, partial.progress.rows), maxlen=0)
         on_terminal = isinstance(partial, StandardOutput) and sys.stdout.isatty()  # where a bar would mix with the rows
         with tqdm(initial=partial.progress.rows, unit=" molecules", disable=on_terminal or None) as bar:
-            for rows, result in compute_chunks(reader, in_chunks(table.rows, molecules_at_once(reader.device)), read):
+            chunks = compute_chunks(reader, in_chunks(table.rows, molecules_at_once(reader.device)), read)
+            for rows, result in as_one(chunks) if added.is_whole else chunks:
                 reasons = [row.error or error for row, error in zip(rows, result.errors, strict=True)]
                 if strict:
                     refuse_errors(reasons, partial.progress.rows)

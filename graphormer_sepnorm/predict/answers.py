@@ -1,6 +1,7 @@
 """The answers that a user may ask for in addition to predictions, declared once for files, libraries and Python."""
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from graphormer_sepnorm.options import Option
@@ -25,6 +26,12 @@ class Answers:
     def describe(self) -> bool:
         """Whether they need more of a molecule than its predictions."""
         return self.domain or self.alerts or self.properties
+
+    def reading(self, names: Collection[str]) -> "Answers":
+        """The same with "alerts" and "properties" that are named."""
+        return replace(
+            self, alerts=self.alerts or "alerts" in names, properties=self.properties or "properties" in names
+        )
 
     def of_part(self, is_first: bool, in_domain: bool) -> "Answers":
         """Those of one of several models side by side: molecules are described by the first one only."""

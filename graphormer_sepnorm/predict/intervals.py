@@ -4,7 +4,7 @@ Axis letters: M molecules, K molecules of calibration, T targets.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import numpy as np
@@ -17,6 +17,8 @@ from graphormer_sepnorm.tasks.limits import limited
 
 ROUNDS = 100  # of the estimate of a distribution from bounds
 LEAST = 1e-12
+LEAST_COMMON = 30  # molecules with labels of two targets whose errors are correlated
+LEAST_EIGENVALUE = 1e-3  # of correlations
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,12 @@ class Intervals:
         scores: float64 [K, T], the absolute errors over their ``unit``, in rising order; NaN at the end where labels
             were missing.
         offset: float64 [T], what is added to the spread of models; 0 where the spread is not used.
+        correlation: float64 [T, T], as ``error_correlation``; empty if unknown.
     """
 
     scores: Annotated[np.ndarray, Stored(np.float64, 2, finite=False)]
     offset: Annotated[np.ndarray, Stored(np.float64, 1)]
+    correlation: Annotated[np.ndarray, Stored(np.float64, 2)] = field(default_factory=lambda: np.empty((0, 0)))
 
     @property
     def counts(self) -> np.ndarray:
@@ -116,11 +120,31 @@ def fit_intervals(
         raise InputError("a target has no labels in the calibration split")
     offset = share * spread.mean(axis=0)
     scores = (y - prediction) / unit(spread, offset)
+    correlation = error_correlation(scores)
     if bounds is None:
-        return Intervals(np.sort(np.abs(scores), axis=0), offset)
+        return Intervals(np.sort(np.abs(scores), axis=0), offset, correlation)
     ends = (bounds - prediction[..., None]) / unit(spread, offset)[..., None]
     columns = [with_censored(*each) for each in zip(scores.T, ends.transpose(1, 0, 2), strict=True)]
-    return Intervals(np.stack(columns, axis=1), offset)
+    return Intervals(np.stack(columns, axis=1), offset, correlation)
+
+
+def error_correlation(errors: np.ndarray) -> np.ndarray:
+    """Correlations between the errors of targets [K, T], NaN where a label is missing: float64 [T, T].
+
+    They are those of normal variables with the rank correlations of the errors, so that single large errors do not
+    count for more. Targets with fewer than ``LEAST_COMMON`` common molecules are not correlated. The matrix is
+    positive definite.
+    """
+    from pandas import DataFrame  # its import takes a while
+
+    if errors.shape[1] == 1:
+        return np.ones((1, 1))
+    ranked = DataFrame(errors).corr("spearman", min_periods=LEAST_COMMON).fillna(0).to_numpy(copy=True)
+    np.fill_diagonal(ranked, 1)
+    values, vectors = np.linalg.eigh(2 * np.sin(np.pi / 6 * ranked))
+    found = (vectors * values.clip(LEAST_EIGENVALUE)) @ vectors.T
+    size = np.sqrt(np.diag(found))
+    return (found + found.T) / (2 * np.outer(size, size))
 
 
 def with_censored(scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:

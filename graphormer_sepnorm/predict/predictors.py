@@ -147,6 +147,7 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
         offset: as in ``TaskConfig``, of a model whose predictions have the digits of labels far from 0.
         classes: names of the classes, as in ``TaskConfig``.
         assay_limits: limits of the assays, by target whose assay has one.
+        descriptions: what is measured and its unit, by target that a card describes.
         gives_spread: whether predictions have a standard deviation.
         digest: digest of all state except the networks.
         embedder: network whose embeddings measure distances to the training molecules.
@@ -173,6 +174,9 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
 
     @property
     def assay_limits(self) -> Mapping[str, AssayLimit]: ...
+
+    @property
+    def descriptions(self) -> Mapping[str, str]: ...
 
     @property
     def trust(self) -> Trust | None: ...
@@ -218,6 +222,7 @@ class Predictor:
     asked_conditions = NO_CONDITIONS
     offset: tuple[float, ...] = ()
     assay_limits: Mapping[str, AssayLimit] = {}
+    descriptions: Mapping[str, str] = {}
     trust: Trust | None = None  # no information on errors and training molecules
 
     def __init__(self, models: list[tuple[Network, Config]]):

@@ -171,6 +171,10 @@ class SideBySide:
         return self.by_target(lambda model: model.assay_limits)
 
     @property
+    def descriptions(self) -> Mapping[str, str]:
+        return self.by_target(lambda model: model.descriptions)
+
+    @property
     def endpoints(self) -> dict[str, dict]:
         """The facts about targets in the cards of the models."""
         return {

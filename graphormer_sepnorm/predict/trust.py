@@ -92,5 +92,6 @@ def fits_together(trust: Trust) -> bool:
         and len(domain.smiles) == len(domain.bits)
         and (trust.rows is None or trust.rows.fits(len(domain.bits)))
         and (intervals is None or (len(intervals.scores) and intervals.scores.shape[1:] == intervals.offset.shape))
+        and (intervals is None or intervals.correlation.shape in ((0, 0), 2 * intervals.offset.shape))
         and (calibration is None or calibration.slope.shape == calibration.intercept.shape)
     )

@@ -1,7 +1,7 @@
 """Arrays and JSON facts in one safetensors file with a checksum; never pickle."""
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -109,13 +109,22 @@ def part_arrays(name: str, part: Any) -> dict[str, np.ndarray]:
 def read_part(kind: type, name: str, arrays: dict[str, np.ndarray], path: Path) -> Any:
     """The dataclass with the arrays ``NAME.FIELD`` of a file, whose fields are ``Stored``; None if there are none.
 
+    A field with a default may be missing, as in a file of an earlier release.
+
     Raises:
         InputError: as ``checked_array``.
     """
     if not any(each.startswith(f"{name}.") for each in arrays):
         return None
     hints = get_type_hints(kind, include_extras=True)
-    stored: dict[str, Stored] = {field.name: hints[field.name].__metadata__[0] for field in fields(kind)}
+    stored: dict[str, Stored] = {
+        field.name: hints[field.name].__metadata__[0]
+        for field in fields(kind)
+        if field.default_factory is MISSING or f"{name}.{field.name}" in arrays
+    }
     return kind(
-        *(checked_array(arrays, f"{name}.{field}", s.dtype, s.ndim, path, s.finite) for field, s in stored.items())
+        **{
+            field: checked_array(arrays, f"{name}.{field}", s.dtype, s.ndim, path, s.finite)
+            for field, s in stored.items()
+        }
     )

@@ -162,6 +162,11 @@ class ModelCard:
         """The limits of the assays by target."""
         return {target: endpoint.limit for target, endpoint in self.endpoints.items() if endpoint.limit}
 
+    @property
+    def descriptions(self) -> dict[str, str]:
+        """The descriptions of the targets."""
+        return {target: endpoint.description for target, endpoint in self.endpoints.items()}
+
 
 READ_CARD = TypeAdapter(ModelCard)
 

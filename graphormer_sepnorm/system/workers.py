@@ -7,12 +7,14 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from itertools import chain, islice
 from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import Any, NoReturn, TypeVar, cast
 
+import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
@@ -170,3 +172,29 @@ def one_thread_for_small(rows: int) -> Iterator[None]:
 
     with threadpool_limits(1 if rows <= SMALL_MATRIX else None, user_api="blas"):
         yield
+
+
+def joined(parts: Sequence[Result]) -> Result:
+    """The results of parts of a table as those of the whole: arrays and lists of all rows, one after another."""
+
+    def join(values: Sequence[Any]) -> Any:
+        if values[0] is None:
+            return None
+        if isinstance(values[0], np.ndarray):
+            return np.concatenate(values)
+        if isinstance(values[0], list):
+            return [each for value in values for each in value]
+        if isinstance(values[0], tuple):
+            return tuple(map(join, zip(*values, strict=True)))
+        if isinstance(values[0], Mapping):
+            return {name: join([value[name] for value in values]) for name in values[0]}
+        names = [each.name for each in fields(values[0])]
+        return replace(values[0], **{name: join([getattr(value, name) for value in values]) for name in names})
+
+    return join(parts)
+
+
+def as_one(chunks: Iterable[tuple[list[Chunk], Result]]) -> Iterator[tuple[list[Chunk], Result]]:
+    """All chunks, and their results, as one chunk; none if there are none."""
+    if found := list(chunks):
+        yield [row for rows, _ in found for row in rows], joined([result for _, result in found])

@@ -21,7 +21,7 @@ from graphormer_sepnorm.config import TEACHER, Config
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.output.column import shown_decimals
-from graphormer_sepnorm.output.columns import PredictionColumns
+from graphormer_sepnorm.output.columns import Judging, PredictionColumns
 from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.drugs import read_drugs
 from graphormer_sepnorm.predict.forward import share_trunks
@@ -38,7 +38,7 @@ from graphormer_sepnorm.predict.side_by_side import Part, SideBySide, have_same_
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.zoo import card_endpoints, panel_parts, read_card, resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing
-from graphormer_sepnorm.system.workers import Smiles, in_chunks
+from graphormer_sepnorm.system.workers import Smiles, in_chunks, joined
 from graphormer_sepnorm.tables.formats.table import find_column, with_free_names
 from graphormer_sepnorm.tables.rows import AskedConditions, condition_argument, condition_text
 from graphormer_sepnorm.tables.writers import Cells
@@ -126,6 +126,7 @@ def load_panel(name: str, place: Path, folders: Sequence[Path]) -> list[Part]:
     drugs = read_drugs(place, targets)
     for model in models:
         model.assay_limits = {target: limit for target, limit in card.limits.items() if target in model.targets}
+        model.descriptions = {target: words for target, words in card.descriptions.items() if target in model.targets}
     return [Part(name, model, tuple(facts), facts, drugs) for model in models]
 
 
@@ -209,6 +210,7 @@ class LoadedModel:
         smiles_column: str | None = None,
         conditions: Mapping[str, object] | None = None,
         endpoints: Sequence[str] = (),
+        profile: Judging | None = None,
     ) -> "DataFrame":
         """Predicts M rows, with the same columns and values as the command.
 
@@ -225,6 +227,7 @@ class LoadedModel:
             conditions: conditions of the measurement that are the same for all rows; a DataFrame has the others as
                 columns.
             endpoints: the targets to return, by name or by patterns such as ``"CYP3A4*"``; empty: all.
+            profile: as ``Profile.read``: add a desirability and the probability that all its criteria hold.
 
         Returns:
             a row per molecule: the columns of a DataFrame, or else ``smiles``; a column per target, NaN where the
@@ -243,15 +246,15 @@ class LoadedModel:
         model = self.model.under(conditions or {})
         if isinstance(endpoints, str):
             raise InputError(f"endpoints: give a list, such as [{endpoints!r}]")
-        columns = PredictionColumns(model, checked(Answers(interval, domain, alerts, properties, tuple(endpoints))))
+        answers = checked(Answers(interval, domain, alerts, properties, tuple(endpoints)))
+        columns = PredictionColumns(model, answers, profile=profile, is_whole=True)
         with computing(self.compute):
             samples = with_conditions(smiles, table, model.asked_conditions)
             chunks = list(in_chunks(samples, molecules_at_once(self.model.device))) or [[]]
-            parts = [part for _, part in compute_chunks(columns.reader, chunks, list)]
-        cells = zip(*(columns.cells(part, part.errors) for part in parts), strict=True)
-        joined = (np.concatenate([np.asarray(part, part_type(part)) for part in column]) for column in cells)
+            whole = joined([part for _, part in compute_chunks(columns.reader, chunks, list)])
+        cells: list[np.ndarray] = [np.asarray(each, part_type(each)) for each in columns.cells(whole, whole.errors)]
         added = with_free_names((column.name for column in columns.all), names)
-        found = pd.DataFrame(dict(zip(added, joined, strict=True)), index=table.index)
+        found = pd.DataFrame(dict(zip(added, cells, strict=True)), index=table.index)
         table.isetitem(place, smiles)
         return pd.concat([table, found], axis=1)
 

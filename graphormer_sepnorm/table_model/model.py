@@ -56,7 +56,7 @@ class TableModel:
         trust: the training domain, and intervals or the calibration of probabilities.
         difficulty: expected size of the errors of a regression.
         conditions: conditions of the training measurements; predictions require those of the molecule.
-        assay_limits: limits of the assays as in ``PredictingModel``, from the card in the model's folder.
+        assay_limits, descriptions: of targets as in ``PredictingModel``, from the card in the model's folder.
     """
 
     task: TaskConfig
@@ -67,6 +67,7 @@ class TableModel:
     difficulty: Difficulty | None = None
     conditions: Conditions = field(default_factory=Conditions)
     assay_limits: Mapping[str, AssayLimit] = field(default_factory=dict)
+    descriptions: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         share_trunks([network for network, _ in self.models])
@@ -285,8 +286,9 @@ class TableModel:
         for name in names:
             members[name] = MEMBERS[name].load(folder, members)
         conditions = read_conditions(facts.get("conditions", {"columns": []}), run.stack)
-        limits = card.limits if (card := read_card(folder)) else {}
-        model = cls(task, featurizer, members, weights, trust, difficulty, conditions, limits)
+        card = read_card(folder)
+        known = (card.limits, card.descriptions) if card else ()
+        model = cls(task, featurizer, members, weights, trust, difficulty, conditions, *known)
         if trust and not trust.fits(len(task.targets), model.embedder.width):
             raise InputError(f"{run.stack} is damaged: its arrays do not fit its members and targets")
         return model

@@ -31,6 +31,7 @@ from graphormer_sepnorm.system.signals import leaving_at_once
 
 if TYPE_CHECKING:
     from graphormer_sepnorm.predict.predictors import PredictingModel
+    from graphormer_sepnorm.project.profile import Profile
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,10 @@ def predict(
     ] = None,
     reading: ReadOptions,
     answers: Answers,
+    profile: Annotated[
+        str | None,
+        typer.Option(help="File .toml that says what a good molecule is; add the probability that it is one."),
+    ] = None,
     strip_salts: StripSalts = False,
     condition: Conditions = None,
     device: Device = "auto",
@@ -115,9 +120,10 @@ def predict(
 
     models, source = models_and_source(model_and_input)
     refuse_unknown(models)
+    judge = read_profile(profile)
     load, started = partial(load_for, models, strip_salts, read_conditions(condition)), time.perf_counter()
     if isinstance(source, str) and is_library(source, out):
-        result = library_predictions(load, source, out, reading, answers, library, device, precision)
+        result = library_predictions(load, source, out, reading, answers, judge, library, device, precision)
     else:
         if given := changed(library):
             verb = "is" if len(given) == 1 else "are"
@@ -125,7 +131,7 @@ def predict(
                 f"{', '.join(given)} {verb} for a library: a folder, a Parquet file or a pattern in quotes"
             )
         meanings = meanings_of(models) if is_for_people(out) else None
-        result = table_predictions(load, source, out, reading, answers, device, precision, meanings)
+        result = table_predictions(load, source, out, reading, answers, judge, device, precision, meanings)
     if is_for_people(out):
         print(f"{result['rows'] - result['unreadable']} of {result['rows']} molecules predicted", file=sys.stderr)
     else:
@@ -164,6 +170,7 @@ def library_predictions(
     out: Path | None,
     reading: ReadOptions,
     answers: Answers,
+    profile: "Profile | None",
     asked: LibraryOptions,
     device: str,
     precision: Literal["auto", "float32", "bfloat16"],
@@ -178,11 +185,14 @@ def library_predictions(
     with computing(choose("cpu")):
         predictor = load()
     library = import_library()
+    say_independent(profile, predictor)
     targets = PredictionColumns(predictor, answers).targets
     selection = library.choose_rows(targets, asked.by, asked.keep_top, asked.threshold, asked.lowest)
     columns = tuple(asked.columns) or None
     asked_of_rows = {name: value for name, value in asdict(reading).items() if name != "resume"}
-    options = library.PartOptions(selection, columns, answers=answers, precision=precision, **asked_of_rows)
+    options = library.PartOptions(
+        selection, columns, answers=answers, profile=profile, precision=precision, **asked_of_rows
+    )
     return library.predict_library(predictor, source, out, options, asked.scheduler, asked.workers, device)
 
 
@@ -192,6 +202,7 @@ def table_predictions(
     out: Path | None,
     reading: ReadOptions,
     answers: Answers,
+    profile: "Profile | None",
     device: str,
     precision: Literal["auto", "float32", "bfloat16"],
     meanings: dict[str, dict] | None,
@@ -200,6 +211,7 @@ def table_predictions(
 
     Args:
         load, source, out, reading, answers, device, precision: as in ``predict``.
+        profile: as ``predict_table``.
         meanings: as ``predict_table``.
     """
     with leaving_at_once():
@@ -211,7 +223,10 @@ def table_predictions(
         refuse_missing(source)
         raise InputError("name the file to write: -o OUT.csv, or -o - for standard output")
     with computing(choose(device, precision)):
-        result = predict_table(load(), source, out or Path("-"), **asdict(reading), answers=answers, meanings=meanings)
+        say_independent(profile, predictor := load())
+        result = predict_table(
+            predictor, source, out or Path("-"), **asdict(reading), answers=answers, meanings=meanings, profile=profile
+        )
     if result["unfamiliar"]:
         print(words_on_domain(result["unfamiliar"], reading.resume, answers), file=sys.stderr)
     if below_zero := {column: rows for column, rows in result["below_zero"].items() if rows}:
@@ -243,6 +258,21 @@ def words_below_zero(rows_of: Mapping[str, int]) -> str:
         f"below 0, although all training labels are above 0: {places}; read them as small positive values, or train "
         "with --log10, which predicts no negative values"
     )
+
+
+def read_profile(path: str | None) -> "Profile | None":
+    """The profile in a file; None without one."""
+    with leaving_at_once():
+        from graphormer_sepnorm.project.profile import Profile
+
+    return None if path is None else Profile.read(path)
+
+
+def say_independent(profile: "Profile | None", predictor: "PredictingModel") -> None:
+    """Says which errors the probability of success takes as independent, because their correlation is not known."""
+    if profile and (pairs := profile.judge(predictor).independent):
+        names = " and ".join(dict.fromkeys(name for pair in pairs for name in pair))
+        print(f"taken as independent, as their correlation is unknown: the errors of {names}", file=sys.stderr)
 
 
 def import_library(purpose: str = "a library") -> ModuleType:

@@ -10,7 +10,13 @@ from typing import Annotated
 import typer
 
 from graphormer_sepnorm.interfaces.commands.options import Conditions, print_result, read_conditions, say_unfinished
-from graphormer_sepnorm.interfaces.commands.predict import import_library, is_for_people, refuse_unknown
+from graphormer_sepnorm.interfaces.commands.predict import (
+    import_library,
+    is_for_people,
+    read_profile,
+    refuse_unknown,
+    say_independent,
+)
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.options import Promise
 from graphormer_sepnorm.system.signals import leaving_at_once
@@ -18,7 +24,10 @@ from graphormer_sepnorm.system.signals import leaving_at_once
 
 @in_first_process
 def suggest(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Run folder of a model of your table.")],
+    model: Annotated[
+        list[str],
+        typer.Argument(metavar="MODEL...", help="Run folder of a model of your table; several for a profile of them."),
+    ],
     library: Annotated[
         str, typer.Argument(metavar="LIBRARY", help="A table, a folder of tables, or a pattern of them in quotes.")
     ],
@@ -30,6 +39,10 @@ def suggest(
         str | None, typer.Option(help="Target to optimize; required for a model of several targets.")
     ] = None,
     minimize: Annotated[bool, typer.Option("--minimize/--maximize", help="Direction of the optimization.")] = False,
+    profile: Annotated[
+        str | None,
+        typer.Option(help="File .toml that says what a good molecule is: rank by the probability that it is one."),
+    ] = None,
     by: Annotated[
         Promise | None,
         typer.Option(help="How molecules are ranked; by default confidence-bound, and prediction for classes."),
@@ -52,15 +65,15 @@ def suggest(
 ) -> None:
     """Choose the molecules of a library to measure next: promising and diverse ones.
 
-    Molecules are ranked by a confidence bound, by the expected improvement over the best measured value, or by their
-    predictions. One after another is taken if its Tanimoto distance to all before it exceeds --distance. Molecules
-    that were measured are left out, and those with elements, charges, sizes or parts that no training molecule has
-    come last. The output has the columns of the library and of predict --domain. Without -o, a CSV is printed; a
-    terminal shows the first 10 molecules.
+    Molecules are ranked by a confidence bound, by the expected improvement over the best measured value, by their
+    predictions, or by the probability that all criteria of a profile hold. One after another is taken if its Tanimoto
+    distance to all before it exceeds --distance. Molecules that were measured are left out, and those with elements,
+    charges, sizes or parts that no training molecule has come last. The output has the columns of the library and of
+    predict --domain. Without -o, a CSV is printed; a terminal shows the first 10 molecules.
 
     Example: graphormer-sepnorm suggest runs/mine library.csv -n 50 -o next.csv
     """
-    refuse_unknown([model])
+    refuse_unknown(model)
     import_library("suggest")
     with leaving_at_once():
         from graphormer_sepnorm.library.part_writer import PartOptions, Selection
@@ -73,13 +86,19 @@ def suggest(
         from graphormer_sepnorm.table_model.load import load_predicting_model
         from graphormer_sepnorm.tasks import TASKS
 
-    request = SuggestRequest(count, by or "confidence-bound", target, minimize, best, kappa, distance)
+    request = SuggestRequest(
+        count, by or "confidence-bound", target, minimize, best, kappa, distance, read_profile(profile)
+    )
     started, for_people = time.perf_counter(), is_for_people(out)
     with computing(choose("cpu")):
-        predictor, target = one_model(load_predicting_model([model]).under(read_conditions(condition)), target)
-        request = replace(request, target=target)
-        say_unfinished([model])
-        if by is None and TASKS[predictor.kind].predicts_probabilities:
+        predictor = load_predicting_model(model).under(read_conditions(condition))
+        if not request.profile:
+            predictor, target = one_model(predictor, target)
+            request = replace(request, target=target)
+        say_unfinished(model)
+        if request.profile:
+            say_independent(request.profile, predictor)
+        elif by is None and TASKS[predictor.kind].predicts_probabilities:
             request = replace(request, by="prediction")
             print("ranked by the predicted probability (--by prediction): the model has classes", file=sys.stderr)
         options = PartOptions(

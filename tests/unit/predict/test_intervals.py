@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.predict.intervals import coverage, fit_intervals, spread_of_models
+from graphormer_sepnorm.predict.intervals import coverage, error_correlation, fit_intervals, spread_of_models
 
 
 def column(*values: float) -> np.ndarray:
@@ -116,3 +116,13 @@ def test_without_censored_labels_scores_are_the_errors():
     bounds = np.tile([-np.inf, np.inf], (50, 2, 1))
     plain, found = fit_intervals(y, zeros, zeros), fit_intervals(y, zeros, zeros, bounds=bounds)
     np.testing.assert_array_equal(found.scores, plain.scores)
+
+
+def test_correlations_are_those_of_ranks_of_common_molecules():
+    """Of two targets in the same order, one with outliers, and a third with too few common molecules."""
+    errors = np.arange(40.0)[:, None] * [1, 1, -1]
+    errors[35:, 1] **= 5
+    errors[20:, 2] = np.nan
+    found = error_correlation(errors)
+    assert found == pytest.approx(np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1]]), abs=2e-3)
+    assert np.linalg.eigvalsh(found).min() > 0 and error_correlation(errors[:, :1]).tolist() == [[1]]

@@ -64,6 +64,7 @@ def test_what_is_kept_comes_back(kept):
         ("intervals.offset", np.zeros(3)),
         ("intervals.scores", np.zeros((0, 2))),
         ("intervals.offset", np.array([0, np.nan])),
+        ("intervals.correlation", np.eye(3)),
         ("domain.embeddings", np.full((4, 2), np.inf, np.float32)),
     ],
 )
@@ -79,3 +80,10 @@ def test_a_missing_array_is_refused(domain, name):
     del arrays[PREFIX + name]
     with pytest.raises(InputError, match=name):
         read_trust(arrays, FILE)
+
+
+def test_intervals_of_an_earlier_release_have_no_correlations(domain):
+    arrays = trust_arrays(Trust(domain, intervals=Intervals(np.ones((2, 2)), np.zeros(2), np.eye(2))))
+    assert read_trust(arrays, FILE).intervals.correlation.tolist() == [[1, 0], [0, 1]]
+    del arrays[f"{PREFIX}intervals.correlation"]
+    assert read_trust(arrays, FILE).intervals.correlation.shape == (0, 0)

@@ -1,0 +1,236 @@
+"""Desirability, probability of success and Pareto rank of molecules, from predictions and the goals of a profile.
+
+Axis letters: M molecules, G goals, Q points.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+
+from graphormer_sepnorm.output.column import PredictedColumn, given
+from graphormer_sepnorm.predict.known import known_intervals
+from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
+
+Kind = Literal["target", "probability", "class", "property", "alerts"]
+ALERTS = "alerts"
+PROBABILITY = "probability_of_success"
+POINTS = 1024
+ROWS_AT_ONCE = 256
+LEAST_DEVIATION = 1e-12
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A criterion on the scale of its values.
+
+    Attributes:
+        name: in the profile.
+        of: its values: a target that is predicted with an error, the probability of a class, a class that a molecule
+            has with this probability, a property, or the number of alerts.
+        place: number of the target or property.
+        owner: the model of a target, and the target's number there; None: no target.
+        low, high: limits; infinite: none.
+        zero_low, zero_high: where the desirability is 0.
+        weight: in the desirability.
+    """
+
+    name: str
+    of: Kind
+    place: int
+    low: float
+    high: float
+    zero_low: float
+    zero_high: float
+    weight: float = 1.0
+    owner: tuple[PredictingModel, int] | None = None
+
+    def within(self, least: float | None, most: float | None) -> "Goal":
+        """The goal for values inside the limits of their target, which all meet a limit that is no stricter."""
+        low = -np.inf if least is not None and self.low <= least else self.low
+        return replace(self, low=low, high=np.inf if most is not None and self.high >= most else self.high)
+
+    def values(self, found: Predictions) -> np.ndarray:
+        """The values that the goal is on: float64 [M], NaN where a molecule could not be read."""
+        if self.of == "property":
+            return given(found.properties)[:, self.place]
+        values = found.values[:, self.place if self.of != "alerts" else 0].astype(np.float64)
+        if self.of != "alerts":
+            return values
+        counts = np.array([text.count("; ") + bool(text) for text in given(found.alerts)], np.float64)
+        return np.where(np.isnan(values), np.nan, counts)
+
+    def desirability(self, values: np.ndarray) -> np.ndarray:
+        """1 within the limits, 0 from the zeros on, linear between: float64 [M]."""
+        found = np.where(np.isnan(values), np.nan, 1.0)
+        if np.isfinite(self.low):
+            found = np.minimum(found, ((values - self.zero_low) / (self.low - self.zero_low)).clip(0, 1))
+        if np.isfinite(self.high):
+            found = np.minimum(found, ((self.zero_high - values) / (self.zero_high - self.high)).clip(0, 1))
+        return found
+
+    def ends(self, found: Predictions) -> tuple[np.ndarray, np.ndarray]:
+        """The limits in standard deviations of the error of a target from its prediction: float64 [M] each."""
+        deviation = np.maximum(found.spread[:, self.place].astype(np.float64), LEAST_DEVIATION)
+        values = self.values(found)
+        return (self.low - values) / deviation, (self.high - values) / deviation
+
+    def probability(self, found: Predictions) -> np.ndarray:
+        """The probability that the criterion holds: float64 [M]; 0 or 1 for values that are known without an error."""
+        from scipy.special import ndtr  # its import takes a while
+
+        values = self.values(found)
+        if self.of == "target":
+            low, high = self.ends(found)
+            return ndtr(high) - ndtr(low)
+        if self.of == "class":
+            return self.desirability(values)
+        return np.where(np.isnan(values), np.nan, (self.low <= values) & (values <= self.high))
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """The judge of predictions.
+
+    Labels are normal around predictions, with the expected standard deviation of the error, and errors of targets of
+    one model correlate as they do out of fold. On molecules that were not learnt from, these probabilities were as well
+    calibrated as those of conformal intervals (``docs/profiles.md``).
+
+    Attributes:
+        goals: G goals.
+        correlation: float64 [G, G], of the errors of goals on targets; 0 for others and where it is unknown.
+        independent: pairs of names of targets whose correlation is unknown.
+    """
+
+    goals: tuple[Goal, ...]
+    correlation: np.ndarray
+    independent: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, goals: tuple[Goal, ...]) -> "Judge":
+        """The judge by some goals; raises InputError if a model has no intervals for goals on its targets."""
+        correlation, independent = np.eye(len(goals)), []
+        owners = [(place, goal.owner) for place, goal in enumerate(goals) if goal.of == "target" and goal.owner]
+        for _, (model, _) in owners:
+            known_intervals(model)
+        for (one, (model, row)), (other, (its, column)) in combinations(owners, 2):
+            known = known_intervals(model).correlation if its is model else np.empty((0, 0))
+            if len(known):
+                correlation[one, other] = correlation[other, one] = known[row, column]
+            else:
+                independent.append((goals[one].name, goals[other].name))
+        return cls(goals, correlation, tuple(independent))
+
+    def columns(self, is_whole: bool) -> list[PredictedColumn]:
+        """As ``Judging``."""
+        found = [
+            PredictedColumn("desirability", cells=self.desirability),
+            PredictedColumn(PROBABILITY, cells=self.probability),
+            PredictedColumn("weakest", "text", cells=self.weakest),
+        ]
+        return [*found[:2], PredictedColumn("pareto_rank", cells=self.ranks), *found[2:]] if is_whole else found
+
+    def desirabilities(self, found: Predictions) -> np.ndarray:
+        """The desirability by each goal: float64 [M, G]."""
+        return np.stack([goal.desirability(goal.values(found)) for goal in self.goals], axis=1)
+
+    def desirability(self, found: Predictions) -> np.ndarray:
+        """The weighted geometric mean of the desirabilities by goal: float64 [M].
+
+        Source: Derringer and Suich, "Simultaneous optimization of several response variables", J. Qual. Technol. 1980.
+        """
+        weights = np.array([goal.weight for goal in self.goals])
+        with np.errstate(divide="ignore"):
+            return np.exp(np.log(self.desirabilities(found)) @ (weights / weights.sum()))
+
+    def probability(self, found: Predictions) -> np.ndarray:
+        """The probability that all criteria hold: float64 [M]."""
+        chances = np.stack([goal.probability(found) for goal in self.goals], axis=1)
+        for block in blocks(self.correlation):
+            if len(block) > 1:
+                low, high = np.stack([self.goals[place].ends(found) for place in block], axis=2)
+                chances[:, block] = 1
+                chances[:, block[0]] = joint_probability(low, high, self.correlation[np.ix_(block, block)])
+        return chances.prod(axis=1)
+
+    def ranks(self, found: Predictions) -> np.ndarray:
+        """The Pareto ranks of M molecules by their desirabilities, as ``pareto_ranks``."""
+        return pareto_ranks(self.desirabilities(found))
+
+    def weakest(self, found: Predictions) -> list[str]:
+        """The name of the criterion that fails most probably: M texts, "" if none can fail, or without a prediction."""
+        chances = np.stack([goal.probability(found) for goal in self.goals], axis=1)
+        least = np.nan_to_num(chances, nan=1.0).argmin(axis=1)
+        return [
+            self.goals[place].name if row[place] < 1 and not np.isnan(row).any() else ""
+            for row, place in zip(chances, least.tolist(), strict=True)
+        ]
+
+
+def blocks(correlation: np.ndarray) -> Iterator[list[int]]:
+    """The groups of variables that are correlated with each other, from a matrix [G, G]."""
+    from scipy.sparse.csgraph import connected_components  # its import takes a while
+
+    _, group = connected_components(correlation != 0)
+    for number in range(group.max() + 1):
+        yield np.flatnonzero(group == number).tolist()
+
+
+def joint_probability(low: np.ndarray, high: np.ndarray, correlation: np.ndarray) -> np.ndarray:
+    """The probability that standard normal variables are all between their ends: float64 [M].
+
+    The same quasi-random points are used for all molecules, so that their order is not one of chance; SciPy takes
+    milliseconds for each.
+
+    Source: Genz, "Numerical computation of multivariate normal probabilities", J. Comput. Graph. Stat. 1992.
+
+    Args:
+        low, high: [M, G] with G of at least 2, NaN where there is none.
+        correlation: [G, G], positive definite.
+    """
+    from scipy.special import ndtr, ndtri  # their import takes a while
+    from scipy.stats.qmc import Sobol
+
+    count, root = len(correlation), np.linalg.cholesky(correlation)
+    points = Sobol(count - 1, scramble=False).random(POINTS).T + 0.5 / POINTS
+    parts = []
+    for start in range(0, len(low), ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        product, drawn = np.ones((len(low[rows]), POINTS)), np.zeros((count, len(low[rows]), POINTS))
+        for place in range(count):
+            shift = np.tensordot(root[place, :place], drawn[:place], axes=1)
+            below, above = (ndtr((end[rows, place, None] - shift) / root[place, place]) for end in (low, high))
+            product *= above - below
+            if place < count - 1:
+                inside = below + points[place] * (above - below)
+                drawn[place] = ndtri(inside.clip(np.finfo(float).tiny, 1 - np.finfo(float).eps))
+        parts.append(product.mean(axis=1))
+    return np.concatenate([np.empty(0), *parts])
+
+
+def pareto_ranks(scores: np.ndarray) -> np.ndarray:
+    """Pareto ranks from 1 on: float64 [M], NaN where a score is.
+
+    A row has rank 1 if no other one is at least as good by every score and better by one; the rows of the next rank are
+    those of which this is true without the rows before.
+
+    Source: Zhang et al., "An efficient approach to nondominated sorting for evolutionary multiobjective optimization",
+    IEEE Trans. Evol. Comput. 2015.
+
+    Args:
+        scores: [M, G], higher is better.
+    """
+    found, known = np.full(len(scores), np.nan), ~np.isnan(scores).any(axis=1)
+    rows, inverse = np.unique(-scores[known], axis=0, return_inverse=True)  # none is dominated by one that follows
+    fronts: list[list[int]] = []
+    ranks = np.zeros(len(rows))
+    for number, row in enumerate(rows):
+        free = (place for place, front in enumerate(fronts) if not (rows[front] <= row).all(axis=1).any())
+        rank = next(free, len(fronts))
+        fronts += [[]] * (rank == len(fronts))
+        fronts[rank] = [*fronts[rank], number]
+        ranks[number] = rank + 1
+    found[known] = ranks[inverse.ravel()]
+    return found

@@ -1,0 +1,318 @@
+"""Profiles: what a good molecule is, as criteria on targets, properties and structural alerts.
+
+A profile is a TOML file with a line per criterion, such as ``HLM = {at_most = 20, unit = "mL/min/kg"}``.
+
+Axis letters: M molecules.
+"""
+
+import math
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+from pydantic import Field, ValidationError
+from pydantic.dataclasses import dataclass
+
+from graphormer_sepnorm.chem.basic_properties import PROPERTIES
+from graphormer_sepnorm.config import STRICT, Scale, first_problem
+from graphormer_sepnorm.errors import InputError, did_you_mean
+from graphormer_sepnorm.output.column import PredictedColumn
+from graphormer_sepnorm.predict.predictors import PredictingModel
+from graphormer_sepnorm.predict.side_by_side import SideBySide, parts_of
+from graphormer_sepnorm.predict.units import UNKNOWN, measured_unit
+from graphormer_sepnorm.project.judge import ALERTS, Goal, Judge, Kind
+from graphormer_sepnorm.tasks import TASKS
+from graphormer_sepnorm.tasks.scales import falls, in_ascii, modelled, modelled_name, molar_scale
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from graphormer_sepnorm.table_model.load import LoadedModel
+
+LOGARITHM = "log10"  # the unit of a limit on the scale of a logarithm
+OTHER_NAMES = {"logP": "MolLogP"}
+# By how much a property may miss its limit until it is of no worth; a target by the deviation of its training labels.
+RAMPS = {
+    "MolWt": 100.0,
+    "MolLogP": 1.0,
+    "TPSA": 30.0,
+    "NumHDonors": 2.0,
+    "NumHAcceptors": 3.0,
+    "NumRotatableBonds": 3.0,
+    "NumAromaticRings": 2.0,
+    "FractionCSP3": 0.2,
+    "QED": 0.2,
+    ALERTS: 2.0,
+}
+RAMP_OF_PROBABILITY = 0.5
+Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+@dataclass(frozen=True, config=STRICT)
+class Criterion:
+    """A line of a profile.
+
+    Attributes:
+        at_least, at_most: limits; one of them, or both.
+        class_name: the class that a molecule shall have, in place of limits.
+        unit: of the limits, if it is that of the measurements behind a logarithm.
+        weight: in the desirability.
+        zero: where the desirability is 0: a number, or the lower and the upper one if there are both limits; empty: as
+            ``RAMPS``.
+    """
+
+    at_least: Number | None = None
+    at_most: Number | None = None
+    class_name: str | None = None
+    unit: str | None = None
+    weight: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    zero: tuple[Number, ...] = ()
+
+    def __post_init__(self) -> None:
+        limits = [limit for limit in (self.at_least, self.at_most) if limit is not None]
+        if self.class_name is not None and (limits or self.unit or self.zero):
+            raise ValueError("a class has no limits, unit or zero")
+        if self.class_name is None and not limits:
+            raise ValueError("give at_least, at_most, between or class")
+        if len(limits) == 2 and limits[0] > limits[1]:
+            raise ValueError(f"at_least {limits[0]:g} and at_most {limits[1]:g} contradict each other")
+        if self.zero and len(self.zero) != len(limits):
+            raise ValueError(f"give zero as {'two numbers' if len(limits) == 2 else 'one number'}")
+
+
+def criterion_of(line: object) -> Criterion:
+    """The criterion that a line of a profile says; raises ValueError if it is not valid."""
+    if not isinstance(line, Mapping):
+        raise ValueError("give limits in braces, such as {at_least = 8}")
+    given: dict[str, Any] = {str(name): value for name, value in line.items()}
+    if "class" in given:
+        given["class_name"] = given.pop("class")
+    if "between" in given:
+        ends = given.pop("between")
+        if not isinstance(ends, list | tuple) or len(ends) != 2 or given.keys() & {"at_least", "at_most"}:
+            raise ValueError("give between = [LOW, HIGH], without at_least and at_most")
+        given["at_least"], given["at_most"] = ends
+    if "zero" in given:
+        given["zero"] = tuple(given["zero"]) if isinstance(given["zero"], list | tuple) else (given["zero"],)
+    try:
+        return Criterion(**given)
+    except ValidationError as error:
+        names = ("at_least", "at_most", "between", "class", "unit", "weight", "zero")
+        raise ValueError(first_problem(error, names)) from None
+
+
+@dataclass(frozen=True, config=STRICT)
+class Profile:
+    """The criteria of a good molecule.
+
+    Attributes:
+        criteria: by the name of a target, a property of ``PROPERTIES``, or ``ALERTS``, the number of alerts.
+        source: the file, for messages.
+    """
+
+    criteria: dict[str, Criterion] = field(default_factory=dict)
+    source: str = "profile"
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Profile":
+        """Reads a TOML file; raises InputError if it cannot be read or as ``of``."""
+        try:
+            return cls.of(tomllib.loads(Path(path).read_text(encoding="utf-8")), str(path))
+        except OSError as error:
+            raise InputError(f"cannot read the profile {path}: {error.strerror}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"{path} is not a profile in TOML: {error}") from None
+
+    @classmethod
+    def of(cls, lines: Mapping[str, Any], source: str = "profile") -> "Profile":
+        """The profile with these lines, such as ``{"pIC50": {"at_least": 8}}``.
+
+        Raises:
+            InputError: there are none, or one is not valid.
+        """
+        if not lines:
+            raise InputError(f"{source} has no criteria: write one such as pIC50 = {{at_least = 8}}")
+        found = {}
+        for name, line in lines.items():
+            try:
+                found[name] = criterion_of(line)
+            except ValueError as error:
+                raise InputError(f"{source}: {name}: {error}") from None
+        return cls(found, source)
+
+    def judge(self, model: PredictingModel) -> Judge:
+        """The judge of the predictions of a model.
+
+        Raises:
+            InputError: a criterion is on nothing that is known of molecules, has limits that no molecule can meet or a
+                unit that the target does not have, or the model does not know how large its errors are.
+        """
+        goals = []
+        for name, criterion in self.criteria.items():
+            try:
+                goals.append(goal_of(name, criterion, model))
+            except ValueError as error:
+                raise InputError(f"{self.source}: {name}: {error}") from None
+        return Judge.of(tuple(goals))
+
+    def columns_for(self, model: PredictingModel, is_whole: bool) -> list[PredictedColumn]:
+        """As ``Judging``."""
+        return self.judge(model).columns(is_whole)
+
+    @property
+    def reads(self) -> set[str]:
+        """As ``Judging``."""
+        known = {**dict.fromkeys([*PROPERTIES, *OTHER_NAMES], "properties"), ALERTS: ALERTS}
+        return {known[name] for name in self.criteria if name in known}
+
+    def score(self, model: "LoadedModel", molecules: Any, **options: Any) -> "DataFrame":
+        """Judges M molecules, with the same numbers as ``predict --profile``.
+
+        Args:
+            model: as ``load_model`` returns it.
+            molecules, options: as ``LoadedModel.predict``.
+
+        Returns:
+            a row per molecule, as ``LoadedModel.predict``, with ``desirability``, ``probability_of_success``,
+            ``pareto_rank`` and ``weakest`` among its columns.
+
+        Raises:
+            InputError: as ``judge`` and ``LoadedModel.predict``.
+        """
+        return model.predict(molecules, profile=self, **options)
+
+
+def goal_of(name: str, criterion: Criterion, model: PredictingModel) -> Goal:
+    """The criterion on the scale of the predictions of a model; raises ValueError as ``Profile.judge``."""
+    columns = [scale and modelled_name(name, scale) for scale in model.scales]  # if it is what a target is learnt from
+    places = [place for place, target in enumerate(model.targets) if target in (name, *columns[place : place + 1])]
+    if places:
+        place = model.targets.index(name) if name in model.targets else places[0]
+        part, number = model.places[place] if isinstance(model, SideBySide) else (0, place)
+        owner = parts_of(model)[part]
+        of_target = probability_goal if TASKS[owner.kind].predicts_probabilities else target_goal
+        return of_target(name, criterion, place, owner, number)
+    known = OTHER_NAMES.get(name, name)
+    if known not in (*PROPERTIES, ALERTS):
+        measured = [target[len("log10(") : -1] for target in model.targets if target.startswith("log10(")]
+        names = [*model.targets, *measured, *PROPERTIES, ALERTS]
+        raise ValueError(
+            f"it is no target of the model ({', '.join(model.targets)}), no property ({', '.join(PROPERTIES)}) and not "
+            f"{ALERTS}{did_you_mean(name, names)}"
+        )
+    if criterion.unit is not None or criterion.class_name is not None:
+        raise ValueError("a property has no unit and no class: give limits only")
+    place = list(PROPERTIES).index(known) if known in PROPERTIES else 0
+    return with_ramps(name, "alerts" if known == ALERTS else "property", place, criterion, RAMPS[known])
+
+
+def probability_goal(name: str, criterion: Criterion, place: int, owner: PredictingModel, number: int) -> Goal:
+    """A criterion on a probability, which is known, or on a class, which has this probability; as ``target_goal``."""
+    if criterion.unit is not None:
+        raise ValueError("a probability has no unit")
+    if criterion.class_name is not None:
+        choices = (f"not {name}", name) if TASKS[owner.kind].adds_up else owner.classes[number]
+        if criterion.class_name not in choices:
+            raise ValueError(
+                f"class {criterion.class_name!r} is not one of {', '.join(choices)}"
+                f"{did_you_mean(criterion.class_name, choices)}"
+            )
+        is_one = choices.index(criterion.class_name) == 1
+        ends = (1.0, math.inf, 0.0, math.inf) if is_one else (-math.inf, 0.0, -math.inf, 1.0)
+        return Goal(name, "class", place, *ends, criterion.weight)
+    for limit in (criterion.at_least, criterion.at_most):
+        if limit is not None and not 0 <= limit <= 1:
+            raise ValueError(f"{limit:g} is no probability: give a limit between 0 and 1, or a class")
+    return with_ramps(name, "probability", place, criterion, RAMP_OF_PROBABILITY)
+
+
+def target_goal(name: str, criterion: Criterion, place: int, owner: PredictingModel, number: int) -> Goal:
+    """A criterion on a number that is predicted with an error, named as the target or as the column it is learnt from.
+
+    Limits are as measured if they have a unit or the name is that of the column, else on the scale of the predictions.
+
+    Args:
+        place: number of the target among all.
+        owner: the model of the target.
+        number: of the target among those of its model.
+    """
+    if criterion.class_name is not None:
+        raise ValueError("it is a number, which has no classes: give at_least, at_most or between")
+    target, unit, rows = owner.targets[number], criterion.unit, owner.trust.rows if owner.trust else None
+    scale: Scale = owner.scales[number] if owner.scales else ""
+    known, is_column = measured_unit(scale, owner.descriptions.get(target, "")), modelled_name(name, scale) == target
+    if unit is not None:
+        scale = scale_of_limits(unit, scale, known)
+    elif scale == "log10" and not is_column and not target.startswith("log10("):
+        raise ValueError(
+            f'it is learnt as a logarithm: add unit = "{"UNIT" if known == UNKNOWN else known}" to limits as they are '
+            f'measured, or unit = "{LOGARITHM}" to limits on the scale of the predictions'
+        )
+    elif not is_column:
+        scale = ""
+    ramp = float(np.nanstd(rows.labels[:, number])) if rows is not None else math.nan
+    convert = partial(modelled, scale=scale, name="a limit")
+    found = with_ramps(name, "target", place, criterion, ramp, convert, falls(scale))
+    least, most = owner.limits[number] if owner.limits else (None, None)
+    if (most is not None and found.low > most) or (least is not None and found.high < least):
+        raise ValueError("no molecule can be inside these limits, which are outside those of the target")
+    return replace(found.within(least, most), owner=(owner, number))
+
+
+def scale_of_limits(unit: str, scale: Scale, known: str) -> Scale:
+    """The scale that brings limits in a unit to that of predictions.
+
+    Args:
+        unit: as in ``Criterion``.
+        scale: of the target.
+        known: its unit, as ``measured_unit``.
+
+    Raises:
+        ValueError: the target has another unit.
+    """
+    if falls(scale):
+        return molar_scale(unit)
+    if scale == "log10" and unit.strip() == LOGARITHM:
+        return ""
+    if in_ascii(unit.strip()) == in_ascii(known) or (scale == "log10" and known == UNKNOWN):
+        return scale
+    what = "its unit is unknown" if known == UNKNOWN else f"its unit is {known}" if known else "it has no unit"
+    raise ValueError(f"{what}, not {unit}: give limits on the scale of its predictions, without unit")
+
+
+def with_ramps(
+    name: str,
+    of: Kind,
+    place: int,
+    criterion: Criterion,
+    ramp: float,
+    convert: Callable[[float], float] = float,
+    turns: bool = False,
+) -> Goal:
+    """The goal with the limits of a criterion, and where its desirability is 0.
+
+    Args:
+        name, of, place: as in ``Goal``.
+        ramp: distance of these places from the limits, unless the criterion has them.
+        convert: as ``conversion``.
+        turns: whether large numbers become small ones by that.
+
+    Raises:
+        ValueError: a zero is on the wrong side of its limit, or neither it nor a ramp is known.
+    """
+    low, high = (None if end is None else convert(end) for end in (criterion.at_least, criterion.at_most))
+    zeros = [convert(zero) for zero in criterion.zero]
+    if turns:
+        low, high, zeros = high, low, zeros[::-1]
+    zero_low = -math.inf if low is None else zeros[0] if zeros else low - ramp
+    zero_high = math.inf if high is None else zeros[-1] if zeros else high + ramp
+    ends = (-math.inf if low is None else low, math.inf if high is None else high)
+    if not all(ramp > 0 or zeros for end in ends if math.isfinite(end)):
+        raise ValueError("the spread of its training labels is unknown: add zero, where the desirability is 0")
+    if (low is not None and zero_low >= low) or (high is not None and zero_high <= high):
+        raise ValueError("zero is the value from which on a molecule is of no worth: choose it outside the limits")
+    return Goal(name, of, place, *ends, zero_low, zero_high, criterion.weight)
