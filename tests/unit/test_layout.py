@@ -42,6 +42,7 @@ ROOMS = [
     "table_model",
     "report",
     "table_run",
+    "project",
     "library",
     "search",
     "interfaces",
