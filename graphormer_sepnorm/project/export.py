@@ -104,7 +104,7 @@ def names_only(paths: str) -> str:
 
 def described(options: TableOptions, task: TaskConfig) -> list[tuple[str, str, str]]:
     """For each target its name, its column with the unit, and its scale."""
-    found = []
+    found: list[tuple[str, str, str]] = []
     for place, name in enumerate(task.targets):
         column = options.targets[min(place, len(options.targets) - 1)]
         unit = dict(zip(options.targets, options.units, strict=False)).get(column, "")
