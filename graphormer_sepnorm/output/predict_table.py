@@ -4,7 +4,7 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property, partial
@@ -22,6 +22,7 @@ from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
 from graphormer_sepnorm.predict.units import measured_unit, measured_words
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.runs.zoo import shipped_models, shipped_tables
+from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import STANDARD_INPUT, Row, is_table_name
 from graphormer_sepnorm.tables.rows import id_column_among
 from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, TableWriter
@@ -45,6 +46,7 @@ def predict_table(
     alerts: bool = False,
     properties: bool = False,
     meanings: Mapping[str, dict] | None = None,
+    watch: Callable[[Smiles, Predictions], None] | None = None,
 ) -> dict:
     """Writes the columns of the input, one column per target (and its spread for several models) and ``error``.
 
@@ -55,6 +57,7 @@ def predict_table(
         interval: confidence level of the intervals in ``NAME_low`` and ``NAME_high``; None: no intervals.
         domain: whether to compare rows with the training molecules, in the columns of ``domain_columns``.
         alerts, properties: whether to add structural alerts and the ``PROPERTIES`` of the molecules.
+        watch: as ``write_table``.
         meanings: facts about targets: write lines for people, as ``TextWriter``, in place of CSV; None: do not.
 
     Returns:
@@ -69,7 +72,7 @@ def predict_table(
     options = (str(interval), predictor.digest)
     writers = WRITERS if meanings is None else {".csv": partial(TextWriter, found=columns, meanings=meanings)}
     result = write_table(
-        columns.reader, columns, source, out, smiles_column, delimiter, strict, resume, options, writers
+        columns.reader, columns, source, out, smiles_column, delimiter, strict, resume, options, writers, watch
     )
     unfamiliar = columns.unfamiliar["rows"] if predictor.trust else None
     return {**result, "unfamiliar": unfamiliar, "below_zero": dict(columns.below_zero)}

@@ -157,10 +157,15 @@ def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None
     if options.test_csv is not None:
         structures = leave_out_tested(labelled, structures)
     labelled.skipped.sort()
-    y = labelled.labels()
-    keys = ["; ".join([key, *row.conditions]) for key, row in zip(structures.keys, labelled.rows, strict=True)]
-    duplicates = find_duplicates(keys, *labelled.ends(), tolerances(options.kind, y))
-    return replace(labelled, structures=structures, duplicates=duplicates)
+    return with_duplicates(options.kind, replace(labelled, structures=structures))
+
+
+def with_duplicates(kind: Kind, labelled: LabelledTable) -> LabelledTable:
+    """The table with the molecules that are in several of its rows."""
+    rows = zip(labelled.structures.keys, labelled.rows, strict=True)
+    keys = ["; ".join([key, *row.conditions]) for key, row in rows]
+    found = find_duplicates(keys, *labelled.ends(), tolerances(kind, labelled.labels()))
+    return replace(labelled, duplicates=found)
 
 
 def class_names(options: TableOptions, table: WholeTable) -> tuple[tuple[str, ...], ...]:

@@ -90,6 +90,9 @@ def predict(
     answers: AnswerOptions,
     strip_salts: StripSalts = False,
     condition: Conditions = None,
+    log: Annotated[
+        Path | None, typer.Option(help="CSV on this machine to add the predictions to, for the command update.")
+    ] = None,
     device: Device = "auto",
     precision: Precision = "auto",
     library: LibraryOptions,
@@ -119,6 +122,8 @@ def predict(
     refuse_unknown(models)
     load, started = partial(load_for, models, strip_salts, read_conditions(condition)), time.perf_counter()
     if isinstance(source, str) and is_library(source, out):
+        if log is not None:
+            raise InputError("--log is for tables and SMILES, not for a library")
         result = library_predictions(load, source, out, answers, library, device, precision)
     else:
         if given := changed(library):
@@ -127,7 +132,8 @@ def predict(
                 f"{', '.join(given)} {verb} for a library: a folder, a Parquet file or a pattern in quotes"
             )
         meanings = meanings_of(models) if is_for_people(out) else None
-        result = table_predictions(load, source, out, answers, device, precision, meanings)
+        named = None if log is None else (log, ", ".join(models))
+        result = table_predictions(load, source, out, answers, device, precision, meanings, named)
     if is_for_people(out):
         print(f"{result['rows'] - result['unreadable']} of {result['rows']} molecules predicted", file=sys.stderr)
     else:
@@ -192,12 +198,14 @@ def table_predictions(
     device: str,
     precision: Literal["auto", "float32", "bfloat16"],
     meanings: dict[str, dict] | None,
+    log: tuple[Path, str] | None = None,
 ) -> dict:
     """Predicts a table into a file, and reports the number of rows outside the training domain.
 
     Args:
         load, source, out, answers, device, precision: as in ``predict``.
         meanings: as ``predict_table``.
+        log: file and name of the model, as ``log_into``.
     """
     with leaving_at_once():
         from graphormer_sepnorm.output.predict_table import predict_table
@@ -208,7 +216,12 @@ def table_predictions(
         refuse_missing(source)
         raise InputError("name the file to write: -o OUT.csv, or -o - for standard output")
     with computing(choose(device, precision)):
-        result = predict_table(load(), source, out or Path("-"), **asdict(answers), meanings=meanings)
+        model, watch = load(), None
+        if log is not None:
+            from graphormer_sepnorm.project.log import log_into
+
+            watch = log_into(log[0], model, log[1])
+        result = predict_table(model, source, out or Path("-"), **asdict(answers), meanings=meanings, watch=watch)
     if result["unfamiliar"]:
         print(words_on_domain(result["unfamiliar"], answers), file=sys.stderr)
     if below_zero := {column: rows for column, rows in result["below_zero"].items() if rows}:
