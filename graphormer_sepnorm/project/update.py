@@ -1,4 +1,4 @@
-"""New measurements of a model: its predictions are scored as prospective ones, then all rows are fitted anew."""
+"""New measurements of a model: its predictions are scored as prospective ones, then all rows are fitted again."""
 
 import csv
 import json
@@ -137,8 +137,7 @@ def update_run(
     if whole.path.resolve() == model.run.path.resolve():
         raise InputError(f"{name} stays as it is: choose another --out")
     new = read_new(model, table, smiles_column, delimiter)
-    lines = prospective_lines(model, new, log, same_unit)
-    lines = keep_log(whole, model.run, lines)
+    lines = keep_log(whole, model.run, prospective_lines(model, new, log, same_unit))
     if (whole.path / PAGE).exists():
         progress.say([f"{whole} is finished: to fit again, choose another --out"])
         result = whole.saved_test()
@@ -306,7 +305,7 @@ def read_prospective(path: Path) -> list[dict[str, str]]:
         reader = csv.DictReader(file)
         found = list(reader)
     if tuple(reader.fieldnames or ()) != COLUMNS or any(None in record.values() or None in record for record in found):
-        raise InputError(f"{path} is damaged: restore it, or remove it to begin the predictions over time anew")
+        raise InputError(f"{path} is damaged: restore it, or remove it to begin with these rows")
     return found
 
 

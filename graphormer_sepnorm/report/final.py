@@ -71,7 +71,7 @@ def report_final(
 
 
 def scores_of_rows(fitted: FittedTable, labels: Labels, rows: np.ndarray, others: np.ndarray) -> StackScores:
-    """The scores of predictions out of fold for some rows, beside the mean labels of others."""
+    """The scores of predictions out of fold for some rows, compared with the mean labels of others."""
     part, out = labels.take(rows), fitted.out_of_fold
     asked = ScoredRows([""] * len(rows), part.y, part.bounds, {"dataset": TABLE, "split": OUT_OF_FOLD})
     stacked = Stacked(out.by_member[:, rows], out.values[rows], out.spread[rows])

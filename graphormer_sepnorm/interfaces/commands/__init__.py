@@ -25,7 +25,7 @@ COMMANDS = {
     "explain": "Draw the contributions of atoms and fragments to a prediction.",
     "predict": "Predict the targets of a model for every row of a table.",
     "suggest": "Choose the molecules of a library to measure next: promising and diverse ones.",
-    "update": "Score a model on new measurements, and fit it anew to all rows.",
+    "update": "Score a model on new measurements, and fit it again to all rows.",
     "export": "Write a table model into one file, to share it.",
     "embed": "Write the embedding of the CLS token for every row of a table, with its number, SMILES and error.",
     "serve": "Serve a web page that predicts drawn, pasted and uploaded molecules.",

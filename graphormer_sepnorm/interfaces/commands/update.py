@@ -40,7 +40,7 @@ def update(
     ] = False,
     device: Device = "auto",
 ) -> None:
-    """Score a model on new measurements, and fit it anew to all rows.
+    """Score a model on new measurements, and fit it again to all rows.
 
     FILE has the columns of the table of RUN, and only new rows. RUN predicts them first: prospective.csv in --out keeps
     these predictions, and over-time.html shows errors, bias and coverage by month or update, with an alarm where chance

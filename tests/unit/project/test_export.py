@@ -26,8 +26,10 @@ def cache(tmp_path, monkeypatch) -> Path:
     return tmp_path / "cache"
 
 
-def test_an_exported_model_is_the_run_in_one_file(trained: Trained, smiles, tmp_path):
-    facts = export_model(trained.run.path, tmp_path / "m.gsn", "MIT")
+def test_an_exported_model_is_the_run_in_one_file(trained: Trained, smiles, tmp_path, command):
+    code, facts, _ = command("export", trained.run.path, tmp_path / "m.gsn", "--licence", "MIT")
+    assert code == 0 and facts == export_model(trained.run.path, tmp_path / "m.gsn", "MIT")
+    assert command("info", tmp_path / "m.gsn")[1]["model"] == str(tmp_path / "m.gsn")
     assert facts["training_molecules"] == len(trained.labelled.rows) - trained.result["n"]
     options = {"interval": 0.8, "domain": True}
     ours, theirs = (
