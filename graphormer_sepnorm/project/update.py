@@ -235,8 +235,8 @@ def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: b
             of_row = (today, time, key, row.smiles, conditions, prediction.target, label)
             lines.append([*of_row, predicted, low, high, as_text(near), by, on])
     if log is not None:
-        count = len({(line[2], line[4]) for line in lines if line[-1] != today or line[-2] != model.name})
-        progress.say([f"{counted(count, 'molecule')} of the log {log} measured since"])
+        known = {(line[2], line[4], line[5]) for line in lines} & logged.keys()
+        progress.say([f"{counted(len(known), 'prediction')} of {log} measured since"])
     return lines
 
 
