@@ -27,6 +27,7 @@ MODULES = {
     "base": "recipes",
     "best": "recipes",
     "load_model": "table_model.load",
+    "load_models": "table_model.load",
     "local": "recipes",
     "reestimate_batch_norm": "layers.batch_norm",
     "separate_norms": "layers.separate",
@@ -51,6 +52,7 @@ __all__ = [
     "base",
     "best",
     "load_model",
+    "load_models",
     "local",
     "reestimate_batch_norm",
     "separate_norms",
@@ -68,7 +70,7 @@ if TYPE_CHECKING:
     from graphormer_sepnorm.layers.separate import separate_norms
     from graphormer_sepnorm.predict.pretrained import Graphormer
     from graphormer_sepnorm.recipes import base, best, local, slim
-    from graphormer_sepnorm.table_model.load import load_model
+    from graphormer_sepnorm.table_model.load import load_model, load_models
 else:
 
     def __getattr__(name: str) -> object:

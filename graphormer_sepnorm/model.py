@@ -106,6 +106,7 @@ class Structure(NamedTuple):
 
 
 TRUNK = ("embedding", "encodings", "bias_network", "cls_bias", "local_blocks")
+BODY = (*TRUNK, "cls", "blocks", "last_norm")  # all but the head
 
 
 class Trunk(NamedTuple):
@@ -114,10 +115,12 @@ class Trunk(NamedTuple):
     Attributes:
         local_atoms: [T, D] atoms from the local blocks.
         structure: structure that the other blocks read.
+        known: output of blocks, by the blocks and whether they read the atoms.
     """
 
     local_atoms: Tensor
     structure: Structure
+    known: dict[tuple[nn.Module, bool], tuple[Tensor, Tensor]]
 
 
 class LocalBlock(nn.Module):
@@ -305,7 +308,7 @@ class Network(nn.Module):
             ValueError: there is only one molecule in training with a BatchNorm on the CLS; or a PyG batch lacks the
                 attributes that the transform adds, or has atom features outside the vocabularies.
         """
-        return self.run_blocks(*self.run_trunk(self.packed(batch)))
+        return self.read_trunk(self.run_trunk(self.packed(batch)), True)
 
     def encode_cls(self, batch: "Batch | GraphBatch", trunk: Trunk | None = None) -> Tensor:
         """The final embeddings of the CLS tokens [B, D] only; raises as ``encode``.
@@ -317,7 +320,7 @@ class Network(nn.Module):
             batch: as ``encode``.
             trunk: of a model whose trunk has the same weights, for this batch; None: it is computed.
         """
-        return self.run_blocks(*(trunk or self.run_trunk(self.packed(batch))), read_atoms=False)[0]
+        return self.read_trunk(trunk or self.run_trunk(self.packed(batch)), False)[0]
 
     def packed(self, batch: "Batch | GraphBatch") -> GraphBatch:
         """Converts a PyG batch to a ``GraphBatch``; raises as ``encode``."""
@@ -333,12 +336,18 @@ class Network(nn.Module):
         bias, factor = self.pair_bias(batch, terms), find_factor(terms)
         attend = make_attention(batch.ptr, bias, self.cls_bias, factor, batch.padding)
         structure = Structure(batch.num_graphs, attend, batch.edge_index, batch.bond, batch.in_degree)
-        return Trunk(self.run_local_blocks(self.embed_atoms(batch, terms), structure), structure)
+        return Trunk(self.run_local_blocks(self.embed_atoms(batch, terms), structure), structure, {})
 
     def run_local_blocks(self, atoms: Tensor, structure: Structure) -> Tensor:
         for block in self.local_blocks:
             atoms = block(atoms, structure)
         return atoms  # [T, D]
+
+    def read_trunk(self, trunk: Trunk, read_atoms: bool) -> tuple[Tensor, Tensor]:
+        """As ``run_blocks``, but once for all networks that share their blocks."""
+        if (self.blocks, read_atoms) not in trunk.known:
+            trunk.known[self.blocks, read_atoms] = self.run_blocks(*trunk[:2], read_atoms)
+        return trunk.known[self.blocks, read_atoms]
 
     def run_blocks(self, atoms: Tensor, structure: Structure, read_atoms: bool = True) -> tuple[Tensor, Tensor]:
         """Runs the blocks on the atoms [T, D] from the local blocks; returns the CLS [B, D] and atom embeddings [T, D].
@@ -394,7 +403,7 @@ class Network(nn.Module):
     def embed_and_predict(self, batch: "Batch | GraphBatch", trunk: Trunk | None = None) -> tuple[Tensor, Tensor]:
         """The final embeddings of the CLS tokens [B, D] and the output [B, tasks]; arguments as ``encode_cls``."""
         batch = self.packed(batch)
-        local_atoms, structure = trunk or self.run_trunk(batch)
-        cls, atoms = self.run_blocks(local_atoms, structure, self.atoms_matter)
+        trunk = trunk or self.run_trunk(batch)
+        cls, atoms = self.read_trunk(trunk, self.atoms_matter)
         conditions = batch.conditions if self.config.conditions else None
-        return cls, self.read(local_atoms, cls, atoms, batch.ptr, conditions)
+        return cls, self.read(trunk.local_atoms, cls, atoms, batch.ptr, conditions)

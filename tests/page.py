@@ -132,7 +132,7 @@ def tiny_service(folder: Path) -> object:
     from graphormer_sepnorm.interfaces.web.service import PredictionService
     from graphormer_sepnorm.predict.domain import fit_domain
     from graphormer_sepnorm.predict.intervals import fit_intervals
-    from graphormer_sepnorm.predict.predictors import load_predictor
+    from graphormer_sepnorm.predict.predictors import load_networks
     from graphormer_sepnorm.predict.trust import Trust
     from graphormer_sepnorm.system.device import Compute
     from tests.tiny import Trusting, save_tiny
@@ -141,7 +141,7 @@ def tiny_service(folder: Path) -> object:
     folders = [str(save_tiny(folder / f"model-{seed}", featurizer="mol", seed=seed)) for seed in range(2)]
     errors, zeros = np.linspace(0.1, 2, 99)[:, None], np.zeros((99, 1))
     trust = Trust(fit_domain(sample_table().smiles[:200].tolist()), fit_intervals(errors, zeros, zeros + 0.1))
-    predictor = Trusting(load_predictor(folders).models, trust=trust)
+    predictor = Trusting(load_networks(folders), trust=trust)
     return PredictionService(predictor, 0.9, Compute(torch.device("cpu")), "tiny", {"architecture": "tiny"})
 
 

@@ -66,7 +66,7 @@ class PartOptions:
         smiles_column, delimiter: as ``open_table``.
         strict: whether an unreadable row makes its whole partition fail.
         precision: of matrix products, as ``device.choose``.
-        interval, domain, alerts, properties, acquisition: as ``PredictionColumns``.
+        interval, domain, alerts, properties, endpoints, acquisition: as ``PredictionColumns``.
     """
 
     selection: Selection
@@ -79,11 +79,13 @@ class PartOptions:
     domain: bool = False
     alerts: bool = False
     properties: bool = False
+    endpoints: tuple[str, ...] = ()
     acquisition: Acquisition | None = None
 
     def of_predictions(self, predictor: PredictingModel) -> PredictionColumns:
         """The columns of the predictions."""
-        return PredictionColumns(predictor, self.interval, self.domain, self.alerts, self.properties, self.acquisition)
+        asked = self.interval, self.domain, self.alerts, self.properties, self.acquisition, self.endpoints
+        return PredictionColumns(predictor, *asked)
 
 
 @dataclass(frozen=True, config=STRICT)

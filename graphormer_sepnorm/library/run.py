@@ -16,7 +16,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from itertools import takewhile
@@ -78,19 +78,19 @@ def as_json(manifest: Manifest) -> bytes:
 
 
 def choose_rows(
-    predictor: PredictingModel, by: str | None, keep_top: int | None, threshold: float | None, lowest: bool
+    targets: Sequence[str], by: str | None, keep_top: int | None, threshold: float | None, lowest: bool
 ) -> Selection:
-    """The selection by a target of the models, which may be omitted if there is only one."""
-    known, keeps_all = ", ".join(predictor.targets), keep_top is threshold is None
-    if by is not None and by not in predictor.targets:
-        raise InputError(f"--by {by} is no target of the models, which predict {known}")
+    """The selection by one of the targets that are written, which may be omitted if there is only one."""
+    known, keeps_all = ", ".join(targets), keep_top is threshold is None
+    if by is not None and by not in targets:
+        raise InputError(f"--by {by} is no target of the predictions, which are of {known}")
     if keeps_all and (lowest or by is not None):
         name = "--lowest" if lowest else "--by"
         raise InputError(f"{name} needs --keep-top or --threshold: without them, all rows are kept")
     if by is None:
-        if len(predictor.targets) > 1 and not keeps_all:
+        if len(targets) > 1 and not keeps_all:
             raise InputError(f"the models predict {known}: say with --by which of them rows are kept by")
-        by = predictor.targets[0]
+        by = targets[0]
     return Selection(by, keep_top, threshold, lowest)
 
 

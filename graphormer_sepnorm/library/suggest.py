@@ -27,7 +27,8 @@ from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.library.part_writer import PartOptions, Selection
 from graphormer_sepnorm.library.run import find_partitions, predict_library
 from graphormer_sepnorm.options import Promise
-from graphormer_sepnorm.output.columns import PredictionColumns, shown_decimals
+from graphormer_sepnorm.output.column import shown_decimals
+from graphormer_sepnorm.output.columns import PredictionColumns
 from graphormer_sepnorm.output.resumable_writer import find_output_writer, is_standard_output, print_rows
 from graphormer_sepnorm.predict.acquisition import Acquisition
 from graphormer_sepnorm.predict.predictors import PredictingModel

@@ -1,56 +1,45 @@
 """The columns of predictions, declared once: for files, libraries, the page and Python.
 
 The order is: conditions that are the same for all molecules; for each target its value, class, interval and spread; the
-comparison with the training molecules; the error. A new column is a ``PredictedColumn`` in one of the functions below.
+comparison with the training molecules; the error. A new column is a ``PredictedColumn`` in ``column.py``.
 
 Axis letters: M molecules.
 """
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import cached_property, partial
 from itertools import starmap
-from numbers import Real
-from typing import Literal, TypeVar
 
 import numpy as np
 
 from graphormer_sepnorm.chem.basic_properties import PROPERTIES
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import InputError, did_you_mean
+from graphormer_sepnorm.output.column import (
+    PredictedColumn,
+    acquisition_column,
+    condition_column,
+    domain_columns,
+    given,
+    kind_of,
+    most_probable_class,
+    probable_class,
+    property_column,
+)
 from graphormer_sepnorm.predict.acquisition import Acquisition
-from graphormer_sepnorm.predict.class_sets import ClassSets
 from graphormer_sepnorm.predict.describing import Describer
-from graphormer_sepnorm.predict.intervals import Intervals
+from graphormer_sepnorm.predict.drugs import Drugs
+from graphormer_sepnorm.predict.known import interval_ends, known_intervals, known_sets, known_trust
 from graphormer_sepnorm.predict.predictors import MoleculeModel, PredictingModel, Predictions
-from graphormer_sepnorm.predict.trust import Trust
-from graphormer_sepnorm.tables.label_text import as_float, is_number
-from graphormer_sepnorm.tables.writers import DIGITS, AddedColumn, Cells
+from graphormer_sepnorm.predict.side_by_side import SideBySide
+from graphormer_sepnorm.tables.writers import AddedColumn, Cells
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import falls, measured, measured_name
 
 ERROR = "error"
 OF_CONDITION = "_condition"  # follows the name of a condition that another column has
-PROBABILITY_DECIMALS = 3
-LEAST_OF_CLASS_1 = 0.5  # probability
-Found = TypeVar("Found")
-
-
-@dataclass(frozen=True)
-class PredictedColumn(AddedColumn):
-    """A column of predictions.
-
-    Attributes:
-        cells: its numbers [M] or M texts.
-        path: keys to its cell in the page's JSON of a molecule; by default, its name.
-    """
-
-    cells: Callable[[Predictions], Cells] = lambda found: found.errors
-    path: tuple[str, ...] = ()
-
-    @property
-    def place(self) -> tuple[str, ...]:
-        """The keys to its cell in the page's JSON of a molecule."""
-        return self.path or (self.name,)
 
 
 @dataclass(frozen=True)
@@ -64,9 +53,12 @@ class PredictionColumns:
         domain: whether to compare molecules with the training molecules.
         alerts, properties: whether to add structural alerts and basic properties.
         acquisition: ranking criterion, which gets its own column; None: no ranking.
+        endpoints: the targets to show, by name or shell pattern; empty: all.
+        labels: what the targets of a model among others are called; empty: by their names.
+        drugs: predictions of the model for approved drugs; None: unknown.
 
     Raises:
-        InputError: the model does not support intervals or the comparison.
+        InputError: the model does not support intervals or the comparison, or no target fits an endpoint.
     """
 
     model: PredictingModel
@@ -75,8 +67,15 @@ class PredictionColumns:
     alerts: bool = False
     properties: bool = False
     acquisition: Acquisition | None = None
+    endpoints: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    drugs: Drugs | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.model, SideBySide):
+            _ = self.parts  # which check the options
+            return
+        _ = self.places
         nothing = np.zeros((1, len(self.model.targets)))
         if self.domain:
             known_trust(self.model)
@@ -90,27 +89,65 @@ class PredictionColumns:
         return TASKS[self.model.kind].predicts_probabilities
 
     @cached_property
+    def places(self) -> list[tuple[int, int]]:
+        """The targets to show, in order: the number of the model, and of the target among its targets."""
+        if isinstance(self.model, SideBySide):
+            places = self.model.places
+            names = [{label, self.model.owner(label)[1]} for label in self.model.targets]
+        else:
+            places = [(0, number) for number in range(len(self.model.targets))]
+            names = [{target} for target in self.model.targets]
+        chosen = chosen_endpoints(self.endpoints, names)
+        return [place for place, is_chosen in zip(places, chosen, strict=True) if is_chosen]
+
+    @cached_property
+    def domains(self) -> list[int]:
+        """The numbers of the models whose training molecules are compared; models that share them are compared once."""
+        if not self.domain:
+            return []
+        first = self.model.first_of_domain if isinstance(self.model, SideBySide) else [0]
+        return list(dict.fromkeys(first[part] for part, _ in self.places))
+
+    @cached_property
+    def parts(self) -> "list[PredictionColumns]":
+        """The columns of each model."""
+        if not isinstance(self.model, SideBySide):
+            return [self]
+        found, shown = [], {part for part, _ in self.places}
+        for number, (part, labels) in enumerate(zip(self.model.parts, self.model.labels, strict=True)):
+            is_compared = self.domain and (number in shown or number in self.domains)
+            try:
+                interval = self.interval if number in shown else None
+                found.append(PredictionColumns(part.model, interval, is_compared, labels=labels, drugs=part.drugs))
+            except InputError as error:
+                raise InputError(f"{part.name}: {error}") from None
+        return found
+
+    @cached_property
     def reader(self) -> MoleculeModel[Predictions]:
         """A reader that computes the contents of the columns."""
         asked = self.domain, self.alerts, self.properties
-        return Describer(self.model, *asked) if any(asked) or self.model.assay_limits else self.model
+        if not isinstance(self.model, SideBySide):
+            return Describer(self.model, *asked) if any(asked) or self.model.assay_limits else self.model
+        readers = [
+            Describer(model, number in self.domains, self.alerts and number == 0, self.properties and number == 0)
+            for number, model in enumerate(self.model.part_models)
+        ]
+        return replace(self.model, readers=tuple(readers))
 
     @cached_property
     def all(self) -> list[PredictedColumn]:
         """The columns in order; that of a target or a condition called ``error``, say, has a longer name."""
         found = list(starmap(condition_column, self.model.asked_conditions.given.items()))
-        for number, target in enumerate(self.model.targets):
-            found += self.of_target(number, target)
-        if TASKS[self.model.kind].adds_up:
-            found.append(most_probable_class(self.model.classes[0]))
-        if self.interval is not None and TASKS[self.model.kind].adds_up:
-            texts = partial(known_sets(self.model).texts, confidence=self.interval, names=self.model.classes)
-            found.append(PredictedColumn("class_set", "text", cells=lambda found: texts(found.values)[0]))
+        own = [each for part, number in self.places for each in self.of(part, self.parts[part].of_target(number))]
+        for part in dict.fromkeys(part for part, _ in self.places):
+            own += self.of(part, self.parts[part].of_classes_together())
+        found += self.with_models_named(own)
         if self.acquisition is not None and self.acquisition.by != "prediction":
             number = self.model.targets.index(self.acquisition.target)
             found.append(acquisition_column(self.acquisition, number, kind_of(self.model, number)))
-        if self.domain:
-            found += domain_columns(self.model)
+        for first in self.domains:
+            found += self.of_domain(first)
         if self.alerts:
             found.append(PredictedColumn("alerts", "text", cells=lambda found: given(found.alerts)))
         if self.properties:
@@ -126,8 +163,63 @@ class PredictionColumns:
             ]
         return found
 
-    def of_target(self, number: int, target: str) -> Iterator[PredictedColumn]:
-        """The columns of a target, the ``number``-th."""
+    def of(self, part: int, columns: Iterable[PredictedColumn]) -> list[PredictedColumn]:
+        """Columns of a model, the ``part``-th, which read its predictions among those of all."""
+        if not isinstance(self.model, SideBySide):
+            return list(columns)
+        return [replace(column, cells=OfPart(column.cells, part)) for column in columns]
+
+    def with_models_named(self, columns: list[PredictedColumn]) -> list[PredictedColumn]:
+        """Columns of which those of several models with the same name begin with the names of their models."""
+        counts = Counter(column.name for column in columns)
+        return [self.named(column) if counts[column.name] > 1 else column for column in columns]
+
+    def named(self, column: PredictedColumn) -> PredictedColumn:
+        """A column whose name begins with that of its model."""
+        if not (isinstance(self.model, SideBySide) and isinstance(column.cells, OfPart)):
+            return column
+        name = self.model.parts[column.cells.part].name
+        path = column.place if len(column.place) > 1 else ("models", name, *column.place)
+        return replace(column, name=f"{name}_{column.name}", path=path)
+
+    def of_domain(self, first: int) -> list[PredictedColumn]:
+        """The comparison with the training molecules of a model, the ``first`` of those that have the same ones."""
+        sharing = [first]
+        if isinstance(self.model, SideBySide):
+            alike = self.model.first_of_domain
+            sharing = [part for part in range(len(alike)) if alike[part] == first]
+        by_part = [self.of(part, domain_columns(self.parts[part].model, self.parts[part].shown)) for part in sharing]
+        own = [column for column in by_part[0] if column.place[0] != "predictions"]
+        if len(self.domains) > 1:
+            own = [self.named(column) for column in own]
+        after_labels = next(place for place, column in enumerate(own) if column.place[-1] == "similarity")
+        of_targets = [column for columns in by_part for column in columns if column.place[0] == "predictions"]
+        of_targets = [column for column in of_targets if column.place[1] in self.targets]
+        own[after_labels:after_labels] = sorted(of_targets, key=lambda column: self.targets.index(column.place[1]))
+        return own
+
+    @property
+    def targets(self) -> list[str]:
+        """The targets to show."""
+        return [self.parts[part].shown[number] for part, number in self.places]
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The names of all targets of one model in columns."""
+        return self.labels or self.model.targets
+
+    def of_classes_together(self) -> Iterator[PredictedColumn]:
+        """The columns of a model whose targets are the classes of one column."""
+        if not TASKS[self.model.kind].adds_up:
+            return
+        yield most_probable_class(self.model.classes[0])
+        if self.interval is not None:
+            texts = partial(known_sets(self.model).texts, confidence=self.interval, names=self.model.classes)
+            yield PredictedColumn("class_set", "text", cells=lambda found: texts(found.values)[0])
+
+    def of_target(self, number: int) -> Iterator[PredictedColumn]:
+        """The columns of the ``number``-th target of one model."""
+        own, target = self.model.targets[number], self.shown[number]
 
         def of(name: str, part: str, cells: Callable[[Predictions], np.ndarray]) -> PredictedColumn:
             kind = kind_of(self.model, number) if part in ("value", "low", "high") else "number"
@@ -147,10 +239,10 @@ class PredictionColumns:
         yield of(target, "value", value)
         if scale:
             yield of(name_in_units, "unlogged", in_units(value))
-        if target in self.model.assay_limits:
+        if own in self.model.assay_limits:
             place = ("predictions", target, "limit")
             yield PredictedColumn(
-                f"{target}_limit", "text", cells=lambda found: given(found.limit_words)[target], path=place
+                f"{target}_limit", "text", cells=lambda found: given(found.limit_words)[own], path=place
             )
         if self.model.kind == "classification":
             yield probable_class(number, target, self.model.classes[number])
@@ -171,6 +263,10 @@ class PredictionColumns:
         rows = self.model.trust.rows if self.domain and self.model.trust else None
         if rows is not None and not TASKS[self.model.kind].predicts_probabilities:
             yield of(f"{target}_percentile", "percentile", lambda found: rows.percentiles(found.values)[:, number])
+        if (drugs := self.drugs) is not None and own in drugs.targets:
+            yield of(
+                f"{target}_drug_percentile", "drugs", lambda found: drugs.percentiles(found.values[:, number], own)
+            )
 
     def columns(self) -> list[AddedColumn]:
         """As ``Additions``."""
@@ -182,187 +278,39 @@ class PredictionColumns:
         return [column.cells(found) for column in self.all]
 
 
-def condition_column(name: str, text: str) -> PredictedColumn:
-    """A condition that is the same for all molecules."""
-    value = condition_value(text)
+@dataclass(frozen=True)
+class OfPart:
+    """The cells of a column of one model among several.
 
-    def cells(found: Predictions) -> Cells:
-        return [value] * len(found.errors) if isinstance(value, str) else np.full(len(found.errors), value)
-
-    kind: Literal["text", "number"] = "text" if isinstance(value, str) else "number"
-    return PredictedColumn(name, kind, cells=cells, path=("conditions", name))
-
-
-def condition_value(text: str) -> float | str:
-    """A condition as outputs have it: a number, or a word."""
-    return as_float(text) if is_number(text) else text
-
-
-def kind_of(model: PredictingModel, number: int) -> Literal["number", "precise"]:
-    """The kind of columns on the scale of the labels of the ``number``-th target."""
-    return "precise" if model.offset and model.offset[number] else "number"
-
-
-def acquisition_column(
-    acquisition: Acquisition, number: int, kind: Literal["number", "precise"] = "number"
-) -> PredictedColumn:
-    """The acquisition value of the ``number``-th target."""
-
-    def cells(found: Predictions) -> np.ndarray:
-        return acquisition(found.values[:, number], found.spread[:, number])
-
-    return PredictedColumn(acquisition.column, kind, cells=cells)
-
-
-def domain_columns(model: PredictingModel) -> list[PredictedColumn]:
-    """The columns that compare a molecule with the training molecules of a model.
-
-    They are, as far as known: the SMILES, name and labels of the nearest one, its Tanimoto similarity, the smallest
-    distance between embeddings, and a warning.
-
-    Raises:
-        InputError: the model has no information on its training molecules.
+    Attributes:
+        cells: of its own predictions.
+        part: number of the model.
     """
-    trust = known_trust(model)
-    rows = trust.rows
-    found = [PredictedColumn("nearest", "text", cells=lambda found: given(found.nearness).molecule)]
-    if rows is not None and len(rows.text):
-        found.append(text_of_nearest("nearest_id", rows.names))
-    if rows is not None:
-        words = two_classes(model)
-        for number, target in enumerate(model.targets):
-            label = label_of_nearest(target, rows.labels[:, number], words.get(target, ()))
-            found.append(label if label.kind == "text" else replace(label, kind=kind_of(model, number)))
-            if bounds := rows.censored(number, DIGITS[kind_of(model, number)]):
-                found.append(text_of_nearest(f"nearest_{target}_bound", bounds, target))
-    found.append(PredictedColumn("similarity", cells=lambda found: given(found.nearness).similarity))
-    if len(trust.domain.embeddings):
-        found.append(PredictedColumn("cls_distance", cells=lambda found: given(found.nearness).distance))
-    return [*found, PredictedColumn("warning", "text", cells=lambda found: found.warnings)]
+
+    cells: Callable[[Predictions], Cells]
+    part: int
+
+    def __call__(self, found: Predictions) -> Cells:
+        return self.cells(found.parts[self.part])
 
 
-def property_column(number: int, name: str) -> PredictedColumn:
-    """The ``number``-th of the ``PROPERTIES``."""
-    return PredictedColumn(name, cells=lambda found: given(found.properties)[:, number], path=("properties", name))
-
-
-def text_of_nearest(name: str, texts: list[str], target: str = "") -> PredictedColumn:
-    """The text of the nearest training molecule, from N ``texts``, such as its name or its censored label."""
-
-    def cells(found: Predictions) -> list[str]:
-        return ["" if row < 0 else texts[row] for row in given(given(found.nearness).row).tolist()]
-
-    path = ("predictions", target, "nearest_bound") if target else ()
-    return PredictedColumn(name, "text", cells=cells, path=path)
-
-
-def probable_class(number: int, target: str, classes: tuple[str, ...]) -> PredictedColumn:
-    """The class of the ``number``-th target: that of 1 from a probability of ``LEAST_OF_CLASS_1`` on."""
-
-    def numbers(found: Predictions) -> np.ndarray:
-        values = found.values[:, number].astype(np.float64)
-        return np.where(np.isnan(values), np.nan, values >= LEAST_OF_CLASS_1)
-
-    return class_column(f"{target}_class", ("predictions", target, "class_name"), numbers, classes)
-
-
-def most_probable_class(names: tuple[str, ...]) -> PredictedColumn:
-    """The most probable one of several classes; of equally probable ones the first."""
-
-    def words(found: Predictions) -> list[str]:
-        unread = np.isnan(found.values).any(axis=1)
-        return ["" if none else names[place] for none, place in zip(unread, found.values.argmax(axis=1), strict=True)]
-
-    return PredictedColumn("class", "text", cells=words, path=("class_name",))
-
-
-def label_of_nearest(target: str, labels: np.ndarray, classes: tuple[str, ...]) -> PredictedColumn:
-    """The label of the nearest training molecule, from labels [N]; the name of its class if ``classes`` have names."""
-
-    def numbers(found: Predictions) -> np.ndarray:
-        rows = given(given(found.nearness).row)
-        return np.where(rows < 0, np.nan, labels[rows])
-
-    return class_column(f"nearest_{target}", ("predictions", target, "nearest"), numbers, classes)
-
-
-def class_column(
-    name: str, path: tuple[str, ...], numbers: Callable[[Predictions], np.ndarray], classes: tuple[str, ...]
-) -> PredictedColumn:
-    """A column of numbers, or of the names of these classes unless they are called 0 and 1, as ``numbers`` are."""
-
-    def words(found: Predictions) -> list[str]:
-        return ["" if number != number else classes[int(number)] for number in numbers(found).tolist()]
-
-    if classes in ((), ("0", "1")):
-        return PredictedColumn(name, cells=numbers, path=path)
-    return PredictedColumn(name, "text", cells=words, path=path)
-
-
-def given(found: Found | None) -> Found:
-    """A result that the ``reader`` of the columns was asked to compute."""
-    assert found is not None
-    return found
-
-
-def two_classes(model: PredictingModel) -> dict[str, tuple[str, ...]]:
-    """The names of the classes 0 and 1 by target; empty if the targets do not have two classes each."""
-    return dict(zip(model.targets, model.classes, strict=True)) if model.kind == "classification" else {}
-
-
-def shown_decimals(model: PredictingModel) -> dict[str, int]:
-    """The decimals of predictions for people by target: three of probabilities, else those of the labels, if known."""
-    if TASKS[model.kind].predicts_probabilities:
-        return dict.fromkeys(model.targets, PROBABILITY_DECIMALS)
-    rows = model.trust.rows if model.trust else None
-    return {} if rows is None else dict(zip(model.targets, rows.decimals, strict=True))
-
-
-def known_trust(model: PredictingModel) -> Trust:
-    """The knowledge of a model about its errors and training molecules; raises InputError if it knows nothing."""
-    if model.trust is None:
-        raise InputError(
-            "the model has no information on its training molecules, so it has no intervals and compares nothing with "
-            "them: name adme or the run folder of a model that was trained on a table"
-        )
-    return model.trust
-
-
-def check_confidence(name: str, value: object) -> None:
-    """Raises InputError for a confidence level, in the parameter of this name, that is no number."""
-    if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
-        raise InputError(f"{name}: give a number between 0 and 1, such as 0.9, not {value!r}")
-
-
-def known_intervals(model: PredictingModel) -> Intervals:
-    """The intervals of a model; raises InputError if it has none."""
-    if TASKS[model.kind].predicts_probabilities:
-        raise InputError("this model predicts classes, which have prediction sets in place of intervals")
-    intervals = known_trust(model).intervals
-    if intervals is None:
-        raise InputError("the model has no intervals, because a target had no labels in its validation split")
-    return intervals
-
-
-def interval_ends(
-    model: PredictingModel, confidence: float, values: np.ndarray, spread: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The lower and upper ends of intervals around predictions, within the limits of the targets: float64 [M, T] each.
+def chosen_endpoints(patterns: Sequence[str], names: Sequence[set[str]]) -> list[bool]:
+    """Whether each target is chosen by one of several patterns; all are without patterns.
 
     Args:
-        model: the model that predicted.
-        confidence: confidence level of the intervals.
-        values, spread: [M, T], its predictions and their standard deviations.
+        patterns: names, or shell patterns such as "CYP3A4*", of which case does not matter.
+        names: what each target is called.
 
     Raises:
-        InputError: the model has no intervals, or none at this confidence level.
+        InputError: no target fits a pattern.
     """
-    return known_intervals(model).ends(confidence, values, spread, model.limits)
 
+    def fits(pattern: str, known: set[str]) -> bool:
+        return pattern in known or any(fnmatchcase(name.casefold(), pattern.casefold()) for name in known)
 
-def known_sets(model: PredictingModel) -> ClassSets:
-    """The prediction sets of a classification; raises InputError if it has none."""
-    sets = known_trust(model).class_sets
-    if sets is None:
-        raise InputError("the model is of an earlier version without prediction sets: train it again")
-    return sets
+    for pattern in patterns:
+        if not any(fits(pattern, known) for known in names):
+            every = sorted(set().union(*names))
+            near = did_you_mean(pattern, every) or f"; they are {', '.join(every)}"
+            raise InputError(f"no target fits the endpoint {pattern}{near}")
+    return [not patterns or any(fits(pattern, known) for pattern in patterns) for known in names]

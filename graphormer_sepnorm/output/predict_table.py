@@ -15,10 +15,12 @@ import numpy as np
 
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.output.columns import PredictedColumn, PredictionColumns, given, shown_decimals, two_classes
+from graphormer_sepnorm.output.column import PredictedColumn, given, shown_decimals, two_classes
+from graphormer_sepnorm.output.columns import PredictionColumns
 from graphormer_sepnorm.output.resumable_writer import write_table
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, is_in_training
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
+from graphormer_sepnorm.predict.side_by_side import SideBySide, parts_of
 from graphormer_sepnorm.predict.units import measured_unit, measured_words
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.runs.zoo import shipped_models, shipped_tables
@@ -45,6 +47,7 @@ def predict_table(
     domain: bool = False,
     alerts: bool = False,
     properties: bool = False,
+    endpoints: Sequence[str] = (),
     meanings: Mapping[str, dict] | None = None,
     watch: Callable[[Smiles, Predictions], None] | None = None,
 ) -> dict:
@@ -57,8 +60,10 @@ def predict_table(
         interval: confidence level of the intervals in ``NAME_low`` and ``NAME_high``; None: no intervals.
         domain: whether to compare rows with the training molecules, in the columns of ``domain_columns``.
         alerts, properties: whether to add structural alerts and the ``PROPERTIES`` of the molecules.
+        endpoints: the targets to write, as ``PredictionColumns``.
+        meanings: facts about targets: write lines for people, as ``TextWriter``, in place of CSV; None: do not. Models
+            side by side know them from their cards.
         watch: as ``write_table``.
-        meanings: facts about targets: write lines for people, as ``TextWriter``, in place of CSV; None: do not.
 
     Returns:
         as ``write_table``, and two facts about the rows of this call: ``unfamiliar``, how many are outside the training
@@ -68,13 +73,15 @@ def predict_table(
     Raises:
         InputError: as ``write_table``, or the predictor does not support intervals or the comparison.
     """
-    columns = CountedColumns(predictor, interval, domain, alerts, properties)
+    columns = CountedColumns(predictor, interval, domain, alerts, properties, endpoints=tuple(endpoints))
+    if meanings is not None and isinstance(predictor, SideBySide):
+        meanings = predictor.endpoints
     options = (str(interval), predictor.digest)
     writers = WRITERS if meanings is None else {".csv": partial(TextWriter, found=columns, meanings=meanings)}
     result = write_table(
         columns.reader, columns, source, out, smiles_column, delimiter, strict, resume, options, writers, watch
     )
-    unfamiliar = columns.unfamiliar["rows"] if predictor.trust else None
+    unfamiliar = columns.unfamiliar["rows"] if any(model.trust for model in parts_of(predictor)) else None
     return {**result, "unfamiliar": unfamiliar, "below_zero": dict(columns.below_zero)}
 
 
@@ -91,9 +98,9 @@ class CountedColumns(PredictionColumns):
     below_zero: Counter[str] = field(default_factory=Counter)
 
     def cells(self, found: Predictions, errors: list[str]) -> list[Cells]:
-        pairs = zip(found.warnings, errors, strict=True)
-        warned = (text not in ("", OTHER_CONDITIONS) and not error for text, error in pairs)
-        self.unfamiliar["rows"] += sum(warned)
+        warnings = zip(*(each.warnings for each in found.parts or [found]), strict=True)
+        pairs = zip(warnings, errors, strict=True)
+        self.unfamiliar["rows"] += sum(not {*texts} <= {"", OTHER_CONDITIONS} and not error for texts, error in pairs)
         cells = super().cells(found, errors)
         for column, each in zip(self.all, cells, strict=True):
             if len(column.place) == 3 and column.place[1] in self.positive and column.place[2] in ("value", "low"):
@@ -103,10 +110,12 @@ class CountedColumns(PredictionColumns):
     @cached_property
     def positive(self) -> set[str]:
         """The targets of a regression whose training labels are all above 0."""
-        rows = self.model.trust.rows if self.model.trust else None
-        if rows is None or self.of_classes:
-            return set()
-        return {name for name, is_positive in zip(self.model.targets, rows.positive, strict=True) if is_positive}
+        found = set()
+        for part in self.parts:
+            rows = part.model.trust.rows if part.model.trust else None
+            if rows is not None and not part.of_classes:
+                found |= set(compress(part.shown, rows.positive))
+        return found
 
 
 class TextWriter(TableWriter):
@@ -123,9 +132,11 @@ class TextWriter(TableWriter):
     ):
         self.columns = found.all
         self.id_place = columns.index(known) if (known := id_column_among(columns)) else None
-        self.of_classes, self.adds_up = found.of_classes, TASKS[found.model.kind].adds_up
+        self.of_classes = {target for part in found.parts if part.of_classes for target in part.shown}
+        self.adding_up = {target for part in found.parts if TASKS[part.model.kind].adds_up for target in part.shown}
         self.units = {name: f" (probability of {one})" for name, (_, one) in two_classes(found.model).items()}
         self.meanings = {target: facts["description"] for target, facts in meanings.items()}
+        self.groups = {target: facts["group"] for target, facts in meanings.items() if "group" in facts}
         self.decimals = shown_decimals(found.model)
         self.scales = dict(zip(found.model.targets, found.model.scales, strict=False))
 
@@ -152,10 +163,13 @@ class TextWriter(TableWriter):
 
     def remarks(self, row: Row, number: int, cells: Mapping[tuple[str, ...], Cells]) -> Iterator[str]:
         """Lines on a molecule of the training table and on predictions near a limit, from ``cells`` at their places."""
-        if ("nearest",) in cells:
-            similarity, nearest = (np.asarray(cells[(place,)])[number] for place in ("similarity", "nearest"))
-            if is_in_training(row.smiles, similarity, nearest, str(np.asarray(cells[("warning",)])[number])):
-                yield "  in the training table: nearest is what was measured for this molecule"
+        for *outer, last in cells:
+            if last == "nearest" and outer[:1] != ["predictions"]:
+                near = (cells[(*outer, name)] for name in ("similarity", "nearest", "warning"))
+                similarity, nearest, warning = (np.asarray(each)[number] for each in near)
+                if is_in_training(row.smiles, similarity, nearest, str(warning)):
+                    of_model = f" of {outer[1]}" if outer else ""
+                    yield f"  in the training table{of_model}: nearest is what was measured for this molecule"
         for place, texts in cells.items():
             if place[2:] == ("limit",) and texts[number]:
                 yield f"  {place[1]} is {texts[number]}"
@@ -173,20 +187,22 @@ class TextWriter(TableWriter):
 
     def texts(self, column: PredictedColumn, cells: Cells) -> list[str]:
         """The cells of a column; probabilities and numbers on the scale of the labels have ``shown_decimals``."""
-        target, part = column.place[1] if len(column.place) == 3 else "", column.place[-1]
-        is_whole = part in ("percentile", "class_name") or (part == "nearest" and self.of_classes)
+        target, part = column.place[1] if column.place[0] == "predictions" else "", column.place[-1]
+        is_whole = part in ("percentile", "drugs", "class_name") or (part == "nearest" and target in self.of_classes)
         decimals = 0 if is_whole else DISTANCE_DECIMALS if part == "cls_distance" else self.decimals.get(target)
         numbers = cells.tolist() if isinstance(cells, np.ndarray) else cells
         if column.place[0] == "properties":
             return ["" if cell != cell else f"{cell:.4g}" for cell in numbers]
-        return [cell if isinstance(cell, str) else "" if cell != cell else shown(cell, decimals) for cell in numbers]
+        end = " %" * (part == "drugs")
+        found = (cell if isinstance(cell, str) else "" if cell != cell else shown(cell, decimals) for cell in numbers)
+        return [text and f"{text}{end}" for text in found]
 
     def lines(self, texts: Sequence[str]) -> Iterator[str]:
         known = {column.place: text for column, text in zip(self.columns, texts, strict=True) if text}
         heads = {
-            place: place[1] if len(place) > 1 else SHORT.get(place[0], place[0])
+            place: place[1] if place[0] in ("predictions", "conditions", "properties") else words_of(place)
             for place in known
-            if place[2:] in ((), ("value",))
+            if place[2:] in ((), ("value",)) or place[0] == "models"
         }
         width = max(map(len, heads.values()), default=0)
         for part in ("value", "low", "high"):
@@ -194,23 +210,32 @@ class TextWriter(TableWriter):
             known |= zip(places, aligned([known[place] for place in places]), strict=True)
         rows = []
         for place, head in heads.items():
-            parts = {} if len(place) < 3 else {at[2]: text for at, text in known.items() if at[:2] == place[:2]}
+            is_target = place[0] == "predictions"
+            parts = {at[2]: text for at, text in known.items() if at[:2] == place[:2]} if is_target else {}
             ends = f"({parts['low']} to {parts['high']})" if "low" in parts else ""
             said = {"value", "unlogged_low", "unlogged_high", "limit"}
             said |= {"low", "high", "std"} if ends else set()
-            said |= {"nearest"} if self.adds_up else set()
+            said |= {"nearest"} if is_target and place[1] in self.adding_up else set()
             others = ", ".join(
                 text if part == "unlogged" else f"{SHORT.get(part, part)} {text}"
                 for part, text in parts.items()
                 if part not in said
             )
-            unit, meaning = (self.units.get(head, ""), self.meanings.get(head, "")) if place[2:] else ("", "")
+            unit, meaning = (self.units.get(head, ""), self.meanings.get(head, "")) if is_target else ("", "")
             rows.append((f"  {head:{width}}", known[place] + unit, ends, others, meaning))
         are_targets = [place[2:] == ("value",) for place in heads]
         widths = [max(map(len, column)) for column in zip(*compress(rows, are_targets), strict=True)]
-        for row, is_target in zip(rows, are_targets, strict=True):
+        group = ""
+        for row, is_target, head in zip(rows, are_targets, heads.values(), strict=True):
+            if is_target and group != (group := self.groups.get(head, "")):
+                yield f" {group}".rstrip()
             cells = (f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)) if is_target else row
             yield "  ".join(filter(None, cells)).rstrip()
+
+
+def words_of(place: tuple[str, ...]) -> str:
+    """The name of the column at a place in the page's JSON, after that of its model."""
+    return " ".join([*place[1:-1], SHORT.get(place[-1], place[-1])])
 
 
 def aligned(numbers: Sequence[str]) -> list[str]:

@@ -16,6 +16,7 @@ from graphormer_sepnorm.chem.features import Molecules
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.assay_limits import limit_words
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, Domain, is_in_training, joined
+from graphormer_sepnorm.predict.forward import Output
 from graphormer_sepnorm.predict.predictors import Nearness, PredictingModel, Predictions, computed
 from graphormer_sepnorm.predict.training_rows import TrainingRows
 
@@ -23,7 +24,7 @@ Found = TypeVar("Found")
 
 
 class Describer:
-    """A reader that adds what is known of the molecules to the predictions of a model.
+    """A ``Reader`` that adds what is known of the molecules to the predictions of a model.
 
     Args:
         model: a model, with ``trust`` if ``domain``.
@@ -40,11 +41,22 @@ class Describer:
         self.asked_conditions = model.asked_conditions
 
     def compute(self, molecules: Molecules) -> Predictions:
+        molecules = self.ready(molecules)
+        return self.predictions(molecules, computed(molecules, self.outputs))
+
+    def ready(self, molecules: Molecules) -> Molecules:
+        return self.model.ready(molecules)
+
+    @property
+    def outputs(self) -> list[Output]:
+        """Those of the model, followed by the embeddings whose distances are asked for."""
         embedded = [self.model.embedder.output] if self.domain and len(self.domain.embeddings) else []
-        molecules = self.model.ready(molecules)
-        outputs = computed(molecules, [*self.model.outputs, *embedded])
-        embeddings = outputs.pop() if embedded else None
-        found = self.model.predictions(molecules, outputs)
+        return [*self.model.outputs, *embedded]
+
+    def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
+        count = len(self.model.outputs)
+        embeddings = outputs[count] if len(outputs) > count else None
+        found = self.model.predictions(molecules, outputs[:count])
         if self.domain:
             assert self.model.trust is not None
             matches = same_conditions(self.model.trust.rows, conditions_of(molecules))

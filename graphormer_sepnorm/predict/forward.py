@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from graphormer_sepnorm.datasets.store import MoleculeDataset
 from graphormer_sepnorm.graphs import GraphBatch
-from graphormer_sepnorm.model import TRUNK, Network, Trunk
+from graphormer_sepnorm.model import BODY, TRUNK, Network, Trunk
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.tasks import Task
@@ -133,16 +133,20 @@ def rows_of_molecules(
 
 
 def share_trunks(models: Sequence[Network]) -> None:
-    """Replaces the trunk of a model by that of an earlier one with the same weights, so that it is computed once."""
+    """Replaces the trunk of a model, or all but its head, by those of an earlier one with the same weights.
+
+    They are computed once then.
+    """
     for place, model in enumerate(models):
-        twin = next((other for other in models[:place] if have_same_trunk(model, other)), None)
-        if twin is not None:
-            for name in TRUNK:
-                setattr(model, name, getattr(twin, name))
+        for names in (TRUNK, BODY):
+            twin = next((other for other in models[:place] if have_same(names, model, other)), None)
+            if twin is not None:
+                for name in names:
+                    setattr(model, name, getattr(twin, name))
 
 
-def have_same_trunk(one: Network, other: Network) -> bool:
-    """Whether two models in evaluation mode have the same trunk for every molecule."""
+def have_same(names: Sequence[str], one: Network, other: Network) -> bool:
+    """Whether the modules with these names of two models in evaluation mode compute the same for every molecule."""
     differing = ("num_tasks", "conditions", "dropout", "attention_dropout")
     if replace(one.config, **{name: getattr(other.config, name) for name in differing}) != other.config:
         return False
@@ -150,7 +154,7 @@ def have_same_trunk(one: Network, other: Network) -> bool:
     return all(
         torch.equal(tensor, tensors[name])
         for name, tensor in one.state_dict().items()
-        if name.partition(".")[0] in TRUNK
+        if name.partition(".")[0] in names
     )
 
 

@@ -8,6 +8,7 @@ Axis letters: M SMILES, R of them that could be read, D width.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Protocol, Self, TypeVar
 
 import numpy as np
@@ -63,6 +64,7 @@ class Predictions:
             if requested.
         alerts: M texts, the structural alerts of each molecule, if requested.
         properties: float64 [M, P], properties of the molecules, if requested.
+        parts: of models side by side, the predictions of each.
     """
 
     values: np.ndarray
@@ -73,6 +75,7 @@ class Predictions:
     limit_words: Mapping[str, list[str]] | None = None
     alerts: list[str] | None = None
     properties: np.ndarray | None = None
+    parts: "tuple[Predictions, ...]" = ()
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,8 @@ class MoleculeModel(Protocol[Result]):
         asked_conditions: the conditions that it reads in addition to molecules.
     """
 
-    featurizer: str
+    @property
+    def featurizer(self) -> str: ...
 
     @property
     def asked_conditions(self) -> AskedConditions: ...
@@ -217,7 +221,7 @@ class Predictor:
     trust: Trust | None = None  # no information on errors and training molecules
 
     def __init__(self, models: list[tuple[Network, Config]]):
-        faces = {(config.task.kind, config.task.targets, config.featurizer) for _, config in models}
+        faces = {face_of(config) for _, config in models}
         if len(faces) > 1:
             shown = " and ".join(
                 sorted(f"{kind} of {', '.join(names)} ({features})" for kind, names, features in faces)
@@ -280,6 +284,11 @@ class Predictor:
         return Predictions(values, spread, molecules.errors, [""] * len(molecules.errors))
 
 
+def face_of(config: Config) -> tuple[str, tuple[str, ...], str]:
+    """Kind, targets and featurizer, which networks that are averaged have in common."""
+    return config.task.kind, config.task.targets, config.featurizer
+
+
 class Embedder:
     """A model in evaluation mode as a source of embeddings.
 
@@ -317,7 +326,7 @@ class Embedder:
 
 def stripping_salts(reader: MoleculeModel) -> None:
     """Makes a reader read each SMILES without counter-ions and solvents."""
-    reader.featurizer = without_salts(reader.featurizer)
+    reader.featurizer = without_salts(reader.featurizer)  # type: ignore[misc]
 
 
 def computed(molecules: Molecules, outputs: Sequence[Output]) -> list[np.ndarray]:
@@ -377,22 +386,14 @@ def read_and_compute(reader: MoleculeModel[Result], compute: Compute, smiles: Sm
         return reader.compute(read_molecules(reader.featurizer, smiles))
 
 
-def load_predictor(names: list[str]) -> Predictor:
-    """Loads the networks of one model or several, onto the device of ``device.current``.
-
-    Args:
-        names: run folders, weights files, or names of shipped weights.
-
-    Raises:
-        InputError: a name is not a model, a file is damaged, or the models differ in targets or features.
-    """
-    places = [resolve_model(name) for name in names]
-    loaded = map(checkpoint.load_model, places)
-    return Predictor([(model.to(current().device), config) for model, config, _ in loaded])
+def load_networks(names: Iterable[str | Path]) -> list[tuple[Network, Config]]:
+    """Loads run folders, weights files or shipped weights as ``checkpoint.load_model``, onto ``device.current``."""
+    loaded = map(checkpoint.load_model, map(resolve_model, names))
+    return [(model.to(current().device), config) for model, config, _ in loaded]
 
 
 def load_embedder(name: str) -> Embedder:
-    """Loads one model as ``load_predictor`` does, for its embeddings; raises InputError also for a table model."""
+    """Loads one model as ``load_networks`` does, for its embeddings; raises InputError also for a table model."""
     path = resolve_model(name)
     check_has_weights(path, name, predict=f"graphormer-sepnorm predict {name}")
     model, config, _ = checkpoint.load_model(path)

@@ -2,7 +2,8 @@
 
 import csv
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,12 +12,16 @@ import numpy as np
 
 from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.output.columns import interval_ends, kind_of
+from graphormer_sepnorm.output.column import kind_of
+from graphormer_sepnorm.predict.known import interval_ends
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
+from graphormer_sepnorm.predict.side_by_side import SideBySide
+from graphormer_sepnorm.runs.archives import SHARED
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.structures import MoleculeStructure, read_structures
 from graphormer_sepnorm.tables.writers import DIGITS, as_csv
 
+NUMBERED = re.compile(r"(.*)-update-(\d+)", re.DOTALL)  # the name of the run folder of an update
 CONFIDENCE = 0.9  # of the intervals in logs
 COLUMNS = ("date", "model", "smiles", "conditions", "target", "predicted", "low", "high")
 
@@ -64,22 +69,21 @@ def log_into(path: Path, model: PredictingModel, name: str) -> Callable[[Smiles,
 
     Args:
         path: a CSV with ``COLUMNS``, a line for each molecule and target; dates are UTC.
-        model, name: the model and its name for the log.
+        model, name: the model and its name for the log; models side by side have their own names.
 
     Raises:
         InputError: the file is no such log, or cannot be written.
     """
     read_log(path)
-    given, asked = model.asked_conditions.given, model.asked_conditions.columns
 
     def append(asked_for: Smiles, found: Predictions) -> None:
         now, lines = datetime.now(UTC).isoformat(timespec="seconds"), []
-        for sample, predictions in zip(asked_for, predictions_of(model, found), strict=True):
-            texts = sample.conditions if isinstance(sample, Sample) else ()
-            conditions = conditions_text([*asked, *given], [*texts, *given.values()])
-            smiles = sample.smiles if isinstance(sample, Sample) else sample
-            of_molecule = (now, name, smiles, conditions)
-            lines += [(*of_molecule, each.target, each.predicted, each.low, each.high) for each in predictions]
+        if not isinstance(model, SideBySide):
+            lines = lines_of(now, name, model, asked_for, found)
+        else:
+            for number, (part, own) in enumerate(zip(model.parts, found.parts, strict=True)):
+                samples = [sample and model.sample_for(number, sample) for sample in asked_for]
+                lines += lines_of(now, part.name, part.model, samples, own)
         try:
             with open(path, "ab") as file:
                 file.write(as_csv(lines if file.tell() else [COLUMNS, *lines]))
@@ -87,6 +91,26 @@ def log_into(path: Path, model: PredictingModel, name: str) -> Callable[[Smiles,
             raise InputError(f"cannot write {path}: {error.strerror}") from None
 
     return append
+
+
+def lines_of(
+    date: str, name: str, model: PredictingModel, samples: Smiles, found: Predictions
+) -> list[tuple[str | None, ...]]:
+    """The lines of a log on the predictions of one model."""
+    given, asked, lines = model.asked_conditions.given, model.asked_conditions.columns, []
+    for sample, predictions in zip(samples, predictions_of(model, found), strict=True):
+        smiles, texts = (sample.smiles, sample.conditions) if isinstance(sample, Sample) else (sample, ())
+        conditions = conditions_text([*asked, *given], [*texts, *given.values()])
+        of_molecule = (date, name, smiles, conditions)
+        lines += [(*of_molecule, each.target, each.predicted, each.low, each.high) for each in predictions]
+    return lines
+
+
+def ancestor(name: str) -> str:
+    """The name of a model without its folder, its ending and the number of its update, as equal for all updates."""
+    path = Path(name)
+    own = path.name.removesuffix(SHARED)
+    return found[1] if (found := NUMBERED.fullmatch(own)) else own
 
 
 def read_log(path: Path) -> list[dict[str, str]]:
@@ -115,10 +139,14 @@ def is_line(line: dict[str, str]) -> bool:
         return False
 
 
-def earliest(path: Path, featurizer: str) -> dict[tuple[str, str, str], dict[str, str]]:
-    """The earliest line of a log for each molecule, its conditions and target, by ``molecule_key`` and texts."""
+def earliest(path: Path, featurizer: str, models: Container[str]) -> dict[tuple[str, str, str], dict[str, str]]:
+    """The earliest line of a log for each molecule, its conditions and target, by ``molecule_key`` and texts.
+
+    Only predictions of models count whose ``ancestor`` is among ``models``: others may predict another assay.
+    """
     found: dict[tuple[str, str, str], dict[str, str]] = {}
-    lines = sorted(read_log(path), key=lambda line: datetime.fromisoformat(line["date"]))
+    known = (line for line in read_log(path) if ancestor(line["model"]) in models)
+    lines = sorted(known, key=lambda line: datetime.fromisoformat(line["date"]))
     texts = list(dict.fromkeys(line["smiles"] for line in lines))
     structures = dict(zip(texts, read_structures(featurizer, texts), strict=True))
     for line in lines:

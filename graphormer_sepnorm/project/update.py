@@ -2,7 +2,6 @@
 
 import csv
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -15,7 +14,15 @@ from graphormer_sepnorm.config import Config, config_from_json
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.predictors import Predictions, compute_chunks, molecules_at_once
 from graphormer_sepnorm.project.export import PROSPECTIVE
-from graphormer_sepnorm.project.log import CONFIDENCE, as_text, conditions_text, earliest, predictions_of
+from graphormer_sepnorm.project.log import (
+    CONFIDENCE,
+    NUMBERED,
+    ancestor,
+    as_text,
+    conditions_text,
+    earliest,
+    predictions_of,
+)
 from graphormer_sepnorm.report.folds import predicted_together
 from graphormer_sepnorm.report.over_time import Checked, alarms, over_time, section
 from graphormer_sepnorm.report.page import ReportPage, render
@@ -59,7 +66,6 @@ COLUMNS = (
     *("similarity", "model", "predicted_on"),
 )
 WHEN = {"date", "predicted_on"}  # what differs if an interrupted update is continued on another day
-NUMBERED = re.compile(r"(.*)-update-(\d+)", re.DOTALL)
 DIGITS = 9  # to which labels are equal
 EXPECTED = "those on the molecules that {} was tested on"
 
@@ -220,7 +226,9 @@ def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: b
     refuse_other_unit(model, new, found, same_unit)
     assert model.model.trust is not None
     similarity, _ = model.model.trust.domain.nearest(row.smiles for row in new.unseen)
-    logged = earliest(log, model.model.featurizer) if log is not None else {}
+    before = [each["model"] for each in read_prospective(model.run.path / PROSPECTIVE)]
+    names = {ancestor(name) for name in [model.name, *before]}
+    logged = earliest(log, model.model.featurizer, names) if log is not None else {}
     today, lines = datetime.now(UTC).date().isoformat(), []
     parts = zip(new.unseen, new.keys, predictions_of(model.model, found), similarity.tolist(), strict=True)
     for (row, key, predictions, near), time in zip(parts, times_of(model, new), strict=True):
@@ -236,7 +244,7 @@ def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: b
             lines.append([*of_row, predicted, low, high, as_text(near), by, on])
     if log is not None:
         known = {(line[2], line[4], line[5]) for line in lines} & logged.keys()
-        progress.say([f"{counted(len(known), 'prediction')} of {log} measured since"])
+        progress.say([f"{counted(len(known), 'prediction')} of {', '.join(sorted(names))} in {log} measured since"])
     return lines
 
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from graphormer_sepnorm.output.columns import PROBABILITY_DECIMALS
+from graphormer_sepnorm.output.column import PROBABILITY_DECIMALS
 from graphormer_sepnorm.report.page import Chart
 from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval
 

@@ -10,7 +10,7 @@ from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.pictures import draw_plain
-from graphormer_sepnorm.output.columns import PROBABILITY_DECIMALS
+from graphormer_sepnorm.output.column import PROBABILITY_DECIMALS
 from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.predict.training_rows import decimals_of
 from graphormer_sepnorm.report.page import Picture

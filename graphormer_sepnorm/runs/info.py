@@ -119,15 +119,22 @@ def score_words(value: float, interval: Sequence[float] | None = None, molecules
 def endpoint_lines(endpoints: dict[str, dict]) -> list[str]:
     """A line for each endpoint, from what ``card_endpoints`` found."""
     width = max(map(len, endpoints))
-    lines = []
+    lines, group = [], ""
     for target, known in endpoints.items():
+        if group != (group := known.get("group", "")):
+            lines.append(f"{group}:")
         parts = [known["description"]]
         if "molecules" in known:
             parts.append(f"{known['molecules']:,} training molecules")
         if "rmse_out_of_fold" in known:
             parts.append(f"RMSE out of fold {shown(known['rmse_out_of_fold'])}")
+        if "score" in known:
+            parts.append(f"{METRICS[known['metric']].title} out of fold {shown(known['score'])}")
+        if "direction" in known:
+            parts.append(f"{known['direction']} is better")
         if "limit" in known:
             parts.append(limit_meaning(known["limit"]))
+        parts += [known[name] for name in ("source", "licence", "trust") if name in known]
         lines.append(f"{target:{width}}  {'; '.join(parts)}")
     return lines
 

@@ -14,8 +14,9 @@ from graphormer_sepnorm.config import first_problem
 from graphormer_sepnorm.encodings.base import STRICT
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.runs.archives import is_shared, opened_model, unpacked
-from graphormer_sepnorm.runs.folder import runs_in
+from graphormer_sepnorm.runs.folder import RunFolder, runs_in
 from graphormer_sepnorm.tables.formats import is_table_name
+from graphormer_sepnorm.tasks import METRICS
 
 RESOURCES = "graphormer_sepnorm.resources"
 ARCHIVE = ".tar.xz"
@@ -97,6 +98,11 @@ class Endpoint:
         rmse_out_of_fold: RMSE of the predictions out of fold.
         others: RMSE of other models, by name.
         limit: the limit of its assay.
+        group: heading that it is listed under, such as "Absorption".
+        direction: whether "higher" or "lower" values are better; "" if that depends.
+        score, metric: the score of the predictions out of fold, and its name in ``METRICS``.
+        source, licence: of its data.
+        trust: a sentence on when not to trust the predictions.
     """
 
     description: str
@@ -105,6 +111,17 @@ class Endpoint:
     rmse_out_of_fold: float | None = None
     others: dict[str, float] = field(default_factory=dict)
     limit: AssayLimit | None = None
+    group: str = ""
+    direction: Literal["higher", "lower", ""] = ""
+    score: float | None = None
+    metric: str = ""
+    source: str = ""
+    licence: str = ""
+    trust: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.score is None) != (not self.metric) or self.metric not in ("", *METRICS):
+            raise ValueError(f"a score needs its metric, one of {', '.join(METRICS)}")
 
     def facts(self) -> dict[str, Any]:
         """The known ones of its facts, as JSON values."""
@@ -113,7 +130,10 @@ class Endpoint:
             "molecules": self.molecules,
             "rmse_out_of_fold": self.rmse_out_of_fold,
             "limit": self.limit and str(self.limit),
+            "score": self.score,
         }
+        texts = ("metric", "group", "direction", "source", "licence", "trust")
+        found |= {name: getattr(self, name) or None for name in texts}
         return {name: value for name, value in found.items() if value is not None}
 
 
@@ -148,6 +168,13 @@ def read_card(place: Path) -> ModelCard | None:
         return READ_CARD.validate_json(path.read_bytes())
     except ValidationError as error:
         raise InputError(f"{path} is not a card: {first_problem(error)}") from None
+
+
+def panel_parts(place: Path) -> list[Path]:
+    """The run folders of the table models in the folder of a panel, which has their card; empty for any other path."""
+    if RunFolder(place).stack.exists() or not (place / CARD).is_file():
+        return []
+    return [path for path in runs_in(place) if RunFolder(path).stack.exists()]
 
 
 def card_facts(place: Path) -> dict[str, str]:

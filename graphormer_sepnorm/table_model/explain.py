@@ -28,10 +28,11 @@ from graphormer_sepnorm.explain.explanations import (
     explained_rows,
 )
 from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.output.columns import condition_value
+from graphormer_sepnorm.output.column import condition_value
 from graphormer_sepnorm.predict.calibration import limited_logit
 from graphormer_sepnorm.predict.predictors import PredictingModel, computed
 from graphormer_sepnorm.predict.pretrained import Graphormer
+from graphormer_sepnorm.predict.side_by_side import SideBySide
 from graphormer_sepnorm.predict.trust import calibrated
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.table_model.conditions import condition_values, needs
@@ -73,6 +74,12 @@ def explain_rows(
             the model asks for conditions that are not given.
     """
     known("method", method, METHODS)
+    if isinstance(model, SideBySide):
+        number, own = model.owner(target)
+        known_decimals = (decimals or {}).get(target or model.targets[0])
+        shown = {} if known_decimals is None else {own: known_decimals}
+        samples = [model.sample_for(number, sample) for sample in smiles]
+        return explain_rows(model.part_models[number], samples, method, own, shown)
     if model.asked_conditions.columns:
         explain = partial(explain_rows, method=method, target=target, decimals=decimals)
         return {row: explained_sample(model, sample, explain) for row, sample in enumerate(smiles)}

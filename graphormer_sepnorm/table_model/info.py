@@ -1,10 +1,13 @@
 """Facts about a table model: its members, training data and scores."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from graphormer_sepnorm.predict.drugs import read_drugs
 from graphormer_sepnorm.runs.arrays import stored_facts
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.info import describe_model, probability_words, salts_words, vocabulary_words
+from graphormer_sepnorm.runs.zoo import card_endpoints, panel_parts
 from graphormer_sepnorm.table_model.conditions import ConditionColumn
 from graphormer_sepnorm.table_model.evaluate import OUT_OF_FOLD, kept_options
 from graphormer_sepnorm.table_model.model import TableModel
@@ -22,7 +25,27 @@ def describe_any(path: Path) -> dict:
         InputError: as ``TableModel.load`` and ``describe_model``, or the options of the table are missing or damaged.
     """
     run = RunFolder(path)
+    if parts := panel_parts(path):
+        return describe_panel(path, parts)
     return describe_table_model(run) if run.stack.exists() else describe_model(path)
+
+
+def describe_panel(path: Path, parts: Sequence[Path]) -> dict:
+    """As ``describe_any``, for a panel of table models in the folders ``parts``."""
+    described = [describe_table_model(RunFolder(part)) for part in parts]
+    shapes = [f"{part.name} ({each['architecture']})" for part, each in zip(parts, described, strict=True)]
+    drugs = read_drugs(path, [target for each in described for target in each["targets"]])
+    return {
+        "model": str(path),
+        "architecture": f"panel: {', '.join(shapes)}",
+        "parameters": sum(each["parameters"] for each in described),
+        "task": ", ".join(dict.fromkeys(each["task"] for each in described)),
+        "targets": list(card_endpoints(path)),
+        "featurizer": described[0]["featurizer"],
+        "vocabulary": described[0]["vocabulary"],
+        "salts": described[0]["salts"],
+        "drugs": drugs and f"percentiles among {len(drugs.values):,} drugs: {drugs.source}",
+    }
 
 
 def describe_table_model(run: RunFolder) -> dict:

@@ -5,10 +5,11 @@ Axis letters: M molecules.
 
 import shlex
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -16,12 +17,25 @@ from rdkit import Chem
 
 from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.chem.smiles import one_column
-from graphormer_sepnorm.config import TEACHER
+from graphormer_sepnorm.config import TEACHER, Config
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.output.columns import PredictionColumns, check_confidence, shown_decimals
-from graphormer_sepnorm.predict.predictors import PredictingModel, compute_chunks, load_predictor, molecules_at_once
+from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.output.column import shown_decimals
+from graphormer_sepnorm.output.columns import PredictionColumns
+from graphormer_sepnorm.predict.drugs import read_drugs
+from graphormer_sepnorm.predict.forward import share_trunks
+from graphormer_sepnorm.predict.known import check_confidence
+from graphormer_sepnorm.predict.predictors import (
+    PredictingModel,
+    Predictor,
+    compute_chunks,
+    face_of,
+    load_networks,
+    molecules_at_once,
+)
+from graphormer_sepnorm.predict.side_by_side import Part, SideBySide, have_same_domain, parts_of
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.runs.zoo import resolve_model
+from graphormer_sepnorm.runs.zoo import card_endpoints, panel_parts, read_card, resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing
 from graphormer_sepnorm.system.workers import Smiles, in_chunks
 from graphormer_sepnorm.tables.formats.table import find_column, with_free_names
@@ -37,28 +51,80 @@ NAME_A_COLUMN = "name one with smiles_column='NAME'"
 
 
 def load_predicting_model(names: Sequence[str]) -> PredictingModel:
-    """Loads the table model of a run folder, or networks as ``load_predictor``, onto the device of ``device.current``.
+    """Loads models onto the device of ``device.current``.
+
+    A run folder with a stack is a table model, everything else a network; networks of the same targets are averaged.
+    If there are several models then, or a panel of them, they are ``SideBySide``.
 
     Raises:
-        InputError: as ``load_predictor`` and ``TableModel.load``, a table model is named together with other models,
-            or the model was pretrained to imitate a teacher.
+        InputError: as ``load_networks``, ``TableModel.load`` and ``load_panel``, a model is named twice, or one was
+            pretrained to imitate a teacher.
     """
     places = [resolve_model(name) for name in names]
-    tables = [name for name, place in zip(names, places, strict=True) if RunFolder(place).stack.exists()]
-    if tables and len(places) > 1:
-        raise InputError(f"{tables[0]} is a table model, which cannot be averaged: name it without other models")
-    if tables:
-        from graphormer_sepnorm.table_model.model import TableModel  # slow to import, not needed by networks
+    if len({place.resolve() for place in places}) < len(places):
+        raise InputError(f"{', '.join(names)}: the same model is named twice")
+    parts: list[Part] = []
+    networks: dict[Hashable, list[tuple[Network, Config]]] = {}
+    for name, shown, place in zip(names, names_of(names), places, strict=True):
+        if panel := panel_parts(place):
+            parts += load_panel(shown, place, panel)
+        elif RunFolder(place).stack.exists():
+            from graphormer_sepnorm.table_model.model import TableModel  # slow to import, not needed by networks
 
-        return TableModel.load(places[0])
-    predictor = load_predictor(list(names))
-    if all(target.startswith(TEACHER) for target in predictor.targets):
-        name = shlex.quote(str(names[0]))
+            parts.append(Part(shown, TableModel.load(place), endpoints=card_endpoints(place)))
+        else:
+            (network,) = load_networks([place])
+            refuse_teacher(name, network[1].task.targets)
+            alike = networks.setdefault(face_of(network[1]), [])
+            alike.append(network)
+            if len(alike) == 1:
+                parts.append(Part(shown, Predictor(alike)))
+    if len(parts) == 1 and not parts[0].order:
+        return parts[0].model
+    share_trunks([network for part in parts for network, _ in part.model.models])
+    return SideBySide(tuple(parts))
+
+
+def names_of(names: Sequence[str]) -> list[str]:
+    """The names in columns of models with these names or paths; equal ones end in their numbers."""
+    short = [Path(name).name.removesuffix(".safetensors") or "model" for name in names]
+    return [f"{name}{number}" if short.count(name) > 1 else name for number, name in enumerate(short, 1)]
+
+
+def refuse_teacher(name: str, targets: Sequence[str]) -> None:
+    """Raises InputError for a network that was pretrained to imitate a teacher."""
+    if all(target.startswith(TEACHER) for target in targets):
+        quoted = shlex.quote(str(name))
         raise InputError(
-            f"{names[0]} imitates the embeddings of another model and predicts no property: fine-tune it with "
-            f"train FILE --from {name}, or write its embeddings with embed {name} FILE -o OUT.csv"
+            f"{name} imitates the embeddings of another model and predicts no property: fine-tune it with "
+            f"train FILE --from {quoted}, or write its embeddings with embed {quoted} FILE -o OUT.csv"
         )
-    return predictor
+
+
+def load_panel(name: str, place: Path, folders: Sequence[Path]) -> list[Part]:
+    """The table models of a panel, with the limits, the order and the facts in its card.
+
+    Args:
+        name: what the panel is called.
+        place, folders: its folder, and those of its models.
+
+    Raises:
+        InputError: as ``TableModel.load`` and ``read_drugs``, the card does not have the targets of the models, each in
+            one of them, or the models did not learn from the same molecules.
+    """
+    from graphormer_sepnorm.table_model.model import TableModel
+
+    card, facts = read_card(place), card_endpoints(place)
+    models = [TableModel.load(folder) for folder in folders]
+    targets = [target for model in models for target in model.targets]
+    if card is None or sorted(targets) != sorted(facts):
+        raise InputError(f"{place} is no panel: its card does not name each target of its models once")
+    if not all(have_same_domain(models[0], model) for model in models):
+        raise InputError(f"{place} is no panel: its models did not learn from the same molecules")
+    drugs = read_drugs(place, targets)
+    for model in models:
+        model.assay_limits = {target: limit for target, limit in card.limits.items() if target in model.targets}
+    return [Part(name, model, tuple(facts), facts, drugs) for model in models]
 
 
 def load_model(
@@ -67,13 +133,13 @@ def load_model(
     """Loads a model as the command ``predict`` does.
 
     Args:
-        names: a run folder, a weights file or the name of shipped weights; several networks, as in
-            ``load_model("zinc", "zinc-subset")``, are averaged.
+        names: a run folder, a weights file or the name of shipped weights. Networks of the same targets, as in
+            ``load_model("zinc", "zinc-subset")``, are averaged; other models stand side by side.
         device, precision: as in the command's options.
 
     Raises:
-        InputError: no name is given, a model is not found or damaged, a table model is named with others, the model
-            only imitates another one, or the device is not available.
+        InputError: no name is given, or one twice, a model is not found or damaged or only imitates another one, or the
+            device is not available.
     """
     if not names:
         raise InputError("name a model: a run folder, a weights file or shipped weights")
@@ -88,9 +154,26 @@ def load_model(
     return LoadedModel(model, compute)
 
 
+def load_models(
+    names: Sequence[str | PathLike], device: str = "auto", precision: Literal["auto", "float32", "bfloat16"] = "auto"
+) -> "LoadedModel":
+    """Loads several models to predict with all of them at once, as ``load_model`` with their names does.
+
+    A molecule is read once. The columns are those of each model; where two models have a column of the same name, it
+    begins with the name of the model.
+
+    Raises:
+        InputError: as ``load_model``.
+    """
+    if isinstance(names, str | PathLike):
+        raise InputError(f"give a list of models, as in load_models([{str(names)!r}])")
+    return load_model(*names, device=device, precision=precision)
+
+
 def unfinished(names: Iterable[str | PathLike]) -> list[str]:
     """A sentence on each table model among the models with these names whose training is not finished."""
-    runs = [run for run in map(RunFolder, map(resolve_model, names)) if run.stack.exists()]
+    places = [place for named in map(resolve_model, names) for place in panel_parts(named) or [named]]
+    runs = [run for run in map(RunFolder, places) if run.stack.exists()]
     if not runs:
         return []
     from graphormer_sepnorm.table_model.info import unfinished_words  # slow to import, not needed by networks
@@ -111,7 +194,8 @@ class LoadedModel:
     compute: Compute
 
     def __repr__(self) -> str:
-        return f"LoadedModel({self.model.kind} of {', '.join(self.model.targets)})"
+        kinds = " and ".join(dict.fromkeys(model.kind for model in parts_of(self.model)))
+        return f"LoadedModel({kinds} of {', '.join(self.model.targets)})"
 
     def predict(
         self,
@@ -122,6 +206,7 @@ class LoadedModel:
         properties: bool = False,
         smiles_column: str | None = None,
         conditions: Mapping[str, object] | None = None,
+        endpoints: Sequence[str] = (),
     ) -> "DataFrame":
         """Predicts M rows, with the same columns and values as the command.
 
@@ -137,6 +222,7 @@ class LoadedModel:
                 ``smiles``, ``SMILES`` or ``structure``.
             conditions: conditions of the measurement that are the same for all rows; a DataFrame has the others as
                 columns.
+            endpoints: the targets to return, by name or by patterns such as ``"CYP3A4*"``; empty: all.
 
         Returns:
             a row per molecule: the columns of a DataFrame, or else ``smiles``; a column per target, NaN where the
@@ -153,7 +239,7 @@ class LoadedModel:
         place = find_column(names, smiles_column, "the table", advice=NAME_A_COLUMN)
         smiles = [as_smiles(value) for value in table.iloc[:, place]]
         model = self.model.under(conditions or {})
-        columns = columns_asked_for(model, interval, domain, alerts, properties)
+        columns = columns_asked_for(model, interval, domain, alerts, properties, endpoints)
         with computing(self.compute):
             samples = with_conditions(smiles, table, model.asked_conditions)
             chunks = list(in_chunks(samples, molecules_at_once(self.model.device))) or [[]]
@@ -200,14 +286,21 @@ class LoadedModel:
 
 
 def columns_asked_for(
-    model: PredictingModel, interval: float | None, domain: bool, alerts: bool, properties: bool
+    model: PredictingModel,
+    interval: float | None,
+    domain: bool,
+    alerts: bool,
+    properties: bool,
+    endpoints: Sequence[str],
 ) -> PredictionColumns:
     """The columns of predictions; raises InputError, with names of parameters, as ``PredictionColumns``."""
     check_confidence("interval", interval)
     for name, flag in (("domain", domain), ("alerts", alerts), ("properties", properties)):
         if not isinstance(flag, bool | np.bool_):
             raise InputError(f"{name}: choose True or False, not {flag!r}")
-    return PredictionColumns(model, interval, domain, alerts, properties)
+    if isinstance(endpoints, str):
+        raise InputError(f"endpoints: give a list, such as [{endpoints!r}]")
+    return PredictionColumns(model, interval, domain, alerts, properties, endpoints=tuple(endpoints))
 
 
 def part_type(part: Cells) -> type:

@@ -70,7 +70,7 @@ def explain(
     """
     with leaving_at_once():
         from graphormer_sepnorm.explain.explain_table import explain_table
-        from graphormer_sepnorm.output.columns import shown_decimals
+        from graphormer_sepnorm.output.column import shown_decimals
         from graphormer_sepnorm.system.device import choose, computing
         from graphormer_sepnorm.table_model.explain import explain_rows
         from graphormer_sepnorm.table_model.load import load_predicting_model

@@ -47,6 +47,9 @@ class AnswerOptions:
     domain: Annotated[bool, Option("Add columns that compare each row with the training molecules.")] = False
     alerts: Annotated[bool, Option("Name structural alerts (PAINS, Brenk) in a column.")] = False
     properties: Annotated[bool, Option("Add molecular weight, logP, TPSA and others in columns.")] = False
+    endpoints: Annotated[
+        tuple[str, ...], Option("Targets to write, by name or a pattern such as 'CYP3A4*'; by default all.")
+    ] = ()
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ def predict(
         typer.Argument(
             metavar="MODEL... INPUT",
             autocompletion=predicting_names,
-            help=f"Models to average, then SMILES or a table: {MOLECULE_TABLES}, or - for CSV on standard input.",
+            help=f"Models, then SMILES or a table: {MOLECULE_TABLES}, or - for CSV on standard input.",
         ),
     ],
     out: Annotated[
@@ -103,7 +106,8 @@ def predict(
     Without -o, predictions of SMILES are printed: as lines on a terminal, else as CSV.
 
     The output has the rows and columns of the input, a column per target, and "error" with the reason if a row cannot
-    be read. Several models give their mean, and their standard deviation in columns that end in "_std". --interval and
+    be read. Networks of the same targets give their mean, and their standard deviation in columns that end in "_std";
+    other models stand side by side, and columns of the same name begin with that of their model. --interval and
     --domain need adme or a run folder of train FILE. --domain adds "nearest", the most similar training molecule,
     "similarity", its Tanimoto similarity, "cls_distance", the smallest distance in the embedding space, and "warning",
     which names elements, charges and sizes that no training molecule has, and molecules unlike all of them.
@@ -156,12 +160,13 @@ def load_for(models: list[str], strip_salts: bool, conditions: dict[str, str]) -
     """Loads models, to predict under conditions that are the same for all molecules; says if training is unfinished."""
     with leaving_at_once():
         from graphormer_sepnorm.predict.predictors import stripping_salts
+        from graphormer_sepnorm.predict.side_by_side import parts_of
         from graphormer_sepnorm.table_model.load import load_predicting_model
 
     predictor = load_predicting_model(models).under(conditions)
     say_unfinished(models)
-    if strip_salts:
-        stripping_salts(predictor)
+    for model in parts_of(predictor) if strip_salts else ():
+        stripping_salts(model)
     return predictor
 
 
@@ -176,6 +181,7 @@ def library_predictions(
 ) -> dict:
     """Predicts a library into a folder."""
     with leaving_at_once():
+        from graphormer_sepnorm.output.columns import PredictionColumns
         from graphormer_sepnorm.system.device import choose, computing
 
     if out is None or str(out) == "-":
@@ -183,7 +189,8 @@ def library_predictions(
     with computing(choose("cpu")):
         predictor = load()
     library = import_library()
-    selection = library.choose_rows(predictor, asked.by, asked.keep_top, asked.threshold, asked.lowest)
+    targets = PredictionColumns(predictor, endpoints=answers.endpoints).targets
+    selection = library.choose_rows(targets, asked.by, asked.keep_top, asked.threshold, asked.lowest)
     columns = tuple(asked.columns) or None
     asked_of_rows = {name: value for name, value in asdict(answers).items() if name != "resume"}
     options = library.PartOptions(selection, columns, precision=precision, **asked_of_rows)

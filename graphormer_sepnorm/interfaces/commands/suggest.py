@@ -66,6 +66,7 @@ def suggest(
         from graphormer_sepnorm.library.part_writer import PartOptions, Selection
         from graphormer_sepnorm.library.suggest import SHOWN, SuggestRequest
         from graphormer_sepnorm.library.suggest import suggest as suggest_molecules
+        from graphormer_sepnorm.predict.side_by_side import one_model
         from graphormer_sepnorm.runs.numbers import counted
         from graphormer_sepnorm.system.device import choose, computing
         from graphormer_sepnorm.table_model.load import load_predicting_model
@@ -74,7 +75,8 @@ def suggest(
     request = SuggestRequest(count, by or "confidence-bound", target, minimize, best, kappa, distance)
     started, for_people = time.perf_counter(), is_for_people(out)
     with computing(choose("cpu")):
-        predictor = load_predicting_model([model]).under(read_conditions(condition))
+        predictor, target = one_model(load_predicting_model([model]).under(read_conditions(condition)), target)
+        request = replace(request, target=target)
         say_unfinished([model])
         if by is None and TASKS[predictor.kind].predicts_probabilities:
             request = replace(request, by="prediction")

@@ -43,6 +43,13 @@ class EndpointFacts(BaseModel):
         default="", description="of the values behind a logarithm, or 'in the unit of the table' if it is not known"
     )
     molecules: int | None = Field(default=None, description="how many training molecules have a label, where known")
+    group: str = Field(default="", description="heading that it is listed under, such as Absorption")
+    direction: str = Field(default="", description="whether 'higher' or 'lower' values are better; empty: it depends")
+    score: float | None = Field(default=None, description="of a shipped model, out of fold, in the unit of 'metric'")
+    metric: str = Field(default="", description="name of the metric of 'score'")
+    source: str = Field(default="", description="of its training data")
+    licence: str = Field(default="", description="of its training data")
+    trust: str = Field(default="", description="when not to trust its predictions")
     frequent: tuple[float, float] | None = Field(
         default=None, description="the most frequent training label and its share, if that is 0.25 or more"
     )
@@ -121,6 +128,7 @@ class TargetPrediction(BaseModel):
     )
     set: str | None = Field(default=None, description="the class, or both, at the confidence of the sets")
     percentile: float | None = Field(default=None, description="how many of 100 training values are lower")
+    drugs: float | None = Field(default=None, description="how many of 100 approved drugs have a lower prediction")
     nearest: float | str | None = Field(
         default=None, description="what was measured of the nearest training molecule, or its class"
     )
@@ -147,6 +155,9 @@ class MoleculePrediction(BaseModel):
         default=None, description="the smallest distance to a training molecule in the model's own space"
     )
     warning: str = Field(default="", description="what the training molecules did not have")
+    models: dict[str, dict[str, str | float | None]] = Field(
+        default={}, description="the comparison with the training molecules of each of several models, by their names"
+    )
     alerts: str = Field(default="", description="parts that often disturb assays, react or are toxic")
     properties: dict[str, float | None] = Field(default={}, description="basic properties, by RDKit's names")
 

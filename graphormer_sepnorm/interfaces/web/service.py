@@ -30,16 +30,12 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     TableRow,
     TableRows,
 )
-from graphormer_sepnorm.output.columns import (
-    OF_CONDITION,
-    PredictionColumns,
-    condition_value,
-    shown_decimals,
-    two_classes,
-)
+from graphormer_sepnorm.output.column import condition_value, shown_decimals, two_classes
+from graphormer_sepnorm.output.columns import OF_CONDITION, PredictionColumns
 from graphormer_sepnorm.output.resumable_writer import job_digest
 from graphormer_sepnorm.predict.domain import is_in_training
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
+from graphormer_sepnorm.predict.side_by_side import SideBySide, by_target, parts_of
 from graphormer_sepnorm.predict.trust import Trust
 from graphormer_sepnorm.predict.units import measured_unit
 from graphormer_sepnorm.runs.folder import RunFolder
@@ -118,22 +114,23 @@ class PredictionService:
     @property
     def known_confidence(self) -> float | None:
         """The confidence of intervals or of sets of classes; None where the models have none."""
-        known = self.trust and (self.trust.intervals or self.trust.class_sets)
-        return self.confidence if known else None
+        trusts = [model.trust for model in parts_of(self.predictor)]
+        return self.confidence if all(trust and (trust.intervals or trust.class_sets) for trust in trusts) else None
 
     def facts(self) -> ModelFacts:
-        intervals = self.trust and self.trust.intervals
+        parts = parts_of(self.predictor)
+        intervals = [model.trust.intervals for model in parts if model.trust and model.trust.intervals]
         return ModelFacts(
             model=self.name,
             targets=list(self.predictor.targets),
-            is_probability=TASKS[self.predictor.kind].predicts_probabilities,
+            is_probability=all(TASKS[model.kind].predicts_probabilities for model in parts),
             classes=two_classes(self.predictor),
             class_names=self.class_names(),
             models=len(self.predictor.models),
             confidence=self.known_confidence,
-            calibration_molecules=int(intervals.counts.min()) if intervals else None,
+            calibration_molecules=min((int(each.counts.min()) for each in intervals), default=None),
             missing=self.missing_options(),
-            knows_domain=self.trust is not None,
+            knows_domain="domain" not in self.missing_options(),
             decimals=shown_decimals(self.predictor),
             conditions=self.conditions(),
             endpoints=self.known_endpoints(),
@@ -152,20 +149,16 @@ class PredictionService:
 
     def class_names(self) -> dict[str, str]:
         """The names of the classes of one column by target; empty for other tasks."""
-        if not TASKS[self.predictor.kind].adds_up:
+        if isinstance(self.predictor, SideBySide) or not TASKS[self.predictor.kind].adds_up:
             return {}
         (names,) = self.predictor.classes
         return dict(zip(self.predictor.targets, names, strict=True))
 
     def known_endpoints(self) -> dict[str, EndpointFacts]:
         """The facts about each target, with its scale, its unit, and what is known of its training labels."""
-        rows, targets = self.trust.rows if self.trust else None, self.predictor.targets
-        counts = rows.labelled if rows else [None] * len(targets)
-        frequent = rows.frequent if rows else [None] * len(targets)
-        no_scale: Scale = ""
-        scales = self.predictor.scales or (no_scale,) * len(targets)
+        learnt = by_target(self.predictor, facts_of_labels)
         found = {}
-        for target, scale, count, most in zip(targets, scales, counts, frequent, strict=True):
+        for target, (scale, count, most) in learnt.items():
             known = self.endpoints.get(target, EndpointFacts())
             unit = measured_unit(scale, known.description) if scale else ""
             update = {"scale": scale, "unit": unit, "molecules": count, "frequent": most}
@@ -173,8 +166,12 @@ class PredictionService:
         return found
 
     def conditions(self) -> list[ConditionFacts]:
-        known = self.predictor.conditions.columns if isinstance(self.predictor, TableModel) else ()
-        return [ConditionFacts(name=each.name, choices=each.choices, low=each.low, high=each.high) for each in known]
+        models = [model for model in parts_of(self.predictor) if isinstance(model, TableModel)]
+        known = {column.name: column for model in models for column in model.conditions.columns}
+        return [
+            ConditionFacts(name=each.name, choices=each.choices, low=each.low, high=each.high)
+            for each in known.values()
+        ]
 
     def read(self, path: Path, shown: str, most_rows: int, options: Options, smiles_column: str) -> TableRows:
         """The table in a file; if the column of its molecules is not found, with a problem.
@@ -219,6 +216,10 @@ class PredictionService:
         names = self.predictor.asked_conditions.columns
         for row, answer in zip(rows, answers, strict=True):
             answer.conditions = dict(zip(names, map(condition_value, row.conditions), strict=False))
+            if answer.models:
+                answer.warning = " ".join(
+                    dict.fromkeys(str(near["warning"]) for near in answer.models.values())
+                ).strip()
             answer.in_training = is_in_training(row.smiles, answer.similarity, answer.nearest, answer.warning)
         return answers
 
@@ -364,11 +365,13 @@ def load_service(
         InputError: as ``load_predicting_model`` and ``choose``, or a confidence that cannot be had.
     """
     compute = choose(device, precision)
-    place = resolve_model(names[0])
+    places = [resolve_model(name) for name in names]
     with computing(compute):
         predictor = load_predicting_model(names)
+    place = places[0]
     described = describe_any(place) | card_facts(place)
-    endpoints = {target: EndpointFacts(**known) for target, known in card_endpoints(place).items()}
+    cards = predictor.endpoints if isinstance(predictor, SideBySide) else card_endpoints(place)
+    endpoints = {target: EndpointFacts(**known) for target, known in cards.items()}
     if len(names) == 1 and not endpoints:
         endpoints = scored_endpoints(predictor.targets, described)
     name = " + ".join(Path(name).name.removesuffix(".safetensors") for name in names)
@@ -378,6 +381,15 @@ def load_service(
     models = PredictionService(predictor, confidence, compute, name, about, endpoints)
     warm_up(models)
     return models
+
+
+def facts_of_labels(model: PredictingModel) -> dict[str, tuple[Scale, int | None, tuple[float, float] | None]]:
+    """By target its scale, how many training molecules have a label, and the most frequent label, where known."""
+    rows, targets = model.trust.rows if model.trust else None, model.targets
+    counts, frequent = (rows.labelled, rows.frequent) if rows else ([None] * len(targets), [None] * len(targets))
+    no_scale: Scale = ""
+    facts = zip(model.scales or (no_scale,) * len(targets), counts, frequent, strict=True)
+    return dict(zip(targets, facts, strict=True))
 
 
 def scored_endpoints(targets: Sequence[str], described: dict) -> dict[str, EndpointFacts]:
@@ -400,5 +412,6 @@ def about_model(described: dict) -> dict[str, str]:
 def warm_up(models: PredictionService) -> None:
     """Predicts a molecule with all options, so that compiling does not count against a user's time."""
     conditions = tuple([*each.choices, str(each.low or 0)][0] for each in models.conditions())
-    usual = Options(interval=models.known_confidence, domain=models.trust is not None, alerts=True, properties=True)
+    domain = "domain" not in models.missing_options()
+    usual = Options(interval=models.known_confidence, domain=domain, alerts=True, properties=True)
     models.predict([TableRow(["C"], "C", "", conditions)], usual)

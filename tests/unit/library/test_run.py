@@ -221,12 +221,12 @@ def test_predictions_are_not_mixed_with_a_column_of_the_same_name(written, tmp_p
 
 
 def test_rows_are_compared_by_an_existing_target():
-    two = Predictor([tiny_model(targets=("a", "b"))])
+    two = ["a", "b"]
     assert choose_rows(two, "b", 5, None, True) == Selection("b", 5, None, True)
     assert choose_rows(two, None, None, None, False).by == "a"
     with pytest.raises(InputError, match="predict a, b: say with --by"):
         choose_rows(two, None, None, 0.5, False)
-    with pytest.raises(InputError, match="--by c is no target of the models, which predict a, b"):
+    with pytest.raises(InputError, match="--by c is no target of the predictions, which are of a, b"):
         choose_rows(two, "c", 5, None, False)
     for by, lowest, name in (("a", False, "--by"), (None, True, "--lowest")):
         with pytest.raises(InputError, match=f"{name} needs --keep-top or --threshold"):

@@ -6,7 +6,7 @@ from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict import predictors as predict
-from graphormer_sepnorm.predict.predictors import Embedder, Predictor, compute_chunks, load_predictor, molecules_at_once
+from graphormer_sepnorm.predict.predictors import Embedder, Predictor, compute_chunks, load_networks, molecules_at_once
 from graphormer_sepnorm.system import workers
 from graphormer_sepnorm.system.workers import CHUNK, in_chunks, map_chunks
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
@@ -104,11 +104,11 @@ def test_models_of_different_targets_are_not_averaged():
 
 
 def test_several_models_are_loaded_in_order(tmp_path):
-    predictor = load_predictor([str(save_tiny(tmp_path / f"{seed}", seed=seed)) for seed in (10, 2)])
+    predictor = Predictor(load_networks([save_tiny(tmp_path / f"{seed}", seed=seed) for seed in (10, 2)]))
     for (model, _), seed in zip(predictor.models, (10, 2), strict=True):
         assert torch.equal(model.cls, tiny_model(seed=seed)[0].cls)
     with pytest.raises(InputError, match="neither a run folder"):
-        load_predictor([str(tmp_path / "missing")])
+        load_networks([str(tmp_path / "missing")])
 
 
 def test_embeddings_are_those_of_the_cls(tiny):

@@ -10,7 +10,8 @@ from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.output.predict_table import predict_table
 from graphormer_sepnorm.predict.predictors import Predictions
-from graphormer_sepnorm.project.log import earliest, log_into, read_log
+from graphormer_sepnorm.predict.side_by_side import Part, SideBySide
+from graphormer_sepnorm.project.log import ancestor, earliest, log_into, read_log
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model.model import TableModel
 from tests.table_models import Trained
@@ -36,9 +37,26 @@ def test_the_earliest_prediction_of_a_molecule_counts(tmp_path):
     parts = enumerate(zip(dates, ["OCC", "CCO", "C(O)C"], strict=True))
     lines = [f"{date},run,{text},,a,{place},," for place, (date, text) in parts]
     (tmp_path / "log.csv").write_text(header + "\n".join([*lines, "2026-01-01T00:00:00+00:00,run,CC"]))
-    found = earliest(tmp_path / "log.csv", "mol")
+    found = earliest(tmp_path / "log.csv", "mol", {"run"})
     assert [line["predicted"] for line in found.values()] == ["2"] and len(read_log(tmp_path / "log.csv")) == 3
-    assert earliest(tmp_path / "none.csv", "mol") == {}
+    assert earliest(tmp_path / "none.csv", "mol", {"run"}) == earliest(tmp_path / "log.csv", "mol", {"other"}) == {}
+
+
+@pytest.mark.parametrize("name", ["a", "runs/a", "a-update-12", "runs/a-update-1.gsn", "/b/a.gsn"])
+def test_updates_of_a_model_have_one_ancestor(name):
+    assert ancestor(name) == "a"
+
+
+def test_models_side_by_side_are_logged_each_with_its_own_intervals(trained: Trained, smiles, tmp_path):
+    model = TableModel.load(trained.run.path)
+    wider = replace(model.trust.intervals, scores=model.trust.intervals.scores * 2)
+    models = [model, replace(model, trust=replace(model.trust, intervals=wider))]
+    both = SideBySide(tuple(map(Part, ("one", "two"), models)))
+    log_into(tmp_path / "log.csv", both, "")(smiles[60:62], both.predict(smiles[60:62]))
+    lines = read_log(tmp_path / "log.csv")
+    assert [(line["model"], line["target"]) for line in lines] == [("one", "a")] * 2 + [("two", "a")] * 2
+    widths = [float(line["high"]) - float(line["low"]) for line in lines]
+    assert widths[2:] == pytest.approx([2 * width for width in widths[:2]], rel=1e-3)
 
 
 def test_conditions_are_logged_by_name(conditioned: RunFolder, tmp_path):

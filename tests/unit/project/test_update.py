@@ -108,12 +108,13 @@ def test_known_rows_are_skipped_and_later_updates_extend_the_log(table, old, tmp
 def test_the_earliest_logged_prediction_is_the_prospective_one(table, old, tmp_path):
     model = TableModel.load(old)
     shifted = replace(found := model.predict(list(table.smiles[OLD : OLD + 3])), values=found.values + 1)
-    log_into(tmp_path / "log.csv", model, "earlier")(list(table.smiles[OLD : OLD + 3]), shifted)
-    log_into(tmp_path / "log.csv", model, "later")(list(table.smiles[OLD : OLD + 3]), found)
+    log_into(tmp_path / "log.csv", model, "other")(list(table.smiles[OLD:]), model.predict(list(table.smiles[OLD:])))
+    log_into(tmp_path / "log.csv", model, "was/run.gsn")(list(table.smiles[OLD : OLD + 3]), shifted)
+    log_into(tmp_path / "log.csv", model, "run-update-7")(list(table.smiles[OLD : OLD + 3]), found)
     table[OLD:].to_csv(tmp_path / "new.csv", index=False)
     update_run(str(old), str(tmp_path / "new.csv"), tmp_path / "next", tmp_path / "log.csv")
     lines = prospective(tmp_path / "next")
-    assert [line["model"] for line in lines] == ["earlier"] * 3 + ["run"] * (len(lines) - 3)
+    assert [line["model"] for line in lines] == ["was/run.gsn"] * 3 + ["run"] * (len(lines) - 3)
     assert [float(line["predicted"]) for line in lines[:3]] == pytest.approx(shifted.values[:, 0].tolist(), rel=1e-6)
 
 

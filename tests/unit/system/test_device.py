@@ -15,7 +15,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.analyze import analyze_run
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.predict.predictors import load_embedder, load_predictor
+from graphormer_sepnorm.predict.predictors import Predictor, load_embedder, load_networks
 from graphormer_sepnorm.recipes import RECIPES, dataset_config
 from graphormer_sepnorm.system.device import (
     NUMBERS,
@@ -112,7 +112,7 @@ def test_scores_and_measures_are_computed_on_the_device(run):
             evaluate_run(run)
         with pytest.raises(RuntimeError, match="meta"):
             analyze_run(run)
-        assert load_predictor([str(run)]).device == load_embedder(str(run)).device == NOWHERE.device
+        assert Predictor(load_networks([run])).device == load_embedder(str(run)).device == NOWHERE.device
 
 
 def test_bfloat16_is_close_but_not_equal_to_float32(run):

@@ -23,8 +23,8 @@ from graphormer_sepnorm.explain.explanations import (
     integrated_gradients,
 )
 from graphormer_sepnorm.interfaces import commands
-from graphormer_sepnorm.output.columns import shown_decimals
-from graphormer_sepnorm.predict.predictors import load_predictor
+from graphormer_sepnorm.output.column import shown_decimals
+from graphormer_sepnorm.predict.predictors import Predictor, load_networks
 from graphormer_sepnorm.predict.pretrained import Graphormer
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.table_model.conditions import Conditions
@@ -167,7 +167,7 @@ def test_of_several_classes_too(molecules, logp, folds, setting):
 @pytest.mark.parametrize("kind", ["regression", "classification"])
 def test_of_one_network_the_gradients_are_all(tmp_path, kind):
     folder = save_tiny(tmp_path / "run", featurizer="mol", kind=kind)
-    (found,) = explained(load_predictor([str(folder)]), [ASPIRIN])
+    (found,) = explained(Predictor(load_networks([folder])), [ASPIRIN])
     expected = integrated_gradients(Graphormer.from_pretrained(folder), ASPIRIN)
     np.testing.assert_allclose(found.contributions, expected.contributions, rtol=1e-4)
     assert found.baseline == pytest.approx(expected.baseline, rel=1e-4) and found.start == "average atoms"
@@ -176,7 +176,7 @@ def test_of_one_network_the_gradients_are_all(tmp_path, kind):
 
 def test_of_several_networks_the_mean(tmp_path):
     folders = [str(save_tiny(tmp_path / f"{seed}", featurizer="mol", seed=seed)) for seed in range(2)]
-    (found,) = explained(load_predictor(folders), [ASPIRIN])
+    (found,) = explained(Predictor(load_networks(folders)), [ASPIRIN])
     parts = [integrated_gradients(Graphormer.from_pretrained(folder), ASPIRIN) for folder in folders]
     np.testing.assert_allclose(found.contributions, (parts[0].contributions + parts[1].contributions) / 2, rtol=1e-4)
 
@@ -184,7 +184,7 @@ def test_of_several_networks_the_mean(tmp_path):
 def test_attention_is_of_one_network(model, tmp_path):
     with pytest.raises(InputError, match="attention explains a single network"):
         explain_rows(model, [ASPIRIN], "attention")
-    one = load_predictor([str(save_tiny(tmp_path / "run", featurizer="mol"))])
+    one = Predictor(load_networks([save_tiny(tmp_path / "run", featurizer="mol")]))
     (found,) = explain_rows(one, [ASPIRIN], "attention").values()
     (short,) = explain_rows(one, [ASPIRIN], "attention", decimals=dict.fromkeys(one.targets, 5)).values()
     assert short.caption == f"{one.targets[0]} = {found.prediction:.5f}"

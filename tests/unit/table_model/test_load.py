@@ -13,11 +13,11 @@ from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Sele
 from graphormer_sepnorm.library.suggest import SuggestRequest, suggest
 from graphormer_sepnorm.output.predict_table import predict_table
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS
-from graphormer_sepnorm.predict.predictors import Predictor, load_predictor
+from graphormer_sepnorm.predict.predictors import Predictor, load_networks
 from graphormer_sepnorm.predict.pretrained import Graphormer
 from graphormer_sepnorm.runs.zoo import PRETRAINED, resolve_model
 from graphormer_sepnorm.system.device import Compute
-from graphormer_sepnorm.table_model.load import load_model, load_predicting_model
+from graphormer_sepnorm.table_model.load import load_model, load_models, load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
 from tests.table_models import Trained
 from tests.tiny import save_tiny
@@ -72,11 +72,6 @@ def test_the_shipped_model_gives_its_training_molecules_intervals_as_wide_as_tho
         assert ((found[f"{name}_low"] <= measured) & (measured <= found[f"{name}_high"]) | measured.isna()).all()
 
 
-def test_a_table_model_that_is_to_be_averaged_has_the_name_that_was_given():
-    with pytest.raises(InputError, match=r"^adme is a table model, .* averaged.*name it without other models"):
-        load_predicting_model(["zinc", "adme"])
-
-
 @pytest.mark.parametrize("name", sorted(PRETRAINED))
 def test_a_model_that_imitates_a_teacher_is_not_for_predicting(name):
     with pytest.raises(InputError, match=rf"^{name} imitates .*: fine-tune it with train FILE --from {name}, or write"):
@@ -88,7 +83,9 @@ def test_a_folder_with_a_stack_is_a_table_model_and_everything_else_networks(tra
     name = str(save_tiny(tmp_path / "old"))
     found = load_predicting_model([name])
     assert isinstance(found, Predictor)
-    np.testing.assert_array_equal(found.predict(["CCO"]).values, load_predictor([name]).predict(["CCO"]).values)
+    np.testing.assert_array_equal(
+        found.predict(["CCO"]).values, Predictor(load_networks([name])).predict(["CCO"]).values
+    )
 
 
 def test_a_model_is_shown_in_a_line(trained: Trained):
@@ -256,9 +253,11 @@ def test_a_series_keeps_its_index_so_that_predictions_stay_with_their_molecules(
         predict(Chem.MolFromSmiles("C"))
 
 
-def test_several_networks_are_named_one_by_one():
+def test_a_list_of_models_and_names_one_by_one_are_not_mixed_up():
     with pytest.raises(InputError, match=r"is not the name of a model; name several as in load_model\('a', 'b'\)"):
         load_model(["zinc", "zinc-subset"])
+    with pytest.raises(InputError, match=r"give a list of models, as in load_models\(\['zinc'\]\)"):
+        load_models("zinc")
 
 
 def test_python_explains_what_it_predicts(trained: Trained):

@@ -1,0 +1,180 @@
+"""Columns of predictions of one model, each with the function that reads its cells.
+
+Axis letters: M molecules, N training molecules.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
+
+import numpy as np
+
+from graphormer_sepnorm.predict.acquisition import Acquisition
+from graphormer_sepnorm.predict.known import known_trust
+from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
+from graphormer_sepnorm.predict.side_by_side import SideBySide
+from graphormer_sepnorm.tables.label_text import as_float, is_number
+from graphormer_sepnorm.tables.writers import DIGITS, AddedColumn, Cells
+from graphormer_sepnorm.tasks import TASKS
+
+PROBABILITY_DECIMALS = 3
+LEAST_OF_CLASS_1 = 0.5  # probability
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class PredictedColumn(AddedColumn):
+    """A column of predictions.
+
+    Attributes:
+        cells: its numbers [M] or M texts.
+        path: keys to its cell in the page's JSON of a molecule; by default, its name.
+    """
+
+    cells: Callable[[Predictions], Cells] = lambda found: found.errors
+    path: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """The keys to its cell in the page's JSON of a molecule."""
+        return self.path or (self.name,)
+
+
+def condition_column(name: str, text: str) -> PredictedColumn:
+    """A condition that is the same for all molecules."""
+    value = condition_value(text)
+
+    def cells(found: Predictions) -> Cells:
+        return [value] * len(found.errors) if isinstance(value, str) else np.full(len(found.errors), value)
+
+    kind: Literal["text", "number"] = "text" if isinstance(value, str) else "number"
+    return PredictedColumn(name, kind, cells=cells, path=("conditions", name))
+
+
+def condition_value(text: str) -> float | str:
+    """A condition as outputs have it: a number, or a word."""
+    return as_float(text) if is_number(text) else text
+
+
+def kind_of(model: PredictingModel, number: int) -> Literal["number", "precise"]:
+    """The kind of columns on the scale of the labels of the ``number``-th target."""
+    return "precise" if model.offset and model.offset[number] else "number"
+
+
+def acquisition_column(
+    acquisition: Acquisition, number: int, kind: Literal["number", "precise"] = "number"
+) -> PredictedColumn:
+    """The acquisition value of the ``number``-th target."""
+
+    def cells(found: Predictions) -> np.ndarray:
+        return acquisition(found.values[:, number], found.spread[:, number])
+
+    return PredictedColumn(acquisition.column, kind, cells=cells)
+
+
+def domain_columns(model: PredictingModel, labels: Sequence[str]) -> list[PredictedColumn]:
+    """The columns that compare a molecule with the training molecules of a model, whose targets have these labels.
+
+    They are, as far as known: the SMILES, name and labels of the nearest one, its Tanimoto similarity, the smallest
+    distance between embeddings, and a warning.
+
+    Raises:
+        InputError: the model has no information on its training molecules.
+    """
+    trust = known_trust(model)
+    rows = trust.rows
+    found = [PredictedColumn("nearest", "text", cells=lambda found: given(found.nearness).molecule)]
+    if rows is not None and len(rows.text):
+        found.append(text_of_nearest("nearest_id", rows.names))
+    if rows is not None:
+        words = two_classes(model)
+        for number, (own, target) in enumerate(zip(model.targets, labels, strict=True)):
+            label = label_of_nearest(target, rows.labels[:, number], words.get(own, ()))
+            found.append(label if label.kind == "text" else replace(label, kind=kind_of(model, number)))
+            if bounds := rows.censored(number, DIGITS[kind_of(model, number)]):
+                found.append(text_of_nearest(f"nearest_{target}_bound", bounds, target))
+    found.append(PredictedColumn("similarity", cells=lambda found: given(found.nearness).similarity))
+    if len(trust.domain.embeddings):
+        found.append(PredictedColumn("cls_distance", cells=lambda found: given(found.nearness).distance))
+    return [*found, PredictedColumn("warning", "text", cells=lambda found: found.warnings)]
+
+
+def property_column(number: int, name: str) -> PredictedColumn:
+    """The ``number``-th of the ``PROPERTIES``."""
+    return PredictedColumn(name, cells=lambda found: given(found.properties)[:, number], path=("properties", name))
+
+
+def text_of_nearest(name: str, texts: list[str], target: str = "") -> PredictedColumn:
+    """The text of the nearest training molecule, from N ``texts``, such as its name or its censored label."""
+
+    def cells(found: Predictions) -> list[str]:
+        return ["" if row < 0 else texts[row] for row in given(given(found.nearness).row).tolist()]
+
+    path = ("predictions", target, "nearest_bound") if target else ()
+    return PredictedColumn(name, "text", cells=cells, path=path)
+
+
+def probable_class(number: int, target: str, classes: tuple[str, ...]) -> PredictedColumn:
+    """The class of the ``number``-th target: that of 1 from a probability of ``LEAST_OF_CLASS_1`` on."""
+
+    def numbers(found: Predictions) -> np.ndarray:
+        values = found.values[:, number].astype(np.float64)
+        return np.where(np.isnan(values), np.nan, values >= LEAST_OF_CLASS_1)
+
+    return class_column(f"{target}_class", ("predictions", target, "class_name"), numbers, classes)
+
+
+def most_probable_class(names: tuple[str, ...]) -> PredictedColumn:
+    """The most probable one of several classes; of equally probable ones the first."""
+
+    def words(found: Predictions) -> list[str]:
+        unread = np.isnan(found.values).any(axis=1)
+        return ["" if none else names[place] for none, place in zip(unread, found.values.argmax(axis=1), strict=True)]
+
+    return PredictedColumn("class", "text", cells=words, path=("class_name",))
+
+
+def label_of_nearest(target: str, labels: np.ndarray, classes: tuple[str, ...]) -> PredictedColumn:
+    """The label of the nearest training molecule, from labels [N]; the name of its class if ``classes`` have names."""
+
+    def numbers(found: Predictions) -> np.ndarray:
+        rows = given(given(found.nearness).row)
+        return np.where(rows < 0, np.nan, labels[rows])
+
+    return class_column(f"nearest_{target}", ("predictions", target, "nearest"), numbers, classes)
+
+
+def class_column(
+    name: str, path: tuple[str, ...], numbers: Callable[[Predictions], np.ndarray], classes: tuple[str, ...]
+) -> PredictedColumn:
+    """A column of numbers, or of the names of these classes unless they are called 0 and 1, as ``numbers`` are."""
+
+    def words(found: Predictions) -> list[str]:
+        return ["" if number != number else classes[int(number)] for number in numbers(found).tolist()]
+
+    if classes in ((), ("0", "1")):
+        return PredictedColumn(name, cells=numbers, path=path)
+    return PredictedColumn(name, "text", cells=words, path=path)
+
+
+def given(found: Found | None) -> Found:
+    """A result that the ``reader`` of the columns was asked to compute."""
+    assert found is not None
+    return found
+
+
+def two_classes(model: PredictingModel) -> dict[str, tuple[str, ...]]:
+    """The names of the classes 0 and 1 by target that has two classes."""
+    if isinstance(model, SideBySide):
+        return model.by_target(two_classes)
+    return dict(zip(model.targets, model.classes, strict=True)) if model.kind == "classification" else {}
+
+
+def shown_decimals(model: PredictingModel) -> dict[str, int]:
+    """The decimals of predictions for people by target: three of probabilities, else those of the labels, if known."""
+    if isinstance(model, SideBySide):
+        return model.by_target(shown_decimals)
+    if TASKS[model.kind].predicts_probabilities:
+        return dict.fromkeys(model.targets, PROBABILITY_DECIMALS)
+    rows = model.trust.rows if model.trust else None
+    return {} if rows is None else dict(zip(model.targets, rows.decimals, strict=True))

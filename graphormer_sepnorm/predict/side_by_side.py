@@ -1,0 +1,364 @@
+"""Models side by side: molecules are read once, and each model predicts its own targets.
+
+Axis letters: M molecules, T targets of all models.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Protocol, TypeVar
+
+import numpy as np
+import torch
+
+from graphormer_sepnorm.chem.features import FOR_TABLES, Molecules, Sample, read_molecules
+from graphormer_sepnorm.config import Config, Limit, Scale
+from graphormer_sepnorm.errors import InputError, did_you_mean
+from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.predict.drugs import Drugs
+from graphormer_sepnorm.predict.forward import Output
+from graphormer_sepnorm.predict.predictors import Embedder, PredictingModel, Predictions, computed
+from graphormer_sepnorm.predict.trust import Trust
+from graphormer_sepnorm.runs.zoo import AssayLimit
+from graphormer_sepnorm.system.workers import Smiles
+from graphormer_sepnorm.tables.rows import AskedConditions
+
+Value = TypeVar("Value")
+
+
+class Reader(Protocol):
+    """What computes the predictions of a model: the model itself, or a ``Describer`` of it."""
+
+    @property
+    def outputs(self) -> list[Output]: ...
+
+    def ready(self, molecules: Molecules) -> Molecules: ...
+
+    def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions: ...
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the models.
+
+    Attributes:
+        name: what it is called; the parts of a panel have the name of the panel.
+        order: the targets of its panel, in the order of their columns; empty for the order of the models.
+        endpoints: facts about its targets, as ``card_endpoints``.
+        drugs: predictions for approved drugs; None: unknown.
+    """
+
+    name: str
+    model: PredictingModel
+    order: tuple[str, ...] = ()
+    endpoints: Mapping[str, dict] = field(default_factory=dict)
+    drugs: Drugs | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class SideBySide:
+    """Several models with the interface of one; for what differs between them, ask ``parts``.
+
+    Attributes:
+        parts: the models.
+        readers: what computes the predictions of each; empty: the models themselves.
+    """
+
+    parts: tuple[Part, ...]
+    readers: tuple[Reader, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"SideBySide({'; '.join(f'{part.name}: {part.model.kind}' for part in self.parts)})"
+
+    @property
+    def part_models(self) -> list[PredictingModel]:
+        return [part.model for part in self.parts]
+
+    @cached_property
+    def labels(self) -> list[tuple[str, ...]]:
+        """By model, what its targets are called: by their names, after that of the model where two models have it."""
+        counts = Counter(target for model in self.part_models for target in model.targets)
+
+        def label(part: Part, target: str) -> str:
+            return f"{part.name}_{target}" if counts[target] > 1 else target
+
+        return [tuple(label(part, target) for target in part.model.targets) for part in self.parts]
+
+    @cached_property
+    def places(self) -> list[tuple[int, int]]:
+        """The T targets in order: the number of the model, and of the target among its targets."""
+        names = [part.name for part in self.parts]
+
+        def rank(place: tuple[int, int]) -> tuple[int, int]:
+            part = self.parts[place[0]]
+            target = part.model.targets[place[1]]
+            return names.index(part.name), part.order.index(target) if target in part.order else len(part.order)
+
+        return sorted(
+            ((part, number) for part, labels in enumerate(self.labels) for number in range(len(labels))), key=rank
+        )
+
+    @cached_property
+    def first_of_domain(self) -> list[int]:
+        """By model, the number of the first one with the same training molecules."""
+        models = self.part_models
+        return [
+            next((first for first in range(number) if have_same_domain(models[first], model)), number)
+            for number, model in enumerate(models)
+        ]
+
+    def of_targets(self, facts_of: Callable[[PredictingModel], Sequence[Value]]) -> list[Value]:
+        """A fact about each of the T targets, from a function that gives those of a model, as many as its targets."""
+        found = [facts_of(model) for model in self.part_models]
+        return [found[part][number] for part, number in self.places]
+
+    def by_target(self, facts_of: Callable[[PredictingModel], Mapping[str, Value]]) -> dict[str, Value]:
+        """Facts by label, from a function that gives those of a model by target."""
+        found = [facts_of(model) for model in self.part_models]
+        return {
+            self.labels[part][number]: found[part][target]
+            for part, number in self.places
+            if (target := self.parts[part].model.targets[number]) in found[part]
+        }
+
+    def owner(self, label: str | None) -> tuple[int, str]:
+        """The number of the model that has a target, and its name there; None: the first target.
+
+        Raises:
+            InputError: no model has it.
+        """
+        known = dict(zip(self.targets, self.places, strict=True))
+        if label is not None and label not in known:
+            raise InputError(f"no target {label!r}, choose one of {', '.join(known)}{did_you_mean(label, known)}")
+        part, number = self.places[0] if label is None else known[label]
+        return part, self.parts[part].model.targets[number]
+
+    @property
+    def kind(self) -> str:
+        """The kind of all models; raises InputError if they differ."""
+        kinds = {model.kind for model in self.part_models}
+        if len(kinds) > 1:
+            raise InputError(f"this needs one model, and {self.parts[0].name} has several kinds: {', '.join(kinds)}")
+        return kinds.pop()
+
+    @cached_property
+    def targets(self) -> tuple[str, ...]:
+        return tuple(self.labels[part][number] for part, number in self.places)
+
+    @property
+    def scales(self) -> tuple[Scale, ...]:
+        no_scale: Scale = ""
+        return tuple(self.of_targets(lambda model: model.scales or (no_scale,) * len(model.targets)))
+
+    @property
+    def limits(self) -> tuple[tuple[Limit, Limit], ...]:
+        return tuple(self.of_targets(lambda model: model.limits or ((None, None),) * len(model.targets)))
+
+    @property
+    def offset(self) -> tuple[float, ...]:
+        return tuple(self.of_targets(lambda model: model.offset or (0.0,) * len(model.targets)))
+
+    @property
+    def classes(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(self.of_targets(lambda model: model.classes or ((),) * len(model.targets)))
+
+    @property
+    def assay_limits(self) -> Mapping[str, AssayLimit]:
+        return self.by_target(lambda model: model.assay_limits)
+
+    @property
+    def endpoints(self) -> dict[str, dict]:
+        """The facts about targets in the cards of the models."""
+        return {
+            self.labels[part][number]: facts
+            for part, number in self.places
+            if (facts := self.parts[part].endpoints.get(self.parts[part].model.targets[number]))
+        }
+
+    @property
+    def trust(self) -> Trust | None:
+        """That of the first model."""
+        return self.parts[0].model.trust
+
+    @property
+    def gives_spread(self) -> bool:
+        return any(model.gives_spread for model in self.part_models)
+
+    @property
+    def digest(self) -> str:
+        texts = [
+            f"{part.name} {part.model.featurizer} {part.model.digest} {part.drugs and part.drugs.digest}"
+            for part in self.parts
+        ]
+        return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+    @property
+    def embedder(self) -> Embedder:
+        return self.parts[0].model.embedder
+
+    @property
+    def models(self) -> list[tuple[Network, Config]]:
+        return [pair for model in self.part_models for pair in model.models]
+
+    @property
+    def device(self) -> torch.device:
+        return self.parts[0].model.device
+
+    @property
+    def featurizer(self) -> str:
+        """That of all models, or the one that reads molecules as they are written."""
+        names = {model.featurizer for model in self.part_models}
+        return names.pop() if len(names) == 1 else FOR_TABLES
+
+    @property
+    def asked_conditions(self) -> AskedConditions:
+        asked = [model.asked_conditions for model in self.part_models]
+        columns = dict.fromkeys(name for each in asked for name in each.columns)
+        return AskedConditions(tuple(columns), {name: text for each in asked for name, text in each.given.items()})
+
+    def with_models(self, models: Sequence[PredictingModel]) -> "SideBySide":
+        parts = tuple(replace(part, model=model) for part, model in zip(self.parts, models, strict=True))
+        return replace(self, parts=parts)
+
+    def to(self, device: torch.device) -> "SideBySide":
+        """The models on another device."""
+        return self.with_models([model.to(device) for model in self.part_models])
+
+    def under(self, conditions: Mapping[str, object]) -> "SideBySide":
+        """Each model under those of the conditions that it has; raises InputError for one that no model has."""
+        known = [{*model.asked_conditions.columns, *model.asked_conditions.given} for model in self.part_models]
+        if unknown := [name for name in conditions if not any(name in names for names in known)]:
+            names = sorted(set().union(*known))
+            has = f"their conditions are {', '.join(names)}" if names else "they read none"
+            raise InputError(f"{unknown[0]} is not a condition of the models: {has}{did_you_mean(unknown[0], names)}")
+        return self.with_models(
+            [
+                model.under({name: value for name, value in conditions.items() if name in names})
+                for model, names in zip(self.part_models, known, strict=True)
+            ]
+        )
+
+    def predict(self, smiles: Smiles) -> Predictions:
+        """Predictions as in the command ``predict``; a SMILES that cannot be read affects only its own row."""
+        return self.compute(read_molecules(self.featurizer, smiles))
+
+    def compute(self, molecules: Molecules) -> Predictions:
+        """The predictions of all models, in ``parts``; networks compute a trunk that they share once."""
+        ready, outputs = self.ready_for_each(molecules), self.outputs_by_model
+        alike: dict[int, list[int]] = {}
+        for number, each in enumerate(ready):
+            alike.setdefault(id(each.graphs), []).append(number)
+        found: dict[int, Predictions] = {}
+        for numbers in alike.values():
+            values = computed(ready[numbers[0]], [output for number in numbers for output in outputs[number]])
+            for number in numbers:
+                own, values = values[: len(outputs[number])], values[len(outputs[number]) :]
+                found[number] = self.each_reader[number].predictions(ready[number], own)
+        return self.joined([found[number] for number in range(len(self.parts))])
+
+    @property
+    def each_reader(self) -> Sequence[Reader]:
+        return self.readers or self.part_models
+
+    @property
+    def outputs_by_model(self) -> list[list[Output]]:
+        return [reader.outputs for reader in self.each_reader]
+
+    @property
+    def outputs(self) -> list[Output]:
+        return [output for outputs in self.outputs_by_model for output in outputs]
+
+    def ready(self, molecules: Molecules) -> Molecules:
+        return molecules
+
+    def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
+        """As ``compute``, because the models may read the molecules in different forms."""
+        return self.compute(molecules)
+
+    def ready_for_each(self, molecules: Molecules) -> list[Molecules]:
+        """The molecules as each model reads them, with its conditions."""
+        read, found = {self.featurizer: molecules}, []
+        names = self.asked_conditions.columns
+        for model, reader in zip(self.part_models, self.each_reader, strict=True):
+            if model.featurizer not in read:
+                read[model.featurizer] = read_molecules(model.featurizer, molecules.smiles)
+            conditions = [
+                tuple(row[names.index(name)] for name in model.asked_conditions.columns) for row in molecules.conditions
+            ]
+            found.append(reader.ready(replace(read[model.featurizer], conditions=conditions)))
+        return found
+
+    def sample_for(self, part: int, sample: Sample | str) -> Sample | str:
+        """A molecule with those of its conditions that a model reads."""
+        asked, names = self.parts[part].model.asked_conditions.columns, self.asked_conditions.columns
+        if not isinstance(sample, Sample):
+            return sample
+        return (
+            Sample(sample.smiles, tuple(sample.conditions[names.index(name)] for name in asked))
+            if asked
+            else str(sample.smiles)
+        )
+
+    def joined(self, found: list[Predictions]) -> Predictions:
+        """The predictions of the models as one; values and spread are [M, T]."""
+        for number, first in enumerate(self.first_of_domain):
+            found[number] = replace(found[number], nearness=found[first].nearness)
+        rows = list(zip(*(each.errors for each in found), strict=True))
+        return Predictions(
+            values=np.stack([found[part].values[:, number] for part, number in self.places], axis=1),
+            spread=np.stack([found[part].spread[:, number] for part, number in self.places], axis=1),
+            errors=[self.error_of(texts) for texts in rows],
+            warnings=[
+                " ".join(dict.fromkeys(filter(None, texts)))
+                for texts in zip(*(each.warnings for each in found), strict=True)
+            ],
+            alerts=found[0].alerts,
+            properties=found[0].properties,
+            parts=tuple(found),
+        )
+
+    def error_of(self, texts: Sequence[str]) -> str:
+        """Why a molecule could not be read, from the reasons of all models; each with its name if they differ."""
+        if len(set(texts)) == 1:
+            return texts[0]
+        named = (f"{part.name}: {text}" for part, text in zip(self.parts, texts, strict=True) if text)
+        return "; ".join(dict.fromkeys(named))
+
+
+def parts_of(model: PredictingModel) -> list[PredictingModel]:
+    """The models that stand side by side, or the one model itself."""
+    return model.part_models if isinstance(model, SideBySide) else [model]
+
+
+def one_model(model: PredictingModel, target: str | None) -> tuple[PredictingModel, str | None]:
+    """The one that has a target among models side by side, and the name of the target there.
+
+    Raises:
+        InputError: there are several models, and the target is not named or unknown.
+    """
+    if not isinstance(model, SideBySide):
+        return model, target
+    if target is None:
+        raise InputError(f"there are several models: name a target, one of {', '.join(model.targets)}")
+    number, own = model.owner(target)
+    return model.part_models[number], own
+
+
+def by_target(model: PredictingModel, facts_of: Callable[[PredictingModel], Mapping[str, Value]]) -> dict[str, Value]:
+    """Facts of one model by target, or those of models side by side by what their targets are called."""
+    return model.by_target(facts_of) if isinstance(model, SideBySide) else dict(facts_of(model))
+
+
+def have_same_domain(one: PredictingModel, other: PredictingModel) -> bool:
+    """Whether two models learnt from the same molecules, both without conditions."""
+    if one.trust is None or other.trust is None:
+        return False
+    if any({*model.asked_conditions.columns, *model.asked_conditions.given} for model in (one, other)):
+        return False
+    first, second = one.trust.domain, other.trust.domain
+    names = ("bits", "kinds", "text", *(["embeddings"] if len(second.embeddings) else []))
+    return one.featurizer == other.featurizer and all(
+        np.array_equal(getattr(first, name), getattr(second, name)) for name in names
+    )
