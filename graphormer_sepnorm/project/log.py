@@ -97,7 +97,8 @@ def lines_of(
     date: str, name: str, model: PredictingModel, samples: Smiles, found: Predictions
 ) -> list[tuple[str | None, ...]]:
     """The lines of a log on the predictions of one model."""
-    given, asked, lines = model.asked_conditions.given, model.asked_conditions.columns, []
+    given, asked = model.asked_conditions.given, model.asked_conditions.columns
+    lines: list[tuple[str | None, ...]] = []
     for sample, predictions in zip(samples, predictions_of(model, found), strict=True):
         smiles, texts = (sample.smiles, sample.conditions) if isinstance(sample, Sample) else (sample, ())
         conditions = conditions_text([*asked, *given], [*texts, *given.values()])

@@ -227,8 +227,8 @@ def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: b
     assert model.model.trust is not None
     similarity, _ = model.model.trust.domain.nearest(row.smiles for row in new.unseen)
     before = [each["model"] for each in read_prospective(model.run.path / PROSPECTIVE)]
-    names = {ancestor(name) for name in [model.name, *before]}
-    logged = earliest(log, model.model.featurizer, names) if log is not None else {}
+    models = {ancestor(name) for name in [model.name, *before]}
+    logged = earliest(log, model.model.featurizer, models) if log is not None else {}
     today, lines = datetime.now(UTC).date().isoformat(), []
     parts = zip(new.unseen, new.keys, predictions_of(model.model, found), similarity.tolist(), strict=True)
     for (row, key, predictions, near), time in zip(parts, times_of(model, new), strict=True):
@@ -244,7 +244,7 @@ def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: b
             lines.append([*of_row, predicted, low, high, as_text(near), by, on])
     if log is not None:
         known = {(line[2], line[4], line[5]) for line in lines} & logged.keys()
-        progress.say([f"{counted(len(known), 'prediction')} of {', '.join(sorted(names))} in {log} measured since"])
+        progress.say([f"{counted(len(known), 'prediction')} of {', '.join(sorted(models))} in {log} measured since"])
     return lines
 
 
