@@ -22,7 +22,7 @@ PROSPECTIVE = "prospective.csv"  # the log of an update
 NO_LICENCE = "not stated: ask whoever exported the model"
 
 
-def export_model(model: str | Path, out: Path, licence: str | None = None) -> dict:
+def export_model(model: str | Path, out: str | Path, licence: str | None = None) -> dict:
     """Writes the table model of a run folder into one file, which ``load_model`` and the commands open.
 
     Equal runs give equal bytes. The file has the training molecules and their labels, from which the model predicts.
@@ -38,6 +38,7 @@ def export_model(model: str | Path, out: Path, licence: str | None = None) -> di
     Raises:
         InputError: another ending, no finished table model, a damaged one, or the file cannot be written.
     """
+    out = Path(out)
     if out.suffix != SHARED:
         raise InputError(f"{out}: name a file that ends in {SHARED}")
     run = RunFolder(resolve_model(model))

@@ -111,8 +111,8 @@ class Model:
 def update_run(
     name: str,
     table: str,
-    out: Path | None = None,
-    log: Path | None = None,
+    out: str | Path | None = None,
+    log: str | Path | None = None,
     smiles_column: str | None = None,
     delimiter: str | None = None,
     same_unit: bool = False,
@@ -139,11 +139,11 @@ def update_run(
             anything else.
     """
     model = Model.read(name)
-    whole = RunFolder(out or next_folder(Path(name)))
+    whole = RunFolder(Path(out) if out else next_folder(Path(name)))
     if whole.path.resolve() == model.run.path.resolve():
         raise InputError(f"{name} stays as it is: choose another --out")
     new = read_new(model, table, smiles_column, delimiter)
-    lines = keep_log(whole, model.run, prospective_lines(model, new, log, same_unit))
+    lines = keep_log(whole, model.run, prospective_lines(model, new, Path(log) if log else None, same_unit))
     if (whole.path / PAGE).exists():
         progress.say([f"{whole} is finished: to fit again, choose another --out"])
         result = whole.saved_test()
