@@ -79,3 +79,13 @@ def test_a_prediction_without_interval_is_logged_without(trained: Trained, tmp_p
     log_into(tmp_path / "log.csv", replace(model, trust=replace(model.trust, intervals=None)), "run")(["CCO"], found)
     (line,) = read_log(tmp_path / "log.csv")
     assert (line["low"], line["high"]) == ("", "") and float(line["predicted"]) == pytest.approx(found.values[0, 0])
+
+
+def test_the_command_logs_tables_and_refuses_libraries(trained: Trained, tmp_path, command):
+    (tmp_path / "in.csv").write_text("smiles\nCCO\nbroken\n")
+    log = ("--log", tmp_path / "log.csv")
+    code, result, _ = command("predict", trained.run.path, tmp_path / "in.csv", "-o", tmp_path / "out.csv", *log)
+    assert (code, result["unreadable"]) == (0, 1)
+    assert [(line["model"], line["smiles"]) for line in read_log(tmp_path / "log.csv")] == [(str(trained.run), "CCO")]
+    code, _, said = command("predict", trained.run.path, tmp_path, "-o", tmp_path / "out", *log)
+    assert code == 2 and "--log is for tables" in said
