@@ -14,6 +14,7 @@ import numpy as np
 
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.report.final import report_final
 from graphormer_sepnorm.report.folds import pooled, predicted_together, report_folds
 from graphormer_sepnorm.report.write import report_table
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
@@ -100,18 +101,25 @@ def train_table(
         InputError: as ``read_labelled`` and ``fit_run``; nothing is written if the table cannot be used.
     """
     check_beginning(RunFolder(out), config, plan)
+    if options.final and plan.networks == 1:
+        raise InputError(
+            "--final fits all rows, but a single network keeps validation rows: choose --ensemble 2 or more"
+        )
     with progress.phases(costs(plan, config)):
         progress.begin(READING)
-        labelled, sentences = read_to_learn(options, config.featurizer, config.task, content)
-        say(sentences)
-        return fit_run(labelled, options, config, RunFolder(out), plan) | numbers_of_rows(options, labelled)
+        return train_labelled(options, read_labelled(options, config.featurizer, content), config, out, plan)
 
 
-def read_to_learn(
-    options: TableOptions, featurizer: str, task: TaskConfig, content: WholeTable | None = None
-) -> tuple[LabelledTable, list[str]]:
-    """Reads a table as ``read_labelled``, and finds the remarks on it; raises InputError also as ``check_splits``."""
-    labelled = scorable(options, read_labelled(options, featurizer, content))
+def train_labelled(options: TableOptions, labelled: LabelledTable, config: Config, out: Path, plan: Plan) -> dict:
+    """As ``train_table``, for a table that has been read and split."""
+    labelled, sentences = to_learn(options, labelled, config.task)
+    say(sentences)
+    return fit_run(labelled, options, config, RunFolder(out), plan) | numbers_of_rows(options, labelled)
+
+
+def to_learn(options: TableOptions, labelled: LabelledTable, task: TaskConfig) -> tuple[LabelledTable, list[str]]:
+    """A table without the rows that cannot be scored, and the remarks on it; raises InputError as ``check_splits``."""
+    labelled = scorable(options, labelled)
     check_splits(options, task, labelled)
     conditions = learnt_conditions(options, labelled).remarks(conditions_outside_test(labelled))
     return labelled, [*table_remarks(options, labelled), *conditions]
@@ -182,7 +190,7 @@ def scorable(options: TableOptions, labelled: LabelledTable) -> LabelledTable:
     Raises InputError if no test row is left.
     """
     found = with_known(labelled, learnt_conditions(options, labelled))
-    if not found.of_split("test"):
+    if not options.final and not found.of_split("test"):
         number, _, reason = next(each for each in found.skipped if each not in labelled.skipped)
         raise InputError(f"{options.path}: no test row has conditions of the training rows; row {number}: {reason}")
     return found
@@ -253,11 +261,12 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
         keeps = advising(f"{whole} keeps the progress so far: add --resume to the same command to continue")
         with keeps, one_thread_for_small(len(rows)):
             fitted = fit_steps(plan.steps, molecules, labels, folds, setting)
-            if distributed.rank() > 0:
+            if distributed.rank() > 0 and not options.final:
                 return evaluate_table(whole)
-            say(["scoring the test molecules and writing the report"])
+            say([f"scoring the {'predictions out of fold' if options.final else 'test molecules'}, writing the report"])
             progress.begin(SCORING)
-            return report_table(whole, fitted, molecules, labels, folds, labelled, options)
+            report = report_final if options.final else report_table
+            return report(whole, fitted, molecules, labels, folds, labelled, options)
 
 
 def finished_result(whole: RunFolder, config: Config, folds: Folds) -> dict:

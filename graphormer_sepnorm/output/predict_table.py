@@ -4,7 +4,7 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property, partial
@@ -26,6 +26,7 @@ from graphormer_sepnorm.predict.units import measured_unit, measured_words
 from graphormer_sepnorm.runs.info import groups_of
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.runs.zoo import shipped_models, shipped_tables
+from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import STANDARD_INPUT, Row, is_table_name
 from graphormer_sepnorm.tables.rows import id_column_among
 from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, TableWriter
@@ -47,6 +48,7 @@ def predict_table(
     answers: Answers = NO_ANSWERS,
     meanings: Mapping[str, dict] | None = None,
     profile: Judging | None = None,
+    watch: Callable[[Smiles, Predictions], None] | None = None,
 ) -> dict:
     """Writes the columns of the input, one column per target (and its spread for several models) and ``error``.
 
@@ -58,6 +60,7 @@ def predict_table(
         meanings: facts about targets: write lines for people, as ``TextWriter``, in place of CSV; None: do not. Models
             side by side know them from their cards.
         profile: judge of the molecules; the predictions of the whole table are kept in memory then.
+        watch: as ``write_table``.
 
     Returns:
         as ``write_table``, and two facts about the rows of this call: ``unfamiliar``, how many are outside the training
@@ -73,7 +76,7 @@ def predict_table(
     options = (str(answers.interval), predictor.digest, *([repr(profile)] if profile else []))
     writers = WRITERS if meanings is None else {".csv": partial(TextWriter, found=columns, meanings=meanings)}
     result = write_table(
-        columns.reader, columns, source, out, smiles_column, delimiter, strict, resume, options, writers
+        columns.reader, columns, source, out, smiles_column, delimiter, strict, resume, options, writers, watch
     )
     unfamiliar = columns.unfamiliar["rows"] if any(model.trust for model in parts_of(predictor)) else None
     return {**result, "unfamiliar": unfamiliar, "below_zero": dict(columns.below_zero)}

@@ -212,6 +212,7 @@ def write_table(
     resume: bool = False,
     options: tuple[str, ...] = (),
     writers: Mapping[str, MakeWriter] = WRITERS,
+    watch: Callable[[Smiles, Result], None] | None = None,
 ) -> dict:
     """Writes a reader's results for every row of a table.
 
@@ -226,6 +227,7 @@ def write_table(
         resume: continue an interrupted call; leave a finished output as it is.
         options: other settings that the output depends on.
         writers: table writers by suffix.
+        watch: gets the molecules and results that this call computes, before they are written.
 
     Returns:
         ``rows, unreadable, output`` and ``errors``, the most frequent reasons with their counts in this call.
@@ -254,7 +256,7 @@ def write_table(
         try:
             if is_standard_output(out):
                 output = StandardOutput()
-                errors = fill(output, reader, read, added, writer, table, strict)
+                errors = fill(output, reader, read, added, writer, table, strict, watch)
                 return outcome(output.progress, out, errors)
             with output_locked(out):
                 if resume and (finished := finished_progress(out, Path(str(source)), writer, table)):
@@ -265,7 +267,9 @@ def write_table(
                     print(f"{out} has no finished rows to continue: starting with the first row", file=sys.stderr)
                 with advising(f"{partial.path} keeps the finished rows: continue with the same command and --resume"):
                     errors = (
-                        Counter() if partial.is_named else fill(partial, reader, read, added, writer, table, strict)
+                        Counter()
+                        if partial.is_named
+                        else fill(partial, reader, read, added, writer, table, strict, watch)
                     )
                     partial.finish(writer.complete)
                 if replaced:
@@ -366,6 +370,7 @@ def fill(
     writer: TableWriter,
     table: Table,
     strict: bool,
+    watch: Callable[[Smiles, Result], None] | None = None,
 ) -> Counter[str]:
     """Appends all rows that are missing, and counts why rows are unreadable; discards all if the input is unusable."""
     errors: Counter[str] = Counter()
@@ -382,6 +387,8 @@ def fill(
                     refuse_errors(reasons, partial.progress.rows)
                 if partial.progress.rows + len(rows) > writer.most_rows:
                     raise InputError(f"a sheet has at most {writer.most_rows:,} rows: write .csv or .parquet")
+                if watch is not None:
+                    watch(read(rows), result)
                 content = writer.encode(rows, added.cells(result, reasons))
                 partial.append(content, len(rows), sum(map(bool, reasons)))
                 errors.update(filter(None, reasons))

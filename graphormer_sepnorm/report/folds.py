@@ -45,7 +45,7 @@ def report_folds(
     titles = {name: options.targets[0] if TASKS[task.kind].adds_up else name for name in results[0]["targets"]}
     shown_targets = list(titles.items())[:MAX_PANELS]
     summary = line(
-        "scores.folds_summary",
+        "scores.final_summary" if options.final else "scores.folds_summary",
         kind=task.kind,
         titles=titles.values(),
         molecules=len(lines) - 1,
@@ -57,7 +57,7 @@ def report_folds(
     remarks = [*filter(None, [known_words(of_all)]), *low_coverage(of_all)]
     notes = (
         *(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in remarks),
-        *words("scores.folds_final"),
+        *words("scores.final_note" if options.final else "scores.folds_final"),
     )
     grids: list[Grid] = []
     cards: list[Card] = []
@@ -71,7 +71,8 @@ def report_folds(
         cards += score_cards(task, title, folds, facts)
     for level, shares in of_all.get("trust", {}).get("coverage", {}).items():
         cards.append(coverage_card(level, shares, {}))
-    sections = [Section("Scores", words("scores.folds", metric=METRICS[task.metric].title), tuple(grids))]
+    said = words("scores.folds", metric=METRICS[task.metric].title, is_final=options.final)
+    sections = [Section("Scores", said, tuple(grids))]
     if charts := tuple(parity_charts(together, lines)):
         title = "Each point is a molecule, predicted when it was tested."
         sections.append(Section("Predictions", (title,), charts=charts))

@@ -10,6 +10,7 @@ from graphormer_sepnorm.report.charts import Axis, lines_chart
 from graphormer_sepnorm.report.data import data_section, repeatability_section
 from graphormer_sepnorm.report.learning import learning_section
 from graphormer_sepnorm.report.molecules import cliffs_section, contributions_section, pairs_section, worst_section
+from graphormer_sepnorm.report.over_time import time_section
 from graphormer_sepnorm.report.page import Command, Section
 from graphormer_sepnorm.report.predictions import predictions_section
 from graphormer_sepnorm.report.reported import Reported
@@ -79,6 +80,7 @@ SECTIONS: tuple[Callable[[Reported], Section | None], ...] = (
     repeatability_section,
     trust_section,
     distance_section,
+    time_section,
     worst_section,
     contributions_section,
     pairs_section,

@@ -1,16 +1,8 @@
 """Names of models: shipped weights, shipped table models and paths; cards of models."""
 
-import hashlib
-import json
-import lzma
 import os
-import shutil
-import sys
-import tarfile
-import tempfile
 from dataclasses import field
 from difflib import get_close_matches
-from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -21,21 +13,19 @@ from pydantic.dataclasses import dataclass
 from graphormer_sepnorm.config import first_problem
 from graphormer_sepnorm.encodings.base import STRICT
 from graphormer_sepnorm.errors import InputError, did_you_mean
+from graphormer_sepnorm.runs.archives import is_shared, opened_model, unpacked
 from graphormer_sepnorm.runs.folder import RunFolder, runs_in
-from graphormer_sepnorm.system.cache import delete, mark_used
-from graphormer_sepnorm.system.files import cache_root
 from graphormer_sepnorm.tables.formats import is_table_name
 from graphormer_sepnorm.tasks import METRICS
 
 RESOURCES = "graphormer_sepnorm.resources"
 ARCHIVE = ".tar.xz"
 CARD = "card.json"
-DIGESTS = ".sha256.json"  # the digests of the files of an unpacked model
 PRETRAINED = {"foundation", "foundation-mini"}  # for fine-tuning and embeddings: they predict no property
 
 
 def resolve_model(name: str | os.PathLike) -> Path:
-    """The run folder or weights file for a path or the name of a shipped model.
+    """The run folder or weights file for a path or the name of a shipped model; that of a shared file is in the cache.
 
     Raises:
         InputError: there is no such path and no such name, or it is a table.
@@ -43,11 +33,14 @@ def resolve_model(name: str | os.PathLike) -> Path:
     path = Path(name)
     if os.path.isfile(path) and is_table_name(path):
         raise InputError(f"{name} is a table, not a model: name a run folder, a weights file or a shipped model")
+    if os.path.isfile(path) and is_shared(path):
+        return opened_model(path)
     if os.path.exists(path):
         return path
     shipped, tables = shipped_models(), shipped_tables()
     if str(name) in tables:
-        return unpacked(tables[str(name)])
+        archive = tables[str(name)]
+        return unpacked(archive, str(name), archive.with_name(f"{name}.json"), CARD)
     if str(name) not in shipped:
         names = sorted(shipped | tables)
         near = did_you_mean(str(name), [*names, *similar_runs(path)])
@@ -203,55 +196,3 @@ def card_endpoints(place: Path) -> dict[str, dict[str, Any]]:
 
 def resource_files() -> list[Path]:
     return [Path(str(entry)) for entry in resources.files(RESOURCES).iterdir()]
-
-
-@cache
-def digest_of(path: Path, stamp: tuple[int, int]) -> str:
-    """The SHA-256 of a file with this size and time of change."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def digest(path: Path) -> str:
-    known = path.stat()
-    return digest_of(path, (known.st_size, known.st_mtime_ns))
-
-
-def unpacked(archive: Path) -> Path:
-    """The folder of a shipped table model in the cache, with its card.
-
-    The first process that needs it unpacks it. A damaged folder is unpacked again.
-    """
-    name = archive.name.removesuffix(ARCHIVE)
-    card = archive.with_name(f"{name}.json")
-    both = hashlib.sha256((digest(archive) + digest(card)).encode()).hexdigest()[:16]
-    folder = cache_root() / f"{name}-{both}"
-    try:
-        if os.path.lexists(folder) and not is_whole(folder):
-            print(f"{folder} is damaged: {name} is unpacked again", file=sys.stderr)
-            delete(folder)
-        if not folder.is_dir():
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=folder.parent) as elsewhere:
-                whole = Path(elsewhere) / "model"
-                with tarfile.open(archive) as content:
-                    content.extractall(whole, filter="data")
-                shutil.copy(card, whole / CARD)
-                digests = {
-                    path.relative_to(whole).as_posix(): digest(path) for path in whole.rglob("*") if path.is_file()
-                }
-                (whole / DIGESTS).write_text(json.dumps(digests))
-                whole.rename(folder)
-    except (OSError, EOFError, tarfile.TarError, lzma.LZMAError) as error:
-        if not folder.is_dir():  # another process was not faster
-            raise InputError(f"cannot unpack {archive.name} into {folder}: {error}") from None
-    mark_used(folder)
-    return folder
-
-
-def is_whole(folder: Path) -> bool:
-    """Whether the files of an unpacked model are as they were unpacked."""
-    try:
-        digests = json.loads((folder / DIGESTS).read_bytes())
-        return bool(digests) and all(digest(folder / name) == known for name, known in digests.items())
-    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
-        return False

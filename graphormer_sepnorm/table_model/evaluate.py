@@ -38,6 +38,7 @@ FAR = 2.0  # shift of all labels, in typical deviations from it, from which they
 FACTOR = 5.0  # between the spread of labels and of predictions, from which they may be
 LEAST_LABELS = 5  # that tell it
 NORMAL = 1.4826  # standard deviation of normal errors, in their median
+OUT_OF_FOLD = "out of fold"  # the split of the scores of a model that has no test rows
 REASONS = 5  # skipped rows whose reasons are given
 
 
@@ -93,6 +94,8 @@ def evaluate_table(run: RunFolder, split: str = "test") -> dict:
     """
     if run.is_from_python:
         raise InputError(f"{run} was saved from Python and has no test molecules: give a table with --csv")
+    if run.saved_test().get("split") == OUT_OF_FOLD:
+        raise InputError(f"{run} was fitted to all rows (--final) and has no test molecules: give a table with --csv")
     if split != "test":
         raise InputError(f"the table model in {run} was fitted to all rows outside the test set: score it on test")
     model = TableModel.load(run.path)
@@ -216,9 +219,14 @@ def score_rows(model: TableModel, rows: ScoredRows, means: np.ndarray) -> Scored
     Raises:
         InputError: no target of the rows can be scored.
     """
+    make_task(model.task).check_scorable(rows.y, "test")
+    return score_predictions(model, rows, means, predict_all(model, rows.samples or rows.smiles))
+
+
+def score_predictions(model: TableModel, rows: ScoredRows, means: np.ndarray, found: Stacked) -> Scored:
+    """As ``score_rows``, of predictions that are known."""
     task, y = model.task, rows.y
     make_task(task).check_scorable(y, "test")
-    found = predict_all(model, rows.samples or rows.smiles)
     members = dict(zip(model.members, each_by_itself(task, found.by_member), strict=True))
     predicted = Predicted(task, y, {STACK: model.final(found.values), **members}, means, rows.bounds)
     known, filled = predicted.of(slice(None))

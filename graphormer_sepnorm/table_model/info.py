@@ -8,11 +8,14 @@ from graphormer_sepnorm.runs.arrays import stored_facts
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.info import describe_model, probability_words, salts_words, vocabulary_words
 from graphormer_sepnorm.runs.zoo import card_endpoints, panel_parts
-from graphormer_sepnorm.table_model.evaluate import kept_options
+from graphormer_sepnorm.table_model.conditions import ConditionColumn
+from graphormer_sepnorm.table_model.evaluate import OUT_OF_FOLD, kept_options
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.scores import STACK
+from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE, read_rows
 from graphormer_sepnorm.tasks import TASKS
+from graphormer_sepnorm.tasks.scales import named_unit
 
 
 def describe_any(path: Path) -> dict:
@@ -50,6 +53,7 @@ def describe_table_model(run: RunFolder) -> dict:
     model, table = TableModel.load(run.path), run.path / TABLE
     trust, of_classes = model.trust, TASKS[model.kind].predicts_probabilities
     with_table = table.exists() or table.with_suffix(".json").exists()  # shipped models have no table
+    is_final = run.saved_test().get("split") == OUT_OF_FOLD
     networks = run.members() if "networks" in model.members else []
     shapes = [describe_model(network.path) for network in networks[:1]]
     return {
@@ -62,11 +66,13 @@ def describe_table_model(run: RunFolder) -> dict:
         "task": model.kind,
         "targets": list(model.targets),
         "predicts": probability_words(model.task),
-        "training_data": kept_options(run).path if with_table else None,
+        **(settings_of(kept_options(run)) if with_table else {"training_data": None}),
+        "conditions": [condition_words(column) for column in model.conditions.columns] or None,
         "molecules": molecules_learnt(table, model) if with_table else None,
         "metric": model.task.metric,
-        "test": run.saved_score(),
-        "test_scores": targets_on_test(run.saved_test()) or None,
+        "test": None if is_final else run.saved_score(),
+        "test_scores": None if is_final else targets_on_test(run.saved_test()) or None,
+        "out_of_fold": run.saved_score() if is_final else None,
         "intervals": None if of_classes else trust is not None and trust.intervals is not None,
         "sets_of_classes": trust is not None and trust.class_sets is not None if of_classes else None,
         "featurizer": model.featurizer,
@@ -74,6 +80,33 @@ def describe_table_model(run: RunFolder) -> dict:
         "salts": salts_words(model.featurizer),
         "licence": "that of its training data",
     }
+
+
+def settings_of(options: TableOptions) -> dict:
+    """How a table was read and split: its path, the unit and the transform of each target, and the split."""
+    units = {name: unit for name, unit in zip(options.targets, options.units, strict=False) if unit}
+    units |= {name: unit for name in options.targets if (unit := named_unit(name))}
+    scales = {name: scale for name, scale in zip(options.targets, options.scales, strict=False) if scale}
+    how = f"column {options.split_column}" if options.split == "column" else f"{options.split}, seed {options.seed}"
+    sizes = "" if options.split == "column" or options.final or options.test_csv else f", {split_words(options)}"
+    return {
+        "training_data": options.path,
+        "units": [f"{name} in {unit}" for name, unit in units.items()] or None,
+        "transforms": [f"{scale} of {name}" for name, scale in scales.items()] or None,
+        "split": f"all rows are fitted; folds: {how}" if options.final else f"{how}{sizes}",
+        "test_table": options.test_csv,
+    }
+
+
+def split_words(options: TableOptions) -> str:
+    """The sizes of the splits, such as "80:10:10"."""
+    return ":".join(f"{100 * share:g}" for share in options.sizes.shares().values())
+
+
+def condition_words(column: ConditionColumn) -> str:
+    """A condition with its choices, or the range of its numbers."""
+    known = f"{column.low:g} to {column.high:g}" if column.low is not None and column.high is not None else "numbers"
+    return f"{column.name} ({', '.join(column.choices) or known})"
 
 
 def unfinished_words(run: RunFolder) -> str | None:

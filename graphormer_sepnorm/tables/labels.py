@@ -157,10 +157,15 @@ def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None
     if options.test_csv is not None:
         structures = leave_out_tested(labelled, structures)
     labelled.skipped.sort()
-    y = labelled.labels()
-    keys = ["; ".join([key, *row.conditions]) for key, row in zip(structures.keys, labelled.rows, strict=True)]
-    duplicates = find_duplicates(keys, *labelled.ends(), tolerances(options.kind, y))
-    return replace(labelled, structures=structures, duplicates=duplicates)
+    return with_duplicates(options.kind, replace(labelled, structures=structures))
+
+
+def with_duplicates(kind: Kind, labelled: LabelledTable) -> LabelledTable:
+    """The table with the molecules that are in several of its rows."""
+    rows = zip(labelled.structures.keys, labelled.rows, strict=True)
+    keys = ["; ".join([key, *row.conditions]) for key, row in rows]
+    found = find_duplicates(keys, *labelled.ends(), tolerances(kind, labelled.labels()))
+    return replace(labelled, duplicates=found)
 
 
 def class_names(options: TableOptions, table: WholeTable) -> tuple[tuple[str, ...], ...]:
@@ -225,7 +230,7 @@ def check_filled(options: TableOptions, labelled: LabelledTable) -> None:
     refuse_logarithms(options, labelled)
     if not labelled.rows:
         raise InputError(f"{options.path}: no row can be used{first_reason(labelled)}")
-    for split in SPLITS:
+    for split in options.splits:
         if not any(row.split == split for row in labelled.rows):
             raise InputError(f"{options.path}: {empty_split(options, labelled, split)}{first_reason(labelled)}")
 
@@ -316,11 +321,12 @@ def assign_splits(options: TableOptions, labelled: LabelledTable, structures: St
     given = [row.split for row in labelled.rows]
     if "val" in given:
         return given
+    sizes = WITH_OWN_TEST if options.final else options.sizes
     if options.split == "time":
-        return time_split(read_times(row.time for row in labelled.rows), structures.families, options.sizes)
+        return time_split(read_times(row.time for row in labelled.rows), structures.families, sizes)
     y, split = labels_to_stratify(options, labelled), SPLITTERS.get(options.split, SPLITTERS["random"])
     if options.test_csv is None and options.split != "column":
-        return split(structures, y, options.sizes, options.seed)
+        return split(structures, y, sizes, options.seed)
     places = [place for place, row in enumerate(given) if row != "test"]
     own = split(structures.take(places), None if y is None else y[places], WITH_OWN_TEST, options.seed)
     by_place = dict(zip(places, own, strict=True))
@@ -340,7 +346,8 @@ def check_splits(options: TableOptions, task: TaskConfig, labelled: LabelledTabl
         known = make_task(task)
         known.check_learnable(y["train"])
         known.check_scorable(y["val"], "validation")
-        known.check_scorable(y["test"], "test")
+        if not options.final:
+            known.check_scorable(y["test"], "test")
     except InputError as error:
         advice = rare_class(options, labelled) or "try another --split or --seed"
         raise InputError(f"{options.path} by {options.split} split: {error}; {advice}") from None
@@ -351,7 +358,7 @@ def rare_class(options: TableOptions, labelled: LabelledTable) -> str:
     y, splitter = labels_to_stratify(options, labelled), SPLITTERS.get(options.split)
     if y is None or splitter is None or options.test_csv is not None or not labelled.structures.smiles:
         return ""
-    parts, groups = options.folds or len(SPLITS), splitter.groups(labelled.structures)
+    parts, groups = options.folds or len(options.splits), splitter.groups(labelled.structures)
     for name, column in zip(options.names, y.T, strict=True):
         for value in (1.0, 0.0):
             rows = np.flatnonzero(column == value).tolist()

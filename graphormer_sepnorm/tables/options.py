@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from graphormer_sepnorm.chem.features import FOR_TABLES, prepared, without_salts
 from graphormer_sepnorm.chem.standardize import chembl_pipeline
 from graphormer_sepnorm.config import OPTIONS, Kind, Loss, Scale
-from graphormer_sepnorm.dataset import SplitName
+from graphormer_sepnorm.dataset import SPLITS, SplitName
 from graphormer_sepnorm.errors import InputError, known
 from graphormer_sepnorm.options import Option
 from graphormer_sepnorm.tables.label_text import as_float, refuse_other_bytes
@@ -67,6 +67,7 @@ class TableOptions:
         active_below, active_above: threshold of the active class of a classification of numbers, such as "100 nM".
         units: of the labels of each target, "" without one; empty: each column tells its own.
         called: names of the predictions; empty: those of the target columns on their scale, such as pIC50.
+        final: whether all rows are fitted, and none are kept for a test.
 
     Raises:
         InputError: the options do not fit together, or ChEMBL's pipeline is not installed.
@@ -146,6 +147,9 @@ class TableOptions:
     called: Annotated[
         tuple[str, ...], Option("Names of the predictions, one for each of --target-columns, such as pIC50.", "name")
     ] = ()
+    final: Annotated[
+        bool, Option("Keep no test rows: fit all rows, and report the scores of predictions out of fold.")
+    ] = False
 
     def __post_init__(self) -> None:
         if not self.targets:
@@ -187,6 +191,10 @@ class TableOptions:
                 "--split-sizes cannot be combined with --folds: each fold is tested once, and a tenth is validation"
             )
 
+        if self.final and (self.folds or self.split == "column" or self.test_csv or self.sizes != Sizes()):
+            raise InputError(
+                "--final keeps no test rows: leave out --folds, --split column, --test-csv and --split-sizes"
+            )
         if self.test_csv is not None and (self.folds or self.split_column is not None or self.sizes != Sizes()):
             raise InputError(
                 "--test-csv cannot be combined with --folds, --split column, --split time or --split-sizes"
@@ -253,6 +261,11 @@ class TableOptions:
         """The scales of all targets; empty if all are modelled as measured."""
         found = tuple(self.scale_of(target) for target in self.targets)
         return found if any(found) else ()
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits that have rows."""
+        return SPLITS[:-1] if self.final else SPLITS
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, Sample, read_graphs
-from graphormer_sepnorm.config import Config, TaskConfig
+from graphormer_sepnorm.config import Config, TaskConfig, config_to_json
 from graphormer_sepnorm.dataset import Dataset
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
@@ -26,16 +26,21 @@ if TYPE_CHECKING:
 
 SKIPPED = "skipped.csv"
 DUPLICATES = "duplicates.csv"
+MEASUREMENTS = "measurements.csv"
 TABLE = "table.csv"
 TARGET = "target "
 NAME = "name"
 WEIGHT = "weight"
 CONDITION = "condition "
 KEPT_IN = "averaged in row"  # of table.csv
+TIME = "time"
 
 
 def write_labelled(folder: Path, labelled: LabelledTable, config: Config, options: TableOptions) -> None:
-    """Writes ``table.csv``, ``table.json``, ``skipped.csv`` and ``duplicates.csv`` into a run folder.
+    """Writes ``table.csv``, ``table.json``, and the rows it was made of into a run folder.
+
+    ``measurements.csv`` has all usable rows before averaging, with their times, for ``read_measurements``;
+    ``skipped.csv`` the others; ``duplicates.csv`` the molecules that are in several rows.
 
     Raises:
         InputError: the folder already holds another table, or the same one for another task or with other features;
@@ -44,6 +49,7 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
     content = as_csv(table_lines(labelled, options))
     kept = replace(options, units=labelled.units if any(labelled.units) else ())
     facts = {"task": asdict(config.task), "featurizer": config.featurizer, "options": asdict(kept)}
+    facts["config"] = json.loads(config_to_json(config))
     table = folder / TABLE
     if table.exists() and table.read_bytes() != content:
         raise InputError(f"{folder} was begun with another table or another split: use a new --out")
@@ -62,6 +68,9 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
     ]
     skipped = with_names(["row", "smiles", "error"], list(map(list, sorted(labelled.skipped + gaps))), labelled, 0)
     write_atomically(folder / SKIPPED, as_csv(skipped))
+    header, *lines = table_lines(replace(labelled, rows=labelled.usable), options)
+    timed = zip(lines, labelled.usable, strict=True)
+    write_atomically(folder / MEASUREMENTS, as_csv([[*header, TIME], *([*line, row.time] for line, row in timed)]))
     write_atomically(folder / DUPLICATES, as_csv(duplicate_lines(labelled, options.names)))
 
 
@@ -118,6 +127,30 @@ def duplicate_lines(labelled: LabelledTable, targets: tuple[str, ...]) -> list[l
         KEPT_IN,
     ]
     return with_names(header, lines, labelled, 1)
+
+
+def read_measurements(folder: Path, options: TableOptions) -> tuple[list[LabelledRow], dict[int, str]]:
+    """The usable rows of a run folder's table before averaging, and the names of rows by number.
+
+    Raises:
+        InputError: the file is missing, as in runs of earlier releases, or damaged.
+    """
+    import pandas as pd  # its import takes a while
+
+    path, rows, names = folder / MEASUREMENTS, [], {}
+    try:
+        for line in pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records"):
+            texts = [line[TARGET + name] for name in options.names]
+            bounds = {place: text for place, text in enumerate(texts) if text[:1] in ("<", ">")}
+            labels = [math.nan if place in bounds or not text else float(text) for place, text in enumerate(texts)]
+            conditions = tuple(line[CONDITION + name] for name in options.feature_columns)
+            weight = float(line.get(WEIGHT, "1"))
+            number, molecule = int(line["row"]), (line["smiles"], labels, line["split"], line[TIME])
+            rows.append(LabelledRow(number, *molecule, bounds, weight, conditions))
+            names.update({number: line[NAME]} if NAME in line else {})
+    except (OSError, ValueError, KeyError, AttributeError):
+        raise InputError(f"{path} is missing or damaged: without the rows of its table, train {folder} again") from None
+    return rows, names
 
 
 def table_dataset(path: Path) -> Dataset:

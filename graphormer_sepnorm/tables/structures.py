@@ -81,6 +81,10 @@ class Structures:
         """Equal for rows that stay together: of one molecule, its stereoisomers, salts and protonated forms."""
         return self.family_keys or self.keys
 
+    def __add__(self, others: "Structures") -> "Structures":
+        """The structures of these rows and of others, which have the same columns."""
+        return Structures(*(getattr(self, each.name) + getattr(others, each.name) for each in fields(self)))
+
     def take(self, places: Sequence[int]) -> "Structures":
         """The structures of the rows with these numbers."""
         columns = (getattr(self, each.name) for each in fields(self))

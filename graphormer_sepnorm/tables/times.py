@@ -3,7 +3,7 @@
 import math
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import filterfalse
 
@@ -18,6 +18,8 @@ WHOLE_YEAR = re.compile(r"(19|20)\d\d")
 # Numbers such as 12.2023 and 2023.12.
 MONTH_OF_YEAR = re.compile(r"(0?[1-9]|1[0-2])\.(19|20)\d\d|(19|20)\d\d\.(0?[1-9]|1[0-2])")
 YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)")
+MOST_PERIODS = 24  # of a column of times
+GROUPS = 8  # that more numbers are divided into
 DEFAULTS = datetime(2000, 1, 1), datetime(2001, 2, 1)  # what a date without a year or a month is recognised by
 
 
@@ -45,6 +47,32 @@ def read_times(texts: Iterable[str]) -> np.ndarray:
         raise InputError("the column of times has numbers and dates: write all of them the same way")
     day_first = days_come_first(texts)
     return np.array([as_seconds(text, day_first) for text in texts], np.float64)
+
+
+def in_order(texts: Sequence[str]) -> list[int]:
+    """The places of times, the earliest first; raises InputError as ``read_times``."""
+    return np.argsort(read_times(texts), kind="stable").tolist()
+
+
+def periods(texts: Sequence[str]) -> list[str]:
+    """The period of each time: its month, or its year if there are more than ``MOST_PERIODS`` months.
+
+    A number is its own period; more than ``MOST_PERIODS`` of them are divided into ``GROUPS`` of about equal size, such
+    as "2001 to 2007".
+
+    Raises:
+        InputError: as ``read_times``.
+    """
+    times = read_times(texts)
+    if texts and not is_number(texts[0].strip()):
+        months = [f"{datetime.fromtimestamp(time, UTC):%Y-%m}" for time in times.tolist()]
+        return months if len(set(months)) <= MOST_PERIODS else [month[:4] for month in months]
+    if len(np.unique(times)) <= MOST_PERIODS:
+        return [f"{time:.12g}" for time in times.tolist()]
+    group = np.searchsorted(np.quantile(times, np.arange(1, GROUPS) / GROUPS), times, "left")
+    parts = {own: times[group == own] for own in np.unique(group).tolist()}
+    names = {own: f"{part.min():.12g} to {part.max():.12g}" for own, part in parts.items()}
+    return [names[own] for own in group.tolist()]
 
 
 def month_of_year(texts: list[str]) -> str:

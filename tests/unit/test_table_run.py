@@ -19,6 +19,7 @@ from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.system import progress
 from graphormer_sepnorm.table_model import reference
 from graphormer_sepnorm.table_model.evaluate import evaluate_table
+from graphormer_sepnorm.table_model.info import describe_any
 from graphormer_sepnorm.table_model.load import load_model as load_from_python
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.members import MEMBERS
@@ -35,13 +36,13 @@ from graphormer_sepnorm.table_run import (
     train_table,
 )
 from graphormer_sepnorm.tables.formats import Row
-from graphormer_sepnorm.tables.labels import TableOptions, read_usable, table_task
+from graphormer_sepnorm.tables.labels import TableOptions, read_labelled, read_usable, table_task
 from graphormer_sepnorm.tables.writers import DelimitedWriter
 from tests.table_models import Trained
 
 FILES = {
     "stack.safetensors", "kernel.safetensors", "body.safetensors", "table.csv", "table.json",
-    "skipped.csv", "duplicates.csv", "test.json", "predictions.csv", "parity.png",
+    "skipped.csv", "duplicates.csv", "measurements.csv", "test.json", "predictions.csv", "parity.png",
     "report.html",
 }  # fmt: skip
 
@@ -75,6 +76,38 @@ def test_test_rows_are_not_learnt_from(trained: Trained):
     assert structures.smiles == [row.smiles for row in learnt]
     kept = TableModel.load(trained.run.path).trust.domain.smiles
     assert kept == structures.smiles and len(kept) + trained.result["n"] == len(trained.labelled.rows)
+
+
+def test_a_final_model_learns_all_rows_and_is_scored_out_of_fold(trained: Trained, tmp_path):
+    options, run = replace(trained.options, final=True), RunFolder(tmp_path / "run")
+    result = train_table(options, trained.config, run.path, Plan(3, quick=True))
+    labelled, model = read_labelled(options, trained.config.featurizer), TableModel.load(run.path)
+    assert {row.split for row in labelled.rows} == {"train", "val"} and result["n"] == len(labelled.rows)
+    assert sorted(model.trust.domain.smiles) == sorted(row.smiles for row in labelled.rows)
+    assert result["split"] == "out of fold" and result["scores"] == result["out_of_fold"]["stack"]
+    found = pd.read_csv(run.predictions)
+    assert np.abs(found.a - found.a_predicted).mean() == pytest.approx(result["value"], rel=1e-4)
+    assert set(found.split) == {"fold-0", "fold-1", "fold-2"} and list(found.row) == list(range(1, 61))
+    assert 0.75 < result["trust"]["coverage"]["0.9"]["a"] <= 1
+    assert json.loads(run.test.read_text())["value"] == result["value"] and "fitted to all 60" in run.report.read_text()
+    facts = describe_any(run.path)
+    assert (facts["test"], facts["out_of_fold"], facts["molecules"]) == (None, result["value"], 60)
+    with pytest.raises(InputError, match="has no test molecules"):
+        evaluate_table(run)
+    with pytest.raises(InputError, match="a single network keeps validation rows"):
+        train_table(options, trained.config, tmp_path / "one", Plan(1))
+    for other in ({"folds": 2}, {"test_csv": "b.csv"}, {"split": "column", "split_column": "s"}):
+        with pytest.raises(InputError, match="--final keeps no test rows"):
+            replace(options, **other)
+
+
+def test_a_final_classification_is_scored_too(smiles, logp, trained: Trained, tmp_path):
+    table = pd.DataFrame({"smiles": smiles[:60], "a": (logp[:60, 0] > np.median(logp[:60, 0])).astype(int)})
+    table.to_csv(tmp_path / "in.csv", index=False)
+    options = TableOptions(str(tmp_path / "in.csv"), ("a",), "classification", split="random", final=True)
+    config = replace(trained.config, task=table_task(options))
+    result = train_table(options, config, tmp_path / "run", Plan(3, quick=True))
+    assert result["metric"] == "rocauc" and 0.5 < result["value"] <= 1 and result["n"] == 60
 
 
 def test_a_model_is_not_written_over(trained: Trained):

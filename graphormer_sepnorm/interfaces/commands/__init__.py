@@ -25,6 +25,8 @@ COMMANDS = {
     "explain": "Draw the contributions of atoms and fragments to a prediction.",
     "predict": "Predict the targets of a model for every row of a table.",
     "suggest": "Choose the molecules of a library to measure next: promising and diverse ones.",
+    "update": "Score a model on new measurements, and fit it again to all rows.",
+    "export": "Write a table model into one file, to share it.",
     "embed": "Write the embedding of the CLS token for every row of a table, with its number, SMILES and error.",
     "serve": "Serve a web page that predicts drawn, pasted and uploaded molecules.",
     "info": "Describe a model: architecture, training data, scores, vocabulary, licence.",
@@ -33,7 +35,7 @@ COMMANDS = {
 
 
 GROUPS = {
-    "Your molecules": ("train", "predict", "explain", "suggest", "serve", "info"),
+    "Your molecules": ("train", "predict", "explain", "suggest", "serve", "update", "export", "info"),
     "Better models": ("evaluate", "compare", "tune"),
     "Research": ("pretrain", "sweep", "embed", "analyze"),
 }

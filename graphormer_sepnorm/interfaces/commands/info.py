@@ -52,6 +52,7 @@ def info(
     if endpoints := card_endpoints(place):
         facts["endpoints"] = endpoints
     is_shipped = model in shipped_models() | shipped_tables() and not Path(model).exists()
+    facts["model"] = facts["model"] if is_shipped or Path(model).is_dir() else model
     described = {**facts, "model": f"{model}, shipped with the package" if is_shipped else facts["model"]}
     print(as_text(described), file=sys.stderr)
     print_result(facts)

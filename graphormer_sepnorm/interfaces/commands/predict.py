@@ -92,6 +92,9 @@ def predict(
     ] = None,
     strip_salts: StripSalts = False,
     condition: Conditions = None,
+    log: Annotated[
+        Path | None, typer.Option(help="CSV on this machine to add the predictions to, for the command update.")
+    ] = None,
     device: Device = "auto",
     precision: Precision = "auto",
     library: LibraryOptions,
@@ -123,6 +126,8 @@ def predict(
     judge = read_profile(profile)
     load, started = partial(load_for, models, strip_salts, read_conditions(condition)), time.perf_counter()
     if isinstance(source, str) and is_library(source, out):
+        if log is not None:
+            raise InputError("--log is for tables and SMILES, not for a library")
         result = library_predictions(load, source, out, reading, answers, judge, library, device, precision)
     else:
         if given := changed(library):
@@ -131,7 +136,8 @@ def predict(
                 f"{', '.join(given)} {verb} for a library: a folder, a Parquet file or a pattern in quotes"
             )
         meanings = meanings_of(models) if is_for_people(out) else None
-        result = table_predictions(load, source, out, reading, answers, judge, device, precision, meanings)
+        named = None if log is None else (log, ", ".join(models))
+        result = table_predictions(load, source, out, reading, answers, judge, device, precision, meanings, named)
     if is_for_people(out):
         print(f"{result['rows'] - result['unreadable']} of {result['rows']} molecules predicted", file=sys.stderr)
     else:
@@ -206,6 +212,7 @@ def table_predictions(
     device: str,
     precision: Literal["auto", "float32", "bfloat16"],
     meanings: dict[str, dict] | None,
+    log: tuple[Path, str] | None = None,
 ) -> dict:
     """Predicts a table into a file, and reports the number of rows outside the training domain.
 
@@ -213,6 +220,7 @@ def table_predictions(
         load, source, out, reading, answers, device, precision: as in ``predict``.
         profile: as ``predict_table``.
         meanings: as ``predict_table``.
+        log: file and name of the model, as ``log_into``.
     """
     with leaving_at_once():
         from graphormer_sepnorm.output.predict_table import predict_table
@@ -224,8 +232,21 @@ def table_predictions(
         raise InputError("name the file to write: -o OUT.csv, or -o - for standard output")
     with computing(choose(device, precision)):
         say_independent(profile, predictor := load())
+        watch = None
+        if log is not None:
+            from graphormer_sepnorm.project.log import log_into
+
+            watch = log_into(log[0], predictor, log[1])
+        written = out or Path("-")
         result = predict_table(
-            predictor, source, out or Path("-"), **asdict(reading), answers=answers, meanings=meanings, profile=profile
+            predictor,
+            source,
+            written,
+            **asdict(reading),
+            answers=answers,
+            meanings=meanings,
+            profile=profile,
+            watch=watch,
         )
     if result["unfamiliar"]:
         print(words_on_domain(result["unfamiliar"], reading.resume, answers), file=sys.stderr)

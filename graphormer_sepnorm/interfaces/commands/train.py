@@ -175,7 +175,8 @@ def train(
             result = train_on_table(config, run, options, ensemble, content)
     seconds = time.perf_counter() - started
     say(left_out_lines(result))
-    say([f"{run.folder(config)}: test {score_words(result)}{interval_words(result)}, {seconds:.0f} s"])
+    where = result["split"] if options is not None and options.final else "test"
+    say([f"{run.folder(config)}: {where} {score_words(result)}{interval_words(result)}, {seconds:.0f} s"])
     if options is not None:
         say(next_steps(run.folder(config), is_model=not options.folds))
     source = {} if run.csv is None else {"table": run.csv}

@@ -19,11 +19,11 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     TrainingChoice,
 )
 from graphormer_sepnorm.recipes import find_recipe
-from graphormer_sepnorm.table_run import read_to_learn
+from graphormer_sepnorm.table_run import to_learn
 from graphormer_sepnorm.tables.formats import Row, WholeTable
 from graphormer_sepnorm.tables.formats.table import NoColumn
 from graphormer_sepnorm.tables.label_text import is_missing, shortened
-from graphormer_sepnorm.tables.labels import LabelledTable, table_task
+from graphormer_sepnorm.tables.labels import LabelledTable, read_labelled, table_task
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.task_guess import Column, look_at_columns
 from graphormer_sepnorm.tasks import TASKS
@@ -57,7 +57,7 @@ def look_at(path: Path, shown: str, most_rows: int, choice: TrainingChoice) -> T
         targets = choice.targets or list(only_target(str(path), content, choice.given()))
         choice = choice.model_copy(update={"targets": targets})
         options, sentences = detected(str(path), content, choice.given(), choice.task or None, seed)
-        labelled, remarks = read_to_learn(options, options.featurizer, table_task(options), content)
+        labelled, remarks = to_learn(options, read_labelled(options, options.featurizer, content), table_task(options))
     except InputError as error:
         return look.model_copy(update={"problem": as_text(str(error).replace(str(path), shown))})
     first = sorted(labelled.skipped)[:MOST_REASONS]

@@ -41,7 +41,7 @@ def test_the_report_has_the_mean_and_each_fold(tmp_path):
     assert "On all 1 label together: 0.250.</p>" in report
     assert "a, all folds together, 1 test label<" in report and "<h3>row 1, fold-0</h3>" in report
     assert '<p class="value">90 % <small></small></p>' in report
-    assert "3 molecules in 2 folds (random, seed 0)" in report and "train a final model without --folds" in report
+    assert "3 molecules in 2 folds (random, seed 0)" in report and "--final in place of --folds" in report
     assert report.count("<svg") == 1 and "Only" not in report
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs import zoo
+from graphormer_sepnorm.runs.archives import DIGESTS
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.zoo import (
     card_endpoints,
@@ -90,9 +91,9 @@ DAMAGE = {
     "flipped": lambda folder: (folder / "model-0" / "model.safetensors").write_bytes(b"weightz"),
     "missing": lambda folder: (folder / "stack.safetensors").unlink(),
     "without card": lambda folder: (folder / "card.json").unlink(),
-    "without digests": lambda folder: (folder / zoo.DIGESTS).unlink(),
-    "digests of nothing": lambda folder: (folder / zoo.DIGESTS).write_text("{}"),
-    "no digests": lambda folder: (folder / zoo.DIGESTS).write_text("[" * 10**5),
+    "without digests": lambda folder: (folder / DIGESTS).unlink(),
+    "digests of nothing": lambda folder: (folder / DIGESTS).write_text("{}"),
+    "no digests": lambda folder: (folder / DIGESTS).write_text("[" * 10**5),
     "a file": lambda folder: (shutil.rmtree(folder), folder.write_bytes(b"")),
 }
 

@@ -1,7 +1,7 @@
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.times import is_time, read_times
+from graphormer_sepnorm.tables.times import in_order, is_time, periods, read_times
 
 DAY = 86400
 
@@ -62,3 +62,13 @@ def test_decimal_years_are_numbers():
 
 def test_what_a_time_is():
     assert [is_time(text) for text in ("2020", "May 2020", "x", "", "12")] == [True, True, False, False, True]
+
+
+def test_periods_are_months_years_numbers_or_groups_of_numbers():
+    assert periods(["31.1.2024", "1.2.2024", "29.2.2024"]) == ["2024-01", "2024-02", "2024-02"]
+    months = [f"{2000 + month // 12}-{month % 12 + 1:02}-01" for month in range(25)]
+    assert periods(months)[::12] == ["2000", "2001", "2002"]
+    assert periods(["2001", "2003", "2001.5"]) == ["2001", "2003", "2001.5"] and periods([]) == []
+    groups = periods([str(number) for number in range(1, 81)])
+    assert groups[0] == groups[9] == "1 to 10" and groups[-1] == "71 to 80" and len(set(groups)) == 8
+    assert in_order(["2024-03-01", "2024-01-01", "2024-01-02"]) == [1, 2, 0]

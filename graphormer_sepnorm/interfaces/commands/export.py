@@ -1,0 +1,37 @@
+"""``graphormer-sepnorm export``."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphormer_sepnorm.interfaces.commands.options import predicting_names, print_result
+from graphormer_sepnorm.interfaces.guard import in_first_process
+from graphormer_sepnorm.system.signals import leaving_at_once
+
+
+@in_first_process
+def export(
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="Run folder of a table model.", autocompletion=predicting_names)
+    ],
+    out: Annotated[Path, typer.Argument(metavar="FILE", help="File to write; it ends in .gsn.")],
+    licence: Annotated[str | None, typer.Option(help="Licence of the model, such as CC-BY-4.0, for its card.")] = None,
+) -> None:
+    """Write a table model into one file, to share it.
+
+    predict, explain, suggest, evaluate, serve and info open FILE as they open RUN, and so does load_model in Python. It
+    has the training molecules and their labels, because the model predicts from them. It has no pickles, so that
+    opening the file of somebody else runs none of their code.
+
+    Example: graphormer-sepnorm export runs/assay assay.gsn --licence CC-BY-4.0
+    """
+    with leaving_at_once():
+        from graphormer_sepnorm.project.export import export_model
+
+    result = export_model(run, out, licence)
+    molecules = f"{result['training_molecules']:,} training molecules and their labels"
+    print(f"{out}: {result['bytes'] / 1e6:.1f} MB; whoever has it can read the {molecules}", file=sys.stderr)
+    print(f"licence: {result['licence']}", file=sys.stderr)
+    print_result(result)

@@ -1,0 +1,157 @@
+"""A log of predictions, which measurements that arrive later are compared with."""
+
+import csv
+import json
+import re
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from graphormer_sepnorm.chem.features import Sample
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.output.column import kind_of
+from graphormer_sepnorm.predict.known import interval_ends
+from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
+from graphormer_sepnorm.predict.side_by_side import SideBySide
+from graphormer_sepnorm.runs.archives import SHARED
+from graphormer_sepnorm.system.workers import Smiles
+from graphormer_sepnorm.tables.structures import MoleculeStructure, read_structures
+from graphormer_sepnorm.tables.writers import DIGITS, as_csv
+
+NUMBERED = re.compile(r"(.*)-update-(\d+)", re.DOTALL)  # the name of the run folder of an update
+CONFIDENCE = 0.9  # of the intervals in logs
+COLUMNS = ("date", "model", "smiles", "conditions", "target", "predicted", "low", "high")
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The prediction of a target in texts, as files have it: with its 90 % interval, "" without one."""
+
+    target: str
+    predicted: str
+    low: str
+    high: str
+
+
+def predictions_of(model: PredictingModel, found: Predictions) -> list[list[Prediction]]:
+    """For each molecule the predictions of its targets; none for one that cannot be predicted."""
+    try:
+        low, high = interval_ends(model, CONFIDENCE, found.values, found.spread)
+    except InputError:  # no intervals, or too few molecules to calibrate them
+        low = high = np.full(found.values.shape, np.nan)
+    digits = [DIGITS[kind_of(model, number)] for number in range(len(model.targets))]
+    return [
+        [
+            Prediction(target, *(as_text(each[row, place], digits[place]) for each in (found.values, low, high)))
+            for place, target in enumerate(model.targets)
+        ]
+        if not error
+        else []
+        for row, error in enumerate(found.errors)
+    ]
+
+
+def as_text(value: float, digits: int = DIGITS["number"]) -> str:
+    """A number as files have it; "" for NaN."""
+    return "" if np.isnan(value) else f"{value:.{digits}g}"
+
+
+def conditions_text(names: Sequence[str], texts: Sequence[str]) -> str:
+    """Conditions as one cell: JSON by name; "" without conditions."""
+    return json.dumps(dict(zip(names, texts, strict=True)), sort_keys=True) if names else ""
+
+
+def log_into(path: Path, model: PredictingModel, name: str) -> Callable[[Smiles, Predictions], None]:
+    """A function that appends predictions of a model to a log, which it begins if there is none.
+
+    Args:
+        path: a CSV with ``COLUMNS``, a line for each molecule and target; dates are UTC.
+        model, name: the model and its name for the log; models side by side have their own names.
+
+    Raises:
+        InputError: the file is no such log, or cannot be written.
+    """
+    read_log(path)
+
+    def append(asked_for: Smiles, found: Predictions) -> None:
+        now, lines = datetime.now(UTC).isoformat(timespec="seconds"), []
+        if not isinstance(model, SideBySide):
+            lines = lines_of(now, name, model, asked_for, found)
+        else:
+            for number, (part, own) in enumerate(zip(model.parts, found.parts, strict=True)):
+                samples = [sample and model.sample_for(number, sample) for sample in asked_for]
+                lines += lines_of(now, part.name, part.model, samples, own)
+        try:
+            with open(path, "ab") as file:
+                file.write(as_csv(lines if file.tell() else [COLUMNS, *lines]))
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror}") from None
+
+    return append
+
+
+def lines_of(
+    date: str, name: str, model: PredictingModel, samples: Smiles, found: Predictions
+) -> list[tuple[str | None, ...]]:
+    """The lines of a log on the predictions of one model."""
+    given, asked = model.asked_conditions.given, model.asked_conditions.columns
+    lines: list[tuple[str | None, ...]] = []
+    for sample, predictions in zip(samples, predictions_of(model, found), strict=True):
+        smiles, texts = (sample.smiles, sample.conditions) if isinstance(sample, Sample) else (sample, ())
+        conditions = conditions_text([*asked, *given], [*texts, *given.values()])
+        of_molecule = (date, name, smiles, conditions)
+        lines += [(*of_molecule, each.target, each.predicted, each.low, each.high) for each in predictions]
+    return lines
+
+
+def ancestor(name: str) -> str:
+    """The name of a model without its folder, its ending and the number of its update, as equal for all updates."""
+    path = Path(name)
+    own = path.name.removesuffix(SHARED)
+    return found[1] if (found := NUMBERED.fullmatch(own)) else own
+
+
+def read_log(path: Path) -> list[dict[str, str]]:
+    """The lines of a log, none if there is no file; a line that a killed command has left incomplete is left out.
+
+    Raises:
+        InputError: the file is no log of predictions, or cannot be read.
+    """
+    if not path.exists():
+        return []
+    try:
+        with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
+            reader = csv.DictReader(file)
+            if tuple(reader.fieldnames or COLUMNS) != COLUMNS:
+                raise InputError(f"{path} is no log of predictions: name a new file or one that predict --log began")
+            return [line for line in reader if None not in line and is_line(line)]
+    except (OSError, csv.Error) as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+
+
+def is_line(line: dict[str, str]) -> bool:
+    """Whether a line of a log is whole."""
+    try:
+        return all(each is not None for each in line.values()) and bool(datetime.fromisoformat(line["date"]))
+    except ValueError:
+        return False
+
+
+def earliest(path: Path, featurizer: str, models: Container[str]) -> dict[tuple[str, str, str], dict[str, str]]:
+    """The earliest line of a log for each molecule, its conditions and target, by ``molecule_key`` and texts.
+
+    Only predictions of models count whose ``ancestor`` is among ``models``: others may predict another assay.
+    """
+    found: dict[tuple[str, str, str], dict[str, str]] = {}
+    known = (line for line in read_log(path) if ancestor(line["model"]) in models)
+    lines = sorted(known, key=lambda line: datetime.fromisoformat(line["date"]))
+    texts = list(dict.fromkeys(line["smiles"] for line in lines))
+    structures = dict(zip(texts, read_structures(featurizer, texts), strict=True))
+    for line in lines:
+        structure = structures[line["smiles"]]
+        if isinstance(structure, MoleculeStructure):
+            found.setdefault((structure.key, line["conditions"], line["target"]), line)
+    return found

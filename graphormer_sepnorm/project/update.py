@@ -1,0 +1,374 @@
+"""New measurements of a model: its predictions are scored as prospective ones, then all rows are fitted again."""
+
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from graphormer_sepnorm.chem.features import Sample
+from graphormer_sepnorm.config import Config, config_from_json
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.predict.predictors import Predictions, compute_chunks, molecules_at_once
+from graphormer_sepnorm.project.export import PROSPECTIVE
+from graphormer_sepnorm.project.log import (
+    CONFIDENCE,
+    NUMBERED,
+    ancestor,
+    as_text,
+    conditions_text,
+    earliest,
+    predictions_of,
+)
+from graphormer_sepnorm.report.folds import predicted_together
+from graphormer_sepnorm.report.over_time import Checked, alarms, over_time, section
+from graphormer_sepnorm.report.page import ReportPage, render
+from graphormer_sepnorm.report.words import line
+from graphormer_sepnorm.runs.archives import SHARED
+from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.runs.numbers import counted
+from graphormer_sepnorm.runs.zoo import resolve_model
+from graphormer_sepnorm.system import progress
+from graphormer_sepnorm.system.files import write_atomically
+from graphormer_sepnorm.system.workers import in_chunks
+from graphormer_sepnorm.table_model.evaluate import kept_options, other_scale
+from graphormer_sepnorm.table_model.info import unfinished_words
+from graphormer_sepnorm.table_model.labels import label_arrays
+from graphormer_sepnorm.table_model.model import TableModel
+from graphormer_sepnorm.table_model.reliability import error_words
+from graphormer_sepnorm.table_model.scores import STACK
+from graphormer_sepnorm.table_run import READING, Plan, costs, train_labelled
+from graphormer_sepnorm.tables.label_text import is_number
+from graphormer_sepnorm.tables.labels import (
+    LabelledTable,
+    assign_splits,
+    check_filled,
+    leave_out_tested,
+    read_usable,
+    table_task,
+    with_duplicates,
+)
+from graphormer_sepnorm.tables.options import TableOptions
+from graphormer_sepnorm.tables.prepared_table import TABLE, label_texts, read_measurements
+from graphormer_sepnorm.tables.rows import LabelledRow
+from graphormer_sepnorm.tables.structures import structures_of
+from graphormer_sepnorm.tables.times import in_order, periods, read_times
+from graphormer_sepnorm.tables.writers import as_csv
+from graphormer_sepnorm.training.experiment import Scores
+from graphormer_sepnorm.version import __version__
+
+PAGE = "over-time.html"  # written last
+COLUMNS = (
+    *("date", "time", "molecule", "smiles", "conditions", "target", "measured", "predicted", "low", "high"),
+    *("similarity", "model", "predicted_on"),
+)
+WHEN = {"date", "predicted_on"}  # what differs if an interrupted update is continued on another day
+DIGITS = 9  # to which labels are equal
+EXPECTED = "those on the molecules that {} was tested on"
+
+
+@dataclass(frozen=True)
+class Model:
+    """The model that is updated: its name, run folder, table and settings."""
+
+    name: str
+    run: RunFolder
+    model: TableModel
+    options: TableOptions
+    config: Config
+    table: LabelledTable
+
+    @classmethod
+    def read(cls, name: str) -> "Model":
+        """Reads a model; raises InputError if it cannot be updated."""
+        run = RunFolder(resolve_model(name))
+        if not run.stack.exists() or run.is_from_python:
+            raise InputError(f"{name} is no run folder that train FILE wrote, which could be updated")
+        if words := unfinished_words(run):
+            raise InputError(words)
+        options = kept_options(run)
+        rows, names = read_measurements(run.path, options)
+        model, facts = TableModel.load(run.path), (run.path / TABLE).with_suffix(".json")
+        config = config_from_json(json.dumps(json.loads(facts.read_bytes())["config"]), str(facts))
+        structures = structures_of(model.featurizer, [row.smiles for row in rows])
+        if len(structures.smiles) < len(rows):
+            raise InputError(f"{run}: some molecules of its table cannot be read by this release: train it again")
+        units, class_names = options.units or ("",) * len(options.targets), model.task.class_names
+        table = LabelledTable(rows, structures=structures, names=names, class_names=class_names, units=units)
+        return cls(Path(name).name, run, model, options, replace(config, task=table_task(options)), table)
+
+    @property
+    def plan(self) -> Plan:
+        """The members that were fitted, as a continued training."""
+        result = self.run.saved_test()
+        names = {*self.model.members, *result.get("left_out_members", {})}
+        return Plan(result["folds"], "forest" in names, "kernel" in names, names == {"kernel"}, resume=True)
+
+
+def update_run(
+    name: str,
+    table: str,
+    out: str | Path | None = None,
+    log: str | Path | None = None,
+    smiles_column: str | None = None,
+    delimiter: str | None = None,
+    same_unit: bool = False,
+) -> dict:
+    """Scores a model on new measurements, and fits another one with the same settings to all rows.
+
+    The new run folder gets ``prospective.csv``, the predictions that were made before the model knew the measurements,
+    with those of earlier updates, and ``over-time.html``. After an interruption, the same call continues.
+
+    Args:
+        name: run folder, which is only read, or a file that ``export_model`` wrote.
+        table: new measurements, with the columns of the table that was trained on.
+        out: new run folder; None: RUN-update-1, or the next number.
+        log: of predictions, as ``log_into``; the earliest one of each molecule is compared with the measurement.
+        smiles_column, delimiter: of the new table, as ``open_table``; None: as before, or found.
+        same_unit: accept labels that look as if they were in another unit.
+
+    Returns:
+        as ``train_table``, and ``out``, ``prospective`` with the periods of each target, ``alarms``, and the numbers
+        ``new_rows``, ``repeated`` of rows that the model knows already, and ``known`` of rows with training molecules.
+
+    Raises:
+        InputError: the model cannot be updated, the new table does not fit it or has no new row, or the folder holds
+            anything else.
+    """
+    model = Model.read(name)
+    whole = RunFolder(Path(out) if out else next_folder(Path(name)))
+    if whole.path.resolve() == model.run.path.resolve():
+        raise InputError(f"{name} stays as it is: choose another --out")
+    new = read_new(model, table, smiles_column, delimiter)
+    lines = keep_log(whole, model.run, prospective_lines(model, new, Path(log) if log else None, same_unit))
+    if (whole.path / PAGE).exists():
+        progress.say([f"{whole} is finished: to fit again, choose another --out"])
+        result = whole.saved_test()
+    else:
+        with progress.phases(costs(model.plan, model.config) | {READING: 0.0}):
+            result = fit_all(model, new.table, whole.path, table)
+    found, sentences = write_page(model, whole, lines)
+    counts = {"new_rows": len(new.table.rows), "repeated": len(new.repeated), "known": new.known}
+    return {"out": str(whole), **counts, "prospective": found, "alarms": sentences, **result}
+
+
+def next_folder(run: Path) -> Path:
+    """The run folder of an update: the name of the run with -update-1, or with the next number."""
+    run = run.with_suffix("") if run.suffix == SHARED else run
+    before = NUMBERED.fullmatch(run.name)
+    base, number = (before[1], int(before[2]) + 1) if before else (run.name, 1)
+    return run.with_name(f"{base}-update-{number}")
+
+
+@dataclass(frozen=True)
+class NewRows:
+    """The rows of a table of new measurements.
+
+    Attributes:
+        table: the new rows that can be used, and the others.
+        repeated: rows that the model's table has with the same label.
+        known: number of new rows whose molecule the model was fitted to.
+        unseen: the other rows, with averages of replicates.
+        keys: ``molecule_key`` of ``unseen``.
+    """
+
+    table: LabelledTable
+    repeated: list[LabelledRow]
+    known: int
+    unseen: list[LabelledRow]
+    keys: list[str]
+
+
+def read_new(model: Model, path: str, smiles_column: str | None, delimiter: str | None) -> NewRows:
+    """Reads new measurements with the settings of a model; raises InputError if there are none."""
+    options = replace(model.options, path=path, test_csv=None, delimiter=delimiter)
+    options = replace(options, smiles_column=smiles_column or options.smiles_column)
+    found = replace(read_usable(options, model.model.featurizer), class_names=model.table.class_names)
+    before = set(map(signature, model.table.structures.keys, model.table.rows))
+    is_new = [signature(*each) not in before for each in zip(found.structures.keys, found.rows, strict=True)]
+    repeated = [row for row, new in zip(found.rows, is_new, strict=True) if not new]
+    progress.say(
+        f"row {row.number} is in the table of {model.name} with the same label, and is skipped" for row in repeated
+    )
+    progress.say(f"row {number} is skipped: {reason}" for number, _, reason in found.skipped)
+    places = [place for place, new in enumerate(is_new) if new]
+    if not places:
+        why = f": {found.skipped[0][2]}" if found.skipped and not repeated else " that the model does not know"
+        raise InputError(f"{path} has no row of new measurements{why}")
+    rows, structures = [found.rows[place] for place in places], found.structures.take(places)
+    table = with_duplicates(options.kind, replace(found, rows=rows, structures=structures))
+    learnt = {
+        key for key, row in zip(model.table.structures.keys, model.table.rows, strict=True) if row.split != "test"
+    }
+    means = table.with_means(options.kind)
+    unseen = [place for place, key in enumerate(means.structures.keys) if key not in learnt]
+    known = len(means.rows) - len(unseen)
+    if known:
+        progress.say([f"{counted(known, 'molecule')} of the training table measured again: no prospective prediction"])
+    kept = [means.rows[place] for place in unseen], [means.structures.keys[place] for place in unseen]
+    return NewRows(table, repeated, known, *kept)
+
+
+def signature(key: str, row: LabelledRow) -> tuple:
+    """Equal for the same measurement of a molecule."""
+    texts = (f"{float(text):.{DIGITS}g}" if text[:1] not in ("", "<", ">") else text for text in label_texts(row))
+    return (key, row.conditions, *texts)
+
+
+def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: bool) -> list[list[str]]:
+    """The lines of ``prospective.csv`` for new measurements, with ``COLUMNS``; raises InputError for another unit."""
+    names = model.options.feature_columns
+    samples = [Sample(row.smiles, row.conditions) for row in new.unseen]
+    found = predict_samples(model.model, samples)
+    refuse_other_unit(model, new, found, same_unit)
+    assert model.model.trust is not None
+    similarity, _ = model.model.trust.domain.nearest(row.smiles for row in new.unseen)
+    before = [each["model"] for each in read_prospective(model.run.path / PROSPECTIVE)]
+    models = {ancestor(name) for name in [model.name, *before]}
+    logged = earliest(log, model.model.featurizer, models) if log is not None else {}
+    today, lines = datetime.now(UTC).date().isoformat(), []
+    parts = zip(new.unseen, new.keys, predictions_of(model.model, found), similarity.tolist(), strict=True)
+    for (row, key, predictions, near), time in zip(parts, times_of(model, new), strict=True):
+        conditions, labels = conditions_text(names, row.conditions), label_texts(row)
+        for prediction, label in zip(predictions, labels, strict=False):
+            if not label:
+                continue
+            first = logged.get((key, conditions, prediction.target))
+            shown = ("predicted", "low", "high", "model", "date")
+            own = (prediction.predicted, prediction.low, prediction.high, model.name, today)
+            predicted, low, high, by, on = own if first is None else (first[name] for name in shown)
+            of_row = (today, time, key, row.smiles, conditions, prediction.target, label)
+            lines.append([*of_row, predicted, low, high, as_text(near), by, on])
+    if log is not None:
+        known = {(line[2], line[4], line[5]) for line in lines} & logged.keys()
+        progress.say([f"{counted(len(known), 'prediction')} of {', '.join(sorted(models))} in {log} measured since"])
+    return lines
+
+
+def predict_samples(model: TableModel, samples: Sequence[Sample]) -> Predictions:
+    """The predictions of molecules, as ``predict`` computes them."""
+    chunks = list(in_chunks(samples, molecules_at_once(model.device))) or [[]]
+    parts = [part for _, part in compute_chunks(model, chunks, list)]
+    values, spread = (np.concatenate([getattr(part, name) for part in parts]) for name in ("values", "spread"))
+    errors, warnings = ([text for part in parts for text in getattr(part, name)] for name in ("errors", "warnings"))
+    return Predictions(values, spread, errors, warnings)
+
+
+def refuse_other_unit(model: Model, new: NewRows, found: Predictions, same_unit: bool) -> None:
+    """Raises InputError if new labels differ from predictions as those in another unit would."""
+    rows = [place for place, error in enumerate(found.errors) if not error]
+    if same_unit or not rows:
+        return
+    y, values = label_arrays([new.unseen[row] for row in rows])[0], found.values[rows]
+    for target, words in other_scale(model.model.task, Scores({}, model.model.task, y, values, values[None])).items():
+        raise InputError(
+            f"{target}: {words}, as if they were in another unit than the training labels: convert them, or add "
+            "--same-unit if they are in the same"
+        )
+
+
+def times_of(model: Model, new: NewRows) -> list[str]:
+    """The times of new measurements if the model was split by time, dates as 2026-11-28; "" without."""
+    if model.options.split != "time":
+        return [""] * len(new.unseen)
+    before, texts = [row.time for row in model.table.rows], [row.time for row in new.unseen]
+    if all(map(is_number, before)):
+        return texts
+    times = read_times([*before, *texts])[len(before) :].tolist()
+    return [f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d}" for time in times]
+
+
+def keep_log(whole: RunFolder, before: RunFolder, lines: list[list[str]]) -> list[dict[str, str]]:
+    """Writes ``prospective.csv`` of an update, unless an interrupted call has, and returns all of its lines.
+
+    Raises:
+        InputError: the folder holds another run, or an update with other rows.
+    """
+    path = whole.path / PROSPECTIVE
+    earlier = read_prospective(before.path / PROSPECTIVE)
+    ours = [*earlier, *(dict(zip(COLUMNS, line, strict=True)) for line in lines)]
+    if not path.exists():
+        if whole.stack.exists() or whole.holds_run or whole.record.exists():
+            raise InputError(f"{whole} holds another run: choose another --out")
+        write_atomically(path, as_csv([COLUMNS, *(list(each.values()) for each in ours)]))
+        return ours
+    kept = read_prospective(path)
+    if list(map(without_dates, kept)) != list(map(without_dates, ours)):
+        raise InputError(f"{whole} holds an update with other rows or another --log: choose another --out")
+    return kept
+
+
+def without_dates(record: dict[str, str]) -> dict[str, str]:
+    return {name: text for name, text in record.items() if name not in WHEN}
+
+
+def read_prospective(path: Path) -> list[dict[str, str]]:
+    """The lines of ``prospective.csv``, none if there is no file; raises InputError if it is damaged."""
+    if not path.exists():
+        return []
+    with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
+        reader = csv.DictReader(file)
+        found = list(reader)
+    if tuple(reader.fieldnames or ()) != COLUMNS or any(None in record.values() or None in record for record in found):
+        raise InputError(f"{path} is damaged: restore it, or remove it to begin with these rows")
+    return found
+
+
+def fit_all(model: Model, new: LabelledTable, out: Path, path: str) -> dict:
+    """Fits a model to all rows as ``train_table``, with the settings of the model that is updated."""
+    options, before = replace(model.options, path=f"{model.options.path}, {path}"), model.table
+    offset = max(row.number for row in before.rows)
+    rows = [*before.rows, *(replace(row, number=row.number + offset) for row in new.rows)]
+    if options.split != "column":
+        is_kept = options.test_csv is not None
+        rows = [row if is_kept and row.split == "test" else replace(row, split="") for row in rows]
+    table = replace(
+        before,
+        rows=rows,
+        skipped=[(number + offset, smiles, reason) for number, smiles, reason in new.skipped],
+        structures=before.structures + new.structures,
+        names=before.names | {number + offset: name for number, name in new.names.items()},
+        changed=new.changed,
+    )
+    if options.test_csv is not None:
+        table = replace(table, structures=leave_out_tested(table, table.structures))
+    table = with_duplicates(options.kind, table)
+    table = table.with_splits(assign_splits(options, table, table.structures)).with_means(options.kind)
+    check_filled(options, table)
+    return train_labelled(options, table, model.config, out, model.plan)
+
+
+def write_page(model: Model, whole: RunFolder, lines: list[dict[str, str]]) -> tuple[dict[str, list[dict]], list[str]]:
+    """Writes the page on predictions over time; returns the periods of each target, and the alarms."""
+    with open(model.run.predictions, newline="", encoding="utf-8", errors="surrogateescape") as file:
+        tested = predicted_together(model.model.task, list(csv.reader(file)))
+    errors = np.abs(tested.y - tested.by_name[STACK])
+    reference = dict(zip(model.model.task.targets, errors.T, strict=True))
+    found, expected = over_time(checked_of(lines), reference, CONFIDENCE), EXPECTED.format(model.name)
+    sentences = alarms(found, expected, CONFIDENCE)
+    progress.say(sentences)
+    part = section(found, reference, expected, error_words(model.model.task), CONFIDENCE)
+    title = f"{whole.path.name}: {', '.join(found) or 'no new molecules'}"
+    molecules = len({each["molecule"] for each in lines})
+    summary = line("time.summary", molecules=molecules, models=list(dict.fromkeys(each["model"] for each in lines)))
+    page = ReportPage(title, summary, (), tuple(sentences), (part,), __version__)
+    write_atomically(whole.path / PAGE, render(page))
+    facts = {target: [{**vars(each), "coverage": each.coverage} for each in parts] for target, parts in found.items()}
+    known = {target: [{n: v for n, v in each.items() if v == v} for each in parts] for target, parts in facts.items()}
+    return known, sentences
+
+
+def checked_of(lines: list[dict[str, str]]) -> list[Checked]:
+    """The lines with an exact label by period: by month if all have a time, else by the date of their update."""
+    exact = [each for each in lines if each["measured"][:1] not in ("<", ">") and each["predicted"]]
+    is_timed = all(each["time"] for each in exact)
+    whens = [each["time" if is_timed else "date"] for each in exact]
+    names = periods(whens) if is_timed else whens
+    numbers = ("measured", "predicted", "low", "high", "similarity")
+    return [
+        Checked(exact[place]["target"], names[place], *(float(exact[place][name] or "nan") for name in numbers))
+        for place in (in_order(whens) if exact else [])
+    ]

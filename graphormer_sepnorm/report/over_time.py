@@ -1,0 +1,222 @@
+"""Predictions that were checked by later measurements, over time, and alarms where chance does not explain them.
+
+Axis letters: N predictions, P periods.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.predict.domain import evenly
+from graphormer_sepnorm.report.charts import UNIT, Axis, Line, lines_chart
+from graphormer_sepnorm.report.page import Chart, Grid, Section
+from graphormer_sepnorm.report.reported import Reported
+from graphormer_sepnorm.report.words import line, words
+from graphormer_sepnorm.runs.numbers import percent, shown, shown_together
+from graphormer_sepnorm.runs.plots import MAX_PANELS
+from graphormer_sepnorm.table_model.reliability import error_words
+from graphormer_sepnorm.tables.times import in_order, periods
+from graphormer_sepnorm.tasks import TASKS
+
+LEVEL = 0.05  # chance of a false alarm on a page
+MOST_NAMES = 6  # of periods on the axis of a chart
+
+
+class Checked(NamedTuple):
+    """A prediction of a target that was checked by a measurement; NaN where there is no interval or similarity."""
+
+    target: str
+    period: str
+    measured: float
+    predicted: float
+    low: float = np.nan
+    high: float = np.nan
+    similarity: float = np.nan
+
+
+@dataclass(frozen=True)
+class Period:
+    """The predictions of a target that were checked in one period.
+
+    Attributes:
+        name: such as "2026-11".
+        n: number of predictions.
+        error, bias: mean of the absolute errors, and of predicted minus measured values.
+        intervals, held: number of predictions with an interval, and of measurements inside.
+        similarity: mean similarity to the nearest training molecule; NaN if unknown.
+        chance_of_error: p-value of larger errors than the reference, by ranks (Mann and Whitney, 1947); NaN if unknown.
+        chance_of_coverage: p-value of so few measurements inside, by the binomial distribution; NaN if unknown.
+    """
+
+    name: str
+    n: int
+    error: float
+    bias: float
+    intervals: int
+    held: int
+    similarity: float
+    chance_of_error: float
+    chance_of_coverage: float
+
+    @property
+    def coverage(self) -> float:
+        return self.held / self.intervals if self.intervals else np.nan
+
+    @property
+    def chances(self) -> list[float]:
+        """The p-values that are known."""
+        return [each for each in (self.chance_of_error, self.chance_of_coverage) if each == each]
+
+
+def over_time(
+    checked: Sequence[Checked], reference: Mapping[str, np.ndarray], confidence: float = 0.9
+) -> dict[str, list[Period]]:
+    """The periods of each target.
+
+    Args:
+        checked: predictions in the order of their periods.
+        reference: by target, the absolute errors that the model is expected to have.
+        confidence: level of the intervals.
+    """
+    found: dict[str, list[Period]] = {}
+    for target in dict.fromkeys(each.target for each in checked):
+        of_target = [each for each in checked if each.target == target]
+        errors = reference.get(target, np.empty(0))
+        found[target] = [
+            period_of(name, [each for each in of_target if each.period == name], errors[~np.isnan(errors)], confidence)
+            for name in dict.fromkeys(each.period for each in of_target)
+        ]
+    return found
+
+
+def period_of(name: str, checked: Sequence[Checked], reference: np.ndarray, confidence: float) -> Period:
+    """The facts about one period; arguments as ``over_time``."""
+    from scipy.stats import binom, mannwhitneyu  # their import takes a while
+
+    measured, predicted, low, high, similarity = np.array([each[2:] for each in checked], np.float64).T
+    errors, known = np.abs(measured - predicted), np.isfinite(low) & np.isfinite(high)
+    intervals, held = int(known.sum()), int(((low <= measured) & (measured <= high) & known).sum())
+    return Period(
+        name,
+        len(checked),
+        float(errors.mean()),
+        float((predicted - measured).mean()),
+        intervals,
+        held,
+        float(np.mean(similarity[~np.isnan(similarity)])) if not np.isnan(similarity).all() else np.nan,
+        float(mannwhitneyu(errors, reference, alternative="greater").pvalue) if len(reference) else np.nan,
+        float(binom.cdf(held, intervals, confidence)) if intervals else np.nan,
+    )
+
+
+def level_of(found: Mapping[str, Sequence[Period]]) -> float:
+    """The p-value below which there is an alarm: ``LEVEL``, divided by the number of tests."""
+    return LEVEL / max(1, sum(len(each.chances) for parts in found.values() for each in parts))
+
+
+def alarms(found: Mapping[str, Sequence[Period]], expected: str, confidence: float = 0.9) -> list[str]:
+    """A sentence on each period in which chance explains neither the errors nor the coverage.
+
+    Args:
+        found: as ``over_time``.
+        expected: whose errors are the reference, in words.
+        confidence: level of the intervals.
+    """
+    level, sentences = level_of(found), []
+    for target, each in ((target, each) for target, parts in found.items() for each in parts):
+        facts = {"target": target, "period": each, "confidence": confidence, "expected": expected}
+        if each.chance_of_coverage < level:
+            sentences.append(line("time.coverage", **facts))
+        if each.chance_of_error < level:
+            sentences.append(line("time.errors", **facts))
+    return sentences
+
+
+def section(
+    found: Mapping[str, Sequence[Period]],
+    reference: Mapping[str, np.ndarray],
+    expected: str,
+    of: str,
+    confidence: float = 0.9,
+) -> Section:
+    """The section on errors over time; arguments as ``over_time`` and ``alarms``, and ``of``: the errors in words."""
+    sentences = alarms(found, expected, confidence)
+    paragraphs = words("time.section", alarms=len(sentences), level=level_of(found), total=LEVEL, expected=expected)
+    shown_targets = list(found.items())[:MAX_PANELS]
+    grids = tuple(grid_of(target, parts, of, confidence) for target, parts in shown_targets)
+    charts: list[Chart] = []
+    for target, each in shown_targets:
+        if len(each) > 1:
+            charts += charts_of(target, each, float(np.nanmean(reference.get(target, [np.nan]))), of, confidence)
+    return Section("Error over time", (*paragraphs, *sentences), grids, tuple(charts))
+
+
+def grid_of(target: str, found: Sequence[Period], of: str, confidence: float) -> Grid:
+    errors = shown_together([number for each in found for number in (each.error, each.bias)], found[0].error)
+    columns = {
+        "period": [each.name for each in found],
+        "measurements": [f"{each.n:,}" for each in found],
+        f"mean {of}": errors[::2],
+        "bias": errors[1::2],
+        f"inside {percent(confidence)} intervals": [percent(each.coverage) for each in found if each.intervals],
+        "mean similarity": [shown(each.similarity, 2) for each in found if each.similarity == each.similarity],
+    }
+    whole = {name: column for name, column in columns.items() if len(column) == len(found)}
+    return Grid(tuple(whole), tuple(zip(*whole.values(), strict=True)), target)
+
+
+def charts_of(target: str, found: Sequence[Period], expected: float, of: str, confidence: float) -> list[Chart]:
+    """The errors, and the coverage if there are intervals, by period."""
+    places = np.arange(len(found))
+    named = evenly(len(found), MOST_NAMES)
+    x = Axis("period", tuple(named.astype(float).tolist()), tuple(found[place].name for place in named))
+    both = places[[0, -1]]
+
+    def chart(title: str, y: Axis, values: np.ndarray, guide: float, texts: list[str]) -> Chart:
+        lines: dict[str, Line] = {"trend": (places, values)}
+        lines |= {"guide": (both, [guide, guide])} if guide == guide else {}
+        caption = line("time.guide", is_error=y.label == of)
+        dots = [
+            (float(place), value, f"{each.name}: {text}\n{each.n:,} measurements")
+            for place, value, text, each in zip(places, values.tolist(), texts, found, strict=True)
+        ]
+        return lines_chart(title, (x, y), lines, caption, dots)
+
+    errors = np.array([each.error for each in found])
+    y = Axis.around(of, errors, np.array([0.0, expected]))
+    charts = [chart(f"{target}: errors", y, errors, expected, shown_together(errors.tolist()))]
+    if all(each.intervals for each in found):
+        shares = np.array([each.coverage for each in found])
+        texts = [percent(share) for share in shares.tolist()]
+        charts.append(chart(f"{target}: coverage", Axis("share inside", UNIT), shares, confidence, texts))
+    return charts
+
+
+def time_section(page: Reported) -> Section | None:
+    """The test molecules of a split by time, against the errors out of fold; None for other splits."""
+    if page.options.split != "time" or TASKS[page.task.kind].adds_up:
+        return None
+    rows, times = page.folds.predicted, [row.time for row in page.labelled.rows]
+    try:
+        names = dict(zip(times, periods(times), strict=True))
+    except InputError:  # times that only the rows before averaging tell apart
+        return None
+    values = page.model.final(page.fitted.out_of_fold.values[rows])
+    reference = dict(zip(page.task.targets, np.abs(page.labels.y[rows] - values).T, strict=True))
+    ends = page.interval_ends or np.full((2, *page.test.y.shape), np.nan)
+    order = in_order([row.time for row in page.tested])
+    similarity = np.broadcast_to(page.looked.nearness.similarity[:, None], page.test.y.shape)
+    facts = np.stack([page.test.y, page.test.prediction, *ends, similarity])
+    checked = [
+        Checked(target, names[page.tested[row].time], *facts[:, row, place].tolist())
+        for place, target in enumerate(page.task.targets)
+        for row in order
+        if not np.isnan(page.test.y[row, place])
+    ]
+    confidence = float(page.confidence or 0.9)
+    found = over_time(checked, reference, confidence)
+    expected = "those out of fold on the training molecules"
+    return section(found, reference, expected, error_words(page.task), confidence) if found else None

@@ -1,0 +1,91 @@
+"""The log of predictions."""
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from graphormer_sepnorm.chem.features import Sample
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.output.predict_table import predict_table
+from graphormer_sepnorm.predict.predictors import Predictions
+from graphormer_sepnorm.predict.side_by_side import Part, SideBySide
+from graphormer_sepnorm.project.log import ancestor, earliest, log_into, read_log
+from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.table_model.model import TableModel
+from tests.table_models import Trained
+
+
+def test_a_log_has_what_the_output_has(trained: Trained, smiles, tmp_path):
+    model, log = TableModel.load(trained.run.path), tmp_path / "log.csv"
+    (tmp_path / "in.csv").write_text("smiles\n" + "\n".join([*smiles[60:64], "broken"]))
+    for _ in range(2):
+        watch = log_into(log, model, "run")
+        predict_table(model, str(tmp_path / "in.csv"), tmp_path / "out.csv", interval=0.9, watch=watch)
+    with open(tmp_path / "out.csv", newline="") as file:
+        output = list(csv.DictReader(file))
+    lines = read_log(log)
+    assert len(lines) == 8 and {line["model"] for line in lines} == {"run"}
+    written = [(line["smiles"], line["predicted"], line["low"], line["high"]) for line in lines[:4]]
+    assert written == [(row["smiles"], row["a"], row["a_low"], row["a_high"]) for row in output[:4]]
+
+
+def test_the_earliest_prediction_of_a_molecule_counts(tmp_path):
+    header = "date,model,smiles,conditions,target,predicted,low,high\n"
+    dates = ["2026-02-01T00:00:00+00:00", "2026-01-31T23:00:00+00:00", "2026-01-31T23:30:00+02:00"]
+    parts = enumerate(zip(dates, ["OCC", "CCO", "C(O)C"], strict=True))
+    lines = [f"{date},run,{text},,a,{place},," for place, (date, text) in parts]
+    (tmp_path / "log.csv").write_text(header + "\n".join([*lines, "2026-01-01T00:00:00+00:00,run,CC"]))
+    found = earliest(tmp_path / "log.csv", "mol", {"run"})
+    assert [line["predicted"] for line in found.values()] == ["2"] and len(read_log(tmp_path / "log.csv")) == 3
+    assert earliest(tmp_path / "none.csv", "mol", {"run"}) == earliest(tmp_path / "log.csv", "mol", {"other"}) == {}
+
+
+@pytest.mark.parametrize("name", ["a", "runs/a", "a-update-12", "runs/a-update-1.gsn", "/b/a.gsn"])
+def test_updates_of_a_model_have_one_ancestor(name):
+    assert ancestor(name) == "a"
+
+
+def test_models_side_by_side_are_logged_each_with_its_own_intervals(trained: Trained, smiles, tmp_path):
+    model = TableModel.load(trained.run.path)
+    wider = replace(model.trust.intervals, scores=model.trust.intervals.scores * 2)
+    models = [model, replace(model, trust=replace(model.trust, intervals=wider))]
+    both = SideBySide(tuple(map(Part, ("one", "two"), models)))
+    log_into(tmp_path / "log.csv", both, "")(smiles[60:62], both.predict(smiles[60:62]))
+    lines = read_log(tmp_path / "log.csv")
+    assert [(line["model"], line["target"]) for line in lines] == [("one", "a")] * 2 + [("two", "a")] * 2
+    widths = [float(line["high"]) - float(line["low"]) for line in lines]
+    assert widths[2:] == pytest.approx([2 * width for width in widths[:2]], rel=1e-3)
+
+
+def test_conditions_are_logged_by_name(conditioned: RunFolder, tmp_path):
+    model = TableModel.load(conditioned.path).under({"assay": "a"})
+    samples = [Sample("CCO", ("25.0",))]
+    found = model.predict(samples)
+    log_into(tmp_path / "log.csv", model, "run")(samples, found)
+    assert read_log(tmp_path / "log.csv")[0]["conditions"] == '{"T": "25.0", "assay": "a"}'
+
+
+def test_another_file_is_no_log(trained: Trained, tmp_path):
+    (tmp_path / "other.csv").write_text("smiles,a\nCC,1\n")
+    with pytest.raises(InputError, match="is no log of predictions"):
+        log_into(tmp_path / "other.csv", TableModel.load(trained.run.path), "run")
+
+
+def test_a_prediction_without_interval_is_logged_without(trained: Trained, tmp_path: Path):
+    model = TableModel.load(trained.run.path)
+    found: Predictions = model.predict(["CCO"])
+    log_into(tmp_path / "log.csv", replace(model, trust=replace(model.trust, intervals=None)), "run")(["CCO"], found)
+    (line,) = read_log(tmp_path / "log.csv")
+    assert (line["low"], line["high"]) == ("", "") and float(line["predicted"]) == pytest.approx(found.values[0, 0])
+
+
+def test_the_command_logs_tables_and_refuses_libraries(trained: Trained, tmp_path, command):
+    (tmp_path / "in.csv").write_text("smiles\nCCO\nbroken\n")
+    log = ("--log", tmp_path / "log.csv")
+    code, result, _ = command("predict", trained.run.path, tmp_path / "in.csv", "-o", tmp_path / "out.csv", *log)
+    assert (code, result["unreadable"]) == (0, 1)
+    assert [(line["model"], line["smiles"]) for line in read_log(tmp_path / "log.csv")] == [(str(trained.run), "CCO")]
+    code, _, said = command("predict", trained.run.path, tmp_path, "-o", tmp_path / "out", *log)
+    assert code == 2 and "--log is for tables" in said
