@@ -100,7 +100,7 @@ class Endpoint:
         limit: the limit of its assay.
         group: heading that it is listed under, such as "Absorption".
         direction: whether "higher" or "lower" values are better; "" if that depends.
-        score, metric: the score of the predictions out of fold, and its name in ``METRICS``.
+        score, metric: a score for molecules that the model did not learn, and its name in ``METRICS``.
         source, licence: of its data.
         trust: a sentence on when not to trust the predictions.
     """

@@ -9,6 +9,7 @@ import pytest
 from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.output.predict_table import predict_table
+from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.predictors import Predictions
 from graphormer_sepnorm.predict.side_by_side import Part, SideBySide
 from graphormer_sepnorm.project.log import ancestor, earliest, log_into, read_log
@@ -22,7 +23,7 @@ def test_a_log_has_what_the_output_has(trained: Trained, smiles, tmp_path):
     (tmp_path / "in.csv").write_text("smiles\n" + "\n".join([*smiles[60:64], "broken"]))
     for _ in range(2):
         watch = log_into(log, model, "run")
-        predict_table(model, str(tmp_path / "in.csv"), tmp_path / "out.csv", interval=0.9, watch=watch)
+        predict_table(model, str(tmp_path / "in.csv"), tmp_path / "out.csv", answers=Answers(0.9), watch=watch)
     with open(tmp_path / "out.csv", newline="") as file:
         output = list(csv.DictReader(file))
     lines = read_log(log)

@@ -70,4 +70,4 @@ def test_models_are_completed_and_files_that_begin_the_same(tmp_path, monkeypatc
 def test_the_shell_completes_the_model_of_a_command(name):
     command = typer.main.get_command(alone(name))
     (model,) = [each for each in command.params if each.name in ("model", "models", "model_and_input")]
-    assert [each.value for each in model.shell_complete(typer.Context(command), "adm")] == ["adme"]
+    assert [each.value for each in model.shell_complete(typer.Context(command), "adm")] == ["adme", "admet"]
