@@ -19,7 +19,7 @@ COMMANDS = {
     "train": "Train a model on your own table, or a Graphormer on a dataset, and score it on the test molecules.",
     "pretrain": "Pretrain a Graphormer on unlabelled molecules, to be fine-tuned with train --from OUT.",
     "evaluate": "Score a model of your table on its test molecules or on another table, or runs on a dataset.",
-    "compare": "Compare runs that were tested on the same rows, by a paired bootstrap of their test scores.",
+    "compare": "Compare runs on the test rows that all of them have, by a paired bootstrap of their scores.",
     "sweep": "Train every dataset with every norm and seed, skip finished runs, and summarize the scores.",
     "tune": "Search for a better recipe for your table, and compare it with the one it started from.",
     "explain": "Draw the contributions of atoms and fragments to a prediction.",
