@@ -63,6 +63,7 @@ class Pages:
         self.environment.filters.update(
             number=as_shown,
             unit=in_unit,
+            measured=lambda value, known: measured_words(value, known.scale, known.unit).removeprefix("= "),
             sentence=as_sentence,
             limit_meaning=limit_meaning,
             rounded=as_rounded,

@@ -325,6 +325,8 @@ def facts_of_labels(model: PredictingModel) -> dict[str, tuple[Scale, int | None
     """By target its scale, how many training molecules have a label, and the most frequent label, where known."""
     rows, targets = model.trust.rows if model.trust else None, model.targets
     counts, frequent = (rows.labelled, rows.frequent) if rows else ([None] * len(targets), [None] * len(targets))
+    if TASKS[model.kind].predicts_probabilities:  # which have no percentiles among the labels
+        frequent = [None] * len(targets)
     no_scale: Scale = ""
     facts = zip(model.scales or (no_scale,) * len(targets), counts, frequent, strict=True)
     return dict(zip(targets, facts, strict=True))

@@ -20,7 +20,7 @@ from graphormer_sepnorm.layers.norms import SepNorm, ShareNorm
 from graphormer_sepnorm.layers.separate import SequenceSepNorm, separate_norms
 
 WIDTH = 16
-PAGES = [Path(__file__).parents[3] / name for name in ("README.md", "docs/other-transformers.md")]
+PAGES = [Path(__file__).parents[3] / name for name in ("docs/for-researchers.md", "docs/other-transformers.md")]
 
 
 @dataclass(frozen=True)
@@ -633,7 +633,7 @@ def snippets() -> list[str]:
     return [block for block in found if re.search("separate_norms|reestimate_batch_norm", block)]
 
 
-@pytest.mark.skipif(not PAGES[0].exists(), reason="no README beside the tests")
+@pytest.mark.skipif(not PAGES[0].exists(), reason="no docs beside the tests")
 def test_snippets_of_the_pages_run(tmp_path, monkeypatch):
     pytest.importorskip("timm")
     pytest.importorskip("transformers")
@@ -644,7 +644,7 @@ def test_snippets_of_the_pages_run(tmp_path, monkeypatch):
         exec(compile(snippet, "snippet", "exec"), names)
 
 
-@pytest.mark.skipif(not PAGES[0].exists(), reason="no README beside the tests")
+@pytest.mark.skipif(not PAGES[0].exists(), reason="no docs beside the tests")
 def test_the_images_of_the_page_reach_a_batch_norm_only_after_attention():
     """Before it, every image has the same CLS."""
     pytest.importorskip("timm")
