@@ -58,12 +58,17 @@ def with_isotope(smiles: str, rng: random.Random) -> str:
     return Chem.MolToSmiles(mol)
 
 
+def has_charge_at(atom: Chem.Atom) -> bool:
+    """Whether an atom or a neighbour is charged, as in an ylide, which is no salt."""
+    return any(each.GetFormalCharge() for each in (atom, *atom.GetNeighbors()))
+
+
 def with_charge(smiles: str, rng: random.Random) -> str:
     """Without the proton of an acid, whose place a metal may take, or with one at a base; as it is without either."""
     mol = Chem.RWMol(Chem.MolFromSmiles(smiles))
     patterns, charge = rng.choice(((ACIDS[:1], -1), (BASES[:1], 1)))
     found = [place for pattern in patterns for place, *_ in mol.GetSubstructMatches(Chem.MolFromSmarts(pattern))]
-    found = [place for place in found if mol.GetAtomWithIdx(place).GetFormalCharge() == 0]
+    found = [place for place in found if not has_charge_at(mol.GetAtomWithIdx(place))]
     if not found:
         return smiles
     atom = mol.GetAtomWithIdx(rng.choice(found))
