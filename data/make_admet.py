@@ -20,51 +20,37 @@ is learnt; the test rows are scored once, when the panel is written.
 import argparse
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import torch
 from make_adme import packed
 
-from graphormer_sepnorm.chem.features import FOR_TABLES, read_graphs
 from graphormer_sepnorm.chem.properties import family_of, molecule_key, murcko_scaffold, parent_key
 from graphormer_sepnorm.chem.smiles import read_smiles
-from graphormer_sepnorm.config import Config, TaskConfig
-from graphormer_sepnorm.datasets.store import MoleculeDataset, prepare
+from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.predict.calibration import fit_calibration
-from graphormer_sepnorm.predict.class_sets import fit_class_sets
-from graphormer_sepnorm.predict.domain import Domain, fit_domain
+from graphormer_sepnorm.predict.domain import fit_domain
 from graphormer_sepnorm.predict.drugs import save_drugs
-from graphormer_sepnorm.predict.intervals import fit_intervals
 from graphormer_sepnorm.predict.training_rows import TrainingRows
-from graphormer_sepnorm.predict.trust import Trust, calibrated
-from graphormer_sepnorm.recipes import RECIPES, task_config
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model import reference
+from graphormer_sepnorm.table_model.distill import part_of, train_student, trusted
 from graphormer_sepnorm.table_model.features import MoleculeFeatures, looks
 from graphormer_sepnorm.table_model.fit import fit_table, foundation_config
 from graphormer_sepnorm.table_model.labels import Labels
 from graphormer_sepnorm.table_model.members.base import Setting
-from graphormer_sepnorm.table_model.members.networks import NetworksMember
-from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.stacking import make_folds
 from graphormer_sepnorm.tables.structures import Structures
-from graphormer_sepnorm.tasks import METRICS, make_task
-from graphormer_sepnorm.training.finetune import starting_from
-from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
-from graphormer_sepnorm.training.trainer import Trainer
+from graphormer_sepnorm.tasks import METRICS
 
 DATA = Path(__file__).parent
 RESOURCES = DATA.parent / "graphormer_sepnorm" / "resources"
-BODY, EPOCHS, RATE, BATCH, AVERAGING = "foundation-mini", 12, 1e-3, 64, 0.998
+EPOCHS = 12  # of the student
 MOST_TAUGHT = 7_500  # molecules of a table that has a teacher
 MOST_COMPARED = 5_500  # molecules of a table whose kernel has no landmarks, which saves hours
-VALIDATION = 1_000  # molecules that show the progress of the student
 LEAST = 0.02  # probability that the student learns for a class that is not there
 PARTS = {"regression": "rmse", "classification": "rocauc"}
 LIMITS = {"hPPB": (None, 2.0), "rPPB": (None, 2.0), "PPB": (0.0, 100.0)}  # 100 %
@@ -199,57 +185,6 @@ def predicted_by_teacher(tables: Tables, pool: MoleculeFeatures, names: list[str
     return np.concatenate([model.model.final(model.model.stacked(pool.take(piece)).values) for piece in pieces])
 
 
-def train_student(smiles: list[str], targets: pd.DataFrame, run: RunFolder) -> None:
-    """Trains the network on all endpoints as one regression; continues in its run folder."""
-    y = targets.to_numpy(np.float32)
-    held = np.zeros(len(y), bool)
-    held[np.random.default_rng(0).permutation(len(y))[:VALIDATION]] = True
-    task = TaskConfig("regression", "rmse", tuple(targets.columns), loss="mse")
-    recipe = RECIPES["foundation"]
-    optimization = replace(
-        recipe.train,
-        **{"epochs": EPOCHS, "lr": RATE, "batch_size": BATCH, "averaging": AVERAGING, "min_updates": 0},
-        **{"frozen_layers": 0, "frozen_statistics": False, "keep": "last"},
-    )
-    config = task_config("panel", FOR_TABLES, task, optimization, architecture=recipe.architecture)
-    config = starting_from(config, BODY, 0)
-    fitted = make_task(task).fit(y[~held], np.ones((~held).sum()))
-    config = replace(config, task=fitted, model=replace(config.model, dropout=0.0))
-    data = prepare(read_graphs(config.featurizer, smiles).with_targets(y, None), config.model.encodings)
-    train, val = (MoleculeDataset([data.take(np.flatnonzero(rows))]) for rows in (~held, held))
-    writer, resume = RunWriter(Trainer(config, train, val), run, True, "student "), run.state.exists()
-    with training_alone(run, resume):
-        if resume:
-            writer.resume()
-        writer.train()
-
-
-def part_of(network: Network, config: Config, task: TaskConfig) -> TableModel:
-    """The endpoints of one kind as a table model of the student; log-odds become the outputs of a classification."""
-    places = [config.task.targets.index(target) for target in task.targets]
-    mean, std = (torch.tensor(values)[places] for values in (config.task.mean, config.task.std))
-    weights = dict(network.state_dict())
-    weight, bias = weights["head.2.weight"][places], weights["head.2.bias"][places]
-    if task.kind == "regression":
-        task = replace(task, mean=tuple(mean.tolist()), std=tuple(std.tolist()))
-    else:
-        weight, bias = weight * std[:, None], bias * std + mean
-    model = Network(replace(config.model, num_tasks=len(places)))
-    model.load_state_dict(weights | {"head.2.weight": weight, "head.2.bias": bias})
-    config = replace(config, task=task, model=model.config)
-    member = NetworksMember([(model.eval(), config, {})])
-    return TableModel(task, config.featurizer, {"networks": member}, np.ones((1, len(places))))
-
-
-def trusted(model: TableModel, y: np.ndarray, values: np.ndarray, domain: Domain, learnt: np.ndarray) -> TableModel:
-    """The model with intervals or probabilities calibrated on test rows with labels and predictions [M, T]."""
-    rows = TrainingRows.of(learnt)
-    if model.kind == "regression":
-        return replace(model, trust=Trust(domain, fit_intervals(y, values, np.zeros_like(values)), rows=rows))
-    trust = Trust(domain, calibration=fit_calibration(y, values), rows=rows)
-    return replace(model, trust=replace(trust, class_sets=fit_class_sets(y, calibrated(values, trust), False)))
-
-
 def write_panel(tables: Tables, student: Path, out: Path) -> None:
     """Writes the two models and the predictions for drugs into ``out``, and archive and card into the package."""
     network, config, _ = checkpoint.load_model(student)
@@ -268,7 +203,8 @@ def write_panel(tables: Tables, student: Path, out: Path) -> None:
         model = part_of(network, config, TaskConfig(kind, metric, tuple(names), scales=scales, limits=limits))
         y = tables.test[names].to_numpy(np.float64)[tested]
         values = model.predict(tables.molecules.smiles[tested].tolist()).values.astype(np.float64)
-        model = trusted(model, y, values, domain, tables.learnt[names].to_numpy(np.float64)[rows])
+        learnt = TrainingRows.of(tables.learnt[names].to_numpy(np.float64)[rows])
+        model = trusted(model, y, values, domain, learnt)
         model.save(out / kind)
         found = model.predict(tables.molecules.smiles[is_drug].tolist()).values
         drugs |= dict(zip(names, found.T, strict=True))
@@ -299,7 +235,8 @@ def main() -> None:
     options.runs.mkdir(parents=True, exist_ok=True)
     tables = read_tables(options.folder)
     run = RunFolder(options.runs / "student")
-    train_student(tables.molecules.smiles.tolist(), teach(tables, options.runs), run)
+    outputs = teach(tables, options.runs)
+    train_student(tables.molecules.smiles.tolist(), outputs.to_numpy(np.float32), list(outputs), run, EPOCHS)
     write_panel(tables, run.path, options.runs / "panel")
 
 

@@ -27,6 +27,7 @@ COMMANDS = {
     "suggest": "Choose the molecules of a library to measure next: promising and diverse ones.",
     "update": "Score a model on new measurements, and fit it again to all rows.",
     "export": "Write a table model into one file, to share it.",
+    "distill": "Train a small network that imitates a model of your table, to predict libraries of millions with it.",
     "embed": "Write the embedding of the CLS token for every row of a table, with its number, SMILES and error.",
     "serve": "Serve a web page that predicts drawn, pasted and uploaded molecules.",
     "info": "Describe a model: architecture, training data, scores, vocabulary, licence.",
@@ -36,7 +37,7 @@ COMMANDS = {
 
 GROUPS = {
     "Your molecules": ("train", "predict", "explain", "suggest", "serve", "update", "export", "info"),
-    "Better models": ("evaluate", "compare", "tune"),
+    "Better models": ("evaluate", "compare", "tune", "distill"),
     "Research": ("pretrain", "sweep", "embed", "analyze"),
 }
 HELP = {"help_option_names": ["-h", "--help"]}

@@ -1,0 +1,161 @@
+"""Distillation: a small network learns the predictions of a table model, to predict libraries of millions.
+
+Source: Hinton, Vinyals and Dean, "Distilling the Knowledge in a Neural Network", 2015.
+
+Axis letters: M molecules, T targets.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from graphormer_sepnorm.chem.features import FOR_TABLES, read_graphs
+from graphormer_sepnorm.config import Config, TaskConfig
+from graphormer_sepnorm.datasets.store import MoleculeDataset, prepare
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.predict.calibration import fit_calibration, limited_logit
+from graphormer_sepnorm.predict.class_sets import fit_class_sets
+from graphormer_sepnorm.predict.domain import Domain
+from graphormer_sepnorm.predict.intervals import fit_intervals
+from graphormer_sepnorm.predict.predictors import compute_chunks, molecules_at_once
+from graphormer_sepnorm.predict.training_rows import TrainingRows
+from graphormer_sepnorm.predict.trust import Trust, calibrated
+from graphormer_sepnorm.recipes import RECIPES, task_config
+from graphormer_sepnorm.runs import checkpoint
+from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.system.workers import in_chunks
+from graphormer_sepnorm.table_model.evaluate import rows_for_test
+from graphormer_sepnorm.table_model.members.networks import NetworksMember
+from graphormer_sepnorm.table_model.model import TableModel
+from graphormer_sepnorm.tables.prepared_table import TABLE
+from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
+from graphormer_sepnorm.training.finetune import starting_from
+from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
+from graphormer_sepnorm.training.trainer import Trainer
+
+BODY = "foundation-mini"
+TRAIN = replace(
+    RECIPES["foundation"].train,
+    epochs=12,
+    lr=1e-3,
+    batch_size=64,
+    averaging=0.998,
+    min_updates=2_000,
+    frozen_layers=0,
+    frozen_statistics=False,
+    keep="last",
+)
+HELD = 0.02  # share of the molecules that show how well the student imitates
+MOST_HELD = 1_000
+FEWEST = 20  # test rows with a label of each target that calibrate intervals or probabilities
+
+
+def distill(model: TableModel, source: RunFolder, smiles: Sequence[str], out: Path, epochs: int) -> dict:
+    """Trains a student of a table model in a run folder; continues there after an interruption.
+
+    Args:
+        model, source: the table model, and its run folder, whose test rows calibrate the student and score both.
+        smiles: molecules like those to predict later; the training molecules are added.
+        out: run folder of the student, which then is a table model with a network as its only member.
+        epochs: passes over the molecules.
+
+    Returns:
+        ``molecules``, ``unreadable``; ``difference``, as ``train_student``; and ``test``, the scores of both on the
+        test rows, if there are enough of them.
+
+    Raises:
+        InputError: the model has several classes, conditions or offsets, or the folder holds another model or training.
+    """
+    task = model.task
+    if model.conditions.columns or task.offset or TASKS[task.kind].adds_up:
+        raise InputError("distill is for models of numbers or of two classes, without conditions and labels far from 0")
+    run = RunFolder(out)
+    run.check_free(resume=True)
+    learnt = list(dict.fromkeys([*smiles, *filter(None, model.trust.domain.smiles if model.trust else [])]))
+    chunks = in_chunks(learnt, molecules_at_once(model.device))
+    values = np.concatenate([found.values for _, found in compute_chunks(model, chunks, list)])
+    readable = ~np.isnan(values).any(axis=1)
+    kept = [text for text, is_read in zip(learnt, readable.tolist(), strict=True) if is_read]
+    outputs = values[readable] if task.kind == "regression" else limited_logit(values[readable])
+    difference = train_student(kept, outputs.astype(np.float32), task.targets, run.member(0), epochs)
+    network, config, _ = checkpoint.load_model(run.member(0).path)
+    student = part_of(network, config, replace(task, mean=(), std=(), balance=False, pos_weight=()))
+    result = {"molecules": len(kept), "unreadable": int((~readable).sum()), "difference": difference}
+    if model.trust and (source.path / TABLE).exists():
+        rows = rows_for_test(source, model)
+        found = student.predict(rows.smiles).values.astype(np.float64)
+        if (np.isfinite(rows.y).sum(axis=0) >= FEWEST).all():
+            y = rows.y.astype(np.float64)
+            student = trusted(student, y, found, model.trust.domain, model.trust.rows)
+            scores = {"student": found, "model": model.predict(rows.smiles).values}
+            metric = METRICS[task.metric]
+            result["test"] = {name: round(metric(y, each), 4) for name, each in scores.items()} | {
+                "metric": task.metric
+            }
+    student.save(out)
+    return result
+
+
+def train_student(smiles: list[str], outputs: np.ndarray, names: Sequence[str], run: RunFolder, epochs: int) -> dict:
+    """Trains a network on outputs [M, T], NaN where unknown, as one regression; continues in its run folder.
+
+    Returns:
+        by target, the RMSE on a few molecules that are held back, divided by the standard deviation there.
+    """
+    held = np.zeros(len(smiles), bool)
+    held[np.random.default_rng(0).permutation(len(smiles))[: min(max(round(HELD * len(smiles)), 2), MOST_HELD)]] = True
+    task = TaskConfig("regression", "rmse", tuple(names), loss="mse")
+    recipe = RECIPES["foundation"]
+    optimization = replace(TRAIN, epochs=epochs)
+    config = task_config("student", FOR_TABLES, task, optimization, architecture=recipe.architecture)
+    config = starting_from(config, BODY, 0)
+    fitted = make_task(task).fit(outputs[~held], np.ones((~held).sum()))
+    config = replace(config, task=fitted, model=replace(config.model, dropout=0.0))
+    data = prepare(read_graphs(config.featurizer, smiles).with_targets(outputs, None), config.model.encodings)
+    train, val = (MoleculeDataset([data.take(np.flatnonzero(rows))]) for rows in (~held, held))
+    writer, resume = RunWriter(Trainer(config, train, val), run, True, "student "), run.state.exists()
+    with training_alone(run, resume):
+        if resume:
+            writer.resume()
+        writer.train()
+    network, config, _ = checkpoint.load_model(run.path)
+    chosen = [text for text, is_held in zip(smiles, held.tolist(), strict=True) if is_held]
+    squares = (part_of(network, config, config.task).predict(chosen).values - outputs[held]) ** 2
+    ratio = np.sqrt(np.nanmean(squares, axis=0)) / np.nanstd(outputs[held], axis=0).clip(1e-9)
+    return dict(zip(names, ratio.round(4).tolist(), strict=True))
+
+
+def part_of(network: Network, config: Config, task: TaskConfig) -> TableModel:
+    """Some targets of a student as a table model: its only member is the network, with their part of the last layer.
+
+    Args:
+        network, config: the student, which predicts log-odds of classes.
+        task: the targets, without what a task learns from labels.
+    """
+    places = [config.task.targets.index(target) for target in task.targets]
+    mean, std = (torch.tensor(values)[places] for values in (config.task.mean, config.task.std))
+    weights = dict(network.state_dict())
+    weight, bias = weights["head.2.weight"][places], weights["head.2.bias"][places]
+    if task.kind == "regression":
+        task = replace(task, mean=tuple(mean.tolist()), std=tuple(std.tolist()))
+    else:
+        weight, bias = weight * std[:, None], bias * std + mean
+    model = Network(replace(config.model, num_tasks=len(places)))
+    model.load_state_dict(weights | {"head.2.weight": weight, "head.2.bias": bias})
+    member = NetworksMember([(model.eval(), replace(config, task=task, model=model.config), {})])
+    return TableModel(task, config.featurizer, {"networks": member}, np.ones((1, len(places))))
+
+
+def trusted(
+    student: TableModel, y: np.ndarray, values: np.ndarray, domain: Domain, rows: TrainingRows | None
+) -> TableModel:
+    """The student with intervals or probabilities calibrated on labels and predictions [M, T] of test rows."""
+    domain = replace(domain, embeddings=np.empty((0, 0), np.float32))  # of another network
+    if student.kind == "regression":
+        return replace(student, trust=Trust(domain, fit_intervals(y, values, np.zeros_like(values)), rows=rows))
+    trust = Trust(domain, calibration=fit_calibration(y, values), rows=rows)
+    return replace(student, trust=replace(trust, class_sets=fit_class_sets(y, calibrated(values, trust), False)))
