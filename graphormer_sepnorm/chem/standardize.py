@@ -82,12 +82,7 @@ def chembl_pipeline() -> ModuleType:
 
 
 def reduction(given: Chem.Mol, read: Chem.Mol) -> str:
-    """A sentence on the parts that a preparation removed; "" if it removed none, or only usual counter-ions.
-
-    Args:
-        given: the molecule.
-        read: the prepared molecule.
-    """
+    """A sentence on the parts that a preparation removed; "" if it removed none, or only usual counter-ions."""
     if read.GetNumHeavyAtoms() >= given.GetNumHeavyAtoms():
         return ""
     kept, found, doubtful = composition(read), dict[str, None](), is_doubtful(given)
