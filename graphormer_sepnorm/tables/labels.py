@@ -190,13 +190,7 @@ def add_rows(
 
 
 def refuse_other_column(options: TableOptions, table: WholeTable, rows: int, readable: int) -> None:
-    """Raises InputError if the named column has hardly any molecules and another one has a usual name.
-
-    Args:
-        options, table: options and content of the table.
-        rows: number of rows with labels.
-        readable: how many of their molecules could be read.
-    """
+    """Raises InputError if the named column has hardly any molecules and another one has a usual name."""
     usual = {table.columns[place] for place in places_of_column(table.columns, None)} - {options.smiles_column}
     if options.smiles_column is not None and len(usual) == 1 and readable < HARDLY * rows:
         raise InputError(

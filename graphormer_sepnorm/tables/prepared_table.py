@@ -104,10 +104,7 @@ def with_names(header: list[str], lines: list[list], labelled: LabelledTable, pl
 
 
 def duplicate_lines(labelled: LabelledTable, targets: tuple[str, ...]) -> list[list]:
-    """A header, and one line with labels for each row of a molecule that appears in more than one row.
-
-    The last column has the row of ``table.csv`` whose labels are the mean of this row and others, or the row itself.
-    """
+    """A header, and one line with labels for each row of a molecule that appears in more than one row."""
     lines: list[list] = []
     for duplicate in labelled.duplicates:
         conflicts = "; ".join(targets[target] for target in duplicate.conflicts)

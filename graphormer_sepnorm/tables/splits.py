@@ -112,9 +112,6 @@ def by_cluster(structures: Structures) -> list[str]:
     """Rows of one Butina cluster of Morgan fingerprints, Tanimoto distance ``CLUSTER_DISTANCE`` around its centre.
 
     Source: Butina, J. Chem. Inf. Comput. Sci. 1999, 39, 747; RDKit's implementation.
-
-    Raises:
-        InputError: more than ``MAX_CLUSTERED`` molecules.
     """
     from rdkit.ML.Cluster import Butina
 
@@ -293,12 +290,7 @@ def fold_numbers(groups: list[str], y: np.ndarray | None, folds: int, seed: int)
 def fold_splits(
     splitter: Splitter, structures: Structures, y: np.ndarray | None, folds: int, seed: int
 ) -> list[list[str]]:
-    """One split per fold, which is its test; of the others ``VALIDATION_SHARE`` of all rows is for validation.
-
-    Every row is in the test of one of them.
-
-    Args, Raises: as ``Splitter`` and ``fold_numbers``.
-    """
+    """One split per fold, which is its test; of the others ``VALIDATION_SHARE`` of all rows is for validation."""
     groups = splitter.groups(structures)
     numbers = fold_numbers(groups, y, folds, seed)
     val = VALIDATION_SHARE * folds / (folds - 1)
