@@ -111,11 +111,7 @@ def is_shared(path: Path) -> bool:
 
 
 def opened_model(archive: Path) -> Path:
-    """The folder of a shared model in the cache, as ``in_cache``.
-
-    Raises:
-        InputError: the file is damaged, is no model, or has files that no model has.
-    """
+    """The folder of a shared model in the cache, as ``in_cache``."""
 
     def fill(whole: Path) -> None:
         with zipfile.ZipFile(archive) as content:

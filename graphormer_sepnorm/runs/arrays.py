@@ -57,11 +57,7 @@ def array_digest(arrays: dict[str, np.ndarray], facts: dict) -> str:
 
 
 def load_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict]:
-    """Reads a file written by ``save_arrays``.
-
-    Raises:
-        InputError: the file does not exist, is too large, damaged or of another kind.
-    """
+    """Reads a file written by ``save_arrays``."""
     tensors, metadata = read_safetensors(path)
     recorded = metadata.pop(CHECKSUM, None)
     if "facts" not in metadata or recorded != checksum(tensors, metadata):
