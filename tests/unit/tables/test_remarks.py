@@ -37,11 +37,6 @@ def test_a_molecule_is_repeated_under_each_condition_by_itself(tmp_path):
     assert first.startswith("2 combinations of a molecule and conditions appear in several rows, 1 of them with labels")
 
 
-def test_contradicting_labels_of_one_molecule_are_in_the_singular(tmp_path):
-    first, _ = remarks(*read(tmp_path, [*chains(), "C,20"]))
-    assert first.startswith("1 molecule appears in several rows and its labels contradict each other")
-
-
 @pytest.mark.parametrize(("repeated", "said"), [(29, "; this is a rough guess"), (30, "; no model can be expected")])
 def test_many_repeated_molecules_are_a_limit_for_models(tmp_path, repeated, said):
     again = [f"{'C' * number},{number + 0.1}" for number in range(1, repeated + 1)]
@@ -113,11 +108,6 @@ def test_labels_that_are_logarithms_already_are_not_pointed_at(tmp_path):
 def test_labels_without_a_logarithm_are_counted(tmp_path, rows, words):
     (sentence,) = remarks(*read(tmp_path, [*chains(40), *rows, "C(,1"], log10=("y",)))
     assert sentence.startswith(f"{len(rows) + 1} rows were skipped, {words} of 0 or below")
-
-
-def test_skipped_rows_are_counted(tmp_path):
-    (sentence,) = remarks(*read(tmp_path, [*chains(), "C(,1"]))
-    assert sentence.startswith("1 row was skipped: skipped.csv ")
 
 
 @pytest.mark.parametrize(("equal", "beyond", "said"), [(30, 0, True), (30, 1, True), (30, 9, False), (19, 0, False)])
