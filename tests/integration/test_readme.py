@@ -21,6 +21,7 @@ LONG = {  # they train for minutes
     "docs/fine-tune.md",
     "docs/getting-started.md",
     "docs/own-table.md",
+    "docs/project-in-four-weeks.md",
     "docs/scikit-learn.md",
 }
 
