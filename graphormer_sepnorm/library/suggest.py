@@ -306,9 +306,8 @@ def without_known(predictor: PredictingModel, pool: Pool) -> Pool:
     first: dict[str, int] = {}
     domains = domains_of(predictor)
     for place, mol in enumerate(pool.mols):
-        key = molecule_key(mol)
-        if not domains or not all(key in domain.keys for domain in domains):
-            first.setdefault(key, place)
+        if not domains or not all(domain.knows(mol) for domain in domains):
+            first.setdefault(molecule_key(mol), place)
     return pool.take(list(first.values()))
 
 

@@ -30,6 +30,7 @@ ROWS_AT_ONCE = 100  # against all references: 80 MB of distances
 UNUSUAL = 0.01  # share of training molecules whose nearest other one is less similar than ``usual_similarity``
 MOST_COMPARED, LEAST_COMPARED, MOST_PAIRS = 1000, 100, 2_000_000  # training molecules, and pairs of them, for this
 RADICAL = rdqueries.NumRadicalElectronsGreaterQueryAtom(0)  # queries are ten times as fast as loops in Python
+ATOM = re.compile(r"\[\d*(?!H[+-]?\])([A-Za-z][a-z]?)|(Cl|Br|[BCNOPSFIbcnops])")  # of a SMILES
 UNUSUAL_BOND = Chem.MolFromSmarts("*~;!-;!=;!#;!:*")
 
 
@@ -79,9 +80,17 @@ class Domain:
         return bytes(self.text).decode(errors="replace").split("\n") if len(self.text) else [""] * len(self.bits)
 
     @cached_property
-    def keys(self) -> frozenset[str]:
-        """The ``molecule_key`` of each training molecule of ``smiles``."""
-        return frozenset(molecule_key(text) for text in self.smiles if text)
+    def rows_by_atoms(self) -> dict[str, list[int]]:
+        """The numbers of the training molecules by their ``heavy_atoms``."""
+        found: dict[str, list[int]] = {}
+        for row, text in enumerate(self.smiles):
+            found.setdefault(heavy_atoms(text), []).append(row)
+        return found
+
+    def knows(self, mol: Chem.Mol) -> bool:
+        """Whether a molecule is a training molecule, by its ``molecule_key``; False where these were not kept."""
+        rows, key = self.rows_by_atoms.get(heavy_atoms(Chem.MolToSmiles(mol)), []), molecule_key(mol)
+        return any(self.smiles[row] and molecule_key(self.smiles[row]) == key for row in rows)
 
     @cached_property
     def knows_mixtures(self) -> bool:
@@ -262,6 +271,11 @@ def is_same_molecule(*molecules: Molecule) -> bool:
         return len({parent_key(mol, molecule_key(mol)) for mol in mols}) == 1
     except InputError:
         return False
+
+
+def heavy_atoms(smiles: str) -> str:
+    """The heavy atoms of a SMILES, the same for all its spellings and tautomers."""
+    return " ".join(sorted(bracket.title() or symbol.title() for bracket, symbol in ATOM.findall(smiles.split(" ")[0])))
 
 
 def atom_kinds(mol: Chem.Mol) -> set[tuple[int, int]]:
