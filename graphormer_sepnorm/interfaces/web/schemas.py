@@ -49,7 +49,7 @@ class EndpointFacts(BaseModel):
     group: str = Field(default="", description="heading that it is listed under, such as Absorption")
     direction: str = Field(default="", description="whether 'higher' or 'lower' values are better; empty: it depends")
     score: float | None = Field(
-        default=None, description="of a shipped model, on test molecules, in the unit of 'metric'"
+        default=None, description="of a shipped model on test molecules; see 'metric'"
     )
     metric: str = Field(default="", description="name of the metric of 'score'")
     source: str = Field(default="", description="of its training data")
