@@ -19,4 +19,4 @@ WORKDIR /data
 
 EXPOSE 8000
 ENTRYPOINT ["graphormer-sepnorm"]
-CMD ["serve", "adme", "--host", "0.0.0.0"]
+CMD ["serve", "admet", "--host", "0.0.0.0"]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property, partial
-from itertools import compress, repeat, takewhile
+from itertools import compress, repeat, takewhile, zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -106,12 +106,13 @@ class CountedColumns(PredictionColumns):
 
     @cached_property
     def positive(self) -> set[str]:
-        """The targets of a regression whose training labels are all above 0."""
+        """The targets of a regression, other than logarithms, whose training labels are all above 0."""
         found = set()
         for part in self.parts:
             rows = part.model.trust.rows if part.model.trust else None
             if rows is not None and not part.of_classes:
-                found |= set(compress(part.shown, rows.positive))
+                is_plain = [own and not scale for own, scale in zip_longest(rows.positive, part.model.scales)]
+                found |= set(compress(part.shown, is_plain))
         return found
 
 

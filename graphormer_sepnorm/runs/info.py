@@ -129,7 +129,7 @@ def endpoint_lines(endpoints: dict[str, dict]) -> list[str]:
         if "rmse_out_of_fold" in known:
             parts.append(f"RMSE out of fold {shown(known['rmse_out_of_fold'])}")
         if "score" in known:
-            parts.append(f"{METRICS[known['metric']].title} out of fold {shown(known['score'])}")
+            parts.append(f"{METRICS[known['metric']].title} on test molecules {shown(known['score'])}")
         if "direction" in known:
             parts.append(f"{known['direction']} is better")
         if "limit" in known:

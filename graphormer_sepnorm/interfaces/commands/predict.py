@@ -292,7 +292,7 @@ def read_profile(path: str | None) -> "Profile | None":
 def say_independent(profile: "Profile | None", predictor: "PredictingModel") -> None:
     """Says which errors the probability of success takes as independent, because their correlation is not known."""
     if profile and (pairs := profile.judge(predictor).independent):
-        names = " and ".join(dict.fromkeys(name for pair in pairs for name in pair))
+        names = ", ".join(dict.fromkeys(name for pair in pairs for name in pair))
         print(f"taken as independent, as their correlation is unknown: the errors of {names}", file=sys.stderr)
 
 

@@ -36,6 +36,7 @@ from graphormer_sepnorm.report.page import data_uri
 from graphormer_sepnorm.runs.info import limit_meaning, score_words
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.tables.formats import TABLE_KINDS
+from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.version import __version__
 
 HERE = Path(__file__).parent
@@ -129,6 +130,9 @@ def endpoint_columns(facts: ModelFacts) -> dict[str, list[str]]:
     columns = {
         "Training molecules": ["" if one.molecules is None else f"{one.molecules:,}" for one in known],
         "RMSE out of fold": ["" if one.rmse_out_of_fold is None else shown(one.rmse_out_of_fold) for one in known],
+        "On test molecules": [
+            "" if one.score is None else f"{METRICS[one.metric].title} {shown(one.score)}" for one in known
+        ],
         f"{facts.about.get('metric')} on test molecules": [
             "" if one.test is None else score_words(one.test, one.test_interval, one.test_molecules) for one in known
         ],

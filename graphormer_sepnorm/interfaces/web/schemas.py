@@ -48,7 +48,7 @@ class EndpointFacts(BaseModel):
     molecules: int | None = Field(default=None, description="how many training molecules have a label, where known")
     group: str = Field(default="", description="heading that it is listed under, such as Absorption")
     direction: str = Field(default="", description="whether 'higher' or 'lower' values are better; empty: it depends")
-    score: float | None = Field(default=None, description="of a shipped model, out of fold, in the unit of 'metric'")
+    score: float | None = Field(default=None, description="of a shipped model on test molecules; see 'metric'")
     metric: str = Field(default="", description="name of the metric of 'score'")
     source: str = Field(default="", description="of its training data")
     licence: str = Field(default="", description="of its training data")

@@ -66,9 +66,10 @@ def test_endpoints_are_a_line_each():
         "rmse_out_of_fold": 0.481,
         "limit": "9 or less",
     }
-    text = as_text({"endpoints": {"Sol": known, "MDR1": {"description": "efflux"}}})
+    efflux = {"description": "efflux", "score": 0.8, "metric": "rocauc"}
+    text = as_text({"endpoints": {"Sol": known, "MDR1": efflux}})
     assert text.splitlines() == [
         "endpoints            Sol   log10 of solubility, ug/mL; 2,172 training molecules; RMSE out of fold 0.481; "
         'limit of the assay: 9 or less means "at most"',
-        "                     MDR1  efflux",
+        "                     MDR1  efflux; ROC-AUC on test molecules 0.800",
     ]

@@ -478,6 +478,14 @@ def test_a_model_with_a_card_says_what_its_numbers_are(tmp_path):
     assert "which part of a salt or a mixture the model reads</small></th><td>removed</td>" in technical
 
 
+def test_a_model_with_a_card_shows_its_test_score_and_when_not_to_trust_it(tmp_path):
+    known = EndpointFacts(description="is long", score=0.8, metric="rocauc", trust="Few are.", source="A <ruler>")
+    with page_of(PretendedService(), tmp_path, endpoints={"length": known}) as page:
+        first = page.get("/about").text.split("<h2>Technical</h2>")[0]
+    assert re.findall("<td>(.+?)</td>", first) == ["ROC-AUC 0.800"]
+    assert re.findall("<small>(.+?)</small>", first) == ["is long", "Few are.", "A &lt;ruler&gt;"]
+
+
 @pytest.mark.parametrize(("unit", "words"), [("m", "= 1,000 m (100 to 10,000)"), ("", "= 1,000 (100 to 10,000)")])
 def test_a_logarithm_is_shown_in_the_unit_of_the_measurements(tmp_path, unit, words):
     models = answering(lambda found, text: setattr(found.predictions["length"], "unlogged", 10.0 ** len(text)))
