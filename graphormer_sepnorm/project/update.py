@@ -24,7 +24,7 @@ from graphormer_sepnorm.project.log import (
     predictions_of,
 )
 from graphormer_sepnorm.report.folds import predicted_together
-from graphormer_sepnorm.report.over_time import Checked, alarms, over_time, section
+from graphormer_sepnorm.report.over_time import Checked, alarms, calibrated_labels, over_time, section
 from graphormer_sepnorm.report.page import ReportPage, render
 from graphormer_sepnorm.report.words import line
 from graphormer_sepnorm.runs.archives import SHARED
@@ -347,7 +347,11 @@ def write_page(model: Model, whole: RunFolder, lines: list[dict[str, str]]) -> t
         tested = predicted_together(model.model.task, list(csv.reader(file)))
     errors = np.abs(tested.y - tested.by_name[STACK])
     reference = dict(zip(model.model.task.targets, errors.T, strict=True))
-    found, expected = over_time(checked_of(lines), reference, CONFIDENCE), EXPECTED.format(model.name)
+    calibrated = calibrated_labels(model.model) or {}
+    for each in read_prospective(model.run.path / PROSPECTIVE):  # of models that had not learnt them
+        calibrated[each["target"]] = max(1, calibrated.get(each["target"], 0) - 1)
+    found = over_time(checked_of(lines), reference, CONFIDENCE, calibrated)
+    expected = EXPECTED.format(model.name)
     sentences = alarms(found, expected, CONFIDENCE)
     progress.say(sentences)
     part = section(found, reference, expected, error_words(model.model.task), CONFIDENCE)
