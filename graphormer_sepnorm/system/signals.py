@@ -61,7 +61,7 @@ def handling(handler: Callable[[int, FrameType | None], NoReturn]) -> Iterator[N
 def end_with_input() -> None:
     """Sends SIGTERM to this process once its standard input, a pipe that nobody writes to, is closed.
 
-    A parent that holds the pipe so ends the process with itself, even if it is killed. Only if ``END_WITH_INPUT`` is set.
+    A parent that holds the pipe so ends the process with itself, even if it is killed. This needs ``END_WITH_INPUT``.
     """
 
     def wait() -> None:
