@@ -51,7 +51,7 @@ def test_advice_may_depend_on_what_is_done_by_then():
 
 
 def test_a_command_ends_with_the_process_that_holds_its_input():
-    program = "import signal\nfrom graphormer_sepnorm.system.signals import end_with_input\nend_with_input()\nsignal.pause()"
+    program = "import signal\nfrom graphormer_sepnorm.system.signals import *\nend_with_input()\nsignal.pause()"
     env = os.environ | {END_WITH_INPUT: "1"}
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, env=env) as process:
         assert process.poll() is None
