@@ -36,9 +36,7 @@ def test_a_path_goes_before_a_name(tmp_path, monkeypatch):
 
 
 def test_an_unknown_model_is_refused_with_the_known_names():
-    with pytest.raises(
-        InputError, match=r"nowhere is neither.*\(adme, admet, ogbg-molhiv, zinc, zinc-subset; f"
-    ):
+    with pytest.raises(InputError, match=r"nowhere is neither.*\(adme, admet, ogbg-molhiv, zinc, zinc-subset; f"):
         resolve_model("nowhere")
     with pytest.raises(InputError, match=r"; for fine-tuning foundation, foundation-mini\); did you mean 'adme'\?$"):
         resolve_model("adm")
