@@ -3,7 +3,7 @@
 import atexit
 import gc
 
-from graphormer_sepnorm.system.signals import leaving_at_once
+from graphormer_sepnorm.system.signals import end_with_input, leaving_at_once
 
 NEW_OBJECTS = 10_000  # the collector of cyclic garbage runs when so many are new; Python's default is 700
 
@@ -21,6 +21,7 @@ def collect_less_often() -> None:
 def main() -> None:
     """Runs the command named by the arguments."""
     collect_less_often()
+    end_with_input()
     with leaving_at_once():
         from graphormer_sepnorm.interfaces.commands import app
         from graphormer_sepnorm.interfaces.guard import guarded

@@ -24,7 +24,7 @@ from graphormer_sepnorm.project.log import (
     predictions_of,
 )
 from graphormer_sepnorm.report.folds import predicted_together
-from graphormer_sepnorm.report.over_time import Checked, alarms, over_time, section
+from graphormer_sepnorm.report.over_time import Checked, alarms, calibrated_labels, over_time, section
 from graphormer_sepnorm.report.page import ReportPage, render
 from graphormer_sepnorm.report.words import line
 from graphormer_sepnorm.runs.archives import SHARED
@@ -66,6 +66,7 @@ COLUMNS = (
     *("similarity", "model", "predicted_on"),
 )
 WHEN = {"date", "predicted_on"}  # what differs if an interrupted update is continued on another day
+MOST_NAMED = 5  # rows that are skipped
 DIGITS = 9  # to which labels are equal
 EXPECTED = "those on the molecules that {} was tested on"
 
@@ -190,10 +191,9 @@ def read_new(model: Model, path: str, smiles_column: str | None, delimiter: str 
     before = set(map(signature, model.table.structures.keys, model.table.rows))
     is_new = [signature(*each) not in before for each in zip(found.structures.keys, found.rows, strict=True)]
     repeated = [row for row, new in zip(found.rows, is_new, strict=True) if not new]
-    progress.say(
-        f"row {row.number} is in the table of {model.name} with the same label, and is skipped" for row in repeated
-    )
-    progress.say(f"row {number} is skipped: {reason}" for number, _, reason in found.skipped)
+    same = f"is in the table of {model.name} with the same label, and is skipped"
+    progress.say(shortened([f"row {row.number} {same}" for row in repeated]))
+    progress.say(shortened([f"row {number} is skipped: {reason}" for number, _, reason in found.skipped]))
     places = [place for place, new in enumerate(is_new) if new]
     if not places:
         why = f": {found.skipped[0][2]}" if found.skipped and not repeated else " that the model does not know"
@@ -210,6 +210,12 @@ def read_new(model: Model, path: str, smiles_column: str | None, delimiter: str 
         progress.say([f"{counted(known, 'molecule')} of the training table measured again: no prospective prediction"])
     kept = [means.rows[place] for place in unseen], [means.structures.keys[place] for place in unseen]
     return NewRows(table, repeated, known, *kept)
+
+
+def shortened(sentences: list[str]) -> list[str]:
+    """``MOST_NAMED`` sentences on rows, and how many others there are: a new table may have all old rows, too."""
+    left = len(sentences) - MOST_NAMED
+    return sentences if left <= 1 else [*sentences[:MOST_NAMED], f"and so are {left:,} other rows"]
 
 
 def signature(key: str, row: LabelledRow) -> tuple:
@@ -347,9 +353,15 @@ def write_page(model: Model, whole: RunFolder, lines: list[dict[str, str]]) -> t
         tested = predicted_together(model.model.task, list(csv.reader(file)))
     errors = np.abs(tested.y - tested.by_name[STACK])
     reference = dict(zip(model.model.task.targets, errors.T, strict=True))
-    found, expected = over_time(checked_of(lines), reference, CONFIDENCE), EXPECTED.format(model.name)
+    calibrated = calibrated_labels(model.model) or {}
+    for each in read_prospective(model.run.path / PROSPECTIVE):  # of models that had not learnt them
+        calibrated[each["target"]] = max(1, calibrated.get(each["target"], 0) - 1)
+    found = over_time(checked_of(lines), reference, CONFIDENCE, calibrated)
+    expected = EXPECTED.format(model.name)
     sentences = alarms(found, expected, CONFIDENCE)
     progress.say(sentences)
+    if bounds := sum(each["measured"][:1] in ("<", ">") for each in lines):
+        progress.say([f"{counted(bounds, 'bound')} such as <5: not scored, because errors are those of exact labels"])
     part = section(found, reference, expected, error_words(model.model.task), CONFIDENCE)
     title = f"{whole.path.name}: {', '.join(found) or 'no new molecules'}"
     molecules = len({each["molecule"] for each in lines})

@@ -11,6 +11,7 @@ import numpy as np
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.domain import evenly
+from graphormer_sepnorm.predict.predictors import PredictingModel
 from graphormer_sepnorm.report.charts import UNIT, Axis, Line, lines_chart
 from graphormer_sepnorm.report.page import Chart, Grid, Section
 from graphormer_sepnorm.report.reported import Reported
@@ -48,7 +49,7 @@ class Period:
         intervals, held: number of predictions with an interval, and of measurements inside.
         similarity: mean similarity to the nearest training molecule; NaN if unknown.
         chance_of_error: p-value of larger errors than the reference, by ranks (Mann and Whitney, 1947); NaN if unknown.
-        chance_of_coverage: p-value of so few measurements inside, by the binomial distribution; NaN if unknown.
+        chance_of_coverage: p-value of so few measurements inside, as ``chance_of_holding``; NaN if unknown.
     """
 
     name: str
@@ -72,7 +73,10 @@ class Period:
 
 
 def over_time(
-    checked: Sequence[Checked], reference: Mapping[str, np.ndarray], confidence: float = 0.9
+    checked: Sequence[Checked],
+    reference: Mapping[str, np.ndarray],
+    confidence: float = 0.9,
+    calibrated: Mapping[str, int] | None = None,
 ) -> dict[str, list[Period]]:
     """The periods of each target.
 
@@ -80,21 +84,25 @@ def over_time(
         checked: predictions in the order of their periods.
         reference: by target, the absolute errors that the model is expected to have.
         confidence: level of the intervals.
+        calibrated: by target, the number of labels that the intervals were calibrated on; None: very many.
     """
     found: dict[str, list[Period]] = {}
     for target in dict.fromkeys(each.target for each in checked):
         of_target = [each for each in checked if each.target == target]
-        errors = reference.get(target, np.empty(0))
+        errors, labels = reference.get(target, np.empty(0)), (calibrated or {}).get(target)
+        expected = errors[~np.isnan(errors)], confidence, labels
         found[target] = [
-            period_of(name, [each for each in of_target if each.period == name], errors[~np.isnan(errors)], confidence)
+            period_of(name, [each for each in of_target if each.period == name], *expected)
             for name in dict.fromkeys(each.period for each in of_target)
         ]
     return found
 
 
-def period_of(name: str, checked: Sequence[Checked], reference: np.ndarray, confidence: float) -> Period:
+def period_of(
+    name: str, checked: Sequence[Checked], reference: np.ndarray, confidence: float, calibrated: int | None
+) -> Period:
     """The facts about one period; arguments as ``over_time``."""
-    from scipy.stats import binom, mannwhitneyu  # their import takes a while
+    from scipy.stats import mannwhitneyu  # its import takes a while
 
     measured, predicted, low, high, similarity = np.array([each[2:] for each in checked], np.float64).T
     errors, known = np.abs(measured - predicted), np.isfinite(low) & np.isfinite(high)
@@ -108,8 +116,28 @@ def period_of(name: str, checked: Sequence[Checked], reference: np.ndarray, conf
         held,
         float(np.mean(similarity[~np.isnan(similarity)])) if not np.isnan(similarity).all() else np.nan,
         float(mannwhitneyu(errors, reference, alternative="greater").pvalue) if len(reference) else np.nan,
-        float(binom.cdf(held, intervals, confidence)) if intervals else np.nan,
+        chance_of_holding(held, intervals, confidence, calibrated) if intervals else np.nan,
     )
+
+
+def chance_of_holding(held: int, intervals: int, confidence: float, calibrated: int | None) -> float:
+    """The probability that at most ``held`` of the intervals hold their label.
+
+    Intervals that few labels were calibrated on may all be somewhat too narrow: their coverage has a beta distribution
+    (Vovk, "Conditional validity of inductive conformal predictors", 2012), and ``held`` a beta-binomial one.
+    """
+    from scipy.stats import betabinom, binom  # their import takes a while
+
+    if calibrated is None:
+        return float(binom.cdf(held, intervals, confidence))
+    rank = min(np.ceil(np.round((calibrated + 1) * confidence, 9)), calibrated)
+    return float(betabinom.cdf(held, intervals, rank, calibrated + 1 - rank))
+
+
+def calibrated_labels(model: PredictingModel) -> dict[str, int] | None:
+    """By target, the number of labels that the intervals of a model were calibrated on; None without intervals."""
+    intervals = model.trust.intervals if model.trust else None
+    return dict(zip(model.targets, intervals.counts.tolist(), strict=True)) if intervals else None
 
 
 def level_of(found: Mapping[str, Sequence[Period]]) -> float:
@@ -217,6 +245,6 @@ def time_section(page: Reported) -> Section | None:
         if not np.isnan(page.test.y[row, place])
     ]
     confidence = float(page.confidence or 0.9)
-    found = over_time(checked, reference, confidence)
+    found = over_time(checked, reference, confidence, calibrated_labels(page.model))
     expected = "those out of fold on the training molecules"
     return section(found, reference, expected, error_words(page.task), confidence) if found else None

@@ -3,9 +3,12 @@
 import contextlib
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import NoReturn
+
+END_WITH_INPUT = "GRAPHORMER_SEPNORM_END_WITH_INPUT"  # environment variable of a command that ends with its parent
 
 
 class Interrupted(BaseException):
@@ -53,6 +56,20 @@ def handling(handler: Callable[[int, FrameType | None], NoReturn]) -> Iterator[N
     finally:
         for number, former in before.items():
             signal.signal(number, former)
+
+
+def end_with_input() -> None:
+    """Sends SIGTERM to this process once its standard input, a pipe that nobody writes to, is closed.
+
+    A parent that holds the pipe so ends the process with itself, even if it is killed. This needs ``END_WITH_INPUT``.
+    """
+
+    def wait() -> None:
+        os.read(0, 1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    if os.environ.pop(END_WITH_INPUT, ""):
+        threading.Thread(target=wait, daemon=True).start()
 
 
 @contextlib.contextmanager

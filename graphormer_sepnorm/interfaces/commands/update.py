@@ -16,6 +16,7 @@ from graphormer_sepnorm.interfaces.commands.options import (
     score_words,
 )
 from graphormer_sepnorm.interfaces.guard import in_first_process
+from graphormer_sepnorm.runs.numbers import counted
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 
@@ -61,7 +62,7 @@ def update(
         for each in periods:
             inside = f", {each['held']} of {each['intervals']} inside 90 % intervals" if each["intervals"] else ""
             words = f"mean error {each['error']:.3g}, bias {each['bias']:.2g}{inside}"
-            print(f"{each['name']}, {target}: {each['n']} new measurements, {words}", file=sys.stderr)
+            print(f"{each['name']}, {target}: {counted(each['n'], 'measurement')}, {words}", file=sys.stderr)
     seconds = time.perf_counter() - started
     print(f"{folder}: {result['split']} {score_words(result)}, {seconds:.0f} s", file=sys.stderr)
     print(f"open {shlex.quote(str(folder / PAGE))} in a browser for the predictions over time", file=sys.stderr)

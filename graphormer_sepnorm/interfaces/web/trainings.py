@@ -18,6 +18,7 @@ from graphormer_sepnorm.interfaces.web.schemas import TrainingChoice, TrainingSt
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.files import own_folder
 from graphormer_sepnorm.system.progress import AS_LINES, MARK
+from graphormer_sepnorm.system.signals import END_WITH_INPUT
 from graphormer_sepnorm.tables.formats import TABLE_KINDS
 
 KINDS = tuple(kind for kind in TABLE_KINDS if kind != ".smi")  # which have labels
@@ -131,8 +132,8 @@ class Trainings:
                 self.process = subprocess.Popen(
                     [*self.command_line, *arguments],
                     cwd=table.parent,
-                    env=os.environ | {AS_LINES: "1", "PYTHONPATH": paths},
-                    stdin=subprocess.DEVNULL,
+                    env=os.environ | {AS_LINES: "1", END_WITH_INPUT: "1", "PYTHONPATH": paths},
+                    stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.PIPE,
                     encoding="utf-8",
@@ -147,7 +148,7 @@ class Trainings:
 
     def follow(self, process: subprocess.Popen, progress: TrainingStatus, folder: Path) -> None:
         """Runs in a thread until the training is over and its run folder is moved or removed."""
-        assert process.stderr
+        assert process.stderr and process.stdin
         for line in process.stderr:
             if line.startswith(MARK):
                 progress.phase, percent, progress.left = line.strip().removeprefix(MARK).rsplit("|", 2)
@@ -155,6 +156,7 @@ class Trainings:
             elif line.strip():
                 progress.sentences.append(as_text(line.strip()))
         problem = reason_of_end(process.wait(), progress.sentences)
+        process.stdin.close()
         with self.lock:
             if progress.state == "training":
                 try:

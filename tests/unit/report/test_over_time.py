@@ -51,6 +51,17 @@ def test_false_alarms_are_as_rare_as_stated():
     assert count <= 0.05 * 60 + 3 * np.sqrt(60 * 0.05 * 0.95)
 
 
+@pytest.mark.parametrize("labels", [20, 100])
+def test_false_alarms_are_rare_for_intervals_that_few_labels_were_calibrated_on(labels):
+    rng, count, of_binomial = np.random.default_rng(0), 0, 0
+    for _ in range(200):
+        scores = np.sort(np.abs(rng.normal(size=labels)))
+        month = checked("1", rng.normal(size=300).tolist(), scores[int(np.ceil((labels + 1) * 0.9)) - 1])
+        count += bool(alarms(over_time(month, {}, calibrated={"a": labels}), "others"))
+        of_binomial += bool(alarms(over_time(month, {}), "others"))
+    assert count <= 0.05 * 200 + 3 * np.sqrt(200 * 0.05 * 0.95) < of_binomial
+
+
 def test_a_split_by_time_is_reported_by_month(trained: Trained, smiles, logp, tmp_path):
     days = pd.date_range("2026-01-01", periods=60, freq="4D").strftime("%d.%m.%Y")
     pd.DataFrame({"smiles": smiles[:60], "a": logp[:60, 0], "day": days}).to_csv(tmp_path / "in.csv", index=False)

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from graphormer_sepnorm.system.signals import Interrupted, advising, interruptible
+from graphormer_sepnorm.system.signals import END_WITH_INPUT, Interrupted, advising, interruptible
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,12 @@ def test_advice_may_depend_on_what_is_done_by_then():
         done.append("a")
         raise Interrupted(signal.SIGTERM)
     assert caught.value.advice == "1 done"
+
+
+def test_a_command_ends_with_the_process_that_holds_its_input():
+    program = "import signal\nfrom graphormer_sepnorm.system.signals import *\nend_with_input()\nsignal.pause()"
+    env = os.environ | {END_WITH_INPUT: "1"}
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, env=env) as process:
+        assert process.poll() is None
+        process.stdin.close()
+        assert process.wait(60) == -signal.SIGTERM
