@@ -143,6 +143,8 @@ def update_run(
     whole = RunFolder(Path(out) if out else next_folder(Path(name)))
     if whole.path.resolve() == model.run.path.resolve():
         raise InputError(f"{name} stays as it is: choose another --out")
+    if log is not None and not Path(log).is_file():
+        raise InputError(f"there is no file {log}: name the log of predict --log")
     new = read_new(model, table, smiles_column, delimiter)
     lines = keep_log(whole, model.run, prospective_lines(model, new, Path(log) if log else None, same_unit))
     if (whole.path / PAGE).exists():

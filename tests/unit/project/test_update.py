@@ -165,6 +165,8 @@ def test_what_cannot_be_updated_is_refused(table, old, trained: Trained, tmp_pat
     for name, reason in {str(trained.run.member(0).path): "no run folder", str(old): "stays as it is"}.items():
         with pytest.raises(InputError, match=reason):
             update_run(name, str(tmp_path / "new.csv"), Path(name))
+    with pytest.raises(InputError, match=r"there is no file .*absent\.csv"):
+        update_run(str(old), str(tmp_path / "new.csv"), tmp_path / "out", log=tmp_path / "absent.csv")
     shutil.copytree(old, tmp_path / "earlier")
     (tmp_path / "earlier" / "measurements.csv").unlink()
     with pytest.raises(InputError, match=r"measurements\.csv is missing or damaged"):
