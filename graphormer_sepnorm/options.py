@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-# Ways to rank the molecules of a library; ``Acquisition`` has their formulas.
-Promise = Literal["expected-improvement", "confidence-bound", "prediction"]
+# Ways to rank the molecules of a library; ``Acquisition`` and ``Hypervolume`` have their formulas.
+Promise = Literal["expected-improvement", "confidence-bound", "prediction", "hypervolume"]
 
 
 @dataclass(frozen=True)

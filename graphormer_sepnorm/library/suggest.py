@@ -35,7 +35,7 @@ from graphormer_sepnorm.predict.domain import Domain
 from graphormer_sepnorm.predict.predictors import PredictingModel
 from graphormer_sepnorm.predict.side_by_side import parts_of
 from graphormer_sepnorm.project.judge import PROBABILITY
-from graphormer_sepnorm.project.profile import Profile
+from graphormer_sepnorm.project.profile import IMPROVEMENT, Profile
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles
@@ -50,6 +50,7 @@ from graphormer_sepnorm.tasks import TASKS
 POOL_PER_PICK = 20
 LEAST_POOL = 1000
 PARTS = ".parts"
+BY_PROFILE = ("confidence-bound", "hypervolume")  # the first one is the default, which is replaced
 SHOWN, LONGEST_SHOWN = 10, 60  # rows for people, and characters of a SMILES
 Part = TypeVar("Part")
 
@@ -66,7 +67,7 @@ class SuggestRequest:
         best: best value so far; None: that of the training molecules.
         kappa: factor of the confidence bound.
         distance: minimum Tanimoto distance between two of them, as in ``pick_diverse``.
-        profile: rank by the probability that all its criteria hold, in place of ``by`` a target.
+        profile: rank by the probability that all its criteria hold, or by "hypervolume", in place of a target.
 
     Raises:
         InputError: a number is out of range, or of another criterion.
@@ -92,9 +93,18 @@ class SuggestRequest:
             raise InputError(f"--kappa is for --by confidence-bound, not for --by {self.by}")
         if self.best is not None and self.by != "expected-improvement":
             raise InputError(f"--best is for --by expected-improvement, not for --by {self.by}")
-        of_target = (self.by, self.target, self.minimize, self.best, self.kappa)
-        if self.profile and of_target != (type(self).by, None, False, None, type(self).kappa):
-            raise InputError("--profile ranks by all its criteria: omit --by, --target, --minimize, --best, --kappa")
+        of_target = (self.target, self.minimize, self.best, self.kappa)
+        if self.profile and (of_target != (None, False, None, type(self).kappa) or self.by not in BY_PROFILE):
+            raise InputError(
+                "--profile ranks by all its criteria, or --by hypervolume: omit --target, --minimize, --best, --kappa"
+            )
+        if self.by == "hypervolume" and not self.profile:
+            raise InputError("--by hypervolume is for the criteria of a --profile")
+
+    @property
+    def judge(self) -> Profile | None:
+        """The profile with what molecules are ranked by."""
+        return self.profile and replace(self.profile, with_hypervolume=self.by == "hypervolume")
 
 
 def acquisition_of(predictor: PredictingModel, request: SuggestRequest) -> Acquisition:
@@ -176,10 +186,11 @@ def suggest(
     acquisition = None if request.profile else acquisition_of(predictor, request)
     known = sum(len(domain.bits) for domain in domains_of(predictor))  # all of them can be among the best
     size = max(LEAST_POOL, POOL_PER_PICK * request.count) + known
-    ranked_by, lowest = (acquisition.column, acquisition.lowest_first) if acquisition else (PROBABILITY, False)
+    of_profile = IMPROVEMENT if request.by == "hypervolume" else PROBABILITY
+    ranked_by, lowest = (acquisition.column, acquisition.lowest_first) if acquisition else (of_profile, False)
     selection = Selection(ranked_by, size, lowest=lowest)
     options = replace(
-        options or PartOptions(selection), selection=selection, acquisition=acquisition, profile=request.profile
+        options or PartOptions(selection), selection=selection, acquisition=acquisition, profile=request.judge
     )
     with folder_of_parts(out) as folder:
         result = predict_library(predictor, source, folder, options, scheduler, workers, device, is_own=True)
@@ -343,7 +354,11 @@ class BriefWriter(TableWriter):
         decimals_of: dict[str, int | None] = {"similarity": 2}
         for target in [chosen.target] if chosen else self.found.model.targets:
             decimals_of |= dict.fromkeys((target, f"{target}_std"), decimals.get(target))
-        decimals_of |= {chosen.column: decimals.get(chosen.target)} if chosen else {PROBABILITY: 3, "desirability": 3}
+        decimals_of |= (
+            {chosen.column: decimals.get(chosen.target)}
+            if chosen
+            else {PROBABILITY: 3, "desirability": 3, IMPROVEMENT: 3}
+        )
         table = [["rank", *(str(place) for place in range(1, len(rows) + 1))]]
         if self.id_place is not None:
             table.append([str(self.id_column), *(row.fields[self.id_place] for row in rows)])

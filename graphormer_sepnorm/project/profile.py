@@ -24,6 +24,7 @@ from graphormer_sepnorm.output.column import PredictedColumn
 from graphormer_sepnorm.predict.predictors import PredictingModel
 from graphormer_sepnorm.predict.side_by_side import SideBySide, parts_of
 from graphormer_sepnorm.predict.units import UNKNOWN, measured_unit
+from graphormer_sepnorm.project.hypervolume import Hypervolume
 from graphormer_sepnorm.project.judge import ALERTS, Goal, Judge, Kind
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import falls, in_ascii, modelled, modelled_name, molar_scale
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from graphormer_sepnorm.table_model.load import LoadedModel
 
+IMPROVEMENT = "hypervolume_improvement"
 LOGARITHM = "log10"  # the unit of a limit on the scale of a logarithm
 OTHER_NAMES = {"logP": "MolLogP"}
 # By how much a property may miss its limit until it is of no worth; a target by the deviation of its training labels.
@@ -112,10 +114,12 @@ class Profile:
     Attributes:
         criteria: by the name of a target, a property of ``PROPERTIES``, or ``ALERTS``, the number of alerts.
         source: the file, for messages.
+        with_hypervolume: whether molecules are also judged by their expected hypervolume improvement.
     """
 
     criteria: dict[str, Criterion] = field(default_factory=dict)
     source: str = "profile"
+    with_hypervolume: bool = False
 
     @classmethod
     def read(cls, path: str | Path) -> "Profile":
@@ -161,7 +165,11 @@ class Profile:
 
     def columns_for(self, model: PredictingModel, is_whole: bool) -> list[PredictedColumn]:
         """As ``Judging``."""
-        return self.judge(model).columns(is_whole)
+        judge = self.judge(model)
+        if not self.with_hypervolume:
+            return judge.columns(is_whole)
+        volume = Hypervolume.of(judge.goals)
+        return [*judge.columns(is_whole), PredictedColumn(IMPROVEMENT, cells=volume.improvement)]
 
     @property
     def reads(self) -> set[str]:

@@ -45,7 +45,7 @@ def suggest(
     ] = None,
     by: Annotated[
         Promise | None,
-        typer.Option(help="How molecules are ranked; by default confidence-bound, and prediction for classes."),
+        typer.Option(help="How molecules are ranked: by default confidence-bound, or prediction for classes."),
     ] = None,
     best: Annotated[float | None, typer.Option(help="Value to exceed; by default the best training label.")] = None,
     kappa: Annotated[float, typer.Option(help="Number of standard deviations of the confidence bound.")] = 1.0,

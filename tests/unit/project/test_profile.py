@@ -21,6 +21,7 @@ from graphormer_sepnorm.predict.predictors import Predictor
 from graphormer_sepnorm.predict.side_by_side import Part, SideBySide
 from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.predict.trust import Trust
+from graphormer_sepnorm.project.hypervolume import Hypervolume
 from graphormer_sepnorm.project.judge import PROBABILITY
 from graphormer_sepnorm.project.profile import RAMPS, Profile
 from graphormer_sepnorm.system.device import choose
@@ -274,3 +275,21 @@ def test_a_library_has_no_pareto_rank_and_is_searched_by_the_probability(table, 
     assert found == pytest.approx(sorted(whole, reverse=True)[:3], rel=1e-5)
     with pytest.raises(InputError, match="--profile ranks by all its criteria"):
         SuggestRequest(3, target="p", profile=profile)
+
+
+@pytest.mark.slow
+def test_a_library_is_searched_by_the_hypervolume_of_two_criteria(table, tmp_path):
+    lines = {"p": {"at_least": 9, "zero": -5}, "log": {"at_most": 0.5, "zero": 5}}
+    model, profile = model_of(), Profile.of(lines)
+    request = SuggestRequest(3, by="hypervolume", distance=0, profile=profile)
+    suggest(model, str(table), tmp_path / "next.csv", request, workers=1)
+    found = [float(row["hypervolume_improvement"]) for row in rows_of(tmp_path / "next.csv")]
+    volume = Hypervolume.of(profile.judge(model).goals)
+    expected = volume.improvement(model.predict(SMILES))
+    expected = sorted(expected[~np.isnan(expected)], reverse=True)
+    assert found == pytest.approx(expected[:3], rel=1e-5) and found[2] > 0
+    for lines in ({"p": {"at_least": 9}}, {"p": {"at_least": 9}, "log": {"between": [0, 1]}}):
+        with pytest.raises(InputError, match="2 or 3 criteria with one limit"):
+            Hypervolume.of(Profile.of(lines).judge(model).goals)
+    with pytest.raises(InputError, match="--by hypervolume is for"):
+        SuggestRequest(3, by="hypervolume")
