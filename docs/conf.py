@@ -45,6 +45,7 @@ nitpick_ignore_regex = [
     ),
     ("py:class", r"graphormer_sepnorm\.explain\.explanations\.FragmentContribution"),
     ("py:class", r"graphormer_sepnorm\.system\.device\.Compute"),
+    ("py:class", r"graphormer_sepnorm\.(project\.(profile\.Criterion|judge\.Judge)|output\.columns\.Judging)"),
 ]
 
 html_theme = "furo"

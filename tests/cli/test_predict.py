@@ -139,7 +139,7 @@ def test_places_that_cannot_be_are_named_before_anything_is_computed(command, mo
         (["library/a.parquet", "library/b.parquet"], "library/a.parquet is a table, not a model: name the model first"),
         (["library/*.parquet"], "there are no files library/*.parquet"),
         (["."], "out.csv sounds like a file"),
-        (["library/*.csv", "--by", "mass"], "--by mass is no target of the models, which predict logp"),
+        (["library/*.csv", "--by", "mass"], "--by mass is no target of the predictions, which are of logp"),
         (["in.csv", "--workers", "2", "--scheduler", "tcp://x:1"], "--scheduler, --workers are for a library"),
     ],
 )

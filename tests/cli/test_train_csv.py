@@ -26,7 +26,7 @@ from tests.molecules import structures_of
 NETWORK_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors"}
 FILES = {
     "table.csv", "table.json", "skipped.csv", "duplicates.csv", "parts.json", "stack.safetensors",
-    "test.json", "predictions.csv", "report.html",
+    "test.json", "predictions.csv", "measurements.csv", "report.html",
 }  # fmt: skip
 
 

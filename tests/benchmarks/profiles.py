@@ -1,6 +1,6 @@
 """How soon molecules that meet four criteria are found if each round of measurements is chosen by a profile.
 
-    python tests/benchmarks/profile.py FOLDER [--seeds 3] [--rounds 5] [--per-round 20] [--calibration]
+    python tests/benchmarks/profiles.py FOLDER [--seeds 3] [--rounds 5] [--per-round 20] [--calibration]
 
 FOLDER has the tables of Fang et al. (2023): ``adme/HLM.csv`` and so on, with the columns ``smiles`` and ``value``, a
 logarithm. ``MOLECULES`` random ones of the molecules for which all four endpoints of the criteria were measured take
