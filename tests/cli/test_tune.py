@@ -18,8 +18,8 @@ from tests.robustness import processes
 TINY = [f"--set=model.{field}" for field in ("layers=1", "width=16", "ffn_width=16", "heads=2")]
 MAIN = "from graphormer_sepnorm.interfaces.cli import main; main()"
 FILES = {
-    "best.json", "duplicates.csv", "measurements.csv", "history.png", "importance.png", "skipped.csv", "study.db", "study.json",
-    "table.csv", "table.json", "trials.csv",
+    "best.json", "duplicates.csv", "history.png", "importance.png", "skipped.csv", "study.db", "study.json",
+    "measurements.csv", "table.csv", "table.json", "trials.csv",
 }  # fmt: skip
 
 
