@@ -130,12 +130,17 @@ class ExcelWriter(TableWriter):
 
 
 def number_format(numbers: Sequence[float]) -> str:
-    """Three significant digits of a usual number of a column; none behind the point if all are whole."""
-    size = float(np.median(np.abs(numbers)))
+    """Three significant digits of a usual number of a column; none behind the point if all are whole.
+
+    A column has powers of ten if a tenth of its numbers are a thousand times smaller than the usual one.
+    """
+    size, small = (float(each) for each in np.quantile(np.abs(numbers), (0.5, 0.1)))
     if not size or all(number == int(number) for number in numbers):
         return "0"
     decimals = 2 - math.floor(math.log10(size))
-    return "0.00E+00" if decimals > 6 else f"0.{'0' * decimals}" if decimals > 0 else "0"
+    if decimals > 6 or 0 < 1000 * small < size:
+        return "0.00E+00"
+    return f"0.{'0' * decimals}" if decimals > 0 else "0"
 
 
 def width_for(name: str, cells: Sequence[str | float]) -> int:

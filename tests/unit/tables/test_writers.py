@@ -130,7 +130,7 @@ def test_a_sheet_has_pictures_of_molecules_that_can_be_read_and_decimals_of_its_
 @pytest.mark.parametrize(
     ("numbers", "style"),
     [([8.25, -7.5], "0.00"), ([0.0123], "0.0000"), ([151.5, 3e5], "0"), ([1.0, 2.0], "0"), ([2e-9], "0.00E+00"),
-     ([0.0], "0"), ([0.5, 0.75], "0.000")],
+     ([0.0], "0"), ([0.5, 0.75], "0.000"), ([1e-7, 2e-7, 0.001, 0.01, 0.02], "0.00E+00")],
 )  # fmt: skip
 def test_decimals_are_those_of_three_digits_of_a_usual_number(numbers, style):
     assert number_format(numbers) == style
