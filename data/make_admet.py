@@ -148,7 +148,7 @@ def groups_of(tables: pd.Series) -> list[list[str]]:
 
 
 def teach(tables: Tables, runs: Path) -> pd.DataFrame:
-    """What the student learns, a column for each endpoint: predictions of the teachers, as log-odds of classes."""
+    """The outputs that the student learns, a column for each endpoint: of classes log-odds, mostly of the teachers."""
     pool, found = MoleculeFeatures(tables.molecules.smiles.tolist()), {}
     reference.MOST_ROWS = MOST_COMPARED
     for names in tables.groups:

@@ -1,4 +1,5 @@
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -97,3 +98,15 @@ def graphs() -> list[Data]:
         random_graph(8, 4, pieces=2),
         random_graph(37, 5, extra_bonds=5),
     ]
+
+
+@pytest.fixture
+def trainings(tmp_path, monkeypatch):
+    """Trainings of the page by a program that only pretends to train."""
+    from graphormer_sepnorm.interfaces.web.trainings import Trainings
+    from tests.page import PRETENDED
+
+    monkeypatch.setattr(Trainings, "command_line", [sys.executable, "-c", PRETENDED])
+    trainings = Trainings(tmp_path / "runs")
+    yield trainings
+    trainings.close()

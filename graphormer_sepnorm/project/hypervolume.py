@@ -64,14 +64,14 @@ class Hypervolume:
         """The expected improvement, with independent errors: float64 [M], NaN for what could not be read."""
         mean = np.stack([goal.values(found) for goal in self.goals], axis=1) * self.signs
         deviation = np.stack([found.spread[:, goal.place] for goal in self.goals], axis=1).astype(np.float64)
-        parts = [np.empty(0)]
+        is_open, parts = np.isinf(self.high), [np.empty(0)]
         for start in range(0, len(mean), ROWS_AT_ONCE):
             rows = slice(start, start + ROWS_AT_ONCE)
-            sizes = [
-                expected_improvement(mean[rows, None] - ends, deviation[rows, None] + 0 * ends)
-                for ends in (self.low, np.where(np.isinf(self.high), 0, self.high))
-            ]
-            parts.append((sizes[0] - np.where(np.isinf(self.high), 0, sizes[1])).prod(axis=2).sum(axis=1))
+            above_low, above_high = (
+                expected_improvement(mean[rows, None] - ends, deviation[rows, None])
+                for ends in (self.low, np.where(is_open, 0, self.high))
+            )
+            parts.append((above_low - np.where(is_open, 0, above_high)).prod(axis=2).sum(axis=1))
         return np.concatenate(parts)
 
 

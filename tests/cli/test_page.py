@@ -4,14 +4,12 @@ import csv
 import io
 import os
 import shutil
-import sys
 
 import pytest
 
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits
-from graphormer_sepnorm.interfaces.web.trainings import Trainings
 from graphormer_sepnorm.interfaces.web.worker import Worker
-from tests.page import PRETENDED, InThisProcess, PretendedService, open_queue, served, uncompiled_service
+from tests.page import InThisProcess, PretendedService, open_queue, served, uncompiled_service
 
 playwright = pytest.importorskip("playwright.sync_api")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -456,14 +454,6 @@ def test_two_users_at_once(user):
     rows = download(first).decode().splitlines()
     assert 1 < len(rows) < 10_001
     assert first.url != second.url and second.locator("#rows tbody tr").count() == 1
-
-
-@pytest.fixture
-def trainings(tmp_path, monkeypatch):
-    monkeypatch.setattr(Trainings, "command_line", [sys.executable, "-c", PRETENDED])
-    trainings = Trainings(tmp_path / "runs")
-    yield trainings
-    trainings.close()
 
 
 @pytest.mark.parametrize("width", [400, 1280])

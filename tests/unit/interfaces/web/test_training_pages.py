@@ -2,7 +2,6 @@
 
 import html
 import shlex
-import sys
 import threading
 
 import pytest
@@ -12,20 +11,11 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web.app import Page, make_app
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import ResultStore
-from graphormer_sepnorm.interfaces.web.trainings import Trainings
-from tests.page import PRETENDED, InThisProcess, PretendedService, open_queue
+from tests.page import InThisProcess, PretendedService, open_queue
 
 RINGS = "\n".join(f"C1{'C' * number}C1,{number},{number % 3}" for number in range(1, 40))
 TABLE = f"smiles,<b>y</b>,pH\n{RINGS}\nC1CC,1,2\nCC,none,train"  # its last word is for the pretended program
 CHOICE = {"targets": ["<b>y</b>"], "feature_columns": ["pH"], "split": "random", "quick": "true"}
-
-
-@pytest.fixture
-def trainings(tmp_path, monkeypatch):
-    monkeypatch.setattr(Trainings, "command_line", [sys.executable, "-c", PRETENDED])
-    trainings = Trainings(tmp_path / "runs")
-    yield trainings
-    trainings.close()
 
 
 @pytest.fixture

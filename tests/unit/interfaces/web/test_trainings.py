@@ -3,7 +3,6 @@
 import io
 import shlex
 import signal
-import sys
 import time
 
 import pytest
@@ -12,15 +11,6 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces import commands
 from graphormer_sepnorm.interfaces.web.schemas import TrainingChoice
 from graphormer_sepnorm.interfaces.web.trainings import MOST_UPLOADS, Trainings
-from tests.page import PRETENDED
-
-
-@pytest.fixture
-def trainings(tmp_path, monkeypatch):
-    monkeypatch.setattr(Trainings, "command_line", [sys.executable, "-c", PRETENDED])
-    trainings = Trainings(tmp_path / "runs")
-    yield trainings
-    trainings.close()
 
 
 def start(trainings: Trainings, what: str, choice: TrainingChoice = TrainingChoice()) -> None:  # noqa: B008
