@@ -472,6 +472,7 @@ def test_a_model_is_trained_with_the_keyboard(browser, trainings, tmp_path, widt
         page.set_input_files("#file", table)
         page.focus("text=Look at it")
         page.keyboard.press("Enter")
+        page.wait_for_url(f"{address}/train/*")  # until it is loaded with its scripts
         expect(page.locator("#look .problem")).to_be_visible()  # two columns could be meant
         page.focus("[name=targets][value=y]")
         page.keyboard.press("Space")
@@ -493,6 +494,7 @@ def test_a_model_is_trained_with_the_keyboard(browser, trainings, tmp_path, widt
         table["buffer"] = table["buffer"].replace(b"sleep", b"b")
         page.set_input_files("#file", table)
         page.click("text=Look at it")
+        page.wait_for_url(f"{address}/train/*")
         page.check("[name=targets][value=y]")
         expect(page.locator("#look pre")).to_contain_text("--target-columns y")
         page.select_option("#split", "random")
