@@ -1,4 +1,4 @@
-# Serves the page in the browser: docs/docker.md.
+# Serves the page in the browser: docs/for-chemists/docker.md.
 FROM python:3.12-slim
 
 # RDKit draws molecules with these libraries.

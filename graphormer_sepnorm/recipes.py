@@ -86,8 +86,8 @@ def variant(architecture: Architecture, **fields: Any) -> Architecture:
 
 # Graphormer-slim as trained on ZINC in its paper: pre-norm with a final norm, LayerNorm for all tokens, dropout, and
 # bonds along up to 20 steps of a path. The paper makes 400,000 updates of 256 molecules, which are 10,000 epochs of the
-# 10,000 molecules of the subset; the 400 epochs of this recipe are 16,000 updates. Other differences from the paper are
-# listed in ``docs/fidelity.md``. Source: Ying et al., NeurIPS 2021, hyperparameters of Graphormer-slim on ZINC.
+# 10,000 molecules of the subset; the 400 epochs of this recipe are 16,000 updates. ``docs/for-researchers/fidelity.md``
+# lists other differences. Source: Ying et al., NeurIPS 2021, hyperparameters of Graphormer-slim on ZINC.
 paper = variant(
     slim,
     encodings=paper_encodings(max_hops=20),

@@ -192,7 +192,7 @@ class Graphormer(Network):
         if self.run_config is None:
             raise InputError(
                 "the model does not know its task and featurizer: load it with from_pretrained, or set run_config to a "
-                "Config, as in docs/python.md"
+                "Config, as in docs/for-developers/python.md"
             )
         return self.run_config
 

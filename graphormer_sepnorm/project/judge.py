@@ -96,7 +96,7 @@ class Judge:
 
     Labels are normal around predictions, with the expected standard deviation of the error, and errors of targets of
     one model correlate as they do out of fold. On molecules that were not learnt from, these probabilities were as well
-    calibrated as those of conformal intervals (``docs/profiles.md``).
+    calibrated as those of conformal intervals (``docs/for-chemists/profiles.md``).
 
     Attributes:
         goals: G goals.

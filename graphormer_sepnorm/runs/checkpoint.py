@@ -126,7 +126,8 @@ def read_header(path: Path) -> dict[str, Any]:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     if size > MAX_HEADER:
         if start.startswith(b"PK\x03\x04"):
-            raise InputError(f"{path} is no safetensors file but one of torch.save: read it as in docs/python.md")
+            how = "read it as in docs/for-developers/python.md"
+            raise InputError(f"{path} is no safetensors file but one of torch.save: {how}")
         raise InputError(f"{path} is not a readable safetensors file: its header would have {size:,} bytes")
     if (count := header.count(b'"dtype"')) > MAX_TENSORS:
         raise InputError(f"{path} has {count:,} tensors; files with up to {MAX_TENSORS:,} are read")

@@ -15,14 +15,18 @@ REPOSITORY = Path(__file__).parents[2]
 PACKAGE = REPOSITORY / "graphormer_sepnorm"
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
-PAGES = ["README.md", *sorted(str(page.relative_to(REPOSITORY)) for page in (REPOSITORY / "docs").glob("*.md"))]
+PAGES = [
+    "README.md",
+    "docs/index.md",
+    *sorted(str(page.relative_to(REPOSITORY)) for page in REPOSITORY.glob("docs/for-*/*.md")),
+]
 LONG = {  # they train for minutes
     "README.md",
-    "docs/fine-tune.md",
-    "docs/getting-started.md",
-    "docs/own-table.md",
-    "docs/project-in-four-weeks.md",
-    "docs/scikit-learn.md",
+    "docs/for-researchers/fine-tune.md",
+    "docs/for-chemists/getting-started.md",
+    "docs/for-chemists/own-table.md",
+    "docs/for-chemists/project-in-four-weeks.md",
+    "docs/for-developers/scikit-learn.md",
 }
 
 
@@ -68,7 +72,8 @@ def test_the_examples_run(page, tmp_path):
 
 @pytest.mark.slow
 def test_the_recipe_for_knime_predicts_its_table():
-    code = re.search(r"^~~~python\n(.*?)^~~~", (REPOSITORY / "docs/predict.md").read_text(), re.M | re.S)[1]
+    page = (REPOSITORY / "docs/for-chemists/predict.md").read_text()
+    code = re.search(r"^~~~python\n(.*?)^~~~", page, re.M | re.S)[1]
     written: list = [None]
     given = SimpleNamespace(to_pandas=lambda: pd.DataFrame({"key": [7, 8], "smiles": ["CCO", "C("]}))
     tables = SimpleNamespace(input_tables=[given], output_tables=written, Table=SimpleNamespace(from_pandas=list))

@@ -30,7 +30,7 @@ def site(tmp_path_factory) -> Path:
 
 @pytest.mark.slow
 def test_every_command_is_in_the_reference_with_its_options(site):
-    reference = (site / "docs/commands.html").read_text()
+    reference = (site / "docs/for-developers/commands.html").read_text()
     for name in COMMANDS:
         assert f'<section id="{name}">' in reference
     for option in ("--target-columns", "--interval", "--keep-top", "--max-rows", "--freeze", "--trials"):
@@ -39,20 +39,20 @@ def test_every_command_is_in_the_reference_with_its_options(site):
 
 def test_a_reader_of_the_repository_sees_every_command_and_name():
     """The tables in Markdown, without the parts that only the site shows."""
-    commands = (REPOSITORY / "docs/commands.md").read_text()
+    commands = (REPOSITORY / "docs/for-developers/commands.md").read_text()
     assert dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", commands, re.MULTILINE)) == COMMANDS
-    api = (REPOSITORY / "docs/api.md").read_text()
+    api = (REPOSITORY / "docs/for-developers/api.md").read_text()
     shown = re.findall(r"^\| `([\w.]+)` \| \S", api, re.MULTILINE)
     described = re.findall(r"^\.\. auto\w+:: ([\w.]+)", api, re.MULTILINE)
     assert shown == [re.sub(r"^graphormer_sepnorm\.(?=\w+$)", "", name) for name in described]
-    for page in ("api", "commands", "index"):
+    for page in ("for-developers/api", "for-developers/commands", "index"):
         visible = re.sub(r"^<!-- .*?-->$", "", (REPOSITORY / f"docs/{page}.md").read_text(), flags=re.M | re.S)
         assert "<!--" not in visible and "{" not in visible and ".. auto" not in visible, page
 
 
 @pytest.mark.slow
 def test_the_site_shows_what_a_reader_of_the_repository_does_not_see(site):
-    api = (site / "docs/api.html").read_text()
+    api = (site / "docs/for-developers/api.html").read_text()
     assert 'id="graphormer_sepnorm.training.sweep.sweep"' in api and "eval-rst" not in api
     assert "{toctree}" not in (site / "docs/index.html").read_text()
 
@@ -65,7 +65,7 @@ def test_every_shipped_model_has_a_page(site):
 
 @pytest.mark.slow
 def test_every_page_is_reached_and_asks_nothing_of_the_network(site):
-    pages = sorted((REPOSITORY / "docs").glob("*.md")) + NOTEBOOKS
+    pages = sorted(REPOSITORY.glob("docs/**/*.md")) + NOTEBOOKS
     front = (site / "docs/index.html").read_text()
     for page in pages:
         relative = page.relative_to(REPOSITORY / "docs").with_suffix(".html").as_posix()

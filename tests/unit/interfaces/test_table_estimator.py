@@ -78,7 +78,7 @@ def test_shell_python_and_estimator_say_the_same(smiles, logp, tmp_path, kind, t
 
 @pytest.mark.slow
 def test_a_run_with_a_column_split_has_the_folds_of_a_random_one(smiles, logp, tmp_path):
-    """As docs/scikit-learn.md says."""
+    """As docs/for-developers/scikit-learn.md says."""
     table = pd.DataFrame({"smiles": smiles[:60], "y": logp[:60, 0], "split": ["train"] * 50 + ["test"] * 10})
     table.to_csv(tmp_path / "in.csv", index=False)
     by_column = ("--split", "column", "--split-column", "split")

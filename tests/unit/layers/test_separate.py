@@ -20,7 +20,7 @@ from graphormer_sepnorm.layers.norms import SepNorm, ShareNorm
 from graphormer_sepnorm.layers.separate import SequenceSepNorm, separate_norms
 
 WIDTH = 16
-PAGES = [Path(__file__).parents[3] / name for name in ("docs/for-researchers.md", "docs/other-transformers.md")]
+PAGES = [Path(__file__).parents[3] / "docs/for-researchers" / name for name in ("index.md", "other-transformers.md")]
 
 
 @dataclass(frozen=True)
