@@ -43,8 +43,10 @@ from graphormer_sepnorm.tables.formats.table import find_column, names_shown
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, keep_readable, refuse_constant, table_task
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled
+from graphormer_sepnorm.tables.remarks import columns_of_numbers, range_words
 from graphormer_sepnorm.tables.splits import SPLITTERS
 from graphormer_sepnorm.tasks import TASKS, make_task
+from graphormer_sepnorm.tasks.scales import better_scale
 from graphormer_sepnorm.training.finetune import check_start, from_weights
 from graphormer_sepnorm.training.settings import refuse_patience, with_given, with_settings
 
@@ -232,6 +234,9 @@ class TableEstimator(SmilesEstimator):
         known_rows = replace(read_rows(smiles, rows, config.featurizer), class_names=class_names)
         table = known_rows.with_means(chosen.kind)
         refuse_constant(chosen, table)
+        for target, column in columns_of_numbers(chosen, table):
+            if better_scale(target, column):
+                warnings.warn(f"{range_words(target, column)}: fit log10 of them", stacklevel=3)
         is_weighted = len({row.weight for row in table.rows}) > 1
         labels = labels_of(table.rows, config.task, weighted=is_weighted)
         make_task(config.task).check_learnable(labels.y)

@@ -5,6 +5,7 @@ A SMILES that cannot be read affects only its own row.
 Axis letters: M SMILES, R of them that could be read, D width.
 """
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -400,6 +401,6 @@ def load_networks(names: Iterable[str | Path]) -> list[tuple[Network, Config]]:
 def load_embedder(name: str) -> Embedder:
     """Loads one model as ``load_networks`` does, for its embeddings; raises InputError also for a table model."""
     path = resolve_model(name)
-    check_has_weights(path, name, predict=f"graphormer-sepnorm predict {name}")
+    check_has_weights(path, name, predict=f"graphormer-sepnorm predict {shlex.quote(name)}")
     model, config, _ = checkpoint.load_model(path)
     return Embedder(model.to(current().device), config)

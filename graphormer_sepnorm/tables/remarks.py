@@ -1,16 +1,18 @@
 """Remarks for the user on a table before training."""
 
 import math
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
 
+from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.tables.labels import LabelledTable
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.replicates import pooled_deviation
 from graphormer_sepnorm.tasks import TASKS
-from graphormer_sepnorm.tasks.scales import NO_LOGARITHM, falls, measured, named_unit
+from graphormer_sepnorm.tasks.scales import NO_LOGARITHM, better_scale, falls, measured, named_unit, unit_of
 
 COPIES = (
     "the labels of each repeated molecule are identical, so its rows are probably copies and do not show how much "
@@ -19,7 +21,6 @@ COPIES = (
 MUCH_LOST = 0.1  # share of skipped rows above which their most frequent reason is given
 MOST_NUMBERS = 10  # of rows that are listed
 LEAST_REPEATED = 30  # molecules that show how much measurements vary
-WIDE = 1e3  # labels that span more than this factor are better modelled by their logarithms
 LEAST_EQUAL, EQUAL_SHARE, BEYOND_SHARE = 20, 0.1, 0.02  # equal labels at a limit, and the share of labels beyond it
 
 
@@ -214,21 +215,27 @@ def columns_of_numbers(options: TableOptions, labelled: LabelledTable) -> Iterat
 
 
 def of_scales(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
-    """For each target whose positive labels cover more than three decades and which has no negative ones."""
+    """For each target that is learned as measured although it has a ``better_scale``."""
+    units = dict(zip(options.targets, labelled.units, strict=False))
     for target, column in columns_of_numbers(options, labelled):
-        positive, zeros = column[column > 0], int((column == 0).sum())
-        if options.scale_of(target) or (column < 0).any() or not len(positive):
-            continue
-        if positive.max() > WIDE * positive.min():
-            of_zero = counted(zeros, "label of 0 has no logarithm and is", "labels of 0 have no logarithm and are")
-            skipped = f"; {of_zero} skipped then" if zeros else ""
-            advice = f"--log10 {target!r} to model their logarithms, or --negative-log-molar UNIT for concentrations"
-            if unit := named_unit(target):
-                advice = f"--negative-log-molar {unit} to model them as -log10 of the concentration in M"
-            yield (
-                f"{target}: labels from {positive.min():.3g} to {positive.max():.3g} span more than three decades: "
-                f"consider {advice}{skipped}"
-            )
+        if not options.scale_of(target) and (scale := better_scale(target, column, units.get(target, ""))):
+            yield of_scale(target, column, scale)
+
+
+def of_scale(target: str, labels: np.ndarray, scale: Scale) -> str:
+    """The option that learns labels [M] on a scale, and the labels that it leaves out."""
+    zeros = int((labels == 0).sum())
+    advice = f"--log10 {shlex.quote(target)}, or --negative-log-molar UNIT if they are concentrations"
+    if falls(scale):
+        advice = f"--negative-log-molar {shlex.quote(f'{target}={unit_of(scale)}')}, which learns -log10 of M"
+    of_zero = counted(zeros, "label of 0 has no logarithm and is", "labels of 0 have no logarithm and are")
+    return f"{range_words(target, labels)}: use {advice}{f'; {of_zero} skipped then' if zeros else ''}"
+
+
+def range_words(target: str, labels: np.ndarray) -> str:
+    """The range of positive labels [M] that have a ``better_scale``."""
+    positive = labels[labels > 0]
+    return f"{target}: labels from {positive.min():.3g} to {positive.max():.3g} are better learned as logarithms"
 
 
 def of_limits(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:

@@ -17,6 +17,27 @@ MOLAR = "-log10 "
 NO_LOGARITHM = "which has no logarithm"  # ends the reason why a row is skipped
 # At the end of a column's name, such as IC50_nM, IC50 (nM) or IC50nM, but not HLM.
 WITH_UNIT = re.compile(rf"(?:(?<![ _])[ _]++[\[(]?|[\[(]|(?<=\d))({'|'.join(DECADES)})[\])]?$")
+# In the name of a column, but not pIC50.
+POTENCY = re.compile(r"(?<![A-Za-z])([AEI]C50|CC50|DC50|GI50|K[di])(?![A-Za-z0-9])")
+WIDE, WIDE_CONCENTRATIONS = 1e3, 10  # factors between labels above which a logarithm is better to learn
+
+
+def better_scale(column: str, labels: np.ndarray, unit: str = "") -> Scale:
+    """The scale on which the numbers of a column are better learned than as measured; "" if there is none.
+
+    It is a logarithm if no label is negative and positive ones span three decades, or one if they are concentrations.
+
+    Args:
+        column: its name, which may tell that they are concentrations.
+        labels: [M], NaN where missing.
+        unit: of the labels, "" if unknown.
+    """
+    unit = named_unit(column) or (unit if unit in DECADES else "")
+    factor = WIDE_CONCENTRATIONS if unit or POTENCY.search(column) else WIDE
+    positive = labels[labels > 0]
+    if (labels < 0).any() or not len(positive) or positive.max() <= factor * positive.min():
+        return ""
+    return molar_scale(unit) if unit else "log10"
 
 
 def molar_scale(unit: str) -> Scale:

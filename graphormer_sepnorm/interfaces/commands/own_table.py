@@ -3,20 +3,27 @@
 import shlex
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal
 
+import numpy as np
+import typer
+
+from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.system.torchrun import rank
+from graphormer_sepnorm.system.torchrun import num_processes, rank
 from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.formats.table import names_shown
 from graphormer_sepnorm.tables.label_text import is_undecided
+from graphormer_sepnorm.tables.measurements import TargetReader
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.remarks import counted
+from graphormer_sepnorm.tables.remarks import counted, of_scale
 from graphormer_sepnorm.tables.rows import SPLIT_NAMES, id_column_among, places_of, target_readers
 from graphormer_sepnorm.tables.task_guess import guess_task, look_at_columns
 from graphormer_sepnorm.tables.units import parts_of
 from graphormer_sepnorm.tasks import TASKS
+from graphormer_sepnorm.tasks.scales import better_scale, falls, modelled_name, unit_of
 
 
 def options_of_table(
@@ -26,12 +33,43 @@ def options_of_table(
     task: Literal["regression", "classification"] | None,
     seed: int,
 ) -> TableOptions:
-    """As ``detected``; prints its sentences to standard error."""
+    """As ``detected``; prints its sentences to standard error, and asks on a terminal whether to learn logarithms."""
     options, sentences = detected(path, content, given, task, seed)
     for sentence in sentences:
         if rank() == 0:
             print(sentence, file=sys.stderr)
-    return options
+    somebody_answers = num_processes() == 1 and sys.stdin.isatty() and sys.stderr.isatty()
+    return on_better_scales(options, content) if somebody_answers else options
+
+
+def on_better_scales(options: TableOptions, content: WholeTable) -> TableOptions:
+    """The options with the scales of ``better_scale``, if somebody wants them who chose none."""
+    if TASKS[options.kind].predicts_probabilities or options.log10 or options.negative_log_molar:
+        return options
+    scales: dict[str, Scale] = {}
+    for reader in target_readers(options, content):
+        labels = exact_labels(reader, content)
+        if scale := better_scale(reader.name, labels, reader.unit):
+            scales[reader.name] = scale
+            print(of_scale(reader.name, labels, scale), file=sys.stderr)
+    names = ", ".join(modelled_name(target, scale) for target, scale in scales.items())
+    if not scales or not typer.confirm(f"Learn {names}?", default=True, err=True):
+        return options
+    molar = tuple(f"{target}={unit_of(scale)}" for target, scale in scales.items() if falls(scale))
+    return replace(
+        options,
+        log10=tuple(target for target, scale in scales.items() if not falls(scale)),
+        negative_log_molar=molar,
+    )
+
+
+def exact_labels(reader: TargetReader, content: WholeTable) -> np.ndarray:
+    """The labels of a column that are numbers, NaN in place of bounds."""
+    place, labels = content.columns.index(reader.name), []
+    for row in content.rows:
+        with suppress(InputError):
+            labels += [] if row.error else [reader.label(row.fields[place])[0]]
+    return np.array(labels)
 
 
 def detected(

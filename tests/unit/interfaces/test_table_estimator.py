@@ -188,6 +188,11 @@ def test_parameters_of_a_search_may_be_of_numpy():
     assert np.isfinite(GraphormerRegressor(**grid).fit(SMILES, LENGTH).out_of_fold_).all()
 
 
+def test_labels_over_many_magnitudes_are_pointed_at():
+    with pytest.warns(UserWarning, match="from 1e-05 to 1e.05 are better learned as logarithms"):
+        GraphormerRegressor(**QUICK).fit(SMILES, 10.0 ** np.linspace(-5, 5, len(SMILES)))
+
+
 @pytest.mark.parametrize(
     ("y", "one", "other"), [(np.stack([LENGTH, -LENGTH], axis=1), [1, 0.5], (1.0, 0.5)), (LENGTH, 2, [2.0])]
 )

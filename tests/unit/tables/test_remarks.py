@@ -88,12 +88,12 @@ def test_molecules_that_lose_stereo_are_counted(tmp_path):
 @pytest.mark.parametrize(("last", "said"), [("20000", True), ("900", False), ("-1", False)])
 def test_labels_over_three_decades_are_pointed_at(tmp_path, last, said):
     found = " ".join(remarks(*read(tmp_path, [*chains(), "CCO,0.5" if said else "CCO,1", f"CCN,{last}"])))
-    assert ("labels from 0.5 to 2e+04 span" in found and "--log10 'y'" in found) == said
+    assert ("labels from 0.5 to 2e+04 are" in found and "--log10 y" in found) == said
 
 
 def test_labels_of_zero_do_not_hide_the_decades_of_the_others(tmp_path):
     (sentence,) = remarks(*read(tmp_path, [*chains(), "CCO,0", "CCC=O,0", "CCN,20000"]))
-    assert "from 1 to 2e+04 span" in sentence and "; 2 labels of 0 have no logarithm" in sentence
+    assert "from 1 to 2e+04 are" in sentence and "; 2 labels of 0 have no logarithm" in sentence
     (sentence,) = remarks(*read(tmp_path, [*chains(), "CCO,0", "CCN,20000"]))
     assert "; 1 label of 0 has no logarithm" in sentence
 
@@ -143,7 +143,7 @@ def test_the_unit_in_the_name_of_a_column_is_in_the_advice(tmp_path):
     (tmp_path / "in.csv").write_text(f"smiles,IC50 [uM]\n{rows}\n")
     options = TableOptions(str(tmp_path / "in.csv"), ("IC50 [uM]",), "regression", split="random")
     (sentence,) = remarks(options, read_labelled(options, "mol"))
-    assert "from 1 to 1e+04 span" in sentence and "--negative-log-molar uM " in sentence
+    assert "from 1 to 1e+04 are" in sentence and "--negative-log-molar 'IC50 [uM]=uM'" in sentence
 
 
 def test_rows_whose_inchi_fits_several_drawings_are_named(tmp_path):

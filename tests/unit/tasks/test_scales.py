@@ -2,7 +2,15 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tasks.scales import DECADES, measured, modelled, modelled_name, molar_scale, named_unit
+from graphormer_sepnorm.tasks.scales import (
+    DECADES,
+    better_scale,
+    measured,
+    modelled,
+    modelled_name,
+    molar_scale,
+    named_unit,
+)
 
 
 def test_numbers_on_their_scales_by_hand():
@@ -76,3 +84,23 @@ def test_a_long_name_of_a_column_is_searched_once():
     """A pattern that starts again at each of many separators would take minutes."""
     assert named_unit("IC50" + "_" * 200_000 + "x") == "" and named_unit("IC50__nM") == "nM"
     assert modelled_name("IC50__nM", "-log10 nM") == "pIC50"
+
+
+@pytest.mark.parametrize(
+    ("column", "unit", "labels", "scale"),
+    [
+        ("y", "", [1, 1001], "log10"),
+        ("y", "", [1, 1000], ""),
+        ("y", "", [np.nan, 0, 1, 1001], "log10"),
+        ("y", "", [-1, 1, 1001], ""),
+        ("y", "", [0, np.nan], ""),
+        ("IC50_nM", "", [10, 101], "-log10 nM"),
+        ("IC50_nM", "", [10, 100], ""),
+        ("Ki", "uM", [10, 101], "-log10 uM"),
+        ("recovery", "%", [10, 101], ""),
+        ("target A Ki", "", [10, 101], "log10"),
+        ("pIC50", "", [0.1, 9], ""),
+    ],
+)
+def test_labels_over_many_magnitudes_have_a_better_scale(column, unit, labels, scale):
+    assert better_scale(column, np.array(labels, float), unit) == scale

@@ -1,3 +1,9 @@
+import os
+import pty
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 import pytest
 
 from graphormer_sepnorm.errors import InputError
@@ -100,3 +106,45 @@ def test_a_threshold_makes_a_classification_of_numbers(tmp_path):
     assert options.kind == "classification" and options.threshold == "<100nM"
     with pytest.raises(InputError, match="--active-below"):
         options_of_table(str(path), read_whole(str(path)), {"active_below": "100nM"}, "regression", 0)
+
+
+@contextmanager
+def answering(text: str) -> Iterator[Callable[[], str]]:
+    """Lets somebody at a terminal type an answer; gives what the terminal shows until now."""
+    terminal, own = pty.openpty()
+    os.write(terminal, text.encode())
+    with (
+        os.fdopen(own, "r", closefd=False) as typed,
+        os.fdopen(own, "w") as shown,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(sys, "stdin", typed)
+        patch.setattr(sys, "stderr", shown)
+        yield lambda: print("end", file=shown, flush=True) or os.read(terminal, 10_000).decode()
+    os.close(terminal)
+
+
+CONCENTRATIONS = WholeTable(
+    ["smiles", "Ki_nM", "S"],
+    [Row(["C" * (k + 1), f"{10**k}", f"<{k}"], "C" * (k + 1)) for k in range(6)],
+    smiles_place=0,
+)
+
+
+@pytest.mark.parametrize(
+    ("typed", "given", "scales", "asks"),
+    [
+        ("\n", {}, ("-log10 nM", ""), True),
+        ("n\n", {}, (), True),
+        ("", {"negative_log_molar": ("Ki_nM=uM",)}, ("-log10 uM", ""), False),
+        ("", {"active_below": "100nM", "targets": ("Ki_nM",)}, (), False),
+    ],
+)
+def test_somebody_at_a_terminal_is_asked_whether_to_learn_logarithms(typed, given, scales, asks):
+    with answering(typed) as shown:
+        options = options_of_table("a.csv", CONCENTRATIONS, {"targets": ("Ki_nM", "S")} | given, None, 0)
+        assert options.scales == scales and ("Learn pKi?" in shown()) == asks
+
+
+def test_nobody_is_asked_without_a_terminal():
+    assert options_of_table("a.csv", CONCENTRATIONS, {"targets": ("Ki_nM", "S")}, None, 0).scales == ()
