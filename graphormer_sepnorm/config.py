@@ -239,11 +239,11 @@ class TrainConfig:
     frozen_epochs: Annotated[int, Field(ge=0, le=1_000_000), Option("First epochs in which only the head learns.")] = 0
     frozen_statistics: Annotated[bool, Option("Keep the statistics of BatchNorm that training starts from.")] = False
     patience: Annotated[
-        int, Field(ge=0, le=1_000_000), Option("Epochs without improvement before the end; 0: never.")
+        int, Field(ge=0, le=1_000_000), Option("Stop after this many epochs without improvement; 0: never.")
     ] = 0
     keep: Annotated[
         Literal["best", "last"],
-        Option("Epoch whose weights are kept: best on validation, or last, as always for FILE."),
+        Option("Epoch whose weights are kept: the best on validation, or the last; a FILE always keeps the last."),
     ] = "best"
 
     def __post_init__(self) -> None:

@@ -75,15 +75,18 @@ class TableOptions:
 
     path: str
     targets: Annotated[
-        tuple[str, ...], Option("Columns of the table to predict; by default the only one left.", "target-columns")
+        tuple[str, ...],
+        Option("Columns to predict; by default the only one that is neither SMILES nor ids.", "target-columns"),
     ] = ()
     kind: Kind = "regression"
-    smiles_column: Annotated[str | None, Option("SMILES column of the table; by default found by its name.")] = None
-    delimiter: Annotated[str | None, Option("Delimiter of the table; by default detected from its header.")] = None
-    split: Annotated[SplitName, Option("How the table is split.")] = "scaffold"
-    split_column: Annotated[str | None, Option("Column with train, val or test for --split column, or with times.")] = (
+    smiles_column: Annotated[str | None, Option("SMILES column of the table; by default recognized by its name.")] = (
         None
     )
+    delimiter: Annotated[str | None, Option("Delimiter of the table; by default detected from its header.")] = None
+    split: Annotated[SplitName, Option("How rows are chosen for training, validation and test.")] = "scaffold"
+    split_column: Annotated[
+        str | None, Option("Column with train, val or test (--split column), or times (--split time).")
+    ] = None
     sizes: Annotated[
         Sizes,
         Option("Sizes of the training, validation and test sets; by default 80:10:10.", "split-sizes", read_sizes),
@@ -117,10 +120,10 @@ class TableOptions:
             "ChEMBL's parent (chembl)."
         ),
     ] = None
-    log10: Annotated[tuple[str, ...], Option("Target columns to model by their logarithm.")] = ()
+    log10: Annotated[tuple[str, ...], Option("Target columns to learn as logarithms.")] = ()
     negative_log_molar: Annotated[
         tuple[str, ...],
-        Option("Unit of concentrations to model as -log10 of M, such as nM, or COLUMN=UNIT for some columns."),
+        Option("Unit of concentrations to learn as -log10 of mol/l, such as nM, or COLUMN=UNIT for some columns."),
     ] = ()
     test_csv: Annotated[str | None, Option("A separate table to test on, with the same columns as FILE.")] = None
     weight_column: Annotated[str | None, Option("Column with sample weights.")] = None
@@ -131,11 +134,12 @@ class TableOptions:
         str | None, Option("Column with names of the rows; by default one such as id, name or compound_id.")
     ] = None
     require_conditions: Annotated[
-        bool, Option("Skip rows with a blank condition, which otherwise is read as the median of the training rows.")
+        bool,
+        Option("Skip rows with a blank condition; by default it is read as the median, or as a category of its own."),
     ] = False
     decimal: Annotated[
         Literal["point", "comma"] | None,
-        Option("Decimal separator of the numbers of the table; by default each column tells its own."),
+        Option("Decimal separator of the numbers of the table; by default detected in each column."),
     ] = None
     active_below: Annotated[
         str | None, Option("Make classes of numbers: 1 below this threshold, such as 100nM, and 0 above it.")
@@ -147,9 +151,7 @@ class TableOptions:
     called: Annotated[
         tuple[str, ...], Option("Names of the predictions, one for each of --target-columns, such as pIC50.", "name")
     ] = ()
-    final: Annotated[
-        bool, Option("Keep no test rows: fit all rows, and report the scores of predictions out of fold.")
-    ] = False
+    final: Annotated[bool, Option("Train on all rows and keep none for a test; scores are out of fold.")] = False
 
     def __post_init__(self) -> None:
         if not self.targets:

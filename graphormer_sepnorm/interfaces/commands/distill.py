@@ -18,7 +18,7 @@ def distill(
     out: Annotated[Path, typer.Option(help="Folder for the student.")],
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the molecules.")] = 12,
     smiles_column: Annotated[
-        str | None, typer.Option(help="SMILES column of the library; by default found by its name.")
+        str | None, typer.Option(help="SMILES column of the library; by default recognized by its name.")
     ] = None,
     device: Device = "auto",
 ) -> None:

@@ -24,7 +24,7 @@ def embed(
     source: Annotated[str, typer.Argument(metavar="INPUT", help="A table: CSV, .smi, SDF, .xlsx, .parquet, or -.")],
     out: Annotated[Path, typer.Option("--output", "-o", help="A file: .npz, .parquet, .csv, .tsv, .xlsx or .sdf.")],
     smiles_column: Annotated[
-        str | None, typer.Option(help="SMILES column of the input; by default found by its name.")
+        str | None, typer.Option(help="SMILES column of the input; by default recognized by its name.")
     ] = None,
     delimiter: Annotated[
         str | None, typer.Option(help="Delimiter of the input; by default detected from its header.")

@@ -32,7 +32,7 @@ def evaluate(
         str | None, typer.Option(help="Another table with the target columns, to score a table model on.")
     ] = None,
     smiles_column: Annotated[
-        str | None, typer.Option(help="SMILES column of --csv; by default found by its name.")
+        str | None, typer.Option(help="SMILES column of --csv; by default recognized by its name.")
     ] = None,
     delimiter: Annotated[
         str | None, typer.Option(help="Delimiter of --csv; by default detected from its header.")

@@ -51,7 +51,7 @@ def explain(
     ] = "gradients",
     target: Annotated[str | None, typer.Option(help="Name of the target; by default the first.")] = None,
     smiles_column: Annotated[
-        str | None, typer.Option(help="SMILES column of a table; by default found by its name.")
+        str | None, typer.Option(help="SMILES column of a table; by default recognized by its name.")
     ] = None,
     delimiter: Annotated[
         str | None, typer.Option(help="Delimiter of a table; by default detected from its header.")

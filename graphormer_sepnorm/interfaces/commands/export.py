@@ -22,8 +22,8 @@ def export(
     """Write a table model into one file, to share it.
 
     predict, explain, suggest, evaluate, serve and info open FILE as they open RUN, and so does load_model in Python. It
-    has the training molecules and their labels, because the model predicts from them. It has no pickles, so that
-    opening the file of somebody else runs none of their code.
+    has the training molecules and their labels, because the model predicts from them. Opening the file
+    runs no code of its author.
 
     Example: graphormer-sepnorm export runs/assay assay.gsn --licence CC-BY-4.0
     """

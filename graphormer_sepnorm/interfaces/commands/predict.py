@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 class ReadOptions:
     """Options for reading a table."""
 
-    smiles_column: Annotated[str | None, Option("SMILES column of the input; by default found by its name.")] = None
+    smiles_column: Annotated[str | None, Option("SMILES column of the input; by default recognized by its name.")] = (
+        None
+    )
     delimiter: Annotated[str | None, Option("Delimiter of the input; by default detected from its header.")] = None
     strict: Annotated[bool, Option("Stop at the first row that cannot be read.")] = False
     resume: Annotated[bool, Option("Continue an interrupted run of the same command.")] = False
@@ -105,11 +107,11 @@ def predict(
     Without -o, predictions of SMILES are printed: as lines on a terminal, else as CSV.
 
     The output has the rows and columns of the input, a column per target, and "error" with the reason if a row cannot
-    be read. Networks of the same targets give their mean, and their standard deviation in columns that end in "_std";
-    other models stand side by side, and columns of the same name begin with that of their model. --interval and
-    --domain need adme or a run folder of train FILE. --domain adds "nearest", the most similar training molecule,
-    "similarity", its Tanimoto similarity, "cls_distance", the smallest distance in the embedding space, and "warning",
-    which names elements, charges and sizes that no training molecule has, and molecules unlike all of them.
+    be read. Several models get columns of their own, which begin with the model's name where two would be equal;
+    networks of the same targets are averaged, with their standard deviation in columns that end in "_std". --interval
+    and --domain need admet, adme or a run folder of train FILE. --domain adds "nearest", the most similar training
+    molecule, "similarity", its Tanimoto similarity, "cls_distance", the smallest distance between embeddings, and
+    "warning", which names what no training molecule has, such as an element, a charge or a size.
 
     A library is a folder, or a pattern in quotes such as "library/*.parquet". Each of its files becomes a Parquet file
     in the folder -o, on all cores or on a Dask cluster; after an interruption, repeat the command to continue. One

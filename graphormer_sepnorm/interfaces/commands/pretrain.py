@@ -19,7 +19,7 @@ def pretrain(
     ] = None,
     smiles: Annotated[list[str] | None, typer.Option(help="The same as FILE.")] = None,
     smiles_column: Annotated[
-        str | None, typer.Option(help="SMILES column of the tables; by default found by its name.")
+        str | None, typer.Option(help="SMILES column of the tables; by default recognized by its name.")
     ] = None,
     size: Annotated[
         Literal["mini", "small", "base"], typer.Option(help="About 0.3, 0.7 or 3 million parameters.")
@@ -38,9 +38,9 @@ def pretrain(
 ) -> None:
     """Pretrain a Graphormer on unlabelled molecules, to be fine-tuned with train --from OUT.
 
-    The targets are RDKit descriptors, which are computed once and kept in the cache. Others are quick to compute:
-    with --objective fingerprints the counts of Morgan fingerprints, with masked-atoms the counts of the atoms of each
-    type while a random 15 % of the atoms are masked.
+    The targets are RDKit descriptors, which are computed once and kept in the cache. Faster to compute are
+    the counts of Morgan fingerprints (--objective fingerprints), and the counts of atoms of each type while a random
+    15 % of the atoms are masked (--objective masked-atoms).
 
     With --teacher, the targets are another model's embeddings of the same tables, such as those of embed minimol.
 

@@ -22,7 +22,12 @@ TOKEN_VARIABLE = "GRAPHORMER_SEPNORM_TOKEN"
 @in_first_process
 def serve(
     models: Annotated[
-        list[str], typer.Argument(metavar="MODEL...", help="Models, side by side.", autocompletion=predicting_names)
+        list[str],
+        typer.Argument(
+            metavar="MODEL...",
+            help="Run folders, weights files, or names of shipped weights.",
+            autocompletion=predicting_names,
+        ),
     ],
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any free port.")] = 8000,
     host: Annotated[
@@ -34,16 +39,17 @@ def serve(
     max_minutes: Annotated[float, typer.Option(min=0.01, help="Longest computing time of a table.")] = 30,
     keep: Annotated[Path | None, typer.Option(help="Folder for tables, for a week; by default in the cache.")] = None,
     runs: Annotated[
-        Path | None, typer.Option(help="Folder for models that are trained on the page; without it, none are.")
+        Path | None,
+        typer.Option(help="Folder for models that are trained on the page; without it, the page does not train."),
     ] = None,
     device: Device = "auto",
     precision: Precision = "auto",
 ) -> None:
     """Serve a web page that predicts drawn, pasted and uploaded molecules.
 
-    MODEL is as for predict. Ctrl-C closes the page after running downloads have finished. Tables are kept with their
-    finished rows and can be downloaded after a restart. With a --host that other machines can reach, users need a
-    token: that of GRAPHORMER_SEPNORM_TOKEN, or a new one, which is printed.
+    Ctrl-C closes the page when running downloads have finished. Tables are kept with their finished rows and can be
+    downloaded after a restart. With a --host that other machines can reach, users need a token: that of
+    GRAPHORMER_SEPNORM_TOKEN, or a new one, which is printed.
 
     Example: graphormer-sepnorm serve adme
     """

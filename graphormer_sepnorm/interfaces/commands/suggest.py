@@ -51,7 +51,7 @@ def suggest(
     kappa: Annotated[float, typer.Option(help="Number of standard deviations of the confidence bound.")] = 1.0,
     distance: Annotated[float, typer.Option(help="Minimum Tanimoto distance between two molecules; 0: any.")] = 0.3,
     smiles_column: Annotated[
-        str | None, typer.Option(help="SMILES column of the library; by default found by its name.")
+        str | None, typer.Option(help="SMILES column of the library; by default recognized by its name.")
     ] = None,
     delimiter: Annotated[
         str | None, typer.Option(help="Delimiter of the library; by default detected from its header.")
@@ -66,10 +66,10 @@ def suggest(
     """Choose the molecules of a library to measure next: promising and diverse ones.
 
     Molecules are ranked by a confidence bound, by the expected improvement over the best measured value, by their
-    predictions, or by the probability that all criteria of a profile hold. One after another is taken if its Tanimoto
-    distance to all before it exceeds --distance. Molecules that were measured are left out, and those with elements,
-    charges, sizes or parts that no training molecule has come last. The output has the columns of the library and of
-    predict --domain. Without -o, a CSV is printed; a terminal shows the first 10 molecules.
+    predictions, or by the probability that all criteria of a profile hold. They are chosen in this order, except those
+    that are closer than --distance (Tanimoto) to one chosen before. Measured molecules are left out, and those with
+    elements, charges, sizes or parts that no training molecule has come last. The output has the columns of the library
+    and of predict --domain. Without -o, a CSV is printed; a terminal shows the first 10 molecules.
 
     Example: graphormer-sepnorm suggest runs/mine library.csv -n 50 -o next.csv
     """

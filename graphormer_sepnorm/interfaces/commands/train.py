@@ -75,7 +75,7 @@ class RunOptions:
     ] = None
     freeze: Annotated[
         int | None,
-        Option("Number of first layers of --from to freeze; by default the recipe's, of those without attention."),
+        Option("Number of first layers of --from that keep their weights; by default as in the recipe."),
     ] = None
 
     @property
@@ -98,12 +98,12 @@ class RunOptions:
 class EnsembleOptions:
     """Options for the members of a table model."""
 
-    PANEL: ClassVar = "Members of the model of a table"
+    PANEL: ClassVar = "Members of a table model"
 
-    ensemble: Annotated[int, Option("Networks in the model of a table, one per fold.")] = FOLDS
-    baseline: Annotated[bool, Option("Include a forest of extremely randomized trees in the model of a table.")] = True
-    blend: Annotated[bool, Option("Include members other than networks in the model of a table.")] = True
-    quick: Annotated[bool, Option("Stop after the kernel machine of a table model, in about half a minute.")] = False
+    ensemble: Annotated[int, Option("Number of networks, one per fold.")] = FOLDS
+    baseline: Annotated[bool, Option("Include a forest of extremely randomized trees.")] = True
+    blend: Annotated[bool, Option("Include members other than networks.")] = True
+    quick: Annotated[bool, Option("Fit only the kernel machine, in about half a minute.")] = False
 
     def __post_init__(self) -> None:
         if self.ensemble < 1:
@@ -281,7 +281,7 @@ def interval_words(result: dict) -> str:
 def next_steps(folder: Path, is_model: bool) -> Iterator[str]:
     """The report to open, and the command that predicts with the model, or first how to get one if there are folds."""
     if (folder / REPORT).exists():
-        yield f"open {folder / REPORT} in a browser for the scores and how far to trust predictions"
+        yield f"open {quote(folder / REPORT)} in a browser for the scores and how far to trust predictions"
     if not is_model:
         folder = folder.with_name(f"{folder.name}-model")
         yield f"folds do not predict: for a model, repeat this command without --folds and with --out {quote(folder)}"

@@ -31,7 +31,7 @@ def update(
     ] = None,
     log: Annotated[Path | None, typer.Option(help="Log of predict --log, with earlier predictions.")] = None,
     smiles_column: Annotated[
-        str | None, typer.Option(help="SMILES column of FILE; by default found by its name.")
+        str | None, typer.Option(help="SMILES column of FILE; by default recognized by its name.")
     ] = None,
     delimiter: Annotated[
         str | None, typer.Option(help="Delimiter of FILE; by default detected from its header.")

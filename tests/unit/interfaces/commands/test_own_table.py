@@ -120,7 +120,15 @@ def answering(text: str) -> Iterator[Callable[[], str]]:
     ):
         patch.setattr(sys, "stdin", typed)
         patch.setattr(sys, "stderr", shown)
-        yield lambda: print("end", file=shown, flush=True) or os.read(terminal, 10_000).decode()
+
+        def until_now() -> str:
+            print("(end)", file=shown, flush=True)
+            seen = b""
+            while b"(end)" not in seen:
+                seen += os.read(terminal, 10_000)
+            return seen.decode()
+
+        yield until_now
     os.close(terminal)
 
 
