@@ -100,13 +100,18 @@ class EnsembleOptions:
 
     PANEL: ClassVar = "Members of the model of a table"
 
-    ensemble: Annotated[int, Option("Networks in the model of a table, one per fold.")] = FOLDS
+    ensemble: Annotated[
+        int | None,
+        Option(
+            f"Networks in the model of a table, one per fold; by default {FOLDS}, or none if a first one does not help."
+        ),
+    ] = None
     baseline: Annotated[bool, Option("Include a forest of extremely randomized trees in the model of a table.")] = True
     blend: Annotated[bool, Option("Include members other than networks in the model of a table.")] = True
     quick: Annotated[bool, Option("Stop after the kernel machine of a table model, in about half a minute.")] = False
 
     def __post_init__(self) -> None:
-        if self.ensemble < 1:
+        if self.ensemble is not None and self.ensemble < 1:
             raise InputError(f"--ensemble {self.ensemble}: choose at least 1 network")
 
 
@@ -244,7 +249,8 @@ def train_on_table(
 ) -> dict:
     """Trains on a table; arguments and result as ``train_table``."""
     options = replace(options, seed=config.train.seed)
-    plan = Plan(asked.ensemble, asked.baseline, asked.blend, asked.quick, run.resume)
+    networks = FOLDS if asked.ensemble is None else asked.ensemble
+    plan = Plan(networks, asked.baseline, asked.blend, asked.quick, run.resume, look=asked.ensemble is None)
     return (train_folds if options.folds else train_table)(options, config, run.folder(config), plan, content)
 
 
