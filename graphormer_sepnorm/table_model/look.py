@@ -1,0 +1,80 @@
+"""A look at the network of the first fold: whether those of the other folds are worth their time.
+
+Axis letters: K members, M molecules of the first fold, T targets.
+"""
+
+import numpy as np
+
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.members import MEMBERS
+from graphormer_sepnorm.table_model.members.base import Setting
+from graphormer_sepnorm.table_model.members.kernel import KernelMember, as_values, calibration_of, fit_tuned
+from graphormer_sepnorm.table_model.stacking import combined, stacking_weights
+from graphormer_sepnorm.tasks.censored import error_deviation
+
+LEAST_GAIN = 0.005  # in the error of the first fold, of networks that are worth their time
+CLEAR = 2.0  # standard errors above it at which one of several targets decides
+PARTS = 5  # of the first fold: the weights that predict a part are learnt on the others
+
+
+def reason_to_stop(
+    molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting, output: np.ndarray
+) -> str:
+    """The reason not to train the networks of the other folds; "" if they are worth their time.
+
+    The members that were fitted before are combined with and without the network and the machines on its embeddings.
+
+    Args:
+        molecules, labels, folds, setting: as ``Member.fit``.
+        output: float32 [all molecules, D + T], embeddings and predictions by the network of the first fold.
+    """
+    kernel = setting.members.get("kernel")
+    if not isinstance(kernel, KernelMember):
+        return ""
+    learnt, predicted = folds.parts()[0]
+    width = output.shape[1] - labels.y.shape[1]
+    known = setting.known_to(0, labels)
+    _, _, decisions = fit_tuned(kernel, molecules, output[:, :width], known, learnt, predicted)
+    part = labels.take(predicted)
+    tuned = as_values(decisions, calibration_of(part, decisions, np.arange(len(part))))
+    without = {name: values[predicted] for name, values in setting.out_of_fold.items()}
+    gain, deviation = gains(part, without, {"networks": output[predicted, width:], "tuned kernel": tuned})
+    if gain.mean() >= LEAST_GAIN or (gain - CLEAR * deviation >= LEAST_GAIN).any():
+        return ""
+    changed = "only lowered" if gain.mean() > 0 else "did not lower"
+    size = f" by {gain.mean():.1%}" if gain.mean() > 0 else ""
+    return f"the network of the first fold {changed} the error out of fold{size}"
+
+
+def gains(labels: Labels, without: dict[str, np.ndarray], more: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """By how much members lower the error of others, as a share of it, and its standard error: [T'] each.
+
+    Args:
+        labels: labels of M molecules.
+        without, more: predictions [M, T] of the others and of the members, by name.
+
+    Returns:
+        those of the targets with an error.
+    """
+    before, after = squared_errors(labels, without), squared_errors(labels, without | more)
+    with np.errstate(invalid="ignore"):
+        change = (before - after) / (2 * np.nanmean(before, axis=0))
+    counts = (~np.isnan(change)).sum(axis=0)
+    change, counts = change[:, counts > 1], counts[counts > 1]
+    return np.nanmean(change, axis=0), np.nanstd(change, axis=0, ddof=1) / np.sqrt(counts)
+
+
+def squared_errors(labels: Labels, by_name: dict[str, np.ndarray]) -> np.ndarray:
+    """The squared errors [M, T] of the weighted mean of members, with weights that were learnt on other molecules."""
+    by_member = np.stack(list(by_name.values())).astype(np.float64)
+    prior = np.array([MEMBERS[name].share for name in by_name])
+    parts, values = np.arange(len(labels)) % PARTS, np.full_like(labels.y, np.nan)
+    for part in range(PARTS):
+        inside = np.flatnonzero(parts == part)
+        outside = np.flatnonzero(parts != part)
+        weights = stacking_weights(labels.take(outside), by_member[:, outside], prior)
+        values[inside] = combined(labels.task, by_member[:, inside], weights)
+    deviation = 0.0 if labels.bounds is None else error_deviation(labels.y, labels.bounds, values)
+    errors = labels.error(values, deviation) ** 2
+    return errors if labels.weight is None else errors * labels.weight[:, None]
