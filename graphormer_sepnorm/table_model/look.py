@@ -9,7 +9,7 @@ from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Setting
-from graphormer_sepnorm.table_model.members.kernel import KernelMember, as_values, calibration_of, fit_tuned
+from graphormer_sepnorm.table_model.members.kernel import KernelMember, as_values, fit_tuned
 from graphormer_sepnorm.table_model.stacking import combined, stacking_weights
 from graphormer_sepnorm.tasks.censored import error_deviation
 
@@ -36,10 +36,9 @@ def reason_to_stop(
     width = output.shape[1] - labels.y.shape[1]
     known = setting.known_to(0, labels)
     _, _, decisions = fit_tuned(kernel, molecules, output[:, :width], known, learnt, predicted)
-    part = labels.take(predicted)
-    tuned = as_values(decisions, calibration_of(part, decisions, np.arange(len(part))))
+    tuned = as_values(decisions, kernel.calibration)
     without = {name: values[predicted] for name, values in setting.out_of_fold.items()}
-    gain, deviation = gains(part, without, {"networks": output[predicted, width:], "tuned kernel": tuned})
+    gain, deviation = gains(labels.take(predicted), without, {"networks": output[predicted, width:], "tuned kernel": tuned})
     if gain.mean() >= LEAST_GAIN or (gain - CLEAR * deviation >= LEAST_GAIN).any():
         return ""
     changed = "only lowered" if gain.mean() > 0 else "did not lower"
@@ -58,10 +57,9 @@ def gains(labels: Labels, without: dict[str, np.ndarray], more: dict[str, np.nda
         those of the targets with an error.
     """
     before, after = squared_errors(labels, without), squared_errors(labels, without | more)
-    with np.errstate(invalid="ignore"):
-        change = (before - after) / (2 * np.nanmean(before, axis=0))
-    counts = (~np.isnan(change)).sum(axis=0)
-    change, counts = change[:, counts > 1], counts[counts > 1]
+    counts = (~np.isnan(before - after)).sum(axis=0)
+    before, after, counts = before[:, counts > 1], after[:, counts > 1], counts[counts > 1]
+    change = (before - after) / (2 * np.nanmean(before, axis=0))
     return np.nanmean(change, axis=0), np.nanstd(change, axis=0, ddof=1) / np.sqrt(counts)
 
 
