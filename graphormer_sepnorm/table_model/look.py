@@ -23,27 +23,35 @@ def reason_to_stop(
 ) -> str:
     """The reason not to train the networks of the other folds; "" if they are worth their time.
 
-    The members that were fitted before are combined with and without the network and the machines on its embeddings.
+    Arguments as ``gains_of_network``.
+    """
+    if "kernel" not in setting.members:
+        return ""
+    gain, deviation = gains_of_network(molecules, labels, folds, setting, output)
+    if not len(gain) or gain.mean() >= LEAST_GAIN or (gain - CLEAR * deviation >= LEAST_GAIN).any():
+        return ""
+    changed = f"only lowered the error out of fold by {gain.mean():.1%}" if gain.mean() > 0 else "lowered no error"
+    return f"the network of the first fold {changed}"
+
+
+def gains_of_network(
+    molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting, output: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """As ``gains``, of the network of the first fold and the kernel machines on its embeddings.
 
     Args:
-        molecules, labels, folds, setting: as ``Member.fit``.
-        output: float32 [all molecules, D + T], embeddings and predictions by the network of the first fold.
+        molecules, labels, folds, setting: as ``Member.fit``, after the kernel.
+        output: float32 [all molecules, D + T], embeddings and predictions by the network.
     """
-    kernel = setting.members.get("kernel")
-    if not isinstance(kernel, KernelMember):
-        return ""
+    kernel = setting.members["kernel"]
+    assert isinstance(kernel, KernelMember)
     learnt, predicted = folds.parts()[0]
     width = output.shape[1] - labels.y.shape[1]
     known = setting.known_to(0, labels)
     _, _, decisions = fit_tuned(kernel, molecules, output[:, :width], known, learnt, predicted)
     tuned = as_values(decisions, kernel.calibration)
     without = {name: values[predicted] for name, values in setting.out_of_fold.items()}
-    gain, deviation = gains(labels.take(predicted), without, {"networks": output[predicted, width:], "tuned kernel": tuned})
-    if gain.mean() >= LEAST_GAIN or (gain - CLEAR * deviation >= LEAST_GAIN).any():
-        return ""
-    changed = "only lowered" if gain.mean() > 0 else "did not lower"
-    size = f" by {gain.mean():.1%}" if gain.mean() > 0 else ""
-    return f"the network of the first fold {changed} the error out of fold{size}"
+    return gains(labels.take(predicted), without, {"networks": output[predicted, width:], "tuned kernel": tuned})
 
 
 def gains(labels: Labels, without: dict[str, np.ndarray], more: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -59,7 +67,7 @@ def gains(labels: Labels, without: dict[str, np.ndarray], more: dict[str, np.nda
     before, after = squared_errors(labels, without), squared_errors(labels, without | more)
     counts = (~np.isnan(before - after)).sum(axis=0)
     before, after, counts = before[:, counts > 1], after[:, counts > 1], counts[counts > 1]
-    change = (before - after) / (2 * np.nanmean(before, axis=0))
+    change = (before - after) / np.maximum(2 * np.nanmean(before, axis=0), np.finfo(float).tiny)
     return np.nanmean(change, axis=0), np.nanstd(change, axis=0, ddof=1) / np.sqrt(counts)
 
 

@@ -74,7 +74,7 @@ def test_a_look_that_goes_on_changes_nothing_and_one_that_stops_can_be_continued
     np.testing.assert_array_equal(found.out_of_fold, whole.out_of_fold)
     stopped = replace(setting, folder=tmp_path / "stopped", look=lambda *arguments: "no use")
     for resume in (False, True):
-        with pytest.raises(CannotLearn, match="^no use; .* --ensemble 3 trains them$"):
+        with pytest.raises(CannotLearn, match=r"^no use; .* --ensemble 3 trains them$"):
             NetworksMember.fit(molecules, labels, folds, replace(stopped, resume=resume))
         assert [path.name for path in (tmp_path / "stopped").glob("model-*")] == ["model-0"]
     again = NetworksMember.fit(molecules, labels, folds, replace(stopped, look=None, resume=True))
