@@ -3,7 +3,7 @@
     python tests/benchmarks/tables.py FOLDER [--tables activity/CHEMBL2034_Ki ...] [--members kernel forest] [--test]
 
 FOLDER, or the environment variable GRAPHORMER_SEPNORM_TABLES, holds tables with a column "split" and ``reference.csv``.
---look trains only the first network and prints what it gains. Choices are made by the scores out of fold, on the training rows. Test rows are scored with --test, once, at the end.
+Choices are made by the scores out of fold, on the training rows. Test rows are scored with --test, once, at the end.
 """
 
 import argparse
