@@ -257,7 +257,7 @@ def train_on_table(
 def left_out_lines(result: dict) -> Iterator[str]:
     """Sentences on members without predictions, on intervals that are too narrow, and on labels without scores."""
     for member, reason in result.get("left_out_members", {}).items():
-        yield f"the {member} was left out of the model: {reason}"
+        yield f"the {member} {'were' if member == 'networks' else 'was'} left out of the model: {reason}"
     yield from result.get("remarks", {}).values()
     yield from filter(None, [known_words(result)])
     yield from no_better(result)

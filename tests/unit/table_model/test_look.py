@@ -33,7 +33,7 @@ def test_a_member_gains_by_errors_of_its_own():
     error = NORMAL(size=y.shape)
     assert gains(y, y + error, y + NORMAL(size=y.shape)) == pytest.approx([0.25], abs=0.01)  # of the squares, halved
     assert gains(y, y + error, y + 2 * error) == pytest.approx([0], abs=0.001)
-    assert gains(y[:40], NORMAL(size=(40, 1)), 3 * NORMAL(size=(40, 1)))[0] < 0.005, "chance is not rewarded"
+    assert gains(y[:40], NORMAL(size=(40, 1)), 3 * NORMAL(size=(40, 1)))[0] < 0, "chance is not rewarded"
 
 
 def test_targets_without_labels_and_molecules_of_weight_0_do_not_count():
