@@ -25,8 +25,9 @@ from graphormer_sepnorm.system.workers import one_thread_for_small
 from graphormer_sepnorm.table_model.conditions import Conditions, condition_values, with_known
 from graphormer_sepnorm.table_model.evaluate import evaluate_table
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.fit import DESCRIBING, FittedTable, after, fit_members, put_together, remarks
+from graphormer_sepnorm.table_model.fit import DESCRIBING, FittedTable, after, fit_members, put_together, with_notes
 from graphormer_sepnorm.table_model.labels import Folds, Labels, label_arrays, with_offset
+from graphormer_sepnorm.table_model.look import reason_to_stop
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
 from graphormer_sepnorm.table_model.members.kernel import KernelMember, body_of
@@ -63,6 +64,7 @@ class Plan:
         blend: whether to fit members other than networks.
         quick: stop after the kernel.
         resume: continue the run in the run folder.
+        look: train only the network of the first fold where it does not help.
     """
 
     networks: int = FOLDS
@@ -70,6 +72,7 @@ class Plan:
     blend: bool = True
     quick: bool = False
     resume: bool = False
+    look: bool = False
 
     @property
     def steps(self) -> list[list[str]]:
@@ -258,6 +261,7 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
         values, _ = conditions.encode_all([row.conditions for row in rows])
         molecules = MoleculeFeatures([row.smiles for row in rows], {condition_values: values})
         setting = Setting(config, whole.path, plan.resume, verbose=True, conditions=conditions)
+        setting = replace(setting, look=reason_to_stop if plan.look else None)
         keeps = advising(f"{whole} keeps the progress so far: add --resume to the same command to continue")
         with keeps, one_thread_for_small(len(rows)):
             fitted = fit_steps(plan.steps, molecules, labels, folds, setting)
@@ -298,7 +302,7 @@ def fit_steps(
     distributed.wait_for_all()
     if not fitted.keys() & {"kernel", "networks"}:
         raise InputError("; ".join(f"{name}: {reason}" for name, reason in left_out.items()))
-    return FittedTable(model, out_of_fold, left_out, remarks(fitted))
+    return with_notes(model, out_of_fold, fitted, left_out)
 
 
 def rows_to_learn(labelled: LabelledTable) -> tuple[list[LabelledRow], Structures]:

@@ -29,6 +29,7 @@ from graphormer_sepnorm.predict.known import check_confidence, interval_ends, kn
 from graphormer_sepnorm.predict.predictors import Embedder
 from graphormer_sepnorm.predict.pretrained import Graphormer
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
+from graphormer_sepnorm.table_model.stacking import FOLDS
 from graphormer_sepnorm.tables.label_text import CLASSES, read_bound, read_number, same_label
 from graphormer_sepnorm.tables.labels import LabelledRow
 
@@ -288,6 +289,8 @@ class GraphormerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Smil
             self.embedder_ = Embedder(network, network.known_run())
         else:
             estimator = GraphormerRegressor(device=self.device) if self.estimator is None else clone(self.estimator)
+            if estimator.networks is None:
+                estimator.set_params(networks=FOLDS)
             member = estimator.fit(X, y).model_.members.get("networks")
             if not isinstance(member, NetworksMember):
                 raise InputError("the estimator trains no networks, so it has no embeddings")

@@ -36,6 +36,7 @@ from graphormer_sepnorm.system.workers import in_chunks
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import fit_table
 from graphormer_sepnorm.table_model.load import as_smiles
+from graphormer_sepnorm.table_model.look import reason_to_stop
 from graphormer_sepnorm.table_model.members.base import Setting
 from graphormer_sepnorm.table_model.stacking import make_folds
 from graphormer_sepnorm.table_run import Plan, labels_of
@@ -124,7 +125,7 @@ class TableEstimator(SmilesEstimator):
         self,
         *,
         recipe: str = "foundation",
-        networks: int = Plan.networks,
+        networks: int | None = None,
         forest: bool = True,
         blend: bool = True,
         quick: bool = False,
@@ -163,7 +164,7 @@ class TableEstimator(SmilesEstimator):
         Args:
             recipe: recipe of the networks, as ``--recipe``: "foundation" fine-tunes pretrained networks; others, such
                 as "slim", start from random weights.
-            networks: number of networks, one per fold.
+            networks: number of networks, one per fold; None: 5, or none if a first one does not help.
             forest: whether to include the forest of extremely randomized trees.
             blend: whether to include members other than the networks.
             quick: fit only the kernel machine, which takes about half a minute.
@@ -218,7 +219,9 @@ class TableEstimator(SmilesEstimator):
             raise InputError(f"a table model cannot learn from {len(smiles)} molecule (n_samples={len(smiles)})")
         parameters = self._parameters()
         check_types(parameters)
-        plan = Plan(**{name: parameters[name] for name in ("networks", "forest", "blend", "quick")})
+        look = parameters["networks"] is None
+        parameters |= {"networks": Plan.networks} if look else {}
+        plan = Plan(**{name: parameters[name] for name in ("networks", "forest", "blend", "quick")}, look=look)
         if plan.networks < 2:
             raise InputError(f"networks is {plan.networks}: there is one per fold, so at least 2")
         chosen = table_options(parameters, options)
@@ -247,7 +250,7 @@ class TableEstimator(SmilesEstimator):
         config = replace(config, task=labels.task)
         if plan.quick and (unused := quick.unused_parameters(parameters, type(self)().get_params())):
             warnings.warn(quick.remark("quick=True", unused), stacklevel=3)
-        setting = Setting(config, verbose=parameters["verbose"])
+        setting = Setting(config, verbose=parameters["verbose"], look=reason_to_stop if plan.look else None)
         members = [name for step in plan.steps for name in step]
         with computing(choose(parameters["device"])), torch.random.fork_rng():
             fitted = fit_table(MoleculeFeatures(table.structures.smiles), labels, folds, setting, members)

@@ -105,8 +105,10 @@ class Model:
     def plan(self) -> Plan:
         """The members that were fitted, as a continued training."""
         result = self.run.saved_test()
-        names = {*self.model.members, *result.get("left_out_members", {})}
-        return Plan(result["folds"], "forest" in names, "kernel" in names, names == {"kernel"}, resume=True)
+        left_out = result.get("left_out_members", {})
+        names = {*self.model.members, *left_out}
+        quick, look = names == {"kernel"}, "networks" in left_out
+        return Plan(result["folds"], "forest" in names, "kernel" in names, quick, resume=True, look=look)
 
 
 def update_run(

@@ -53,14 +53,13 @@ def report_final(
         results.append({**scores.result, "trust": coverage_of(fitted, labels, scores, inside, outside)})
     lines = lines_of(labelled, folds, final)
     found = pooled(results, predicted_together(labels.task, lines)) if results else {}
-    known = {"left_out_members": fitted.left_out, "remarks": fitted.remarks}
     result = {
         **final.result,
         "seed": options.seed,
         "folds": len(folds),
         "out_of_fold": scores_out_of_fold(fitted, labels, folds),
         "trust": found.get("trust", {}),
-        **{name: value for name, value in known.items() if value},
+        **fitted.notes,
     }
     if distributed.rank() == 0:
         run.write_predictions(lines)

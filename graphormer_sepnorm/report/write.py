@@ -44,8 +44,8 @@ def report_table(
 
     Returns:
         as ``evaluate_table``, with scores ``out_of_fold`` of the members and of the whole on the training rows, and
-        the measurements of intervals, probabilities and distances, ``trust``. Where there are such: ``learning_curve``,
-        ``left_out_members`` with their reasons, and ``remarks`` on members that behave in an unexpected way.
+        the measurements of intervals, probabilities and distances, ``trust``; ``FittedTable.notes``, and
+        ``learning_curve``, if there is one.
 
     Raises:
         InputError: the table cannot be read, or the folder cannot be written.
@@ -70,8 +70,7 @@ def report_table(
         "trust": trust,
     }
     curve = learning_curve(fitted, molecules, labels, folds, options.seed)
-    known = {"left_out_members": fitted.left_out, "remarks": fitted.remarks, "learning_curve": curve}
-    result |= {name: value for name, value in known.items() if value}
+    result |= fitted.notes | ({"learning_curve": curve} if curve else {})
     final = replace(scored.final, result=result)
     final.write(run)
     page = Reported(run, fitted, labels, folds, labelled, options, final, scored.plain.prediction, looked)

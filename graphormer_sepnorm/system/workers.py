@@ -86,13 +86,14 @@ def map_chunks(
         yield taken.popleft(), result
 
 
-def in_processes(work: Callable[[int], Result], count: int) -> list[Result]:
-    """Results of ``work`` for the numbers below ``count``, in processes; in this one with a GPU or under torchrun."""
+def in_processes(work: Callable[[int], Result], count: int, part: slice = slice(None)) -> list[Result]:
+    """Results of ``work`` for part of the numbers below ``count``, in processes; here with a GPU or under torchrun."""
+    numbers = range(count)[part]
     if count == 1 or num_processes() > 1 or torch.accelerator.is_available():
-        return [work(number) for number in range(count)]
+        return [work(number) for number in numbers]
     others = set(multiprocessing.active_children())
     try:
-        return [found for _, found in tracked(map_chunks(work, range(count), int, alone=1), count)]
+        return [found for _, found in tracked(map_chunks(work, numbers, int, alone=0), count)]
     except BaseException:
         end(set(multiprocessing.active_children()) - others)
         raise

@@ -3,6 +3,7 @@
 Axis letters: K members, M molecules, T targets.
 """
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -48,12 +49,24 @@ class FittedTable:
         out_of_fold: out-of-fold predictions for the training molecules.
         left_out: reasons for the members that were left out, by name.
         remarks: sentences on members that behave in a way users would not expect, by name.
+        seconds: the wall time that the fit of each member took, by name.
     """
 
     model: TableModel
     out_of_fold: Stacked
     left_out: dict[str, str]
     remarks: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def notes(self) -> dict[str, dict]:
+        """The notes on members as they are reported, where there are such."""
+        known: dict[str, dict] = {
+            "left_out_members": self.left_out,
+            "remarks": self.remarks,
+            "member_seconds": self.seconds,
+        }
+        return {name: value for name, value in known.items() if value}
 
 
 def foundation_config(task: TaskConfig, seed: int = 0) -> Config:
@@ -83,12 +96,15 @@ def fit_table(
         InputError: neither the kernel nor networks can be fitted to the table.
     """
     fitted, left_out = fit_members(molecules, labels, folds, setting, members)
-    return FittedTable(*put_together(fitted, molecules, labels, folds, setting), left_out, remarks(fitted))
+    return with_notes(*put_together(fitted, molecules, labels, folds, setting), fitted, left_out)
 
 
-def remarks(fitted: dict[str, Fitted]) -> dict[str, str]:
-    """The remarks on members, by name."""
-    return {name: each.remark for name, each in fitted.items() if each.remark}
+def with_notes(
+    model: TableModel, out_of_fold: Stacked, fitted: dict[str, Fitted], left_out: dict[str, str]
+) -> FittedTable:
+    """A model that was put together, with the remarks on its members and their times."""
+    remarks = {name: each.remark for name, each in fitted.items() if each.remark}
+    return FittedTable(model, out_of_fold, left_out, remarks, {name: each.seconds for name, each in fitted.items()})
 
 
 def fit_members(
@@ -104,8 +120,10 @@ def fit_members(
         if setting.verbose and distributed.rank() == 0:
             progress.say([f"fitting the {name} to {len(molecules):,} molecules"])
         progress.begin(name)
+        started = time.perf_counter()
         try:
-            fitted[name] = MEMBERS[name].fit(molecules, labels.counting().differences(), folds, setting)
+            found = MEMBERS[name].fit(molecules, labels.counting().differences(), folds, setting)
+            fitted[name] = replace(found, seconds=round(time.perf_counter() - started, 1))
         except CannotLearn as error:
             left_out[name] = str(error)
     return fitted, left_out
@@ -115,7 +133,8 @@ def after(fitted: dict[str, Fitted], setting: Setting) -> Setting:
     """The setting of members that are fitted after others."""
     members = setting.members | {name: each.member for name, each in fitted.items()}
     completed = next((each.completed for each in fitted.values() if each.completed), setting.completed)
-    return replace(setting, members=members, completed=completed)
+    out_of_fold = setting.out_of_fold | {name: each.out_of_fold for name, each in fitted.items()}
+    return replace(setting, members=members, out_of_fold=out_of_fold, completed=completed)
 
 
 def put_together(

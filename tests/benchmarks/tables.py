@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable, fit_table, foundation_config
 from graphormer_sepnorm.table_model.labels import Labels
+from graphormer_sepnorm.table_model.look import gains_of_network
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Setting
 from graphormer_sepnorm.table_model.stacking import make_folds
@@ -36,22 +38,31 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", help="names in reference.csv; by default all")
     parser.add_argument("--members", nargs="+", default=list(MEMBERS), choices=list(MEMBERS))
     parser.add_argument("--test", action="store_true", help="score the test rows")
+    parser.add_argument("--look", action="store_true", help="train the first network only, and show what it gains")
     options = parser.parse_args()
     if options.folder is None:
         parser.error(f"name the folder of the tables, or set {FOLDER_VARIABLE}")
     reference = pd.read_csv(Path(options.folder) / "reference.csv").set_index("table")
     for name in options.tables or reference.index:
         published = reference.loc[name].dropna().to_dict()
-        row = measure(Path(options.folder) / f"{name}.csv", published.pop("target"), options.members, options.test)
+        path, gains = Path(options.folder) / f"{name}.csv", []
+
+        def looked(*known, gains=gains) -> str:
+            gains.extend(each[0].round(4) for each in gains_of_network(*known))
+            return "only looked at"
+
+        look = looked if options.look else None
+        row = measure(path, published.pop("target"), options.members, options.test, look)
+        row |= {"gain": gains[0], "standard error": gains[1]} if gains else {}
         print(json.dumps({"table": name, **row, "published on test": published}), flush=True)
 
 
-def measure(path: Path, target: str, members: list[str], test: bool) -> dict:
+def measure(path: Path, target: str, members: list[str], test: bool, look: Callable[..., str] | None) -> dict:
     """Scores of the table model and of each member, out of fold or on the test rows."""
     table = pd.read_csv(path).dropna(subset=[target])
     learnt, held_back = table[table.split == "train"], table[table.split == "test"]
     started = time.perf_counter()
-    fitted = fit(learnt, target, members)
+    fitted = fit(learnt, target, members, look)
     seconds = round(time.perf_counter() - started, 1)
     molecules, y = (held_back, held_back[[target]]) if test else (learnt, learnt[[target]])
     found = fitted.model.stacked(MoleculeFeatures(molecules.smiles.tolist())) if test else fitted.out_of_fold
@@ -67,12 +78,12 @@ def measure(path: Path, target: str, members: list[str], test: bool) -> dict:
     }
 
 
-def fit(table: pd.DataFrame, target: str, members: list[str]) -> FittedTable:
+def fit(table: pd.DataFrame, target: str, members: list[str], look: Callable[..., str] | None) -> FittedTable:
     smiles = table.smiles.tolist()
     scaffolds, keys = [murcko_scaffold(text) for text in smiles], [molecule_key(text) for text in smiles]
     labels = Labels(TaskConfig("regression", "rmse", (target,)), np.array(table[[target]], np.float64))
     folds = make_folds(Structures(smiles, scaffolds, keys), labels, "column", 0)
-    setting = Setting(foundation_config(labels.task))
+    setting = Setting(foundation_config(labels.task), look=look)
     return fit_table(MoleculeFeatures(smiles), labels, folds, setting, members)
 
 

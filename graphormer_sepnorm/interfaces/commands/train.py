@@ -100,13 +100,15 @@ class EnsembleOptions:
 
     PANEL: ClassVar = "Members of a table model"
 
-    ensemble: Annotated[int, Option("Number of networks, one per fold.")] = FOLDS
+    ensemble: Annotated[
+        int | None, Option(f"Number of networks, one per fold; by default {FOLDS}, or none if a first one does not help.")
+    ] = None
     baseline: Annotated[bool, Option("Include a forest of extremely randomized trees.")] = True
     blend: Annotated[bool, Option("Include members other than networks.")] = True
     quick: Annotated[bool, Option("Fit only the kernel machine, in about half a minute.")] = False
 
     def __post_init__(self) -> None:
-        if self.ensemble < 1:
+        if self.ensemble is not None and self.ensemble < 1:
             raise InputError(f"--ensemble {self.ensemble}: choose at least 1 network")
 
 
@@ -244,14 +246,15 @@ def train_on_table(
 ) -> dict:
     """Trains on a table; arguments and result as ``train_table``."""
     options = replace(options, seed=config.train.seed)
-    plan = Plan(asked.ensemble, asked.baseline, asked.blend, asked.quick, run.resume)
+    networks = FOLDS if asked.ensemble is None else asked.ensemble
+    plan = Plan(networks, asked.baseline, asked.blend, asked.quick, run.resume, look=asked.ensemble is None)
     return (train_folds if options.folds else train_table)(options, config, run.folder(config), plan, content)
 
 
 def left_out_lines(result: dict) -> Iterator[str]:
     """Sentences on members without predictions, on intervals that are too narrow, and on labels without scores."""
     for member, reason in result.get("left_out_members", {}).items():
-        yield f"the {member} was left out of the model: {reason}"
+        yield f"the {member} {'were' if member == 'networks' else 'was'} left out of the model: {reason}"
     yield from result.get("remarks", {}).values()
     yield from filter(None, [known_words(result)])
     yield from no_better(result)

@@ -105,7 +105,9 @@ class Setting:
         verbose: show progress.
         conditions: conditions of the measurements.
         members: members that have already been fitted, by name.
+        out_of_fold: predictions of these members as in ``Fitted``, by name.
         completed: as in ``Fitted``.
+        look: ``look.reason_to_stop``, which decides after the first network whether to train the others; None: always.
     """
 
     config: Config
@@ -114,7 +116,9 @@ class Setting:
     verbose: bool = False
     conditions: Conditions = field(default_factory=Conditions)
     members: "dict[str, Member]" = field(default_factory=dict)
+    out_of_fold: dict[str, np.ndarray] = field(default_factory=dict)
     completed: tuple[Labels, ...] = ()
+    look: Callable[..., str] | None = None
 
     def known_to(self, number: int, labels: Labels) -> Labels:
         """The labels that a member learns in a fold, -1 for all rows: completed, if the kernel was fitted before."""
@@ -131,9 +135,11 @@ class Fitted:
         remark: a sentence, without its full stop, on behaviour that a user would not expect; "" if there is none.
         completed: of the kernel, labels with values in place of bounds, from the training molecules of each fold, and
             then from all.
+        seconds: wall time of the fit; of one that was resumed, since then.
     """
 
     member: Member
     out_of_fold: np.ndarray
     remark: str = ""
     completed: tuple[Labels, ...] = ()
+    seconds: float = 0.0

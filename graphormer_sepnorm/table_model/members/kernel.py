@@ -30,12 +30,22 @@ from graphormer_sepnorm.table_model.imputation import completed
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.machines import Compared, Machines, fit_machines
 from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
-from graphormer_sepnorm.table_model.reference import BODY, MOST_ROWS, SHARES, Body, Reference, body_named, landmarks
+from graphormer_sepnorm.table_model.reference import (
+    BODY,
+    MOST_ROWS,
+    SHARES,
+    Body,
+    Reference,
+    Space,
+    body_named,
+    landmarks,
+)
 from graphormer_sepnorm.tasks import TASKS
 
 KERNEL = "kernel.safetensors"
 BODY_FILE = "body.safetensors"
 FORMAT = 3
+EMBEDDINGS = 2  # index of the embeddings among the groups of similarities
 
 
 @dataclass(frozen=True)
@@ -140,6 +150,34 @@ class KernelMember:
             and machines.intercept.shape == (targets,)
             and (calibration is None or calibration.slope.shape == calibration.intercept.shape == (targets,))
         )
+
+
+def fit_tuned(
+    kernel: KernelMember,
+    molecules: MoleculeFeatures,
+    embeddings: np.ndarray,
+    labels: Labels,
+    learnt: np.ndarray,
+    predicted: np.ndarray,
+) -> tuple[Space, Machines, np.ndarray]:
+    """Machines of a fold that read a fine-tuned network's embeddings [M, D] in place of the foundation's.
+
+    Returns:
+        the space of the embeddings, the machines, fitted to the molecules ``learnt``, and their decisions [K, T] on
+        the K molecules ``predicted``.
+    """
+    numbers = landmarks(len(molecules))
+    space = Space.of(embeddings[numbers])
+    similarities = molecules.of(kernel.reference.similarities).copy()
+    similarities[:, EMBEDDINGS] = seen_by(kernel, molecules, space, embeddings)
+    machines = fit_machines(Compared(similarities, numbers), labels, learnt)
+    return space, machines, machines(similarities[predicted])
+
+
+def seen_by(kernel: KernelMember, molecules: MoleculeFeatures, space: Space, embeddings: np.ndarray) -> np.ndarray:
+    """Similarities to the training molecules in a space, with conditions if there are any: float32 [M, N]."""
+    found = space.similarities(embeddings)
+    return kernel.reference.under_conditions(molecules, found[:, None])[:, 0]
 
 
 def body_of(config: Config) -> Body:

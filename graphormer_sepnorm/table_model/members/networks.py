@@ -59,10 +59,11 @@ class NetworksMember:
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
         """As ``Member.fit``. Each network trains in its own run folder and resumes there on request.
 
-        On the CPU, each network trains in its own process, as many at a time as there are cores.
+        On the CPU, each network trains in its own process, as many at a time as there are cores. With ``Setting.look``,
+        the first one decides whether the others are trained.
 
         Raises:
-            CannotLearn: as ``train``.
+            CannotLearn: as ``train``, or the look found a reason to stop.
             InputError: as ``train``, or the run folder holds other networks.
         """
         data = prepared(molecules, labels, setting.config)
@@ -72,11 +73,16 @@ class NetworksMember:
             if distributed.rank() == 0:
                 whole.begin_parts(Parts("model", len(folds)))
             work = partial(fit_fold, FoldsWork(whole, data, labels, folds, setting, current()))
-            rows = []
-            for each in in_processes(work, len(folds)):
-                if isinstance(each, InputError):
-                    raise each
-                rows.append(each)
+            rows: list[np.ndarray] = []
+            for part in (slice(1), slice(1, None)) if setting.look else (slice(None),):
+                for each in in_processes(work, len(folds), part):
+                    if isinstance(each, InputError):
+                        raise each
+                    rows.append(each)
+                if setting.look and 1 == len(rows) < len(folds):
+                    reason = setting.look(molecules, labels, folds, setting, rows[0])
+                    if reason:
+                        raise CannotLearn(f"{reason}; {saved(whole, len(folds))}")
             networks = [load_network(whole.member(number)) for number in range(len(folds))]
             member = cls([(network, of_labels(config, setting), facts) for network, config, facts in networks])
         molecules.computed |= member.computed(rows)
@@ -134,6 +140,12 @@ class NetworksMember:
     @classmethod
     def load(cls, folder: Path, members: dict[str, Member]) -> "NetworksMember":
         return cls([load_network(run) for run in RunFolder(folder).members()])
+
+
+def saved(whole: RunFolder, count: int) -> str:
+    """The time that the networks after the first would take, and how to train all of them."""
+    minutes = (count - 1) * sum(line["seconds"] for line in whole.member(0).read_metrics()) / 60
+    return f"the other {count - 1} would take about {minutes:.2g} minutes of computing; --ensemble {count} trains them"
 
 
 @dataclass(frozen=True)

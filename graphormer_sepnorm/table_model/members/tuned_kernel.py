@@ -17,21 +17,23 @@ from graphormer_sepnorm.predict.calibration import Calibration
 from graphormer_sepnorm.runs.arrays import checked_array, load_format, save_arrays
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
-from graphormer_sepnorm.table_model.machines import Compared, Machines, fit_machines
+from graphormer_sepnorm.table_model.machines import Machines
 from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting, WithoutNetworks
 from graphormer_sepnorm.table_model.members.kernel import (
+    EMBEDDINGS,
     KernelMember,
     as_values,
     calibration_arrays,
     calibration_of,
+    fit_tuned,
     read_calibration,
+    seen_by,
 )
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
-from graphormer_sepnorm.table_model.reference import SHARES, Space, landmarks
+from graphormer_sepnorm.table_model.reference import SHARES, Space
 
 TUNED = "tuned_kernel.safetensors"
 FORMAT = 1
-EMBEDDINGS = 2  # index of the embeddings among the groups of similarities
 
 
 @dataclass(frozen=True)
@@ -63,17 +65,14 @@ class TunedKernelMember(WithoutNetworks):
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
         """As ``Member.fit``; the kernel and the networks must have been fitted before."""
         kernel, networks = beside(setting.members)
-        numbers = landmarks(len(molecules))
-        similarities = molecules.of(kernel.reference.similarities).copy()
         decisions = np.full_like(labels.y, np.nan)
         spaces, machines = [], []
         for number, (learnt, predicted) in enumerate(folds.parts()):
             embeddings = molecules.of(networks.embeddings)[:, number]
-            spaces.append(Space.of(embeddings[numbers]))
-            similarities[:, EMBEDDINGS] = seen_by(kernel, molecules, spaces[-1], embeddings)
             known = setting.known_to(number, labels)
-            machines.append(fit_machines(Compared(similarities, numbers), known, learnt))
-            decisions[predicted] = machines[-1](similarities[predicted])
+            space, found, decisions[predicted] = fit_tuned(kernel, molecules, embeddings, known, learnt, predicted)
+            spaces.append(space)
+            machines.append(found)
         calibration = calibration_of(labels, decisions, folds.predicted)
         return Fitted(cls(kernel, networks, spaces, machines, calibration), as_values(decisions, calibration))
 
@@ -149,12 +148,6 @@ class TunedKernelMember(WithoutNetworks):
             and all(machines.intercept.shape == (targets,) for machines in self.machines)
             and (self.calibration is None or self.calibration.slope.shape == (targets,))
         )
-
-
-def seen_by(kernel: KernelMember, molecules: MoleculeFeatures, space: Space, embeddings: np.ndarray) -> np.ndarray:
-    """Similarities to the training molecules in a space, with conditions if there are any: float32 [M, N]."""
-    found = space.similarities(embeddings)
-    return kernel.reference.under_conditions(molecules, found[:, None])[:, 0]
 
 
 def beside(members: dict[str, Member]) -> tuple[KernelMember, NetworksMember]:

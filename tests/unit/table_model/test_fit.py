@@ -13,7 +13,7 @@ from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import difficulty_of, fit_members, fit_table, foundation_config, put_together
 from graphormer_sepnorm.table_model.labels import CannotLearn, Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
-from graphormer_sepnorm.table_model.members.base import Setting
+from graphormer_sepnorm.table_model.members.base import Fitted, Setting
 from graphormer_sepnorm.table_model.members.kernel import KernelMember
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reference import BODY
@@ -35,7 +35,8 @@ def test_a_member_that_cannot_learn_is_left_out_and_named(molecules, labels, fol
 @pytest.mark.parametrize("name", MEMBERS)
 def test_labels_of_weight_0_do_not_reach_the_members(molecules, labels, folds, setting, monkeypatch, name):
     seen = []
-    monkeypatch.setattr(MEMBERS[name], "fit", lambda molecules, labels, folds, setting: seen.append(labels))
+    fitted = Fitted(None, labels.y)
+    monkeypatch.setattr(MEMBERS[name], "fit", lambda molecules, labels, *others: seen.append(labels) or fitted)
     weight = np.ones(len(labels))
     weight[3] = 0
     fit_members(molecules, replace(labels, weight=weight), folds, setting, [name])
