@@ -52,17 +52,6 @@ def test_a_missing_condition_is_the_median_and_marked_or_a_word():
         Conditions.of(("pH",), [("",)] * 3)
 
 
-def test_a_missing_condition_is_a_number_that_was_measured_at():
-    (column,) = Conditions.of(("T",), [("25.0",), ("37.0",), ("37.0",), ("25.0",), ("",)]).columns
-    assert column.median in column.values == (25.0, 37.0)
-
-
-def test_a_number_that_is_not_among_the_few_of_the_training_rows_is_warned_of():
-    (column,) = Conditions.of(("T",), [("25.0",), ("37.0",)] * 4).columns
-    assert column.warning("31.0") == "The condition T is 31; training rows have only 25, 37."
-    assert not column.warning("37.0") and not column.warning("") and column.warning("40.0")
-
-
 @pytest.mark.parametrize("rows", [3, 7, 200])
 def test_a_number_that_training_rows_share_has_the_scale_1(rows):
     (acidity,) = Conditions.of(("pH",), [("7.4",)] * rows).columns

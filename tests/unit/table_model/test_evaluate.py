@@ -20,7 +20,6 @@ from graphormer_sepnorm.table_model.evaluate import (
     evaluate_new,
     evaluate_table,
     means_of,
-    other_scale,
     predict_all,
     refuse_other_classes,
     rows_for_test,
@@ -118,23 +117,3 @@ def test_chunks_do_not_matter(trained: Trained, monkeypatch):
     parts = predict_all(model, smiles)
     np.testing.assert_allclose(parts.values, whole.values, rtol=1e-5)
     np.testing.assert_allclose(parts.by_member, whole.by_member, rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("change", "found"),
-    [
-        (lambda y: y, ""),
-        (lambda y: y + 0.3, ""),
-        (lambda y: y + 3, "about"),
-        (lambda y: y - 6, "about"),
-        (lambda y: 1000 * y, "times"),
-        (lambda y: y / 100, "times"),
-    ],
-)
-def test_labels_in_another_unit_are_noticed(change, found):
-    rng = np.random.default_rng(0)
-    prediction = rng.normal(6, 1, (200, 1))
-    y = change(prediction + rng.normal(0, 0.6, (200, 1)))
-    scores = SimpleNamespace(y=y, prediction=prediction)
-    words = other_scale(TaskConfig("regression", "mae", ("y",)), scores).get("y", "")
-    assert (found in words) if found else not words

@@ -16,7 +16,7 @@ from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS
 from graphormer_sepnorm.predict.predictors import Predictor, load_networks
 from graphormer_sepnorm.predict.pretrained import Graphormer
-from graphormer_sepnorm.runs.zoo import PRETRAINED, resolve_model
+from graphormer_sepnorm.runs.zoo import PRETRAINED
 from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.table_model.load import load_model, load_models, load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
@@ -31,23 +31,6 @@ def test_the_shipped_model_gives_logarithms_and_values_in_the_units_of_the_assay
     for name in ("HLM", "MDR1_ER", "RLM", "Sol", "hPPB", "rPPB"):
         np.testing.assert_allclose(found[f"{name}_unlogged"], 10 ** found[name], rtol=1e-6)
     assert 10 < found.Sol_unlogged[0] < 100 and 0 < found.Sol[0] < 2
-
-
-def test_the_shipped_model_says_in_python_files_and_libraries_which_predictions_are_bounds(tmp_path):
-    aspirin, wax = "CC(=O)Oc1ccccc1C(=O)O", "C" * 30
-    words, model = "near the upper limit of the assay: read as at least", load_predicting_model(["adme"])
-    found = load_model("adme").predict([aspirin, wax, "C[C"])
-    columns = [name for name in found if name.startswith("Sol")]
-    assert found.Sol_limit.tolist() == [words, "", ""]
-    assert columns == ["Sol", "Sol_unlogged", "Sol_limit", "Sol_std"]
-    assert [name for name in found if name.endswith("_limit")] == ["HLM_limit", "RLM_limit", "Sol_limit"]
-    predict_table(model, [aspirin], tmp_path / "out.csv")
-    options = PartOptions(Selection("Sol"))
-    assignment = Assignment(str(tmp_path / "out.csv"), str(tmp_path / "out.parquet"), "", "")
-    write_part(model, Compute(torch.device("cpu")), options, assignment)
-    written, part = pd.read_csv(tmp_path / "out.csv"), pd.read_parquet(tmp_path / "out.parquet")
-    assert written.Sol_limit[0] == part.Sol_limit_predicted[0] == words and set(found) <= set(written)
-    assert load_predicting_model([str(resolve_model("adme"))]).assay_limits == model.assay_limits
 
 
 def test_the_shipped_model_predicts_no_more_than_all_of_a_drug_unbound():
@@ -89,10 +72,6 @@ def test_a_folder_with_a_stack_is_a_table_model_and_everything_else_networks(tra
     )
 
 
-def test_a_model_is_shown_in_a_line(trained: Trained):
-    assert repr(load_model(trained.run.path)) == "LoadedModel(regression of a)"
-
-
 def test_python_and_the_command_give_the_same_table(trained: Trained, tmp_path):
     table = pd.DataFrame({"id": [1, 2, 3], "Smiles": ["CCO", "C[C", "c1ccccc1O"], "a": ["x", "y", "z"]})
     table.to_csv(tmp_path / "in.csv", index=False)
@@ -132,24 +111,6 @@ def test_a_table_of_another_library_is_read_by_its_columns(trained: Trained, lib
     pd.testing.assert_frame_equal(model.predict(kind(columns)), model.predict(pd.DataFrame(columns)), check_dtype=False)
     with pytest.raises(InputError, match="name one with smiles_column='NAME'"):
         model.predict(kind({"a": [1], "b": ["x"]}))
-
-
-def test_errors_in_python_name_no_option_of_a_command(tmp_path):
-    model = load_model(save_tiny(tmp_path))
-    table = pd.DataFrame({"a": ["C"], "b": ["C"]})
-    for ask in (
-        lambda: model.predict(table),
-        lambda: model.predict(table, smiles_column="c"),
-        lambda: model.explain(table),
-        lambda: model.predict(["C"], interval=0.9),
-        lambda: model.predict(["C"], domain=True),
-        lambda: model.predict(["C"], conditions={"T": 1}),
-        lambda: load_model(tmp_path, device="cuda:99"),
-        lambda: load_model(tmp_path, device="mps"),
-    ):
-        with pytest.raises(InputError) as error:
-            ask()
-        assert "--" not in str(error.value)
 
 
 @pytest.mark.slow
@@ -210,12 +171,6 @@ def test_suggested_molecules_keep_their_decimal_commas(conditioned, tmp_path):
     found = pd.read_csv(tmp_path / "next.csv")
     assert found.y.tolist() == pytest.approx([expected[smiles] for smiles in found.smiles], rel=1e-5)
     assert found["T"].tolist() == ["37,125", "37,125"]
-
-
-def test_a_condition_outside_the_training_range_is_a_warning(conditioned):
-    table = pd.DataFrame({"smiles": ["CC(C)Cc1ccccc1"] * 2, "T": [60, 95], "assay": ["b", "b"]})
-    usual, hot = load_model(conditioned.path).predict(table, domain=True).warning
-    assert hot == f"{usual} The condition T is 95; training rows have only 25, 60.".strip()
 
 
 def test_conditions_are_part_of_what_is_resumed(conditioned):

@@ -13,9 +13,7 @@ from graphormer_sepnorm.table_model.reference import (
     Reference,
     body_named,
     damped,
-    descriptors,
     median_distance,
-    mixed,
 )
 from tests.tiny import save_tiny
 
@@ -81,17 +79,7 @@ def test_a_network_is_read_again_when_its_file_changes(tmp_path):
     assert not torch.equal(changed.embedder.model.cls, weights) and changed != before
 
 
-def test_features_are_computed_once(reference, molecules):
-    asked = MoleculeFeatures(["CCO"])
-    asked.of(reference.similarities)
-    assert descriptors in asked.computed and reference.body in asked.computed
-
-
 def test_the_median_distance_by_hand():
     assert median_distance(np.array([[0.0], [1.0], [5.0]])) == 4
     assert median_distance(np.zeros((3, 2))) == 1
     assert median_distance(np.zeros((3, 0))) == 1
-
-
-def test_a_mixture_by_hand():
-    assert mixed(np.array([[[1.0], [2.0]]]), np.array([3.0, 0.5])).tolist() == [[4.0]]
