@@ -6,7 +6,6 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.label_text import (
     Notation,
     bounds_of,
-    is_class,
     is_missing,
     notation_of,
     read_bound,
@@ -62,12 +61,6 @@ def test_texts_that_are_no_number(text):
         read_bound(f"<{text}", "y")
 
 
-@pytest.mark.parametrize("text", ["2", "maybe", "-1"])
-def test_texts_that_are_no_class(text):
-    with pytest.raises(InputError, match=f"y is '{text}', not 0 or 1"):
-        read_class(text, "y")
-
-
 @pytest.mark.parametrize("text", ["", "  ", "NA", "nan", "NaN", "N/A", "null", "None", "#N/A", "<NA>", " nan "])
 def test_missing_labels(text):
     assert is_missing(text) and math.isnan(read_number(text, "y")) and math.isnan(read_class(text, "y"))
@@ -97,19 +90,6 @@ def test_classes_by_hand(texts, label):
 def test_bounds_by_hand(text, bound, between):
     assert read_bound(text, "y") == bound and bounds_of(bound) == between
     assert read_bound(bound, "y") == bound
-
-
-@pytest.mark.parametrize(("text", "reason"), [("<", "a bound without a number"), (">high", "'high', not a number")])
-def test_bounds_of_no_number(text, reason):
-    with pytest.raises(InputError, match=reason):
-        read_bound(text, "y")
-
-
-@pytest.mark.parametrize(("text", "value"), [("0.00", 0.0), ("1.", 1.0), (" 1.000 ", 1.0), ("True", 1.0)])
-def test_a_class_is_read_however_many_digits_it_has(text, value):
-    """As ``guess_task`` takes them for classes."""
-    assert is_class(text) and read_class(text, "y") == value
-    assert not is_class("0.01") and not is_class("10")
 
 
 @pytest.mark.parametrize(

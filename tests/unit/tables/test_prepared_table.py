@@ -8,7 +8,7 @@ from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import task_config
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions, read_labelled, table_task
-from graphormer_sepnorm.tables.prepared_table import names_of_split, rows_of_split, table_dataset, write_labelled
+from graphormer_sepnorm.tables.prepared_table import names_of_split, table_dataset, write_labelled
 from graphormer_sepnorm.tables.splits import Duplicate
 
 NAN, INF = float("nan"), float("inf")
@@ -73,10 +73,6 @@ def test_names_and_weights_of_rows_are_kept(tmp_path):
     assert (tmp_path / "duplicates.csv").read_text().splitlines()[1].startswith("KEY,1,001,CCO,train")
     assert names_of_split(tmp_path / "table.csv", "train") == ["001", ""]
     assert names_of_split(tmp_path / "table.csv", "val") == ["NA"]
-
-
-def test_names_are_unknown_where_the_table_has_none(folder):
-    assert names_of_split(folder / "table.csv", "train") == []
 
 
 def test_what_is_written_is_read_again(folder):
@@ -150,32 +146,3 @@ def test_bounds_are_written_and_read_again(tmp_path):
     np.testing.assert_array_equal(val.y, np.full((1, 2), NAN, np.float64))
     np.testing.assert_array_equal(val.bounds, np.array([[[3.0, INF], [-INF, 0.25]]], np.float64))
     assert test.bounds is None and test.y.tolist() == [[1.0, 2.0]]
-
-
-def test_rows_of_a_split_have_their_labels_as_they_are_written(tmp_path):
-    write(tmp_path, BOUNDED)
-    rows = rows_of_split(tmp_path / "table.csv", "train", ("logp", "a, b"))
-    assert rows == [[1, "CCO", "<1.5", "2.0"], [2, "CC", "0.5", ""]]
-
-
-def test_rows_of_an_older_table_are_counted(folder):
-    lines = (folder / "table.csv").read_text().splitlines()
-    older = "\n".join(line.split(",", 1)[1] for line in lines) + "\n"
-    (folder / "table.csv").write_text(older)
-    assert [row[:2] for row in rows_of_split(folder / "table.csv", "train", ("logp",))] == [[1, "CCO"], [3, "CN"]]
-    assert len(table_dataset(folder / "table.csv").read("train", folder)) == 2
-
-
-def test_a_table_is_parsed_once_for_all_splits_and_again_when_it_changes(folder, monkeypatch):
-    parsed, read_csv = [], pd.read_csv
-    monkeypatch.setattr(pd, "read_csv", lambda path, **options: parsed.append(path) or read_csv(path, **options))
-    rows = [rows_of_split(folder / "table.csv", split, ("logp",)) for split in ("train", "val", "test")]
-    assert [len(found) for found in rows] == [2, 1, 0] and len(parsed) == 1
-    (folder / "table.csv").write_text("smiles,split,target logp\nC,test,1\n")
-    assert rows_of_split(folder / "table.csv", "test", ("logp",)) == [[1, "C", "1"]] and len(parsed) == 2
-
-
-def test_a_name_behind_a_smiles_may_have_any_bytes(tmp_path):
-    write(tmp_path, LabelledTable([LabelledRow(1, "CCO caf\udce9", [1.0, 2.0], "train")]))
-    assert rows_of_split(tmp_path / "table.csv", "train", ("logp",)) == [[1, "CCO caf?", "1.0"]]
-    assert len(table_dataset(tmp_path / "table.csv").read("train", tmp_path)) == 1

@@ -65,17 +65,6 @@ def test_conditions_are_read_with_labels_and_tell_replicates_apart(tmp_path):
     assert reasons == ["its T is missing", "its assay is missing"]
 
 
-@pytest.mark.parametrize(("delimiter", "other"), [(",", "0,5"), (";", "7"), (",", "0.5")])
-def test_a_comma_of_a_condition_is_read_as_that_of_a_label(tmp_path, delimiter, other):
-    rows = [delimiter.join((f"{'C' * size}", "1", f'"{dose}"')) for size, dose in ((1, other), (2, "1,000"))]
-    path = table(tmp_path / "a.csv", delimiter.join(("smiles", "y", "dose")), *rows)
-    found = read_usable(TableOptions(path, ("y",), feature_columns=("dose",)), "mol")
-    number = "1000.0" if other == "0.5" else "1.0"
-    assert found.rows[1].conditions == (number,)
-    read = samples_of(["smiles", "dose"], AskedConditions(("dose",)), "t.csv", delimiter)
-    assert read([Row(["C", other], "C"), Row(["C", "1,000"], "C")])[1] == Sample("C", (number,))
-
-
 def test_a_comma_that_nothing_decides_on_is_refused_or_asked_about(tmp_path):
     path = table(tmp_path / "a.tsv", "smiles\ty", "C\t46,774", "CC\t7", "CCC\t<1,000")
     read = {
@@ -145,11 +134,6 @@ def test_separators_of_a_part_of_the_rows_are_those_of_the_whole_table():
         "0.5",
     )
     assert samples_of(["smiles", "dose"], dose, "t.csv", ";")(rows[:1])[0].conditions == ("1.25",)
-
-
-def test_an_empty_column_of_names_is_no_id_column(tmp_path):
-    path = table(tmp_path / "a.csv", "smiles,y,name,chembl_id", *(f"{line},,c1" for line in chains(20)))
-    assert read_usable(TableOptions(path, ("y",)), "mol").names[1] == "c1"
 
 
 def test_a_class_that_is_not_asked_for_is_no_label(tmp_path):
