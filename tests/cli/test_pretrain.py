@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from typing import get_type_hints
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.pretrain import pretrain as command_pretrain
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import Recipe, foundation_base, foundation_mini, foundation_small
 from graphormer_sepnorm.runs.checkpoint import load_model, load_tensors
@@ -54,16 +52,7 @@ def test_a_body_learns_descriptors_and_a_table_starts_from_it(start, command, tm
     _, config, _ = load_model(tmp_path / "body")
     assert (config.featurizer, config.task.loss, len(config.task.targets)) == ("mol", "mse", result["targets"])
     sample_table()[:60].to_csv(tmp_path / "table.csv", index=False)
-    table = [
-        "--csv",
-        tmp_path / "table.csv",
-        "--split",
-        "random",
-        "--no-baseline",
-        "--target-columns",
-        "penalized_logp",
-    ]
-    run = tmp_path / "run"
+    table, run = [tmp_path / "table.csv", "--split", "random", "--target-columns", "penalized_logp"], tmp_path / "run"
     options = ["--no-baseline", "--epochs", 1, "--ensemble", 1, "--out", run]
     code, result, _ = command("train", *table, "--from", tmp_path / "body", *options)
     assert code == 0 and np.isfinite(result["value"])
@@ -101,11 +90,6 @@ def test_a_body_learns_another_objective(name, start, tmp_path):
     assert len(config.task.targets) == result["targets"] > 10
 
 
-def test_the_help_names_all_objectives():
-    option = get_type_hints(command_pretrain, include_extras=True)["objective"].__metadata__[0]
-    assert all(name in option.help for name in OBJECTIVES)
-
-
 @pytest.mark.slow
 def test_an_interrupted_pretraining_ends_as_if_it_had_not_been(start, monkeypatch, tmp_path):
     assert start("whole")[0] == 0
@@ -137,8 +121,3 @@ def test_sizes(architecture, millions):
     found = FEATURIZERS["mol"]
     parameters = sum(p.numel() for p in Network(architecture(found.atom_sizes, found.bond_sizes, 210)).parameters())
     assert millions[0] < parameters / 1e6 < millions[1]
-
-
-def test_tables_are_asked_for(command, tmp_path):
-    code, _, messages = command("pretrain", "--out", tmp_path / "body")
-    assert code == 2 and "name tables with molecules: graphormer-sepnorm pretrain FILE" in messages

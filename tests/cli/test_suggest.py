@@ -11,7 +11,6 @@ import graphormer_sepnorm.library
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.interfaces import commands
 from graphormer_sepnorm.interfaces.commands import suggest
-from graphormer_sepnorm.interfaces.commands.suggest import lines_on_others
 from tests.tiny import save_tiny, save_two
 
 
@@ -20,20 +19,8 @@ def test_molecules_are_suggested_from_the_shell(command, tmp_path):
     save_two(tmp_path / "model")
     sample_table()[:30].to_csv(tmp_path / "library.csv", index=False)
     out = tmp_path / "next.xlsx"
-    arguments = [
-        "-n",
-        4,
-        "--by",
-        "expected-improvement",
-        "--best",
-        0.5,
-        "--minimize",
-        "--alerts",
-        "--workers",
-        1,
-        "-o",
-        out,
-    ]
+    arguments = ["-n", 4, "--by", "expected-improvement", "--best", 0.5, "--minimize", "--alerts", "--workers", 1]
+    arguments += ["-o", out]
     code, result, _ = command("suggest", tmp_path / "model", tmp_path / "library.csv", *arguments)
     assert code == 0 and (result["suggested"], result["rows"], result["best"]) == (4, 30, 0.5)
     found = pd.read_excel(out)
@@ -59,34 +46,6 @@ def test_without_a_file_molecules_are_printed(tmp_path, monkeypatch, arguments):
     lines = CliRunner().invoke(commands.app, asked).stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["rank", "1", "2"] and lines[0].split() == ["rank", "SMILES", "logp"]
     assert {line.split()[1] for line in lines[1:]} == {"C", "CCO"}
-
-
-@pytest.mark.slow
-def test_a_terminal_shows_the_first_molecules_and_how_to_get_the_others(tmp_path, monkeypatch):
-    save_two(tmp_path / "model", kind="classification")
-    sample_table()[["smiles"]][:30].assign(compound_id=range(30)).to_csv(tmp_path / "library.csv", index=False)
-    monkeypatch.setattr(suggest, "is_for_people", lambda out: True)
-    asked = ["suggest", str(tmp_path / "model"), str(tmp_path / "library.csv"), "-n", "12", "--workers", "1"]
-    shown = CliRunner().invoke(commands.app, asked)
-    lines = shown.stdout.splitlines()
-    assert lines[0].split() == ["rank", "compound_id", "SMILES", "logp", "logp_std"] and len(lines) == 11
-    probabilities = [float(line.split()[3]) for line in lines[1:]]
-    assert probabilities == sorted(probabilities, reverse=True) and "0." in lines[1]
-    assert "ranked by the predicted probability (--by prediction)" in shown.stderr
-    assert "shown: the first 10; -o FILE writes all of them, with all columns\n" in shown.stderr
-
-
-@pytest.mark.slow
-def test_fewer_molecules_than_asked_for_are_said(command, tmp_path):
-    save_tiny(tmp_path / "model")
-    (tmp_path / "library.csv").write_text("smiles\nC\nCC\nC\nC[\n")
-    out = tmp_path / "next.csv"
-    for count in (2, 50):
-        arguments = ["-n", count, "--by", "prediction", "--workers", 1, "-o", out]
-        code, result, messages = command("suggest", tmp_path / "model", tmp_path / "library.csv", *arguments)
-        assert code == 0 and result["suggested"] == 2 and "2 molecules of 4 rows, 1 row unreadable" in messages
-        assert "computing in" not in messages
-        assert ("these are all: -n 50 is more than the library has" in messages) == (count == 50)
 
 
 @pytest.mark.parametrize(
@@ -122,18 +81,3 @@ def test_without_pyarrow_the_command_says_how_to_install_it(command, tmp_path, m
     assert messages.endswith(
         'suggest needs pyarrow, which is not installed: run pip install ".[scale]" in the folder of the repository\n'
     )
-
-
-def test_molecules_left_out_ranked_last_or_unlike_the_training_molecules_are_counted():
-    result = {
-        "suggested": 50,
-        "left_out": 1,
-        "put_last": 12,
-        "suggested_last": 3,
-        "unlike": 7,
-        "usual_similarity": 0.34,
-    }
-    left_out, last, unlike = lines_on_others(result)
-    assert left_out.endswith(": 1") and last.endswith(": 12, of which 3 are suggested")
-    assert "below 0.34" in unlike and "7 of 50" in unlike
-    assert not list(lines_on_others(dict.fromkeys(result, 0)))

@@ -141,14 +141,6 @@ def test_the_domain_in_columns(regression, predicted):
     assert "4 rows are outside the training domain" in messages, "CCO is smaller than any"
 
 
-def test_unfamiliar_rows_are_counted_without_being_asked_for(regression, predicted):
-    familiar = rows_of(regression, "learnt").smiles.tolist()[:5]
-    assert "outside the training domain" not in predicted(regression, familiar)[1]
-    _, messages = predicted(regression, [*familiar, *STRANGE, "C[C"])
-    judged = "(similarity is not judged): --domain adds similarity and the column warning"
-    assert f"at least 3 rows are outside the training domain {judged}" in messages
-
-
 def test_the_scores_before_and_after_calibration_are_those_of_what_is_written(classification, predicted, command):
     """Of the network on its own, and of the run folder."""
     test, kept = rows_of(classification, "test"), result_of(classification)

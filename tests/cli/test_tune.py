@@ -59,18 +59,6 @@ def test_a_search_from_the_shell_gives_a_recipe_that_train_takes(command, table,
     assert code == 2 and "was compared on the test split after 3 trials" in messages
 
 
-@pytest.mark.slow
-def test_a_search_finds_the_task_in_the_labels(command, tmp_path):
-    molecules = sample_table()[:60]
-    molecules.assign(active=molecules.index % 2).to_csv(tmp_path / "mols.csv", index=False)
-    table = ["--csv", tmp_path / "mols.csv", "--target-columns", "active", "--split", "random"]
-    code, result, messages = command(
-        "tune", *table, *TINY, "--epochs", 1, "--trials", 1, "--no-compare", "--out", tmp_path / "study"
-    )
-    assert code == 0, messages
-    assert result["metric"] == "rocauc" and "the task is classification" in messages
-
-
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
