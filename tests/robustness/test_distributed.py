@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import psutil
 import pytest
 import torch
@@ -187,18 +186,6 @@ def test_two_processes_train_as_one(tmp_path, optimizer):
     assert_same_run(two / "run", one / "run", together, alone)
     assert sorted((two / "cache" / tiny_run.READS).read_text().split()) == ["test", "train", "val"]
     assert processes.finish(tiny_run.evaluate, two / "run", two / "cache") == 0
-
-
-@pytest.mark.slow
-def test_folds_of_a_table_under_torchrun(tmp_path):
-    """Every molecule is predicted once, by all members."""
-    sample_table()[:60].to_csv(tmp_path / "in.csv", index=False)
-    arguments = ["train.py", "--csv", tmp_path / "in.csv", "--target-columns", "penalized_logp", "--folds", 2]
-    arguments += ["--recipe", "slim", "--epochs", 1, "--batch-size", 8, "--set", "model.layers=1", "--ensemble", 2]
-    done = processes.command(*arguments, "--out", tmp_path / "run", processes=2)
-    assert done.returncode == 0, done.stderr
-    assert len(pd.read_csv(tmp_path / "run" / "predictions.csv")) == 60
-    assert json.loads(done.stdout.splitlines()[-1])["baseline"]["random_forest"]["mae"] > 0
 
 
 @pytest.mark.slow
