@@ -6,7 +6,7 @@ from rdkit import Chem
 
 from graphormer_sepnorm.chem import smiles
 from graphormer_sepnorm.chem.properties import penalized_logp
-from graphormer_sepnorm.chem.smiles import MAX_SMILES_LENGTH, read_smiles, truncated
+from graphormer_sepnorm.chem.smiles import MAX_SMILES_LENGTH, read_smiles
 from graphormer_sepnorm.errors import InputError
 
 ALUMINIUM_TRIOXALATE = "O=C1O[Al]23(OC1=O)(OC(=O)C(=O)O2)OC(=O)C(=O)O3"
@@ -75,16 +75,6 @@ def test_read_smiles_explains_errors_in_one_line(smiles, reason):
     assert len(message) < 200
 
 
-def test_read_smiles_refuses_too_long_ones_before_parsing(monkeypatch):
-    monkeypatch.setattr(smiles.Chem, "MolFromSmiles", lambda *_, **__: pytest.fail("was parsed"))
-    with pytest.raises(InputError):
-        read_smiles("C" * (MAX_SMILES_LENGTH + 1))
-
-
-def test_read_smiles_accepts_the_longest_allowed():
-    assert read_smiles("C" * 1000 + " " + "x" * (MAX_SMILES_LENGTH - 1001)).GetNumAtoms() == 1000
-
-
 @pytest.mark.parametrize(
     ("text", "atoms"),
     [
@@ -115,10 +105,6 @@ def test_hydrogens_that_stay_atoms_are_counted_and_others_are_not():
     assert read_smiles("C" * 999 + "C[H]").GetNumAtoms() == 1000
     with pytest.raises(InputError, match="1,001 atoms"):
         read_smiles("C" * 1000 + "[2H]")
-
-
-def test_read_smiles_ignores_spaces_around():
-    assert read_smiles("  CCO ").GetNumAtoms() == 3
 
 
 @pytest.mark.parametrize("name", ["ethanol", "64-17-5", "spirit of wine", "caf\u00e9", "\ud800", "N-methyl", "  "])
@@ -154,21 +140,12 @@ def test_a_molecule_of_rdkit_is_read_as_its_smiles():
         read_smiles(Chem.Mol())
 
 
-def test_read_smiles_reads_strictly_where_it_can():
-    mol = read_smiles("[H]OC([2H])C1=CC=CC=C1")
-    assert Chem.MolToSmiles(mol) == Chem.CanonSmiles("[2H]C(O)c1ccccc1")
-
-
 @pytest.mark.parametrize(("smiles", "atoms", "rings"), [(ALUMINIUM_TRIOXALATE, 19, 3), (DIARYL_OXAZABOROLE, 19, 3)])
 def test_read_smiles_forgives_the_valence_of_metals(smiles, atoms, rings):
     mol = read_smiles(smiles)
     assert mol.GetNumAtoms() == atoms
     assert mol.GetRingInfo().NumRings() == rings
     assert all(atom.GetTotalNumHs() >= 0 for atom in mol.GetAtoms())
-
-
-def test_lenient_reading_finds_aromatic_rings():
-    assert sum(atom.GetIsAromatic() for atom in read_smiles(DIARYL_OXAZABOROLE).GetAtoms()) == 12
 
 
 def test_rdkit_is_silent_inside_our_calls_only(capfd):
@@ -189,8 +166,3 @@ def test_any_text_is_a_molecule_or_an_input_error(text):
     except InputError:
         return
     assert mol.GetNumAtoms() > 0
-
-
-def test_long_texts_are_truncated():
-    assert truncated("C" * 20, 20) == "C" * 20
-    assert truncated("C" * 21, 20) == "C" * 17 + "..."

@@ -1,5 +1,4 @@
 from copy import deepcopy
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -28,12 +27,6 @@ from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import choose, computing
 from graphormer_sepnorm.tasks import make_task
 from tests.tiny import tiny_model
-
-
-def test_batches_by_hand(monkeypatch):
-    monkeypatch.setattr(forward, "ATOMS_PER_BATCH", 4)
-    batches = list(size_sorted_batches(np.array([5, 1, 3, 1])))
-    assert [batch.tolist() for batch in batches] == [[1, 3], [2], [0]]
 
 
 def test_each_molecule_is_in_one_batch_beside_others_of_its_size(monkeypatch):
@@ -117,10 +110,3 @@ def test_a_trunk_with_another_weight_is_not_shared(name):
         other.state_dict()[name].view(-1)[0] += 1e-3
     share_trunks([one, other])
     assert other.local_blocks is not one.local_blocks and other.embedding is not one.embedding
-
-
-def test_a_trunk_of_another_config_is_not_shared():
-    one, other, _ = twins()
-    other.config = replace(other.config, norm_position="pre")
-    share_trunks([one, other])
-    assert other.local_blocks is not one.local_blocks

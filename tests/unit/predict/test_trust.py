@@ -72,18 +72,3 @@ def test_arrays_that_do_not_fit_are_refused(domain, name, values):
     arrays = trust_arrays(Trust(domain, intervals=Intervals(np.ones((2, 2)), np.zeros(2))))
     with pytest.raises(InputError, match=r"stack\.safetensors is damaged"):
         read_trust({**arrays, PREFIX + name: values}, FILE)
-
-
-@pytest.mark.parametrize("name", ["domain.text", "domain.bits", "intervals.scores"])
-def test_a_missing_array_is_refused(domain, name):
-    arrays = trust_arrays(Trust(domain, intervals=Intervals(np.ones((2, 2)), np.zeros(2))))
-    del arrays[PREFIX + name]
-    with pytest.raises(InputError, match=name):
-        read_trust(arrays, FILE)
-
-
-def test_intervals_of_an_earlier_release_have_no_correlations(domain):
-    arrays = trust_arrays(Trust(domain, intervals=Intervals(np.ones((2, 2)), np.zeros(2), np.eye(2))))
-    assert read_trust(arrays, FILE).intervals.correlation.tolist() == [[1, 0], [0, 1]]
-    del arrays[f"{PREFIX}intervals.correlation"]
-    assert read_trust(arrays, FILE).intervals.correlation.shape == (0, 0)

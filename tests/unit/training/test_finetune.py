@@ -16,7 +16,6 @@ from graphormer_sepnorm.runs.folder import WEIGHTS
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.finetune import (
     PENALTIES,
-    check_frozen_layers,
     ridge,
     start_from,
     start_head,
@@ -32,12 +31,6 @@ def test_a_run_takes_over_the_featurizer_and_keeps_its_task(tmp_path):
     assert (found.featurizer, found.model.num_tasks, found.task) == ("ogb", 2, config.task)
     assert (found.train.start_from, found.train.frozen_layers) == (str(tmp_path), 1)
     assert isinstance(found, Config) and found.train.lr == TrainConfig().lr
-
-
-def test_a_run_that_strips_salts_keeps_doing_so_with_a_checkpoint(tmp_path):
-    save_tiny(tmp_path, featurizer="ogb")
-    _, config = tiny_model(featurizer="mol-without-salts")
-    assert starting_from(config, str(tmp_path)).featurizer == "ogb-without-salts"
 
 
 def test_all_weights_but_those_of_the_last_layer_come_from_the_checkpoint(tmp_path):
@@ -122,12 +115,6 @@ def test_local_blocks_freeze_first_and_values_of_atoms_belong_to_the_head(tmp_pa
         "atom_values.hidden",
         "atom_values.out",
     }
-
-
-def test_no_more_layers_than_there_are_can_be_frozen():
-    check_frozen_layers(1, tiny_model()[1].model)
-    with pytest.raises(InputError, match="cannot freeze 2 layers, the model has 1"):
-        check_frozen_layers(2, tiny_model()[1].model)
 
 
 def test_a_checkpoint_of_fewer_layers_is_refused(tmp_path):
