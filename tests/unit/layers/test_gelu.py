@@ -21,10 +21,6 @@ def test_the_gradient_of_gelu():
     assert torch.autograd.gradcheck(gelu, ROWS)
 
 
-def test_rows_stay_contiguous():
-    assert gelu(ROWS).is_contiguous()
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="PyTorch was built without oneDNN")
 def test_no_program_is_compiled_for_the_number_of_atoms():
