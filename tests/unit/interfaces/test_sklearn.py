@@ -20,9 +20,7 @@ from sklearn.utils.validation import validate_data
 
 from graphormer_sepnorm import GraphormerClassifier, GraphormerEmbedder, GraphormerRegressor, load_model
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces import table_estimator
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.table_model.evaluate import evaluate_new
 from tests.tiny import save_tiny
 
@@ -233,15 +231,6 @@ def test_censored_labels_are_not_scored(fitted):
     assert fitted.score(SMILES, [str(length) for length in LENGTH]) == pytest.approx(fitted.score(SMILES, LENGTH))
 
 
-@pytest.mark.parametrize("confidence", ["0.9", True, [0.9]])
-def test_a_confidence_is_a_number(fitted, confidence):
-    message = "^confidence: give a number between 0 and 1, such as 0.9, not "
-    with pytest.raises(InputError, match=message):
-        fitted.predict_interval(SMILES, confidence)
-    with pytest.raises(InputError, match=message):
-        GraphormerClassifier(**TINY).fit(SMILES, KIND).predict_set(SMILES, confidence)
-
-
 def test_weights_of_molecules_count():
     weight = np.where(KIND == "acid", 5.0, 1.0)
     plain, weighted, alike = (
@@ -352,21 +341,6 @@ def test_embeddings_in_pipelines(pretrained):
     assert make_pipeline(embedder, Ridge(1e-3)).fit(SMILES, LENGTH).score(SMILES, LENGTH) > 0.5
     columns = ColumnTransformer([("embedding", embedder, "smiles"), ("number", "passthrough", ["length"])])
     make_pipeline(columns, LogisticRegression()).fit(TABLE, KIND)
-
-
-def test_embeddings_have_names_and_rows(pretrained):
-    embedder = GraphormerEmbedder(pretrained=pretrained).set_output(transform="pandas").fit(TABLE.smiles)
-    embeddings = embedder.transform(TABLE.smiles[5:9])
-    assert embeddings.shape == (4, 16)
-    assert embeddings.columns[0] == "graphormerembedder0"
-    assert embeddings.index.tolist() == [5, 6, 7, 8]
-
-
-def test_embeddings_are_computed_on_the_device(pretrained, monkeypatch):
-    embedder = GraphormerEmbedder(pretrained=pretrained).fit(SMILES)
-    monkeypatch.setattr(table_estimator, "choose", lambda device: Compute(torch.device("meta")))
-    with pytest.raises(RuntimeError, match="meta"):
-        embedder.transform(SMILES)
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 import inspect
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 from typer.testing import CliRunner
 
-from graphormer_sepnorm import GraphormerClassifier, GraphormerEmbedder, GraphormerRegressor, load_model
+from graphormer_sepnorm import GraphormerClassifier, GraphormerRegressor, load_model
 from graphormer_sepnorm.config import TaskConfig, TrainConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces import commands
@@ -98,20 +97,6 @@ def test_the_constructor_has_every_option_of_training_and_describes_it():
     assert [name for name in parameters if described.count(f"\n    {name}: ") != 1] == []
 
 
-@pytest.mark.parametrize(
-    ("estimator", "own"),
-    [
-        (GraphormerRegressor, {"predict", "predict_interval", "save", "score"}),
-        (GraphormerClassifier, {"predict", "predict_proba", "predict_set", "save"}),
-        (GraphormerEmbedder, {"transform"}),
-    ],
-)
-def test_only_methods_for_users_are_shown(estimator, own):
-    ours = [each for each in estimator.__mro__ if each.__module__.startswith("graphormer_sepnorm")]
-    shown = {name for each in ours for name in vars(each) if not name.startswith(("_", "set_"))}
-    assert shown == {"fit", *own}
-
-
 @pytest.mark.slow
 def test_all_members_take_part_unless_it_is_said_otherwise(tiny_recipe, smiles, logp):
     def members(**parameters) -> list[str]:
@@ -157,16 +142,6 @@ def test_the_config_is_that_of_the_recipe_with_what_is_given(tiny_recipe):
         config(settings={"train.frozen_layers": 99})
 
 
-@pytest.mark.parametrize(
-    ("salt", "option"), [("C(=O)O.[Na+].[Cl-]", {"strip_salts": True}), ("C(=O)[O-].[Na+]", {"standardize": "parent"})]
-)
-def test_molecules_are_read_as_is_asked_for(salt, option):
-    salty = [smiles.replace("C(=O)O", salt) for smiles in SMILES]
-    stripping = GraphormerRegressor(**QUICK, **option).fit(salty, LENGTH)
-    plain = GraphormerRegressor(**QUICK).fit(SMILES, LENGTH)
-    np.testing.assert_allclose(stripping.predict(salty), plain.predict(SMILES), rtol=1e-5)
-
-
 def test_parameters_have_the_defaults_of_the_command():
     parameters, command = GraphormerRegressor().get_params(), EnsembleOptions()
     found = [parameters[name] for name in ("networks", "forest", "blend", "quick")]
@@ -174,26 +149,6 @@ def test_parameters_have_the_defaults_of_the_command():
     options = TableOptions("a", ("a",))
     for name in ("split", "metric", "loss", "weights", "balance", "strip_salts", "standardize"):
         assert parameters[name] == getattr(options, name), name
-
-
-def test_parameters_are_stored_untouched():
-    estimator = GraphormerRegressor(epochs=7, lr=1, pretrained="somewhere")
-    assert (estimator.epochs, estimator.lr, estimator.pretrained) == (7, 1, "somewhere")
-    assert clone(estimator).get_params() == estimator.get_params()
-    assert not [name for name in vars(estimator) if name.endswith("_")]
-
-
-def test_parameters_of_a_search_may_be_of_numpy():
-    grid = {"quick": np.bool_(True), "networks": np.int64(3), "split": np.str_("random")}
-    assert np.isfinite(GraphormerRegressor(**grid).fit(SMILES, LENGTH).out_of_fold_).all()
-
-
-@pytest.mark.parametrize(
-    ("y", "one", "other"), [(np.stack([LENGTH, -LENGTH], axis=1), [1, 0.5], (1.0, 0.5)), (LENGTH, 2, [2.0])]
-)
-def test_weights_of_targets_come_in_any_sequence(y, one, other):
-    found = [GraphormerRegressor(**QUICK, weights=each).fit(SMILES, y).predict(SMILES) for each in (one, other)]
-    np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.parametrize(
@@ -291,13 +246,6 @@ def test_repeats_are_averaged_as_by_the_command(tmp_path):
     assert np.corrcoef(found[~np.isnan(found)], learnt.y.dropna())[0, 1] > 0.5
 
 
-def test_repeats_whose_weights_are_zero_are_averaged_alike():
-    weight = np.repeat([1.0, 0.0], [40, 2])
-    y = [*LENGTH, 5, 7]
-    fitted = GraphormerRegressor(**QUICK).fit([*SMILES, "CCF", "FCC"], y, weight)
-    assert np.isfinite(fitted.out_of_fold_).all() and fitted.out_of_fold_[-1] == fitted.out_of_fold_[-2]
-
-
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory) -> Path:
     """A folder that an estimator saved."""
@@ -353,17 +301,6 @@ def test_a_classifier_saved_from_python_is_scored_on_another_table(words, tmp_pa
     place = classifier.classes_.tolist().index(words[0])
     expected = roc_auc_score(y == words[0], classifier.predict_proba(SMILES)[:, place])
     assert result["value"] == pytest.approx(expected) and result["training_molecules"] == 40
-
-
-def test_a_model_is_saved_only_to_a_folder(tmp_path):
-    fitted = GraphormerRegressor(**QUICK).fit(SMILES, LENGTH)
-    (tmp_path / "file").write_text("")
-    for wrong, message in (
-        (5, "name the folder to save to, such as 'runs/model', not 5"),
-        (tmp_path / "file", f"{tmp_path / 'file'} is a file: choose a new folder"),
-    ):
-        with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
-            fitted.save(wrong)
 
 
 def test_parameters_that_quick_ignores_are_named(smiles, logp):

@@ -57,13 +57,6 @@ def test_equal_runs_are_equal_files_without_pickles(trained: Trained, tmp_path):
         assert {Path(name).suffix for name in archive.namelist()} == {".safetensors", ".json", ".csv"}
 
 
-def test_a_damaged_copy_in_the_cache_is_unpacked_again(trained: Trained, tmp_path):
-    export_model(trained.run.path, tmp_path / "m.gsn")
-    stack = RunFolder(resolve_model(tmp_path / "m.gsn")).stack
-    stack.write_bytes(b"")
-    assert RunFolder(resolve_model(tmp_path / "m.gsn")).stack.read_bytes() == trained.run.stack.read_bytes()
-
-
 @pytest.mark.parametrize(
     "name",
     [

@@ -1,26 +1,17 @@
 """Devices and precisions."""
 
-from dataclasses import replace
-from typing import get_args, get_type_hints
-
 import numpy as np
 import pytest
 import torch
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
-from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.encodings import ENCODINGS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.analyze import analyze_run
-from graphormer_sepnorm.layers.norms import NORMS
-from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.predict.predictors import Predictor, load_embedder, load_networks
-from graphormer_sepnorm.recipes import RECIPES, dataset_config
 from graphormer_sepnorm.system.device import (
-    NUMBERS,
     Compute,
-    Precision,
     autocast,
     choose,
     computing,
@@ -96,11 +87,6 @@ def test_the_numbers_of_a_precision_by_its_names(precision, numbers):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == numbers
 
 
-def test_every_precision_of_a_config_has_its_numbers():
-    precisions = [*get_args(Precision), *get_args(get_type_hints(TrainConfig)["precision"])]
-    assert sorted(precisions) == sorted(NUMBERS)
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     return save_tiny(tmp_path_factory.mktemp("run"), featurizer="zinc", targets=("penalized_logp",))
@@ -122,15 +108,6 @@ def test_bfloat16_is_close_but_not_equal_to_float32(run):
     assert rough["value"] != exact["value"] and rough["value"] == pytest.approx(exact["value"], rel=0.02)
 
 
-@pytest.mark.parametrize("command_name", ["evaluate", "analyze"])
-def test_commands_end_with_a_sentence(command, run, tmp_path, monkeypatch, command_name):
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    out = ["-o", tmp_path / "x.png"] if command_name == "analyze" else []
-    code, _, messages = command(command_name, run, *out, "--device", "mps")
-    assert code == 2 and messages.startswith("error: there is no device mps") and messages.count("\n") == 1
-    assert not list(tmp_path.iterdir())
-
-
 def float64_tensors(tensors: dict[str, torch.Tensor]) -> list[str]:
     return [name for name, tensor in tensors.items() if tensor.dtype == torch.float64]
 
@@ -143,10 +120,3 @@ def test_batches_use_only_types_that_apples_gpus_support():
     tensors = {name: value for name, value in vars(moved).items() if isinstance(value, torch.Tensor)}
     tensors |= getattr(moved, "arrays", {})
     assert len(tensors) > 5 and not float64_tensors(tensors)
-
-
-@pytest.mark.parametrize("norm", NORMS)
-def test_models_use_only_types_that_apples_gpus_support(norm):
-    config = dataset_config("sample", RECIPES["best"].train, norm, RECIPES["best"].architecture).model
-    model = Network(replace(config, layers=2))
-    assert not float64_tensors(dict(model.named_parameters()) | dict(model.named_buffers()))

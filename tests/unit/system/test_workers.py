@@ -18,7 +18,6 @@ from graphormer_sepnorm.system.workers import (
     in_chunks,
     in_processes,
     map_chunks,
-    one_thread,
     one_thread_for_small,
     way_to_start,
 )
@@ -99,22 +98,6 @@ def test_processes_are_not_copied_where_a_gpu_is_in_use(monkeypatch):
     assert {process for _, process in map_chunks(parent, iter(chunks), smiles_of)} == {os.getpid()}
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     assert os.getpid() not in {process for _, process in map_chunks(parent, iter(chunks), smiles_of)}
-
-
-def test_the_number_of_threads_is_restored_even_after_an_error():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        with pytest.raises(KeyError), one_thread():
-            assert torch.get_num_threads() == 1
-            raise KeyError
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
-
-
-def test_cores_are_those_of_this_process():
-    assert 1 <= available_cores() <= (os.cpu_count() or 1)
 
 
 ROUNDS = """
