@@ -17,22 +17,12 @@ from graphormer_sepnorm.tables.label_text import (
 @pytest.mark.parametrize(
     ("text", "number"),
     [
-        (" 1.5 ", 1.5),
-        ("-2e3", -2000.0),
-        ("3,14", 3.14),
-        ("-0,5", -0.5),
-        (",5", 0.5),
-        ("0,123", 0.123),
-        ("1234,567", 1234.567),
-        ("1,5E-3", 0.0015),
-        ("\u22122.5", -2.5),
-        ("1,234.5", 1234.5),
-        ("11,748,976", 11748976.0),
-        ("8'709.6", 8709.6),
-        ("8\u2019709,6", 8709.6),
+        (" 1.5 ", 1.5), ("-2e3", -2000.0), ("3,14", 3.14), ("-0,5", -0.5), (",5", 0.5), ("0,123", 0.123),
+        ("1234,567", 1234.567), ("1,5E-3", 0.0015), ("\u22122.5", -2.5), ("1,234.5", 1234.5),
+        ("11,748,976", 11748976.0), ("8'709.6", 8709.6), ("8\u2019709,6", 8709.6),
         ("12\u202f345\xa0678", 12345678.0),
     ],
-)
+)  # fmt: skip
 def test_numbers_by_hand(text, number):
     assert read_number(text, "y") == number
 
@@ -77,16 +67,12 @@ def test_classes_by_hand(texts, label):
 @pytest.mark.parametrize(
     ("text", "bound", "between"),
     [
-        ("<5", "<5.0", (-math.inf, 5.0)),
-        (" < 0,5 ", "<0.5", (-math.inf, 0.5)),
-        ("<= 5", "<5.0", (-math.inf, 5.0)),
-        ("\u2264-1e3", "<-1000.0", (-math.inf, -1000.0)),
-        (">10", ">10.0", (10.0, math.inf)),
-        (">=10", ">10.0", (10.0, math.inf)),
-        ("\u226510", ">10.0", (10.0, math.inf)),
+        ("<5", "<5.0", (-math.inf, 5.0)), (" < 0,5 ", "<0.5", (-math.inf, 0.5)), ("<= 5", "<5.0", (-math.inf, 5.0)),
+        ("\u2264-1e3", "<-1000.0", (-math.inf, -1000.0)), (">10", ">10.0", (10.0, math.inf)),
+        (">=10", ">10.0", (10.0, math.inf)), ("\u226510", ">10.0", (10.0, math.inf)),
         ("5", "", (-math.inf, math.inf)),
     ],
-)
+)  # fmt: skip
 def test_bounds_by_hand(text, bound, between):
     assert read_bound(text, "y") == bound and bounds_of(bound) == between
     assert read_bound(bound, "y") == bound

@@ -1,7 +1,6 @@
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from rdkit import Chem
 
@@ -10,28 +9,19 @@ from graphormer_sepnorm.tables import labels
 from graphormer_sepnorm.tables.labels import (
     LabelledRow,
     LabelledTable,
+    assign_splits,
     check_splits,
     read_folds,
     read_labelled,
     read_usable,
     read_whole,
     table_task,
-    tolerances,
 )
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.remarks import of_units
-from graphormer_sepnorm.tables.splits import Duplicate
+from graphormer_sepnorm.tables.splits import Sizes
 from graphormer_sepnorm.tables.structures import Structures
 from graphormer_sepnorm.tables.task_guess import guess_task, look_at_columns
-
-
-def table(path, *lines) -> str:
-    path.write_text("\n".join(lines) + "\n")
-    return str(path)
-
-
-def chains(count: int, first: int = 1) -> list[str]:
-    return [f"{'C' * number},{number}" for number in range(first, first + count)]
+from tests.tables import chains, table
 
 
 def given(folder, columns: str, *rows: str, targets: tuple[str, ...] = ("y",), **options) -> TableOptions:
@@ -77,16 +67,6 @@ def test_a_column_without_molecules_is_refused_if_another_one_has_their_name(tmp
     assert len(read_usable(options, "ogb").rows) == readable
 
 
-@pytest.mark.parametrize("options", [{}, {"kind": "classification", "active_below": "4 nM"}])
-def test_a_number_without_a_unit_among_others_with_one_is_not_guessed(tmp_path, options):
-    path = table(tmp_path / "a.csv", "smiles,y", "C,5 nM", "CC,0.003 uM", "CCC,7", "CCCC,8 nM")
-    found = read_usable(TableOptions(path, ("y",), **options), "ogb")
-    assert [row.number for row in found.rows] == [1, 2, 4] and found.units == ("nM",)
-    assert [(number, "one unit" in reason) for number, _, reason in found.skipped] == [(3, True)]
-    (said,) = of_units(TableOptions(path, ("y",), **options), found)
-    assert ("predictions" in said) is not bool(options)
-
-
 def test_rows_by_time_and_rows_without_one(tmp_path):
     path = tmp_path / "table.csv"
     times = [2009, 2001, 2002, 2003, 2004, 2005, 2006, 2007, 2008, 2000]
@@ -101,30 +81,11 @@ def test_rows_by_time_and_rows_without_one(tmp_path):
     ]
 
 
-def test_duplicates_are_found_among_the_rows_that_can_be_used(tmp_path):
-    rows = ["CCO,0", "C(,0", "OCC,1", "CN,0", "NC,4", *(f"{'C' * number},{number % 5}" for number in range(3, 9))]
-    labelled = read_labelled(given(tmp_path, "smiles,y", *rows), "ogb")
-    assert labelled.duplicates == [
-        Duplicate("LFQSCWFLJHTTHZ-UHFFFAOYSA-N", (0, 1), (0,)),
-        Duplicate("BAVYZALUXZFZLV-UHFFFAOYSA-N", (2, 3), (0,)),
-    ]
-
-
 def table_of(tmp_path, columns: str, *labels: str) -> str:
     rows = [f"{'C' * number},{label}" for number, label in enumerate(labels, 1)]
     path = tmp_path / "table.csv"
     path.write_text("\n".join([f"smiles,{columns}", *rows]) + "\n")
     return str(path)
-
-
-def test_bounds_are_no_labels_and_are_kept_as_text(tmp_path):
-    labels = ["1.5", "<5", ">= 10", '"<2,5"', "<", "6", "7", "8", "9", "10"]
-    path = table_of(tmp_path, "y", *labels)
-    labelled = read_labelled(TableOptions(path, ("y",), split="random"), "ogb")
-    found = {row.number: (row.labels[0], row.bounds) for row in labelled.rows}
-    assert found[1] == (1.5, {}) and math.isnan(found[2][0])
-    assert [found[number][1] for number in (2, 3, 4)] == [{0: "<5.0"}, {0: ">10.0"}, {0: "<2.5"}]
-    assert [(number, reason) for number, _, reason in labelled.skipped] == [(5, "y is '<', a bound without a number")]
 
 
 def test_several_classes_are_a_column_each(tmp_path):
@@ -148,10 +109,12 @@ def test_rows_have_no_salts_if_the_featurizer_strips_them(tmp_path):
     assert labelled.changed == 10, "all but the second row"
 
 
-def test_numbers_may_differ_by_half_a_standard_deviation_and_classes_not_at_all():
-    y = np.array([[0.0, 1.0], [4.0, np.nan], [np.nan, 1.0]])
-    assert tolerances("regression", y).tolist() == [1.0, 0.0]
-    assert tolerances("classification", np.array([[0.0], [1.0]])).tolist() == [0.0]
+def test_skipped_rows_are_in_their_order_whatever_was_wrong_with_them(tmp_path):
+    good = [f"{'C' * number},{number},train" for number in range(1, 4)]
+    rows = ["C(,1,train", *good, "CO,x,train", "CN,1,VALID", "CF,1, Test "]
+    found = read_labelled(given(tmp_path, "smiles,y,fold", *rows, **BY_FOLD), "ogb")
+    assert [number for number, _, _ in found.skipped] == [1, 5]
+    assert [row.split for row in found.rows] == ["train"] * 3 + ["val", "test"]
 
 
 def test_a_target_in_two_columns_is_refused(tmp_path):
@@ -167,6 +130,18 @@ def test_a_table_that_fills_the_memory_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(labels, "MAX_ROWS", 9)
     with pytest.raises(InputError, match="more than 9 rows"):
         read_labelled(TableOptions(path, ("y",), split="random"), "ogb")
+
+
+@pytest.mark.parametrize(("kind", "classes"), [("classification", [[1.0], [0.0]]), ("regression", None)])
+def test_a_splitter_gets_what_the_options_say(monkeypatch, kind, classes):
+    options = TableOptions("a.csv", ("y",), kind, split="random", sizes=Sizes(0.5, 0.25, 0.25), seed=7)
+    given = []
+    monkeypatch.setitem(labels.SPLITTERS, "random", lambda *arguments: given.extend(arguments) or ["train", "test"])
+    found = LabelledTable([LabelledRow(1, "C", [1.0]), LabelledRow(2, "N", [0.0])])
+    structures = Structures(["C", "N"], ["", ""], ["a", "b"])
+    assert assign_splits(options, found, structures) == ["train", "test"]
+    assert given[0] is structures and given[2:] == [options.sizes, 7]
+    assert (given[1] is None) == (classes is None) and (classes is None or given[1].tolist() == classes)
 
 
 def test_a_salt_and_its_acid_are_in_one_split(tmp_path):
@@ -206,14 +181,23 @@ def test_splits_that_cannot_be_learnt_or_scored_are_refused(train, val, test, pr
         check_splits(options, table_task(options), LabelledTable(rows))
 
 
+@pytest.mark.parametrize(
+    ("kind", "label", "names", "words"),
+    [
+        ("regression", 7.0, (), "all labels of y are 7"),
+        ("classification", 1.0, (), "all labels of y are 1"),
+        ("classification", 1.0, (("0", "active"),), "all labels of y are active"),
+    ],
+)
+def test_one_label_everywhere_is_refused_without_advice_to_split_otherwise(kind, label, names, words):
+    rows = [LabelledRow(number, "C", [label], split) for number, split in enumerate(("train", "train", "val", "test"))]
+    options = TableOptions("a.csv", ("y",), kind)
+    with pytest.raises(InputError) as caught:
+        check_splits(options, table_task(options), LabelledTable(rows, class_names=names))
+    assert str(caught.value) == f"a.csv: {words}: there is nothing to learn"
+
+
 CHAINS = ["C" * size for size in range(1, 31)]
-
-
-def test_folds_have_each_of_several_classes_by_the_same_shares(tmp_path):
-    path = table(tmp_path / "a.csv", "smiles,y", *(f"{smiles},{'abc'[len(smiles) % 3]}" for smiles in CHAINS))
-    options = TableOptions(path, ("y",), "multiclass", split="random", classes=("a", "b", "c"), folds=5)
-    for fold in read_folds(options, "ogb"):
-        assert np.sum([row.labels for row in fold.of_split("test")], axis=0).tolist() == [2, 2, 2]
 
 
 def test_folds_need_no_division_without_them(tmp_path):

@@ -3,17 +3,13 @@ import pytest
 from graphormer_sepnorm.tables.labels import LabelledTable, read_labelled
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.remarks import remarks, repeatability
-from tests.tables import write
+from tests.tables import chains, write
 
 
 def read(tmp_path, rows: list[str], **options) -> tuple[TableOptions, LabelledTable]:
     path = write(tmp_path, "a.csv", "\n".join(["smiles,y", *rows, ""]))
     found = TableOptions(str(path), ("y",), split="random", **options)
     return found, read_labelled(found, found.featurizer)
-
-
-def chains(count: int = 20) -> list[str]:
-    return [f"{'C' * number},{number}" for number in range(1, count + 1)]
 
 
 def test_an_ordinary_table_needs_no_remark(tmp_path):

@@ -7,15 +7,7 @@ from graphormer_sepnorm.tables.formats import Row, open_table
 from graphormer_sepnorm.tables.labels import read_labelled, read_usable
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions, samples_of
-
-
-def table(path, *lines) -> str:
-    path.write_text("\n".join(lines) + "\n")
-    return str(path)
-
-
-def chains(count: int, first: int = 1) -> list[str]:
-    return [f"{'C' * number},{number}" for number in range(first, first + count)]
+from tests.tables import chains, table
 
 
 @pytest.mark.parametrize(
@@ -115,15 +107,6 @@ def test_other_columns_say_which_separators_a_table_has(tmp_path, other, read, s
     assert [sample.conditions for sample, error in zip(samples, errors, strict=True) if not error] == [
         (str(number),) for number in read
     ]
-
-
-def test_columns_that_contradict_each_other_leave_a_number_undecided(tmp_path):
-    for rows in (
-        ("smiles;y;a;b", "C;1.250;2,31;0.5", "CC;120;1,1;0.7", "CCC;10,000;1;1"),
-        ("smiles;y;z", "C;1.250;10,000", "CC;120;7"),
-    ):
-        found = read_usable(TableOptions(table(tmp_path / "a.csv", *rows), ("y",)), "mol")
-        assert [row.labels for row in found.rows] == [[120.0]]
 
 
 def test_separators_of_a_part_of_the_rows_are_those_of_the_whole_table():

@@ -47,9 +47,3 @@ def test_a_sheet_without_a_header_is_refused():
 )
 def test_a_name_is_no_molecule(name):
     assert not is_molecule(name) and not molecule_among([name], [["CCO"]])
-
-
-@pytest.mark.parametrize("name", ["CN", "mol", "ID"])
-def test_a_named_column_is_believed(tmp_path, name):
-    columns, rows = read(write(tmp_path, "a.csv", f"{name}\nCCO\n"), name)
-    assert columns == [name] and [row.smiles for row in rows] == ["CCO"]

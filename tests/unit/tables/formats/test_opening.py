@@ -21,6 +21,12 @@ def test_the_kind_of_a_file_is_the_suffix_before_gz():
     assert [kind_of(name) for name in ("a.SMI.gz", "a.sdf", "b.tsv.GZ", "-")] == [".smi", ".sdf", ".tsv", ""]
 
 
+def test_many_records_may_be_longer_than_one_may_be(tmp_path, monkeypatch):
+    monkeypatch.setattr(text, "MAX_RECORD", 12)
+    assert len(read(write(tmp_path, "a.sdf", "1234567\n$$$$\n" * 5))[1]) == 5
+    assert len(read(write(tmp_path, "a.csv", "smiles\n" + "CCCCCCC\n" * 5))[1]) == 5
+
+
 def test_a_workbook_is_a_table_like_a_csv(tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()

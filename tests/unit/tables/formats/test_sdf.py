@@ -76,6 +76,13 @@ def test_names_of_data_items_may_have_angle_brackets(tmp_path):
     assert rows == [Row(["CCO", "", "1", "2", "3"], "CCO")]
 
 
+@pytest.mark.parametrize("title", [">99% pure", "> <x>"])
+def test_a_title_may_begin_like_a_data_item(tmp_path, title):
+    block = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO"))
+    columns, rows = read(write(tmp_path, "a.sdf", f"{title}{block}>  <y>\n1\n\n$$$$\n"))
+    assert columns == ["smiles", "name", "y"] and rows == [Row(["CCO", title, "1"], "CCO")]
+
+
 def test_a_small_molecule_of_version_3000_is_read(tmp_path):
     block = Chem.MolToV3KMolBlock(Chem.AddHs(Chem.MolFromSmiles("c1ccccc1C")))
     assert num_heavy_atoms(block.splitlines()) == 7

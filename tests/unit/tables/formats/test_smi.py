@@ -40,3 +40,7 @@ def test_a_name_between_bars_is_no_extension(tmp_path, name):
 def test_a_blank_line_is_a_row_wherever_it_stands(tmp_path, content):
     rows = read(write(tmp_path, "a.smi", content))[1]
     assert len(rows) == content.count("\n") and rows[0] == Row(["", ""], "")
+
+
+def test_an_empty_file_has_no_rows(tmp_path):
+    assert read(write(tmp_path, "a.smi", ""))[1] == read(write(tmp_path, "a.smi", "\n\n"))[1] == []
