@@ -42,12 +42,6 @@ def table(tmp_path):
     return path
 
 
-def test_a_table_into_a_grid(saved, table, tmp_path):
-    explanations = explain(saved, table, "-o", tmp_path / "grid.png")
-    assert [e["smiles"] for e in explanations] == ["CCO", "c1ccccc1"]
-    assert (tmp_path / "grid.png").read_bytes().startswith(b"\x89PNG")
-
-
 def test_a_table_into_a_folder(saved, table, tmp_path):
     explain(saved, table, "-o", tmp_path / "pictures")
     assert sorted(path.name for path in (tmp_path / "pictures").iterdir()) == ["00001-ethanol.svg", "00005-a_b.svg"]

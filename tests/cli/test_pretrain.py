@@ -6,20 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.chem import descriptors as descriptors_module
 from graphormer_sepnorm.chem.descriptors import NAMES
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
-from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import Recipe, foundation_base, foundation_mini, foundation_small
-from graphormer_sepnorm.runs.checkpoint import load_model, load_tensors
+from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.system.files import CACHE_VARIABLE
-from graphormer_sepnorm.training import pretrain
-from graphormer_sepnorm.training.objectives import OBJECTIVES
 from graphormer_sepnorm.training.pretrain import SIZES
-from graphormer_sepnorm.training.trainer import Trainer
 
 
 def tiny(atom_sizes, bond_sizes, num_tasks):
@@ -75,42 +70,6 @@ def test_a_body_learns_the_embeddings_of_another(start, command, tmp_path):
     assert config.dataset == "the embeddings in e.npz of a.csv, b.smi" and config.task.targets[15] == "teacher 15"
     lines = [json.loads(line) for line in (tmp_path / "pupil" / "metrics.jsonl").read_text().splitlines()]
     assert lines[-1]["train_loss"] < lines[0]["train_loss"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["fingerprints", "masked-atoms"])
-def test_a_body_learns_another_objective(name, start, tmp_path):
-    code, result, errors = start("body", "--objective", name)
-    assert code == 0 and "3 rows were skipped: they have no molecule that can be read" in errors
-    assert (result["molecules"], result["validation"], result["skipped"]) == (59, 1, 3)
-    lines = [json.loads(line) for line in (tmp_path / "body" / "metrics.jsonl").read_text().splitlines()]
-    assert lines[-1]["train_loss"] < lines[0]["train_loss"]
-    _, config, _ = load_model(tmp_path / "body")
-    assert config.dataset == f"{OBJECTIVES[name].title} of a.csv, b.smi"
-    assert len(config.task.targets) == result["targets"] > 10
-
-
-@pytest.mark.slow
-def test_an_interrupted_pretraining_ends_as_if_it_had_not_been(start, monkeypatch, tmp_path):
-    assert start("whole")[0] == 0
-    run_epoch = Trainer.run_epoch
-
-    def stop_before_the_third(self, epoch):
-        if epoch == 3:
-            raise InputError("stopped")
-        return run_epoch(self, epoch)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "run_epoch", stop_before_the_third)
-        tables = [str(tmp_path / name) for name in ("a.csv", "b.smi")]
-        with pytest.raises(InputError, match="stopped"):
-            pretrain.pretrain(tables, OBJECTIVES["descriptors"], SIZES["small"], tmp_path / "parts")
-    monkeypatch.setattr(descriptors_module, "descriptors", None)  # they come from the cache
-    with pytest.raises(InputError, match="continue it with --resume"):
-        pretrain.pretrain(tables, OBJECTIVES["descriptors"], SIZES["small"], tmp_path / "parts")
-    assert start("parts", "--resume")[0] == 0
-    whole, parts = (load_tensors(tmp_path / name / "model.safetensors")[0] for name in ("whole", "parts"))
-    assert all(whole[name].equal(parts[name]) for name in whole | parts)
 
 
 @pytest.mark.parametrize(

@@ -33,13 +33,6 @@ main()
 """
 
 
-IN_PYTHON = """
-from graphormer_sepnorm import Graphormer
-model = Graphormer.from_pretrained(sys.argv[1])
-model.predict(["CCO"]), model.embed(["CCO"])
-"""
-
-
 def modules_after(*arguments: object, code: str = COMMAND) -> set[str]:
     """The modules that a command, or other code, has imported when it ends."""
     done = subprocess.run(
@@ -137,13 +130,6 @@ def test_a_command_collects_garbage_less_often_and_none_when_it_ends(code):
         [sys.executable, "-c", GARBAGE + code, "--help"], cwd=REPOSITORY, capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "True 10000 True"
-
-
-@pytest.mark.slow
-def test_predicting_in_python_imports_what_it_needs(tmp_path):
-    modules = modules_after(save_tiny(tmp_path / "run"), code=IN_PYTHON)
-    assert {"torch", "rdkit"} <= modules
-    assert not sorted(modules & NOT_FOR_PREDICTING)
 
 
 def test_the_module_is_the_command_where_no_script_is_on_the_path():

@@ -1,13 +1,9 @@
 """The command ``suggest``."""
 
-import sys
-
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-import graphormer_sepnorm
-import graphormer_sepnorm.library
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.interfaces import commands
 from graphormer_sepnorm.interfaces.commands import suggest
@@ -52,12 +48,9 @@ def test_without_a_file_molecules_are_printed(tmp_path, monkeypatch, arguments):
     ("arguments", "message"),
     [
         (["library.csv", "--scheduler", "tcp://x", "-o", "-"], "with --scheduler, name the output: -o OUT.csv"),
-        (["library.csv", "-n", "0"], "-n 0: ask for one molecule or more"),
-        (["library.csv", "--target", "mass"], "--target mass is not a target of the model, which predicts logp"),
         (["library.csv", "--target", "log_p"], "predicts logp; did you mean 'logp'?"),
         (["library.csv"], "needs a model that estimates its errors"),
         (["none.csv", "--by", "prediction"], "there are no files none.csv"),
-        (["library.csv", "-o", "next.txt"], "a table is written as .csv, .tsv, .parquet, .xlsx, .sdf, not as '.txt'"),
     ],
 )
 def test_bad_input_is_one_sentence(command, tmp_path, monkeypatch, arguments, message):
@@ -67,17 +60,3 @@ def test_bad_input_is_one_sentence(command, tmp_path, monkeypatch, arguments, me
     code, _, messages = command("suggest", "model", *arguments, *([] if "-o" in arguments else ["-o", "next.csv"]))
     assert code == 2 and message in messages and messages.count("\n") == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["library.csv", "model"]
-
-
-def test_without_pyarrow_the_command_says_how_to_install_it(command, tmp_path, monkeypatch):
-    save_tiny(tmp_path / "model")
-    (tmp_path / "library.csv").write_text("smiles\nC\n")
-    hidden = [name for name in sys.modules if name.startswith("graphormer_sepnorm.library")]
-    monkeypatch.setattr(graphormer_sepnorm, "library", graphormer_sepnorm.library)  # imports replace it
-    for name in [*hidden, "pyarrow"]:
-        monkeypatch.setitem(sys.modules, name, None) if name == "pyarrow" else monkeypatch.delitem(sys.modules, name)
-    code, _, messages = command("suggest", tmp_path / "model", tmp_path / "library.csv", "-o", tmp_path / "next.csv")
-    assert code == 2 and not (tmp_path / "next.csv").exists()
-    assert messages.endswith(
-        'suggest needs pyarrow, which is not installed: run pip install ".[scale]" in the folder of the repository\n'
-    )

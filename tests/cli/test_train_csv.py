@@ -1,6 +1,5 @@
 import json
 import math
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,12 +9,8 @@ import pytest
 
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
-from graphormer_sepnorm.interfaces import cli
-from graphormer_sepnorm.interfaces.commands.options import score_words
 from graphormer_sepnorm.recipes import RECIPES, Recipe, slim
 from graphormer_sepnorm.runs.checkpoint import load_model
-from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.growing import fit_forest
 from graphormer_sepnorm.table_model.load import load_model as load_any_model
 from graphormer_sepnorm.table_model.members import MEMBERS, forest
 
@@ -126,50 +121,12 @@ def few_trees(monkeypatch):
     monkeypatch.setattr(forest, "TREES", 20)
 
 
-@pytest.mark.slow
-def test_members_join_when_a_run_is_resumed_and_are_printed_beside_it(
-    train, molecules, tmp_path, few_trees, monkeypatch, capsys
-):
-    """The forest is fitted here again to the rows that were learnt from."""
-    options = ["--target-columns", "a", "b", "--seed", 3, "--epochs", 1, "--ensemble", 2]
-    code, first, messages = train(molecules, *options)
-    assert code == 0 and list(first["members"]) == ["networks"] and "baseline" not in first, messages
-    arguments = ["train", "--csv", tmp_path / "mols.csv", *options, "--recipe", "tiny", "--out", tmp_path / "run"]
-    monkeypatch.setattr(sys, "argv", ["graphormer-sepnorm", *map(str, arguments), "--resume"])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    out, messages = capsys.readouterr()
-    result = json.loads(out)  # nothing else
-    (line,) = [line for line in messages.splitlines() if "(a forest" in line]
-    assert not end.value.code and list(result["members"]) == list(MEMBERS)
-    assert result["members"]["networks"] == pytest.approx(first["members"]["networks"])
-    rows = pd.read_csv(tmp_path / "run" / "table.csv")
-    test, errors = rows[rows.split == "test"], []
-    for target in ("target a", "target b"):
-        known = rows[(rows.split != "test") & rows[target].notna()]
-        features = forest.forest_features(MoleculeFeatures(known.smiles.tolist()))
-        fitted = fit_forest(features, known[[target]].to_numpy(), "regression", 3, 20)
-        asked = test[test[target].notna()]
-        predicted = fitted.predict(forest.forest_features(MoleculeFeatures(asked.smiles.tolist())))[:, 0]
-        errors.append(np.abs(predicted - asked[target]).mean())
-    scores = result["baseline"]["random_forest"]
-    assert scores["mae"] == pytest.approx(np.mean(errors), rel=1e-5)
-    by_target = [result["targets"][name]["scores"]["forest"]["mae"] for name in ("a", "b")]
-    assert by_target == pytest.approx(errors, rel=1e-5)
-    assert json.loads((tmp_path / "run" / "test.json").read_text())["targets"] == result["targets"]
-    assert f"test {score_words(result)}, " in line and " (a forest: " in line
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([], "name the columns to predict with --target-columns (the columns of "),
         (["--target-columns", "c"], "no column 'c'. Its columns: smiles, a, b, long, rare"),
-        (["--target-columns", "a", "--split", "time", "--split-column", "day"], "no column 'day'"),
-        (["--target-columns", "a", "--split-sizes", "80:30"], "the split sizes are '80:30': give three"),
-        (["--target-columns", "a", "--balance"], "--balance is for"),
         (["--target-columns", "a", "--optimizer", "sgd"], "unknown optimizer 'sgd', choose one of adamw, muon"),
-        (["--target-columns", "a", "long"], "a asks for regression, long asks for classification"),
         (["--target-columns", "long", "--split", "column", "--split-column", "rare"], "no row can be used; 120 rows"),
     ],
 )
@@ -234,23 +191,6 @@ def test_weights_metric_and_loss_reach_the_run(train, molecules, tmp_path):
     assert code == 0 and result["metric"] == "r2" and result["value"] == result["scores"]["r2"], messages
     task = load_model(tmp_path / "run" / "model-0")[1].task
     assert (task.weights, task.loss) == ((1.0, 2.5), "mse")
-
-
-@pytest.mark.slow
-def test_a_target_of_one_class_in_test_is_named_and_does_not_end_the_run(train, command, molecules, tmp_path):
-    table = molecules.assign(part=["train", "train", "val", "test"] * 30, steady=molecules.rare)
-    table.loc[table.part == "test", "steady"] = 1
-    arguments = ["--target-columns", "long", "steady", "--split", "column", "--split-column", "part", "--epochs", 1]
-    code, result, messages = train(table, *arguments)
-    assert code == 0, messages
-    assert "steady is left out of the test ROC-AUC: ROC-AUC needs both classes" in messages
-    kept = json.loads((tmp_path / "run" / "test.json").read_text())
-    assert list(kept["left_out"]) == ["steady"] and kept["value"] == result["value"]
-    found = pd.read_csv(tmp_path / "run" / "predictions.csv")
-    one, zero = (found[found.long == label].long_predicted.to_numpy() for label in (1, 0))
-    pairs = np.sign(one[:, None] - zero[None])
-    assert result["value"] == pytest.approx((pairs.mean() + 1) / 2, abs=1e-3)
-    assert list(command("evaluate", tmp_path / "run")[1]["left_out"]) == ["steady"]
 
 
 @pytest.mark.slow
