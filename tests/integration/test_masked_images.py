@@ -42,18 +42,3 @@ def test_a_tiny_run_from_the_command_line(tmp_path):
         assert 0 < row["fine-tuned, top-1"] < row["fine-tuned, top-5"] <= 1
     assert (tmp_path / "results.png").stat().st_size > 10_000
     assert "| ViT | SepNorm | 1 |" in done.stdout
-
-
-@pytest.mark.slow
-def test_a_folder_per_class(tmp_path, example):
-    pytest.importorskip("torchvision")
-    image = pytest.importorskip("PIL.Image")
-    for part in ("train", "test"):
-        for number, name in enumerate(("dark", "light")):
-            (tmp_path / part / name).mkdir(parents=True)
-            for place in range(10):
-                image.new("L", (20, 10), 200 * number + place).save(tmp_path / part / name / f"{place}.png")
-    images = example.from_folder(tmp_path, 16)
-    assert {part: len(found.classes) for part, found in images.items()} == {"train": 16, "val": 4, "test": 20}
-    assert images["test"].pixels.shape == (20, 3, 16, 16)
-    assert images["test"].pixels[images["test"].classes == 1].min() == 200

@@ -16,11 +16,6 @@ def example():
     return load_example("sentences")
 
 
-def test_whole_sentences_are_found(example):
-    text = "It was e.g. a long and dark night. Then dawn came over all the hills! Short one. and an unfinished"
-    assert example.sentences_in(text) == ["It was e.g. a long and dark night.", "Then dawn came over all the hills!"]
-
-
 @pytest.mark.slow
 def test_the_corpus_is_there_and_its_parts_differ(example):
     corpus = example.wikipedia()

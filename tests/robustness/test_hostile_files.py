@@ -241,6 +241,13 @@ def test_configs_are_read_or_refused(good, path, value):
         assert str(error).startswith("fuzz")
 
 
+@FUZZ
+@given(text=st.binary(max_size=200) | st.just(b"[" * 100_000) | st.just(b'{"a":' * 100_000))
+def test_a_text_that_is_not_a_config_is_refused(text):
+    with pytest.raises(InputError):
+        config_from_json(text, "fuzz")
+
+
 def complete_graph(atoms: int) -> str:
     """A SMILES in which every atom is bonded to every other one."""
     labels = {}
@@ -255,23 +262,11 @@ def complete_graph(atoms: int) -> str:
 @pytest.mark.parametrize(
     "text",
     [
-        "C" * 10**7,
-        "C(" * 6_600 + "C" + ")" * 6_600,
-        "(" * 19_000,
-        "[" * 19_000,
-        complete_graph(50),
-        "C1" * 9_000,
-        "C" * 20_000,
-        "C1" + "C" * 19_900 + "1",
-        "C=C" * 6_600,
-        "CC\x00O",
-        "C\x1b[31mC",
-        "C\nC",
-        "C\u202eC",
-        "",
+        "C" * 10**7, "C(" * 6_600 + "C" + ")" * 6_600, "(" * 19_000, "[" * 19_000, complete_graph(50), "C1" * 9_000,
+        "C" * 20_000, "C1" + "C" * 19_900 + "1", "C=C" * 6_600, "CC\x00O", "C\x1b[31mC", "C\nC", "C\u202eC", "",
     ],
     ids=lambda text: f"{len(text)}-{text[:6]!a}",
-)
+)  # fmt: skip
 def test_monstrous_smiles_are_refused_at_once(text):
     started, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for featurizer in FEATURIZERS.values():
