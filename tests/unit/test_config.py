@@ -1,14 +1,11 @@
 import json
-import re
 from dataclasses import FrozenInstanceError, fields, replace
-from functools import partial
 from typing import Annotated, ClassVar, Literal
 
 import pytest
 import torch
 from pydantic import Field
 from pydantic.dataclasses import dataclass
-from torch import nn
 from torch_geometric.data import Data
 
 from graphormer_sepnorm.config import (
@@ -26,7 +23,7 @@ from graphormer_sepnorm.encodings.base import STRICT, Encoding
 from graphormer_sepnorm.encodings.spatial import Spatial
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch
-from graphormer_sepnorm.layers.norms import NORMS, SepNorm, ShareNorm
+from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.layers.readouts import READOUTS
 from graphormer_sepnorm.recipes import best, dataset_config
 
@@ -216,25 +213,6 @@ def test_what_is_no_encoding_is_refused():
         replace(MODEL, encodings=(own_encoding("mine"),))
     with pytest.raises(InputError, match=r"^encodings.0.far: Unexpected keyword argument$"):
         replace(MODEL, encodings=({"name": "spatial", "far": 7},))
-
-
-@pytest.mark.parametrize("layer", [nn.RMSNorm, partial(nn.RMSNorm, eps=0.1)])
-def test_a_layer_is_no_norm(layer, monkeypatch):
-    monkeypatch.setitem(NORMS, "mine", layer)
-    sentence = "the entry 'mine' of NORMS is one layer: use functools.partial(ShareNorm, norm=nn.RMSNorm)"
-    with pytest.raises(InputError, match=f"^norm: {re.escape(sentence)}$"):
-        replace(MODEL, norm="mine")
-    monkeypatch.setitem(NORMS, "mine", lambda width: ShareNorm(width, layer))
-    assert replace(MODEL, norm="mine").atoms_matter_after(0)
-
-
-def test_a_norm_without_the_names_of_the_interface_is_refused(monkeypatch):
-    class Half(SepNorm):
-        cls_sees_atoms = property()
-
-    monkeypatch.setitem(NORMS, "mine", Half)
-    with pytest.raises(InputError, match=r"^the entry 'mine' of NORMS has no cls_sees_atoms: see TokenNorm$"):
-        replace(MODEL, norm="mine")
 
 
 def test_an_encoding_of_ones_own_can_be_added_and_defined_again_at_any_time(monkeypatch):

@@ -6,8 +6,8 @@ import torch
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
-from graphormer_sepnorm import Graphormer, kernels, slim
-from graphormer_sepnorm.chem.features import FEATURIZERS, read_graphs
+from graphormer_sepnorm import Graphormer, kernels
+from graphormer_sepnorm.chem.features import read_graphs
 from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.encodings import ENCODINGS
 from graphormer_sepnorm.encodings.resistance import Resistance
@@ -294,18 +294,6 @@ def test_untransformed_graphs_are_refused(config, graphs):
         model(Batch.from_data_list(graphs))
 
 
-def test_input_other_than_a_batch_is_refused(config, graphs):
-    model = make_model(config).eval()
-    for wrong, name in (
-        (model.transform()(graphs[0]), "Data"),
-        (graphs, "list"),
-        (["CCO"], "list"),
-        (None, "NoneType"),
-    ):
-        with pytest.raises(InputError, match=f"not {name}: put the graphs, even a single one, into a DataLoader"):
-            model(wrong)
-
-
 @pytest.mark.parametrize(
     ("edge_index", "edge_attr", "sentence"),
     [
@@ -349,20 +337,6 @@ def test_atoms_outside_the_vocabularies_are_refused(config, atom, sentence):
     graphs = [Data(x=torch.tensor([row]), **bonds) for row in ([0] * len(atom), atom)]
     with pytest.raises(InputError, match=sentence):
         model.eval()(collate(model, graphs))
-
-
-def test_slim_stays_under_half_a_million_parameters_on_zinc():
-    featurizer = FEATURIZERS["zinc"]
-    model = Graphormer(slim(featurizer.atom_sizes, featurizer.bond_sizes))
-    assert sum(p.numel() for p in model.parameters()) < 500_000
-    assert (len(model.blocks), model.config.width, model.config.ffn_width, model.config.heads) == (12, 80, 80, 8)
-
-
-def test_embeddings_start_at_the_standard_deviation_of_the_config(config):
-    for std in (0.02, 0.5):
-        model = Graphormer(replace(config, atom_sizes=(1000,), embedding_std=std))
-        assert model.embedding.table.std().item() == pytest.approx(std, rel=0.05)
-        assert model.encodings[1].bias.std().item() == pytest.approx(std, rel=0.25)
 
 
 def test_graphs_prepared_for_another_model_are_refused(config, graphs):

@@ -115,14 +115,6 @@ def test_a_run_of_one_network_is_left_as_it_is(trained: Trained, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
 
 
-def test_an_unknown_optimizer_ends_a_run_before_the_table_is_read(trained: Trained, tmp_path):
-    config = replace(trained.config, train=replace(trained.config.train, optimizer="sgd"))
-    for train_any in (train_table, train_folds):
-        with pytest.raises(InputError, match="unknown optimizer 'sgd'"):
-            train_any(TableOptions("nowhere.csv", ("a",), folds=2), config, tmp_path / "run", Plan(2))
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("resume", [False, True])
 def test_folds_and_one_division_do_not_share_a_folder(trained: Trained, tmp_path, resume):
     (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
@@ -136,14 +128,6 @@ def test_folds_and_one_division_do_not_share_a_folder(trained: Trained, tmp_path
     ):
         with pytest.raises(InputError, match=message):
             train_any(options, trained.config, tmp_path / name, plan)
-
-
-def test_another_number_of_networks_is_refused_before_anything_is_written(trained: Trained, tmp_path):
-    run = RunFolder(tmp_path)
-    run.begin_parts(Parts("model", 3))
-    with pytest.raises(InputError, match="holds 3 networks: continue with --ensemble 3"):
-        fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, resume=True))
-    assert [path.name for path in tmp_path.iterdir()] == ["parts.json"]
 
 
 def test_nothing_is_written_into_a_folder_that_another_process_trains_in(trained: Trained, tmp_path):

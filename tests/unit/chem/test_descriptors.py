@@ -34,3 +34,8 @@ def test_descriptors_are_cached_and_a_damaged_file_is_replaced(tmp_path):
 def test_many_molecules_agree_with_single_ones(tmp_path):
     np.testing.assert_array_equal(all_descriptors(["CCO", "CC"], tmp_path), descriptors(["CCO", "CC"]))
     assert all_descriptors([], tmp_path).shape == (0, len(NAMES))
+
+
+def test_a_byte_that_is_not_utf8_affects_only_its_row(tmp_path):
+    rows = kept_descriptors(tmp_path, ["CCO", "C\udce9", "CC caf\udce9"])
+    assert np.isnan(rows[1]).all() and not np.isnan(rows[[0, 2]]).all(axis=1).any()

@@ -1,10 +1,7 @@
 import pickle
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
-from ogb.utils.mol import smiles2graph
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.descriptors import descriptors
@@ -19,26 +16,7 @@ from graphormer_sepnorm.chem.features import (
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
-from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
-
-DRUGS = Path(__file__).parents[3] / "data" / "drugs.csv"
-
-
-def all_smiles() -> list[str]:
-    return [*sample_table().smiles, *pd.read_csv(DRUGS).smiles, *(text.strip() for text in ODDITIES.values())]
-
-
-def rows_as_sets(edge_index: np.ndarray, edge_attr: np.ndarray) -> list[tuple]:
-    return sorted((*ends, *features) for ends, features in zip(edge_index.T.tolist(), edge_attr.tolist(), strict=True))
-
-
-@pytest.mark.slow
-def test_ogb_features_are_those_of_ogb_for_every_molecule():
-    for smiles in all_smiles():
-        graph, expected = FEATURIZERS["ogb"].graph(smiles), smiles2graph(smiles)
-        assert np.array_equal(graph.x, expected["node_feat"]), smiles
-        ours = rows_as_sets(graph.edge_index, graph.edge_attr)
-        assert ours == rows_as_sets(expected["edge_index"], expected["edge_feat"]), smiles
+from tests.molecules import REFUSED_BY_STRICT_RDKIT, UNREADABLE
 
 
 def test_zinc_features_are_elements_and_bond_orders_of_the_kekule_form():
@@ -120,15 +98,6 @@ def test_strict_reading_reports_the_first_unreadable_row():
     with pytest.raises(InputError, match=r"row 12 \(counted from 0\): 'C\(' is not a valid SMILES"):
         read_graphs("ogb", ["CC", "C", "C(", ""], first_row=10)
     assert len(read_graphs("ogb", ["CC", "C"])) == 2
-
-
-@pytest.mark.parametrize("featurizer", FEATURIZERS)
-def test_features_leave_the_molecule_as_it_was_read(featurizer):
-    text = "C[C@H](F)c1cc[nH]c1"
-    (mol,) = read_molecules(featurizer, [text]).mols
-    assert mol.ToBinary(int(Chem.PropertyPickleOptions.AllProps)) == read_smiles(text).ToBinary(
-        int(Chem.PropertyPickleOptions.AllProps)
-    )
 
 
 def test_molecules_can_be_sent_to_another_process():

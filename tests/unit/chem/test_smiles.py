@@ -1,4 +1,3 @@
-import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -26,35 +25,21 @@ def test_molecules_are_what_rdkit_reads_by_default(smiles):
     [
         (None, r"^The SMILES is missing\.$"),
         (float("nan"), r"^The SMILES is missing\.$"),
-        (pd.NA, r"^The SMILES is missing\.$"),
         (6, "must be a string, not int"),
-        (b"CC", "must be a string, not bytes"),
         ("", "is empty"),
-        (" \t\n", "is empty"),
         ("C" * (MAX_SMILES_LENGTH + 1), r"has 20,001 characters; at most 20,000"),
         ("CC\n", r"'CC\\n' has characters that are not printable ASCII"),
         ("C\x00C", r"'C\\x00C' has characters that are not printable ASCII"),
-        ("C\x1b[31mC", r"'C\\x1b\[31mC' has characters that are not printable ASCII"),
         ("[O\N{MINUS SIGN}]C", r"'\[O\\u2212\]C' has characters that are not printable ASCII"),
         ("C C", "'C C' has a space inside"),
-        ("CC(=O) Oc1ccccc1", "has a space inside"),
         ("CCO |bad|", r"'CCO \|bad\|' is not a valid SMILES"),
-        ("CCO |x^", r"is not a valid SMILES"),
         ("CC>>CO", "'CC>>CO' is a reaction: give the SMILES of one molecule"),
-        ("CC>O>CO name", "'CC>O>CO' is a reaction"),
         ("ethanol", "'ethanol' is not a valid SMILES: names are not looked up, write the SMILES of the molecule"),
-        ("2-amino-3-methylphenol", "names are not looked up"),
-        ("N,N-Dimethylformamide", "names are not looked up"),
         ("V69", "'V69' is not a valid SMILES: ids are not looked up, write the SMILES of the molecule"),
-        ("ABC-1713", "ids are not looked up"),
         ("CH4", "'H' is no atom outside square brackets"),
         ("0.35025", r"'0.35025' is not a valid SMILES: it looks like a number\.$"),
-        ("-1,5e3", "it looks like a number"),
         ("c1cccc", r"'c1cccc' is not a valid SMILES: ring 1 is not closed\.$"),
-        ("C1CC%12CC1CC[13CH3]", "ring 12 is not closed"),
         ("C(C", r"'C\(C' is not a valid SMILES: a parenthesis is not closed\.$"),
-        ("CC)C", "a parenthesis is not opened"),
-        ("C[C", "a square bracket is not closed"),
         ("CX", "'X' is no atom outside square brackets"),
         ("CCO, ethanol", "'CCO,' is not a valid SMILES: leave out the comma and what is behind it"),
         ("C(=)C", r"'C\(=\)C' is not a valid SMILES\.$"),
@@ -62,7 +47,6 @@ def test_molecules_are_what_rdkit_reads_by_default(smiles):
         ("c1cccc1", r"impossible molecule: the aromatic ring with atom 1 has no Kekule structure; .* in \[nH\]\.$"),
         ("CCc", "impossible molecule: atom 3 is written as aromatic, but is in no ring"),
         ("[#119]", r"RDKit fails on '\[#119\]': Pre-condition Violation, Atomic number not found"),
-        ("[CH128]", r"RDKit fails on '\[CH128\]'"),
         ("[Al](C)(C)(C)(C)(C)(C)C(C)(C)(C)C", "impossible molecule: atom 8 .C. has a valence of 5"),
     ],
 )

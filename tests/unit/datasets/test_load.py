@@ -87,6 +87,20 @@ def test_a_failed_download_gives_a_sentence_and_leaves_no_root(tmp_path, failure
     assert not (tmp_path / "new").exists()
 
 
+def test_a_failed_download_leaves_another_dataset_that_came_meanwhile(tmp_path):
+    with pytest.raises(InputError), explained_download("SET", tmp_path / "new", "set"):
+        for name in ("set", "other"):
+            (tmp_path / "new" / name).mkdir(parents=True)
+        raise OSError
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["other"]
+
+
+def test_an_empty_root_is_kept(tmp_path):
+    with pytest.raises(InputError), explained_download("SET", tmp_path, "set"):
+        raise OSError
+    assert tmp_path.exists()
+
+
 def test_an_existing_root_is_kept(root):
     with pytest.raises(InputError, match="--root"), explained_download("SET", root, "SET"):
         raise OSError

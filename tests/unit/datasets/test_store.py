@@ -12,6 +12,7 @@ from graphormer_sepnorm.datasets.store import (
     in_memory,
     is_intact,
     open_or_write,
+    remove,
 )
 from graphormer_sepnorm.encodings.centrality import Centrality
 from graphormer_sepnorm.encodings.spatial import Spatial
@@ -93,6 +94,21 @@ def test_a_damaged_store_is_not_intact(molecules, tmp_path, monkeypatch, damage)
     else:
         shard.unlink()
     assert not is_intact(folder, "key")
+
+
+@pytest.mark.parametrize("kind", ["folder", "file", "link", "nothing"])
+def test_files_in_place_of_a_store_are_removed(tmp_path, kind):
+    path, other = tmp_path / "path", tmp_path / "other"
+    other.mkdir()
+    (other / "kept").touch()
+    if kind == "folder":
+        (path / "below").mkdir(parents=True)
+    elif kind == "file":
+        path.touch()
+    elif kind == "link":
+        path.symlink_to(other)
+    remove(path)
+    assert not path.exists() and not path.is_symlink() and (other / "kept").exists()
 
 
 def test_bounds_are_stored_and_batched(molecules, tmp_path, monkeypatch):

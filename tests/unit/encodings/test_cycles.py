@@ -44,6 +44,12 @@ def test_equals_a_search_over_all_sets_of_atoms(seed):
     assert found["cycle_counts"][4:].tolist() == expected.tolist()
 
 
+def test_loops_and_parallel_bonds_are_no_cycles():
+    graph = skeleton((0, 0), (0, 1), (1, 0), (0, 1), (1, 2), (2, 0))
+    counts = Cycles(max_size=4).precompute(pack_data([graph], (3,)))["cycle_counts"]
+    assert counts.tolist() == [[1, 0]] * 3
+
+
 def test_more_cycles_through_an_atom_than_are_counted():
     """Two atoms with 24 others between them share 276 squares; each of the others is in 23."""
     graph = skeleton(*((end, middle) for middle in range(2, 26) for end in (0, 1)))

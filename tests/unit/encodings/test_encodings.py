@@ -226,6 +226,11 @@ def test_no_ring_of_a_symmetric_cage_is_left_out():
     assert found["ring_counts"].tolist() == [[3, 3]] * 8
 
 
+def test_loops_and_parallel_bonds_are_no_rings():
+    found = arrays(ENCODINGS["rings"](), skeleton((0, 0), (0, 1), (1, 0), (0, 1)))
+    assert not found["ring_counts"].any() and not found["shared_ring"].any()
+
+
 def test_terms_of_rings_by_hand():
     encoding = ENCODINGS["rings"](max_size=5)
     triangle = GraphormerTransform((encoding,), (3,))(skeleton((0, 1), (1, 2), (2, 0), (2, 3)))

@@ -1,7 +1,6 @@
 """The estimators: scikit-learn's conventions on molecules, and scikit-learn's own checks."""
 
 import pickle
-from dataclasses import replace
 
 import joblib
 import numpy as np
@@ -172,23 +171,6 @@ def test_a_saved_model_predicts_the_same(fitted, tmp_path):
         fitted.save(tmp_path / "model")
 
 
-def test_intervals_widen_with_confidence_around_the_prediction(fitted):
-    narrow, wide = (fitted.predict_interval(SMILES, confidence) for confidence in (0.5, 0.9))
-    np.testing.assert_allclose(narrow.mean(axis=1), fitted.predict(SMILES), rtol=1e-5)
-    assert (narrow[:, 0] > wide[:, 0]).all() and (narrow[:, 1] < wide[:, 1]).all()
-    with pytest.raises(InputError, match="choose one of at most"):
-        fitted.predict_interval(SMILES, 0.999)
-
-
-def test_intervals_end_at_the_limits_of_the_target(fitted):
-    limit = float(np.median(fitted.predict_interval(SMILES, 0.9)[:, 1]))
-    found = pickle.loads(pickle.dumps(fitted))
-    found.model_ = replace(fitted.model_, task=replace(fitted.model_.task, limits=((None, limit),)))
-    ends = found.predict_interval(SMILES, 0.9)
-    assert ends.max() == found.predict_interval(SMILES, 0.8).max() == np.float32(limit) and ends.min() < limit
-    assert found.predict(SMILES).max() <= np.float32(limit)
-
-
 def test_targets_on_their_own_scale_keep_their_names_and_shape():
     targets = pd.DataFrame({"a": LENGTH * 1e4, "b": 5 - LENGTH})
     targets.loc[::3, "a"] = np.nan
@@ -316,19 +298,6 @@ def test_sets_of_classes_grow_with_confidence():
     assert wide.sum() > narrow.sum() and wide[np.arange(40), np.where(KIND == "acid", 0, 1)].mean() >= 0.9
     labels = pd.DataFrame({"acid": KIND == "acid", "long": LENGTH > 8}).astype(int)
     assert GraphormerClassifier(**TINY).fit(SMILES, labels).predict_set(SMILES).shape == (40, 2, 2)
-
-
-def test_a_rare_class_is_improbable():
-    rare = np.where(np.arange(40) == 7, "rare", "common")
-    estimator = GraphormerClassifier(**TINY).fit(SMILES, rare)
-    assert set(estimator.predict(SMILES)) <= {"rare", "common"}
-    assert estimator.out_of_fold_[:, 1].mean() == pytest.approx((2 / 3 + 39 / 41) / 40, rel=0.1)
-    assert estimator.predict_proba(SMILES)[:, 1].mean() < 0.1
-
-
-def test_one_class_is_not_enough():
-    with pytest.raises(InputError, match="at least 2"):
-        GraphormerClassifier(**TINY).fit(SMILES, ["same"] * 40)
 
 
 @pytest.fixture(scope="module")

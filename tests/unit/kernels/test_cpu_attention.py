@@ -150,6 +150,17 @@ def test_the_cls_reads_the_same_with_and_without_the_atoms(dropout, with_factor)
         assert_close(one, other)
 
 
+def test_large_scores_do_not_overflow():
+    case = Case(SIZES["mixed"], 2, 10)
+    with torch.no_grad():
+        case.qkv[0].mul_(30)
+    outs = case.run()
+    expected_outs, expected = reference_gradients(case)
+    assert_close(outs[0], expected_outs[0], 1e-3)
+    for actual, wanted in zip(torch.autograd.grad(case.loss(outs), case.leaves), expected, strict=True):
+        assert_close(actual, wanted, 1e-3)
+
+
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
 @pytest.mark.parametrize("with_factor", [False, True])
 def test_an_output_without_gradients_is_the_same_and_keeps_no_probabilities(sizes, with_factor):
@@ -237,6 +248,17 @@ def test_bias_gradient_under_repeated_and_partial_backward():
     assert_close(case.pair_bias.grad, 2 * expected[2])
 
 
+def test_inputs_without_gradient():
+    case = Case(SIZES["mixed"], 2, 10)
+    _, expected = reference_gradients(case)
+    case.pair_bias.requires_grad_(False)
+    case.cls_bias.requires_grad_(False)
+    assert_close(torch.autograd.grad(case.loss(case.run()), case.qkv)[0], expected[0])
+    case.qkv[0].requires_grad_(False)
+    case.cls_bias.requires_grad_(True)
+    assert_close(torch.autograd.grad(case.loss(case.run()), case.cls_bias)[0], expected[2])
+
+
 @pytest.mark.parametrize("index_type", [torch.uint8, torch.int32, torch.int64])
 @pytest.mark.parametrize(("rows", "columns", "width"), [(1500, 9, 80), (700, 1, 8), (65, 6, 19), (3, 2, 16)])
 def test_embedding_sum(index_type, rows, columns, width):
@@ -293,6 +315,13 @@ def test_inputs_are_checked():
         ScoreLayout.from_ptr(torch.tensor([0, 3, 3]), 2)
     with pytest.raises(TypeError, match="integer type"):
         embedding_sum(torch.rand(3, 2), torch.randn(4, 8))
+
+
+def test_non_contiguous_inputs():
+    case = Case(SIZES["mixed"], 2, 10)
+    (expected,) = case.run()
+    strided = case.qkv[0].t().contiguous().t()
+    assert torch.equal(attention(strided, case.bias(), case.layout, 0.0), expected)
 
 
 def test_nan_stays_in_its_molecule_and_is_not_hidden():

@@ -39,6 +39,17 @@ def test_a_transformer_of_another_package_gets_statistics_of_its_batches():
     assert not any(module.training for module in model.modules())
 
 
+def test_hooks_are_removed_afterwards():
+    """So that the model is as fast as before, and can be copied and sent to other processes."""
+    model = nn.Sequential(nn.BatchNorm1d(1))
+    for _ in range(2):
+        reestimate_batch_norm(model, model, [torch.tensor([[0.0], [2.0]])])
+    assert not model[0]._forward_pre_hooks
+    with pytest.raises(ValueError, match="got 0D input"):
+        reestimate_batch_norm(model, model, [torch.tensor(0.0)])
+    assert not model[0]._forward_pre_hooks and not model[0].training
+
+
 def test_statistics_without_a_batch_are_refused():
     """An iterator that was read before would leave the norms as they were, and errors several times as large."""
     model = nn.Sequential(nn.BatchNorm1d(1))

@@ -28,6 +28,12 @@ def test_a_class_of_few_molecules_is_in_every_set():
     assert sets.texts(column(0.001), 0.9, [("0", "1")]) == [["0; 1"]]
 
 
+def test_a_class_that_is_as_probable_as_the_confidence_leaves_is_out():
+    """One of ten places is not above 1 - 0.9, which is a little less than 0.1 in floating-point numbers."""
+    sets = fit_class_sets(column(*[1] * 9, 0), column(*[0.9] * 9, 0.1), exclude_each_other=False)
+    assert sets.texts(column(0.01), 0.9, [("0", "1")]) == [["0"]]
+
+
 def test_no_set_is_empty():
     """Of class 0 one of eleven places is at or below 0.6, of class 1 one of 51 at or below 0.4."""
     y, probability = column(*[1] * 50, *[0] * 10), column(*[0.99] * 50, *[0.01] * 10)

@@ -80,14 +80,10 @@ def test_what_was_never_seen_is_warned_of(domain, smiles, warning):
 @pytest.mark.parametrize(
     ("smiles", "words"),
     [
-        ("[CH2]C", "a radical"),
-        ("CCO |^1:0|", "a radical"),
-        ("[c]1ccccc1", "a radical"),
-        ("C[NH+]C", "a radical"),
-        ("CCO~CC", "a bond of unknown order"),
-        ("C[C@H]1CCCC[C@H]1O |&1:1,6|", "relative stereo"),
+        ("[CH2]C", "a radical"), ("CCO |^1:0|", "a radical"), ("[c]1ccccc1", "a radical"), ("C[NH+]C", "a radical"),
+        ("CCO~CC", "a bond of unknown order"), ("C[C@H]1CCCC[C@H]1O |&1:1,6|", "relative stereo"),
     ],
-)
+)  # fmt: skip
 def test_radicals_bonds_of_unknown_order_and_relative_stereo_are_warned_of(domain, smiles, words):
     assert words in domain.warnings([smiles])[0]
     assert words not in fit_domain([*SMILES, smiles]).warnings([smiles])[0]
@@ -131,6 +127,11 @@ def test_of_many_training_molecules_some_are_kept_and_all_are_looked_at(monkeypa
     assert found.bits.shape == (2, 256) and found.embeddings.tolist() == [[0], [2]]
     warning = "The molecule has 2 heavy atoms; training molecules have 3 to 4."
     assert found.warnings(["CBr", "CC(Br)C"]) == [warning, ""]
+
+
+def test_a_name_behind_a_training_molecule_may_have_any_bytes():
+    domain = fit_domain(["CCO caf\udce9", "CC"])
+    assert domain.nearest(["CCO"])[0].tolist() == [1.0]
 
 
 def similarities(domain: Domain) -> np.ndarray:

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.predict.intervals import coverage, error_correlation, fit_intervals
+from graphormer_sepnorm.predict.intervals import coverage, error_correlation, fit_intervals, spread_of_models
 
 
 def column(*values: float) -> np.ndarray:
@@ -34,6 +34,11 @@ def test_intervals_are_wider_where_models_disagree():
     assert found.half_widths(0.5, column(0, 1, 3, np.nan)).tolist()[:3] == [[2], [4], [8]]
     assert np.isnan(found.half_widths(0.5, column(np.nan))).all()
     assert np.isnan(fit_intervals(column(1), column(0), column(0)).half_widths(0.5, column(np.nan))).all()
+
+
+def test_the_spread_of_models_is_theirs_however_small_it_is():
+    by_model = np.array([[[1e-25]], [[3e-25]]], np.float32)
+    assert spread_of_models(by_model)[0, 0] == pytest.approx(1e-25, rel=1e-6, abs=0)
 
 
 def test_missing_labels_are_not_counted():

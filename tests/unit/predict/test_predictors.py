@@ -5,7 +5,6 @@ import torch
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.predict import predictors as predict
 from graphormer_sepnorm.predict.predictors import Embedder, Predictor, compute_chunks, load_networks
 from graphormer_sepnorm.system import workers
 from graphormer_sepnorm.system.workers import CHUNK, in_chunks
@@ -46,13 +45,6 @@ def test_results_do_not_depend_on_the_number_of_processes(tiny, monkeypatch):
     for values, errors in in_workers.values():
         assert np.array_equal(values, np.concatenate([part for part, _ in by_chunk]), equal_nan=True)
         assert errors == [error for _, part in by_chunk for error in part]
-
-
-def test_large_molecules_are_prepared_in_pieces(tiny, monkeypatch):
-    smiles = ["C" * size for size in (200, 3, 150, 1, 40)]
-    whole, _ = predict_all(*tiny, smiles)
-    monkeypatch.setattr(predict, "PAIRS_PER_PIECE", 10_000)
-    np.testing.assert_allclose(predict_all(*tiny, smiles)[0], whole, rtol=1e-4, atol=1e-5)
 
 
 def test_an_ensemble_gives_mean_and_spread():

@@ -91,6 +91,13 @@ def test_predictions_are_on_the_scale_of_the_targets(model):
     np.testing.assert_allclose(100 + 10 * model.predict(SMILES), prediction, rtol=1e-5)
 
 
+def test_predictions_keep_to_the_limits_of_the_task(model):
+    free = model.predict(["CCO", "c1ccccc1"])[:, 0]
+    task = replace(model.run_config.task, limits=((None, float(free.min())),) * len(model.run_config.task.targets))
+    model.run_config = replace(model.run_config, task=task)
+    assert model.predict(["CCO", "c1ccccc1"])[:, 0].tolist() == pytest.approx([free.min()] * 2)
+
+
 @pytest.mark.parametrize("kind", ["regression", "classification", "multiclass"])
 def test_the_task_converts_the_output_of_a_batch_to_predictions(model, kind):
     if kind != "regression":
@@ -115,16 +122,6 @@ def test_a_table_is_read_from_its_column_of_smiles(model):
     np.testing.assert_array_equal(model.predict(np.array(SMILES)[:, None]), model.predict(SMILES))
 
 
-def test_prediction_leaves_dropout_out(model):
-    model.train()
-    np.testing.assert_array_equal(model.predict(SMILES), model.predict(SMILES))
-
-
-def test_no_molecules(model):
-    assert model.predict([]).shape == (0, 2)
-    assert model.embed([]).shape == (0, 16)
-
-
 @pytest.mark.parametrize(
     ("smiles", "message"),
     [
@@ -145,33 +142,9 @@ def test_what_cannot_be_read_is_named(model, smiles, message, monkeypatch):
         model.predict(smiles)
 
 
-def test_a_model_without_a_run_says_what_it_lacks(model, tmp_path):
-    bare = Graphormer(model.config)
-    for use in (lambda: bare.predict(["C"]), lambda: bare.embed(["C"]), lambda: bare.save_pretrained(tmp_path)):
-        with pytest.raises(InputError, match="run_config"):
-            use()
-    with pytest.raises(InputError, match="run_config"):
-        _ = bare.task
-
-
 def test_a_model_that_its_config_does_not_describe_is_not_saved(model, tmp_path):
     model.blocks[1].ffn_norm = ShareNorm(16)
     with pytest.raises(InputError, match="other norms or layers than its config"):
-        model.save_pretrained(tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"featurizer": "mol"}, "run_config: its vocabularies .* are not those of the featurizer 'mol'"),
-        ({"featurizer": "mine"}, "run_config: unknown featurizer 'mine'"),
-        ({"task": TaskConfig("regression", "mae", ("a", "b"))}, "run_config: its config has no scale for its targets"),
-    ],
-)
-def test_a_model_that_could_not_be_loaded_is_not_saved(model, tmp_path, change, message):
-    model.run_config = replace(model.run_config, **change)
-    with pytest.raises(InputError, match=message):
         model.save_pretrained(tmp_path)
     assert not list(tmp_path.iterdir())
 

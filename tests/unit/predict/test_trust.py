@@ -53,21 +53,15 @@ def test_what_is_kept_comes_back(kept):
 @pytest.mark.parametrize(
     ("name", "values"),
     [
-        ("domain.bits", np.zeros((4, 255), np.uint8)),
-        ("domain.bits", np.zeros((0, 256), np.uint8)),
-        ("domain.bits", np.zeros((4, 256), np.float32)),
-        ("domain.kinds", np.zeros((4, 3), np.int64)),
-        ("domain.atoms", np.zeros(3, np.int64)),
-        ("domain.embeddings", np.zeros((3, 2), np.float32)),
-        ("domain.text", np.frombuffer(b"CCO\nCCN", np.uint8)),
-        ("domain.text", np.zeros(3, np.int64)),
-        ("intervals.offset", np.zeros(3)),
-        ("intervals.scores", np.zeros((0, 2))),
-        ("intervals.offset", np.array([0, np.nan])),
-        ("intervals.correlation", np.eye(3)),
+        ("domain.bits", np.zeros((4, 255), np.uint8)), ("domain.bits", np.zeros((0, 256), np.uint8)),
+        ("domain.bits", np.zeros((4, 256), np.float32)), ("domain.kinds", np.zeros((4, 3), np.int64)),
+        ("domain.atoms", np.zeros(3, np.int64)), ("domain.embeddings", np.zeros((3, 2), np.float32)),
+        ("domain.text", np.frombuffer(b"CCO\nCCN", np.uint8)), ("domain.text", np.zeros(3, np.int64)),
+        ("intervals.offset", np.zeros(3)), ("intervals.scores", np.zeros((0, 2))),
+        ("intervals.offset", np.array([0, np.nan])), ("intervals.correlation", np.eye(3)),
         ("domain.embeddings", np.full((4, 2), np.inf, np.float32)),
     ],
-)
+)  # fmt: skip
 def test_arrays_that_do_not_fit_are_refused(domain, name, values):
     arrays = trust_arrays(Trust(domain, intervals=Intervals(np.ones((2, 2)), np.zeros(2))))
     with pytest.raises(InputError, match=r"stack\.safetensors is damaged"):

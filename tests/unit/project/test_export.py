@@ -60,15 +60,10 @@ def test_equal_runs_are_equal_files_without_pickles(trained: Trained, tmp_path):
 @pytest.mark.parametrize(
     "name",
     [
-        "../escaped.json",
-        "/tmp/escaped.json",
-        "model-0/../../escaped.json",
-        "code.pkl",
-        "model-0/a.py",
-        "x/y.json",
-        "a.JSON/",
+        "../escaped.json", "/tmp/escaped.json", "model-0/../../escaped.json", "code.pkl", "model-0/a.py",
+        "x/y.json", "a.JSON/",
     ],
-)
+)  # fmt: skip
 def test_a_file_outside_the_model_is_refused_and_nothing_is_written(name, tmp_path, cache):
     hostile(tmp_path / "m.gsn", zipfile.ZipInfo(name))
     with pytest.raises(InputError, match="is no model that export wrote"):

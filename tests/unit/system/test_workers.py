@@ -1,6 +1,5 @@
 import multiprocessing
 import os
-import platform
 import signal
 import subprocess
 import sys
@@ -98,30 +97,6 @@ def test_processes_are_not_copied_where_a_gpu_is_in_use(monkeypatch):
     assert {process for _, process in map_chunks(parent, iter(chunks), smiles_of)} == {os.getpid()}
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     assert os.getpid() not in {process for _, process in map_chunks(parent, iter(chunks), smiles_of)}
-
-
-ROUNDS = """
-import resource
-import torch
-from graphormer_sepnorm.system.workers import in_processes
-
-def new_pages(number):
-    for _ in range(12):
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        arrays = [torch.ones(2**22) for _ in range(4)]
-        del arrays
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-print(*in_processes(new_pages, 2))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
-def test_workers_reuse_the_memory_of_the_batch_before():
-    """Four arrays of 16 MiB are 16,384 pages; glibc needs a few rounds, and returns one array if it keeps three."""
-    run = subprocess.run([sys.executable, "-c", ROUNDS], capture_output=True, text=True, check=True)
-    assert max(map(int, run.stdout.split())) < 16_384 // 2
 
 
 COMMAND = """

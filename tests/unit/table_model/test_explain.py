@@ -20,7 +20,6 @@ from graphormer_sepnorm.predict.predictors import Predictor, load_networks
 from graphormer_sepnorm.predict.pretrained import Graphormer
 from graphormer_sepnorm.table_model.explain import explain_rows, shares
 from graphormer_sepnorm.table_model.fit import fit_table
-from graphormer_sepnorm.table_model.labels import Labels
 from graphormer_sepnorm.table_model.load import load_model
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
@@ -109,17 +108,6 @@ def test_of_a_probability_contributions_add_up_to_log_odds(molecules, classes, f
         np.testing.assert_allclose([each.prediction for each in found], values, rtol=1e-4)
         check_sums(found, log_odds(values))
         assert found[0].meaning == f"contribution to log-odds of {target}"
-
-
-@pytest.mark.slow
-def test_of_several_classes_too(molecules, logp, folds, setting):
-    thirds = np.searchsorted(np.quantile(logp[:60, 0], [1 / 3, 2 / 3]), logp[:60, 0])
-    labels = Labels(TaskConfig("multiclass", "multiclass-accuracy", ("low", "mid", "high")), np.eye(3)[thirds])
-    config = replace(setting.config, task=labels.task, model=replace(setting.config.model, num_tasks=3))
-    model = fit_table(molecules, labels, folds, replace(setting, config=config), ["kernel", "networks"]).model
-    values, found = model.predict(ASKED).values[:, 2], explained(model, target="high")
-    np.testing.assert_allclose([each.prediction for each in found], values, rtol=1e-4)
-    check_sums(found, log_odds(values))
 
 
 @pytest.mark.parametrize("kind", ["regression", "classification"])

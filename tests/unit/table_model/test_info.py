@@ -87,8 +87,3 @@ def test_scores_of_targets_are_those_of_the_whole_model():
         "b": {"value": 0.5, "interval": None, "molecules": 1},
     }
     assert targets_on_test({}) == {}
-    assert as_text({"test": 0.5, "test_scores": found}).splitlines() == [
-        "test                 0.500",
-        "test scores          a  0.500 (0.250 to 0.750, 9 molecules)",
-        "                     b  0.500 (1 molecule)",
-    ]

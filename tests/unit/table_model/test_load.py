@@ -1,23 +1,17 @@
 """Models by their names."""
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from rdkit import Chem
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Selection, write_part
 from graphormer_sepnorm.library.suggest import SuggestRequest, suggest
 from graphormer_sepnorm.output.predict_table import predict_table
 from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS
 from graphormer_sepnorm.predict.predictors import Predictor, load_networks
-from graphormer_sepnorm.predict.pretrained import Graphormer
 from graphormer_sepnorm.runs.zoo import PRETRAINED
-from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.table_model.load import load_model, load_models, load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
 from tests.table_models import Trained
@@ -113,43 +107,6 @@ def test_a_table_of_another_library_is_read_by_its_columns(trained: Trained, lib
         model.predict(kind({"a": [1], "b": ["x"]}))
 
 
-@pytest.mark.slow
-def test_conditions_as_columns_or_for_all_rows_give_the_same_numbers(conditioned, tmp_path):
-    """In a table, in a partition of a library as CSV and as Parquet, and in Python."""
-    table = pd.DataFrame({"smiles": ["CCO", "C[C", "c1ccccc1O"], "T": [60, 25, 25], "assay": ["b", "a", "a"]})
-    model = TableModel.load(conditioned.path)
-    expected = load_model(conditioned.path).predict(table).y.to_numpy()
-    assert np.isnan(expected).tolist() == [False, True, False]
-
-    def same(found: pd.DataFrame, rows: np.ndarray = expected) -> None:
-        np.testing.assert_allclose(found.y.astype(float), rows, rtol=1e-5)
-
-    for row in (0, 2):
-        conditions = {name: table[name][row] for name in ("T", "assay")}
-        same(load_model(conditioned.path).predict([table.smiles[row]], conditions=conditions), expected[[row]])
-        predict_table(model.under(conditions), [table.smiles[row]], tmp_path / "one.csv")
-        same(pd.read_csv(tmp_path / "one.csv"), expected[[row]])
-        for found in (
-            pd.read_csv(tmp_path / "one.csv"),
-            load_model(conditioned.path).predict([table.smiles[row]], conditions=conditions),
-        ):
-            assert list(found)[:4] == ["smiles", "T", "assay", "y"] and found.iloc[0, 1:3].to_dict() == conditions
-    for name, write in (("in.csv", partial(table.to_csv, index=False)), ("in.parquet", table.to_parquet)):
-        write(tmp_path / name)
-        predict_table(model, str(tmp_path / name), tmp_path / "out.csv")
-        same(pd.read_csv(tmp_path / "out.csv"))
-        job = Assignment(str(tmp_path / name), str(tmp_path / "part.parquet"), "job", "content")
-        write_part(model, Compute(torch.device("cpu")), PartOptions(Selection("y"), columns=("smiles",)), job)
-        same(pd.read_parquet(job.part))
-        with pytest.raises(InputError, match="has the column T, and another value is given for all"):
-            write_part(model.under({"T": 25}), Compute(torch.device("cpu")), PartOptions(Selection("y")), job)
-    asked = r"the input has no column T, assay: [^-]* conditions=\{'T': VALUE, 'assay': VALUE\}$"
-    with pytest.raises(InputError, match=asked):
-        load_model(conditioned.path).predict(["CCO"])
-    warm = load_model(conditioned.path).predict(table.drop(columns="T"), conditions={"T": 60}).y
-    assert warm[0] == pytest.approx(expected[0], rel=1e-5) and abs(warm[2] - expected[2]) > 0.1
-
-
 def test_the_nearest_row_of_a_molecule_is_the_one_under_its_conditions(conditioned):
     """A training molecule under its own conditions, and under a temperature that it was not measured at."""
     learnt = pd.read_csv(conditioned.path / "table.csv").query("split != 'test'").iloc[[0]]
@@ -171,11 +128,6 @@ def test_suggested_molecules_keep_their_decimal_commas(conditioned, tmp_path):
     found = pd.read_csv(tmp_path / "next.csv")
     assert found.y.tolist() == pytest.approx([expected[smiles] for smiles in found.smiles], rel=1e-5)
     assert found["T"].tolist() == ["37,125", "37,125"]
-
-
-def test_conditions_are_part_of_what_is_resumed(conditioned):
-    model = TableModel.load(conditioned.path)
-    assert len({model.digest, model.under({"T": 25}).digest, model.under({"T": 60}).digest}) == 3
 
 
 def test_molecules_come_as_smiles_as_molecules_or_in_a_table(trained: Trained):
@@ -224,14 +176,6 @@ def test_python_explains_what_it_predicts(trained: Trained):
         model.explain(["C", "C(C"])
     with pytest.raises(InputError, match="no target 'x'"):
         model.explain(["C"], target="x")
-
-
-def test_a_network_does_not_stand_for_a_table_model(trained: Trained):
-    with pytest.raises(
-        InputError,
-        match=r"combines 2 networks, a kernel, a forest, a tuned kernel, so .*load_model.*such as .*model-0 or found",
-    ):
-        Graphormer.from_pretrained(trained.run.path)
 
 
 def test_what_python_gets_wrong_is_said(trained: Trained):

@@ -8,7 +8,7 @@ from sklearn.svm import SVR
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.table_model import machines
 from graphormer_sepnorm.table_model.labels import Labels
-from graphormer_sepnorm.table_model.machines import JITTER, NOISE, Compared, Machines, fit_machines, standardized
+from graphormer_sepnorm.table_model.machines import JITTER, NOISE, Compared, Machines, fit_machines
 from graphormer_sepnorm.table_model.reference import SHARES
 
 NUMBER = TaskConfig("regression", "rmse", ("y",))
@@ -67,12 +67,6 @@ def test_a_target_without_labels_is_0():
     found = fitted(similarities(known, known), Labels(TaskConfig("regression", "rmse", ("a", "b")), y))
     predicted = found(similarities(known, known))
     assert (predicted[:, 1] == 0).all() and np.isfinite(predicted).all()
-
-
-def test_standardized_by_hand():
-    z, mean, deviation = standardized(np.array([1.0, 5.0]), np.array([3.0, 1.0]))
-    assert mean == 2 and deviation == np.sqrt(3) and z.tolist() == [-1 / np.sqrt(3), 3 / np.sqrt(3)]
-    assert standardized(np.array([4.0, 4.0]), np.ones(2))[2] == 1
 
 
 def test_what_is_not_learnt_from_does_not_matter():

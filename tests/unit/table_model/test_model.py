@@ -44,16 +44,10 @@ def test_probabilities_of_classes_add_up_to_one(molecules, classes, folds, other
 @pytest.mark.parametrize(
     "facts",
     [
-        {"format": 1},
-        {"members": ["oracle"]},
-        {"members": []},
-        {"members": ["kernel"]},
-        {"featurizer": "none"},
-        {"task": None},
-        {"task": {"kind": "guess"}},
-        {"domain": ["morgan-bits 9"]},
+        {"format": 1}, {"members": ["oracle"]}, {"members": []}, {"members": ["kernel"]}, {"featurizer": "none"},
+        {"task": None}, {"task": {"kind": "guess"}}, {"domain": ["morgan-bits 9"]},
     ],
-)
+)  # fmt: skip
 def test_facts_that_do_not_fit_are_refused(fitted, tmp_path, facts):
     fitted.model.save(tmp_path)
     arrays, known = load_arrays(tmp_path / STACK)

@@ -71,11 +71,6 @@ def test_two_molecules_under_several_conditions_are_one_pair():
     assert (cliff.lower, cliff.higher) == (2, 3), "the steepest"
 
 
-def test_equal_labels_are_no_cliff_and_few_molecules_no_pairs():
-    assert activity_cliffs(read("CCO", "OCC"), np.array([2.0, 2])) == []
-    assert activity_cliffs([], np.empty(0)) == [] == matched_changes([], np.empty(0))
-
-
 @pytest.mark.parametrize("sign", [1, -1])
 def test_pairs_with_a_bound_are_counted_and_not_averaged(sign):
     """Hydroxyl 1, 2, 3, 1, >2, 5, chlorine 2, 4, 6, >2, >1, <4: the last three go up, anywhere and down."""

@@ -12,7 +12,6 @@ from graphormer_sepnorm.table_model.reference import (
     SHARES,
     Reference,
     body_named,
-    damped,
     median_distance,
 )
 from tests.tiny import save_tiny
@@ -43,20 +42,6 @@ def test_they_are_the_formulas(reference, molecules):
     squares = ((reference.embeddings[:, None] - reference.embeddings) ** 2).sum(axis=2)
     median = np.median(squares[np.triu_indices(len(molecules), 1)])
     np.testing.assert_allclose(found[:, 2], np.exp(-squares / (2 * 0.7**2 * median)), atol=0.01)
-
-
-def test_a_row_is_that_of_its_molecule(reference, molecules):
-    asked = MoleculeFeatures([molecules.molecules[8], molecules.molecules[3]])
-    np.testing.assert_allclose(reference.similarities(asked), reference.similarities(molecules)[[8, 3]], atol=1e-4)
-
-
-def test_counts_become_logarithms_but_for_the_reduced_graph():
-    whole = count_fingerprints(["OCCCCCO"])
-    found = damped(whole, KINDS).toarray()[0]
-    expected = whole.toarray()[0].astype(float)
-    last = KINDS.index("erg 1") * SIZE
-    np.testing.assert_allclose(found[:last], np.log1p(expected[:last]), rtol=1e-6)
-    np.testing.assert_array_equal(found[last:], expected[last:])
 
 
 def test_molecules_that_are_all_the_same_can_be_compared():

@@ -122,13 +122,6 @@ def test_the_usual_confidence_is_one_that_the_model_supports():
     assert usual_confidence({"coverage": {"0.9": {"a": None}}}) is usual_confidence({}) is None
 
 
-def test_a_target_without_test_labels_hides_no_coverage():
-    trust = {"coverage": {"0.8": {"a": 0.3, "b": None}, "0.9": {"a": 0.4, "b": None}}}
-    assert usual_confidence(trust) == "0.9"
-    (sentence,) = low_coverage({"trust": trust, "targets": {"a": {"n": 100}, "b": {"n": 0}}})
-    assert re.findall("[0-9]+", sentence) == ["40", "100", "90"]
-
-
 def test_probabilities_are_measured_before_and_after_by_hand():
     plain, final = scores(CLASSES, [[1.0], [0]], [[0.5], [0.5]]), scores(CLASSES, [[1.0], [0]], [[1.0], [0]])
     trust = Trust(fit_domain(["CCO"]), calibration=fit_calibration(plain.y, plain.prediction))
@@ -173,14 +166,10 @@ def test_errors_by_similarity_by_hand():
 @pytest.mark.parametrize(
     ("metric", "interval", "said"),
     [
-        ("mae", [-0.3, -0.1], False),
-        ("mae", [-0.3, 0.1], True),
-        ("mae", [0.1, 0.2], True),
-        ("rocauc", [0.1, 0.3], False),
-        ("rocauc", [-0.1, 0.3], True),
-        ("mae", None, False),
+        ("mae", [-0.3, -0.1], False), ("mae", [-0.3, 0.1], True), ("mae", [0.1, 0.2], True),
+        ("rocauc", [0.1, 0.3], False), ("rocauc", [-0.1, 0.3], True), ("mae", None, False),
     ],
-)
+)  # fmt: skip
 def test_a_model_that_is_no_better_than_the_mean_is_said(metric, interval, said):
     scores = {"stack": {metric: 0.5}, "mean": {metric: 0.6}}
     facts = {"n": 40, "scores": scores, "against_mean": {"difference": -0.1, "interval": interval}}

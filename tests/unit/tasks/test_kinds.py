@@ -30,6 +30,12 @@ def test_a_task_that_is_not_fitted_has_no_loss_and_no_predictions():
             call(Regression(MAE))
 
 
+def test_whole_numbers_are_scaled_like_others():
+    task = Regression(replace(MAE, mean=(2.7,), std=(0.5,)))
+    loss = task.loss(torch.tensor([[1.0]]), torch.tensor([[3]]))
+    assert loss.item() == pytest.approx(abs(1 - (3 - 2.7) / 0.5))
+
+
 def test_squared_loss_by_hand():
     config = Regression(replace(MAE, loss="mse")).fitted(np.array([[0.0], [4.0]], np.float32))
     assert (config.mean, config.std) == ((2.0,), (2.0,))

@@ -33,6 +33,12 @@ def test_a_run_takes_over_the_featurizer_and_keeps_its_task(tmp_path):
     assert isinstance(found, Config) and found.train.lr == TrainConfig().lr
 
 
+def test_a_run_that_strips_salts_keeps_doing_so_with_a_checkpoint(tmp_path):
+    save_tiny(tmp_path, featurizer="ogb")
+    _, config = tiny_model(featurizer="mol-without-salts")
+    assert starting_from(config, str(tmp_path)).featurizer == "ogb-without-salts"
+
+
 def test_all_weights_but_those_of_the_last_layer_come_from_the_checkpoint(tmp_path):
     save_tiny(tmp_path, seed=0)
     saved, _ = tiny_model(seed=0)

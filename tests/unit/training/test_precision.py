@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.encodings.resistance import Resistance
+from graphormer_sepnorm.layers.batch_norm import SyncedBatchNorm
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.training.experiment import evaluate_run, train_run
@@ -87,3 +88,13 @@ def test_a_run_in_bfloat16_is_scored_and_resumed(tmp_path):
     found = RunFolder(tmp_path / "run").read_metrics()[-1]
     assert found["train_loss"] == pytest.approx(last.train_loss, rel=0.05)
     assert found["train_loss"] != last.train_loss
+
+
+def test_synchronized_statistics_of_many_bfloat16_rows_are_exact():
+    """257 rows: bfloat16 cannot represent this number."""
+    torch.manual_seed(0)
+    norm, plain = SyncedBatchNorm(4), nn.BatchNorm1d(4)
+    x = torch.randn(257, 4).bfloat16()
+    torch.testing.assert_close(norm(x), plain(x.float()), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(norm.running_var, plain.running_var)
+    torch.testing.assert_close(norm.running_mean, plain.running_mean)

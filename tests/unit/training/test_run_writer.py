@@ -4,12 +4,13 @@ import pytest
 from torch import Tensor
 
 from graphormer_sepnorm.datasets.load import load_split
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.checkpoint import load_model, load_tensors
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.signals import Interrupted
 from graphormer_sepnorm.training import run_writer as module
 from graphormer_sepnorm.training.resume import state_of
-from graphormer_sepnorm.training.run_writer import SECONDS_BETWEEN_SAVES, RunWriter, words
+from graphormer_sepnorm.training.run_writer import SECONDS_BETWEEN_SAVES, RunWriter, training_alone, words
 from graphormer_sepnorm.training.step import BatchShare, Step
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.robustness.tiny_run import tiny_config
@@ -106,3 +107,12 @@ def test_on_a_gpu_the_last_epoch_is_on_the_disk_however_a_run_ends(recorder, clo
     saved = load_tensors(recorder.run.state)[0]
     assert saved.keys() == states[0].keys() and all(saved[name].equal(states[0][name]) for name in saved)
     assert not saved["model.cls"].equal(states[2]["model.cls"])
+
+
+def test_one_run_trains_in_a_folder_at_a_time(tmp_path):
+    with training_alone(RunFolder(tmp_path), resume=False):
+        second = training_alone(RunFolder(tmp_path), resume=False)
+        with pytest.raises(InputError, match="another process is training"):
+            second.__enter__()
+    with training_alone(RunFolder(tmp_path), resume=False):
+        pass

@@ -71,16 +71,6 @@ def test_an_update_gives_the_loss_and_the_norm_of_the_gradient_before_clipping()
     assert norm == pytest.approx(torch.nn.utils.get_total_norm(gradients).item(), rel=1e-4) and norm > 1e-3
 
 
-def test_averages_start_at_the_weights_after_the_first_update():
-    trainer = trainer_of(without_dropout())
-    trainer.model.train()
-    update(trainer, np.arange(8))
-    first = trainer.model.cls.detach().clone()
-    assert trainer.evaluated.cls.equal(first)
-    update(trainer, np.arange(8, 15))
-    torch.testing.assert_close(trainer.evaluated.cls.detach(), 0.9 * first + 0.1 * trainer.model.cls.detach())
-
-
 def learned(trainer: Trainer) -> list[torch.Tensor]:
     """Copies of all weights."""
     return [parameter.detach().clone() for parameter in trainer.model.parameters()]

@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, ListCommand, expanded, repeated
+from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, ListCommand, expanded
 from graphormer_sepnorm.options import Option
 
 
@@ -92,19 +92,6 @@ def test_help_has_the_text_and_the_default_of_each_field():
 
 def test_an_option_of_several_values_takes_all_that_follow_it():
     assert served("--guests", "Ann", "Bo", "--milk", "--guests", "Cy")["tea"]["guests"] == ("Ann", "Bo", "Cy")
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("--a x y", "--a x --a y"),
-        ("--a=x y --b z w", "--a=x --a y --b z w"),
-        ("--b --a x -", "--b --a x --a -"),
-        ("u --a", "u --a"),
-    ],
-)
-def test_values_are_given_their_option(given, expected):
-    assert repeated(given.split(), ["--a"]) == expected.split()
 
 
 @pytest.mark.parametrize("given", ["--guests --late", "--late --guests --sugar 3"])

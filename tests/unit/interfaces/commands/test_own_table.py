@@ -38,13 +38,6 @@ def test_a_table_without_another_column_has_nothing_to_predict(columns):
         only_target("a.csv", table(*columns), {})
 
 
-@pytest.mark.parametrize(("columns", "given"), [(["smiles", "y"], {}), (["y", "drug"], {"smiles_column": "drug"})])
-def test_the_column_of_molecules_is_no_target(columns, given):
-    name = given.get("smiles_column", "smiles")
-    with pytest.raises(InputError, match=f"^{name} is the column of molecules: name the columns to predict with --tar"):
-        options_of_table("a.csv", table(*columns), {**given, "targets": ("y", name)}, None, 0)
-
-
 def test_a_threshold_makes_a_classification_of_numbers(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("smiles,IC50_nM\nC,5\nCC,>1000\nCCC,<7\n")

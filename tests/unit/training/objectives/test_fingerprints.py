@@ -5,7 +5,6 @@ from graphormer_sepnorm.training.objectives.fingerprints import (
     CLIP,
     Fingerprints,
     corpus_of_counts,
-    environments,
 )
 
 
@@ -22,13 +21,6 @@ def test_rare_counts_are_left_out_and_far_ones_clipped():
     assert corpus.targets == ("in two",)
     assert corpus.y[:2, 0].tolist() == [CLIP, CLIP], "9.9 deviations from the mean"
     assert corpus.y[2, 0] == pytest.approx(-0.1005, abs=1e-4)
-
-
-def test_environments_are_those_of_two_bonds_around_each_atom():
-    assert list(environments("C").values()) == [1]
-    assert sorted(environments("CC").values()) == [1, 2], "an atom twice, and the environment that both share"
-    assert sorted(environments("CCC").values()) == [1, 1, 2, 2], "of the middle and the outer atoms, radius 0 and 1"
-    assert environments("OCC") == environments("CCO") != environments("CCN")
 
 
 def test_molecules_that_cannot_be_read_are_left_out():
