@@ -148,7 +148,9 @@ ARGUMENTS = {"console script": ["predict", "m", "in.csv", "-o", "out.csv"], "tra
 
 
 @pytest.mark.parametrize("start", START)
-@pytest.mark.parametrize("module", ["typer", "numpy", "torch"])
+@pytest.mark.parametrize(
+    "module", ["torch", *(pytest.param(name, marks=pytest.mark.slow) for name in ("typer", "numpy"))]
+)
 def test_an_interruption_of_the_imports_is_a_line(start, module):
     """The process interrupts itself when it begins to import a module."""
     hook = f"lambda event, what: event == 'import' and what[0] == {module!r} and os.kill(os.getpid(), signal.SIGINT)"
