@@ -15,3 +15,14 @@ def write(folder: Path, name: str, content: str | bytes) -> Path:
     path = folder / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
+
+
+def table(path: Path, *lines: str) -> str:
+    """The path of a table of these lines."""
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def chains(count: int = 20, first: int = 1) -> list[str]:
+    """Rows of alkanes and their lengths."""
+    return [f"{'C' * number},{number}" for number in range(first, first + count)]

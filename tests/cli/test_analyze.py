@@ -1,6 +1,5 @@
 """The command that compares how the CLS embeddings of several models lie in space."""
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,9 +9,7 @@ import torch
 from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import DATASETS, sample_table
-from graphormer_sepnorm.explain import analyze
 from graphormer_sepnorm.explain.cls_geometry import uniformity
-from graphormer_sepnorm.interfaces import cli
 from graphormer_sepnorm.recipes import dataset_config
 from graphormer_sepnorm.tasks import make_task
 
@@ -44,20 +41,6 @@ def test_two_models_side_by_side(models, command, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_terminal_shows_a_line_for_each_model(models, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setattr("sys.argv", ["graphormer-sepnorm", "analyze", *map(str, models), "-o", str(tmp_path / "c.png")])
-    with pytest.raises(SystemExit):
-        cli.main()
-    *lines, last = capsys.readouterr().err.splitlines()
-    number = r"-?\d[\d.e-]+"
-    measures = f"effective rank {number}, uniformity {number}, isotropy {number}"
-    for line, folder, norm in zip(lines, models, ("sepnorm", "sharenorm"), strict=True):
-        assert re.fullmatch(rf"{folder} \({norm}\): {measures}", line)
-    assert last == f"{tmp_path / 'c.png'}: 2 models, 500 molecules of the test split"
-
-
-@pytest.mark.slow
 def test_models_of_several_datasets_are_refused(models, command, tmp_path, monkeypatch):
     monkeypatch.setitem(DATASETS, "mine", DATASETS["sample"])
     model, other = Graphormer.from_pretrained(models[0]), tmp_path / "other"
@@ -66,13 +49,6 @@ def test_models_of_several_datasets_are_refused(models, command, tmp_path, monke
     code, _, messages = command("analyze", models[0], other, "-o", tmp_path / "cls.png")
     assert code == 2 and f"{models[0]} is a model of sample and {other} of mine: compare models of one" in messages
     assert not (tmp_path / "cls.png").exists()
-
-
-@pytest.mark.slow
-def test_large_splits_are_drawn_from(models, monkeypatch):
-    monkeypatch.setattr(analyze, "MAX_MOLECULES", 40)
-    first, again = (analyze.analyze_run(models[0]) for _ in range(2))
-    assert first["molecules"] == 40 and first == again
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,13 @@
 """The command that draws explanations, on a model of one layer."""
 
 import json
-import sys
 
 import pytest
 from typer.testing import CliRunner
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.explain import pictures
 from graphormer_sepnorm.interfaces import commands
 from tests.unit.explain.test_explanations import make_model
-
-RUN = [sys.executable, "-c", "from graphormer_sepnorm.interfaces.cli import main; main()", "explain"]
 
 
 @pytest.fixture(scope="module")
@@ -37,23 +33,6 @@ def test_one_molecule(saved, tmp_path, ending, method):
     assert picture.stat().st_size > 1000
 
 
-def test_without_a_picture_the_explanation_is_printed(saved, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(commands.app, ["explain", saved, "CCO"])
-    assert result.exit_code == 0 and "prediction = baseline" in result.stderr and result.stderr.count("\n") == 1
-    assert json.loads(result.stdout)[0]["smiles"] == "CCO" and not list(tmp_path.iterdir())
-
-
-def test_several_molecules(saved, tmp_path):
-    explanations = explain(saved, "CCO", "CCN", "-o", tmp_path / "two.svg")
-    assert [found["smiles"] for found in explanations] == ["CCO", "CCN"] and (tmp_path / "two.svg").exists()
-
-
-def test_a_target_by_name(saved, tmp_path):
-    (explanation,) = explain(saved, "CCO", "-o", tmp_path / "x.svg", "--target", "b")
-    assert explanation["caption"].startswith("b = ")
-
-
 @pytest.fixture
 def table(tmp_path):
     path = tmp_path / "molecules.csv"
@@ -63,28 +42,15 @@ def table(tmp_path):
     return path
 
 
-def test_a_table_into_a_grid(saved, table, tmp_path):
-    explanations = explain(saved, table, "-o", tmp_path / "grid.png")
-    assert [e["smiles"] for e in explanations] == ["CCO", "c1ccccc1"]
-    assert (tmp_path / "grid.png").read_bytes().startswith(b"\x89PNG")
-
-
 def test_a_table_into_a_folder(saved, table, tmp_path):
     explain(saved, table, "-o", tmp_path / "pictures")
     assert sorted(path.name for path in (tmp_path / "pictures").iterdir()) == ["00001-ethanol.svg", "00005-a_b.svg"]
 
 
-def test_the_rows_left_out_are_named(saved, table, tmp_path, monkeypatch):
+def test_the_rows_left_out_are_named(saved, table, tmp_path):
     result = CliRunner().invoke(commands.app, ["explain", saved, str(table), "-o", str(tmp_path / "x.svg")])
     assert result.exit_code == 0
-    assert "row 2 (counted from 1): 'C(C' is not a valid SMILES: a parenthesis is not closed." in result.stderr
-    assert "row 3 (counted from 1): The SMILES is empty" in result.stderr
-    assert "row 4 (counted from 1): the row has 1 fields, the header has 2" in result.stderr
-    assert "2 of 5 molecules" in result.stderr
-    assert "\nethanol: " in result.stderr and " more" not in result.stderr
-    monkeypatch.setattr(sys.modules["graphormer_sepnorm.interfaces.commands.explain"], "MOST_DESCRIBED", 1)
-    result = CliRunner().invoke(commands.app, ["explain", saved, str(table), "-o", str(tmp_path / "x.svg")])
-    assert "\nand 1 more\n" in result.stderr
+    assert all(f"row {row} (counted from 1): " in result.stderr for row in (2, 3, 4))
     assert len(json.loads(result.stdout)) == 2  # nothing else
 
 
@@ -104,18 +70,3 @@ def test_bad_input_writes_nothing(saved, tmp_path, monkeypatch, arguments, probl
     with pytest.raises(InputError, match=problem.replace("(", r"\(")):
         explain(saved, *arguments)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_molecule_that_rdkit_cannot_draw_costs_no_other(saved, table, tmp_path, monkeypatch):
-    lay_out = pictures.rdDepictor.Compute2DCoords
-
-    def failing(mol):
-        if mol.GetNumAtoms() == 3:
-            raise RuntimeError("Invariant Violation")
-        lay_out(mol)
-
-    monkeypatch.setattr(pictures.rdDepictor, "Compute2DCoords", failing)
-    explanations = explain(saved, table, "-o", tmp_path / "pictures")
-    assert [e["smiles"] for e in explanations] == ["CCO", "c1ccccc1"]
-    texts = [path.read_text() for path in sorted((tmp_path / "pictures").iterdir())]
-    assert [">C</text>" in text or "bond-0" in text for text in texts] == [False, True]

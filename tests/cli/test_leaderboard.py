@@ -13,13 +13,10 @@ from graphormer_sepnorm.encodings import ENCODINGS
 from graphormer_sepnorm.encodings.base import STRICT
 from graphormer_sepnorm.encodings.spatial import Spatial
 from graphormer_sepnorm.layers.norms import NORMS, ShareNorm
-from graphormer_sepnorm.recipes import RECIPES, Recipe, slim
+from graphormer_sepnorm.recipes import RECIPES, Recipe
 from graphormer_sepnorm.runs.checkpoint import load_model, save_model
 from graphormer_sepnorm.tables.prepared_table import TABLE
-
-
-def tiny(atom_sizes, bond_sizes, num_tasks):
-    return replace(slim(atom_sizes, bond_sizes, num_tasks), layers=1, width=16, ffn_width=16, heads=2)
+from tests.cli.test_train_csv import tiny
 
 
 @pytest.fixture

@@ -2,26 +2,19 @@
 
 import json
 from dataclasses import replace
-from typing import get_type_hints
 
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.chem import descriptors as descriptors_module
 from graphormer_sepnorm.chem.descriptors import NAMES
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
-from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.pretrain import pretrain as command_pretrain
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import Recipe, foundation_base, foundation_mini, foundation_small
-from graphormer_sepnorm.runs.checkpoint import load_model, load_tensors
+from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.system.files import CACHE_VARIABLE
-from graphormer_sepnorm.training import pretrain
-from graphormer_sepnorm.training.objectives import OBJECTIVES
 from graphormer_sepnorm.training.pretrain import SIZES
-from graphormer_sepnorm.training.trainer import Trainer
 
 
 def tiny(atom_sizes, bond_sizes, num_tasks):
@@ -54,16 +47,7 @@ def test_a_body_learns_descriptors_and_a_table_starts_from_it(start, command, tm
     _, config, _ = load_model(tmp_path / "body")
     assert (config.featurizer, config.task.loss, len(config.task.targets)) == ("mol", "mse", result["targets"])
     sample_table()[:60].to_csv(tmp_path / "table.csv", index=False)
-    table = [
-        "--csv",
-        tmp_path / "table.csv",
-        "--split",
-        "random",
-        "--no-baseline",
-        "--target-columns",
-        "penalized_logp",
-    ]
-    run = tmp_path / "run"
+    table, run = [tmp_path / "table.csv", "--split", "random", "--target-columns", "penalized_logp"], tmp_path / "run"
     options = ["--no-baseline", "--epochs", 1, "--ensemble", 1, "--out", run]
     code, result, _ = command("train", *table, "--from", tmp_path / "body", *options)
     assert code == 0 and np.isfinite(result["value"])
@@ -88,47 +72,6 @@ def test_a_body_learns_the_embeddings_of_another(start, command, tmp_path):
     assert lines[-1]["train_loss"] < lines[0]["train_loss"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["fingerprints", "masked-atoms"])
-def test_a_body_learns_another_objective(name, start, tmp_path):
-    code, result, errors = start("body", "--objective", name)
-    assert code == 0 and "3 rows were skipped: they have no molecule that can be read" in errors
-    assert (result["molecules"], result["validation"], result["skipped"]) == (59, 1, 3)
-    lines = [json.loads(line) for line in (tmp_path / "body" / "metrics.jsonl").read_text().splitlines()]
-    assert lines[-1]["train_loss"] < lines[0]["train_loss"]
-    _, config, _ = load_model(tmp_path / "body")
-    assert config.dataset == f"{OBJECTIVES[name].title} of a.csv, b.smi"
-    assert len(config.task.targets) == result["targets"] > 10
-
-
-def test_the_help_names_all_objectives():
-    option = get_type_hints(command_pretrain, include_extras=True)["objective"].__metadata__[0]
-    assert all(name in option.help for name in OBJECTIVES)
-
-
-@pytest.mark.slow
-def test_an_interrupted_pretraining_ends_as_if_it_had_not_been(start, monkeypatch, tmp_path):
-    assert start("whole")[0] == 0
-    run_epoch = Trainer.run_epoch
-
-    def stop_before_the_third(self, epoch):
-        if epoch == 3:
-            raise InputError("stopped")
-        return run_epoch(self, epoch)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "run_epoch", stop_before_the_third)
-        tables = [str(tmp_path / name) for name in ("a.csv", "b.smi")]
-        with pytest.raises(InputError, match="stopped"):
-            pretrain.pretrain(tables, OBJECTIVES["descriptors"], SIZES["small"], tmp_path / "parts")
-    monkeypatch.setattr(descriptors_module, "descriptors", None)  # they come from the cache
-    with pytest.raises(InputError, match="continue it with --resume"):
-        pretrain.pretrain(tables, OBJECTIVES["descriptors"], SIZES["small"], tmp_path / "parts")
-    assert start("parts", "--resume")[0] == 0
-    whole, parts = (load_tensors(tmp_path / name / "model.safetensors")[0] for name in ("whole", "parts"))
-    assert all(whole[name].equal(parts[name]) for name in whole | parts)
-
-
 @pytest.mark.parametrize(
     ("architecture", "millions"),
     [(foundation_mini, (0.1, 0.3)), (foundation_small, (0.6, 0.9)), (foundation_base, (2.7, 3.3))],
@@ -137,8 +80,3 @@ def test_sizes(architecture, millions):
     found = FEATURIZERS["mol"]
     parameters = sum(p.numel() for p in Network(architecture(found.atom_sizes, found.bond_sizes, 210)).parameters())
     assert millions[0] < parameters / 1e6 < millions[1]
-
-
-def test_tables_are_asked_for(command, tmp_path):
-    code, _, messages = command("pretrain", "--out", tmp_path / "body")
-    assert code == 2 and "name tables with molecules: graphormer-sepnorm pretrain FILE" in messages

@@ -1,6 +1,5 @@
 import json
 import math
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,18 +9,10 @@ import pytest
 
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
-from graphormer_sepnorm.interfaces import cli
-from graphormer_sepnorm.interfaces.commands.options import score_words
 from graphormer_sepnorm.recipes import RECIPES, Recipe, slim
 from graphormer_sepnorm.runs.checkpoint import load_model
-from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.growing import fit_forest
 from graphormer_sepnorm.table_model.load import load_model as load_any_model
 from graphormer_sepnorm.table_model.members import MEMBERS, forest
-from graphormer_sepnorm.table_model.model import TableModel
-from graphormer_sepnorm.tables import labels
-from graphormer_sepnorm.tables.splits import SPLITTERS, Sizes
-from tests.molecules import structures_of
 
 NETWORK_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors"}
 FILES = {
@@ -115,44 +106,6 @@ def test_classification_ensemble_with_balance(train, command, molecules, tmp_pat
 
 
 @pytest.mark.slow
-def test_scaffolds_are_split_by_the_seed_if_nothing_else_is_said(train, molecules, tmp_path):
-    assert train(molecules, "--target-columns", "a", "--seed", 5)[0] == 0
-    structures = structures_of(molecules.smiles.tolist())
-    found = pd.read_csv(tmp_path / "run" / "table.csv").split.tolist()
-    assert found == SPLITTERS["scaffold"](structures, None, Sizes(), 5)
-    assert found != SPLITTERS["scaffold"](structures, None, Sizes(), 6)
-
-
-@pytest.mark.slow
-def test_classes_that_go_with_common_scaffolds_are_split_by_default(train, tmp_path):
-    """As in bace and bbbp: the molecules of rare scaffolds, which the split of DeepChem tests on, are of one class."""
-    chains = ["C" * length for length in range(1, 21)]
-    common = [
-        (f"c1ccccc1{chain}C1CCCCC1{tail}", int("N" in tail)) for chain in chains for tail in ("C", "N", "CC", "CN")
-    ]
-    rare = [(f"C1{'C' * size}1", 0) for size in range(8, 28)]
-    table = pd.DataFrame(common + rare, columns=["smiles", "active"])
-    arguments = ["--target-columns", "active", "--task", "classification", "--epochs", 1]
-    code, _, messages = train(table, *arguments, "--split", "scaffold-deepchem")
-    assert code == 2 and "needs both classes" in messages
-    assert train(table, *arguments)[0] == 0
-
-
-@pytest.mark.slow
-def test_molecules_in_several_rows_stay_together_and_are_named(train, molecules, tmp_path):
-    table = molecules[["smiles", "long"]].copy()
-    extra = pd.DataFrame({"smiles": ["OCC", "C(O)C", "NC", "CN"], "long": [0, 1, 1, 1]})
-    table = pd.concat([table, extra], ignore_index=True)
-    code, result, messages = train(table, "--target-columns", "long", "--task", "classification", "--split", "random")
-    assert code == 0 and (result["duplicates"], result["conflicting"]) == (2, 1)
-    assert "2 molecules appear in several rows, 1 of them with labels that contradict each other" in messages
-    found = pd.read_csv(tmp_path / "run" / "duplicates.csv", keep_default_na=False)
-    assert found.row.tolist() == [121, 122, 123, 124] and found.smiles.tolist() == extra.smiles.tolist()
-    assert found["conflicting targets"].tolist() == ["long", "long", "", ""]
-    assert found.groupby("molecule").split.nunique().tolist() == [1, 1]
-
-
-@pytest.mark.slow
 def test_training_goes_on_with_resume_and_refuses_another_table(train, molecules, tmp_path):
     arguments = ["--target-columns", "a", "--split", "random"]
     assert train(molecules, *arguments)[0] == 0
@@ -168,50 +121,12 @@ def few_trees(monkeypatch):
     monkeypatch.setattr(forest, "TREES", 20)
 
 
-@pytest.mark.slow
-def test_members_join_when_a_run_is_resumed_and_are_printed_beside_it(
-    train, molecules, tmp_path, few_trees, monkeypatch, capsys
-):
-    """The forest is fitted here again to the rows that were learnt from."""
-    options = ["--target-columns", "a", "b", "--seed", 3, "--epochs", 1, "--ensemble", 2]
-    code, first, messages = train(molecules, *options)
-    assert code == 0 and list(first["members"]) == ["networks"] and "baseline" not in first, messages
-    arguments = ["train", "--csv", tmp_path / "mols.csv", *options, "--recipe", "tiny", "--out", tmp_path / "run"]
-    monkeypatch.setattr(sys, "argv", ["graphormer-sepnorm", *map(str, arguments), "--resume"])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    out, messages = capsys.readouterr()
-    result = json.loads(out)  # nothing else
-    (line,) = [line for line in messages.splitlines() if "(a forest" in line]
-    assert not end.value.code and list(result["members"]) == list(MEMBERS)
-    assert result["members"]["networks"] == pytest.approx(first["members"]["networks"])
-    rows = pd.read_csv(tmp_path / "run" / "table.csv")
-    test, errors = rows[rows.split == "test"], []
-    for target in ("target a", "target b"):
-        known = rows[(rows.split != "test") & rows[target].notna()]
-        features = forest.forest_features(MoleculeFeatures(known.smiles.tolist()))
-        fitted = fit_forest(features, known[[target]].to_numpy(), "regression", 3, 20)
-        asked = test[test[target].notna()]
-        predicted = fitted.predict(forest.forest_features(MoleculeFeatures(asked.smiles.tolist())))[:, 0]
-        errors.append(np.abs(predicted - asked[target]).mean())
-    scores = result["baseline"]["random_forest"]
-    assert scores["mae"] == pytest.approx(np.mean(errors), rel=1e-5)
-    by_target = [result["targets"][name]["scores"]["forest"]["mae"] for name in ("a", "b")]
-    assert by_target == pytest.approx(errors, rel=1e-5)
-    assert json.loads((tmp_path / "run" / "test.json").read_text())["targets"] == result["targets"]
-    assert f"test {score_words(result)}, " in line and " (a forest: " in line
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([], "name the columns to predict with --target-columns (the columns of "),
         (["--target-columns", "c"], "no column 'c'. Its columns: smiles, a, b, long, rare"),
-        (["--target-columns", "a", "--split", "time", "--split-column", "day"], "no column 'day'"),
-        (["--target-columns", "a", "--split-sizes", "80:30"], "the split sizes are '80:30': give three"),
-        (["--target-columns", "a", "--balance"], "--balance is for"),
         (["--target-columns", "a", "--optimizer", "sgd"], "unknown optimizer 'sgd', choose one of adamw, muon"),
-        (["--target-columns", "a", "long"], "a asks for regression, long asks for classification"),
         (["--target-columns", "long", "--split", "column", "--split-column", "rare"], "no row can be used; 120 rows"),
     ],
 )
@@ -219,31 +134,6 @@ def test_tables_that_cannot_be_learnt_leave_nothing(train, molecules, tmp_path, 
     code, _, messages = train(molecules, *arguments)
     assert code == 2 and message in messages
     assert names(tmp_path) == {"mols.csv"}
-
-
-def test_a_table_of_too_many_rows_is_refused(train, molecules, tmp_path, monkeypatch):
-    monkeypatch.setattr(labels, "MAX_ROWS", 50)
-    code, _, messages = train(molecules, "--target-columns", "a")
-    assert code == 2 and "more than 50 rows" in messages
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("classes", [(0, 1), (False, True), ("no", "Yes"), ("inactive", "ACTIVE")])
-def test_two_classes_are_never_silently_numbers(train, molecules, tmp_path, classes):
-    table = molecules.assign(seen=[classes[label] for label in molecules.long])
-    code, result, messages = train(table, "--target-columns", "seen", "--split", "random", "--epochs", 1)
-    assert code == 0 and result["metric"] == "rocauc", messages
-    assert "so the task is classification, which predicts the probability of " in messages
-    found = pd.read_csv(tmp_path / "run" / "table.csv")
-    assert found["target seen"].tolist() == molecules.long.tolist()
-    assert TableModel.load(tmp_path / "run").classes == (tuple(map(str, classes)),)
-
-
-@pytest.mark.slow
-def test_zeros_and_ones_are_numbers_if_that_is_said(train, molecules):
-    code, result, messages = train(molecules, "--target-columns", "long", "--task", "regression", "--epochs", 1)
-    assert code == 0 and result["metric"] == "mae" and "the task is" not in messages
 
 
 @pytest.mark.slow
@@ -304,39 +194,6 @@ def test_weights_metric_and_loss_reach_the_run(train, molecules, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_target_of_one_class_in_test_is_named_and_does_not_end_the_run(train, command, molecules, tmp_path):
-    table = molecules.assign(part=["train", "train", "val", "test"] * 30, steady=molecules.rare)
-    table.loc[table.part == "test", "steady"] = 1
-    arguments = ["--target-columns", "long", "steady", "--split", "column", "--split-column", "part", "--epochs", 1]
-    code, result, messages = train(table, *arguments)
-    assert code == 0, messages
-    assert "steady is left out of the test ROC-AUC: ROC-AUC needs both classes" in messages
-    kept = json.loads((tmp_path / "run" / "test.json").read_text())
-    assert list(kept["left_out"]) == ["steady"] and kept["value"] == result["value"]
-    found = pd.read_csv(tmp_path / "run" / "predictions.csv")
-    one, zero = (found[found.long == label].long_predicted.to_numpy() for label in (1, 0))
-    pairs = np.sign(one[:, None] - zero[None])
-    assert result["value"] == pytest.approx((pairs.mean() + 1) / 2, abs=1e-3)
-    assert list(command("evaluate", tmp_path / "run")[1]["left_out"]) == ["steady"]
-
-
-@pytest.mark.slow
-def test_salts_are_stripped_in_training_and_then_without_being_told(train, command, molecules, tmp_path):
-    table = molecules.assign(smiles=molecules.smiles + ".[Na+].[Cl-]")
-    options = ["--target-columns", "a", "--split", "random", "--epochs", 1]
-    code, _, messages = train(table, *options, "--strip-salts")
-    assert code == 0, messages
-    assert not pd.read_csv(tmp_path / "run" / "table.csv").smiles.str.contains(".", regex=False).any()
-    molecules.to_csv(tmp_path / "bare.csv", index=False)
-    predictions = []
-    for name in ("mols.csv", "bare.csv"):
-        assert command("predict", tmp_path / "run", tmp_path / name, "-o", tmp_path / "out.csv")[0] == 0
-        predictions.append(pd.read_csv(tmp_path / "out.csv").a_predicted)
-    np.testing.assert_allclose(*predictions, rtol=1e-4, atol=1e-5)
-    assert "counter-ions and solvents" in command("info", tmp_path / "run")[1]["salts"]
-
-
-@pytest.mark.slow
 def test_folds_predict_every_molecule_by_models_that_did_not_see_it(train, molecules, tmp_path, few_trees):
     arguments = ["--target-columns", "a", "--folds", 3, "--blend", "--epochs", 1, "--split", "random"]
     code, result, messages = train(molecules, *arguments)
@@ -362,16 +219,7 @@ def test_folds_predict_every_molecule_by_models_that_did_not_see_it(train, molec
 
 def test_a_kernel_is_there_in_seconds_and_predicts_as_every_table_model(command, molecules, tmp_path):
     molecules.head(60).to_csv(tmp_path / "mols.csv", index=False)
-    arguments = [
-        "--csv",
-        tmp_path / "mols.csv",
-        "--target-columns",
-        "a",
-        "--split",
-        "random",
-        "--out",
-        tmp_path / "run",
-    ]
+    arguments = [tmp_path / "mols.csv", "--target-columns", "a", "--split", "random", "--out", tmp_path / "run"]
     ignored = ["--epochs", 3, "--no-baseline", "--dropout", 0.1, "--set", "model.width=8"]
     code, result, messages = command("train", *arguments, "--quick", *ignored)
     assert code == 0 and list(result["members"]) == ["kernel"], messages

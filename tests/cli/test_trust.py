@@ -1,11 +1,7 @@
 """Intervals, calibrated probabilities, the domain and the report, from the command line; the numbers by hand."""
 
 import json
-import math
-import shutil
 import sys
-from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -14,15 +10,12 @@ import pytest
 from rdkit import Chem
 from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
 from rdkit.DataStructs import BulkTanimotoSimilarity
-from sklearn.metrics import brier_score_loss
 
 from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.interfaces import cli
-from graphormer_sepnorm.predict.calibration import Calibration
 from graphormer_sepnorm.recipes import RECIPES, Recipe
-from graphormer_sepnorm.table_model.model import TableModel
 from tests.cli.test_starting import NOT_FOR_PREDICTING, modules_after
 from tests.cli.test_train_csv import tiny
 
@@ -59,18 +52,6 @@ def regression(tmp_path_factory) -> Path:
     return folder / "run"
 
 
-@pytest.fixture(scope="module")
-def classification(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("classification")
-    table = sample_table().head(150)[["smiles"]]
-    length = table.smiles.str.len()
-    table = table.assign(long=(length > length.median()).astype(int), odd=(length % 2).astype(float))
-    table.loc[::7, "odd"] = math.nan
-    options = ["--task", "classification", "--split", "random", "--split-sizes", "60:20:20"]
-    trained(folder, table, "--target-columns", "long", "odd", *options)
-    return folder / "run"
-
-
 @pytest.fixture
 def predicted(command, tmp_path):
     """Runs ``predict`` on SMILES; gives the table that it writes and the messages."""
@@ -92,18 +73,6 @@ def rows_of(run: Path, split: str) -> pd.DataFrame:
 
 def result_of(run: Path) -> dict:
     return json.loads((run / "test.json").read_text())
-
-
-def test_intervals_are_those_of_the_validation_errors(regression, predicted):
-    """One network is as sure of every molecule: of 31 places the new one is among the first 25 with probability 0.8."""
-    val, test = rows_of(regression, "val"), rows_of(regression, "test")
-    found, _ = predicted(regression, val.smiles.tolist())
-    errors = np.abs(val[f"target {HOSTILE}"].to_numpy() - found[HOSTILE])
-    quantile = np.sort(errors)[math.ceil((len(val) + 1) * 0.8) - 1]
-    out, _ = predicted(regression, test.smiles.tolist(), "--interval", 0.8)
-    assert list(out)[1:] == [HOSTILE, f"{HOSTILE}_low", f"{HOSTILE}_high", f"{HOSTILE}_std", "error"]
-    np.testing.assert_allclose(out[f"{HOSTILE}_high"] - out[HOSTILE], quantile, rtol=1e-3)
-    np.testing.assert_allclose(out[HOSTILE] - out[f"{HOSTILE}_low"], quantile, rtol=1e-3)
 
 
 def test_coverage_is_what_the_written_intervals_hold(regression, predicted):
@@ -141,45 +110,6 @@ def test_the_domain_in_columns(regression, predicted):
     assert "4 rows are outside the training domain" in messages, "CCO is smaller than any"
 
 
-def test_unfamiliar_rows_are_counted_without_being_asked_for(regression, predicted):
-    familiar = rows_of(regression, "learnt").smiles.tolist()[:5]
-    assert "outside the training domain" not in predicted(regression, familiar)[1]
-    _, messages = predicted(regression, [*familiar, *STRANGE, "C[C"])
-    judged = "(similarity is not judged): --domain adds similarity and the column warning"
-    assert f"at least 3 rows are outside the training domain {judged}" in messages
-
-
-def test_the_scores_before_and_after_calibration_are_those_of_what_is_written(classification, predicted, command):
-    """Of the network on its own, and of the run folder."""
-    test, kept = rows_of(classification, "test"), result_of(classification)
-    for stage, model in (("before", classification / "model-0"), ("after", classification)):
-        out, _ = predicted(model, test.smiles.tolist())
-        for target in ("long", "odd"):
-            labelled = test[f"target {target}"].notna().to_numpy()
-            score = brier_score_loss(test[f"target {target}"][labelled], out[target][labelled])
-            assert kept["trust"]["brier"][stage][target] == pytest.approx(score, rel=1e-3)
-    assert command("evaluate", classification)[1]["scores"] == pytest.approx(kept["scores"], rel=1e-5)
-
-
-def test_probabilities_are_stretched_and_shifted_as_the_file_says(classification, predicted, command, tmp_path):
-    run = tmp_path / "run"
-    shutil.copytree(classification, run)
-    model = TableModel.load(run)
-    changed = replace(model.trust, calibration=Calibration(np.array([2.0, 1]), np.array([-1.0, 0])))
-    replace(model, trust=changed).save(run)
-    test = rows_of(run, "test")
-    before, after = (
-        predicted(run / "model-0", test.smiles.tolist())[0],
-        predicted(run, test.smiles.tolist())[0],
-    )
-    np.testing.assert_allclose(after.long, 1 / (1 + np.exp(1) * (1 / before.long - 1) ** 2), rtol=1e-4)
-    np.testing.assert_allclose(after.odd, before.odd, rtol=1e-4)
-    labelled = test["target odd"].notna()
-    right = [((after.long > 0.5) == test["target long"].to_numpy()).mean()]
-    right.append(((after.odd > 0.5)[labelled.to_numpy()] == test["target odd"][labelled].to_numpy()).mean())
-    assert command("evaluate", run)[1]["scores"]["accuracy"] == pytest.approx(np.mean(right))
-
-
 @pytest.mark.parametrize(
     ("model", "options", "message"),
     [
@@ -200,31 +130,3 @@ def test_what_cannot_be_given_is_one_sentence(request, command, tmp_path, model,
 def test_intervals_and_the_domain_import_no_more_than_a_prediction(regression):
     modules = modules_after("predict", regression, "CCO", "--domain", "--interval", 0.5)
     assert sorted(modules & NOT_FOR_PREDICTING) == ["scipy.sparse"]  # for the fingerprints of the kernel
-
-
-class Page(HTMLParser):
-    """The elements, sources and texts of a page."""
-
-    def __init__(self, path: Path):
-        super().__init__()
-        self.tags, self.links, self.text = [], [], ""
-        self.feed(path.read_text(encoding="utf-8"))
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.links += [value for name, value in attrs if name in ("src", "href")]
-
-    def handle_data(self, data):
-        self.text += data
-
-
-def test_the_report_is_one_page_with_everything_escaped(regression):
-    page, kept = Page(regression / "report.html"), result_of(regression)
-    assert page.tags.count("script") == 1 and HOSTILE in page.text
-    assert page.tags.count("img") >= 2 * 8 + 4 and page.tags.count("svg") == 7
-    assert all(link.startswith(("data:image/", "#")) for link in page.links)
-    for title in ("Scores", "Data and split", "Intervals", "Distance to", "Worst", "Atom contributions", "How to use"):
-        assert title in page.text
-    assert f"{kept['value']:.2f}" in page.text, "three digits of a number between 1 and 10"
-    assert f"{100 * kept['trust']['coverage']['0.8'][HOSTILE]:.0f} %" in page.text
-    assert f"graphormer-sepnorm predict {regression} molecules.csv -o predictions.csv --interval 0.9" in page.text

@@ -59,34 +59,13 @@ def test_a_search_from_the_shell_gives_a_recipe_that_train_takes(command, table,
     assert code == 2 and "was compared on the test split after 3 trials" in messages
 
 
-@pytest.mark.slow
-def test_a_search_finds_the_task_in_the_labels(command, tmp_path):
-    molecules = sample_table()[:60]
-    molecules.assign(active=molecules.index % 2).to_csv(tmp_path / "mols.csv", index=False)
-    table = ["--csv", tmp_path / "mols.csv", "--target-columns", "active", "--split", "random"]
-    code, result, messages = command(
-        "tune", *table, *TINY, "--epochs", 1, "--trials", 1, "--no-compare", "--out", tmp_path / "study"
-    )
-    assert code == 0, messages
-    assert result["metric"] == "rocauc" and "the task is classification" in messages
-
-
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
         (["--metric", "rocauc"], "'rocauc' does not score a regression"),
-        (["--target-weights", "1,2"], "--target-weights has 2 numbers for 1 column"),
-        (["--lr", "-1"], "lr"),
         (["--trials", "0"], "--trials 0"),
-        (["--time-limit", "nan"], "--time-limit"),
         (["--recipe", "zinc"], "reads 'zinc' features"),
         (["--set", "train.lr=0"], "train.lr"),
-        (["--folds", "3"], "--folds"),
-        (
-            ["--set", "train.start_from=foundation"],
-            "start from random weights, and the recipe from foundation",
-        ),
-        (["--recipe", "foundation"], "start from random weights, and the recipe from foundation"),
     ],
 )
 def test_a_search_takes_the_options_of_a_table_and_of_a_training(command, table, tmp_path, options, sentence):

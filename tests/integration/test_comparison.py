@@ -1,7 +1,6 @@
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from graphormer_sepnorm.errors import InputError
@@ -11,12 +10,6 @@ from tests.examples import load_example
 @pytest.fixture(scope="module")
 def example():
     return load_example("comparison")
-
-
-def test_mean_and_interval_by_hand(example):
-    """Student's t at 97.5 % with two degrees of freedom is 4.303; over the square root of 3 it is 2.484."""
-    assert example.with_interval(pd.Series([1.0, 2.0, 3.0])) == "2.000 ± 2.484"
-    assert example.with_interval(pd.Series([1.5]), "+") == "+1.500"
 
 
 def scores(model: str, norm: str, seed: int) -> dict[str, float]:

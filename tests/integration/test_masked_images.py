@@ -23,33 +23,12 @@ def test_the_parts_of_the_digits_share_no_image_and_have_all_classes(example):
     assert (x.min(), x.max()) == (-1, 1)
 
 
-def test_patches_have_positions(example):
-    """Two images with the same patches in other places have other CLS embeddings."""
-    torch.manual_seed(0)
-    images = example.digits()
-    model = example.make_model("ShareNorm", images["train"], patch=2, width=8, layers=1)
-    x = images["train"].batch(torch.arange(1))
-    classifier = example.Classifier(model.vit, 10).eval()
-    with torch.no_grad():
-        here, there = classifier.embed(x), classifier.embed(x.roll(2, dims=3))
-        torch.testing.assert_close(here, classifier.embed(x))
-    assert not torch.allclose(here, there, atol=1e-3)
-    assert model.decoder.decoder_pos_embed.std() > 0.1
-
-
 def test_the_cls_has_norms_of_its_own_where_it_differs(example):
     model = example.make_model("SepNorm", example.digits()["train"], patch=2, width=8, layers=2)
     replaced = model.separated_norms.replaced
     kinds = [name.rpartition(".")[2] for name in replaced]
     assert kinds == ["layernorm_after", "layernorm_before", "layernorm_after", "layernorm"]
     assert not any("decoder" in name for name in replaced)
-
-
-def test_accuracies_by_hand(example):
-    y = torch.tensor([0, 5]).numpy()
-    scores = torch.tensor([[0.6, 0.2, 0.05, 0.05, 0.05, 0.05], [0.5, 0.3, 0.1, 0.05, 0.03, 0.02]]).numpy()
-    assert example.accuracies(y, scores, "probe") == {"probe, top-1": 0.5, "probe, top-5": 0.5}
-    assert example.accuracies(y // 5, scores[:, :2], "probe") == {"probe, top-1": 0.5}
 
 
 @pytest.mark.slow
@@ -63,27 +42,3 @@ def test_a_tiny_run_from_the_command_line(tmp_path):
         assert 0 < row["fine-tuned, top-1"] < row["fine-tuned, top-5"] <= 1
     assert (tmp_path / "results.png").stat().st_size > 10_000
     assert "| ViT | SepNorm | 1 |" in done.stdout
-
-
-@pytest.mark.slow
-def test_a_folder_per_class(tmp_path, example):
-    pytest.importorskip("torchvision")
-    image = pytest.importorskip("PIL.Image")
-    for part in ("train", "test"):
-        for number, name in enumerate(("dark", "light")):
-            (tmp_path / part / name).mkdir(parents=True)
-            for place in range(10):
-                image.new("L", (20, 10), 200 * number + place).save(tmp_path / part / name / f"{place}.png")
-    images = example.from_folder(tmp_path, 16)
-    assert {part: len(found.classes) for part, found in images.items()} == {"train": 16, "val": 4, "test": 20}
-    assert images["test"].pixels.shape == (20, 3, 16, 16)
-    assert images["test"].pixels[images["test"].classes == 1].min() == 200
-
-
-@pytest.mark.slow
-def test_a_folder_of_nothing_known_is_refused(tmp_path):
-    pytest.importorskip("torchvision")
-    done = run_example("masked_images", "--data", tmp_path, "--out", tmp_path / "out")
-    assert done.returncode == 2
-    assert "holds none of stl10_binary, train_32x32.mat, flowers-102, fgvc-aircraft-2013b, train" in done.stderr
-    assert not (tmp_path / "out").exists()

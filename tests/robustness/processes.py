@@ -4,7 +4,6 @@ import multiprocessing
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,20 +27,6 @@ def finish(function: Callable, *arguments, **options) -> int:
     process = start(function, *arguments, **options)
     process.join(300)
     return process.exitcode
-
-
-def finish_and_say(function: Callable, *arguments, **options) -> tuple[int, str]:
-    """Exit code and standard error of a process that runs ``function``."""
-    with tempfile.NamedTemporaryFile("r") as messages:
-        code = finish(saying, messages.name, function, *arguments, **options)
-        return code, messages.read()
-
-
-def saying(messages: str, function: Callable, *arguments, **options) -> None:
-    """Runs ``function`` with its standard error in a file."""
-    with open(messages, "w") as file:
-        os.dup2(file.fileno(), sys.stderr.fileno())
-    function(*arguments, **options)
 
 
 def command(*arguments, processes: int = 0, timeout: int = 300) -> subprocess.CompletedProcess:

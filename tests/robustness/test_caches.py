@@ -89,14 +89,6 @@ def test_damaged_outdated_and_foreign_stores_are_rebuilt(cache, damage):
     assert reads(cache) == 2
 
 
-def test_other_encodings_have_a_store_of_their_own(cache):
-    before = content()
-    content((Centrality(), Spatial(max_distance=3)))
-    assert reads(cache) == 2
-    assert same(content(), before)
-    assert reads(cache) == 2
-
-
 def write_and_read(cache: Path, rounds: int) -> None:
     """Opens the store again and again, as other processes do at the same time."""
     os.environ[CACHE_VARIABLE] = str(cache)

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import psutil
 import pytest
 import torch
@@ -17,7 +16,6 @@ import torch.distributed as dist
 from torch import nn
 
 from graphormer_sepnorm import Graphormer
-from graphormer_sepnorm import model as module
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.errors import InputError
@@ -190,18 +188,6 @@ def test_two_processes_train_as_one(tmp_path, optimizer):
 
 
 @pytest.mark.slow
-def test_folds_of_a_table_under_torchrun(tmp_path):
-    """Every molecule is predicted once, by all members."""
-    sample_table()[:60].to_csv(tmp_path / "in.csv", index=False)
-    arguments = ["train.py", "--csv", tmp_path / "in.csv", "--target-columns", "penalized_logp", "--folds", 2]
-    arguments += ["--recipe", "slim", "--epochs", 1, "--batch-size", 8, "--set", "model.layers=1", "--ensemble", 2]
-    done = processes.command(*arguments, "--out", tmp_path / "run", processes=2)
-    assert done.returncode == 0, done.stderr
-    assert len(pd.read_csv(tmp_path / "run" / "predictions.csv")) == 60
-    assert json.loads(done.stdout.splitlines()[-1])["baseline"]["random_forest"]["mae"] > 0
-
-
-@pytest.mark.slow
 def test_a_process_that_dies_ends_the_others_within_a_minute(tmp_path):
     arguments = [SCRIPT, "--out", tmp_path / "run", "--cache", tmp_path / "cache", "--epochs", 100_000]
     launcher = psutil.Popen(processes.command_line(*arguments, processes=2), **processes.surroundings())
@@ -234,29 +220,6 @@ def test_processes_wait_for_one_that_prepares_molecules():
     for process in group:
         process.join(120)
     assert [process.exitcode for process in group] == [0, 0]
-
-
-def train_beside_a_slow_compilation(rank: int, size: int, folder: Path) -> None:
-    """The second process needs longer for its first attention than any message may take."""
-    dist.destroy_process_group()
-    meeting, limit = f"file://{folder}/again", datetime.timedelta(seconds=25)
-    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=size, timeout=limit)
-    config = tiny_run.tiny_config(epochs=1)
-    trainer = Trainer(config, *(load_split("tiny", split, config.model.encodings) for split in ("train", "val")))
-    make, waits = module.make_attention, [35.0] if rank else []
-
-    def slow(*arguments):
-        time.sleep(waits.pop() if waits else 0)
-        return make(*arguments)
-
-    module.make_attention = slow
-    (epoch,) = trainer.epochs()
-    assert np.isfinite(epoch.train_loss)
-
-
-@pytest.mark.nightly
-def test_a_slow_first_compilation_ends_no_run(tmp_path):
-    in_group(train_beside_a_slow_compilation, tmp_path, 2)
 
 
 def refuse_small_batches(rank: int, size: int, folder: Path) -> None:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Collection
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,6 @@ from graphormer_sepnorm.runs.folder import CONFIG, METRICS_FILE, STATE, WEIGHTS
 from graphormer_sepnorm.training import run_writer
 from graphormer_sepnorm.training.schedule import learning_rate
 from graphormer_sepnorm.training.step import BatchShare, Step
-from graphormer_sepnorm.training.trainer import Epoch, Trainer
 from tests.robustness import processes, tiny_run
 
 RUN_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors", "test.json"}
@@ -201,52 +199,6 @@ def test_weights_whose_state_is_gone_are_not_overwritten(tmp_path, whole):
     before = (tmp_path / "run" / WEIGHTS).read_bytes()
     assert processes.finish(tiny_run.run, tmp_path / "run", tmp_path / "cache", resume=True) == 2
     assert (tmp_path / "run" / WEIGHTS).read_bytes() == before
-
-
-@pytest.mark.slow
-def test_two_trainings_in_one_folder_do_not_disturb_each_other(tmp_path):
-    """The second one ends at once with a sentence; the first one's folder is free when it is killed."""
-    run, cache = tmp_path / "run", tmp_path / "cache"
-    first = processes.start(tiny_run.run, run, cache, epochs=100_000)
-    while not (run / STATE).exists():
-        time.sleep(0.01)
-    foreign = run / ".of_no_file_of_this_run.tmp"  # the first run removes leftovers of each file that it writes
-    foreign.touch()
-    for resume in (False, True):
-        code, messages = processes.finish_and_say(tiny_run.run, run, cache, resume)
-        assert code == 2 and len(messages.splitlines()) == 1, messages
-    assert f"another process is training in {run}" in messages
-    assert foreign.exists()
-    first.kill()
-    first.join()
-    state = checkpoint.load_tensors(run / STATE)[2]
-    assert processes.finish(resume_one_epoch, run, cache) == 0
-    assert checkpoint.load_tensors(run / STATE)[2]["epoch"] == state["epoch"] + 1
-    assert not foreign.exists() and not list(run.glob("*.lock"))
-
-
-def resume_one_epoch(run: Path, cache: Path) -> None:
-    """Goes on with a run of 100,000 epochs and stops it after one."""
-    run_epoch = Trainer.run_epoch
-
-    def last(trainer: Trainer, number: int) -> Epoch:
-        epoch = run_epoch(trainer, number)
-        trainer.config = replace(trainer.config, train=replace(trainer.config.train, epochs=number))
-        return epoch
-
-    Trainer.run_epoch = last
-    tiny_run.run(run, cache, resume=True, epochs=100_000)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("content", ["{}", '{"model_type": "bert"}', "not JSON"])
-def test_a_config_that_is_no_runs_is_not_overwritten(tmp_path, content):
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / "config.json").write_text(content)
-    assert processes.finish(tiny_run.run, run, tmp_path / "cache", resume=True) == 2
-    assert [path.name for path in run.iterdir()] == ["config.json"]
-    assert (run / "config.json").read_text() == content
 
 
 @pytest.mark.slow

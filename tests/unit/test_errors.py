@@ -2,18 +2,12 @@ import pickle
 
 import pytest
 
-from graphormer_sepnorm.errors import InputError, did_you_mean, known, not_installed
+from graphormer_sepnorm.errors import InputError, did_you_mean, known
 
 
 def test_it_is_a_value_error_and_can_be_pickled():
     error = pickle.loads(pickle.dumps(InputError("a sentence")))
     assert type(error) is InputError and isinstance(error, ValueError) and str(error) == "a sentence"
-
-
-def test_what_installs_a_missing_package_works_in_the_repository():
-    assert str(not_installed("the page", "fastapi", "web")) == (
-        'the page needs fastapi, which is not installed: run pip install ".[web]" in the folder of the repository'
-    )
 
 
 def test_an_unknown_name_is_refused_with_the_choice_that_is_most_like_it():
@@ -22,11 +16,6 @@ def test_an_unknown_name_is_refused_with_the_choice_that_is_most_like_it():
         known("optimizer", "adam", ["adamw", "muon"])
     with pytest.raises(InputError, match=r"^unknown optimizer 'x', choose one of adamw, muon$"):
         known("optimizer", "x", ["adamw", "muon"])
-
-
-def test_of_very_many_names_the_first_are_compared():
-    assert did_you_mean("smilez", ["smiles", *map(str, range(10**6))]) == "; did you mean 'smiles'?"
-    assert did_you_mean("smilez", [*map(str, range(10**6)), "smiles"]) == ""
 
 
 def test_a_name_that_lacks_its_unit_is_completed():

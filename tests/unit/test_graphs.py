@@ -53,11 +53,6 @@ def test_bonds_and_degrees_are_numbered_across_a_batch(source):
     assert batch.y is None
 
 
-def test_degrees_have_no_limit():
-    star = skeleton(*((leaf, 0) for leaf in range(1, 301)), (0, 1))
-    assert in_memory(pack_data([star], (3,)), ()).batch([0]).in_degree.tolist() == [300, 1, *[0] * 299]
-
-
 class PerRow:
     """An encoding with an array of each level whose rows are numbered."""
 
@@ -84,12 +79,6 @@ def test_rows_of_arrays_go_with_their_molecules():
     assert batch.y.tolist() == taken.y.tolist() == [[0, 0, 1], [1, 0, 0]]
 
 
-def test_pairs_are_in_row_major_order_with_their_diagonal():
-    graphs = as_many_atoms_as_bonds()
-    assert graphs.pair_ptr.tolist() == [0, 1, 5, 14]
-    assert graphs.diagonal.tolist() == [0, 1, 4, 5, 9, 13]
-
-
 def test_a_shard_is_read_as_it_was_written():
     for packed in (as_many_atoms_as_bonds(), pack_data(some_graphs(), (3,))):
         graphs = prepare(packed, (PerRow(),))
@@ -100,11 +89,6 @@ def test_a_shard_is_read_as_it_was_written():
             np.testing.assert_array_equal(getattr(read, name), getattr(graphs, name))
         for name in graphs.arrays:
             np.testing.assert_array_equal(read.arrays[name], graphs.arrays[name])
-
-
-def test_molecules_without_targets_have_none():
-    with pytest.raises(ValueError, match="no targets"):
-        in_memory(pack_data(some_graphs(), (3,)), ()).y  # noqa: B018, it is computed here
 
 
 def test_bond_types_are_distinct_and_start_at_one():
@@ -142,13 +126,6 @@ def test_padding_by_hand():
     assert found.slot.tolist() == [0, 16, 8, 1, 2, *range(17, 37), 9]
     assert found.score[:4].tolist() == [9, 10, 17, 18] and found.score[-1] == 64 + 9
     assert found.score[4:-1].tolist() == [128 + 24 * row + column for row in range(1, 21) for column in range(1, 21)]
-
-
-def test_views_hold_molecules_of_similar_size():
-    """Up to twice the number of tokens, from 16 on."""
-    sizes = [1, 15, 16, 31, 32, 60, 1000]
-    found = Padding.of(torch.tensor([0, *sizes]).cumsum(0))
-    assert found.views == ((2, 16), (2, 32), (2, 64), (1, 1008))
 
 
 def test_a_batch_is_padded_when_it_leaves_the_cpu_and_counts_its_pairs_without_synchronizing():

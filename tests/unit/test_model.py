@@ -1,5 +1,4 @@
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -7,18 +6,15 @@ import torch
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
-from graphormer_sepnorm import Graphormer, base, best, kernels, slim
-from graphormer_sepnorm.chem.features import FEATURIZERS, read_graphs
+from graphormer_sepnorm import Graphormer, kernels
+from graphormer_sepnorm.chem.features import read_graphs
 from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.encodings import ENCODINGS
-from graphormer_sepnorm.encodings.base import in_one_tensor
 from graphormer_sepnorm.encodings.resistance import Resistance
 from graphormer_sepnorm.encodings.spatial import Spatial
-from graphormer_sepnorm.encodings.transform import from_pyg
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.kernels import make_attention
-from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm
-from graphormer_sepnorm.layers.norms import NORMS, ShareNorm
+from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.layers.readouts import READOUTS
 from graphormer_sepnorm.model import Network, Structure
 from tests.reference import graphormer
@@ -149,16 +145,6 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize("norm_position", ["post", "pre"])
-def test_a_new_shared_norm_with_batch_statistics_has_those_of_all_rows(config, graphs, norm_position, monkeypatch):
-    """It is registered with one line, like any other."""
-    monkeypatch.setitem(NORMS, "sharenorm-new", partial(ShareNorm, norm=torch.nn.BatchNorm1d))
-    model = make_model(replace(config, norm="sharenorm-new", norm_position=norm_position)).train()
-    batch = model.packed(collate(model, graphs))
-    read = model.head(model.readout.read(*model.encode(batch), batch.ptr))
-    torch.testing.assert_close(model(batch), read, rtol=1e-5, atol=1e-5)
-
-
 @pytest.fixture(params=VARIANTS)
 def variant(request, config):
     """The small model with each encoding by itself, each field of the blocks, norm and readout, and all of them."""
@@ -194,17 +180,6 @@ def test_local_blocks_pass_messages_only_to_neighbours(config):
     assert [torch.equal(a, b) for a, b in zip(first, second, strict=True)] == [True] + [False] * 6
     cls = model.encode_cls(batch)
     assert not torch.allclose(cls[0], cls[1])
-
-
-def test_attention_in_more_layers_than_there_are_is_attention_in_all(config):
-    model = make_model(replace(config, attention_layers=5))
-    assert (len(model.local_blocks), len(model.blocks)) == (0, 2)
-
-
-def test_values_of_atoms_begin_near_zero(config):
-    torch.manual_seed(0)
-    values = Graphormer(replace(config, atom_values=True)).atom_values(torch.randn(200, 16), torch.tensor([0, 80, 200]))
-    assert 0 < values.abs().max() < 0.02
 
 
 def test_the_last_block_computes_the_rows_that_are_read(config, graphs):
@@ -252,15 +227,6 @@ def test_dropout_can_be_turned_off_and_on(config, graphs):
     for block in model.blocks:
         block.dropout.p = 0.0
     assert not torch.allclose(model(batch), still)  # attention dropout is on, too
-
-
-def test_statistics_of_unused_atoms_are_estimated_too(config, graphs):
-    model = Graphormer(replace(config, norm="sepnorm-batchnorm"))
-    batch = model.packed(collate(model, graphs))
-    reestimate_batch_norm(model, model.encode, [batch])
-    _, atoms = model.eval().encode(batch)
-    torch.testing.assert_close(atoms.mean(0), torch.zeros(config.width), rtol=0, atol=1e-5)
-    torch.testing.assert_close(atoms.var(0, correction=0), torch.ones(config.width), rtol=0, atol=1e-3)
 
 
 def test_every_encoding_parameter_learns(variant, graphs):
@@ -328,18 +294,6 @@ def test_untransformed_graphs_are_refused(config, graphs):
         model(Batch.from_data_list(graphs))
 
 
-def test_input_other_than_a_batch_is_refused(config, graphs):
-    model = make_model(config).eval()
-    for wrong, name in (
-        (model.transform()(graphs[0]), "Data"),
-        (graphs, "list"),
-        (["CCO"], "list"),
-        (None, "NoneType"),
-    ):
-        with pytest.raises(InputError, match=f"not {name}: put the graphs, even a single one, into a DataLoader"):
-            model(wrong)
-
-
 @pytest.mark.parametrize(
     ("edge_index", "edge_attr", "sentence"),
     [
@@ -367,12 +321,6 @@ def test_impossible_bonds_are_refused_before_any_loop(config, edge_index, edge_a
         transform(graph)
 
 
-def test_more_combinations_of_bond_features_than_types_are_refused(config):
-    graph = Data(x=torch.zeros(1, 1), edge_index=torch.empty(2, 0).long(), edge_attr=torch.empty(0, 2).long())
-    with pytest.raises(InputError, match="256 combinations of features, at most 255"):
-        Graphormer(replace(config, bond_sizes=(16, 16))).transform()(graph)
-
-
 @pytest.mark.parametrize(
     ("atom", "sentence"),
     [
@@ -389,75 +337,6 @@ def test_atoms_outside_the_vocabularies_are_refused(config, atom, sentence):
     graphs = [Data(x=torch.tensor([row]), **bonds) for row in ([0] * len(atom), atom)]
     with pytest.raises(InputError, match=sentence):
         model.eval()(collate(model, graphs))
-
-
-def test_the_largest_values_of_all_vocabularies_are_read(config):
-    model = make_model(replace(config, atom_sizes=(5, 3), bond_sizes=(3, 1)))
-    ends, kinds = torch.tensor([[0, 1], [1, 0]]), torch.tensor([[2, 0], [2, 0]])
-    graph = Data(x=torch.tensor([[4, 2], [0, 0]]), edge_index=ends, edge_attr=kinds)
-    assert model.eval()(collate(model, [graph])).isfinite().all()
-
-
-def test_bond_direction_and_type_reach_the_output(config):
-    model = make_model(config).eval()
-    chain = Data(
-        x=torch.tensor([[0], [1], [2]]),
-        edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]),
-        edge_attr=torch.tensor([0, 0, 1, 1]),
-        num_nodes=3,
-    )
-    other = chain.clone()
-    other.edge_attr = torch.tensor([0, 0, 2, 2])
-    assert not torch.allclose(model(collate(model, [chain])), model(collate(model, [other])))
-
-
-def test_slim_stays_under_half_a_million_parameters_on_zinc():
-    featurizer = FEATURIZERS["zinc"]
-    model = Graphormer(slim(featurizer.atom_sizes, featurizer.bond_sizes))
-    assert sum(p.numel() for p in model.parameters()) < 500_000
-    assert (len(model.blocks), model.config.width, model.config.ffn_width, model.config.heads) == (12, 80, 80, 8)
-
-
-def test_embeddings_start_at_the_standard_deviation_of_the_config(config):
-    for std in (0.02, 0.5):
-        model = Graphormer(replace(config, atom_sizes=(1000,), embedding_std=std))
-        assert model.embedding.table.std().item() == pytest.approx(std, rel=0.05)
-        assert model.encodings[1].bias.std().item() == pytest.approx(std, rel=0.25)
-
-
-def test_resistances_start_at_the_grid_whatever_the_embeddings(config):
-    model = Graphormer(replace(config, encodings=(Resistance(),), embedding_std=0.5))
-    assert not model.encodings[0].shift.any() and not model.encodings[0].stretch.any()
-
-
-def test_best_stays_under_half_a_million_parameters_on_zinc():
-    featurizer = FEATURIZERS["zinc"]
-    model = Graphormer(best(featurizer.atom_sizes, featurizer.bond_sizes))
-    assert sum(p.numel() for p in model.parameters()) < 500_000
-
-
-def test_base_has_the_sizes_of_the_paper():
-    config = base((28,), (4,))
-    assert (config.layers, config.width, config.heads) == (12, 768, 32)
-
-
-def test_dropout_changes_in_each_pass_and_follows_the_seed(config, graphs):
-    model = make_model(replace(config, attention_dropout=0.5, norm="sharenorm"))
-    batch = collate(model, graphs)
-    torch.manual_seed(3)
-    first, second = model(batch), model(batch)
-    torch.manual_seed(3)
-    again = model(batch)
-    assert not torch.allclose(first, second)
-    assert torch.equal(first, again)
-
-
-def test_graph_batch_moves_with_everything_in_it(config, graphs):
-    model = make_model(config)
-    batch = from_pyg(collate(model, graphs), ["spd", "path_bonds", "degree"])
-    moved = batch.to("meta")
-    tensors = [moved.x, moved.ptr, moved.edge_index, moved.bond, moved.in_degree, moved.y, *moved.arrays.values()]
-    assert {tensor.device.type for tensor in tensors} == {"meta"}
 
 
 def test_graphs_prepared_for_another_model_are_refused(config, graphs):
@@ -509,12 +388,3 @@ def test_the_head_reads_conditions():
         known = in_memory(replace(graphs, conditions=values), config.model.encodings)
         first, same, other = model(known.batch([0, 1, 2])).tolist()
     assert first == pytest.approx(same) and first != pytest.approx(other)
-
-
-@pytest.mark.parametrize("count", [1, 2, 4])
-def test_tensors_are_added_from_left_to_right_and_stay_as_they_are(count):
-    parts = list(torch.randn(4, 100, 3, generator=torch.Generator().manual_seed(0))[:count])
-    before = [part.clone() for part in parts]
-    total = in_one_tensor(parts)
-    assert torch.equal(total, sum(before[1:], before[0]))
-    assert all(map(torch.equal, parts, before))

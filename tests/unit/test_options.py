@@ -24,11 +24,6 @@ def test_a_field_with_an_option_in_its_type_is_declared_by_its_name_type_default
     assert fruit.type == list[str]
 
 
-def test_fields_are_chosen_and_left_out():
-    assert [each.field for each in declared(Cake, only=("fruit",))] == ["fruit"]
-    assert [each.field for each in declared(Cake, without=("fruit", "kind"))] == ["of_milk"]
-
-
 def test_every_scalar_of_the_optimisation_that_has_no_other_option_is_one():
     fields = {each.field for each in declared(TrainConfig)}
     assert set(TrainConfig.__dataclass_fields__) - fields == {"precision", "start_from", "frozen_layers"}

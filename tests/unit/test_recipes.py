@@ -1,5 +1,3 @@
-import inspect
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,13 +6,12 @@ import pytest
 import torch
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, FOR_TABLES
-from graphormer_sepnorm.config import TrainConfig, config_to_json, read_config
+from graphormer_sepnorm.config import TrainConfig, config_to_json
 from graphormer_sepnorm.datasets.benchmarks import read_sample
 from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.sweep import sweep
 from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, slim, task_config
+from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, task_config
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -53,26 +50,6 @@ def test_paper_has_the_hyper_parameters_of_graphormer_slim_on_zinc():
     assert (train.batch_size, train.weight_decay, train.clip_norm, train.averaging) == (256, 0.01, 5.0, 0.0)
 
 
-def test_wrong_sizes_are_named():
-    with pytest.raises(InputError, match=r"^bond_sizes should be a valid tuple$"):
-        slim((28,), 4)
-
-
-def test_the_default_recipe_is_slim_with_unchanged_settings():
-    recipe = RECIPES[inspect.signature(sweep).parameters["recipe"].default]
-    assert recipe.architecture is slim
-    assert recipe.train == TrainConfig(epochs=20, batch_size=64, lr=1e-3, warmup=0.1, schedule="cosine", clip_norm=5.0)
-
-
-def test_a_config_from_before_there_were_schedules_has_a_cosine(tmp_path):
-    config = dataset_config("zinc-subset", TrainConfig())
-    fields = json.loads(config_to_json(config))
-    del fields["train"]["schedule"]
-    (tmp_path / "config.json").write_text(json.dumps(fields))
-    assert read_config(tmp_path / "config.json") == config
-    assert config.train.schedule == "cosine"
-
-
 @pytest.mark.parametrize("name", [n if n == "slim" else pytest.param(n, marks=pytest.mark.slow) for n in RECIPES])
 def test_every_parameter_learns(name):
     """Except for the last norms of atoms, which affect ``encode`` but no prediction."""
@@ -87,14 +64,6 @@ def test_every_parameter_learns(name):
             assert parameter.grad is not None and parameter.grad.any(), key
         if key.endswith("messages.bond.weight"):
             assert len(parameter) == model.num_bond_types
-
-
-def test_an_unknown_recipe_gets_the_one_that_is_most_like_it():
-    with pytest.raises(InputError, match=r"^unknown recipe 'slimm', choose one of .*; did you mean 'slim'\?$"):
-        find_recipe("slimm")
-    with pytest.raises(InputError) as caught:
-        find_recipe("x")
-    assert str(caught.value).count(" foundation,") == 1
 
 
 def test_the_recipe_of_pretrained_weights_is_their_fine_tuning():

@@ -7,28 +7,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from graphormer_sepnorm import table_run
-from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.train import left_out_lines, next_steps
 from graphormer_sepnorm.output.columns import PredictionColumns
 from graphormer_sepnorm.predict.predictors import Predictor
-from graphormer_sepnorm.report.folds import pooled
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
-from graphormer_sepnorm.system import progress
-from graphormer_sepnorm.table_model import reference
 from graphormer_sepnorm.table_model.evaluate import evaluate_table
 from graphormer_sepnorm.table_model.info import describe_any
 from graphormer_sepnorm.table_model.load import load_model as load_from_python
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.model import TableModel
-from graphormer_sepnorm.table_model.scores import Predicted
 from graphormer_sepnorm.table_run import (
     Plan,
     check_beginning,
-    costs,
     fit_run,
     labels_of,
     rows_to_learn,
@@ -123,14 +115,6 @@ def test_a_run_of_one_network_is_left_as_it_is(trained: Trained, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
 
 
-def test_an_unknown_optimizer_ends_a_run_before_the_table_is_read(trained: Trained, tmp_path):
-    config = replace(trained.config, train=replace(trained.config.train, optimizer="sgd"))
-    for train_any in (train_table, train_folds):
-        with pytest.raises(InputError, match="unknown optimizer 'sgd'"):
-            train_any(TableOptions("nowhere.csv", ("a",), folds=2), config, tmp_path / "run", Plan(2))
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("resume", [False, True])
 def test_folds_and_one_division_do_not_share_a_folder(trained: Trained, tmp_path, resume):
     (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
@@ -144,14 +128,6 @@ def test_folds_and_one_division_do_not_share_a_folder(trained: Trained, tmp_path
     ):
         with pytest.raises(InputError, match=message):
             train_any(options, trained.config, tmp_path / name, plan)
-
-
-def test_another_number_of_networks_is_refused_before_anything_is_written(trained: Trained, tmp_path):
-    run = RunFolder(tmp_path)
-    run.begin_parts(Parts("model", 3))
-    with pytest.raises(InputError, match="holds 3 networks: continue with --ensemble 3"):
-        fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, resume=True))
-    assert [path.name for path in tmp_path.iterdir()] == ["parts.json"]
 
 
 def test_nothing_is_written_into_a_folder_that_another_process_trains_in(trained: Trained, tmp_path):
@@ -221,32 +197,6 @@ def test_quick_stops_after_the_kernel_and_networks_join_when_it_is_resumed(train
     assert whole["value"] == pytest.approx(trained.result["value"], rel=1e-6)
 
 
-@pytest.mark.slow
-def test_a_kernel_on_landmarks_is_said(trained: Trained, tmp_path, monkeypatch):
-    monkeypatch.setattr(reference, "MOST_ROWS", 40)
-    monkeypatch.setattr(reference, "LANDMARKS", 30)
-    run = RunFolder(tmp_path / "run")
-    result = fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, quick=True))
-    remark = f"the kernel compares molecules with 30 of its {60 - result['n']} training molecules"
-    assert result["remarks"] == json.loads(run.test.read_text())["remarks"] == {"kernel": remark}
-    assert f"T{remark[1:]}." in run.report.read_text() and remark in list(left_out_lines(result))
-    assert evaluate_table(run)["value"] == pytest.approx(result["value"], rel=1e-6)
-
-
-@pytest.mark.slow
-def test_the_kernel_predicts_while_the_networks_are_trained(trained: Trained, tmp_path, monkeypatch):
-    seen = []
-    fit = table_run.fit_members
-
-    def watched(*arguments):
-        seen.append(RunFolder(tmp_path / "run").stack.exists())
-        return fit(*arguments)
-
-    monkeypatch.setattr(table_run, "fit_members", watched)
-    fit_run(trained.labelled, trained.options, trained.config, RunFolder(tmp_path / "run"), Plan(2, forest=False))
-    assert seen == [False, True]
-
-
 def test_which_members_are_fitted():
     assert Plan(quick=True).steps == [["kernel"]]
     assert Plan().steps == [["kernel"], ["forest", "networks", "tuned kernel"]]
@@ -260,32 +210,6 @@ def test_bounds_become_numbers(tmp_path):
     labels = labels_of(read_usable(options, "mol").rows, table_task(options))
     np.testing.assert_array_equal(labels.y, [[1], [np.nan]])
     np.testing.assert_array_equal(labels.bounds, [[[-np.inf, np.inf]], [[-np.inf, 2]]])
-
-
-def test_intervals_that_contain_too_few_labels_are_said_at_the_end():
-    result = {"metric": "mae", "trust": {"coverage": {"0.9": {"a": 0.5}}}, "targets": {"a": {"n": 60}}}
-    (line,) = left_out_lines(result)
-    assert line.startswith("only 50 % of the 60 test labels of a are inside their 90 % intervals")
-
-
-def test_intervals_of_folds_are_judged_by_all_their_labels_at_the_end():
-    """At most 24 of 30 labels with 0.9 have a probability of 0.073, at most 48 of 60 of 0.014."""
-    fold = {"trust": {"coverage": {"0.9": {"a": 0.8}}}, "targets": {"a": {"n": 30}}}
-    assert not list(left_out_lines({"metric": "mae", **fold}))
-    together = Predicted(TaskConfig("regression", "mae", ("a",)), np.zeros((1, 1)), {}, np.zeros(1))
-    (line,) = left_out_lines({"metric": "mae", **pooled([fold, fold], together)})
-    assert line.startswith("only 80 % of the 60 test labels of a are inside their 90 % intervals")
-
-
-def test_the_next_commands_predict_with_a_model_that_is_there(tmp_path):
-    run = tmp_path / "a run"
-    (line,) = next_steps(run, is_model=True)
-    assert line == (
-        f"predict other molecules: graphormer-sepnorm predict '{run}' FILE -o predictions.csv --interval 0.9 --domain"
-    )
-    again, then = next_steps(run, is_model=False)
-    assert again.endswith(f"repeat this command without --folds and with --out '{run}-model'")
-    assert then == f"then {line.replace(str(run), f'{run}-model')}"
 
 
 @pytest.mark.slow
@@ -308,13 +232,3 @@ def test_labels_far_from_zero_are_learnt_as_well_as_others(trained: Trained, tmp
     columns, found = PredictionColumns(predictor), predictor.predict(["C"])
     written = DelimitedWriter(["smiles"], columns.columns()).encode([Row(["C"], "C")], columns.cells(found, [""]))
     assert float(written.decode().split(",")[1]) == pytest.approx(found.values[0, 0], abs=1e-5, rel=0)
-
-
-def test_the_bar_has_a_cost_for_each_phase_that_begins(trained: Trained, tmp_path, monkeypatch):
-    begun = []
-    monkeypatch.setattr(progress, "begin", begun.append)
-    plan = Plan(2, quick=True)
-    train_table(trained.options, trained.config, tmp_path / "run", plan)
-    assert begun == list(costs(plan, trained.config)) and all(costs(plan, trained.config).values())
-    whole = costs(Plan(5), trained.config)
-    assert whole.keys() >= set(MEMBERS) and whole["networks"] > costs(Plan(2), trained.config)["networks"]

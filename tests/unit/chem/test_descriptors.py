@@ -19,11 +19,6 @@ def test_unreadable_molecules_are_missing_and_do_not_affect_others():
     assert not np.isnan(rows[0]).all()
 
 
-@pytest.mark.nightly
-def test_no_value_is_infinite():
-    assert not np.isinf(descriptors(["[Na+].[Cl-]", "C" * 900, "c1ccccc1"])).any()
-
-
 def test_descriptors_are_cached_and_a_damaged_file_is_replaced(tmp_path):
     first = kept_descriptors(tmp_path, ["CCO", "CC"])
     (path,) = tmp_path.glob("*.npz")
@@ -39,13 +34,6 @@ def test_descriptors_are_cached_and_a_damaged_file_is_replaced(tmp_path):
 def test_many_molecules_agree_with_single_ones(tmp_path):
     np.testing.assert_array_equal(all_descriptors(["CCO", "CC"], tmp_path), descriptors(["CCO", "CC"]))
     assert all_descriptors([], tmp_path).shape == (0, len(NAMES))
-
-
-def test_molecules_with_atom_maps_have_the_file_of_those_without(tmp_path):
-    """Files from when maps counted as structure are not read."""
-    mapped, plain = (kept_descriptors(tmp_path, [text]) for text in ("[CH3:1][CH2:2]O", "[CH3][CH2]O"))
-    np.testing.assert_array_equal(mapped, plain)
-    assert len(list(tmp_path.glob("*.npz"))) == 1
 
 
 def test_a_byte_that_is_not_utf8_affects_only_its_row(tmp_path):

@@ -1,10 +1,7 @@
 import pickle
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
-from ogb.utils.mol import smiles2graph
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.descriptors import descriptors
@@ -12,8 +9,6 @@ from graphormer_sepnorm.chem.features import (
     FEATURIZERS,
     ZINC_ATOM_TYPES,
     Featurizer,
-    as_written,
-    prepared,
     read_graphs,
     read_molecules,
     without_salts,
@@ -21,27 +16,7 @@ from graphormer_sepnorm.chem.features import (
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.structures import MoleculeStructure, read_structures
-from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
-
-DRUGS = Path(__file__).parents[3] / "data" / "drugs.csv"
-
-
-def all_smiles() -> list[str]:
-    return [*sample_table().smiles, *pd.read_csv(DRUGS).smiles, *(text.strip() for text in ODDITIES.values())]
-
-
-def rows_as_sets(edge_index: np.ndarray, edge_attr: np.ndarray) -> list[tuple]:
-    return sorted((*ends, *features) for ends, features in zip(edge_index.T.tolist(), edge_attr.tolist(), strict=True))
-
-
-@pytest.mark.slow
-def test_ogb_features_are_those_of_ogb_for_every_molecule():
-    for smiles in all_smiles():
-        graph, expected = FEATURIZERS["ogb"].graph(smiles), smiles2graph(smiles)
-        assert np.array_equal(graph.x, expected["node_feat"]), smiles
-        ours = rows_as_sets(graph.edge_index, graph.edge_attr)
-        assert ours == rows_as_sets(expected["edge_index"], expected["edge_feat"]), smiles
+from tests.molecules import REFUSED_BY_STRICT_RDKIT, UNREADABLE
 
 
 def test_zinc_features_are_elements_and_bond_orders_of_the_kekule_form():
@@ -72,14 +47,6 @@ def test_zinc_atoms_by_hand():
         assert [ZINC_ATOM_TYPES[row[0]] for row in FEATURIZERS["zinc"].graph(smiles).x] == names
 
 
-@pytest.mark.parametrize("smiles", [*ODDITIES.values(), *REFUSED_BY_STRICT_RDKIT])
-def test_odd_molecules_are_read(smiles):
-    graph = FEATURIZERS["ogb"].graph(smiles)
-    assert len(graph.x) == read_smiles(smiles).GetNumAtoms()
-    assert graph.edge_index.max(initial=0) < len(graph.x)
-    assert (graph.x < FEATURIZERS["ogb"].atom_sizes).all()
-
-
 @pytest.mark.parametrize(
     ("smiles", "message"),
     [
@@ -99,12 +66,6 @@ def test_odd_molecules_are_read(smiles):
 def test_molecules_outside_the_vocabulary_are_refused(smiles, message):
     with pytest.raises(InputError, match=message):
         FEATURIZERS["zinc"].graph(smiles)
-
-
-def test_a_refused_atom_is_refused_again():
-    for _ in range(2):
-        with pytest.raises(InputError, match="element Xe"):
-            FEATURIZERS["zinc"].graph("[Xe]")
 
 
 def test_unreadable_molecules_affect_only_their_row():
@@ -133,45 +94,10 @@ def test_a_molecule_that_rdkit_fails_on_affects_only_its_row(monkeypatch, featur
     assert molecules.rows.tolist() == [0, 2] and molecules.errors[1].startswith("RDKit fails on 'CC': ")
 
 
-def test_packing_no_molecules():
-    for featurizer in FEATURIZERS:
-        molecules = read_molecules(featurizer, ["?", ""])
-        assert len(molecules.graphs) == 0 and all(molecules.errors)
-
-
 def test_strict_reading_reports_the_first_unreadable_row():
     with pytest.raises(InputError, match=r"row 12 \(counted from 0\): 'C\(' is not a valid SMILES"):
         read_graphs("ogb", ["CC", "C", "C(", ""], first_row=10)
     assert len(read_graphs("ogb", ["CC", "C"])) == 2
-
-
-@pytest.mark.parametrize("featurizer", ["ogb", "mol"])
-def test_a_row_of_a_table_is_parsed_once_for_its_features_its_scaffold_and_its_key(featurizer, monkeypatch):
-    parsed, parse = [], Chem.MolFromSmiles
-
-    def parsing(text, *arguments, **options):
-        parsed.append(text)
-        return parse(text, *arguments, **options)
-
-    smiles = ["c1ccccc1C", "C(", "CCO"]
-    error = read_molecules(featurizer, smiles).errors[1]
-    expected = [
-        MoleculeStructure("c1ccccc1C", "c1ccccc1", "YXFVVABEGXRONW-UHFFFAOYSA-N", "YXFVVABEGXRONW"),
-        error,
-        MoleculeStructure("CCO", "", "LFQSCWFLJHTTHZ-UHFFFAOYSA-N", "LFQSCWFLJHTTHZ"),
-    ]
-    monkeypatch.setattr(Chem, "MolFromSmiles", parsing)
-    assert read_structures(featurizer, smiles) == expected
-    assert [text for text in parsed if text != "C("] == ["c1ccccc1C", "CCO"]
-
-
-@pytest.mark.parametrize("featurizer", FEATURIZERS)
-def test_features_leave_the_molecule_as_it_was_read(featurizer):
-    text = "C[C@H](F)c1cc[nH]c1"
-    (mol,) = read_molecules(featurizer, [text]).mols
-    assert mol.ToBinary(int(Chem.PropertyPickleOptions.AllProps)) == read_smiles(text).ToBinary(
-        int(Chem.PropertyPickleOptions.AllProps)
-    )
 
 
 def test_molecules_can_be_sent_to_another_process():
@@ -196,12 +122,6 @@ def test_without_salts_only_the_largest_fragment_is_read(featurizer):
     np.testing.assert_array_equal(found.edge_attr, alone.edge_attr)
 
 
-def test_a_salt_is_replaced_by_its_largest_fragment():
-    salts = ["CC(=O)[O-].[Na+]", "C(.", "CCO", None]
-    assert read_molecules("ogb", salts).smiles == salts
-    assert read_molecules("ogb-without-salts", salts).smiles == ["CC(=O)[O-]", "C(.", "CCO", None]
-
-
 def test_a_prepared_molecule_is_read_as_its_parent_wherever_it_is_read():
     smiles = ["CC(=O)[O-].[Na+]", "CC(=O)O", "C(", "O=c1cccc[nH]1", "Oc1ccccn1"]
     assert read_molecules("mol-standardized", smiles).smiles == [
@@ -220,12 +140,6 @@ def test_a_prepared_molecule_is_read_as_its_parent_wherever_it_is_read():
     ]
     graphs = read_graphs("mol-tautomer", [*smiles[:2], *smiles[3:]])
     np.testing.assert_array_equal(found.graphs.x, graphs.x)
-
-
-def test_names_of_featurizers_contain_the_preparation():
-    assert prepared("mol", "standardized") == prepared("mol-without-salts", "standardized") == "mol-standardized"
-    assert as_written("ogb-tautomer") == prepared("ogb-tautomer", "") == "ogb"
-    assert without_salts("mol-tautomer") == "mol-tautomer"
 
 
 def test_molecules_inchis_and_molfiles_are_read_as_their_smiles():

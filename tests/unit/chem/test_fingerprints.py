@@ -46,10 +46,6 @@ def test_the_preferred_ones_that_differ_come_first(count, distance, picked):
     assert pick_diverse(MOLS, count, distance) == picked
 
 
-def test_of_no_molecules_none_is_picked():
-    assert pick_diverse([], 3, 0.5) == []
-
-
 def test_a_version_of_bits_never_changes():
     """The training domain of models has them: what a changed function computes is a new version."""
     bits = packed(morgan_bits(read_smiles("C[C@H](N)C(=O)Nc1ccc(Cl)c(S(=O)(=O)N2CCOCC2)c1"))).tobytes()

@@ -6,7 +6,7 @@ import pytest
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.features import GUESSED, read_molecules
-from graphormer_sepnorm.chem.inchi import mobile_groups, molecule_of_inchi
+from graphormer_sepnorm.chem.inchi import molecule_of_inchi
 from graphormer_sepnorm.chem.smiles import guess, read_smiles
 from tests.fuzz.inchi import written_as_inchi
 
@@ -67,21 +67,10 @@ def test_an_inchi_that_fits_two_usual_drawings_is_a_guess(smiles):
     assert read_molecules("mol", [inchi, form]).reductions == [f"{GUESSED}: read as {form}.", ""]
 
 
-def test_pyrazinamide_is_one_molecule():
-    assert Chem.MolToSmiles(read_smiles("InChI=1S/C5H5N3O/c6-5(9)4-3-7-1-2-8-4/h1-3H,(H2,6,9)")) == "NC(=O)c1cnccn1"
-
-
 @pytest.mark.parametrize(("hydrogens", "form"), [("h3H2", "CC(N)=O"), ("h3-4H", "CC(=N)O")])
 def test_fixed_hydrogens_stay(hydrogens, form):
     mol, guessed = molecule_of_inchi(f"InChI=1/C2H5NO/c1-2(3)4/h1H3,(H2,3,4)/f/{hydrogens}")
     assert (Chem.MolToSmiles(mol), guessed) == (form, False)
-
-
-def test_groups_are_numbered_over_all_components():
-    assert mobile_groups("InChI=1S/CH5N3/c2-1(3)4/h(H5,2,3,4)") == [[1, 2, 3]]
-    assert mobile_groups("InChI=1S/2C2H4O2.Ca/c2*1-2(3)4;/h2*1H3,(H,3,4);/q;;+2/p-2") == [[2, 3], [6, 7]]
-    assert mobile_groups("InChI=1S/ClH.CH4N2O/c;2-1(3)4/h1H;(H4,2,3,4)") == [[2, 3, 4]]
-    assert mobile_groups("InChI=1S/CH4/h1H4") == mobile_groups("InChI=1S/p+1") == []
 
 
 @pytest.mark.slow

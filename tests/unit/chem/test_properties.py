@@ -1,12 +1,8 @@
 import pytest
-from rdkit import Chem
 
-from graphormer_sepnorm.chem import properties
 from graphormer_sepnorm.chem.properties import excess_cycle_length, murcko_scaffold, penalized_logp
 from graphormer_sepnorm.chem.smiles import read_smiles
-from graphormer_sepnorm.errors import InputError
 
-ALUMINIUM_TRIOXALATE = "O=C1O[Al]23(OC1=O)(OC(=O)C(=O)O2)OC(=O)C(=O)O3"
 DIARYL_OXAZABOROLE = "Cc1ccc([B-2]2(c3ccc(C)cc3)=NCCO2)cc1"
 ADAMANTANE = "C1C2CC3CC1CC(C2)C3"
 
@@ -38,25 +34,6 @@ def test_excess_cycle_length_counts_the_atoms_above_six(smiles, excess):
     assert excess_cycle_length(read_smiles(smiles)) == excess
 
 
-@pytest.mark.parametrize(
-    "smiles",
-    [
-        ADAMANTANE,
-        "C1CC2CCC1C2",
-        "C1CC2CC1C1CCCC21",
-        "[NH3+]CCCC(=O)N1C[C@@H]2C[C@H](C1)Cn1c2cccc1=O",
-        "C[NH+]1[C@H]2CC[C@@H]1CN(C(=O)Nc1ccc3c(c1)OCCO3)CC2",
-        "O=C1[C@@H]2OC[C@@H](O2)[C@H]2[C@@H]3C=C[C@@H](C3)[C@@H]12",
-        "c1ccc2c(c1)ccc1c2CC2CCC1CC2",
-    ],
-)
-def test_excess_cycle_length_agrees_with_networkx(smiles):
-    networkx = pytest.importorskip("networkx")
-    mol = read_smiles(smiles)
-    cycles = networkx.cycle_basis(networkx.Graph(Chem.GetAdjacencyMatrix(mol)), root=0)
-    assert excess_cycle_length(mol) == max(0, max(map(len, cycles)) - 6)
-
-
 def test_penalized_logp_of_benzene_by_hand():
     # Crippen: six aromatic CH, 6 * (0.1581 + 0.1230) = 1.6866; SA score at its lower bound, 1; no long cycle.
     # (1.6866 - 2.4570953) / 1.4343244 = -0.5371835
@@ -65,30 +42,9 @@ def test_penalized_logp_of_benzene_by_hand():
     assert penalized_logp("c1ccccc1") == pytest.approx(-0.5371835 + 2.4625437 + 0.1698115, abs=1e-5)
 
 
-def test_two_atoms_above_six_cost_seven_units():
-    # 1 / 0.2860212 = 3.4962443 for each atom.  Cyclooctane has two CH2 more than cyclohexane, each of them with
-    # 0.1441 + 2 * 0.1230 of logP, and both have the lowest SA score.
-    difference = penalized_logp("C1CCCCCCC1") - penalized_logp("C1CCCCC1")
-    assert difference == pytest.approx(2 * 0.3901 / 1.4343244 - 2 * 3.4962443, abs=1e-4)
-
-
 @pytest.mark.parametrize(("smiles", "target"), ZINC_TARGETS.items())
 def test_penalized_logp_is_the_benchmark_target(smiles, target):
     assert penalized_logp(smiles) == pytest.approx(target, abs=1e-4)
-
-
-def test_penalized_logp_takes_molecules():
-    assert penalized_logp(Chem.MolFromSmiles("CCO")) == penalized_logp("CCO")
-
-
-def test_penalized_logp_refuses_a_molecule_without_atoms():
-    with pytest.raises(InputError, match="without atoms"):
-        penalized_logp(Chem.Mol())
-
-
-def test_penalized_logp_refuses_invalid_smiles():
-    with pytest.raises(InputError, match="'C1CC' is not a valid SMILES"):
-        penalized_logp("C1CC")
 
 
 @pytest.mark.parametrize(
@@ -104,20 +60,3 @@ def test_penalized_logp_refuses_invalid_smiles():
 )
 def test_murcko_scaffold(smiles, scaffold):
     assert murcko_scaffold(smiles) == scaffold
-
-
-def test_murcko_scaffold_is_the_same_for_every_spelling():
-    assert murcko_scaffold("CCc1ccc2[nH]ccc2c1") == murcko_scaffold("C1=CC2=C(N1)C=CC(C(C)C)=C2")
-
-
-def test_murcko_scaffold_that_rdkit_fails_on_is_an_input_error(monkeypatch):
-    def fail(mol):
-        raise RuntimeError("Invariant Violation\n\tno scaffold")
-
-    monkeypatch.setattr(properties.Chem, "MurckoDecompose", fail)
-    with pytest.raises(InputError, match="RDKit fails on 'CCO': Invariant Violation, no scaffold"):
-        murcko_scaffold("CCO")
-
-
-def test_murcko_scaffold_reads_leniently():
-    assert "Al" in murcko_scaffold(ALUMINIUM_TRIOXALATE)

@@ -6,7 +6,7 @@ import pytest
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.properties import family_of, molecule_key, parent_key
-from graphormer_sepnorm.chem.salts import KINDS, constitution_of, is_doubtful, is_usual, parent_part
+from graphormer_sepnorm.chem.salts import is_doubtful, is_usual, parent_part
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.chem.standardize import PREPARATIONS
 from tests.salts import ionized, sold_salts
@@ -83,11 +83,6 @@ def test_what_is_left_of_a_molecule(smiles, left):
     assert Chem.MolToSmiles(parent_part(read_smiles(smiles))) == Chem.CanonSmiles(left)
 
 
-def test_the_parent_of_one_part_is_itself():
-    mol = read_smiles("CCO")
-    assert parent_part(mol) is mol
-
-
 @pytest.mark.parametrize(
     ("smiles", "doubtful"),
     [
@@ -101,15 +96,6 @@ def test_the_parent_of_one_part_is_itself():
 )
 def test_pairs_of_which_either_could_be_the_parent_are_known(smiles, doubtful):
     assert is_doubtful(read_smiles(smiles)) == doubtful
-
-
-def test_no_counter_ion_is_listed_twice_and_each_is_known():
-    smiles = [text for kind in KINDS for text in kind.split()]
-    assert len({constitution_of(text) for text in smiles}) == len(smiles)
-    assert all(is_usual(read_smiles(text)) for text in smiles)
-    assert (
-        not is_usual(read_smiles("[Pt]")) and not is_usual(read_smiles("c1ccc2ccccc2c1")) and is_usual(read_smiles("O"))
-    )
 
 
 def test_the_lists_of_chembl_are_known():

@@ -1,4 +1,3 @@
-import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -6,7 +5,7 @@ from rdkit import Chem
 
 from graphormer_sepnorm.chem import smiles
 from graphormer_sepnorm.chem.properties import penalized_logp
-from graphormer_sepnorm.chem.smiles import MAX_SMILES_LENGTH, read_smiles, truncated
+from graphormer_sepnorm.chem.smiles import MAX_SMILES_LENGTH, read_smiles
 from graphormer_sepnorm.errors import InputError
 
 ALUMINIUM_TRIOXALATE = "O=C1O[Al]23(OC1=O)(OC(=O)C(=O)O2)OC(=O)C(=O)O3"
@@ -26,35 +25,21 @@ def test_molecules_are_what_rdkit_reads_by_default(smiles):
     [
         (None, r"^The SMILES is missing\.$"),
         (float("nan"), r"^The SMILES is missing\.$"),
-        (pd.NA, r"^The SMILES is missing\.$"),
         (6, "must be a string, not int"),
-        (b"CC", "must be a string, not bytes"),
         ("", "is empty"),
-        (" \t\n", "is empty"),
         ("C" * (MAX_SMILES_LENGTH + 1), r"has 20,001 characters; at most 20,000"),
         ("CC\n", r"'CC\\n' has characters that are not printable ASCII"),
         ("C\x00C", r"'C\\x00C' has characters that are not printable ASCII"),
-        ("C\x1b[31mC", r"'C\\x1b\[31mC' has characters that are not printable ASCII"),
         ("[O\N{MINUS SIGN}]C", r"'\[O\\u2212\]C' has characters that are not printable ASCII"),
         ("C C", "'C C' has a space inside"),
-        ("CC(=O) Oc1ccccc1", "has a space inside"),
         ("CCO |bad|", r"'CCO \|bad\|' is not a valid SMILES"),
-        ("CCO |x^", r"is not a valid SMILES"),
         ("CC>>CO", "'CC>>CO' is a reaction: give the SMILES of one molecule"),
-        ("CC>O>CO name", "'CC>O>CO' is a reaction"),
         ("ethanol", "'ethanol' is not a valid SMILES: names are not looked up, write the SMILES of the molecule"),
-        ("2-amino-3-methylphenol", "names are not looked up"),
-        ("N,N-Dimethylformamide", "names are not looked up"),
         ("V69", "'V69' is not a valid SMILES: ids are not looked up, write the SMILES of the molecule"),
-        ("ABC-1713", "ids are not looked up"),
         ("CH4", "'H' is no atom outside square brackets"),
         ("0.35025", r"'0.35025' is not a valid SMILES: it looks like a number\.$"),
-        ("-1,5e3", "it looks like a number"),
         ("c1cccc", r"'c1cccc' is not a valid SMILES: ring 1 is not closed\.$"),
-        ("C1CC%12CC1CC[13CH3]", "ring 12 is not closed"),
         ("C(C", r"'C\(C' is not a valid SMILES: a parenthesis is not closed\.$"),
-        ("CC)C", "a parenthesis is not opened"),
-        ("C[C", "a square bracket is not closed"),
         ("CX", "'X' is no atom outside square brackets"),
         ("CCO, ethanol", "'CCO,' is not a valid SMILES: leave out the comma and what is behind it"),
         ("C(=)C", r"'C\(=\)C' is not a valid SMILES\.$"),
@@ -62,7 +47,6 @@ def test_molecules_are_what_rdkit_reads_by_default(smiles):
         ("c1cccc1", r"impossible molecule: the aromatic ring with atom 1 has no Kekule structure; .* in \[nH\]\.$"),
         ("CCc", "impossible molecule: atom 3 is written as aromatic, but is in no ring"),
         ("[#119]", r"RDKit fails on '\[#119\]': Pre-condition Violation, Atomic number not found"),
-        ("[CH128]", r"RDKit fails on '\[CH128\]'"),
         ("[Al](C)(C)(C)(C)(C)(C)C(C)(C)(C)C", "impossible molecule: atom 8 .C. has a valence of 5"),
     ],
 )
@@ -73,16 +57,6 @@ def test_read_smiles_explains_errors_in_one_line(smiles, reason):
     assert message.endswith(".")
     assert message.isprintable()
     assert len(message) < 200
-
-
-def test_read_smiles_refuses_too_long_ones_before_parsing(monkeypatch):
-    monkeypatch.setattr(smiles.Chem, "MolFromSmiles", lambda *_, **__: pytest.fail("was parsed"))
-    with pytest.raises(InputError):
-        read_smiles("C" * (MAX_SMILES_LENGTH + 1))
-
-
-def test_read_smiles_accepts_the_longest_allowed():
-    assert read_smiles("C" * 1000 + " " + "x" * (MAX_SMILES_LENGTH - 1001)).GetNumAtoms() == 1000
 
 
 @pytest.mark.parametrize(
@@ -115,10 +89,6 @@ def test_hydrogens_that_stay_atoms_are_counted_and_others_are_not():
     assert read_smiles("C" * 999 + "C[H]").GetNumAtoms() == 1000
     with pytest.raises(InputError, match="1,001 atoms"):
         read_smiles("C" * 1000 + "[2H]")
-
-
-def test_read_smiles_ignores_spaces_around():
-    assert read_smiles("  CCO ").GetNumAtoms() == 3
 
 
 @pytest.mark.parametrize("name", ["ethanol", "64-17-5", "spirit of wine", "caf\u00e9", "\ud800", "N-methyl", "  "])
@@ -154,21 +124,12 @@ def test_a_molecule_of_rdkit_is_read_as_its_smiles():
         read_smiles(Chem.Mol())
 
 
-def test_read_smiles_reads_strictly_where_it_can():
-    mol = read_smiles("[H]OC([2H])C1=CC=CC=C1")
-    assert Chem.MolToSmiles(mol) == Chem.CanonSmiles("[2H]C(O)c1ccccc1")
-
-
 @pytest.mark.parametrize(("smiles", "atoms", "rings"), [(ALUMINIUM_TRIOXALATE, 19, 3), (DIARYL_OXAZABOROLE, 19, 3)])
 def test_read_smiles_forgives_the_valence_of_metals(smiles, atoms, rings):
     mol = read_smiles(smiles)
     assert mol.GetNumAtoms() == atoms
     assert mol.GetRingInfo().NumRings() == rings
     assert all(atom.GetTotalNumHs() >= 0 for atom in mol.GetAtoms())
-
-
-def test_lenient_reading_finds_aromatic_rings():
-    assert sum(atom.GetIsAromatic() for atom in read_smiles(DIARYL_OXAZABOROLE).GetAtoms()) == 12
 
 
 def test_rdkit_is_silent_inside_our_calls_only(capfd):
@@ -189,8 +150,3 @@ def test_any_text_is_a_molecule_or_an_input_error(text):
     except InputError:
         return
     assert mol.GetNumAtoms() > 0
-
-
-def test_long_texts_are_truncated():
-    assert truncated("C" * 20, 20) == "C" * 20
-    assert truncated("C" * 21, 20) == "C" * 17 + "..."

@@ -1,5 +1,3 @@
-import sys
-
 import pytest
 from rdkit import Chem
 
@@ -11,7 +9,6 @@ from graphormer_sepnorm.chem.standardize import (
     parent,
     reduction,
 )
-from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.options import TableOptions
 
 
@@ -45,16 +42,6 @@ def test_the_parent_of_chembl(smiles, expected):
     pytest.importorskip("chembl_structure_pipeline")
     assert Chem.MolToSmiles(chembl_parent(read_smiles(smiles))) == expected
     assert TableOptions("a.csv", ("y",), standardize="chembl").featurizer == "mol-chembl"
-
-
-def test_a_missing_pipeline_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "chembl_structure_pipeline", None)
-    with pytest.raises(
-        InputError, match=r'needs chembl_structure_pipeline, .*: run pip install ".\[standardize\]" in the folder'
-    ):
-        chembl_parent(read_smiles("C"))
-    with pytest.raises(InputError, match="needs chembl_structure_pipeline"):
-        TableOptions("a.csv", ("y",), standardize="chembl")
 
 
 def test_tautomers_become_one_molecule():

@@ -10,12 +10,10 @@ from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.datasets.benchmarks import (
     DATASETS,
     read_sample,
-    read_zinc,
     sample_source,
     sample_table,
     state_of_files,
 )
-from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tasks import METRICS
 
 CARDS = (Path(__file__).parents[3] / "data" / "README.md").read_text()
@@ -58,10 +56,3 @@ def test_the_evaluator_of_a_benchmark_gives_what_its_metric_gives(name):
     y = rng.normal(size=(50, 1)) if dataset.task.kind == "regression" else rng.integers(0, 2, (50, 1)).astype(float)
     prediction = rng.random((50, 1))
     assert dataset.evaluate(y, prediction) == pytest.approx(METRICS[dataset.task.metric](y, prediction), rel=1e-12)
-
-
-def test_a_root_with_only_the_subset_of_zinc_is_refused(monkeypatch):
-    monkeypatch.setattr("torch_geometric.datasets.ZINC", lambda *arguments, **options: None)
-    monkeypatch.setattr("graphormer_sepnorm.datasets.benchmarks.unpack", lambda dataset, featurizer: [None] * 1000)
-    with pytest.raises(InputError, match=r"^the root holds only the subset of ZINC \(1000 val molecules\): .* --root"):
-        read_zinc("val", Path("some/where"), subset=False)

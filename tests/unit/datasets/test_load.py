@@ -1,12 +1,11 @@
 import pickle
-from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor
 
 from graphormer_sepnorm.dataset import Dataset
-from graphormer_sepnorm.datasets.benchmarks import DATASETS, read_sample
+from graphormer_sepnorm.datasets.benchmarks import DATASETS
 from graphormer_sepnorm.datasets.load import explained_download, find_dataset, link_files, load_split, read_alone
 from graphormer_sepnorm.encodings.centrality import Centrality
 from graphormer_sepnorm.errors import InputError
@@ -36,27 +35,6 @@ def test_a_changed_encoding_is_computed_again():
     first = with_degree(once)
     assert (with_degree(twice) == 2 * first).all()
     assert (with_degree(once) == first).all()
-
-
-def test_a_changed_function_that_reads_a_dataset_is_called_again(monkeypatch):
-    def targets(code: str) -> list[float]:
-        names = {"read_sample": read_sample, "__name__": "own"}
-        exec(f"def read(split, root):\n    found = read_sample(split, root)\n    return {code}", names)
-        own = replace(DATASETS["sample"], read=names["read"], source=lambda root: "the same")
-        monkeypatch.setitem(DATASETS, "own", own)
-        return load_split("own", "val", ()).y[:3, 0].tolist()
-
-    first = targets("found")
-    assert targets("found.with_targets(-found.y)") == [-each for each in first] and targets("found") == first
-
-
-def test_an_error_of_a_dataset_of_ones_own_is_no_failed_download(monkeypatch):
-    def read(split, root):
-        raise RuntimeError("a mistake in it")
-
-    monkeypatch.setitem(DATASETS, "own", replace(DATASETS["sample"], read=read))
-    with pytest.raises(RuntimeError, match="a mistake in it"):
-        load_split("own", "test", ())
 
 
 @pytest.fixture

@@ -61,11 +61,6 @@ def test_generator_repeats_the_first_rows():
     assert list(itertools.islice(make_sample.sample_rows(), 100)) == stored_rows()[1:101]
 
 
-def test_another_seed_gives_other_molecules():
-    first = {smiles for smiles, _, _ in itertools.islice(make_sample.sample_rows(seed=1), 20)}
-    assert not first & {smiles for smiles, _, _ in itertools.islice(make_sample.sample_rows(seed=2), 20)}
-
-
 @pytest.mark.nightly
 def test_generator_repeats_the_file(tmp_path):
     path = tmp_path / "sample.csv.gz"
@@ -73,26 +68,6 @@ def test_generator_repeats_the_file(tmp_path):
     written = path.read_bytes()
     assert gzip.decompress(written) == gzip.decompress(make_sample.SAMPLE.read_bytes())
     assert written[4:8] == bytes(4)
-
-
-def test_file_is_small_and_carries_no_time():
-    raw = make_sample.SAMPLE.read_bytes()
-    assert len(raw) < 200_000
-    assert raw[4:8] == bytes(4)
-
-
-def test_pieces_join_only_at_fitting_points():
-    rng = make_sample.random.Random(0)
-    amine, alcohol, acid = Chem.MolFromSmiles("[2*]N1CCCC1"), "[2*]OC", "[4*]C(C)=O"
-    point = make_sample.open_points(amine)[0]
-    assert make_sample.join(amine, point, alcohol, rng) is amine
-    assert Chem.CanonSmiles(Chem.MolToSmiles(make_sample.join(amine, point, acid, rng))) == "CC(=O)N1CCCC1"
-
-
-def test_open_points_close_with_hydrogen_or_methyl():
-    rng = make_sample.random.Random(0)
-    closed = [make_sample.close(Chem.MolFromSmiles(s), rng) for s in ("[2*]n1cccc1", "[1*]c1ccccc1", "[4*]C(=O)N[2*]")]
-    assert [Chem.MolToSmiles(mol) for mol in closed] == ["c1cc[nH]c1", "c1ccccc1", "CC(N)=O"]
 
 
 def test_drugs_are_readable_sorted_and_unique(drugs):

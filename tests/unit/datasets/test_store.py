@@ -7,19 +7,15 @@ import pytest
 
 from graphormer_sepnorm.datasets.benchmarks import read_sample
 from graphormer_sepnorm.datasets.store import (
-    AHEAD,
     INDEX,
     ahead,
     in_memory,
     is_intact,
-    locked,
     open_or_write,
     remove,
-    sha256_of_file,
 )
 from graphormer_sepnorm.encodings.centrality import Centrality
 from graphormer_sepnorm.encodings.spatial import Spatial
-from graphormer_sepnorm.errors import InputError
 
 ENCODINGS = (Centrality(), Spatial())
 
@@ -34,12 +30,6 @@ def same(dataset, other, numbers) -> bool:
     arrays = [(one.x, two.x), (one.ptr, two.ptr), (one.y, two.y)]
     arrays += [(one.arrays[name], two.arrays[name]) for name in ("degree", "spd")]
     return all((a == b).all() for a, b in arrays) and one.arrays.keys() == two.arrays.keys()
-
-
-def test_no_molecules_are_stored_as_such(molecules, tmp_path):
-    none = molecules.take(np.arange(0))
-    for _ in range(2):
-        assert len(open_or_write(tmp_path / "store", lambda: none, ENCODINGS, "key", "preparing")) == 0
 
 
 def test_a_batch_has_the_molecules_in_the_order_asked_for(molecules):
@@ -106,12 +96,6 @@ def test_a_damaged_store_is_not_intact(molecules, tmp_path, monkeypatch, damage)
     assert not is_intact(folder, "key")
 
 
-def test_checksums_are_those_of_sha256(tmp_path):
-    (tmp_path / "file").write_bytes(b"abc")
-    expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"  # of FIPS 180-2
-    assert sha256_of_file(tmp_path / "file") == expected
-
-
 @pytest.mark.parametrize("kind", ["folder", "file", "link", "nothing"])
 def test_files_in_place_of_a_store_are_removed(tmp_path, kind):
     path, other = tmp_path / "path", tmp_path / "other"
@@ -125,12 +109,6 @@ def test_files_in_place_of_a_store_are_removed(tmp_path, kind):
         path.symlink_to(other)
     remove(path)
     assert not path.exists() and not path.is_symlink() and (other / "kept").exists()
-
-
-def test_an_unusable_cache_gives_a_sentence(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="cannot write to the cache"), locked(tmp_path / "file" / "store"):
-        pass
 
 
 def test_bounds_are_stored_and_batched(molecules, tmp_path, monkeypatch):
@@ -153,12 +131,6 @@ def test_results_come_in_order_and_a_few_are_computed_ahead():
     first, thread = next(results)
     assert first == 0 and thread is not threading.current_thread()
     assert [value for value, _ in results] == [10, 20, 30, 40] and made == list(range(5))
-
-
-def test_items_are_taken_a_few_ahead_of_the_results():
-    taken = []
-    results = ahead(str, (taken.append(item) or item for item in range(10)))
-    assert next(results) == "0" and taken == list(range(AHEAD + 1))
 
 
 def test_an_exception_is_raised_where_its_result_is_needed():

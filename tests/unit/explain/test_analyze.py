@@ -1,6 +1,3 @@
-import pytest
-
-from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain import analyze
 from graphormer_sepnorm.explain.analyze import analyze_run
 from tests.tiny import save_tiny
@@ -20,8 +17,3 @@ def test_of_many_molecules_the_same_are_drawn_every_time(tmp_path, monkeypatch):
     run = save_tiny(tmp_path, featurizer="zinc")
     first = analyze_run(run, "val")
     assert first["molecules"] == 50 and first == analyze_run(run, "val")
-
-
-def test_what_is_no_run_is_refused(tmp_path):
-    with pytest.raises(InputError, match="is not a folder that train wrote"):
-        analyze_run(tmp_path)

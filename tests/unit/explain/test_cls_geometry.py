@@ -15,20 +15,11 @@ def test_alignment_is_mean_squared_distance_of_directions():
     assert alignment(x, y, alpha=1) == pytest.approx(math.sqrt(2) / 2)
 
 
-def test_alignment_refuses_views_of_different_shapes():
-    with pytest.raises(ValueError, match="one shape"):
-        alignment(torch.ones(3, 2), torch.ones(2, 2))
-
-
 def test_uniformity_of_three_directions():
     x = torch.tensor([[1.0, 0.0], [-7.0, 0.0], [0.0, 2.0]])
     potentials = math.exp(-8), math.exp(-4), math.exp(-4)  # squared distances 4, 2, 2
     assert uniformity(x) == pytest.approx(math.log(sum(potentials) / 3))
     assert uniformity(x, t=1) == pytest.approx(math.log((math.exp(-4) + 2 * math.exp(-2)) / 3))
-
-
-def test_uniformity_of_equal_directions_is_zero():
-    assert uniformity(torch.tensor([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])) == pytest.approx(0.0)
 
 
 def test_singular_values_are_standard_deviations_along_axes():
@@ -50,14 +41,6 @@ def test_effective_rank_of_a_line_is_one_and_of_a_point_is_zero():
 
 def test_isotropy_compares_partition_functions_of_the_principal_axes():
     assert isotropy(CROSS) == pytest.approx((2 + 2 * math.cosh(1)) / (2 + 2 * math.cosh(2)))
-
-
-def test_isotropy_of_one_direction_takes_both_signs():
-    assert isotropy(torch.tensor([[1.0, 0.0], [1.0, 0.0]])) == pytest.approx(math.exp(-2))
-
-
-def test_isotropy_of_large_embeddings_does_not_overflow():
-    assert 0 <= isotropy(1000 * CROSS) < 1e-6
 
 
 @pytest.mark.parametrize("measure", [uniformity, singular_values, effective_rank, isotropy])

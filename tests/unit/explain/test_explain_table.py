@@ -24,12 +24,6 @@ def explain(tmp_path_factory):
     return partial(explained_rows, partial(integrated_gradients, model), "ogb")
 
 
-def test_one_smiles(explain, tmp_path):
-    explanations, problems = explain_table(explain, "CCO", tmp_path / "x.svg")
-    assert [(row, found.smiles) for row, found in explanations.items()] == [(0, "CCO")] and problems == {}
-    assert "<svg" in (tmp_path / "x.svg").read_text()
-
-
 def test_several_smiles(explain, tmp_path):
     explanations, problems = explain_table(explain, ["CCO", "CCN"], None)
     assert [(row, found.smiles) for row, found in explanations.items()] == [(0, "CCO"), (1, "CCN")] and not problems
@@ -95,16 +89,3 @@ def test_a_line_per_atom_and_per_fragment(tmp_path):
     begin = ["4", "", "Cc1ccccc1", "2", "contribution to a", "1.4"]
     assert lines[0] == [*begin, "atom", "C", "1", "0.5"]
     assert lines[7:] == [[*begin, "fragment", "C", "1", "0.5"], [*begin, "fragment", "c1ccccc1", "2 3 4 5 6 7", "0.1"]]
-
-
-def test_conditions_are_the_last_columns(tmp_path):
-    warm = Explanation("C", "a = 2", 2.0, "share", np.array([1.0]), None, conditions={"T": "37", "assay": "b"})
-    write_contributions(tmp_path / "a.csv", {0: warm})
-    header, line, *_ = (tmp_path / "a.csv").read_text().splitlines()
-    assert header == ",".join([*HEADER, "T", "assay"]) and line.endswith(",1,1,37,b")
-    assert warm.facts()["conditions"] == {"T": "37", "assay": "b"}
-
-
-def test_without_a_sum_there_is_no_baseline(tmp_path):
-    write_contributions(tmp_path / "a.csv", {0: Explanation("C", "a = 2", 2.0, "share", np.array([1.0]), None)})
-    assert (tmp_path / "a.csv").read_text().splitlines()[1] == "1,,C,2,share,,atom,C,1,1"

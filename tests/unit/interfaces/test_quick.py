@@ -25,10 +25,3 @@ def unused(**given) -> list[str]:
 )
 def test_parameters_without_an_effect(given, names):
     assert unused(**given) == names
-
-
-@pytest.mark.parametrize(
-    ("names", "end"), [(["--lr"], "--lr has no effect"), (["--lr", "--epochs"], "--lr and --epochs have no effect")]
-)
-def test_the_sentence_on_them(names, end):
-    assert quick.remark("--quick", names) == f"--quick fits only the kernel machine: {end}"

@@ -1,7 +1,6 @@
 """The estimators: scikit-learn's conventions on molecules, and scikit-learn's own checks."""
 
 import pickle
-from dataclasses import replace
 
 import joblib
 import numpy as np
@@ -20,9 +19,7 @@ from sklearn.utils.validation import validate_data
 
 from graphormer_sepnorm import GraphormerClassifier, GraphormerEmbedder, GraphormerRegressor, load_model
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces import table_estimator
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.table_model.evaluate import evaluate_new
 from tests.tiny import save_tiny
 
@@ -174,23 +171,6 @@ def test_a_saved_model_predicts_the_same(fitted, tmp_path):
         fitted.save(tmp_path / "model")
 
 
-def test_intervals_widen_with_confidence_around_the_prediction(fitted):
-    narrow, wide = (fitted.predict_interval(SMILES, confidence) for confidence in (0.5, 0.9))
-    np.testing.assert_allclose(narrow.mean(axis=1), fitted.predict(SMILES), rtol=1e-5)
-    assert (narrow[:, 0] > wide[:, 0]).all() and (narrow[:, 1] < wide[:, 1]).all()
-    with pytest.raises(InputError, match="choose one of at most"):
-        fitted.predict_interval(SMILES, 0.999)
-
-
-def test_intervals_end_at_the_limits_of_the_target(fitted):
-    limit = float(np.median(fitted.predict_interval(SMILES, 0.9)[:, 1]))
-    found = pickle.loads(pickle.dumps(fitted))
-    found.model_ = replace(fitted.model_, task=replace(fitted.model_.task, limits=((None, limit),)))
-    ends = found.predict_interval(SMILES, 0.9)
-    assert ends.max() == found.predict_interval(SMILES, 0.8).max() == np.float32(limit) and ends.min() < limit
-    assert found.predict(SMILES).max() <= np.float32(limit)
-
-
 def test_targets_on_their_own_scale_keep_their_names_and_shape():
     targets = pd.DataFrame({"a": LENGTH * 1e4, "b": 5 - LENGTH})
     targets.loc[::3, "a"] = np.nan
@@ -231,15 +211,6 @@ def test_censored_labels_are_not_scored(fitted):
     with pytest.raises(InputError, match=r"^y has censored labels, such as '<-0\.92': leave their molecules out"):
         fitted.score(SMILES[:3], ["1", "<-0.92", "2"])
     assert fitted.score(SMILES, [str(length) for length in LENGTH]) == pytest.approx(fitted.score(SMILES, LENGTH))
-
-
-@pytest.mark.parametrize("confidence", ["0.9", True, [0.9]])
-def test_a_confidence_is_a_number(fitted, confidence):
-    message = "^confidence: give a number between 0 and 1, such as 0.9, not "
-    with pytest.raises(InputError, match=message):
-        fitted.predict_interval(SMILES, confidence)
-    with pytest.raises(InputError, match=message):
-        GraphormerClassifier(**TINY).fit(SMILES, KIND).predict_set(SMILES, confidence)
 
 
 def test_weights_of_molecules_count():
@@ -329,19 +300,6 @@ def test_sets_of_classes_grow_with_confidence():
     assert GraphormerClassifier(**TINY).fit(SMILES, labels).predict_set(SMILES).shape == (40, 2, 2)
 
 
-def test_a_rare_class_is_improbable():
-    rare = np.where(np.arange(40) == 7, "rare", "common")
-    estimator = GraphormerClassifier(**TINY).fit(SMILES, rare)
-    assert set(estimator.predict(SMILES)) <= {"rare", "common"}
-    assert estimator.out_of_fold_[:, 1].mean() == pytest.approx((2 / 3 + 39 / 41) / 40, rel=0.1)
-    assert estimator.predict_proba(SMILES)[:, 1].mean() < 0.1
-
-
-def test_one_class_is_not_enough():
-    with pytest.raises(InputError, match="at least 2"):
-        GraphormerClassifier(**TINY).fit(SMILES, ["same"] * 40)
-
-
 @pytest.fixture(scope="module")
 def pretrained(tmp_path_factory) -> str:
     return str(save_tiny(tmp_path_factory.mktemp("pretrained"), featurizer="mol"))
@@ -352,21 +310,6 @@ def test_embeddings_in_pipelines(pretrained):
     assert make_pipeline(embedder, Ridge(1e-3)).fit(SMILES, LENGTH).score(SMILES, LENGTH) > 0.5
     columns = ColumnTransformer([("embedding", embedder, "smiles"), ("number", "passthrough", ["length"])])
     make_pipeline(columns, LogisticRegression()).fit(TABLE, KIND)
-
-
-def test_embeddings_have_names_and_rows(pretrained):
-    embedder = GraphormerEmbedder(pretrained=pretrained).set_output(transform="pandas").fit(TABLE.smiles)
-    embeddings = embedder.transform(TABLE.smiles[5:9])
-    assert embeddings.shape == (4, 16)
-    assert embeddings.columns[0] == "graphormerembedder0"
-    assert embeddings.index.tolist() == [5, 6, 7, 8]
-
-
-def test_embeddings_are_computed_on_the_device(pretrained, monkeypatch):
-    embedder = GraphormerEmbedder(pretrained=pretrained).fit(SMILES)
-    monkeypatch.setattr(table_estimator, "choose", lambda device: Compute(torch.device("meta")))
-    with pytest.raises(RuntimeError, match="meta"):
-        embedder.transform(SMILES)
 
 
 @pytest.mark.slow

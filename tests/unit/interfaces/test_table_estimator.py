@@ -2,7 +2,6 @@
 
 import inspect
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -11,11 +10,10 @@ import pandas as pd
 import pytest
 import torch
 from rdkit import Chem
-from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 from typer.testing import CliRunner
 
-from graphormer_sepnorm import GraphormerClassifier, GraphormerEmbedder, GraphormerRegressor, load_model
+from graphormer_sepnorm import GraphormerClassifier, GraphormerRegressor, load_model
 from graphormer_sepnorm.config import TaskConfig, TrainConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces import commands
@@ -24,10 +22,9 @@ from graphormer_sepnorm.interfaces.table_estimator import make_config
 from graphormer_sepnorm.options import declared
 from graphormer_sepnorm.table_model.members import MEMBERS, forest
 from graphormer_sepnorm.tables.options import TableOptions
+from tests.unit.interfaces.test_sklearn import LENGTH, SMILES
 
 QUICK = {"quick": True}
-SMILES = ["C" * n + end for n in range(1, 11) for end in ("O", "N", "C(=O)O", "c1ccccc1")]
-LENGTH = np.array([len(smiles) for smiles in SMILES], float)
 
 
 @pytest.fixture(autouse=True)
@@ -98,20 +95,6 @@ def test_the_constructor_has_every_option_of_training_and_describes_it():
     assert [name for name in parameters if described.count(f"\n    {name}: ") != 1] == []
 
 
-@pytest.mark.parametrize(
-    ("estimator", "own"),
-    [
-        (GraphormerRegressor, {"predict", "predict_interval", "save", "score"}),
-        (GraphormerClassifier, {"predict", "predict_proba", "predict_set", "save"}),
-        (GraphormerEmbedder, {"transform"}),
-    ],
-)
-def test_only_methods_for_users_are_shown(estimator, own):
-    ours = [each for each in estimator.__mro__ if each.__module__.startswith("graphormer_sepnorm")]
-    shown = {name for each in ours for name in vars(each) if not name.startswith(("_", "set_"))}
-    assert shown == {"fit", *own}
-
-
 @pytest.mark.slow
 def test_all_members_take_part_unless_it_is_said_otherwise(tiny_recipe, smiles, logp):
     def members(**parameters) -> list[str]:
@@ -157,16 +140,6 @@ def test_the_config_is_that_of_the_recipe_with_what_is_given(tiny_recipe):
         config(settings={"train.frozen_layers": 99})
 
 
-@pytest.mark.parametrize(
-    ("salt", "option"), [("C(=O)O.[Na+].[Cl-]", {"strip_salts": True}), ("C(=O)[O-].[Na+]", {"standardize": "parent"})]
-)
-def test_molecules_are_read_as_is_asked_for(salt, option):
-    salty = [smiles.replace("C(=O)O", salt) for smiles in SMILES]
-    stripping = GraphormerRegressor(**QUICK, **option).fit(salty, LENGTH)
-    plain = GraphormerRegressor(**QUICK).fit(SMILES, LENGTH)
-    np.testing.assert_allclose(stripping.predict(salty), plain.predict(SMILES), rtol=1e-5)
-
-
 def test_parameters_have_the_defaults_of_the_command():
     parameters, command = GraphormerRegressor().get_params(), EnsembleOptions()
     found = [parameters[name] for name in ("networks", "forest", "blend", "quick")]
@@ -176,31 +149,6 @@ def test_parameters_have_the_defaults_of_the_command():
         assert parameters[name] == getattr(options, name), name
 
 
-def test_parameters_are_stored_untouched():
-    estimator = GraphormerRegressor(epochs=7, lr=1, pretrained="somewhere")
-    assert (estimator.epochs, estimator.lr, estimator.pretrained) == (7, 1, "somewhere")
-    assert clone(estimator).get_params() == estimator.get_params()
-    assert not [name for name in vars(estimator) if name.endswith("_")]
-
-
-def test_parameters_of_a_search_may_be_of_numpy():
-    grid = {"quick": np.bool_(True), "networks": np.int64(3), "split": np.str_("random")}
-    assert np.isfinite(GraphormerRegressor(**grid).fit(SMILES, LENGTH).out_of_fold_).all()
-
-
-def test_labels_over_many_magnitudes_are_pointed_at():
-    with pytest.warns(UserWarning, match="from 1e-05 to 1e.05 are better learned as logarithms"):
-        GraphormerRegressor(**QUICK).fit(SMILES, 10.0 ** np.linspace(-5, 5, len(SMILES)))
-
-
-@pytest.mark.parametrize(
-    ("y", "one", "other"), [(np.stack([LENGTH, -LENGTH], axis=1), [1, 0.5], (1.0, 0.5)), (LENGTH, 2, [2.0])]
-)
-def test_weights_of_targets_come_in_any_sequence(y, one, other):
-    found = [GraphormerRegressor(**QUICK, weights=each).fit(SMILES, y).predict(SMILES) for each in (one, other)]
-    np.testing.assert_array_equal(*found)
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -208,26 +156,17 @@ def test_weights_of_targets_come_in_any_sequence(y, one, other):
         ({"recipe": "x"}, "unknown recipe 'x'"),
         ({"settings": {"model.heads": 3}, "recipe": "slim"}, "multiple of heads"),
         ({"settings": {"train.patience": 3}}, "patience is only for benchmark datasets"),
-        ({"settings": {"train": {"patience": 3}}}, "patience is only for benchmark datasets"),
         ({"settings": {"model.x": 3}}, r"^settings model\.x: there is no such field"),
         ({"pretrained": "nowhere"}, "nowhere is neither"),
         ({"recipe": "slim", "frozen_layers": 1}, "frozen_layers needs pretrained"),
         ({"networks": 1}, "one per fold, so at least 2"),
         ({"networks": "5"}, "^networks should be a valid integer, not '5'$"),
-        ({"networks": True}, "^networks should be a valid integer, not True$"),
         ({"quick": "yes"}, "^quick should be a valid boolean, not 'yes'$"),
-        ({"forest": "no"}, "^forest should be a valid boolean, not 'no'$"),
-        ({"settings": "model.layers=4"}, "^settings should be a valid dictionary, not 'model.layers=4'$"),
-        ({"metric": 1}, "^metric should be a valid string, not 1$"),
         ({"weights": [1, 2]}, r"^1 targets \(y0\), but 2 weights$"),
         ({"weights": ["a"]}, r"^weights: give a number for each target, such as \[1, 0.5\], not \['a'\]$"),
-        ({"weights": [-1]}, "^weights.0 should be greater than 0"),
-        ({"loss": "mae"}, "^loss.* should be 'l1' or 'mse', not 'mae'$"),
         ({"balance": True}, "^balance is for a classification"),
         ({"metric": "rocauc"}, "does not score a regression"),
-        ({"device": "x"}, "unknown device"),
         ({"split": "scafold"}, "unknown split 'scafold'.*did you mean 'scaffold'"),
-        ({"split": "time"}, "unknown split 'time'"),
         ({"standardize": "parents"}, "unknown standardize 'parents'.*did you mean 'parent'"),
     ],
 )
@@ -243,15 +182,6 @@ def test_fitting_is_quiet_and_leaves_the_random_state_alone(capfd, tiny_recipe):
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.slow
-def test_a_random_state_repeats_a_fit(tiny_recipe):
-    estimator = GraphormerRegressor(recipe=tiny_recipe, networks=2, blend=False, random_state=np.random.RandomState(0))
-    first = clone(estimator).fit(SMILES, LENGTH).predict(SMILES)
-    np.testing.assert_array_equal(clone(estimator).fit(SMILES, LENGTH).predict(SMILES), first)
-    other = clone(estimator).set_params(random_state=1).fit(SMILES, LENGTH)
-    assert not np.allclose(other.predict(SMILES), first)
-
-
 def test_rows_without_labels_are_not_learnt_from():
     y = LENGTH.copy()
     y[::4] = np.nan
@@ -261,15 +191,6 @@ def test_rows_without_labels_are_not_learnt_from():
     np.testing.assert_array_equal(whole.predict(SMILES), part.predict(SMILES))
     with pytest.raises(InputError, match="y has no labels"):
         GraphormerRegressor(**QUICK).fit(SMILES, np.full(40, np.nan))
-
-
-def test_labels_that_are_all_alike_are_refused_as_by_the_command():
-    for y, found in (
-        (pd.Series(np.ones(40), name="a"), "all labels of a are 1"),
-        (np.full((40, 2), [1, 2.5]), "all labels of y0 are 1, all labels of y1 are 2.5"),
-    ):
-        with pytest.raises(InputError, match=f"^y: {found}: there is nothing to learn$"):
-            GraphormerRegressor(**QUICK).fit(SMILES, y)
 
 
 def test_repeats_are_averaged_as_by_the_command(tmp_path):
@@ -294,13 +215,6 @@ def test_repeats_are_averaged_as_by_the_command(tmp_path):
     molecules = pd.DataFrame({"key": keys, "found": found}).dropna().groupby("key").found
     assert (molecules.nunique() == 1).all() and (molecules.size() > 1).sum() > 5
     assert np.corrcoef(found[~np.isnan(found)], learnt.y.dropna())[0, 1] > 0.5
-
-
-def test_repeats_whose_weights_are_zero_are_averaged_alike():
-    weight = np.repeat([1.0, 0.0], [40, 2])
-    y = [*LENGTH, 5, 7]
-    fitted = GraphormerRegressor(**QUICK).fit([*SMILES, "CCF", "FCC"], y, weight)
-    assert np.isfinite(fitted.out_of_fold_).all() and fitted.out_of_fold_[-1] == fitted.out_of_fold_[-2]
 
 
 @pytest.fixture(scope="module")
@@ -358,24 +272,3 @@ def test_a_classifier_saved_from_python_is_scored_on_another_table(words, tmp_pa
     place = classifier.classes_.tolist().index(words[0])
     expected = roc_auc_score(y == words[0], classifier.predict_proba(SMILES)[:, place])
     assert result["value"] == pytest.approx(expected) and result["training_molecules"] == 40
-
-
-def test_a_model_is_saved_only_to_a_folder(tmp_path):
-    fitted = GraphormerRegressor(**QUICK).fit(SMILES, LENGTH)
-    (tmp_path / "file").write_text("")
-    for wrong, message in (
-        (5, "name the folder to save to, such as 'runs/model', not 5"),
-        (tmp_path / "file", f"{tmp_path / 'file'} is a file: choose a new folder"),
-    ):
-        with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
-            fitted.save(wrong)
-
-
-def test_parameters_that_quick_ignores_are_named(smiles, logp):
-    given = {"epochs": 3, "lr": 1e-4, "recipe": "slim", "settings": {"model.layers": 2}, "standardize": "parent"}
-    with pytest.warns(
-        UserWarning,
-        match="^quick=True fits only the kernel machine: epochs, lr, recipe and settings model.layers have no effect$",
-    ) as found:
-        GraphormerRegressor(quick=True, **given).fit(smiles[:40], logp[:40, 0])
-    assert found[0].filename == __file__

@@ -259,13 +259,6 @@ def test_inputs_without_gradient():
     assert_close(torch.autograd.grad(case.loss(case.run()), case.cls_bias)[0], expected[2])
 
 
-def test_double_backward_is_refused():
-    case = Case([5], 2, 10)
-    (gradient,) = torch.autograd.grad((case.run()[0] ** 2).sum(), case.qkv, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        gradient.sum().backward()
-
-
 @pytest.mark.parametrize("index_type", [torch.uint8, torch.int32, torch.int64])
 @pytest.mark.parametrize(("rows", "columns", "width"), [(1500, 9, 80), (700, 1, 8), (65, 6, 19), (3, 2, 16)])
 def test_embedding_sum(index_type, rows, columns, width):

@@ -32,14 +32,6 @@ def test_a_bias_weighs_pairs_and_a_factor_multiplies_weights():
     torch.testing.assert_close(out[3, 0].item(), (10 + 0.5 * 4 * 20 + 60) / 6)
 
 
-def test_values_of_pairs_are_laid_out_behind_the_cls():
-    pairs = torch.tensor([[1.0], [2.0], [3.0], [4.0], [5.0]])
-    (found,) = PaddedAttention(PTR, pairs, torch.tensor([9.0])).lay_out(pairs, torch.tensor([9.0]))
-    assert found.shape == (2, 1, 8, 8) and found.is_contiguous()
-    assert found[0, 0, :3, :3].tolist() == [[9, 9, 9], [9, 1, 0], [9, 0, 0]]
-    assert found[1, 0, :3, :3].tolist() == [[9, 9, 9], [9, 2, 3], [9, 4, 5]]
-
-
 def leaves(sizes: list[int], heads: int = 2, width: int = 6) -> tuple[Tensor, list[Tensor]]:
     """The offsets of molecules of these sizes, and random inputs of their attention with gradients."""
     torch.manual_seed(0)

@@ -20,16 +20,3 @@ def test_every_thread_that_is_asked_for_runs_the_body():
     body = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(seen.append)
     launch(body, 7, 3, 0)
     assert seen == [7, 7, 7]
-
-
-def test_a_missing_library_gives_no_pool(monkeypatch):
-    def missing(path: str):
-        raise OSError(path)
-
-    monkeypatch.setattr(ctypes, "CDLL", missing)
-    assert pool_launcher() is None
-
-
-def test_a_library_without_openmp_gives_no_pool(monkeypatch):
-    monkeypatch.setattr(ctypes, "CDLL", lambda path: object())
-    assert pool_launcher() is None

@@ -72,11 +72,6 @@ def test_the_first_compiled_operation_imports_the_compiler():
     assert python(f"{OPERATION}print({COMPILERS})").stdout.strip() == "['llvmlite', 'numba']"
 
 
-@pytest.mark.slow
-def test_no_compiler_is_imported_if_the_environment_turns_kernels_off():
-    assert python(f"{OPERATION}print({COMPILERS})", mode="off").stdout.strip() == "[]"
-
-
 def attend_to_two_atoms() -> kernels.Attention:
     return kernels.make_attention(torch.tensor([0, 2]), torch.zeros(4, 1), torch.zeros(1))
 
@@ -88,14 +83,6 @@ def test_switched_off_operations_are_plain_pytorch():
     use_kernels("auto")
     assert compiles()
     assert type(attend_to_two_atoms()).__name__ == "FusedAttention"
-
-
-@pytest.mark.slow
-def test_processes_started_later_take_over_the_choice():
-    use_kernels("off")
-    code = "import os; from graphormer_sepnorm.kernels.switch import kernels_run; print(kernels_run())"
-    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert child.stdout.split() == ["False"]
 
 
 @pytest.mark.parametrize("mode", ["on", "", "OFF"])

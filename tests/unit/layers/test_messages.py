@@ -1,6 +1,6 @@
 import torch
 
-from graphormer_sepnorm.layers.messages import BondMessages, DegreeScaler, GatedMessages, make_messages
+from graphormer_sepnorm.layers.messages import BondMessages, DegreeScaler, GatedMessages
 
 
 def test_messages_by_hand():
@@ -34,11 +34,6 @@ def test_gates_by_hand():
         messages.gate_bond.weight.copy_(torch.tensor([[log3], [-log3]]))
     found = messages(atoms, edge_index, torch.tensor([2, 1]))
     torch.testing.assert_close(found, torch.tensor([[1.0 * 3], [1.0 * 2]]))
-
-
-def test_gates_are_for_those_who_ask():
-    assert type(make_messages(4, 2, gated=False)) is BondMessages
-    assert type(make_messages(4, 2, gated=True)) is GatedMessages
 
 
 def test_degrees_scale_by_hand_and_at_first_change_nothing():

@@ -31,13 +31,6 @@ def test_a_name_or_a_finished_layer_is_no_norm(wrong):
             make(8)
 
 
-def test_published_interface():
-    norm = SepNorm(8)
-    assert isinstance(norm.cls_norm_layer, nn.BatchNorm1d)
-    assert isinstance(norm.tok_norm_layer, nn.LayerNorm)
-    assert set(norm.state_dict()) >= {"cls_norm_layer.weight", "tok_norm_layer.weight", "cls_norm_layer.running_mean"}
-
-
 KINDS = {
     "sepnorm": [nn.BatchNorm1d, nn.LayerNorm],
     "sepnorm-layernorm": [nn.LayerNorm, nn.LayerNorm],
@@ -121,12 +114,6 @@ def test_padding_is_never_seen(name):
         torch.testing.assert_close(value, second.state_dict()[key])
 
 
-@pytest.mark.parametrize("name", NORMS)
-def test_without_padding_the_mask_is_not_needed(name):
-    x = torch.randn(4, 3, 8)
-    torch.testing.assert_close(NORMS[name](8)(x), NORMS[name](8)(x, torch.ones(4, 3, dtype=torch.bool)))
-
-
 @pytest.mark.parametrize("norm", [SepNorm(8), ShareNorm(8)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
 def test_a_mask_of_numbers_is_refused(norm, dtype):
@@ -143,11 +130,6 @@ def test_one_molecule_in_training_is_refused(form, kind):
         norm(x) if form == "published" else norm.packed(x[0], 1)
     norm.eval()
     assert norm(x).shape == (1, 3, 4)
-
-
-def test_one_molecule_is_fine_with_layer_norm_on_the_cls():
-    x = torch.randn(1, 3, 4)
-    torch.testing.assert_close(NORMS["sepnorm-layernorm"](4)(x), ShareNorm(4)(x))
 
 
 @pytest.mark.parametrize("name", NORMS)

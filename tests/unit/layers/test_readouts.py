@@ -21,11 +21,6 @@ def test_readouts_by_hand(name):
     torch.testing.assert_close(found, torch.tensor(EXPECTED[name], dtype=torch.float32))
 
 
-@pytest.mark.parametrize("name", READOUTS)
-def test_the_width_of_a_readout(name):
-    assert READOUTS[name].read(CLS, ATOMS, PTR).shape == (2, 2 * READOUTS[name].parts)
-
-
 def test_many_atoms_are_summed_in_float32():
     atoms, ptr = torch.ones(400, 1, dtype=torch.bfloat16), torch.tensor([0, 400])
     assert sum_atoms(atoms, ptr).item() == 400 and sum_atoms(atoms, ptr).dtype == torch.bfloat16

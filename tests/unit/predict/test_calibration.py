@@ -29,15 +29,6 @@ def test_probabilities_are_stretched_and_shifted_back():
     assert roc_auc_score(y[:, 0], found(probability)[:, 0]) == roc_auc_score(y[:, 0], probability[:, 0])
 
 
-def test_reliability_after_calibration():
-    found = fit_calibration(*overconfident(5_000, 2))
-    y, probability = overconfident(20_000, 3)
-    calibrated = found(probability)
-    for low in np.arange(0.1, 0.9, 0.1):
-        inside = (calibrated >= low) & (calibrated < low + 0.1)
-        assert y[inside].mean() == pytest.approx(calibrated[inside].mean(), abs=0.05)
-
-
 def test_calibration_error_and_brier_score_by_hand():
     """Two bins: one with 0.1 and 0.15 of which one is of class 1, one with 0.9 and 1.0, both of class 1."""
     y = np.array([[1.0, np.nan], [0, np.nan], [1, np.nan], [1, np.nan], [np.nan, np.nan]])

@@ -12,12 +12,6 @@ def column(*values: float) -> np.ndarray:
     return np.array(values)[:, None]
 
 
-def test_what_is_kept_is_the_probability_of_the_own_class_in_rising_order():
-    found = fit_class_sets(column(1, 0, 1, np.nan, 0), column(0.9, 0.2, 0.3, 0.5, 0.4), exclude_each_other=False)
-    np.testing.assert_allclose(found.scores[:2, 0], [[0.6, 0.3], [0.8, 0.9]])
-    assert np.isnan(found.scores[2:]).all() and found.scores.shape == (5, 1, 2)
-
-
 def test_a_class_is_in_a_set_unless_it_is_less_probable_than_of_its_own_molecules():
     """Of class 1: four molecules, so three of five places are at or below 0.5, one at or below 0.1."""
     y, probability = column(1, 1, 1, 1, 0, 0, 0, 0), column(0.2, 0.4, 0.6, 0.8, 0.1, 0.1, 0.1, 0.1)

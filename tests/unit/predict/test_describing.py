@@ -1,24 +1,15 @@
 """Alerts and properties beside predictions."""
 
 import numpy as np
-from rdkit import Chem
 
 from graphormer_sepnorm.chem.basic_properties import PROPERTIES
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.output.columns import PredictionColumns
 from graphormer_sepnorm.predict.answers import Answers
-from graphormer_sepnorm.predict.describing import alerts_of, properties_of
 from graphormer_sepnorm.predict.predictors import Predictor
 from tests.tiny import tiny_model
 
 QUINONE = "O=C1C=CC(=O)C=C1"
-
-
-def test_what_cannot_be_read_is_not_described():
-    mols = [Chem.MolFromSmiles(QUINONE), None]
-    assert alerts_of(mols) == ["Brenk: chinone_1; PAINS_A: quinone_A(370)", ""]
-    assert np.isnan(properties_of(mols)).tolist() == [[False] * len(PROPERTIES), [True] * len(PROPERTIES)]
-    assert properties_of([]).shape == (0, len(PROPERTIES))
 
 
 def test_columns_of_what_is_asked_for():

@@ -1,6 +1,4 @@
 from copy import deepcopy
-from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,7 +7,6 @@ import torch
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.predict import forward
 from graphormer_sepnorm.predict.forward import (
     DEVICE_PAIRS,
     batches_for,
@@ -21,28 +18,12 @@ from graphormer_sepnorm.predict.forward import (
     prediction_of,
     rows_of_molecules,
     share_trunks,
-    size_sorted_batches,
 )
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import choose, computing
 from graphormer_sepnorm.tasks import make_task
 from tests.tiny import tiny_model
-
-
-def test_batches_by_hand(monkeypatch):
-    monkeypatch.setattr(forward, "ATOMS_PER_BATCH", 4)
-    batches = list(size_sorted_batches(np.array([5, 1, 3, 1])))
-    assert [batch.tolist() for batch in batches] == [[1, 3], [2], [0]]
-
-
-def test_each_molecule_is_in_one_batch_beside_others_of_its_size(monkeypatch):
-    monkeypatch.setattr(forward, "ATOMS_PER_BATCH", 200)
-    sizes = np.random.default_rng(0).integers(1, 60, 500)
-    batches = list(size_sorted_batches(sizes))
-    assert sorted(np.concatenate(batches).tolist()) == list(range(500))
-    assert all(sizes[one].max() <= sizes[other].min() for one, other in pairwise(batches))
-    assert max(sizes[batch].sum() for batch in batches) < 200 + 60
 
 
 def test_rows_are_in_the_order_of_the_dataset():
@@ -117,10 +98,3 @@ def test_a_trunk_with_another_weight_is_not_shared(name):
         other.state_dict()[name].view(-1)[0] += 1e-3
     share_trunks([one, other])
     assert other.local_blocks is not one.local_blocks and other.embedding is not one.embedding
-
-
-def test_a_trunk_of_another_config_is_not_shared():
-    one, other, _ = twins()
-    other.config = replace(other.config, norm_position="pre")
-    share_trunks([one, other])
-    assert other.local_blocks is not one.local_blocks

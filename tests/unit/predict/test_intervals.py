@@ -110,14 +110,6 @@ def test_intervals_of_censored_labels_hold_what_they_promise():
         assert np.abs((np.abs(error) <= plain).mean() - confidence) > 0.005
 
 
-def test_without_censored_labels_scores_are_the_errors():
-    y = np.random.default_rng(0).normal(size=(50, 2))
-    y[3:9, 1], zeros = np.nan, np.zeros((50, 2))
-    bounds = np.tile([-np.inf, np.inf], (50, 2, 1))
-    plain, found = fit_intervals(y, zeros, zeros), fit_intervals(y, zeros, zeros, bounds=bounds)
-    np.testing.assert_array_equal(found.scores, plain.scores)
-
-
 def test_correlations_are_those_of_ranks_of_common_molecules():
     """Of two targets in the same order, one with outliers, and a third with too few common molecules."""
     errors = np.arange(40.0)[:, None] * [1, 1, -1]

@@ -5,10 +5,9 @@ import torch
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.predict import predictors as predict
-from graphormer_sepnorm.predict.predictors import Embedder, Predictor, compute_chunks, load_networks, molecules_at_once
+from graphormer_sepnorm.predict.predictors import Embedder, Predictor, compute_chunks, load_networks
 from graphormer_sepnorm.system import workers
-from graphormer_sepnorm.system.workers import CHUNK, in_chunks, map_chunks
+from graphormer_sepnorm.system.workers import CHUNK, in_chunks
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
 from tests.tiny import save_tiny, tiny_model
 
@@ -36,11 +35,6 @@ def test_readable_rows_do_not_depend_on_unreadable_neighbours(tiny):
     assert np.isnan(values[1::2]).all() and all(errors[1::2]) and not any(errors[::2])
 
 
-def test_no_smiles_give_no_predictions(tiny):
-    values, errors = predict_all(*tiny, [])
-    assert values.shape == (0, 1) and errors == []
-
-
 def test_results_do_not_depend_on_the_number_of_processes(tiny, monkeypatch):
     smiles = [*sample_table().smiles[:195], *UNREADABLE]
     in_workers = {}
@@ -51,39 +45,6 @@ def test_results_do_not_depend_on_the_number_of_processes(tiny, monkeypatch):
     for values, errors in in_workers.values():
         assert np.array_equal(values, np.concatenate([part for part, _ in by_chunk]), equal_nan=True)
         assert errors == [error for _, part in by_chunk for error in part]
-
-
-def test_a_table_of_a_thousand_molecules_is_shared_among_processes_on_the_cpu():
-    assert 1_000 // molecules_at_once(torch.device("cpu")) > workers.CHUNKS_ALONE
-    assert molecules_at_once(torch.device("cuda")) == 1_000
-
-
-def test_chunks_are_taken_a_few_ahead_of_the_caller(monkeypatch):
-    monkeypatch.setattr(workers, "available_cores", lambda: 2)
-    taken = []
-
-    def chunks():
-        for number in range(100):
-            taken.append(number)
-            yield [str(number)]
-
-    results = map_chunks(list, chunks(), list)
-    assert [next(results)[1] for _ in range(10)] == [[str(number)] for number in range(10)]
-    assert len(taken) < 20
-    results.close()
-
-
-def test_the_callers_threads_are_left_as_they_were(tiny):
-    before = torch.get_num_threads()
-    predict_all(*tiny, ["CCO"])
-    assert torch.get_num_threads() == before
-
-
-def test_large_molecules_are_prepared_in_pieces(tiny, monkeypatch):
-    smiles = ["C" * size for size in (200, 3, 150, 1, 40)]
-    whole, _ = predict_all(*tiny, smiles)
-    monkeypatch.setattr(predict, "PAIRS_PER_PIECE", 10_000)
-    np.testing.assert_allclose(predict_all(*tiny, smiles)[0], whole, rtol=1e-4, atol=1e-5)
 
 
 def test_an_ensemble_gives_mean_and_spread():
@@ -119,9 +80,3 @@ def test_embeddings_are_those_of_the_cls(tiny):
     with torch.inference_mode():
         outputs = model.head(torch.from_numpy(embeddings.values[[0, 2]])).numpy()
     np.testing.assert_allclose(outputs, predict_all(model, config, ["CCO", "CCN"])[0], rtol=1e-4, atol=1e-5)
-
-
-def test_classification_gives_probabilities():
-    model, config = tiny_model(kind="classification", targets=("a", "b"))
-    values, _ = predict_all(model, config, ["CCO", "C"])
-    assert values.shape == (2, 2) and ((values > 0) & (values < 1)).all()

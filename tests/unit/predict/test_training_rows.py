@@ -47,11 +47,6 @@ def test_a_label_of_a_quarter_of_the_molecules_is_found():
     assert TrainingRows.of(labels).frequent == [(0.68, 0.6), (1, 0.25), None, None]
 
 
-def test_a_target_is_positive_if_it_has_labels_and_all_are_above_zero():
-    rows = TrainingRows.of(np.array([[1.0, 0, np.nan], [np.nan, 2, np.nan]]))
-    assert rows.positive == [True, False, False]
-
-
 def test_decimals_are_those_of_nine_of_ten_labels():
     whole = np.array([1.0, 2, 3, 4, 5, 6, 7, 8, 9, 0.123])
     columns = [whole, whole / 10, np.log10(whole), np.full(10, np.nan)]

@@ -53,37 +53,16 @@ def test_what_is_kept_comes_back(kept):
 @pytest.mark.parametrize(
     ("name", "values"),
     [
-        ("domain.bits", np.zeros((4, 255), np.uint8)),
-        ("domain.bits", np.zeros((0, 256), np.uint8)),
-        ("domain.bits", np.zeros((4, 256), np.float32)),
-        ("domain.kinds", np.zeros((4, 3), np.int64)),
-        ("domain.atoms", np.zeros(3, np.int64)),
-        ("domain.embeddings", np.zeros((3, 2), np.float32)),
-        ("domain.text", np.frombuffer(b"CCO\nCCN", np.uint8)),
-        ("domain.text", np.zeros(3, np.int64)),
-        ("intervals.offset", np.zeros(3)),
-        ("intervals.scores", np.zeros((0, 2))),
-        ("intervals.offset", np.array([0, np.nan])),
-        ("intervals.correlation", np.eye(3)),
+        ("domain.bits", np.zeros((4, 255), np.uint8)), ("domain.bits", np.zeros((0, 256), np.uint8)),
+        ("domain.bits", np.zeros((4, 256), np.float32)), ("domain.kinds", np.zeros((4, 3), np.int64)),
+        ("domain.atoms", np.zeros(3, np.int64)), ("domain.embeddings", np.zeros((3, 2), np.float32)),
+        ("domain.text", np.frombuffer(b"CCO\nCCN", np.uint8)), ("domain.text", np.zeros(3, np.int64)),
+        ("intervals.offset", np.zeros(3)), ("intervals.scores", np.zeros((0, 2))),
+        ("intervals.offset", np.array([0, np.nan])), ("intervals.correlation", np.eye(3)),
         ("domain.embeddings", np.full((4, 2), np.inf, np.float32)),
     ],
-)
+)  # fmt: skip
 def test_arrays_that_do_not_fit_are_refused(domain, name, values):
     arrays = trust_arrays(Trust(domain, intervals=Intervals(np.ones((2, 2)), np.zeros(2))))
     with pytest.raises(InputError, match=r"stack\.safetensors is damaged"):
         read_trust({**arrays, PREFIX + name: values}, FILE)
-
-
-@pytest.mark.parametrize("name", ["domain.text", "domain.bits", "intervals.scores"])
-def test_a_missing_array_is_refused(domain, name):
-    arrays = trust_arrays(Trust(domain, intervals=Intervals(np.ones((2, 2)), np.zeros(2))))
-    del arrays[PREFIX + name]
-    with pytest.raises(InputError, match=name):
-        read_trust(arrays, FILE)
-
-
-def test_intervals_of_an_earlier_release_have_no_correlations(domain):
-    arrays = trust_arrays(Trust(domain, intervals=Intervals(np.ones((2, 2)), np.zeros(2), np.eye(2))))
-    assert read_trust(arrays, FILE).intervals.correlation.tolist() == [[1, 0], [0, 1]]
-    del arrays[f"{PREFIX}intervals.correlation"]
-    assert read_trust(arrays, FILE).intervals.correlation.shape == (0, 0)

@@ -2,7 +2,6 @@
 
 import csv
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -10,7 +9,6 @@ from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.output.predict_table import predict_table
 from graphormer_sepnorm.predict.answers import Answers
-from graphormer_sepnorm.predict.predictors import Predictions
 from graphormer_sepnorm.predict.side_by_side import Part, SideBySide
 from graphormer_sepnorm.project.log import ancestor, earliest, log_into, read_log
 from graphormer_sepnorm.runs.folder import RunFolder
@@ -72,14 +70,6 @@ def test_another_file_is_no_log(trained: Trained, tmp_path):
     (tmp_path / "other.csv").write_text("smiles,a\nCC,1\n")
     with pytest.raises(InputError, match="is no log of predictions"):
         log_into(tmp_path / "other.csv", TableModel.load(trained.run.path), "run")
-
-
-def test_a_prediction_without_interval_is_logged_without(trained: Trained, tmp_path: Path):
-    model = TableModel.load(trained.run.path)
-    found: Predictions = model.predict(["CCO"])
-    log_into(tmp_path / "log.csv", replace(model, trust=replace(model.trust, intervals=None)), "run")(["CCO"], found)
-    (line,) = read_log(tmp_path / "log.csv")
-    assert (line["low"], line["high"]) == ("", "") and float(line["predicted"]) == pytest.approx(found.values[0, 0])
 
 
 def test_the_command_logs_tables_and_refuses_libraries(trained: Trained, tmp_path, command):

@@ -15,7 +15,7 @@ import pytest
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.project.export import export_model
 from graphormer_sepnorm.project.log import log_into
-from graphormer_sepnorm.project.update import PAGE, next_folder, shortened, update_run
+from graphormer_sepnorm.project.update import PAGE, next_folder, update_run
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model.load import load_model
 from graphormer_sepnorm.table_model.model import TableModel
@@ -173,11 +173,6 @@ def test_what_cannot_be_updated_is_refused(table, old, trained: Trained, tmp_pat
         update_run(str(tmp_path / "earlier"), str(tmp_path / "new.csv"))
     with pytest.raises(InputError, match="holds another run"):
         update_run(str(old), str(tmp_path / "new.csv"), trained.run.path)
-
-
-@pytest.mark.parametrize(("rows", "lines"), [(0, 0), (6, 6), (7, 6), (1000, 6)])
-def test_few_of_the_skipped_rows_are_named(rows, lines):
-    assert len(shortened([f"row {row}" for row in range(rows)])) == lines
 
 
 @pytest.mark.parametrize(

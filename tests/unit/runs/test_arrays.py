@@ -24,13 +24,6 @@ def test_arrays_are_saved_and_loaded(tmp_path):
     np.testing.assert_array_equal(arrays["b"], ARRAYS["b"])
 
 
-def test_equal_content_makes_equal_bytes(tmp_path):
-    paths = tmp_path / "x", tmp_path / "y"
-    save_arrays(paths[0], ARRAYS, {"p": 1, "q": 2})
-    save_arrays(paths[1], dict(reversed(ARRAYS.items())), {"q": 2, "p": 1})
-    assert paths[0].read_bytes() == paths[1].read_bytes()
-
-
 @pytest.mark.parametrize("place", [-1, -9])
 def test_a_changed_byte_is_found(tmp_path, place):
     path = tmp_path / "x.safetensors"
@@ -39,13 +32,6 @@ def test_a_changed_byte_is_found(tmp_path, place):
     content[place] ^= 1
     path.write_bytes(content)
     with pytest.raises(InputError, match="is damaged"):
-        load_arrays(path)
-
-
-def test_other_files_are_refused(tmp_path):
-    path = tmp_path / "x.safetensors"
-    path.write_bytes(b"no tensors")
-    with pytest.raises(InputError, match="is not a readable safetensors file"):
         load_arrays(path)
 
 

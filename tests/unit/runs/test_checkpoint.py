@@ -1,11 +1,9 @@
-import json
-
 import pytest
 import torch
 from safetensors.torch import save_file
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.runs.checkpoint import checksum, load_model, save_model, with_sorted_metadata
+from graphormer_sepnorm.runs.checkpoint import checksum, load_model, save_model
 from tests.tiny import save_tiny, tiny_model
 
 
@@ -33,16 +31,6 @@ def test_the_checksum_covers_names_types_shapes_and_texts():
         checksum({"a": torch.zeros(2, 3)}, {"facts": "x"}),
     ]
     assert len({one, *others}) == 6
-
-
-def test_sorting_the_metadata_moves_no_tensor():
-    header = json.dumps(
-        {"__metadata__": {"b": "2", "a": "1"}, "t": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}
-    )
-    content = with_sorted_metadata(len(header).to_bytes(8, "little") + header.encode() + b"\x07")
-    end = 8 + int.from_bytes(content[:8], "little")
-    assert end % 8 == 0 and content[end:] == b"\x07"
-    assert list(json.loads(content[8:end])["__metadata__"]) == ["a", "b"]
 
 
 def test_a_changed_byte_and_a_foreign_file_are_refused(tmp_path):

@@ -1,15 +1,12 @@
 """Folders with several parts are not one network."""
 
-from pathlib import Path
-
 import pytest
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.predictors import load_embedder
 from graphormer_sepnorm.recipes import RECIPES, task_config
-from graphormer_sepnorm.runs.combined import check_has_weights, check_one_network
 from graphormer_sepnorm.training.finetune import starting_from
-from tests.tiny import save_tiny, tiny_model
+from tests.tiny import tiny_model
 
 
 def test_a_shipped_table_model_has_no_single_embedding_and_starts_no_training():
@@ -21,10 +18,3 @@ def test_a_shipped_table_model_has_no_single_embedding_and_starts_no_training():
     chosen = r"training cannot start from it: choose one network, such as foundation$"
     with pytest.raises(InputError, match=rf"{combines} {chosen}"):
         starting_from(config, "adme")
-
-
-def test_one_network_is_not_refused(tmp_path):
-    save_tiny(tmp_path)
-    for path in (tmp_path, tmp_path / "model.safetensors", Path("nowhere")):
-        check_has_weights(path, "run")
-        check_one_network(path, "run")

@@ -1,17 +1,10 @@
 import json
-from multiprocessing import get_context
-from pathlib import Path
 
 import pytest
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import PARTS, Parts, RunFolder, weights_file
 from tests.tiny import save_tiny, tiny_model
-
-
-def test_predictions_are_kept_as_a_table(tmp_path):
-    RunFolder(tmp_path).write_predictions([["row", "y, z"], [1, "0.5"]])
-    assert (tmp_path / "predictions.csv").read_text() == 'row,"y, z"\n1,0.5\n'
 
 
 def test_the_models_of_an_ensemble_are_those_of_its_record(tmp_path):
@@ -59,12 +52,6 @@ def test_a_folder_with_one_model_does_not_become_an_ensemble(tmp_path):
     with pytest.raises(InputError, match="holds one network, which is no part of a table model: choose another --out"):
         run.begin_parts(Parts("model", 3))
     assert not run.record.exists()
-
-
-def test_a_folder_of_folds_is_told_from_a_model(tmp_path):
-    (tmp_path / "fold-0").mkdir()
-    with pytest.raises(InputError, match=r"it holds folds, name one of them, such as .*fold-0$"):
-        weights_file(tmp_path)
 
 
 def test_one_model_is_a_run_folder_or_its_weights_file(tmp_path):
@@ -117,42 +104,11 @@ def test_a_folder_with_a_run_can_only_be_resumed(tmp_path):
         run.check_free(resume=True)
 
 
-def try_to_lock(path: Path) -> None:
-    with pytest.raises(InputError, match="another process is training in"), RunFolder(path).locked():
-        pass
-
-
-@pytest.mark.slow
-def test_two_processes_do_not_train_in_one_folder(tmp_path):
-    run = RunFolder(tmp_path / "run")
-    with run.locked():
-        other = get_context("spawn").Process(target=try_to_lock, args=(run.path,))
-        other.start()
-        other.join()
-        assert other.exitcode == 0
-    assert list(run.path.iterdir()) == []
-    with run.locked():
-        pass
-
-
-def test_the_table_of_a_run_lies_in_its_folder(tmp_path):
-    config = tiny_model()[1]
-    assert RunFolder(tmp_path).dataset(config) == "sample"
-    object.__setattr__(config, "dataset", "table.csv")
-    assert RunFolder(tmp_path).dataset(config) == str(tmp_path / "table.csv")
-
-
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_of_a_table_model_is_not_taken_for_a_network(tmp_path, part):
     save_tiny(tmp_path)
     (tmp_path / part).touch()
     with pytest.raises(InputError, match=rf"has a part of a table model, {part}, but no stack\.safetensors"):
-        weights_file(tmp_path)
-
-
-def test_a_table_model_without_networks_is_named(tmp_path):
-    RunFolder(tmp_path).stack.write_bytes(b"")
-    with pytest.raises(InputError, match="has no networks, which this needs; predict and evaluate work without"):
         weights_file(tmp_path)
 
 

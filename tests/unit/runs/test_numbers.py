@@ -20,17 +20,10 @@ def test_things_are_counted():
 @pytest.mark.parametrize(
     ("values", "decimals"),
     [
-        ([0.612, 0.08146], 3),
-        ([0.08146], 4),
-        ([1.5, None, float("nan"), 0.0], 2),
-        ([1234.5, 7.0], 0),
-        ([0.612, 0.0004], 4),
-        ([0.612, 1e-9], 3),
-        ([99.96, -0.5], 1),
-        ([0.0, None], 2),
-        ([], 2),
+        ([0.612, 0.08146], 3), ([0.08146], 4), ([1.5, None, float("nan"), 0.0], 2), ([1234.5, 7.0], 0),
+        ([0.612, 0.0004], 4), ([0.612, 1e-9], 3), ([99.96, -0.5], 1), ([0.0, None], 2), ([], 2),
     ],
-)
+)  # fmt: skip
 def test_the_largest_number_has_three_digits_and_none_becomes_zero(values, decimals):
     assert decimals_for(values) == decimals
 
@@ -51,19 +44,10 @@ def test_numbers_that_are_shown_together_have_the_same_decimals():
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (9.0123, "9.01"),
-        (9.0, "9.00"),
-        (10.0, "10.0"),
-        (100.04, "100"),
-        (999.6, "1,000"),
-        (1234.0, "1,230"),
-        (463_700.0, "464,000"),
-        (1_014_000.0, "1,010,000"),
-        (-9_999_999.0, "-10,000,000"),
-        (1e-5, "1.00e-05"),
-        (0.012, "0.0120"),
-        (2.5e7, "2.50e+07"),
+        (9.0123, "9.01"), (9.0, "9.00"), (10.0, "10.0"), (100.04, "100"), (999.6, "1,000"), (1234.0, "1,230"),
+        (463_700.0, "464,000"), (1_014_000.0, "1,010,000"), (-9_999_999.0, "-10,000,000"), (1e-5, "1.00e-05"),
+        (0.012, "0.0120"), (2.5e7, "2.50e+07"),
     ],
-)
+)  # fmt: skip
 def test_three_significant_digits_with_their_zeros(value, text):
     assert significant(value) == text

@@ -42,12 +42,6 @@ def test_an_unknown_model_is_refused_with_the_known_names():
         resolve_model("adm")
 
 
-def test_a_table_is_not_read_as_weights(tmp_path):
-    (tmp_path / "a.csv").write_text("smiles\nC\n")
-    with pytest.raises(InputError, match=r"a\.csv is a table, not a model: name a run folder, a weights file or a"):
-        resolve_model(tmp_path / "a.csv")
-
-
 def test_a_misspelt_run_folder_is_recognized(tmp_path):
     for name, content in {"esol": ["stack.safetensors"], "zinc": ["model.safetensors"], "eslos": []}.items():
         (tmp_path / name).mkdir()
@@ -114,14 +108,6 @@ def test_a_damaged_archive_is_named(cache):
     with pytest.raises(InputError, match=r"cannot unpack small\.tar\.xz"):
         resolve_model("small")
     assert list(cache.iterdir()) == []
-
-
-def test_the_cards_of_table_models_state_data_and_licence():
-    for name in shipped_tables():
-        facts = card_facts(resolve_model(name))
-        assert facts.keys() == {"training_data", "licence"} and all(facts.values()) and "**" not in str(facts)
-    assert "Fang et al." in card_facts(resolve_model("adme"))["training_data"]
-    assert card_facts(resolve_model("zinc")) == card_endpoints(resolve_model("zinc")) == {}
 
 
 def test_the_cards_of_table_models_describe_every_endpoint():

@@ -1,4 +1,3 @@
-import matplotlib
 import optuna
 import pytest
 from optuna.trial import TrialState
@@ -9,7 +8,6 @@ from graphormer_sepnorm.recipes import slim, task_config
 from graphormer_sepnorm.search.study import (
     StudyFolder,
     complete,
-    draw,
     ended,
     give_up_running,
     open_study,
@@ -24,18 +22,6 @@ PLACES = {"lr": optuna.distributions.FloatDistribution(1e-4, 1e-2)}
 def config_for(metric: str = "mae"):
     kind = "regression" if metric == "mae" else "classification"
     return task_config(TABLE, "mol", TaskConfig(kind, metric, ("y",)), TrainConfig(), architecture=slim)
-
-
-def test_a_folder_stores_the_definition_of_its_search(tmp_path):
-    folder = StudyFolder(tmp_path)
-    folder.check_free(resume=False)
-    folder.begin({"seed": 0})
-    folder.begin({"seed": 0})
-    with pytest.raises(InputError, match="a search with other options"):
-        folder.begin({"seed": 1})
-    folder.check_free(resume=True)
-    with pytest.raises(InputError, match="already holds a search: continue it with --resume"):
-        folder.check_free(resume=False)
 
 
 @pytest.mark.slow
@@ -66,16 +52,3 @@ def test_a_study_without_a_complete_trial_has_no_summary(tmp_path):
     header, lost, kept = (tmp_path / "trials.csv").read_text().splitlines()
     assert header == "trial,state,validation mae,epochs,seconds,lr,problem"
     assert lost.startswith("0,pruned,,") and lost.endswith("killed by SIGKILL") and kept.startswith("1,complete,0.5,")
-
-
-def test_a_search_is_plotted(tmp_path):
-    """Importance needs at least two different scores."""
-    study = optuna.create_study()
-    folder = StudyFolder(tmp_path)
-    style = matplotlib.rcParams["axes.facecolor"]
-    for score, pictures in ((1.0, {"history.png"}), (2.0, {"history.png", "importance.png"})):
-        study.tell(study.ask(PLACES), score)
-        draw(study, folder, config_for())
-        assert {path.name for path in tmp_path.iterdir()} == pictures
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in tmp_path.iterdir())
-    assert matplotlib.rcParams["axes.facecolor"] == style

@@ -1,6 +1,5 @@
 """A trial, in this process and in a separate one."""
 
-import multiprocessing
 import os
 import signal
 import time
@@ -88,25 +87,6 @@ def test_a_training_that_fails_is_pruned_with_the_reason(table, monkeypatch, err
     assert loaded == ["train", "val"], "a trial sees no test molecule"
 
 
-def test_an_error_of_the_program_is_not_hidden(table, monkeypatch):
-    fail_after_an_epoch(monkeypatch, RuntimeError("shapes do not match"))
-    with pytest.raises(RuntimeError, match="shapes do not match"):
-        train_here(new_trial(), table)
-
-
-def test_a_training_that_cannot_begin_is_an_error(table):
-    with pytest.raises(InputError, match="nowhere"):
-        train_here(new_trial(), table, start_from="nowhere")
-
-
-def test_a_trial_whose_search_has_ended_stops(table, monkeypatch):
-    fail_after_an_epoch(monkeypatch, InputError("not reached"))
-    monkeypatch.setattr(module, "is_orphan", lambda: True)
-    trial = new_trial()
-    train_here(trial, table)
-    assert trial.study.trials[0].intermediate_values == {}
-
-
 @pytest.fixture
 def start(table):
     """Starts a trial of a study in a file as a process, and waits for its first epoch; the test ends it."""
@@ -150,19 +130,6 @@ def test_sigint_from_a_terminal_does_not_reach_a_trial(start):
     os.kill(process.process.pid, signal.SIGINT)
     wait_for_epoch(last_epoch(trial) + 2, trial)
     assert process.process.is_alive()
-
-
-@pytest.mark.parametrize("error", [None, TrialPruned(), InputError("loss nan")])
-def test_the_outcome_of_a_trial_is_sent_to_the_search(monkeypatch, error):
-    def train_trial():
-        if error is not None:
-            raise error
-
-    monkeypatch.setattr(module, "train_trial", train_trial)
-    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
-    ours, theirs = multiprocessing.Pipe()
-    module.train_apart(theirs)
-    assert repr(ours.recv()) == repr(error)
 
 
 def test_lack_of_memory_by_its_exceptions():

@@ -4,11 +4,10 @@ import csv
 import multiprocessing
 import signal
 import sqlite3
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import partial
 from types import SimpleNamespace
 
-import optuna
 import pytest
 from optuna import TrialPruned
 
@@ -186,16 +185,6 @@ def test_trials_below_the_median_are_pruned_by_their_epochs(search, tmp_path):
     assert [line["epochs"] for line in lines(tmp_path / "study")] == ["5"] * 5 + ["1"] * 3
 
 
-@pytest.mark.parametrize(("keep", "value"), [("best", 1.0), ("last", 2.0)])
-def test_the_epoch_that_is_kept_counts(search, keep, value):
-    trial = optuna.create_study().ask()
-    for epoch, metric in enumerate([3.0, 1.0, 2.0], 1):
-        trial.report(metric, epoch)
-    search(trials=1)
-    config = replace(search.recipe, train=replace(search.recipe.train, keep=keep))
-    assert module.best_of(trial.study.trials[0], config) == value
-
-
 @pytest.mark.parametrize("columns", [{"weight_column": "w"}, {"feature_columns": ("T",)}])
 def test_weights_and_conditions_are_refused(search, path, tmp_path, columns):
     search(trials=1)
@@ -245,17 +234,6 @@ def test_the_time_limit_stops_running_trials_and_they_start_again(search, tmp_pa
     assert search(trials=4, resume=True)["trials"] == 4
     assert search.configs[0] == lost
     assert [line["state"] for line in lines(tmp_path / "study")] == ["complete"] * 2 + ["fail"] + ["complete"] * 2
-
-
-@pytest.mark.slow
-def test_a_search_killed_before_it_wrote_about_its_last_trial_writes_on_resuming(search, tmp_path):
-    search(by_rate, trials=2)
-    written = [tmp_path / "study" / name for name in ("trials.csv", "best.json")]
-    whole = [path.read_bytes() for path in written]
-    for path in written:
-        path.unlink()
-    search(trials=2, resume=True)
-    assert [path.read_bytes() for path in written] == whole
 
 
 def test_a_folder_that_is_not_free_is_refused(search, tmp_path, path):
@@ -309,12 +287,6 @@ def test_a_full_disk_gives_a_sentence_and_the_search_can_continue(search, monkey
     assert search(trials=60, resume=True, seconds=0.0)["complete"] >= 2
 
 
-def test_a_folder_may_be_called_anything(search, tmp_path):
-    search(trials=2, out="a?b#%41 c&d=é")
-    assert (tmp_path / "a?b#%41 c&d=é" / "study.db").stat().st_size > 0
-    assert search(trials=3, out="a?b#%41 c&d=é", resume=True)["trials"] == 3
-
-
 def test_nothing_to_search_is_refused_before_anything_is_written(search, tmp_path):
     with pytest.raises(InputError, match="nothing to search"):
         search(fixed=frozenset(field.name for field in fields(SearchSpace)))
@@ -355,28 +327,8 @@ def test_the_recipe_is_trained_once_if_it_is_the_best(search, trained, tmp_path)
     assert result["test"] == {"best": 0.5, "recipe": 0.5} and not result["better"]
 
 
-@pytest.mark.slow
-def test_a_search_without_comparison_can_continue(search, trained):
-    assert "test" not in search(trials=2)
-    assert trained.runs == []
-    assert search(trials=3, resume=True, compare=True)["test"] == {"best": 0.5, "recipe": 0.25}
-
-
 def test_torchrun_is_refused(search, monkeypatch):
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(InputError, match="without torchrun"):
         search()
-
-
-@pytest.mark.slow
-def test_several_trials_at_a_time_draw_different_values(search):
-    result = search(trials=7, processes=3)
-    assert result["trials"] == len(search.configs) == 7
-    assert len({config.train.lr for config in search.configs}) == 7
-    assert search.configs[0] == search.recipe
-
-
-def test_a_fault_of_the_program_ends_the_search(search):
-    with pytest.raises(ZeroDivisionError):
-        search(lambda number, config: [ZeroDivisionError()])

@@ -73,8 +73,3 @@ def test_an_invalid_limit_is_refused(monkeypatch, text):
     monkeypatch.setenv(LIMIT_VARIABLE, text)
     with pytest.raises(InputError, match="give a number of gigabytes"):
         limit_bytes()
-
-
-def test_a_missing_cache_is_empty(tmp_path, monkeypatch):
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "none"))
-    assert entries() == []

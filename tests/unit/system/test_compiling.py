@@ -18,14 +18,3 @@ def test_a_cache_is_used_if_it_can_be_written(writable, asked):
 
     assert cached(compiler, abs)(-4) == 5
     assert wishes == asked
-
-
-def test_an_error_without_a_cache_is_not_hidden():
-    def compiler(cache):
-        def compile_(function):
-            raise RuntimeError("no compiler")
-
-        return compile_
-
-    with pytest.raises(RuntimeError, match="no compiler"):
-        cached(compiler, abs)

@@ -1,14 +1,12 @@
 """Devices and precisions."""
 
 from dataclasses import replace
-from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
 import torch
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
-from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.encodings import ENCODINGS
 from graphormer_sepnorm.errors import InputError
@@ -18,9 +16,7 @@ from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.predict.predictors import Predictor, load_embedder, load_networks
 from graphormer_sepnorm.recipes import RECIPES, dataset_config
 from graphormer_sepnorm.system.device import (
-    NUMBERS,
     Compute,
-    Precision,
     autocast,
     choose,
     computing,
@@ -96,11 +92,6 @@ def test_the_numbers_of_a_precision_by_its_names(precision, numbers):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == numbers
 
 
-def test_every_precision_of_a_config_has_its_numbers():
-    precisions = [*get_args(Precision), *get_args(get_type_hints(TrainConfig)["precision"])]
-    assert sorted(precisions) == sorted(NUMBERS)
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     return save_tiny(tmp_path_factory.mktemp("run"), featurizer="zinc", targets=("penalized_logp",))
@@ -113,22 +104,6 @@ def test_scores_and_measures_are_computed_on_the_device(run):
         with pytest.raises(RuntimeError, match="meta"):
             analyze_run(run)
         assert Predictor(load_networks([run])).device == load_embedder(str(run)).device == NOWHERE.device
-
-
-def test_bfloat16_is_close_but_not_equal_to_float32(run):
-    exact = evaluate_run(run)
-    with computing(choose("cpu", "bfloat16")):
-        rough = evaluate_run(run)
-    assert rough["value"] != exact["value"] and rough["value"] == pytest.approx(exact["value"], rel=0.02)
-
-
-@pytest.mark.parametrize("command_name", ["evaluate", "analyze"])
-def test_commands_end_with_a_sentence(command, run, tmp_path, monkeypatch, command_name):
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    out = ["-o", tmp_path / "x.png"] if command_name == "analyze" else []
-    code, _, messages = command(command_name, run, *out, "--device", "mps")
-    assert code == 2 and messages.startswith("error: there is no device mps") and messages.count("\n") == 1
-    assert not list(tmp_path.iterdir())
 
 
 def float64_tensors(tensors: dict[str, torch.Tensor]) -> list[str]:

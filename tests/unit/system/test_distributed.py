@@ -30,14 +30,6 @@ def test_a_process_of_several_has_its_share(second_of_three):
     assert distributed.share([0]) == []
 
 
-def test_shares_are_a_partition(monkeypatch, second_of_three):
-    shares = []
-    for rank in range(3):
-        monkeypatch.setenv("RANK", str(rank))
-        shares += distributed.share(list(range(10)))
-    assert sorted(shares) == list(range(10))
-
-
 def test_gradients_are_averaged_over_processes(monkeypatch, second_of_three):
     """The others have 2 and 4 times the gradients of this one; frozen parameters have none."""
     monkeypatch.setattr(distributed, "all_reduce", lambda whole: whole.mul_(1 + 2 + 4))
@@ -46,10 +38,3 @@ def test_gradients_are_averaged_over_processes(monkeypatch, second_of_three):
     distributed.average_gradients(nn.Sequential(model, frozen))
     assert (model.weight.grad.tolist(), model.bias.grad.tolist()) == ([[7.0, 70.0]], [14.0])
     assert frozen.weight.grad is None
-
-
-def test_gradients_of_a_single_process_are_unchanged(monkeypatch):
-    model = nn.Linear(1, 1)
-    gradient = model.weight.grad = torch.ones(1, 1)
-    distributed.average_gradients(model)
-    assert model.weight.grad is gradient

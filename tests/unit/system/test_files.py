@@ -30,12 +30,6 @@ def test_a_file_has_the_mode_of_any_new_file(tmp_path):
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
 
 
-def test_an_unusable_folder_gives_a_sentence(tmp_path):
-    (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(InputError, match="cannot write"):
-        write_atomically(tmp_path / "file" / "below", b"new")
-
-
 def test_only_leftovers_of_the_same_file_are_removed(tmp_path):
     for name in (".a[1].y.tmp", ".a[1].x.tmp", ".b.x.tmp", ".a1.x.tmp"):
         (tmp_path / name).touch()

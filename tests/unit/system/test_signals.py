@@ -21,16 +21,6 @@ def test_a_signal_is_an_exception_with_the_exit_code_of_shells(number, code, wor
     assert signal.getsignal(number) is before
 
 
-def test_the_innermost_advice_is_replaced_by_that_of_the_command_around_it():
-    with pytest.raises(Interrupted) as caught, advising("outer"), advising("inner"):
-        raise Interrupted(signal.SIGINT)
-    assert caught.value.advice == "outer"
-
-
-def test_no_except_of_ordinary_errors_catches_it():
-    assert not issubclass(Interrupted, Exception)
-
-
 @pytest.mark.parametrize(("name", "code", "words"), [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated")])
 def test_leaving_at_once_says_so_in_a_line_and_runs_nothing_more(name, code, words):
     program = (

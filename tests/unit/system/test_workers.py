@@ -1,6 +1,5 @@
 import multiprocessing
 import os
-import platform
 import signal
 import subprocess
 import sys
@@ -18,7 +17,6 @@ from graphormer_sepnorm.system.workers import (
     in_chunks,
     in_processes,
     map_chunks,
-    one_thread,
     one_thread_for_small,
     way_to_start,
 )
@@ -99,46 +97,6 @@ def test_processes_are_not_copied_where_a_gpu_is_in_use(monkeypatch):
     assert {process for _, process in map_chunks(parent, iter(chunks), smiles_of)} == {os.getpid()}
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     assert os.getpid() not in {process for _, process in map_chunks(parent, iter(chunks), smiles_of)}
-
-
-def test_the_number_of_threads_is_restored_even_after_an_error():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        with pytest.raises(KeyError), one_thread():
-            assert torch.get_num_threads() == 1
-            raise KeyError
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
-
-
-def test_cores_are_those_of_this_process():
-    assert 1 <= available_cores() <= (os.cpu_count() or 1)
-
-
-ROUNDS = """
-import resource
-import torch
-from graphormer_sepnorm.system.workers import in_processes
-
-def new_pages(number):
-    for _ in range(12):
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        arrays = [torch.ones(2**22) for _ in range(4)]
-        del arrays
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-print(*in_processes(new_pages, 2))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
-def test_workers_reuse_the_memory_of_the_batch_before():
-    """Four arrays of 16 MiB are 16,384 pages; glibc needs a few rounds, and returns one array if it keeps three."""
-    run = subprocess.run([sys.executable, "-c", ROUNDS], capture_output=True, text=True, check=True)
-    assert max(map(int, run.stdout.split())) < 16_384 // 2
 
 
 COMMAND = """

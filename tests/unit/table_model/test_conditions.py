@@ -10,13 +10,11 @@ from graphormer_sepnorm.table_model.conditions import (
     ConditionColumn,
     Conditions,
     column_of,
-    condition_values,
 )
-from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.reference import with_conditions
 from graphormer_sepnorm.table_run import scorable
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions
-from graphormer_sepnorm.tables.rows import LabelledRow, condition_text
+from graphormer_sepnorm.tables.rows import LabelledRow
 from graphormer_sepnorm.tables.splits import Duplicate
 from graphormer_sepnorm.tables.structures import Structures
 
@@ -52,35 +50,12 @@ def test_a_missing_condition_is_the_median_and_marked_or_a_word():
         Conditions.of(("pH",), [("",)] * 3)
 
 
-def test_a_missing_condition_is_a_number_that_was_measured_at():
-    (column,) = Conditions.of(("T",), [("25.0",), ("37.0",), ("37.0",), ("25.0",), ("",)]).columns
-    assert column.median in column.values == (25.0, 37.0)
-
-
-def test_a_number_that_is_not_among_the_few_of_the_training_rows_is_warned_of():
-    (column,) = Conditions.of(("T",), [("25.0",), ("37.0",)] * 4).columns
-    assert column.warning("31.0") == "The condition T is 31; training rows have only 25, 37."
-    assert not column.warning("37.0") and not column.warning("") and column.warning("40.0")
-
-
-@pytest.mark.parametrize("rows", [3, 7, 200])
-def test_a_number_that_training_rows_share_has_the_scale_1(rows):
-    (acidity,) = Conditions.of(("pH",), [("7.4",)] * rows).columns
-    assert acidity.scale == 1.0 and acidity.encode("6.4") == pytest.approx([-1])
-
-
 def test_true_and_false_may_have_other_capitals():
     conditions = Conditions.of(("serum", "assay"), [("TRUE", "A"), ("FALSE", "a")])
     assert conditions.encode(("True", "a")) == [0, 1, 0, 1]
     assert conditions.encode(("false", "A")) == [1, 0, 1, 0]
     with pytest.raises(InputError, match="serum is 'yes': the model knows FALSE, TRUE"):
         conditions.encode(("yes", "A"))
-
-
-def test_true_and_false_are_the_same_words_in_any_spelling():
-    assert [condition_text(text) for text in ("TRUE", "True ", "false", "Falsehood")] == [
-        "true", "true", "false", "Falsehood",
-    ]  # fmt: skip
 
 
 def solvents(*names: str, tested: str) -> LabelledTable:
@@ -174,10 +149,6 @@ def test_a_column_with_one_word_that_is_no_number_has_words():
     assert column_of("pH", ["7.0", "7.0"]) == ConditionColumn("pH", (), 7.0, 1.0, 7.0, 7.0, values=(7.0,))
     with pytest.raises(InputError, match=f"--feature-columns lab has {MOST_WORDS + 1} distinct words"):
         column_of("lab", [f"lab {number}" for number in range(MOST_WORDS + 1)])
-
-
-def test_molecules_have_no_conditions_unless_they_are_known():
-    assert MoleculeFeatures(["C", "CC"]).of(condition_values).shape == (2, 0)
 
 
 def test_similarities_under_conditions_by_hand():

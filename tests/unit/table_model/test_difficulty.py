@@ -46,18 +46,6 @@ def test_what_tells_errors_is_found():
     np.testing.assert_allclose(difficulty(spread, np.zeros((4000, 0))), expected, rtol=0.1)
 
 
-def test_errors_of_neighbours_tell_where_predictions_are_wrong():
-    """Two clusters, in one of which errors are ten times as large."""
-    random = np.random.default_rng(0)
-    wide = np.arange(200) < 100
-    similarity = np.where(wide[:, None] == wide, 0.8, 0.1)
-    error = (random.normal(size=200) * np.where(wide, 10.0, 1.0))[:, None]
-    numbers = np.arange(0, 200, 2)
-    similarity = of_other_folds(similarity[:, numbers], Folds(np.arange(200) % 4), numbers)
-    found = fit_difficulty(error, np.zeros((200, 1)), similarity, numbers)(np.zeros((200, 1)), similarity)
-    assert found[wide].min() > 3 * found[~wide].max()
-
-
 def test_without_signs_the_mean_error_is_expected_and_without_labels_none():
     error = np.array([[1.0, np.nan], [np.nan, np.nan], [2.0, np.nan], [3.0, np.nan]])
     found = fit_difficulty(error, np.zeros((4, 2)), np.zeros((4, 0)), np.arange(4))

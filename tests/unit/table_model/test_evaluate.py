@@ -3,7 +3,6 @@
 import contextlib
 import shutil
 from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,13 +13,10 @@ from sklearn.metrics import mean_absolute_error
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.table_model import evaluate
 from graphormer_sepnorm.table_model.evaluate import (
-    ScoredRows,
     evaluate_new,
     evaluate_table,
     means_of,
-    other_scale,
     predict_all,
     refuse_other_classes,
     rows_for_test,
@@ -28,7 +24,7 @@ from graphormer_sepnorm.table_model.evaluate import (
 )
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.members import MEMBERS
-from graphormer_sepnorm.table_model.model import Stacked, TableModel
+from graphormer_sepnorm.table_model.model import TableModel
 from tests.table_models import Trained
 
 
@@ -91,26 +87,6 @@ def test_classes_that_tables_call_otherwise_are_refused(names, refused):
         refuse_other_classes(task)
 
 
-def test_the_only_member_of_a_model_of_several_classes_has_the_score_of_the_model(monkeypatch):
-    """Its predictions do not add up to 1, and rank the molecules differently as long as they do not."""
-    y = np.array([[1.0, 0], [0, 1], [1, 0], [0, 1]])
-    member = np.array([[0.2, 0.1], [0.5, 0.5], [0.6, 0.1], [0.9, 0.8]])
-    values = member / member.sum(axis=1, keepdims=True)
-    task = TaskConfig("multiclass", "rocauc", ("x", "y"))
-    model = SimpleNamespace(task=task, members={"kernel": None}, weights=np.ones((1, 2)), models=[], trust=None)
-    model.final = lambda values: values
-    monkeypatch.setattr(evaluate, "predict_all", lambda model, smiles: Stacked(member[None], values, values))
-    rows = ScoredRows(["C"] * 4, y, None, {"dataset": "table.csv", "split": "test"})
-    prauc = TaskConfig("multiclass", "prauc", ("x", "y"))
-    other = score_rows(SimpleNamespace(**{**vars(model), "task": prauc}), rows, np.full(2, 0.5))
-    assert other.final.result["members"]["kernel"]["prauc"] == other.final.result["value"]  # not reported otherwise
-    result = score_rows(model, rows, np.full(2, 0.5)).final.result
-    assert result["members"]["kernel"] == result["scores"] and result["value"] == 1
-    (facts,) = result["targets"].values()
-    assert facts["scores"]["kernel"] == facts["scores"]["stack"]
-    assert facts["interval"]["kernel"] == facts["interval"]["stack"]
-
-
 def test_chunks_do_not_matter(trained: Trained, monkeypatch):
     model, smiles = TableModel.load(trained.run.path), ["CCO", "c1ccccc1O", "CCN"]
     whole = predict_all(model, smiles)
@@ -118,23 +94,3 @@ def test_chunks_do_not_matter(trained: Trained, monkeypatch):
     parts = predict_all(model, smiles)
     np.testing.assert_allclose(parts.values, whole.values, rtol=1e-5)
     np.testing.assert_allclose(parts.by_member, whole.by_member, rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("change", "found"),
-    [
-        (lambda y: y, ""),
-        (lambda y: y + 0.3, ""),
-        (lambda y: y + 3, "about"),
-        (lambda y: y - 6, "about"),
-        (lambda y: 1000 * y, "times"),
-        (lambda y: y / 100, "times"),
-    ],
-)
-def test_labels_in_another_unit_are_noticed(change, found):
-    rng = np.random.default_rng(0)
-    prediction = rng.normal(6, 1, (200, 1))
-    y = change(prediction + rng.normal(0, 0.6, (200, 1)))
-    scores = SimpleNamespace(y=y, prediction=prediction)
-    words = other_scale(TaskConfig("regression", "mae", ("y",)), scores).get("y", "")
-    assert (found in words) if found else not words

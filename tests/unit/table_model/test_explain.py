@@ -1,37 +1,26 @@
 """Explanations of a whole stack: of what ``predict`` says, and adding up to it."""
 
-import json
 from dataclasses import replace
 from functools import partial
-from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from graphormer_sepnorm.chem import stereo
 from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.explain_table import explain_table, lines_of
 from graphormer_sepnorm.explain.explanations import (
     COMPLETENESS,
-    Attributions,
-    ExplainedTarget,
     Explanation,
     integrated_gradients,
 )
-from graphormer_sepnorm.interfaces import commands
-from graphormer_sepnorm.output.column import shown_decimals
 from graphormer_sepnorm.predict.predictors import Predictor, load_networks
 from graphormer_sepnorm.predict.pretrained import Graphormer
-from graphormer_sepnorm.runs.numbers import shown
-from graphormer_sepnorm.table_model.conditions import Conditions
-from graphormer_sepnorm.table_model.explain import explain_rows, explain_stack, rescaled, shares, stack_of
+from graphormer_sepnorm.table_model.explain import explain_rows, shares
 from graphormer_sepnorm.table_model.fit import fit_table
-from graphormer_sepnorm.table_model.labels import Labels
-from graphormer_sepnorm.table_model.load import load_model, load_predicting_model
+from graphormer_sepnorm.table_model.load import load_model
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
 from graphormer_sepnorm.table_model.model import TableModel
@@ -90,17 +79,6 @@ def test_contributions_to_labels_far_from_zero_add_up_to_the_prediction(model):
     assert written == pytest.approx([found.prediction, found.baseline] * len(written[::2]), abs=1e-4, rel=0)
 
 
-def test_stereo_is_labelled_as_often_for_a_large_molecule_as_for_a_small_one(model, monkeypatch):
-    """Labels of a large molecule can take a second, and it has hundreds of masked copies."""
-    counts = []
-    for smiles in ("C[C@H](N)O", "C[C@H](N)C(=O)N[C@@H](C)C(=O)N[C@@H](CO)C(=O)O"):
-        label_stereo = Mock(wraps=stereo.label_stereo)
-        monkeypatch.setattr(stereo, "label_stereo", label_stereo)
-        explained(model, [smiles])
-        counts.append(label_stereo.call_count)
-    assert counts[0] == counts[1] < 10
-
-
 def test_members_count_as_they_are_weighed(model):
     def only(*names: str) -> Explanation:
         weights = np.array([[float(name in names)] for name in model.members])
@@ -117,27 +95,6 @@ def test_members_count_as_they_are_weighed(model):
     np.testing.assert_allclose(whole.contributions, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_the_command_explains_what_predict_says(trained: Trained, tmp_path):
-    def run(*arguments: object) -> str:
-        result = CliRunner().invoke(commands.app, list(map(str, arguments)), catch_exceptions=False)
-        assert result.exit_code == 0, result.output
-        return result.stdout
-
-    said = run("predict", trained.run.path, ASPIRIN, "-o", "-").splitlines()
-    (found,) = json.loads(run("explain", trained.run.path, ASPIRIN, "-o", tmp_path / "a.svg").splitlines()[-1])
-    decimals = shown_decimals(load_predicting_model([str(trained.run.path)]))["a"]
-    assert found["caption"] == f"a = {shown(found['prediction'], decimals)}"
-    (same,) = load_model(trained.run.path).explain([ASPIRIN])
-    assert same.caption == found["caption"]
-    assert said[0].startswith("smiles,a,") and float(said[1].split(",")[1]) == pytest.approx(
-        found["prediction"], rel=1e-6
-    )
-    assert sum(fragment["contribution"] for fragment in found["fragments"]) == pytest.approx(
-        sum(found["contributions"])
-    )
-    assert "c1ccccc1" in (tmp_path / "a.svg").read_text() or found["fragments"]
-
-
 def log_odds(probability: np.ndarray) -> np.ndarray:
     probability = probability.astype(np.float64)
     return np.log(probability / (1 - probability))
@@ -151,17 +108,6 @@ def test_of_a_probability_contributions_add_up_to_log_odds(molecules, classes, f
         np.testing.assert_allclose([each.prediction for each in found], values, rtol=1e-4)
         check_sums(found, log_odds(values))
         assert found[0].meaning == f"contribution to log-odds of {target}"
-
-
-@pytest.mark.slow
-def test_of_several_classes_too(molecules, logp, folds, setting):
-    thirds = np.searchsorted(np.quantile(logp[:60, 0], [1 / 3, 2 / 3]), logp[:60, 0])
-    labels = Labels(TaskConfig("multiclass", "multiclass-accuracy", ("low", "mid", "high")), np.eye(3)[thirds])
-    config = replace(setting.config, task=labels.task, model=replace(setting.config.model, num_tasks=3))
-    model = fit_table(molecules, labels, folds, replace(setting, config=config), ["kernel", "networks"]).model
-    values, found = model.predict(ASKED).values[:, 2], explained(model, target="high")
-    np.testing.assert_allclose([each.prediction for each in found], values, rtol=1e-4)
-    check_sums(found, log_odds(values))
 
 
 @pytest.mark.parametrize("kind", ["regression", "classification"])
@@ -217,14 +163,6 @@ def test_the_conditions_of_a_molecule_are_held_fixed(conditioned, tmp_path):
     np.testing.assert_allclose(again.contributions, found[1].contributions, rtol=1e-5)
 
 
-def test_a_caption_names_a_blank_condition(conditioned):
-    model = TableModel.load(conditioned.path)
-    temperature, assay = model.conditions.columns
-    columns = temperature, replace(assay, words=("", *assay.words[1:]))
-    (found,) = explained(replace(model, conditions=Conditions(columns).under({"T": 25, "assay": "NA"})), ["C"])
-    assert found.caption.endswith("(T 25, assay blank)") and found.conditions == {"T": "25", "assay": ""}
-
-
 def test_conditions_are_asked_for(conditioned):
     with pytest.raises(InputError, match=r"needs the conditions T, assay: .*--condition T=VALUE"):
         explain_rows(TableModel.load(conditioned.path), ["C"])
@@ -236,17 +174,3 @@ def test_conditions_are_asked_for(conditioned):
 
 def test_a_member_without_a_prediction_leaves_its_weight_to_the_others():
     np.testing.assert_allclose(shares(np.array([1.0, np.nan, 2.0]), np.array([0.2, 0.5, 0.3])), [0.4, 0, 0.6])
-
-
-def test_another_scale_keeps_what_adds_up():
-    found = rescaled(Attributions(np.array([1.0, 2.0]), 1.0), lambda value: value**2)
-    np.testing.assert_allclose(found.contributions, [5, 10])
-    assert found.baseline == 1
-    flat = rescaled(Attributions(np.array([1.0, -1.0]), 3.0), lambda value: value**2)
-    np.testing.assert_allclose(flat.contributions, [6, -6], rtol=1e-5)
-
-
-def test_a_table_model_is_its_own_stack(model):
-    assert stack_of(model) is model
-    view = ExplainedTarget(model.task, model.device, None)
-    assert explain_stack(model, model, view, "CCO").smiles == "CCO"

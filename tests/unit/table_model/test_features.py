@@ -6,21 +6,6 @@ from graphormer_sepnorm.table_model import features
 from graphormer_sepnorm.table_model.features import Counts, GraphsOf, MoleculeFeatures, descriptors, looks, morgan
 
 
-def test_what_is_known_is_not_computed_again():
-    calls = []
-
-    def lengths(molecules):
-        calls.append(list(molecules.molecules))
-        return np.array([[len(text)] for text in molecules.molecules])
-
-    molecules = MoleculeFeatures(["C", "CC", "CCC"])
-    assert molecules.of(lengths).tolist() == [[1], [2], [3]]
-    part = molecules.take(np.array([2, 0]))
-    assert part.molecules == ["CCC", "C"] and len(part) == 2
-    assert part.of(lengths).tolist() == [[3], [1]] and molecules.of(lengths) is molecules.of(lengths)
-    assert calls == [["C", "CC", "CCC"]]
-
-
 def test_a_table_is_read_alike_in_one_process_and_in_several(smiles, monkeypatch):
     whole = MoleculeFeatures(smiles[:40])
     whole.read("mol-without-salts")
@@ -36,12 +21,6 @@ def test_a_table_is_read_alike_in_one_process_and_in_several(smiles, monkeypatch
         assert [look.kinds for look in found.of(looks)] == [look.kinds for look in whole.of(looks)]
     some = whole.take(np.array([3, 1]))
     assert len(some.of(graphs)) == 2 and some.of(looks)[1].atoms == whole.of(looks)[1].atoms
-
-
-def test_a_table_without_molecules_is_read():
-    nothing = MoleculeFeatures([])
-    nothing.read("mol")
-    assert nothing.of(Counts()).shape[0] == len(nothing.of(descriptors)) == len(nothing.of(GraphsOf("mol"))) == 0
 
 
 def test_models_of_the_same_molecules_compute_counts_and_descriptors_once(smiles):

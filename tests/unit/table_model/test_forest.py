@@ -54,16 +54,10 @@ INNER = 0  # the root of the first tree
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("right", 0),
-        ("right", 1),
-        ("right", -1),
-        ("right", 10**9),
-        ("feature", -2),
-        ("feature", 10_000),
-        ("number", np.nan),
-        ("roots", 1),
+        ("right", 0), ("right", 1), ("right", -1), ("right", 10**9), ("feature", -2), ("feature", 10_000),
+        ("number", np.nan), ("roots", 1),
     ],
-)
+)  # fmt: skip
 def test_nodes_that_are_no_trees_are_refused_however_they_came_there(forest, tmp_path, name, value):
     path = tmp_path / "forest.safetensors"
     save_forest(path, forest)

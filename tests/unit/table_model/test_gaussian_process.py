@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import check_grad
 from scipy.stats import multivariate_normal
 
-from graphormer_sepnorm.table_model.gaussian_process import FAILED, Likelihood, solve_process
+from graphormer_sepnorm.table_model.gaussian_process import FAILED, Likelihood
 
 PRIOR = np.array([0.5, 0.3, 0.05])
 
@@ -49,8 +49,3 @@ def test_a_covariance_that_is_none_is_no_likelihood():
     wrong = Likelihood(-np.eye(3)[None], np.zeros(3), np.ones(3), np.array([1.0, 0.1]))
     value, gradient = wrong(np.zeros(2) - [0, 5])
     assert value == FAILED and (gradient == 0).all()
-
-
-def test_coefficients_by_hand():
-    found = solve_process(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([1.0, 1.0]))
-    np.testing.assert_allclose(found, [0.5, 0.25])

@@ -5,7 +5,6 @@ import pytest
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.table_model import growing
 from graphormer_sepnorm.table_model.growing import SHARE, fit_forest
 from tests.forests import TREES
 
@@ -64,12 +63,6 @@ def test_trees_look_at_what_several_molecules_have():
     assert set(found.feature.tolist()) == {-1, 1, 2}
     alone = fit_forest(x[:2], np.array([[0.0], [1.0]]), "regression", 0, TREES)
     assert np.isfinite(alone.predict(x)).all()
-
-
-def test_of_many_molecules_each_tree_sees_some(monkeypatch, features, logp):
-    plain = fit_forest(features, logp, "regression", 0, TREES)
-    monkeypatch.setattr(growing, "MAX_SAMPLE", 30)
-    assert len(fit_forest(features, logp, "regression", 0, TREES).feature) < len(plain.feature) / 2
 
 
 def test_the_seed_decides(features, logp, forest):

@@ -49,20 +49,6 @@ def test_a_bound_becomes_what_the_other_labels_lead_to_expect(numbers):
     np.testing.assert_array_equal(found[:8], y[:8, 0])
 
 
-@pytest.mark.parametrize("numbers", [None, np.arange(0, 200, 5)], ids=["all", "landmarks"])
-def test_values_beyond_a_limit_are_near_the_hidden_labels(numbers):
-    """Half of the molecules were measured in an assay with a limit of 0.5, the others in one of 2."""
-    known = points(200)
-    y = 2 * known[:, :1] + 0.1 * points(200, 1)[:, :1]
-    limit = np.where(np.random.default_rng(3).random((200, 1)) < 0.5, 0.5, 2.0)
-    labels = hidden(y, limit)
-    found, censored = completed(compared(known, numbers), labels, np.arange(200)), labels.bounded
-    assert found.bounds is None and (found.y >= limit)[censored].all()
-    error = (found.y - y)[censored]
-    assert np.sqrt(np.mean(error**2)) < 0.7 * np.sqrt(np.mean((limit - y)[censored] ** 2)), "nearer than the bound"
-    assert np.corrcoef(found.y[censored], y[censored])[0, 1] > 0.75
-
-
 def test_a_mirrored_table_has_mirrored_values():
     known, y = points(60), points(60, 3)[:, :1]
     above = hidden(y, 0.5)

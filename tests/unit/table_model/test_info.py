@@ -16,7 +16,6 @@ from graphormer_sepnorm.table_model.info import describe_any, targets_on_test, u
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_run import Plan, fit_run
 from tests.table_models import Trained
-from tests.tiny import save_tiny
 
 
 def test_a_table_model_names_its_members_and_what_it_learnt_from(trained: Trained, tmp_path):
@@ -88,13 +87,3 @@ def test_scores_of_targets_are_those_of_the_whole_model():
         "b": {"value": 0.5, "interval": None, "molecules": 1},
     }
     assert targets_on_test({}) == {}
-    assert as_text({"test": 0.5, "test_scores": found}).splitlines() == [
-        "test                 0.500",
-        "test scores          a  0.500 (0.250 to 0.750, 9 molecules)",
-        "                     b  0.500 (1 molecule)",
-    ]
-
-
-def test_any_other_model_is_described_as_a_network(tmp_path):
-    path = save_tiny(tmp_path / "run")
-    assert describe_any(path) == describe_model(path)

@@ -20,12 +20,6 @@ def test_a_target_knows_its_labels_and_its_bounds():
     assert first.take(np.array([1])).weight.tolist() == [2]
 
 
-def test_parts_keep_everything_of_their_molecules():
-    part = labels().take(np.array([2, 1]))
-    assert part.y[0].tolist() == [3, 4] and part.weight.tolist() == [3, 2] and part.bounds[1, 0, 0] == 5
-    assert not part.is_classification and len(part) == 2
-
-
 def test_without_bounds_and_weights_labels_are_as_they_are():
     plain = Labels(labels().task, labels().y)
     assert plain.take(np.array([0])).bounds is None and plain.target(0).weight.tolist() == [1, 1, 1]

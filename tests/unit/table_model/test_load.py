@@ -1,23 +1,17 @@
 """Models by their names."""
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from rdkit import Chem
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Selection, write_part
 from graphormer_sepnorm.library.suggest import SuggestRequest, suggest
 from graphormer_sepnorm.output.predict_table import predict_table
 from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS
 from graphormer_sepnorm.predict.predictors import Predictor, load_networks
-from graphormer_sepnorm.predict.pretrained import Graphormer
-from graphormer_sepnorm.runs.zoo import PRETRAINED, resolve_model
-from graphormer_sepnorm.system.device import Compute
+from graphormer_sepnorm.runs.zoo import PRETRAINED
 from graphormer_sepnorm.table_model.load import load_model, load_models, load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
 from tests.table_models import Trained
@@ -31,23 +25,6 @@ def test_the_shipped_model_gives_logarithms_and_values_in_the_units_of_the_assay
     for name in ("HLM", "MDR1_ER", "RLM", "Sol", "hPPB", "rPPB"):
         np.testing.assert_allclose(found[f"{name}_unlogged"], 10 ** found[name], rtol=1e-6)
     assert 10 < found.Sol_unlogged[0] < 100 and 0 < found.Sol[0] < 2
-
-
-def test_the_shipped_model_says_in_python_files_and_libraries_which_predictions_are_bounds(tmp_path):
-    aspirin, wax = "CC(=O)Oc1ccccc1C(=O)O", "C" * 30
-    words, model = "near the upper limit of the assay: read as at least", load_predicting_model(["adme"])
-    found = load_model("adme").predict([aspirin, wax, "C[C"])
-    columns = [name for name in found if name.startswith("Sol")]
-    assert found.Sol_limit.tolist() == [words, "", ""]
-    assert columns == ["Sol", "Sol_unlogged", "Sol_limit", "Sol_std"]
-    assert [name for name in found if name.endswith("_limit")] == ["HLM_limit", "RLM_limit", "Sol_limit"]
-    predict_table(model, [aspirin], tmp_path / "out.csv")
-    options = PartOptions(Selection("Sol"))
-    assignment = Assignment(str(tmp_path / "out.csv"), str(tmp_path / "out.parquet"), "", "")
-    write_part(model, Compute(torch.device("cpu")), options, assignment)
-    written, part = pd.read_csv(tmp_path / "out.csv"), pd.read_parquet(tmp_path / "out.parquet")
-    assert written.Sol_limit[0] == part.Sol_limit_predicted[0] == words and set(found) <= set(written)
-    assert load_predicting_model([str(resolve_model("adme"))]).assay_limits == model.assay_limits
 
 
 def test_the_shipped_model_predicts_no_more_than_all_of_a_drug_unbound():
@@ -87,10 +64,6 @@ def test_a_folder_with_a_stack_is_a_table_model_and_everything_else_networks(tra
     np.testing.assert_array_equal(
         found.predict(["CCO"]).values, Predictor(load_networks([name])).predict(["CCO"]).values
     )
-
-
-def test_a_model_is_shown_in_a_line(trained: Trained):
-    assert repr(load_model(trained.run.path)) == "LoadedModel(regression of a)"
 
 
 def test_python_and_the_command_give_the_same_table(trained: Trained, tmp_path):
@@ -134,61 +107,6 @@ def test_a_table_of_another_library_is_read_by_its_columns(trained: Trained, lib
         model.predict(kind({"a": [1], "b": ["x"]}))
 
 
-def test_errors_in_python_name_no_option_of_a_command(tmp_path):
-    model = load_model(save_tiny(tmp_path))
-    table = pd.DataFrame({"a": ["C"], "b": ["C"]})
-    for ask in (
-        lambda: model.predict(table),
-        lambda: model.predict(table, smiles_column="c"),
-        lambda: model.explain(table),
-        lambda: model.predict(["C"], interval=0.9),
-        lambda: model.predict(["C"], domain=True),
-        lambda: model.predict(["C"], conditions={"T": 1}),
-        lambda: load_model(tmp_path, device="cuda:99"),
-        lambda: load_model(tmp_path, device="mps"),
-    ):
-        with pytest.raises(InputError) as error:
-            ask()
-        assert "--" not in str(error.value)
-
-
-@pytest.mark.slow
-def test_conditions_as_columns_or_for_all_rows_give_the_same_numbers(conditioned, tmp_path):
-    """In a table, in a partition of a library as CSV and as Parquet, and in Python."""
-    table = pd.DataFrame({"smiles": ["CCO", "C[C", "c1ccccc1O"], "T": [60, 25, 25], "assay": ["b", "a", "a"]})
-    model = TableModel.load(conditioned.path)
-    expected = load_model(conditioned.path).predict(table).y.to_numpy()
-    assert np.isnan(expected).tolist() == [False, True, False]
-
-    def same(found: pd.DataFrame, rows: np.ndarray = expected) -> None:
-        np.testing.assert_allclose(found.y.astype(float), rows, rtol=1e-5)
-
-    for row in (0, 2):
-        conditions = {name: table[name][row] for name in ("T", "assay")}
-        same(load_model(conditioned.path).predict([table.smiles[row]], conditions=conditions), expected[[row]])
-        predict_table(model.under(conditions), [table.smiles[row]], tmp_path / "one.csv")
-        same(pd.read_csv(tmp_path / "one.csv"), expected[[row]])
-        for found in (
-            pd.read_csv(tmp_path / "one.csv"),
-            load_model(conditioned.path).predict([table.smiles[row]], conditions=conditions),
-        ):
-            assert list(found)[:4] == ["smiles", "T", "assay", "y"] and found.iloc[0, 1:3].to_dict() == conditions
-    for name, write in (("in.csv", partial(table.to_csv, index=False)), ("in.parquet", table.to_parquet)):
-        write(tmp_path / name)
-        predict_table(model, str(tmp_path / name), tmp_path / "out.csv")
-        same(pd.read_csv(tmp_path / "out.csv"))
-        job = Assignment(str(tmp_path / name), str(tmp_path / "part.parquet"), "job", "content")
-        write_part(model, Compute(torch.device("cpu")), PartOptions(Selection("y"), columns=("smiles",)), job)
-        same(pd.read_parquet(job.part))
-        with pytest.raises(InputError, match="has the column T, and another value is given for all"):
-            write_part(model.under({"T": 25}), Compute(torch.device("cpu")), PartOptions(Selection("y")), job)
-    asked = r"the input has no column T, assay: [^-]* conditions=\{'T': VALUE, 'assay': VALUE\}$"
-    with pytest.raises(InputError, match=asked):
-        load_model(conditioned.path).predict(["CCO"])
-    warm = load_model(conditioned.path).predict(table.drop(columns="T"), conditions={"T": 60}).y
-    assert warm[0] == pytest.approx(expected[0], rel=1e-5) and abs(warm[2] - expected[2]) > 0.1
-
-
 def test_the_nearest_row_of_a_molecule_is_the_one_under_its_conditions(conditioned):
     """A training molecule under its own conditions, and under a temperature that it was not measured at."""
     learnt = pd.read_csv(conditioned.path / "table.csv").query("split != 'test'").iloc[[0]]
@@ -210,17 +128,6 @@ def test_suggested_molecules_keep_their_decimal_commas(conditioned, tmp_path):
     found = pd.read_csv(tmp_path / "next.csv")
     assert found.y.tolist() == pytest.approx([expected[smiles] for smiles in found.smiles], rel=1e-5)
     assert found["T"].tolist() == ["37,125", "37,125"]
-
-
-def test_a_condition_outside_the_training_range_is_a_warning(conditioned):
-    table = pd.DataFrame({"smiles": ["CC(C)Cc1ccccc1"] * 2, "T": [60, 95], "assay": ["b", "b"]})
-    usual, hot = load_model(conditioned.path).predict(table, domain=True).warning
-    assert hot == f"{usual} The condition T is 95; training rows have only 25, 60.".strip()
-
-
-def test_conditions_are_part_of_what_is_resumed(conditioned):
-    model = TableModel.load(conditioned.path)
-    assert len({model.digest, model.under({"T": 25}).digest, model.under({"T": 60}).digest}) == 3
 
 
 def test_molecules_come_as_smiles_as_molecules_or_in_a_table(trained: Trained):
@@ -269,14 +176,6 @@ def test_python_explains_what_it_predicts(trained: Trained):
         model.explain(["C", "C(C"])
     with pytest.raises(InputError, match="no target 'x'"):
         model.explain(["C"], target="x")
-
-
-def test_a_network_does_not_stand_for_a_table_model(trained: Trained):
-    with pytest.raises(
-        InputError,
-        match=r"combines 2 networks, a kernel, a forest, a tuned kernel, so .*load_model.*such as .*model-0 or found",
-    ):
-        Graphormer.from_pretrained(trained.run.path)
 
 
 def test_what_python_gets_wrong_is_said(trained: Trained):

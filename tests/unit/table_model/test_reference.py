@@ -12,10 +12,7 @@ from graphormer_sepnorm.table_model.reference import (
     SHARES,
     Reference,
     body_named,
-    damped,
-    descriptors,
     median_distance,
-    mixed,
 )
 from tests.tiny import save_tiny
 
@@ -47,20 +44,6 @@ def test_they_are_the_formulas(reference, molecules):
     np.testing.assert_allclose(found[:, 2], np.exp(-squares / (2 * 0.7**2 * median)), atol=0.01)
 
 
-def test_a_row_is_that_of_its_molecule(reference, molecules):
-    asked = MoleculeFeatures([molecules.molecules[8], molecules.molecules[3]])
-    np.testing.assert_allclose(reference.similarities(asked), reference.similarities(molecules)[[8, 3]], atol=1e-4)
-
-
-def test_counts_become_logarithms_but_for_the_reduced_graph():
-    whole = count_fingerprints(["OCCCCCO"])
-    found = damped(whole, KINDS).toarray()[0]
-    expected = whole.toarray()[0].astype(float)
-    last = KINDS.index("erg 1") * SIZE
-    np.testing.assert_allclose(found[:last], np.log1p(expected[:last]), rtol=1e-6)
-    np.testing.assert_array_equal(found[last:], expected[last:])
-
-
 def test_molecules_that_are_all_the_same_can_be_compared():
     """No descriptor varies, and no distance gives a width."""
     same = MoleculeFeatures(["NCC(=O)Nc1ccc(O)cc1"] * 3)
@@ -81,17 +64,7 @@ def test_a_network_is_read_again_when_its_file_changes(tmp_path):
     assert not torch.equal(changed.embedder.model.cls, weights) and changed != before
 
 
-def test_features_are_computed_once(reference, molecules):
-    asked = MoleculeFeatures(["CCO"])
-    asked.of(reference.similarities)
-    assert descriptors in asked.computed and reference.body in asked.computed
-
-
 def test_the_median_distance_by_hand():
     assert median_distance(np.array([[0.0], [1.0], [5.0]])) == 4
     assert median_distance(np.zeros((3, 2))) == 1
     assert median_distance(np.zeros((3, 0))) == 1
-
-
-def test_a_mixture_by_hand():
-    assert mixed(np.array([[[1.0], [2.0]]]), np.array([3.0, 0.5])).tolist() == [[4.0]]

@@ -20,11 +20,6 @@ def test_minmax_by_hand():
     np.testing.assert_allclose(index.similarity(first), [[2 / 6, 1, 0], [0, 0, 0]], rtol=1e-6)
 
 
-def test_kinds_count_the_same_however_much_they_count():
-    index = CountIndex.of(counts([1, 1, 90, 10]), 2)
-    assert index.similarity(counts([1, 0, 90, 10])).item() == pytest.approx((1 / 2 + 1) / 2)
-
-
 @pytest.mark.parametrize("crowded", [0.0, 0.5, 1.0])
 @given(seed=st.integers(0, 1000))
 def test_minmax_is_what_it_says(crowded, seed):

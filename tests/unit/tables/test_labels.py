@@ -1,14 +1,11 @@
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from rdkit import Chem
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.own_table import options_of_table
 from graphormer_sepnorm.tables import labels
-from graphormer_sepnorm.tables.formats import WholeTable, open_table
 from graphormer_sepnorm.tables.labels import (
     LabelledRow,
     LabelledTable,
@@ -19,22 +16,12 @@ from graphormer_sepnorm.tables.labels import (
     read_usable,
     read_whole,
     table_task,
-    tolerances,
 )
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.remarks import of_units
-from graphormer_sepnorm.tables.splits import Duplicate, Sizes
+from graphormer_sepnorm.tables.splits import Sizes
 from graphormer_sepnorm.tables.structures import Structures
 from graphormer_sepnorm.tables.task_guess import guess_task, look_at_columns
-
-
-def table(path, *lines) -> str:
-    path.write_text("\n".join(lines) + "\n")
-    return str(path)
-
-
-def chains(count: int, first: int = 1) -> list[str]:
-    return [f"{'C' * number},{number}" for number in range(first, first + count)]
+from tests.tables import chains, table
 
 
 def given(folder, columns: str, *rows: str, targets: tuple[str, ...] = ("y",), **options) -> TableOptions:
@@ -80,16 +67,6 @@ def test_a_column_without_molecules_is_refused_if_another_one_has_their_name(tmp
     assert len(read_usable(options, "ogb").rows) == readable
 
 
-@pytest.mark.parametrize("options", [{}, {"kind": "classification", "active_below": "4 nM"}])
-def test_a_number_without_a_unit_among_others_with_one_is_not_guessed(tmp_path, options):
-    path = table(tmp_path / "a.csv", "smiles,y", "C,5 nM", "CC,0.003 uM", "CCC,7", "CCCC,8 nM")
-    found = read_usable(TableOptions(path, ("y",), **options), "ogb")
-    assert [row.number for row in found.rows] == [1, 2, 4] and found.units == ("nM",)
-    assert [(number, "one unit" in reason) for number, _, reason in found.skipped] == [(3, True)]
-    (said,) = of_units(TableOptions(path, ("y",), **options), found)
-    assert ("predictions" in said) is not bool(options)
-
-
 def test_rows_by_time_and_rows_without_one(tmp_path):
     path = tmp_path / "table.csv"
     times = [2009, 2001, 2002, 2003, 2004, 2005, 2006, 2007, 2008, 2000]
@@ -104,49 +81,11 @@ def test_rows_by_time_and_rows_without_one(tmp_path):
     ]
 
 
-def test_duplicates_are_found_among_the_rows_that_can_be_used(tmp_path):
-    rows = ["CCO,0", "C(,0", "OCC,1", "CN,0", "NC,4", *(f"{'C' * number},{number % 5}" for number in range(3, 9))]
-    labelled = read_labelled(given(tmp_path, "smiles,y", *rows), "ogb")
-    assert labelled.duplicates == [
-        Duplicate("LFQSCWFLJHTTHZ-UHFFFAOYSA-N", (0, 1), (0,)),
-        Duplicate("BAVYZALUXZFZLV-UHFFFAOYSA-N", (2, 3), (0,)),
-    ]
-
-
 def table_of(tmp_path, columns: str, *labels: str) -> str:
     rows = [f"{'C' * number},{label}" for number, label in enumerate(labels, 1)]
     path = tmp_path / "table.csv"
     path.write_text("\n".join([f"smiles,{columns}", *rows]) + "\n")
     return str(path)
-
-
-def test_bounds_are_no_labels_and_are_kept_as_text(tmp_path):
-    labels = ["1.5", "<5", ">= 10", '"<2,5"', "<", "6", "7", "8", "9", "10"]
-    path = table_of(tmp_path, "y", *labels)
-    labelled = read_labelled(TableOptions(path, ("y",), split="random"), "ogb")
-    found = {row.number: (row.labels[0], row.bounds) for row in labelled.rows}
-    assert found[1] == (1.5, {}) and math.isnan(found[2][0])
-    assert [found[number][1] for number in (2, 3, 4)] == [{0: "<5.0"}, {0: ">10.0"}, {0: "<2.5"}]
-    assert [(number, reason) for number, _, reason in labelled.skipped] == [(5, "y is '<', a bound without a number")]
-
-
-def test_commas_are_decimal_points_where_columns_are_not_divided_by_them(tmp_path):
-    path = tmp_path / "table.csv"
-    rows = [f"{'C' * number};{number},234" for number in range(1, 11)]
-    path.write_text("\n".join(["smiles;y", *rows]) + "\n")
-    labelled = read_labelled(TableOptions(str(path), ("y",), split="random"), "ogb")
-    assert [row.labels for row in labelled.rows[:2]] == [[1.234], [2.234]]
-    path.write_text(path.read_text().replace(",", ".").replace(";", ",").replace("9.234", '"9,234"'))
-    labelled = read_labelled(TableOptions(str(path), ("y",), split="random"), "ogb")
-    assert [reason for _, _, reason in labelled.skipped] == ["y is '9,234': write 9234 or 9.234"]
-
-
-def test_other_commas_tell_what_one_before_three_digits_is(tmp_path):
-    path = tmp_path / "table.tsv"
-    labels = ["1,234", *(f"{number},5" for number in range(2, 11))]
-    path.write_text("\n".join(["smiles\ty", *(f"{'C' * (row + 1)}\t{text}" for row, text in enumerate(labels))]))
-    labelled = read_labelled(TableOptions(str(path), ("y",), split="random"), "ogb")
-    assert not labelled.skipped and labelled.rows[0].labels == [1.234]
 
 
 def test_several_classes_are_a_column_each(tmp_path):
@@ -159,38 +98,6 @@ def test_several_classes_are_a_column_each(tmp_path):
     assert [(number, reason) for number, _, reason in labelled.skipped] == [(4, "it has no label")]
     task = table_task(options)
     assert (task.kind, task.targets, task.metric) == ("multiclass", ("y_high", "y_Low", "y_mid"), "rocauc")
-
-
-def test_a_task_that_is_asked_for_needs_no_look_at_the_table():
-    nothing = WholeTable(["smiles", "y"], [])
-    assert options_of_table("t.csv", nothing, {"targets": ("y",)}, "regression", 0).kind == "regression"
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".sdf"])
-def test_a_table_is_opened_once_for_its_task_and_its_labels(tmp_path, monkeypatch, suffix):
-    path, opened = tmp_path / f"table{suffix}", []
-    rows = [("C" * number, number % 2) for number in range(1, 13)]
-    if suffix == ".csv":
-        path.write_text("smiles,y\n" + "".join(f"{smiles},{y}\n" for smiles, y in rows))
-    else:
-        blocks = [Chem.MolToMolBlock(Chem.MolFromSmiles(smiles)) for smiles, _ in rows]
-        path.write_text("".join(f"{block}>  <y>\n{y}\n\n$$$$\n" for block, (_, y) in zip(blocks, rows, strict=True)))
-
-    def opening(*arguments):
-        opened.append(arguments)
-        return open_table(*arguments)
-
-    monkeypatch.setattr(labels, "open_table", opening)
-    content = read_whole(str(path))
-    guess = guess_task(look_at_columns(content, ("y",)))
-    options = TableOptions(str(path), ("y",), guess.kind, split="random")
-    assert guess.kind == "classification"
-    assert (
-        len(read_labelled(options, "ogb", content).rows)
-        == len(read_folds(replace(options, folds=2), "ogb", content)[0].rows)
-        == 12
-    )
-    assert len(opened) == 1
 
 
 def test_rows_have_no_salts_if_the_featurizer_strips_them(tmp_path):
@@ -210,22 +117,10 @@ def test_skipped_rows_are_in_their_order_whatever_was_wrong_with_them(tmp_path):
     assert [row.split for row in found.rows] == ["train"] * 3 + ["val", "test"]
 
 
-def test_numbers_may_differ_by_half_a_standard_deviation_and_classes_not_at_all():
-    y = np.array([[0.0, 1.0], [4.0, np.nan], [np.nan, 1.0]])
-    assert tolerances("regression", y).tolist() == [1.0, 0.0]
-    assert tolerances("classification", np.array([[0.0], [1.0]])).tolist() == [0.0]
-
-
 def test_a_target_in_two_columns_is_refused(tmp_path):
     path = table(tmp_path / "a.csv", "smiles,y,y", "C,1,2")
     with pytest.raises(InputError, match="has 2 columns 'y'"):
         read_labelled(TableOptions(path, ("y",)), "ogb")
-
-
-def test_a_row_with_one_label_of_two_is_used(tmp_path):
-    lines = [f"{'C' * number},{number}," for number in range(1, 9)]
-    found = read_labelled(given(tmp_path, "smiles,y,z", *lines, targets=("y", "z")), "ogb")
-    assert len(found.rows) == 8 and math.isnan(found.rows[0].labels[1])
 
 
 def test_a_table_that_fills_the_memory_is_refused(tmp_path, monkeypatch):
@@ -247,12 +142,6 @@ def test_a_splitter_gets_what_the_options_say(monkeypatch, kind, classes):
     assert assign_splits(options, found, structures) == ["train", "test"]
     assert given[0] is structures and given[2:] == [options.sizes, 7]
     assert (given[1] is None) == (classes is None) and (classes is None or given[1].tolist() == classes)
-
-
-def test_a_table_of_chains_is_told_which_split_to_take(tmp_path):
-    path = table(tmp_path / "a.csv", "smiles,y", *(f"{'C' * number},{number}" for number in range(1, 10)))
-    with pytest.raises(InputError, match="9 of the molecules have no ring, so no scaffold: use --split butina or ran"):
-        read_labelled(TableOptions(path, ("y",)), "mol")
 
 
 def test_a_salt_and_its_acid_are_in_one_split(tmp_path):
@@ -308,23 +197,7 @@ def test_one_label_everywhere_is_refused_without_advice_to_split_otherwise(kind,
     assert str(caught.value) == f"a.csv: {words}: there is nothing to learn"
 
 
-def test_tasks_of_tables():
-    task = table_task(TableOptions("a.csv", ("y",), "classification", balance=True))
-    assert (task.kind, task.metric, task.targets, task.balance) == ("classification", "rocauc", ("y",), True)
-    task = table_task(TableOptions("a.csv", ("y", "z")))
-    assert (task.kind, task.metric, task.targets, task.balance) == ("regression", "mae", ("y", "z"), False)
-    task = table_task(TableOptions("t.csv", ("a", "b"), metric="r2", loss="mse", weights=(1.0, 0.5)))
-    assert (task.metric, task.loss, task.weights) == ("r2", "mse", (1.0, 0.5))
-
-
 CHAINS = ["C" * size for size in range(1, 31)]
-
-
-def test_folds_have_each_of_several_classes_by_the_same_shares(tmp_path):
-    path = table(tmp_path / "a.csv", "smiles,y", *(f"{smiles},{'abc'[len(smiles) % 3]}" for smiles in CHAINS))
-    options = TableOptions(path, ("y",), "multiclass", split="random", classes=("a", "b", "c"), folds=5)
-    for fold in read_folds(options, "ogb"):
-        assert np.sum([row.labels for row in fold.of_split("test")], axis=0).tolist() == [2, 2, 2]
 
 
 def test_folds_need_no_division_without_them(tmp_path):
@@ -402,11 +275,6 @@ def test_a_table_of_its_own_is_the_test_split(tmp_path):
     assert (found.names[2], found.names[42]) == ("a1", "b1")
 
 
-def test_a_table_without_rows_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"a\.csv has a header but no rows$"):
-        read_whole(table(tmp_path / "a.csv", "smiles,y"))
-
-
 @pytest.mark.parametrize("scale", [{"negative_log_molar": ("nM",)}, {"log10": ("y",)}])
 def test_a_column_that_is_a_logarithm_already_is_named(tmp_path, scale):
     rows = [f"{'C' * number},{4 - number / 3}" for number in range(1, 41)]
@@ -433,13 +301,6 @@ def test_a_column_with_only_bounds_is_refused(tmp_path):
     rows = [f"{'C' * size},<{size},{size}" for size in range(1, 31)]
     options = TableOptions(table(tmp_path / "a.csv", "smiles,a,b", *rows), ("a", "b"), split="random")
     with pytest.raises(InputError, match=r"column a: all labels are bounds"):
-        check_splits(options, table_task(options), read_labelled(options, "mol"))
-
-
-def test_a_class_of_too_few_groups_is_said(tmp_path):
-    rows = [f"{'C' * size},{int(size < 3)}" for size in range(1, 41)]
-    options = TableOptions(table(tmp_path / "a.csv", "smiles,y", *rows), ("y",), "classification", split="random")
-    with pytest.raises(InputError, match=r"y is 1 in only 2 of 40 rows, .* too few for 3 parts: add such rows$"):
         check_splits(options, table_task(options), read_labelled(options, "mol"))
 
 

@@ -81,16 +81,3 @@ def test_scales_of_all_targets_and_of_some():
     assert options.scales == ("-log10 uM", "-log10 nM", "log10")
     assert options.names == ("-log10(a)", "-log10(b)", "log10(c)")
     assert TableOptions("a.csv", ("a", "b")).scales == ()
-
-
-@pytest.mark.parametrize(
-    ("options", "featurizer"),
-    [
-        ({}, "mol"),
-        ({"strip_salts": True}, "mol-without-salts"),
-        ({"standardize": "parent"}, "mol-standardized"),
-        ({"standardize": "tautomer", "strip_salts": True}, "mol-tautomer"),
-    ],
-)
-def test_how_molecules_are_prepared(options, featurizer):
-    assert TableOptions("a.csv", ("y",), **options).featurizer == featurizer

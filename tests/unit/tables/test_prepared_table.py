@@ -75,18 +75,6 @@ def test_names_and_weights_of_rows_are_kept(tmp_path):
     assert names_of_split(tmp_path / "table.csv", "val") == ["NA"]
 
 
-def test_names_are_unknown_where_the_table_has_none(folder):
-    assert names_of_split(folder / "table.csv", "train") == []
-
-
-def test_what_is_written_is_read_again(folder):
-    dataset = table_dataset(folder / "table.csv")
-    assert (dataset.featurizer, dataset.task.targets) == ("ogb", ("logp", "a, b"))
-    train = dataset.read("train", folder)
-    np.testing.assert_array_equal(train.y, np.array([[1.5, np.nan], [0.1, 0.25]], np.float64))
-    assert len(dataset.read("val", folder)) == 1 and len(dataset.read("test", folder)) == 0
-
-
 def test_the_same_table_may_be_written_again_and_no_other(folder):
     write(folder)
     with pytest.raises(InputError, match="was begun with another table"):
@@ -103,13 +91,6 @@ def test_a_table_for_another_task_or_features_is_refused_and_left_as_it_is(folde
     (folder / "table.json").write_text("{")
     write(folder)
     assert (folder / "table.json").read_bytes() == before
-
-
-def test_the_source_follows_the_content(folder):
-    dataset = table_dataset(folder / "table.csv")
-    before = dataset.source(folder)
-    (folder / "table.csv").write_text((folder / "table.csv").read_text().replace("0.25", "0.26"))
-    assert dataset.source(folder) != before
 
 
 @pytest.mark.parametrize(
@@ -150,29 +131,6 @@ def test_bounds_are_written_and_read_again(tmp_path):
     np.testing.assert_array_equal(val.y, np.full((1, 2), NAN, np.float64))
     np.testing.assert_array_equal(val.bounds, np.array([[[3.0, INF], [-INF, 0.25]]], np.float64))
     assert test.bounds is None and test.y.tolist() == [[1.0, 2.0]]
-
-
-def test_rows_of_a_split_have_their_labels_as_they_are_written(tmp_path):
-    write(tmp_path, BOUNDED)
-    rows = rows_of_split(tmp_path / "table.csv", "train", ("logp", "a, b"))
-    assert rows == [[1, "CCO", "<1.5", "2.0"], [2, "CC", "0.5", ""]]
-
-
-def test_rows_of_an_older_table_are_counted(folder):
-    lines = (folder / "table.csv").read_text().splitlines()
-    older = "\n".join(line.split(",", 1)[1] for line in lines) + "\n"
-    (folder / "table.csv").write_text(older)
-    assert [row[:2] for row in rows_of_split(folder / "table.csv", "train", ("logp",))] == [[1, "CCO"], [3, "CN"]]
-    assert len(table_dataset(folder / "table.csv").read("train", folder)) == 2
-
-
-def test_a_table_is_parsed_once_for_all_splits_and_again_when_it_changes(folder, monkeypatch):
-    parsed, read_csv = [], pd.read_csv
-    monkeypatch.setattr(pd, "read_csv", lambda path, **options: parsed.append(path) or read_csv(path, **options))
-    rows = [rows_of_split(folder / "table.csv", split, ("logp",)) for split in ("train", "val", "test")]
-    assert [len(found) for found in rows] == [2, 1, 0] and len(parsed) == 1
-    (folder / "table.csv").write_text("smiles,split,target logp\nC,test,1\n")
-    assert rows_of_split(folder / "table.csv", "test", ("logp",)) == [[1, "C", "1"]] and len(parsed) == 2
 
 
 def test_a_name_behind_a_smiles_may_have_any_bytes(tmp_path):

@@ -7,15 +7,7 @@ from graphormer_sepnorm.tables.formats import Row, open_table
 from graphormer_sepnorm.tables.labels import read_labelled, read_usable
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions, samples_of
-
-
-def table(path, *lines) -> str:
-    path.write_text("\n".join(lines) + "\n")
-    return str(path)
-
-
-def chains(count: int, first: int = 1) -> list[str]:
-    return [f"{'C' * number},{number}" for number in range(first, first + count)]
+from tests.tables import chains, table
 
 
 @pytest.mark.parametrize(
@@ -63,17 +55,6 @@ def test_conditions_are_read_with_labels_and_tell_replicates_apart(tmp_path):
     required = TableOptions(path, ("y",), split="random", feature_columns=("T", "assay"), require_conditions=True)
     reasons = [reason for _, _, reason in read_usable(required, "mol").skipped]
     assert reasons == ["its T is missing", "its assay is missing"]
-
-
-@pytest.mark.parametrize(("delimiter", "other"), [(",", "0,5"), (";", "7"), (",", "0.5")])
-def test_a_comma_of_a_condition_is_read_as_that_of_a_label(tmp_path, delimiter, other):
-    rows = [delimiter.join((f"{'C' * size}", "1", f'"{dose}"')) for size, dose in ((1, other), (2, "1,000"))]
-    path = table(tmp_path / "a.csv", delimiter.join(("smiles", "y", "dose")), *rows)
-    found = read_usable(TableOptions(path, ("y",), feature_columns=("dose",)), "mol")
-    number = "1000.0" if other == "0.5" else "1.0"
-    assert found.rows[1].conditions == (number,)
-    read = samples_of(["smiles", "dose"], AskedConditions(("dose",)), "t.csv", delimiter)
-    assert read([Row(["C", other], "C"), Row(["C", "1,000"], "C")])[1] == Sample("C", (number,))
 
 
 def test_a_comma_that_nothing_decides_on_is_refused_or_asked_about(tmp_path):
@@ -128,15 +109,6 @@ def test_other_columns_say_which_separators_a_table_has(tmp_path, other, read, s
     ]
 
 
-def test_columns_that_contradict_each_other_leave_a_number_undecided(tmp_path):
-    for rows in (
-        ("smiles;y;a;b", "C;1.250;2,31;0.5", "CC;120;1,1;0.7", "CCC;10,000;1;1"),
-        ("smiles;y;z", "C;1.250;10,000", "CC;120;7"),
-    ):
-        found = read_usable(TableOptions(table(tmp_path / "a.csv", *rows), ("y",)), "mol")
-        assert [row.labels for row in found.rows] == [[120.0]]
-
-
 def test_separators_of_a_part_of_the_rows_are_those_of_the_whole_table():
     rows = [Row(["C", "1.250"], "C"), Row(["CC", "0,5"], "CC")]
     dose = AskedConditions(("dose",))
@@ -145,11 +117,6 @@ def test_separators_of_a_part_of_the_rows_are_those_of_the_whole_table():
         "0.5",
     )
     assert samples_of(["smiles", "dose"], dose, "t.csv", ";")(rows[:1])[0].conditions == ("1.25",)
-
-
-def test_an_empty_column_of_names_is_no_id_column(tmp_path):
-    path = table(tmp_path / "a.csv", "smiles,y,name,chembl_id", *(f"{line},,c1" for line in chains(20)))
-    assert read_usable(TableOptions(path, ("y",)), "mol").names[1] == "c1"
 
 
 def test_a_class_that_is_not_asked_for_is_no_label(tmp_path):

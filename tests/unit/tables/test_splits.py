@@ -85,14 +85,6 @@ def test_few_rows_are_divided_too(name):
         assert set(names) <= set(NAMES)
 
 
-def test_large_groups_come_first_and_go_to_training():
-    groups = [*"a" * 30, *"b" * 25, *"c" * 20, *(f"single {number}" for number in range(25))]
-    for seed in range(5):
-        found = balanced(groups, None, Sizes(), seed)
-        assert set(found[:75]) == {"train"}
-        assert [found.count(split) for split in NAMES] == [80, 10, 10]
-
-
 def deepchem(groups: list[str], train: float, val: float, rows: int) -> tuple[list[int], list[int], list[int]]:
     """What DeepChem's ScaffoldSplitter documents: sets sorted by (size, first row) descending, three lists filled."""
     sets: dict[str, list[int]] = {}
@@ -117,21 +109,6 @@ def test_deepchem_on_random_groups(seed):
         assert np.flatnonzero(found == split).tolist() == sorted(rows)
 
 
-@pytest.mark.parametrize(
-    ("groups", "names"),
-    [
-        ("aaaaabbbcd", "ttttttttev"),  # five and three fill the eight of training
-        ("aaaaaaabbc", "tttttttvvt"),  # two do not fit into training, one does
-        ("aaaaaaabbb", "ttttttteee"),  # three fit neither into training nor into validation
-        ("abcdefghij", "evtttttttt"),  # of equal size, the last row goes first
-        ("jkaaaaaaaa", "evtttttttt"),  # the largest goes first, wherever it stands
-    ],
-)
-def test_scaffolds_of_deepchem_by_hand(groups, names):
-    found = largest_first(list(groups), None, Sizes(), 0)
-    assert "".join({"train": "t", "val": "v", "test": "e"}[name] for name in found) == names
-
-
 @pytest.mark.parametrize("name", SPLITTERS)
 def test_every_splitter_and_its_folds_keep_families_together(name):
     """Salts, tautomers and stereoisomers, some of them with scaffolds of their own."""
@@ -143,19 +120,6 @@ def test_every_splitter_and_its_folds_keep_families_together(name):
     assert len(set(found.families)) == 22
     for names in (SPLITTERS[name](found, None, Sizes(), 0), *fold_splits(SPLITTERS[name], found, None, 3, 0)):
         assert len(set(zip(found.families, names, strict=True))) == 22
-
-
-def test_each_class_is_divided_by_the_shares():
-    y = np.array([[1.0]] * 20 + [[0.0]] * 180)
-    found = np.array(stratified([str(row) for row in range(200)], y, Sizes(), 0))
-    assert [np.sum(found[:20] == split) for split in NAMES] == [16, 2, 2]
-    assert [np.sum(found[20:] == split) for split in NAMES] == [144, 18, 18]
-
-
-def test_rare_combinations_of_labels_do_not_all_go_to_training():
-    y = np.random.default_rng(0).normal(size=(200, 2))
-    found = stratified([str(row) for row in range(200)], y, Sizes(), 0)
-    assert [found.count(split) for split in NAMES] == [160, 20, 20]
 
 
 @pytest.mark.parametrize("rows", range(1, 60))
@@ -205,11 +169,6 @@ def test_sizes(text):
 def test_sizes_that_cannot_be(text):
     with pytest.raises(InputError, match="three positive numbers"):
         read_sizes(text)
-
-
-def test_rounded_shares_add_up():
-    assert Sizes(0.5, 0.5, 1e-17).counts(3) == {"train": 2, "val": 1, "test": 0}, "1.5 and 1.5 are rounded up"
-    assert Sizes(0.9, 0.1, 0.0).counts(5) == {"train": 4, "val": 1, "test": 0}, "what is left over is not tested on"
 
 
 @pytest.mark.parametrize("seed", range(5))

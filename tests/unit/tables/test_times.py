@@ -1,7 +1,7 @@
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.times import in_order, is_time, periods, read_times
+from graphormer_sepnorm.tables.times import in_order, periods, read_times
 
 DAY = 86400
 
@@ -54,14 +54,6 @@ def test_dates_are_read_as_people_write_them(texts, days):
 def test_times_that_cannot_be_read_or_may_mean_two_days_are_refused(texts, message):
     with pytest.raises(InputError, match=message):
         read_times(texts)
-
-
-def test_decimal_years_are_numbers():
-    assert read_times(["2023.2", "2023.75"]).tolist() == [2023.2, 2023.75] and read_times([]).shape == (0,)
-
-
-def test_what_a_time_is():
-    assert [is_time(text) for text in ("2020", "May 2020", "x", "", "12")] == [True, True, False, False, True]
 
 
 def test_periods_are_months_years_numbers_or_groups_of_numbers():

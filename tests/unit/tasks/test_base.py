@@ -4,7 +4,6 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
-from pydantic import TypeAdapter
 
 from graphormer_sepnorm.config import OPTIONS, Kind, TaskConfig
 from graphormer_sepnorm.datasets.benchmarks import HIV, MAE
@@ -12,28 +11,6 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 
 NAN = float("nan")
-
-
-def test_a_classification_has_its_own_loss():
-    with pytest.raises(InputError, match="loss mse is for regression"):
-        replace(HIV, loss="mse")
-
-
-def test_a_config_without_a_loss_means_l1():
-    assert TypeAdapter(TaskConfig).validate_json('{"kind":"regression","metric":"mae","targets":["a"]}').loss == "l1"
-
-
-@pytest.mark.parametrize(
-    "task, y, problem",
-    [
-        (MAE, [[np.inf], [0.0]], "infinite"),
-        (MAE, [[NAN], [NAN]], "no labels"),
-        (HIV, [[NAN], [NAN]], "no labels"),
-    ],
-)
-def test_unusable_training_targets_are_refused(task, y, problem):
-    with pytest.raises(InputError, match=problem):
-        make_task(task).fitted(np.array(y, np.float32))
 
 
 def test_weights_by_hand():
@@ -82,12 +59,6 @@ def test_a_target_with_one_class_or_none_is_excluded_from_the_mean_and_reported(
         make_task(task).check_scorable(y[1:], "test")
 
 
-def test_a_target_without_labels_is_refused():
-    task = TaskConfig("classification", "rocauc", ("a", "b"))
-    with pytest.raises(InputError, match="target b has no labels in the training split"):
-        make_task(task).check_learnable(np.array([[0.0, NAN], [1.0, NAN]]))
-
-
 def test_metrics_suit_a_kind_of_task():
     assert [task.find_metric(None) for task in TASKS.values()] == ["mae", "rocauc", "rocauc"]
     assert TASKS["classification"].find_metric("logloss") == "logloss"
@@ -118,12 +89,6 @@ def test_every_task_implements_the_interface(kind):
     assert inside == fitted.predicts_probabilities
     assert torch.allclose(predicted.sum(dim=1), torch.ones(4)) == fitted.adds_up
     assert set(fitted.scores(y, predicted.numpy())) == set(fitted.reported)
-
-
-def test_scores_that_are_reported():
-    y, prediction = np.array([[1.0], [1.0]]), np.array([[1.0], [2.0]])
-    assert TASKS["regression"].scores(y, prediction) == {"mae": 0.5, "rmse": 0.5**0.5, "r2": None, "spearman": None}
-    assert TASKS["classification"].scores(y, prediction) == {"rocauc": None, "prauc": 1.0, "accuracy": 1.0}
 
 
 @pytest.mark.parametrize(

@@ -46,16 +46,12 @@ def test_units():
 @pytest.mark.parametrize(
     ("column", "scale", "name"),
     [
-        ("IC50", "", "IC50"),
-        ("IC50", "-log10 nM", "pIC50"),
-        ("IC50_nM", "-log10 nM", "pIC50"),
-        ("Ki (uM)", "-log10 uM", "pKi"),
-        ("IC50_uM", "-log10 nM", "-log10(IC50_uM)"),
-        ("value", "-log10 nM", "-log10(value)"),
-        ("nM", "-log10 nM", "-log10(nM)"),
+        ("IC50", "", "IC50"), ("IC50", "-log10 nM", "pIC50"), ("IC50_nM", "-log10 nM", "pIC50"),
+        ("Ki (uM)", "-log10 uM", "pKi"), ("IC50_uM", "-log10 nM", "-log10(IC50_uM)"),
+        ("value", "-log10 nM", "-log10(value)"), ("nM", "-log10 nM", "-log10(nM)"),
         ("Solubility", "log10", "log10(Solubility)"),
     ],
-)
+)  # fmt: skip
 def test_names_on_a_scale(column, scale, name):
     assert modelled_name(column, scale) == name
 
@@ -63,19 +59,11 @@ def test_names_on_a_scale(column, scale, name):
 @pytest.mark.parametrize(
     ("column", "unit"),
     [
-        ("IC50 [uM]", "uM"),
-        ("IC50 (\u00b5M)", "uM"),
-        ("EC50[\u03bcM]", "uM"),
-        ("Ki (nM)", "nM"),
-        ("IC50_mM ", "mM"),
-        ("Kd M", "M"),
-        ("IC50nM", "nM"),
-        ("IC50_UM", ""),
-        ("HLM", ""),
-        ("logS", ""),
+        ("IC50 [uM]", "uM"), ("IC50 (\u00b5M)", "uM"), ("EC50[\u03bcM]", "uM"), ("Ki (nM)", "nM"),
+        ("IC50_mM ", "mM"), ("Kd M", "M"), ("IC50nM", "nM"), ("IC50_UM", ""), ("HLM", ""), ("logS", ""),
         ("solubility", ""),
     ],
-)
+)  # fmt: skip
 def test_the_unit_of_a_column_is_at_the_end_of_its_name(column, unit):
     assert named_unit(column) == unit
 

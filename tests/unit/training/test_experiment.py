@@ -1,6 +1,4 @@
 import json
-import re
-import signal
 from dataclasses import replace
 
 import numpy as np
@@ -11,9 +9,7 @@ from graphormer_sepnorm.datasets.benchmarks import DATASETS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.checkpoint import save_model
 from graphormer_sepnorm.runs.folder import WEIGHTS
-from graphormer_sepnorm.system.signals import Interrupted
 from graphormer_sepnorm.training.experiment import Scores, evaluate_run, train_run
-from tests.robustness.tiny_run import tiny_config
 from tests.tiny import save_tiny, tiny_model
 
 
@@ -49,18 +45,6 @@ def test_the_evaluator_of_a_benchmark_is_for_its_own_metric(tmp_path, monkeypatc
     assert result["metric"] == "rmse" and result["value"] == pytest.approx(result["scores"]["rmse"])
 
 
-def test_the_lines_say_what_the_loss_and_the_weights_are(tmp_path, capsys):
-    train_run(tiny_config(epochs=1), tmp_path / "run")
-    first, second, *_ = capsys.readouterr().err.splitlines()
-    assert first == "evaluated and saved: moving averages of the weights (averaging 0.9)"
-    assert re.match(r"epoch 1/1: training loss \(scaled\) \d\.\d{4}, validation MAE \d", second)
-
-
-def test_a_folder_without_a_run_is_not_scored(tmp_path):
-    with pytest.raises(InputError, match="is not a folder that train wrote"):
-        evaluate_run(tmp_path)
-
-
 def test_predictions_of_a_named_dataset_are_counted(tmp_path):
     task = TaskConfig("regression", "mae", ("a", "b"))
     y, prediction = np.array([[0.5, float("nan")], [2.0, 1.0]], np.float32), np.array([[0.25, 3.0], [2.5, 1.0]])
@@ -69,19 +53,3 @@ def test_predictions_of_a_named_dataset_are_counted(tmp_path):
         [1, "", "test", "0.5", "", "0.25", "3"],
         [2, "", "test", "2.0", "1.0", "2.5", "1"],
     ]
-
-
-def test_an_interruption_says_whether_an_epoch_was_completed(tmp_path, monkeypatch):
-    def interrupted(*arguments):
-        raise Interrupted(signal.SIGTERM)
-
-    run = tmp_path / "run"
-    for resume, advice in (
-        (False, f"no epoch was completed, so {run} keeps nothing"),
-        (True, "keeps the last completed"),
-    ):
-        with monkeypatch.context() as patch, pytest.raises(Interrupted) as caught:
-            patch.setattr("graphormer_sepnorm.training.trainer.Trainer.epochs", interrupted)
-            train_run(tiny_config(epochs=2), run, resume=resume)
-        assert advice in caught.value.advice and caught.value.advice.endswith("with the same command and --resume")
-        train_run(tiny_config(epochs=2), run, resume=True)

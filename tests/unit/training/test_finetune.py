@@ -16,7 +16,6 @@ from graphormer_sepnorm.runs.folder import WEIGHTS
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.finetune import (
     PENALTIES,
-    check_frozen_layers,
     ridge,
     start_from,
     start_head,
@@ -122,12 +121,6 @@ def test_local_blocks_freeze_first_and_values_of_atoms_belong_to_the_head(tmp_pa
         "atom_values.hidden",
         "atom_values.out",
     }
-
-
-def test_no_more_layers_than_there_are_can_be_frozen():
-    check_frozen_layers(1, tiny_model()[1].model)
-    with pytest.raises(InputError, match="cannot freeze 2 layers, the model has 1"):
-        check_frozen_layers(2, tiny_model()[1].model)
 
 
 def test_a_checkpoint_of_fewer_layers_is_refused(tmp_path):

@@ -6,9 +6,7 @@ from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.training import experiment
-from graphormer_sepnorm.training.objectives import OBJECTIVES
 from graphormer_sepnorm.training.optimizers import muon
-from graphormer_sepnorm.training.pretrain import SIZES, pretrain
 from tests.robustness.tiny_run import tiny_config
 
 UNKNOWN = "unknown optimizer 'sgd', choose one of adamw, muon"
@@ -30,11 +28,4 @@ def test_an_unknown_optimizer_ends_a_run_before_any_molecule_is_read(tmp_path, m
     monkeypatch.setattr(experiment, "load_split", lambda *arguments: pytest.fail("read"))
     with pytest.raises(InputError, match=UNKNOWN):
         experiment.train_run(tiny_config(optimizer="sgd"), tmp_path / "run")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_unknown_optimizer_ends_a_pre_training_before_a_table_is_read(tmp_path):
-    recipe = replace(SIZES["small"], train=replace(SIZES["small"].train, optimizer="sgd"))
-    with pytest.raises(InputError, match=UNKNOWN):
-        pretrain([str(tmp_path / "missing.csv")], OBJECTIVES["descriptors"], recipe, tmp_path / "run")
     assert list(tmp_path.iterdir()) == []

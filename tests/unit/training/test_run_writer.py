@@ -109,12 +109,6 @@ def test_on_a_gpu_the_last_epoch_is_on_the_disk_however_a_run_ends(recorder, clo
     assert not saved["model.cls"].equal(states[2]["model.cls"])
 
 
-def test_other_processes_write_nothing(recorder, monkeypatch):
-    monkeypatch.setattr("graphormer_sepnorm.training.run_writer.distributed.rank", lambda: 1)
-    assert len(list(recorder.epochs())) == 2
-    assert not recorder.run.path.exists()
-
-
 def test_one_run_trains_in_a_folder_at_a_time(tmp_path):
     with training_alone(RunFolder(tmp_path), resume=False):
         second = training_alone(RunFolder(tmp_path), resume=False)

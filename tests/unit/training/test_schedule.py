@@ -33,19 +33,6 @@ def test_every_update_has_a_rate_above_zero(schedule, warmup, updates):
     assert all(0 < learning_rate(config, update, updates) <= config.lr for update in range(updates))
 
 
-def test_a_run_of_one_update_by_hand():
-    """It is at half of the run: after warm-up, at 0.3 / 0.8 of a line or a cosine, before the cooldown."""
-    assert learning_rate(replace(TRAIN, schedule="linear"), 0, 1) == pytest.approx(0.3125)
-    assert learning_rate(replace(TRAIN, schedule="trapezoid"), 0, 1) == 0.5
-    assert learning_rate(replace(TRAIN, schedule="cosine"), 0, 1) == pytest.approx(0.25 * (1 + SIN))
-
-
-def test_a_run_can_have_no_warm_up_or_consist_of_it():
-    assert learning_rate(replace(TRAIN, warmup=0.0, schedule="linear"), 0, 5) == pytest.approx(0.45)
-    rates = [learning_rate(replace(TRAIN, warmup=1.0), update, 5) for update in range(5)]
-    assert rates == pytest.approx([0.05, 0.15, 0.25, 0.35, 0.45])
-
-
 @pytest.mark.parametrize(
     ("molecules", "batch_size", "batches"),
     [(10, 4, 3), (9, 4, 3), (8, 4, 2), (3, 2, 1), (5, 2, 2), (2, 64, 1), (128, 64, 2), (129, 64, 3)],

@@ -18,7 +18,7 @@ from graphormer_sepnorm.recipes import RECIPES
 from graphormer_sepnorm.system.device import Compute, autocast, computing
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
-from graphormer_sepnorm.training.step import find_loss, follow, step_unless
+from graphormer_sepnorm.training.step import find_loss, step_unless
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.robustness.tiny_run import tiny_config, update
 
@@ -69,16 +69,6 @@ def test_an_update_gives_the_loss_and_the_norm_of_the_gradient_before_clipping()
     found, norm = update(trainer, np.arange(8)).tolist()
     assert found == pytest.approx(loss.item(), rel=1e-5)
     assert norm == pytest.approx(torch.nn.utils.get_total_norm(gradients).item(), rel=1e-4) and norm > 1e-3
-
-
-def test_averages_start_at_the_weights_after_the_first_update():
-    trainer = trainer_of(without_dropout())
-    trainer.model.train()
-    update(trainer, np.arange(8))
-    first = trainer.model.cls.detach().clone()
-    assert trainer.evaluated.cls.equal(first)
-    update(trainer, np.arange(8, 15))
-    torch.testing.assert_close(trainer.evaluated.cls.detach(), 0.9 * first + 0.1 * trainer.model.cls.detach())
 
 
 def learned(trainer: Trainer) -> list[torch.Tensor]:
@@ -132,25 +122,6 @@ def test_the_loss_is_computed_in_the_precision_of_the_run():
         output = model(batch)
     task = make_task(trainer.config.task)
     assert losses[1] == task.loss(output.float(), batch.y, batch.bounds) != losses[0]
-
-
-def test_moving_averages_by_hand():
-    """Weights 1 and 3 move to 2 and 5 by a quarter; a buffer is copied."""
-    average, model = nn.BatchNorm1d(2), nn.BatchNorm1d(2)
-    with torch.no_grad():
-        average.weight.copy_(torch.tensor([1.0, 3.0]))
-        model.weight.copy_(torch.tensor([2.0, 5.0]))
-    model.running_mean.fill_(7.0)
-    follow(average, model, 0.75, first=False)
-    assert average.weight.tolist() == [1.25, 3.5] and average.running_mean.tolist() == [7.0, 7.0]
-    follow(average, model, 0.75, first=True)
-    assert average.weight.tolist() == [2.0, 5.0]
-
-
-@pytest.mark.parametrize("wait", [lambda x: x.item(), lambda x: x.nonzero(), lambda x: x[x > 0], lambda x: bool(x)])
-def test_the_device_of_these_tests_refuses_to_wait(wait):
-    with pytest.raises((RuntimeError, NotImplementedError)):
-        wait(torch.zeros((), device=META))
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)

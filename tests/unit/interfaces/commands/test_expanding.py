@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, ListCommand, expanded, repeated
+from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, ListCommand, expanded
 from graphormer_sepnorm.options import Option
 
 
@@ -90,40 +90,8 @@ def test_help_has_the_text_and_the_default_of_each_field():
     assert "--warm / --no-warm Not cold. [default: warm]" in lines and "--milk White." in lines
 
 
-def test_a_default_of_all_options_is_in_their_heading():
-    def fields(default: str) -> FieldsOf:
-        return FieldsOf(Tea, default=default, panel="For the tea")
-
-    sugar = fields("").declared()[0]
-    assert (fields("").heading, fields("").help_of(sugar)) == ("For the tea", "Spoons.  [default: 2]")
-    assert fields("as at home").heading == "For the tea (by default as at home)"
-    assert fields("as at home").help_of(sugar) == "Spoons."
-
-
-def test_help_groups_options_by_panel():
-    lines = served("--help")["output"].splitlines()
-    places = [lines.index(heading) for heading in ("For the pot:", "For the tea:", "Options:")]
-    assert places == sorted(places)
-    options = ("--size", "--sugar", "--late")
-    found = [next(n for n, line in enumerate(lines) if line.startswith(f"  {name} ")) for name in options]
-    assert [sum(place < each for place in places) for each in found] == [1, 2, 3]
-
-
 def test_an_option_of_several_values_takes_all_that_follow_it():
     assert served("--guests", "Ann", "Bo", "--milk", "--guests", "Cy")["tea"]["guests"] == ("Ann", "Bo", "Cy")
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("--a x y", "--a x --a y"),
-        ("--a=x y --b z w", "--a=x --a y --b z w"),
-        ("--b --a x -", "--b --a x --a -"),
-        ("u --a", "u --a"),
-    ],
-)
-def test_values_are_given_their_option(given, expected):
-    assert repeated(given.split(), ["--a"]) == expected.split()
 
 
 @pytest.mark.parametrize("given", ["--guests --late", "--late --guests --sugar 3"])

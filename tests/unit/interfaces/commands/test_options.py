@@ -11,7 +11,6 @@ from graphormer_sepnorm.interfaces.commands.options import (
     print_result,
     read_conditions,
     report_rows,
-    score_words,
 )
 from graphormer_sepnorm.runs.zoo import PRETRAINED
 
@@ -35,11 +34,6 @@ def test_a_written_table_is_a_line_for_people_and_json_for_programs(capsys):
     assert capsys.readouterr().err == "1,128 of 1,128 rows, 0 unreadable\n"
 
 
-def test_rows_on_standard_output_are_counted_without_a_name(capsys):
-    report_rows({"rows": 10, "unreadable": 3, "output": "-", "errors": {}}, 1.0)
-    assert capsys.readouterr() == ("", "7 of 10 rows, 3 unreadable\n")
-
-
 @pytest.mark.parametrize(
     ("is_terminal", "is_told", "expected"), [(0, 1, '{"a": 1}\n'), (1, 1, ""), (1, 0, '{\n  "a": 1\n}\n')]
 )
@@ -49,13 +43,6 @@ def test_a_terminal_shows_json_only_if_nothing_else_tells_the_result(
     monkeypatch.setattr("sys.stdout.isatty", lambda: bool(is_terminal))
     print_result({"a": 1}, bool(is_told))
     assert capsys.readouterr().out == expected
-
-
-def test_a_score_has_the_decimals_of_the_report():
-    result = {"metric": "mae", "value": 0.59212}
-    assert score_words(result) == "MAE 0.592"
-    forest = {"baseline": {"random_forest": {"mae": 0.7}}}
-    assert score_words(result | forest) == "MAE 0.592 (a forest: 0.700)"
 
 
 def test_models_are_completed_and_files_that_begin_the_same(tmp_path, monkeypatch):

@@ -71,11 +71,6 @@ def test_a_line_with_stray_quotes_costs_no_other_row(tmp_path, line, fields):
     assert "cannot be split into columns" in rows[1].error
 
 
-def test_a_csv_knows_its_delimiter(tmp_path):
-    with open_table(write(tmp_path, "a.csv", "smiles;y\nC;1\n")) as table:
-        assert table.delimiter == ";"
-
-
 @pytest.mark.parametrize(
     ("header", "columns"),
     [

@@ -1,13 +1,10 @@
-import sys
 import zipfile
-from datetime import datetime
 
 import pytest
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats import excel
 from graphormer_sepnorm.tables.formats.excel import sheet_records
-from graphormer_sepnorm.tables.formats.table import cell_text
 
 openpyxl = pytest.importorskip("openpyxl")
 
@@ -55,11 +52,6 @@ def test_a_wrong_size_of_a_sheet_hides_nothing(tmp_path):
     assert wrong == right and len(right) == 6
 
 
-def test_days_are_written_as_in_a_csv():
-    assert cell_text(datetime(2024, 5, 31)) == "2024-05-31"
-    assert cell_text(datetime(2024, 5, 31, 12, 30)) == "2024-05-31 12:30:00"
-
-
 def test_damaged_workbooks_are_a_sentence(tmp_path):
     path = workbook(tmp_path / "a.xlsx", ["a"])
     content = path.read_bytes()
@@ -73,12 +65,3 @@ def test_a_workbook_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(excel, "MAX_UNPACKED", 100)
     with pytest.raises(InputError, match=r"unpacks to .* at most 100 are read"):
         read(workbook(tmp_path / "a.xlsx", ["a"]))
-
-
-def test_without_openpyxl_a_workbook_is_refused_in_a_sentence(tmp_path, monkeypatch):
-    path = workbook(tmp_path / "a.xlsx", ["a"])
-    monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(
-        InputError, match=r"a\.xlsx is a workbook, and reading one needs openpyxl: pip install openpyxl"
-    ):
-        read(path)

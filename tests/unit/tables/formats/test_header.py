@@ -1,7 +1,6 @@
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats import header
 from graphormer_sepnorm.tables.formats.header import is_molecule, molecule_among, with_names
 from tests.tables import read, write
 
@@ -15,11 +14,6 @@ def test_a_list_without_a_header_is_read_as_smi(tmp_path, name, column):
     columns, rows = read(write(tmp_path, name, LIST), column)
     assert (columns, [row.smiles for row in rows]) == read_smi_of(tmp_path, LIST)
     assert len(rows) == 3
-
-
-def test_a_molecule_is_looked_for_in_the_first_columns(monkeypatch):
-    monkeypatch.setattr(header, "COLUMNS_LOOKED_AT", 2)
-    assert molecule_among(["a", "CCO"], []) == "CCO" and molecule_among(["a", "b", "CCO"], []) == ""
 
 
 def test_names_with_commas_and_one_molecule_are_lists_too(tmp_path):
@@ -53,16 +47,3 @@ def test_a_sheet_without_a_header_is_refused():
 )
 def test_a_name_is_no_molecule(name):
     assert not is_molecule(name) and not molecule_among([name], [["CCO"]])
-
-
-@pytest.mark.parametrize("name", ["CN", "mol", "ID"])
-def test_a_named_column_is_believed(tmp_path, name):
-    columns, rows = read(write(tmp_path, "a.csv", f"{name}\nCCO\n"), name)
-    assert columns == [name] and [row.smiles for row in rows] == ["CCO"]
-
-
-@pytest.mark.parametrize("names", ["NSC,CNS", "CONC,BBB"])
-def test_short_names_above_what_is_no_molecule_are_names(tmp_path, names):
-    assert molecule_among(names.split(","), [["12", "low"], ["", "0.3"]]) == ""
-    columns, rows = read(write(tmp_path, "a.csv", f"{names},smiles\nCCO,CCN,CCC\n"))
-    assert columns[:2] == names.split(",") and [row.smiles for row in rows] == ["CCC"]

@@ -3,7 +3,7 @@ import pytest
 
 from graphormer_sepnorm.chem.descriptors import NAMES
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.training.objectives.descriptors import Descriptors, corpus_of_descriptors
+from graphormer_sepnorm.training.objectives.descriptors import corpus_of_descriptors
 
 NAN = float("nan")
 
@@ -29,8 +29,3 @@ def test_targets_are_chosen_by_hand():
     assert corpus.y[:2, 0].tolist() == [-1.0, 1.0]
     assert corpus.y[99, 1] == 6.0 and corpus.y[0, 1] == pytest.approx(-0.01 / 0.0995, abs=1e-3)
     assert np.isnan(corpus.y[0, 2]) and np.nanmean(corpus.y[:, 2]) == pytest.approx(0, abs=1e-6)
-
-
-def test_the_task_is_a_regression_by_squares():
-    task = Descriptors().task(("MolWt", "TPSA"))
-    assert (task.kind, task.loss, task.metric, task.targets) == ("regression", "mse", "mae", ("MolWt", "TPSA"))

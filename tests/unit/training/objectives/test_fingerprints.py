@@ -1,13 +1,10 @@
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.training.objectives.fingerprints import (
     CLIP,
     Fingerprints,
     corpus_of_counts,
-    count_each,
-    environments,
 )
 
 
@@ -26,33 +23,9 @@ def test_rare_counts_are_left_out_and_far_ones_clipped():
     assert corpus.y[2, 0] == pytest.approx(-0.1005, abs=1e-4)
 
 
-def test_too_little_to_learn_from():
-    with pytest.raises(InputError, match="2 molecules can be read"):
-        corpus_of_counts(["C", "N"], [{"a": 1}, {}])
-    for counts in ({}, {"a": 2}):
-        with pytest.raises(InputError, match="the same counts"):
-            corpus_of_counts(["C"] * 3, [counts] * 3)
-
-
-def test_environments_are_those_of_two_bonds_around_each_atom():
-    assert list(environments("C").values()) == [1]
-    assert sorted(environments("CC").values()) == [1, 2], "an atom twice, and the environment that both share"
-    assert sorted(environments("CCC").values()) == [1, 1, 2, 2], "of the middle and the outer atoms, radius 0 and 1"
-    assert environments("OCC") == environments("CCO") != environments("CCN")
-
-
 def test_molecules_that_cannot_be_read_are_left_out():
     smiles = ["CC", "C(C", "CCO", "", "C\udce9", "CC"]
     corpus = Fingerprints().corpus(smiles)
     assert corpus.smiles == ["CC", "CCO", "CC"]
     assert np.array_equal(corpus.y[0], corpus.y[2]) and not np.array_equal(corpus.y[0], corpus.y[1])
     assert all(name.startswith("Morgan ") for name in corpus.targets)
-
-
-def test_several_processes_keep_the_order():
-    smiles = ["C" * (1 + number % 40) for number in range(3001)]
-    smiles[1500] = "C("
-    found, counts = count_each(environments, smiles)
-    assert found == smiles[:1500] + smiles[1501:]
-    assert counts == [*counts[:40] * 75, counts[0]][:1500] + [*counts[:40] * 75, counts[0]][1501:]
-    assert counts[:2] == [environments("C"), environments("CC")]

@@ -62,12 +62,6 @@ def test_each_label_has_the_weight_of_its_target(splits):
     assert counts.tolist() == [[1.0, 0.0], [1.0, 0.5]]  # every third label of the second target is missing
 
 
-def test_unlearnable_or_unscorable_splits_are_refused(splits):
-    train, val = splits
-    with pytest.raises(InputError, match="labels other than 0 and 1 in the training split"):
-        LabelObjective(TaskConfig("classification", "rocauc", ("a", "b")), train, val, CPU)
-
-
 def test_non_finite_predictions_are_reported(splits):
     broken = Network(tiny_config().model).eval()
     with torch.no_grad():

@@ -100,10 +100,6 @@ def test_a_corpus_has_the_molecules_that_can_be_read_and_their_labels(corpus):
     assert part.smiles == [SMILES[3], SMILES[1]] and np.array_equal(part.y, corpus.y[[3, 1]], equal_nan=True)
 
 
-def test_the_title_describes_the_target(objective):
-    assert objective.title and "\n" not in objective.title
-
-
 def test_molecules_can_be_memorized(trained):
     trainer, epochs = trained
     assert epochs[-1].train_loss < 0.3 * epochs[0].train_loss
