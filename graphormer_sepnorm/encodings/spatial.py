@@ -9,9 +9,11 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
+from graphormer_sepnorm.encodings import graph_algorithms
 from graphormer_sepnorm.encodings.base import LONGEST_DISTANCE, STRICT, UNREACHABLE, EncodingSizes, Terms, adjacency
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 from graphormer_sepnorm.kernels import embedding_sum
+from graphormer_sepnorm.system.compiling import loops
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -30,9 +32,7 @@ class Spatial:
 
     def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:
         """``spd``: uint8 [P], shortest-path distance in bonds, at most ``max_distance``, one more if unreachable."""
-        from graphormer_sepnorm.encodings import graph_algorithms  # imports Numba
-
-        spd, _ = graph_algorithms.shortest_paths(*adjacency(graphs), 0)
+        spd, _ = loops(graph_algorithms).shortest_paths(*adjacency(graphs), 0)
         far = np.where(spd == UNREACHABLE, self.max_distance + 1, self.max_distance)
         return {"spd": np.minimum(spd, far).astype(np.uint8)}
 

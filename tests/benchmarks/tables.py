@@ -10,7 +10,7 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ import pandas as pd
 
 from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold
 from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.dataset import SplitName
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable, fit_table, foundation_config
 from graphormer_sepnorm.table_model.labels import Labels
@@ -62,7 +63,9 @@ def measure(path: Path, target: str, members: list[str], test: bool, look: Calla
     table = pd.read_csv(path).dropna(subset=[target])
     learnt, held_back = table[table.split == "train"], table[table.split == "test"]
     started = time.perf_counter()
-    fitted = fit(learnt, target, members, look)
+    labels = Labels(TaskConfig("regression", "rmse", (target,)), np.array(learnt[[target]], np.float64))
+    setting = Setting(foundation_config(labels.task), look=look)
+    fitted = fit(learnt.smiles.tolist(), labels, setting, members, "column")
     seconds = round(time.perf_counter() - started, 1)
     molecules, y = (held_back, held_back[[target]]) if test else (learnt, learnt[[target]])
     found = fitted.model.stacked(MoleculeFeatures(molecules.smiles.tolist())) if test else fitted.out_of_fold
@@ -78,12 +81,12 @@ def measure(path: Path, target: str, members: list[str], test: bool, look: Calla
     }
 
 
-def fit(table: pd.DataFrame, target: str, members: list[str], look: Callable[..., str] | None) -> FittedTable:
-    smiles = table.smiles.tolist()
+def fit(
+    smiles: list[str], labels: Labels, setting: Setting, members: Iterable[str], split: SplitName, seed: int = 0
+) -> FittedTable:
+    """A table model of molecules that are stratified into folds as by a split."""
     scaffolds, keys = [murcko_scaffold(text) for text in smiles], [molecule_key(text) for text in smiles]
-    labels = Labels(TaskConfig("regression", "rmse", (target,)), np.array(table[[target]], np.float64))
-    folds = make_folds(Structures(smiles, scaffolds, keys), labels, "column", 0)
-    setting = Setting(foundation_config(labels.task), look=look)
+    folds = make_folds(Structures(smiles, scaffolds, keys), labels, split, seed)
     return fit_table(MoleculeFeatures(smiles), labels, folds, setting, members)
 
 
