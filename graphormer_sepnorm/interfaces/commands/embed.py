@@ -8,6 +8,7 @@ import typer
 
 from graphormer_sepnorm.interfaces.commands.options import Device, Precision, StripSalts, model_names, report_rows
 from graphormer_sepnorm.interfaces.guard import in_first_process
+from graphormer_sepnorm.options import ReadOptions
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 
@@ -50,5 +51,5 @@ def embed(
         embedder = find_embedder(model)
         if strip_salts:
             stripping_salts(embedder)
-        result = embed_table(embedder, source, out, smiles_column, delimiter, resume)
+        result = embed_table(embedder, source, out, ReadOptions(smiles_column, delimiter, resume=resume))
     report_rows(result, time.perf_counter() - started)

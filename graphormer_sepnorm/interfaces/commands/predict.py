@@ -25,23 +25,13 @@ from graphormer_sepnorm.interfaces.commands.options import (
     say_unfinished,
 )
 from graphormer_sepnorm.interfaces.guard import in_first_process
-from graphormer_sepnorm.options import Option, changed
+from graphormer_sepnorm.options import Option, ReadOptions, changed
 from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 if TYPE_CHECKING:
     from graphormer_sepnorm.predict.predictors import PredictingModel
     from graphormer_sepnorm.project.profile import Profile
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """Options for reading a table."""
-
-    smiles_column: Annotated[str | None, Option("SMILES column of the input; by default found by its name.")] = None
-    delimiter: Annotated[str | None, Option("Delimiter of the input; by default detected from its header.")] = None
-    strict: Annotated[bool, Option("Stop at the first row that cannot be read.")] = False
-    resume: Annotated[bool, Option("Continue an interrupted run of the same command.")] = False
 
 
 @dataclass(frozen=True)
@@ -237,17 +227,7 @@ def table_predictions(
             from graphormer_sepnorm.project.log import log_into
 
             watch = log_into(log[0], predictor, log[1])
-        written = out or Path("-")
-        result = predict_table(
-            predictor,
-            source,
-            written,
-            **asdict(reading),
-            answers=answers,
-            meanings=meanings,
-            profile=profile,
-            watch=watch,
-        )
+        result = predict_table(predictor, source, out or Path("-"), reading, answers, meanings, profile, watch)
     if result["unfamiliar"]:
         print(words_on_domain(result["unfamiliar"], reading.resume, answers), file=sys.stderr)
     if below_zero := {column: rows for column, rows in result["below_zero"].items() if rows}:
