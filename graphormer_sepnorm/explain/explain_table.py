@@ -79,10 +79,7 @@ def names_of(table: WholeTable) -> list[str]:
 def write_contributions(out: Path, explanations: dict[int, Explanation]) -> None:
     """Writes a CSV with one line per atom and per fragment, with the conditions of the prediction in its last columns.
 
-    Rows and atoms (in SMILES order) are counted from 1.
-
-    Raises:
-        InputError: the file cannot be written.
+    Rows and atoms (in SMILES order) are counted from 1. Raises InputError if the file cannot be written.
     """
     lines = [line for row, explanation in explanations.items() for line in lines_of(row + 1, explanation)]
     conditions = next((list(explanation.conditions) for explanation in explanations.values()), [])

@@ -312,10 +312,7 @@ def make_config(parameters: dict[str, Any], task: TaskConfig, featurizer: str, s
     start = str(parameters["pretrained"]) if parameters["pretrained"] else None
     train = with_given(recipe.train, {name: parameters[name] for name in names} | {"start_from": start, "seed": seed})
     config = task_config(TABLE, featurizer, task, train, architecture=recipe.architecture)
-    if train.start_from is not None:
-        config = from_weights(config, start, parameters["frozen_layers"])
-    elif parameters["frozen_layers"]:
-        raise InputError("frozen_layers needs pretrained: only layers of a trained model can keep their weights")
+    config = from_weights(config, start, parameters["frozen_layers"], ("frozen_layers", "pretrained"))
     settings = parameters["settings"] or {}
     config = with_settings(
         config, [f"{name}={json.dumps(plain(value))}" for name, value in settings.items()], "settings"

@@ -253,7 +253,9 @@ def write_table(
                 errors = fill_with(output := StandardOutput())
                 progress = output.progress
             else:
-                with output_locked(out):
+                file = behind_link(out)
+                busy = f"another process is writing {out}: wait for it, or choose another output"
+                with locked(file.with_name(f".{file.name}.lock"), busy):
                     finished = finished_progress(out, Path(str(source)), writer, table) if resume else None
                     progress, errors = finished or Progress(""), Counter()
                     if finished is None:
@@ -301,13 +303,6 @@ def finished_progress(out: Path, source: Path, writer: TableWriter, table: Table
         )
     print(f"{out} is finished, with {counted(rows, 'row')}; without --resume it is computed again", file=sys.stderr)
     return Progress("", rows, unreadable, complete=True)
-
-
-def output_locked(out: Path) -> contextlib.AbstractContextManager[None]:
-    """Within it, no other process writes this output; raises InputError as ``files.locked``."""
-    file = behind_link(out)
-    busy = f"another process is writing {out}: wait for it, or choose another output"
-    return locked(file.with_name(f".{file.name}.lock"), busy)
 
 
 def find_output_writer(out: Path, writers: Mapping[str, MakeWriter] = WRITERS) -> MakeWriter:

@@ -292,8 +292,7 @@ def times_of(model: Model, new: NewRows) -> list[str]:
 def keep_log(whole: RunFolder, before: RunFolder, lines: list[list[str]]) -> list[dict[str, str]]:
     """Writes ``prospective.csv`` of an update, unless an interrupted call has, and returns all of its lines.
 
-    Raises:
-        InputError: the folder holds another run, or an update with other rows.
+    Raises InputError if the folder holds another run, or an update with other rows.
     """
     path = whole.path / PROSPECTIVE
     earlier = read_prospective(before.path / PROSPECTIVE)

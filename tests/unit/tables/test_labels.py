@@ -6,7 +6,7 @@ import pytest
 from rdkit import Chem
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.own_table import options_of_table
+from graphormer_sepnorm.interfaces.commands.own_table import detected
 from graphormer_sepnorm.tables import labels
 from graphormer_sepnorm.tables.formats import WholeTable, open_table
 from graphormer_sepnorm.tables.labels import (
@@ -163,7 +163,7 @@ def test_several_classes_are_a_column_each(tmp_path):
 
 def test_a_task_that_is_asked_for_needs_no_look_at_the_table():
     nothing = WholeTable(["smiles", "y"], [])
-    assert options_of_table("t.csv", nothing, {"targets": ("y",)}, "regression", 0).kind == "regression"
+    assert detected("t.csv", nothing, {"targets": ("y",)}, "regression", 0)[0].kind == "regression"
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".sdf"])
