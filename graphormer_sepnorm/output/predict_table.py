@@ -146,13 +146,13 @@ class TextWriter(TableWriter):
         lines = [
             line
             for number, (row, texts) in enumerate(zip(rows, records, strict=True))
-            for line in (self.head(row), *self.lines(texts), *self.remarks(row, number, cells))
+            for line in (
+                row.smiles if self.id_place is None else f"{row.fields[self.id_place]}  {row.smiles}".strip(),
+                *self.lines(texts),
+                *self.remarks(row, number, cells),
+            )
         ]
         return "".join(f"{line}\n" for line in lines).encode()
-
-    def head(self, row: Row) -> str:
-        """The name of a row, if it has one, and its SMILES."""
-        return row.smiles if self.id_place is None else f"{row.fields[self.id_place]}  {row.smiles}".strip()
 
     def remarks(self, row: Row, number: int, cells: Mapping[tuple[str, ...], Cells]) -> Iterator[str]:
         """Lines on a molecule of the training table and on predictions near a limit, from ``cells`` at their places."""

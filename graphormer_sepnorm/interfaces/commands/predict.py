@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -179,11 +179,8 @@ def library_predictions(
     say_independent(profile, predictor)
     targets = PredictionColumns(predictor, answers).targets
     selection = library.choose_rows(targets, asked.by, asked.keep_top, asked.threshold, asked.lowest)
-    columns = tuple(asked.columns) or None
-    asked_of_rows = {name: value for name, value in asdict(reading).items() if name != "resume"}
-    options = library.PartOptions(
-        selection, columns, answers=answers, profile=profile, precision=precision, **asked_of_rows
-    )
+    of_rows = (tuple(asked.columns) or None, reading.smiles_column, reading.delimiter, reading.strict)
+    options = library.PartOptions(selection, *of_rows, precision, answers, profile=profile)
     return library.predict_library(predictor, source, out, options, asked.scheduler, asked.workers, device)
 
 
