@@ -176,11 +176,6 @@ class Featurizer:
         )
 
 
-def smallest_ring(atom: Chem.Atom) -> int:
-    """Size of the smallest ring through an atom, 0 for none."""
-    return atom.GetOwningMol().GetRingInfo().MinAtomRingSize(atom.GetIdx())
-
-
 def smallest_rings(atoms: Sequence[Chem.Atom]) -> list[int]:
     """``smallest_ring`` of all atoms of a molecule in order."""
     rings = atoms[0].GetOwningMol().GetRingInfo()
@@ -189,7 +184,7 @@ def smallest_rings(atoms: Sequence[Chem.Atom]) -> list[int]:
 
 def mol_atom(atom: Chem.Atom) -> list[int]:
     """Features of an atom that do not depend on how the molecule is written, within ``MOL_ATOM_SIZES``."""
-    ring = smallest_ring(atom)
+    ring = atom.GetOwningMol().GetRingInfo().MinAtomRingSize(atom.GetIdx())  # 0 for none
     features = [
         atom.GetAtomicNum(),
         ATOM_LABELS.get(label(atom), 0),

@@ -153,11 +153,7 @@ def listed_parts() -> list[tuple[str, int, int]]:
 
 
 def constitution(part: Chem.Mol) -> str:
-    """The same text for any drawing of a part, whatever its stereo, isotopes and charge.
-
-    Raises:
-        InputError: RDKit fails on it.
-    """
+    """The same text for any drawing of a part, its stereo, isotopes and charge; raises InputError if RDKit fails."""
     with one_molecule():
         return constitution_of(Chem.MolToSmiles(part))
 

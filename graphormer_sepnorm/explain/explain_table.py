@@ -15,7 +15,6 @@ from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import is_table_name
-from graphormer_sepnorm.tables.formats.table import WholeTable
 from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions, id_column_among, samples_of
 from graphormer_sepnorm.tables.writers import as_csv, text_of_number
 
@@ -41,8 +40,9 @@ def explain_table(
         raise InputError("name what to write for a table: -o PICTURES, a folder, -o GRID.svg or -o OUT.csv")
     if tables and out and out.exists() and os.path.exists(tables[0]) and out.samefile(tables[0]):
         raise InputError(f"{out} is the input table: choose another name for the output")
-    table = first_rows(tables[0] if tables else smiles, smiles_column, delimiter)
-    rows, samples = table.rows, samples_of(table.columns, asked, "the input", table.delimiter)(table.rows)
+    with opened(tables[0] if tables else smiles, smiles_column, delimiter) as table:
+        rows = list(islice(table.rows, MOST_MOLECULES + 1))
+    samples = samples_of(table.columns, asked, "the input", table.delimiter)(rows)
     if len(rows) > MOST_MOLECULES:
         raise InputError(f"the table has more than {MOST_MOLECULES:,} molecules, the most for one call: choose some")
     if out is not None and out.suffix != CSV:
@@ -50,9 +50,11 @@ def explain_table(
     with current().arithmetic():
         results = explain(samples)
     results |= {number: InputError(row.error) for number, row in enumerate(rows) if row.error}
-    names = names_of(table)
+    place = table.columns.index(column) if (column := id_column_among(table.columns)) is not None else None
     explanations = {
-        row: replace(result, name=names[row]) for row, result in results.items() if isinstance(result, Explanation)
+        row: replace(result, name="" if place is None else rows[row].fields[place].strip())
+        for row, result in results.items()
+        if isinstance(result, Explanation)
     }
     problems = {row: result for row, result in results.items() if isinstance(result, InputError)}
     if problems and not tables:
@@ -62,27 +64,10 @@ def explain_table(
     return explanations, problems
 
 
-def first_rows(source: str | list[str], smiles_column: str | None, delimiter: str | None) -> WholeTable:
-    """The first rows of a table or of a list of SMILES, at most one more than are explained."""
-    with opened(source, smiles_column, delimiter) as table:
-        rows = list(islice(table.rows, MOST_MOLECULES + 1))
-        return WholeTable(table.columns, rows, table.delimiter, table.smiles_place)
-
-
-def names_of(table: WholeTable) -> list[str]:
-    """The names of the rows, "" where there are none."""
-    column = id_column_among(table.columns)
-    place = None if column is None else table.columns.index(column)
-    return ["" if place is None else row.fields[place].strip() for row in table.rows]
-
-
 def write_contributions(out: Path, explanations: dict[int, Explanation]) -> None:
     """Writes a CSV with one line per atom and per fragment, with the conditions of the prediction in its last columns.
 
-    Rows and atoms (in SMILES order) are counted from 1.
-
-    Raises:
-        InputError: the file cannot be written.
+    Rows and atoms (in SMILES order) are counted from 1. Raises InputError if the file cannot be written.
     """
     lines = [line for row, explanation in explanations.items() for line in lines_of(row + 1, explanation)]
     conditions = next((list(explanation.conditions) for explanation in explanations.values()), [])

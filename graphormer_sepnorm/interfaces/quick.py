@@ -17,12 +17,7 @@ UNUSED = {each.field for each in declared(TrainConfig, without=("seed",))} | {
 
 
 def unused_parameters(parameters: dict[str, Any], defaults: dict[str, Any]) -> list[str]:
-    """The parameters of an estimator that differ from their defaults and have no effect.
-
-    Args:
-        parameters: all of them.
-        defaults: the default of each.
-    """
+    """The parameters of an estimator that differ from their defaults and have no effect."""
     names = [name for name in parameters if name in UNUSED and not np.array_equal(parameters[name], defaults[name])]
     if is_unused(parameters["recipe"], parameters["pretrained"]):
         names.append("recipe")
@@ -35,12 +30,7 @@ def unused_settings(settings: Iterable[str]) -> list[str]:
 
 
 def is_unused(recipe: str, start: object) -> bool:
-    """Whether the kernel is the same as with the default recipe: it embeds with the network of ``start`` or a recipe's.
-
-    Args:
-        recipe: name of the recipe.
-        start: the network named in place of the recipe's; None: the recipe's.
-    """
+    """Whether the kernel is that of the default recipe: it embeds with the network of ``start`` or a recipe's."""
     return recipe != BODY and (start is not None or find_recipe(recipe).train.start_from in (None, BODY))
 
 

@@ -300,9 +300,7 @@ class GraphormerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Smil
     def transform(self, X) -> np.ndarray:
         """Embeddings float32 [M, D]; raises InputError for a molecule that cannot be read."""
         check_is_fitted(self)
-        return np.concatenate(
-            [p.values for p in all_read(self.embedder_, self._read_input(X, reset=False), self.device)]
-        )
+        return all_read(self.embedder_, self._read_input(X, reset=False), self.device).values
 
     @property
     def _n_features_out(self) -> int:

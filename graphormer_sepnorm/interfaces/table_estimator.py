@@ -28,11 +28,10 @@ from graphormer_sepnorm.config import OPTIONS, Config, TaskConfig, TrainConfig, 
 from graphormer_sepnorm.encodings.base import STRICT
 from graphormer_sepnorm.errors import InputError, known
 from graphormer_sepnorm.interfaces import quick
-from graphormer_sepnorm.predict.predictors import MovableModel, Result, compute_chunks, molecules_at_once
+from graphormer_sepnorm.predict.predictors import MovableModel, Result, compute_all
 from graphormer_sepnorm.recipes import find_recipe, task_config
 from graphormer_sepnorm.runs.folder import IN_PYTHON, RunFolder
 from graphormer_sepnorm.system.device import choose, computing, current
-from graphormer_sepnorm.system.workers import in_chunks
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import fit_table
 from graphormer_sepnorm.table_model.load import as_smiles
@@ -270,9 +269,8 @@ class TableEstimator(SmilesEstimator):
             InputError: a molecule cannot be read.
         """
         check_is_fitted(self)
-        parts = all_read(self.model_, self._read_input(X, reset=False), self._parameters()["device"])
-        values, spread = (np.concatenate(each) for each in zip(*((p.values, p.spread) for p in parts), strict=True))
-        return values, spread
+        found = all_read(self.model_, self._read_input(X, reset=False), self._parameters()["device"])
+        return found.values, found.spread
 
     def save(self, folder: str | os.PathLike) -> None:
         """Writes the model and its training molecules with their labels to a new folder.
@@ -320,10 +318,7 @@ def make_config(parameters: dict[str, Any], task: TaskConfig, featurizer: str, s
     start = str(parameters["pretrained"]) if parameters["pretrained"] else None
     train = with_given(recipe.train, {name: parameters[name] for name in names} | {"start_from": start, "seed": seed})
     config = task_config(TABLE, featurizer, task, train, architecture=recipe.architecture)
-    if train.start_from is not None:
-        config = from_weights(config, start, parameters["frozen_layers"])
-    elif parameters["frozen_layers"]:
-        raise InputError("frozen_layers needs pretrained: only layers of a trained model can keep their weights")
+    config = from_weights(config, start, parameters["frozen_layers"], ("frozen_layers", "pretrained"))
     settings = parameters["settings"] or {}
     config = with_settings(
         config, [f"{name}={json.dumps(plain(value))}" for name, value in settings.items()], "settings"
@@ -374,15 +369,13 @@ def for_each_row(values: np.ndarray, labelled: LabelledTable, learnt: LabelledTa
     return result
 
 
-def all_read(model: MovableModel[Result], smiles: np.ndarray, device: str) -> list[Result]:
-    """The results of a model for chunks of molecules; raises InputError if one cannot be read or there are none."""
+def all_read(model: MovableModel[Result], smiles: np.ndarray, device: str) -> Result:
+    """The results of a model for molecules; raises InputError if one cannot be read or there are none."""
     if not len(smiles):
         raise InputError("X has no molecules: found 0 sample(s), at least 1 is needed")
     with computing(choose(device)):
-        model = model.to(current().device)
-        chunks = in_chunks(smiles.tolist(), molecules_at_once(model.device))
-        parts = [part for _, part in compute_chunks(model, chunks, list)]
-    for row, error in enumerate(error for part in parts for error in part.errors):
+        found = compute_all(model.to(current().device), smiles.tolist())
+    for row, error in enumerate(found.errors):
         if error:
             raise InputError(f"row {row} (counted from 0): {error}")
-    return parts
+    return found

@@ -20,12 +20,12 @@ from pydantic import Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from graphormer_sepnorm.config import STRICT
-from graphormer_sepnorm.library.partitions import Batch, open_partition
+from graphormer_sepnorm.library.partitions import open_partition
 from graphormer_sepnorm.output.columns import PredictionColumns
 from graphormer_sepnorm.output.resumable_writer import refuse_errors
 from graphormer_sepnorm.predict.acquisition import Acquisition
 from graphormer_sepnorm.predict.answers import NO_ANSWERS, Answers
-from graphormer_sepnorm.predict.predictors import MoleculeModel, PredictingModel, Predictions, read_and_compute
+from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions, read_and_compute
 from graphormer_sepnorm.project.profile import Profile
 from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.system.files import replacing
@@ -139,62 +139,42 @@ def read_report(part: Path) -> Report | None:
 
 def write_part(predictor: PredictingModel, compute: Compute, options: PartOptions, assignment: Assignment) -> Report:
     """Computes the predictions of a partition."""
-    started, cpu_started, tally = time.monotonic(), time.process_time(), Tally()
+    started, cpu_started = time.monotonic(), time.process_time()
+    rows, unreadable, memory, kept = 0, 0, 0, 0
     columns = options.of_predictions(predictor)
     asked = predictor.asked_conditions
     opened = open_partition(assignment.source, options.columns, options.smiles_column, options.delimiter, asked)
     with opened as (schema, batches), replacing(Path(assignment.part)) as file:
         layout = PartColumns(columns, schema, options.selection)
-        scored = (
-            layout.table(batch, predictions, errors, first)
-            for batch, predictions, errors, first in score(columns.reader, compute, batches, options.strict, tally)
-        )
+
+        def scored() -> Iterator[pa.Table]:
+            nonlocal rows, unreadable, memory
+            for batch in batches:
+                predictions = read_and_compute(columns.reader, compute, batch.molecules)
+                errors = [known or found for known, found in zip(batch.errors, predictions.errors, strict=True)]
+                if options.strict:
+                    refuse_errors(errors, rows)
+                yield layout.table(batch.columns, predictions, errors, rows)
+                rows, unreadable = rows + len(errors), unreadable + sum(map(bool, errors))
+                memory = max(memory, psutil.Process().memory_info().rss)
+
         with pq.ParquetWriter(file, layout.schema, compression="zstd", write_page_checksum=True) as writer:
-            kept = 0
-            for table in layout.selected(scored):
+            for table in layout.selected(scored()):
                 kept += len(table)
                 writer.write_table(table)
             report = Report(
                 assignment.job,
                 assignment.content,
-                tally.rows,
-                tally.unreadable,
+                rows,
+                unreadable,
                 kept,
                 layout.compared,
                 seconds=round(time.monotonic() - started, 3),
                 cpu_seconds=round(time.process_time() - cpu_started, 3),
-                memory_mib=round(tally.memory / 2**20, 1),
+                memory_mib=round(memory / 2**20, 1),
             )
             writer.add_key_value_metadata({FOOTER: json.dumps(asdict(report))})
     return report
-
-
-@dataclass
-class Tally:
-    """Counts for a partition so far: rows, those that could not be read, and the maximum memory in bytes."""
-
-    rows: int = 0
-    unreadable: int = 0
-    memory: int = 0
-
-    def add(self, errors: list[str]) -> None:
-        self.rows += len(errors)
-        self.unreadable += sum(map(bool, errors))
-        self.memory = max(self.memory, psutil.Process().memory_info().rss)
-
-
-def score(
-    reader: MoleculeModel[Predictions], compute: Compute, batches: Iterable[Batch], strict: bool, tally: Tally
-) -> Iterator[tuple[Batch, Predictions, list[str], int]]:
-    """Batches with their predictions, the errors of unreadable rows, and the number of their first row, from 0."""
-    for batch in batches:
-        predictions = read_and_compute(reader, compute, batch.molecules)
-        errors = [known or found for known, found in zip(batch.errors, predictions.errors, strict=True)]
-        if strict:
-            refuse_errors(errors, tally.rows)
-        first = tally.rows
-        tally.add(errors)
-        yield batch, predictions, errors, first
 
 
 class PartColumns:
@@ -211,33 +191,28 @@ class PartColumns:
         places = [column.name for column in columns.all].index(selection.by)
         self.compared = fields[places].name
         if not selection.keeps_all:
-            error = pa.field(
-                free_name("row", [*kept.names, *(field.name for field in fields)], "_predicted"), pa.int64()
-            )
+            taken = [*kept.names, *(field.name for field in fields)]
+            error = pa.field(free_name("row", taken, "_predicted"), pa.int64())
         self.schema = pa.schema([*kept, *fields, error])
 
-    def table(self, batch: Batch, predictions: Predictions, errors: list[str], first: int) -> pa.Table:
-        """One row for each row of the batch; ``first`` is the number of the first one."""
+    def table(self, kept: pa.Table, predictions: Predictions, errors: list[str], first: int) -> pa.Table:
+        """One row for each row of a batch; ``first`` is the number of the first one."""
         cells = self.columns.cells(predictions, errors)
         *added, last = map(arrow_array, cells, self.schema.types[-len(cells) :])
         if not self.selection.keeps_all:
             last = pa.array(np.arange(first, first + len(errors)))
-        return pa.Table.from_arrays([*batch.columns.columns, *added, last], schema=self.schema)
+        return pa.Table.from_arrays([*kept.columns, *added, last], schema=self.schema)
 
     def selected(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """The rows to keep, in groups; if their number is limited, the best ones first."""
-        if self.selection.threshold is not None:
-            tables = (reaching(table, self.compared, self.selection) for table in tables)
+        threshold, lowest = self.selection.threshold, self.selection.lowest
+        if threshold is not None:
+            found = ((table, table[self.compared].to_numpy()) for table in tables)
+            tables = (each.filter(values <= threshold if lowest else values >= threshold) for each, values in found)
         if self.selection.keep_top is None:
             yield from in_groups(tables, GROUP)
         else:
-            yield best_rows(tables, self.compared, self.selection.keep_top, self.selection.lowest, self.schema)
-
-
-def reaching(table: pa.Table, column: str, selection: Selection) -> pa.Table:
-    """The rows that reach the threshold."""
-    values = table[column].to_numpy()
-    return table.filter(values <= selection.threshold if selection.lowest else values >= selection.threshold)
+            yield best_rows(tables, self.compared, self.selection.keep_top, lowest, self.schema)
 
 
 def in_groups(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:

@@ -2,19 +2,17 @@
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
+from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import CHUNK, Smiles, in_chunks
 from graphormer_sepnorm.tables.formats import (
     PARQUET,
     Row,
-    Table,
     find_column,
     kind_of,
     named_column,
@@ -28,15 +26,8 @@ from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions, sampl
 from graphormer_sepnorm.tables.writers import as_utf8
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Some rows of a partition.
-
-    Attributes:
-        columns: those to keep, one row per molecule.
-        molecules: SMILES, or samples with the conditions that a model asks for.
-        errors: why a row cannot be used, or "".
-    """
+class Batch(NamedTuple):
+    """Some rows of a partition: the columns to keep, their molecules, and why each cannot be used, or ""."""
 
     columns: pa.Table
     molecules: Smiles
@@ -69,60 +60,42 @@ def open_partition(
     """
     if kind_of(path) == PARQUET:
         with open_parquet(path) as file:
-            yield parquet_partition(file, path, columns, smiles_column, asked)
+            types = file.schema_arrow.remove_metadata()
+            smiles = types.names[find_column(types.names, smiles_column, path)]
+            if not is_text(types.field(smiles).type):
+                raise InputError(f"the column {smiles!r} of {path} is {types.field(smiles).type}, not text")
+            kept = kept_columns(types.names, columns, path)
+            asked.places(types.names, path)
+            used = [smiles, *asked.columns]
+            read = samples_of(used, asked, path)
+
+            def batch_of(batch: pa.RecordBatch) -> Batch:
+                fields = zip(*(map(cell_text, batch.column(name).to_pylist()) for name in used), strict=True)
+                rows = [Row(list(texts), texts[0]) for texts in fields]
+                own = pa.Table.from_batches([batch]).select(kept).replace_schema_metadata(None)
+                return Batch(own, read(rows), [""] * len(rows))
+
+            found = batches_of(file, path, CHUNK, list(dict.fromkeys([*used, *kept])))
+            yield pa.schema([types.field(name) for name in kept]), map(batch_of, found)
     else:
-        with open_table(path, named_column(path, smiles_column), delimiter) as table:
-            again = partial(rows_of, path, named_column(path, smiles_column), delimiter)
-            yield text_partition(table, path, columns, asked, again)
+        named = named_column(path, smiles_column)
+        with open_table(path, named, delimiter) as table:
+            kept = kept_columns(table.columns, columns, path)
+            schema = pa.schema([(as_utf8(name), pa.string()) for name in kept])
+            places = [table.columns.index(name) for name in kept]
+            read = samples_of(table.columns, asked, path, table.delimiter, partial(rows_of, path, named, delimiter))
 
+            def batch_of_text(rows: list[Row]) -> Batch:
+                texts = [pa.array([as_utf8(row.fields[place]) for row in rows], pa.string()) for place in places]
+                return Batch(pa.Table.from_arrays(texts, schema=schema), read(rows), [row.error for row in rows])
 
-def parquet_partition(
-    file: pq.ParquetFile, path: str, columns: tuple[str, ...] | None, smiles_column: str | None, asked: AskedConditions
-) -> Partition:
-    """The rows of a Parquet file; arguments and errors as ``open_partition``."""
-    schema = file.schema_arrow.remove_metadata()
-    smiles = schema.names[find_column(schema.names, smiles_column, path)]
-    if not is_text(schema.field(smiles).type):
-        raise InputError(f"the column {smiles!r} of {path} is {schema.field(smiles).type}, not text")
-    kept = kept_columns(schema.names, columns, path)
-    asked.places(schema.names, path)
-    of_molecules = [smiles, *asked.columns]
-    read = samples_of(of_molecules, asked, path)
-
-    def batches() -> Iterator[Batch]:
-        for batch in batches_of(file, path, CHUNK, list(dict.fromkeys([*of_molecules, *kept]))):
-            fields = zip(*(map(cell_text, batch.column(name).to_pylist()) for name in of_molecules), strict=True)
-            rows = [Row(list(texts), texts[0]) for texts in fields]
-            table = pa.Table.from_batches([batch]).select(kept).replace_schema_metadata(None)
-            yield Batch(table, read(rows), [""] * len(rows))
-
-    return pa.schema([schema.field(name) for name in kept]), batches()
+            yield schema, map(batch_of_text, in_chunks(table.rows))
 
 
 def is_text(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-
-
-def text_partition(
-    table: Table,
-    path: str,
-    columns: tuple[str, ...] | None,
-    asked: AskedConditions,
-    again: Callable[[], Iterable[Row]],
-) -> Partition:
-    """The rows of a table, as text; arguments and errors as ``open_partition`` and ``samples_of``."""
-    kept = kept_columns(table.columns, columns, path)
-    places = [table.columns.index(name) for name in kept]
-    schema = pa.schema([(as_utf8(name), pa.string()) for name in kept])
-    read = samples_of(table.columns, asked, path, table.delimiter, again)
-
-    def batch(rows: list[Row]) -> Batch:
-        texts = [pa.array([as_utf8(row.fields[place]) for row in rows], pa.string()) for place in places]
-        return Batch(pa.Table.from_arrays(texts, schema=schema), read(rows), [row.error for row in rows])
-
-    return schema, map(batch, in_chunks(table.rows))
 
 
 def kept_columns(names: list[str], wanted: tuple[str, ...] | None, path: str) -> list[str]:

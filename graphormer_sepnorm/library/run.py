@@ -128,13 +128,12 @@ def predict_library(
     """
     files = find_partitions(source)
     check_folder(out)
-    with (
-        locked(out / LOCK, f"another process is writing to {out}: wait for it, or choose another folder"),
-        removing_failed(out),
-    ):
-        manifest = Manifest(
-            __version__, job_digest(predictor, (), predictor.featurizer, predictor.digest), options, digests(files)
-        )
+    busy = f"another process is writing to {out}: wait for it, or choose another folder"
+    with locked(out / LOCK, busy), removing_failed(out):
+        models = job_digest(predictor, (), predictor.featurizer, predictor.digest)
+        with ThreadPoolExecutor(available_cores()) as threads:
+            digests = dict(zip(files, threads.map(digest_of, files.values()), strict=True))
+        manifest = Manifest(__version__, models, options, digests)
         adopt(manifest, out, is_own)
         assignments = assign(files, out / PARTS, manifest)
         reports = finished(assignments)
@@ -142,10 +141,15 @@ def predict_library(
             (out / SUCCESS).unlink(missing_ok=True)
             plugin = Models(predictor, options, device, f"graphormer-sepnorm-{manifest.job()}")
             with advising(AGAIN):
-                reports |= compute(
-                    missing, plugin, scheduler, workers, announced=len(files) > 1 or scheduler is not None
-                )
-        summary = summarize(reports, out)
+                reports |= compute(missing, plugin, scheduler, workers, len(files) > 1 or scheduler is not None)
+        found = reports.values()
+        summary: dict = {name: sum(getattr(each, name) for each in found) for name in ("rows", "unreadable", "kept")}
+        summary |= {
+            "partitions": len(found),
+            "output": str(out),
+            "cpu_seconds": round(sum(each.cpu_seconds for each in found), 1),
+            "memory_mib": max(each.memory_mib for each in found),
+        }
         selection = options.selection
         if selection.keep_top is not None:
             added = len(options.of_predictions(predictor).columns())
@@ -175,27 +179,21 @@ def find_partitions(source: str) -> dict[str, Path]:
 
 def check_folder(out: Path) -> None:
     """Raises InputError unless ``out`` is a folder of an earlier call, empty, or does not exist."""
-    if is_table_name(out):
-        raise InputError(f"predictions of a library need a folder, and {out} sounds like a file: choose another -o")
-    if out.exists() and not out.is_dir():
-        raise InputError(f"predictions of a library need a folder, and {out} is a file: choose another -o")
+    if is_table_name(out) or (out.exists() and not out.is_dir()):
+        words = "sounds like" if is_table_name(out) else "is"
+        raise InputError(f"predictions of a library need a folder, and {out} {words} a file: choose another -o")
     if not out.is_dir() or (out / MANIFEST).exists():
         return
     if any(path.name != LOCK and not path.name.startswith(f".{MANIFEST}.") for path in out.iterdir()):
         raise InputError(f"{out} holds other files: choose a new folder")
 
 
-def digests(files: dict[str, Path]) -> dict[str, str]:
-    """The digest of each file by name; "" for one that cannot be read."""
-
-    def digest(path: Path) -> str:
-        try:
-            return sha256_of_file(path)
-        except OSError:
-            return ""
-
-    with ThreadPoolExecutor(available_cores()) as threads:
-        return dict(zip(files, threads.map(digest, files.values()), strict=True))
+def digest_of(path: Path) -> str:
+    """The digest of a file; "" if it cannot be read."""
+    try:
+        return sha256_of_file(path)
+    except OSError:
+        return ""
 
 
 def has_parts(folder: Path) -> bool:
@@ -231,16 +229,13 @@ def adopt(manifest: Manifest, folder: Path, is_own: bool) -> None:
             remove_job(folder)
         elif before is None:
             raise InputError(f"{path} is damaged: choose a new folder")
-        else:
-            pairs = {
-                "version of the package": (before.version, manifest.version),
-                "models": (before.models, manifest.models),
-                "options": (before.options, manifest.options),
-                "input": (before.partitions.keys(), manifest.partitions.keys()),
-            }
-            if others := [name for name, (old, new) in pairs.items() if old != new]:
-                shown = " and ".join(others)
-                raise InputError(f"{folder} was begun with other {shown}: remove it, or choose another -o")
+        elif others := [
+            words
+            for words, part in {"version of the package": "version", "models": "models", "options": "options"}.items()
+            if getattr(before, part) != getattr(manifest, part)
+        ] + ["input"] * (before.partitions.keys() != manifest.partitions.keys()):
+            shown = " and ".join(others)
+            raise InputError(f"{folder} was begun with other {shown}: remove it, or choose another -o")
     write_atomically(path, as_json(manifest))
 
 
@@ -296,7 +291,8 @@ def compute(
                     if isinstance(outcome, Report):
                         reports[name] = outcome
                     else:
-                        refuse_full_disk(outcome, assignment)
+                        if isinstance(outcome, OSError) and outcome.errno in DISK_FULL:  # the others would fail too
+                            raise InputError(f"cannot write {assignment.part}: {outcome.strerror}; make room: {AGAIN}")
                         failed[name] = reason_of(outcome)
                         if len(missing) > 1:
                             tqdm.write(f"{name} failed: {failed[name]}", sys.stderr)
@@ -305,19 +301,12 @@ def compute(
         for folder in {Path(assignment.part).parent for assignment in missing.values()}:
             remove_leftovers(folder)
     if failed and len(missing) == 1:
-        ((name, reason),) = failed.items()
-        raise InputError(f"{name}: {reason}")
+        raise InputError(": ".join(*failed.items()))
     if failed:
         shown = "; ".join(f"{name} ({reason})" for name, reason in list(failed.items())[:SHOWN])
         more = f"; and {len(failed) - SHOWN} more" if len(failed) > SHOWN else ""
         raise InputError(f"{len(failed)} of {len(missing)} partitions failed: {shown}{more}; {AGAIN}")
     return reports
-
-
-def refuse_full_disk(error: BaseException, assignment: Assignment) -> None:
-    """Raises InputError if a part could not be written because the disk is full, as the others would fail too."""
-    if isinstance(error, OSError) and error.errno in DISK_FULL:
-        raise InputError(f"cannot write {assignment.part}: {error.strerror}; make room: {AGAIN}")
 
 
 def reason_of(error: BaseException) -> str:
@@ -327,19 +316,6 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, KilledWorker):
         return "the workers that computed it were killed, perhaps for want of memory"
     return f"{type(error).__name__}: {error}".partition("\n")[0]
-
-
-def summarize(reports: dict[str, Report], out: Path) -> dict:
-    found = reports.values()
-    return {
-        "rows": sum(report.rows for report in found),
-        "unreadable": sum(report.unreadable for report in found),
-        "kept": sum(report.kept for report in found),
-        "partitions": len(found),
-        "output": str(out),
-        "cpu_seconds": round(sum(report.cpu_seconds for report in found), 1),
-        "memory_mib": max(report.memory_mib for report in found),
-    }
 
 
 def write_top(
@@ -357,7 +333,14 @@ def write_top(
             "save all in one format, or name the columns to keep with predict --columns"
         ) from None
     schema = schema.append(pa.field(free_name("partition", schema.names, "_of_row"), pa.string()))
-    tables = (rows_of_part(name, assignment, schema) for name, assignment in assignments.items())
+
+    def rows_of_part(name: str, part: str) -> pa.Table:
+        with pq.ParquetFile(part) as file:
+            rows = file.read()
+        rows = rows.append_column(schema.names[-1], pa.array([name] * len(rows), pa.string()))
+        return pa.concat_tables([schema.empty_table(), rows], promote_options="permissive")
+
+    tables = (rows_of_part(name, assignment.part) for name, assignment in assignments.items())
     try:
         with replacing(path) as file:
             pq.write_table(best_rows(tables, compared, selection.keep_top, selection.lowest, schema), file)
@@ -375,11 +358,3 @@ def unified(schemas: list[pa.Schema], added: int) -> pa.Schema:
     own = [pa.schema(list(schema)[: len(schema) - shared]) for schema in schemas]
     last = [pa.schema(list(schema)[len(schema) - shared :]) for schema in schemas]
     return pa.schema([field for part in (own, last) for field in pa.unify_schemas(part, promote_options="permissive")])
-
-
-def rows_of_part(name: str, assignment: Assignment, schema: pa.Schema) -> pa.Table:
-    """The rows of a part, with the columns of all parts."""
-    with pq.ParquetFile(assignment.part) as file:
-        rows = file.read()
-    rows = rows.append_column(schema.names[-1], pa.array([name] * len(rows), pa.string()))
-    return pa.concat_tables([schema.empty_table(), rows], promote_options="permissive")

@@ -16,6 +16,7 @@ import numpy as np
 
 from graphormer_sepnorm.chem.smiles import truncated
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.options import AS_FOUND, ReadOptions
 from graphormer_sepnorm.output.resumable_writer import write_table
 from graphormer_sepnorm.predict.predictors import Embedder, Embeddings, load_embedder
 from graphormer_sepnorm.predict.teachers import TEACHERS, MiniMol
@@ -110,25 +111,8 @@ def find_embedder(name: str) -> Embedder | MiniMol:
     return load_embedder(name)
 
 
-def embed_table(
-    embedder: Embedder | MiniMol,
-    source: str,
-    out: Path,
-    smiles_column: str | None = None,
-    delimiter: str | None = None,
-    resume: bool = False,
-) -> dict:
-    """Writes the embeddings of the molecules of a table."""
+def embed_table(embedder: Embedder | MiniMol, source: str, out: Path, reading: ReadOptions = AS_FOUND) -> dict:
+    """Writes the embeddings of the molecules of a table; arguments and errors as ``write_table``."""
     columns = EmbeddingColumns(embedder.width)
-    result = write_table(
-        embedder,
-        columns,
-        source,
-        out,
-        smiles_column,
-        delimiter,
-        resume=resume,
-        options=embedder.settings,
-        writers=FORMATS,
-    )
+    result = write_table(embedder, columns, source, out, reading, embedder.settings, FORMATS)
     return {**result, "width": embedder.width}

@@ -15,6 +15,7 @@ import numpy as np
 
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.options import AS_FOUND, ReadOptions
 from graphormer_sepnorm.output.column import PredictedColumn, given, shown_decimals, two_classes
 from graphormer_sepnorm.output.columns import Judging, PredictionColumns
 from graphormer_sepnorm.output.resumable_writer import write_table
@@ -41,10 +42,7 @@ def predict_table(
     predictor: PredictingModel,
     source: str | Sequence[str],
     out: Path,
-    smiles_column: str | None = None,
-    delimiter: str | None = None,
-    strict: bool = False,
-    resume: bool = False,
+    reading: ReadOptions = AS_FOUND,
     answers: Answers = NO_ANSWERS,
     meanings: Mapping[str, dict] | None = None,
     profile: Judging | None = None,
@@ -55,12 +53,11 @@ def predict_table(
     Args:
         predictor: the models.
         out: file to write, named by one of ``WRITERS``; "-" for CSV on standard output.
-        source, smiles_column, delimiter, strict, resume: as ``write_table``.
+        source, reading, watch: as ``write_table``.
         answers: the columns to add to those of the predictions, and the targets to write.
         meanings: facts about targets: write lines for people, as ``TextWriter``, in place of CSV; None: do not. Models
             side by side know them from their cards.
         profile: judge of the molecules; the predictions of the whole table are kept in memory then.
-        watch: as ``write_table``.
 
     Returns:
         as ``write_table``, and two facts about the rows of this call: ``unfamiliar``, how many are outside the training
@@ -75,9 +72,7 @@ def predict_table(
         meanings = predictor.endpoints
     options = (str(answers.interval), predictor.digest, *([repr(profile)] if profile else []))
     writers = WRITERS if meanings is None else {".csv": partial(TextWriter, found=columns, meanings=meanings)}
-    result = write_table(
-        columns.reader, columns, source, out, smiles_column, delimiter, strict, resume, options, writers, watch
-    )
+    result = write_table(columns.reader, columns, source, out, reading, options, writers, watch)
     unfamiliar = columns.unfamiliar["rows"] if any(model.trust for model in parts_of(predictor)) else None
     return {**result, "unfamiliar": unfamiliar, "below_zero": dict(columns.below_zero)}
 
@@ -151,13 +146,13 @@ class TextWriter(TableWriter):
         lines = [
             line
             for number, (row, texts) in enumerate(zip(rows, records, strict=True))
-            for line in (self.head(row), *self.lines(texts), *self.remarks(row, number, cells))
+            for line in (
+                row.smiles if self.id_place is None else f"{row.fields[self.id_place]}  {row.smiles}".strip(),
+                *self.lines(texts),
+                *self.remarks(row, number, cells),
+            )
         ]
         return "".join(f"{line}\n" for line in lines).encode()
-
-    def head(self, row: Row) -> str:
-        """The name of a row, if it has one, and its SMILES."""
-        return row.smiles if self.id_place is None else f"{row.fields[self.id_place]}  {row.smiles}".strip()
 
     def remarks(self, row: Row, number: int, cells: Mapping[tuple[str, ...], Cells]) -> Iterator[str]:
         """Lines on a molecule of the training table and on predictions near a limit, from ``cells`` at their places."""

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -24,6 +24,7 @@ from tqdm import tqdm
 from graphormer_sepnorm.config import STRICT, config_to_json
 from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.options import AS_FOUND, ReadOptions
 from graphormer_sepnorm.predict.predictors import MoleculeModel, Results, compute_chunks, molecules_at_once
 from graphormer_sepnorm.runs.checkpoint import content_of
 from graphormer_sepnorm.runs.numbers import counted
@@ -98,9 +99,7 @@ class StandardOutput:
             sys.stdout.buffer.write(content)
             sys.stdout.buffer.flush()
         except BrokenPipeError:
-            os.dup2(
-                os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-            )  # so that the final flush does not fail again
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the final flush does not fail too
             raise
         self.progress.bytes += len(content)
         self.progress.rows += rows
@@ -143,9 +142,8 @@ class PartialFile:
             self.progress = self.read_progress(job)
         else:
             if self.record.exists():
-                print(
-                    f"{self.path} of an interrupted run is replaced: --resume would have continued it", file=sys.stderr
-                )
+                said = f"{self.path} of an interrupted run is replaced: --resume would have continued it"
+                print(said, file=sys.stderr)
             self.progress = Progress(job)
             self.write_progress()
 
@@ -206,10 +204,7 @@ def write_table(
     added: Additions[Result],
     source: str | Sequence[str],
     out: Path,
-    smiles_column: str | None = None,
-    delimiter: str | None = None,
-    strict: bool = False,
-    resume: bool = False,
+    reading: ReadOptions = AS_FOUND,
     options: tuple[str, ...] = (),
     writers: Mapping[str, MakeWriter] = WRITERS,
     watch: Callable[[Smiles, Result], None] | None = None,
@@ -220,11 +215,9 @@ def write_table(
         reader: the models.
         added: the columns with its results, which follow those of the input.
         source: as ``open_table``, or some SMILES.
-        smiles_column, delimiter: as ``open_table``.
         out: file to write, whose suffix says how; behind a symbolic link, the file that it points at; "-" for CSV on
             standard output.
-        strict: stop at the first row that cannot be read.
-        resume: continue an interrupted call; leave a finished output as it is.
+        reading: how to read the table, and whether to continue an interrupted call; a finished output is left as it is.
         options: other settings that the output depends on.
         writers: table writers by suffix.
         watch: gets the molecules and results that this call computes, before they are written.
@@ -237,46 +230,57 @@ def write_table(
             ``strict``, nothing is left then; an output that cannot be
             written, what is done is kept then; one that another process is writing; or nothing that fits to resume.
     """
-    make_writer = find_output_writer(out, writers)
+    make_writer, resume = find_output_writer(out, writers), reading.resume
     if resume and is_standard_output(out):
         raise InputError("what goes to standard output cannot be resumed: name a file with -o")
-    all_rows = reader_of(source, smiles_column, delimiter)
+    of_input = (reading.smiles_column, reading.delimiter)
+    is_read_again = isinstance(source, str) and is_file(source)
+    all_rows = functools.partial(rows_of, str(source), *of_input) if is_read_again else None
     if resume and all_rows is None:
         raise InputError(f"{source} can be read only once, so it cannot be resumed: save it in a file first")
     if isinstance(source, str):
         check_output(out, source)
-    with opened(source, smiles_column, delimiter) as opened_table:
+    with opened(source, *of_input) as opened_table:
         table = with_decimal(opened_table)
         writer = make_writer(table.columns, added.columns())
         writer.keep_notation(table)
         names = [column.name for column in added.columns()]
-        of_input = (smiles_column, delimiter, *map(str, table.types))
         read = samples_of(table.columns, reader.asked_conditions, "the input", table.delimiter, all_rows)
-        settings = (*of_input, out.suffix, current().precision, reader.featurizer, *names, *options)
+        of_output = (out.suffix, current().precision, reader.featurizer, *names, *options)
+        fill_with = functools.partial(fill, reader, read, added, writer, table, reading.strict, watch)
         try:
             if is_standard_output(out):
-                output = StandardOutput()
-                errors = fill(output, reader, read, added, writer, table, strict, watch)
-                return outcome(output.progress, out, errors)
-            with output_locked(out):
-                if resume and (finished := finished_progress(out, Path(str(source)), writer, table)):
-                    return outcome(finished, out, Counter())
-                replaced = out.exists() and not resume
-                partial = PartialFile(behind_link(out), job_digest(reader, source, *settings), resume)
-                if resume and not partial.progress.bytes:
-                    print(f"{out} has no finished rows to continue: starting with the first row", file=sys.stderr)
-                with advising(f"{partial.path} keeps the finished rows: continue with the same command and --resume"):
-                    errors = (
-                        Counter()
-                        if partial.is_named
-                        else fill(partial, reader, read, added, writer, table, strict, watch)
-                    )
-                    partial.finish(writer.complete)
-                if replaced:
-                    print(f"replaced {out}", file=sys.stderr)
+                errors = fill_with(output := StandardOutput())
+                progress = output.progress
+            else:
+                file = behind_link(out)
+                busy = f"another process is writing {out}: wait for it, or choose another output"
+                with locked(file.with_name(f".{file.name}.lock"), busy):
+                    finished = finished_progress(out, Path(str(source)), writer, table) if resume else None
+                    progress, errors = finished or Progress(""), Counter()
+                    if finished is None:
+                        job = job_digest(reader, source, *of_input, *map(str, table.types), *of_output)
+                        progress, errors = continued(out, job, resume, fill_with, writer.complete)
         except OSError as error:
             raise InputError(f"cannot write {out}: {error.strerror}") from None
-    return outcome(partial.progress, out, errors)
+    most = dict(errors.most_common(5))
+    return {"rows": progress.rows, "unreadable": progress.unreadable, "output": str(out), "errors": most}
+
+
+def continued(
+    out: Path, job: str, resume: bool, fill_with: Callable[[PartialFile], Counter[str]], complete: Callable
+) -> tuple[Progress, Counter[str]]:
+    """Writes the rows of a job that are missing; returns its progress and why rows of this call are unreadable."""
+    replaced = out.exists() and not resume
+    partial = PartialFile(behind_link(out), job, resume)
+    if resume and not partial.progress.bytes:
+        print(f"{out} has no finished rows to continue: starting with the first row", file=sys.stderr)
+    with advising(f"{partial.path} keeps the finished rows: continue with the same command and --resume"):
+        errors = Counter() if partial.is_named else fill_with(partial)
+        partial.finish(complete)
+    if replaced:
+        print(f"replaced {out}", file=sys.stderr)
+    return partial.progress, errors
 
 
 def record_of(out: Path) -> Path:
@@ -301,13 +305,6 @@ def finished_progress(out: Path, source: Path, writer: TableWriter, table: Table
     return Progress("", rows, unreadable, complete=True)
 
 
-def output_locked(out: Path) -> contextlib.AbstractContextManager[None]:
-    """Within it, no other process writes this output; raises InputError as ``files.locked``."""
-    file = behind_link(out)
-    busy = f"another process is writing {out}: wait for it, or choose another output"
-    return locked(file.with_name(f".{file.name}.lock"), busy)
-
-
 def find_output_writer(out: Path, writers: Mapping[str, MakeWriter] = WRITERS) -> MakeWriter:
     """As ``find_writer``; standard output is CSV."""
     return find_writer(Path("out.csv") if is_standard_output(out) else out, writers)
@@ -326,75 +323,52 @@ def opened(
     return contextlib.nullcontext(table_of_smiles(source))
 
 
-def reader_of(
-    source: str | Sequence[str], smiles_column: str | None, delimiter: str | None
-) -> Callable[[], Iterator[Row]] | None:
-    """A function that reads all rows of a table; None if ``source`` can be read only once, or is no table."""
-    if isinstance(source, str) and is_file(source):
-        return functools.partial(rows_of, source, smiles_column, delimiter)
-    return None
-
-
-def outcome(progress: Progress, out: Path, errors: Counter[str]) -> dict:
-    """The return value of ``write_table``."""
-    return {
-        "rows": progress.rows,
-        "unreadable": progress.unreadable,
-        "output": str(out),
-        "errors": dict(errors.most_common(5)),
-    }
-
-
 def job_digest(reader: MoleculeModel, source: str | Sequence[str], *settings: str | None) -> str:
     """A digest of weights, configs, input and settings; a pipe is not read for it."""
     digest = hashlib.sha256(json.dumps(settings).encode())
     if isinstance(source, str) and is_file(source):
         digest.update(sha256_of_file(Path(source)).encode())
-    for part in model_content(reader):
-        digest.update(part)
+    for model, config in reader.models:
+        digest.update(config_to_json(config).encode())
+        for part in content_of(model):
+            digest.update(part)
     return digest.hexdigest()
 
 
-def model_content(reader: MoleculeModel) -> Iterator[bytes]:
-    """The configs and weights of a reader, as digests take them."""
-    for model, config in reader.models:
-        yield config_to_json(config).encode()
-        yield from content_of(model)
-
-
 def fill(
-    partial: PartialFile | StandardOutput,
     reader: MoleculeModel[Result],
     read: Callable[[list[Row]], Smiles],
     added: Additions[Result],
     writer: TableWriter,
     table: Table,
     strict: bool,
-    watch: Callable[[Smiles, Result], None] | None = None,
+    watch: Callable[[Smiles, Result], None] | None,
+    output: PartialFile | StandardOutput,
 ) -> Counter[str]:
     """Appends all rows that are missing, and counts why rows are unreadable; discards all if the input is unusable."""
     errors: Counter[str] = Counter()
+    progress = output.progress
     try:
-        if partial.progress.bytes == 0:
-            partial.append(writer.header())
-        deque(islice(table.rows, partial.progress.rows), maxlen=0)
-        on_terminal = isinstance(partial, StandardOutput) and sys.stdout.isatty()  # where a bar would mix with the rows
-        with tqdm(initial=partial.progress.rows, unit=" molecules", disable=on_terminal or None) as bar:
+        if progress.bytes == 0:
+            output.append(writer.header())
+        deque(islice(table.rows, progress.rows), maxlen=0)
+        on_terminal = isinstance(output, StandardOutput) and sys.stdout.isatty()  # where a bar would mix with the rows
+        with tqdm(initial=progress.rows, unit=" molecules", disable=on_terminal or None) as bar:
             chunks = compute_chunks(reader, in_chunks(table.rows, molecules_at_once(reader.device)), read)
             for rows, result in as_one(chunks) if added.is_whole else chunks:
                 reasons = [row.error or error for row, error in zip(rows, result.errors, strict=True)]
                 if strict:
-                    refuse_errors(reasons, partial.progress.rows)
-                if partial.progress.rows + len(rows) > writer.most_rows:
+                    refuse_errors(reasons, progress.rows)
+                if progress.rows + len(rows) > writer.most_rows:
                     raise InputError(f"a sheet has at most {writer.most_rows:,} rows: write .csv or .parquet")
                 if watch is not None:
                     watch(read(rows), result)
                 content = writer.encode(rows, added.cells(result, reasons))
-                partial.append(content, len(rows), sum(map(bool, reasons)))
+                output.append(content, len(rows), sum(map(bool, reasons)))
                 errors.update(filter(None, reasons))
                 bar.update(len(rows))
     except InputError:
-        partial.discard()
+        output.discard()
         raise
     return errors
 

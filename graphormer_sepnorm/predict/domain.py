@@ -231,7 +231,8 @@ class Domain:
         ]
         atoms, (fewest, most) = mol.GetNumHeavyAtoms(), self.atoms.tolist()
         if not fewest <= atoms <= most:
-            found.append(f"The molecule has {counted_atoms(atoms)}; training molecules have {fewest} to {most}.")
+            heavy = f"{atoms} heavy atom{'s' * (atoms != 1)}"
+            found.append(f"The molecule has {heavy}; training molecules have {fewest} to {most}.")
         charge, (lowest, highest) = Chem.GetFormalCharge(mol), self.charges.tolist()
         if not lowest <= charge <= highest:
             several = f"charges from {signed(lowest)} to {signed(highest)}"
@@ -303,10 +304,6 @@ def signed(charge: int) -> str:
 def joined(first: Sequence[str], second: Sequence[str]) -> list[str]:
     """Texts of M molecules, each followed by another one; either may be empty."""
     return [" ".join(filter(None, pair)) for pair in zip(first, second, strict=True)]
-
-
-def counted_atoms(number: int) -> str:
-    return f"{number} heavy atom" + ("" if number == 1 else "s")
 
 
 def chemical_symbol(number: int) -> str:

@@ -30,7 +30,7 @@ from graphormer_sepnorm.runs.combined import check_has_weights
 from graphormer_sepnorm.runs.zoo import AssayLimit, resolve_model
 from graphormer_sepnorm.system.compiling import plainly
 from graphormer_sepnorm.system.device import Compute, computing, current
-from graphormer_sepnorm.system.workers import CHUNK, Chunk, Smiles, map_chunks
+from graphormer_sepnorm.system.workers import CHUNK, Chunk, Smiles, in_chunks, joined, map_chunks
 from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.tasks.limits import limited
@@ -392,6 +392,12 @@ def compute_chunks(
     else:
         for chunk, molecules in map_chunks(partial(read_molecules, reader.featurizer), chunks, smiles_of):
             yield chunk, reader.compute(molecules)
+
+
+def compute_all(reader: MoleculeModel[Result], smiles: Smiles) -> Result:
+    """The results of all molecules, computed in chunks as ``compute_chunks``."""
+    chunks = list(in_chunks(smiles, molecules_at_once(reader.device))) or [[]]
+    return joined([result for _, result in compute_chunks(reader, chunks, list)])
 
 
 def read_and_compute(reader: MoleculeModel[Result], compute: Compute, smiles: Smiles) -> Result:

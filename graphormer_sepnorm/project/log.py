@@ -117,8 +117,7 @@ def ancestor(name: str) -> str:
 def read_log(path: Path) -> list[dict[str, str]]:
     """The lines of a log, none if there is no file; a line that a killed command has left incomplete is left out.
 
-    Raises:
-        InputError: the file is no log of predictions, or cannot be read.
+    Raises InputError if the file is no log of predictions, or cannot be read.
     """
     if not path.exists():
         return []

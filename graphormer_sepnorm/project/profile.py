@@ -272,16 +272,7 @@ def target_goal(name: str, criterion: Criterion, place: int, owner: PredictingMo
 
 
 def scale_of_limits(unit: str, scale: Scale, known: str) -> Scale:
-    """The scale that brings limits in a unit to that of predictions.
-
-    Args:
-        unit: as in ``Criterion``.
-        scale: of the target.
-        known: its unit, as ``measured_unit``.
-
-    Raises:
-        ValueError: the target has another unit.
-    """
+    """The scale that brings limits in a unit to ``scale``; raises ValueError if the target has another unit."""
     if falls(scale):
         return molar_scale(unit)
     if scale == "log10" and unit.strip() == LOGARITHM:

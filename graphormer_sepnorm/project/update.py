@@ -2,7 +2,6 @@
 
 import csv
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.config import Config, config_from_json
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.predict.predictors import Predictions, compute_chunks, molecules_at_once
+from graphormer_sepnorm.predict.predictors import Predictions, compute_all
 from graphormer_sepnorm.project.export import PROSPECTIVE
 from graphormer_sepnorm.project.log import (
     CONFIDENCE,
@@ -33,7 +32,6 @@ from graphormer_sepnorm.runs.numbers import counted
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system import progress
 from graphormer_sepnorm.system.files import write_atomically
-from graphormer_sepnorm.system.workers import in_chunks
 from graphormer_sepnorm.table_model.evaluate import kept_options, other_scale
 from graphormer_sepnorm.table_model.info import unfinished_words
 from graphormer_sepnorm.table_model.labels import label_arrays
@@ -232,7 +230,7 @@ def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: b
     """The lines of ``prospective.csv`` for new measurements, with ``COLUMNS``; raises InputError for another unit."""
     names = model.options.feature_columns
     samples = [Sample(row.smiles, row.conditions) for row in new.unseen]
-    found = predict_samples(model.model, samples)
+    found = compute_all(model.model, samples)
     refuse_other_unit(model, new, found, same_unit)
     assert model.model.trust is not None
     similarity, _ = model.model.trust.domain.nearest(row.smiles for row in new.unseen)
@@ -256,15 +254,6 @@ def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: b
         known = {(line[2], line[4], line[5]) for line in lines} & logged.keys()
         progress.say([f"{counted(len(known), 'prediction')} of {', '.join(sorted(models))} in {log} measured since"])
     return lines
-
-
-def predict_samples(model: TableModel, samples: Sequence[Sample]) -> Predictions:
-    """The predictions of molecules, as ``predict`` computes them."""
-    chunks = list(in_chunks(samples, molecules_at_once(model.device))) or [[]]
-    parts = [part for _, part in compute_chunks(model, chunks, list)]
-    values, spread = (np.concatenate([getattr(part, name) for part in parts]) for name in ("values", "spread"))
-    errors, warnings = ([text for part in parts for text in getattr(part, name)] for name in ("errors", "warnings"))
-    return Predictions(values, spread, errors, warnings)
 
 
 def refuse_other_unit(model: Model, new: NewRows, found: Predictions, same_unit: bool) -> None:
@@ -294,8 +283,7 @@ def times_of(model: Model, new: NewRows) -> list[str]:
 def keep_log(whole: RunFolder, before: RunFolder, lines: list[list[str]]) -> list[dict[str, str]]:
     """Writes ``prospective.csv`` of an update, unless an interrupted call has, and returns all of its lines.
 
-    Raises:
-        InputError: the folder holds another run, or an update with other rows.
+    Raises InputError if the folder holds another run, or an update with other rows.
     """
     path = whole.path / PROSPECTIVE
     earlier = read_prospective(before.path / PROSPECTIVE)

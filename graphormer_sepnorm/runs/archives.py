@@ -48,15 +48,9 @@ def digest(path: Path) -> str:
 
 
 def in_cache(name: str, content: str, archive: Path, fill: Callable[[Path], None]) -> Path:
-    """The folder of an unpacked model in the cache.
+    """The folder of an unpacked model in the cache, named by ``name`` and ``content``, a digest of everything in it.
 
-    The first process that needs it unpacks it. A damaged folder is unpacked again.
-
-    Args:
-        name: begins the name of the folder.
-        content: a digest of everything in it.
-        archive: the file, for messages.
-        fill: unpacks it into a folder.
+    The first process that needs it fills it. A damaged folder is filled again.
     """
     folder = cache_root() / f"{name}-{content[:16]}"
     try:

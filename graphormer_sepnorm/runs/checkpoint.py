@@ -89,19 +89,26 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], Config, dict]:
     if recorded != checksum(tensors, metadata):
         raise InputError(f"{path} is damaged: its content does not match its checksum")
     check_usable(config, path)
-    check_parameters(config, tensors, path)
+    wanted, present = num_parameters(config.model), sum(tensor.numel() for tensor in tensors.values())
+    if wanted > present:  # before any is allocated
+        raise InputError(f"{path}: its config asks for {wanted:,} parameters, its tensors have {present:,}")
     return tensors, config, read_facts(metadata["facts"], path)
 
 
 def read_facts(text: str, path: Path) -> dict:
     """The facts of a checkpoint; raises InputError unless they are a JSON object."""
-    try:
-        facts = json.loads(text)
-    except (ValueError, RecursionError):
-        facts = None
-    if not isinstance(facts, dict):
+    if (facts := json_object(text)) is None:
         raise InputError(f"{path}: the facts in its header are not a JSON object")
     return facts
+
+
+def json_object(text: str | bytes) -> dict | None:
+    """The object in a text of JSON; None if there is none."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def read_header(path: Path) -> dict[str, Any]:
@@ -131,11 +138,7 @@ def read_header(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} is not a readable safetensors file: its header would have {size:,} bytes")
     if (count := header.count(b'"dtype"')) > MAX_TENSORS:
         raise InputError(f"{path} has {count:,} tensors; files with up to {MAX_TENSORS:,} are read")
-    try:
-        found = json.loads(header)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+    if (found := json_object(header)) is None:
         raise InputError(f"{path} is not a readable safetensors file: its header is not a JSON object")
     return found
 
@@ -170,14 +173,6 @@ def check_names(config: Config, path: str) -> None:
             f"{path}: its vocabularies {model.atom_sizes} and {model.bond_sizes} are not those of the featurizer "
             f"{config.featurizer!r}, {featurizer.atom_sizes} and {featurizer.bond_sizes}"
         )
-
-
-def check_parameters(config: Config, tensors: dict[str, Tensor], path: Path) -> None:
-    """Raises InputError if a config describes more parameters than the file holds, before any is allocated."""
-    wanted = num_parameters(config.model)
-    present = sum(tensor.numel() for tensor in tensors.values())
-    if wanted > present:
-        raise InputError(f"{path}: its config asks for {wanted:,} parameters, its tensors have {present:,}")
 
 
 @lru_cache  # the networks of a table model have the same config

@@ -45,13 +45,9 @@ def plot_curves(lines: list[dict[str, float]], picture: Path, metric: str) -> No
 
 
 def save_png(figure: "Figure", picture: Path) -> None:
-    write_atomically(picture, as_png(figure))
-
-
-def as_png(figure: "Figure") -> bytes:
     content = io.BytesIO()
     figure.savefig(content, dpi=120, format="png")
-    return content.getvalue()
+    write_atomically(picture, content.getvalue())
 
 
 def plot_predictions(

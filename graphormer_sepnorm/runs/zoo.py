@@ -43,17 +43,12 @@ def resolve_model(name: str | os.PathLike) -> Path:
         return unpacked(archive, str(name), archive.with_name(f"{name}.json"), CARD)
     if str(name) not in shipped:
         names = sorted(shipped | tables)
-        near = did_you_mean(str(name), [*names, *similar_runs(path)])
+        similar = get_close_matches(path.name, [run.name for run in runs_in(path.parent)], n=1)
+        near = did_you_mean(str(name), [*names, *(str(path.parent / run) for run in similar)])
         predicting = ", ".join(each for each in names if each not in PRETRAINED)
         listed = f"{predicting}; for fine-tuning {', '.join(sorted(PRETRAINED))}"
         raise InputError(f"{name} is neither a run folder, nor a weights file, nor a shipped model ({listed}){near}")
     return shipped[str(name)]
-
-
-def similar_runs(path: Path) -> list[str]:
-    """The run folder in the same folder as a path with the most similar name; empty if there is none."""
-    names = [run.name for run in runs_in(path.parent)]
-    return [str(path.parent / name) for name in get_close_matches(path.name, names, n=1)]
 
 
 def shipped_models() -> dict[str, Path]:

@@ -85,18 +85,17 @@ def find_device(name: str = "auto") -> torch.device:
     if name.startswith("cuda:") and num_processes() > 1:
         raise InputError(f"the device {name} is for one process: of several, the device cuda gives each its own GPU")
     if name.startswith("cuda"):
-        return find_gpu(int(name.partition(":")[2] or local_rank()))
+        number = int(name.partition(":")[2] or local_rank())
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if number >= count:
+            found = f"{count} CUDA GPU{'s' if count > 1 else ''}, from cuda:0 on" if count else "no CUDA GPU"
+            raise InputError(
+                f"there is no device cuda:{number}: PyTorch finds {found}; choose another device, such as cpu"
+            )
+        return torch.device("cuda", number)
     if name == "mps" and not torch.backends.mps.is_available():
         raise InputError("there is no device mps: PyTorch finds no GPU of Apple's; choose the device cpu")
     return torch.device(name)
-
-
-def find_gpu(number: int) -> torch.device:
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if number >= count:
-        found = f"{count} CUDA GPU{'s' if count > 1 else ''}, from cuda:0 on" if count else "no CUDA GPU"
-        raise InputError(f"there is no device cuda:{number}: PyTorch finds {found}; choose another device, such as cpu")
-    return torch.device("cuda", number)
 
 
 @contextlib.contextmanager

@@ -30,19 +30,14 @@ def cache_root() -> Path:
 
 
 def check_output(out: Path, source: str) -> None:
-    """Raises InputError if ``out`` is a folder, or is the input file ``source``."""
+    """Raises InputError if ``out`` is a folder or in a file, or is the input file ``source``."""
     if out.is_dir():
         raise InputError(f"{out} is a folder: name a file to write")
-    refuse_file_as_folder(out)
-    if out.exists() and os.path.exists(source) and out.samefile(source):
-        raise InputError(f"{out} is the input: choose another output")
-
-
-def refuse_file_as_folder(out: Path) -> None:
-    """Raises InputError if a file is where a folder of ``out`` would be."""
     for folder in out.parents:
         if folder.exists() and not folder.is_dir():
             raise InputError(f"{folder} is a file, not a folder: choose another output than {out}")
+    if out.exists() and os.path.exists(source) and out.samefile(source):
+        raise InputError(f"{out} is the input: choose another output")
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -251,15 +251,9 @@ def empty_split(options: TableOptions, labelled: LabelledTable, split: str) -> s
         return f"{rows} {'is' if usable == 1 else 'are'} too few: none is left for {purpose}"
     if options.split == "column":
         return f"the column {options.split_column} has {split} in none of {rows}: name some rows {split}"
-    return f"no molecule of {rows} is in the {split} split by {options.split}{acyclic_advice(options, labelled)}"
-
-
-def acyclic_advice(options: TableOptions, labelled: LabelledTable) -> str:
-    """Suggests other splits if many molecules have no ring and therefore share the empty scaffold."""
-    acyclic = labelled.structures.scaffolds.count("")
-    if not options.split.startswith("scaffold") or not acyclic:
-        return ""
-    return f"; {acyclic} of the molecules have no ring, so no scaffold: use --split butina or random"
+    acyclic = labelled.structures.scaffolds.count("") if options.split.startswith("scaffold") else 0
+    advice = f"; {acyclic} of the molecules have no ring, so no scaffold: use --split butina or random"
+    return f"no molecule of {rows} is in the {split} split by {options.split}{advice * bool(acyclic)}"
 
 
 def tolerances(kind: Kind, y: np.ndarray) -> np.ndarray:
@@ -296,11 +290,7 @@ def keep_readable(labelled: LabelledTable, featurizer: str) -> Structures:
 
 
 def read_folds(options: TableOptions, featurizer: str, table: WholeTable | None = None) -> list[LabelledTable]:
-    """Reads a table as ``read_labelled``, once with each fold as its test split.
-
-    Raises:
-        InputError: as ``read_labelled`` and ``fold_splits``.
-    """
+    """Reads a table as ``read_labelled``, once with each fold as its test split; raises InputError as they do."""
     labelled = read_usable(options, featurizer, table)
     y = labels_to_stratify(options, labelled)
     divisions = fold_splits(SPLITTERS[options.split], labelled.structures, y, options.folds, options.seed)

@@ -129,8 +129,7 @@ def duplicate_lines(labelled: LabelledTable, targets: tuple[str, ...]) -> list[l
 def read_measurements(folder: Path, options: TableOptions) -> tuple[list[LabelledRow], dict[int, str]]:
     """The usable rows of a run folder's table before averaging, and the names of rows by number.
 
-    Raises:
-        InputError: the file is missing, as in runs of earlier releases, or damaged.
+    Raises InputError if the file is missing, as in runs of earlier releases, or damaged.
     """
     import pandas as pd  # its import takes a while
 

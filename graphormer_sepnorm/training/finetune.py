@@ -157,15 +157,22 @@ def starting_from(config: Config, source: str, frozen_layers: int | None = None)
     )
 
 
-def from_weights(config: Config, named: str | None, frozen_layers: int | None) -> Config:
-    """As ``starting_from``, with the weights of ``config.train.start_from``.
+def from_weights(
+    config: Config, named: str | None, frozen_layers: int | None, options: tuple[str, str] = ("--freeze", "--from")
+) -> Config:
+    """As ``starting_from``, with the weights of ``config.train.start_from``; the same config if there are none.
 
     Args:
         config: the run.
         named: the weights, if the user names them; None: they are those of the recipe, whose layers stay frozen.
         frozen_layers: number of first layers to freeze; None: not given.
+        options: the names of these two.
     """
-    assert config.train.start_from is not None
+    if config.train.start_from is None:
+        if frozen_layers:
+            freeze, start = options
+            raise InputError(f"{freeze} needs {start}: only layers of a trained model can keep their weights")
+        return config
     kept = config.train.frozen_layers if named is None and frozen_layers is None else frozen_layers
     return starting_from(config, config.train.start_from, kept)
 

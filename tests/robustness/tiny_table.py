@@ -5,6 +5,7 @@ import signal
 import sys
 from pathlib import Path
 
+from graphormer_sepnorm.options import ReadOptions
 from graphormer_sepnorm.output import resumable_writer
 from graphormer_sepnorm.output.embed_table import embed_table
 from graphormer_sepnorm.output.predict_table import predict_table
@@ -18,9 +19,9 @@ resumable_writer.molecules_at_once = lambda device: 2
 def write(command: str, source: Path, out: Path, resume: bool = False) -> None:
     """What ``predict`` and ``embed`` do."""
     if command == "predict":
-        predict_table(Predictor([tiny_model()]), str(source), out, resume=resume)
+        predict_table(Predictor([tiny_model()]), str(source), out, ReadOptions(resume=resume))
     else:
-        embed_table(Embedder(*tiny_model()), str(source), out, resume=resume)
+        embed_table(Embedder(*tiny_model()), str(source), out, ReadOptions(resume=resume))
 
 
 def write_until_killed(operation: int, command: str, source: Path, out: Path) -> None:

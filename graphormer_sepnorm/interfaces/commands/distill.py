@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from graphormer_sepnorm.interfaces.commands.options import Device, print_result
+from graphormer_sepnorm.interfaces.commands.options import Device, SmilesColumn, print_result
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import leaving_at_once
 
@@ -17,9 +17,7 @@ def distill(
     library: Annotated[str, typer.Argument(metavar="LIBRARY", help="Table of molecules like those to predict.")],
     out: Annotated[Path, typer.Option(help="Folder for the student.")],
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the molecules.")] = 12,
-    smiles_column: Annotated[
-        str | None, typer.Option(help="SMILES column of the library; by default recognized by its name.")
-    ] = None,
+    smiles_column: SmilesColumn = None,
     device: Device = "auto",
 ) -> None:
     """Train a small network that imitates a model of your table, to predict libraries of millions with it.

@@ -6,8 +6,17 @@ from typing import Annotated
 
 import typer
 
-from graphormer_sepnorm.interfaces.commands.options import Device, Precision, StripSalts, model_names, report_rows
+from graphormer_sepnorm.interfaces.commands.options import (
+    Delimiter,
+    Device,
+    Precision,
+    SmilesColumn,
+    StripSalts,
+    model_names,
+    report_rows,
+)
 from graphormer_sepnorm.interfaces.guard import in_first_process
+from graphormer_sepnorm.options import ReadOptions
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 
@@ -23,12 +32,8 @@ def embed(
     ],
     source: Annotated[str, typer.Argument(metavar="INPUT", help="A table: CSV, .smi, SDF, .xlsx, .parquet, or -.")],
     out: Annotated[Path, typer.Option("--output", "-o", help="A file: .npz, .parquet, .csv, .tsv, .xlsx or .sdf.")],
-    smiles_column: Annotated[
-        str | None, typer.Option(help="SMILES column of the input; by default recognized by its name.")
-    ] = None,
-    delimiter: Annotated[
-        str | None, typer.Option(help="Delimiter of the input; by default detected from its header.")
-    ] = None,
+    smiles_column: SmilesColumn = None,
+    delimiter: Delimiter = None,
     strip_salts: StripSalts = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run of the same command.")] = False,
     device: Device = "auto",
@@ -50,5 +55,5 @@ def embed(
         embedder = find_embedder(model)
         if strip_salts:
             stripping_salts(embedder)
-        result = embed_table(embedder, source, out, smiles_column, delimiter, resume)
+        result = embed_table(embedder, source, out, ReadOptions(smiles_column, delimiter, resume=resume))
     report_rows(result, time.perf_counter() - started)

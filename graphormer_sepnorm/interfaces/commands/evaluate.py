@@ -9,9 +9,11 @@ import typer
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands.options import (
+    Delimiter,
     Device,
     Precision,
     Root,
+    SmilesColumn,
     print_result,
     say_unfinished,
     score_words,
@@ -31,12 +33,8 @@ def evaluate(
     csv: Annotated[
         str | None, typer.Option(help="Another table with the target columns, to score a table model on.")
     ] = None,
-    smiles_column: Annotated[
-        str | None, typer.Option(help="SMILES column of --csv; by default recognized by its name.")
-    ] = None,
-    delimiter: Annotated[
-        str | None, typer.Option(help="Delimiter of --csv; by default detected from its header.")
-    ] = None,
+    smiles_column: SmilesColumn = None,
+    delimiter: Delimiter = None,
     device: Device = "auto",
     precision: Precision = "auto",
 ) -> None:

@@ -10,8 +10,10 @@ import typer
 from graphormer_sepnorm.interfaces.commands.options import (
     MOLECULE_TABLES,
     Conditions,
+    Delimiter,
     Device,
     Precision,
+    SmilesColumn,
     predicting_names,
     print_result,
     read_conditions,
@@ -50,12 +52,8 @@ def explain(
         ),
     ] = "gradients",
     target: Annotated[str | None, typer.Option(help="Name of the target; by default the first.")] = None,
-    smiles_column: Annotated[
-        str | None, typer.Option(help="SMILES column of a table; by default recognized by its name.")
-    ] = None,
-    delimiter: Annotated[
-        str | None, typer.Option(help="Delimiter of a table; by default detected from its header.")
-    ] = None,
+    smiles_column: SmilesColumn = None,
+    delimiter: Delimiter = None,
     condition: Conditions = None,
     device: Device = "auto",
     precision: Precision = "auto",

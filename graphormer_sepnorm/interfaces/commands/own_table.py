@@ -12,7 +12,8 @@ import typer
 
 from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.system.torchrun import num_processes, rank
+from graphormer_sepnorm.system.torchrun import num_processes
+from graphormer_sepnorm.table_run import say
 from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.formats.table import names_shown
 from graphormer_sepnorm.tables.label_text import is_undecided
@@ -35,9 +36,7 @@ def options_of_table(
 ) -> TableOptions:
     """As ``detected``; prints its sentences to standard error, and asks on a terminal whether to learn logarithms."""
     options, sentences = detected(path, content, given, task, seed)
-    for sentence in sentences:
-        if rank() == 0:
-            print(sentence, file=sys.stderr)
+    say(sentences)
     somebody_answers = num_processes() == 1 and sys.stdin.isatty() and sys.stderr.isatty()
     return on_better_scales(options, content) if somebody_answers else options
 
@@ -92,14 +91,17 @@ def detected(
         InputError: no columns to predict are given, and several are possible; there is no such split column; as
             ``guess_task`` and ``TableOptions``.
     """
-    refuse_molecules(content, given)
+    if (smiles := content.columns[content.smiles_place]) in given.get("targets", ()):
+        raise InputError(f"{smiles} is the column of molecules: name the columns to predict with --target-columns")
     places_of(path, content.columns, [given["split_column"]] if given.get("split_column") else [])
     found: tuple[str, ...] = () if given.get("targets") else only_target(path, content, given)
     targets = given.get("targets", ()) or found
     is_given = given.get("active_below") or given.get("active_above")  # a threshold, so a kind of task
     guess = guess_task([] if task == "regression" or is_given else look_at_columns(content, targets), task)
     guess = replace(guess, kind="classification") if is_given and task is None else guess
-    sentences = [f"predicting {targets[0]}, the only column that is {no_other_purpose(given)}"] if found else []
+    has_others = any(given.get(name) for name in ("split_column", "weight_column", "feature_columns"))
+    unused = "neither SMILES, nor an id, nor named by another option" if has_others else "neither SMILES nor an id"
+    sentences = [f"predicting {targets[0]}, the only column that is {unused}"] if found else []
     options = TableOptions(path, **given | {"targets": targets}, kind=guess.kind, classes=guess.classes, seed=seed)
     words = [*sentences, guess.sentence, *words_on_separators(content, options), *words_on_split(content, given)]
     return options, list(filter(None, words))
@@ -121,20 +123,8 @@ def words_on_separators(content: WholeTable, options: TableOptions) -> Iterator[
             )
 
 
-def refuse_molecules(content: WholeTable, given: dict[str, Any]) -> None:
-    """Raises InputError if the column of molecules is to be predicted."""
-    smiles = content.columns[content.smiles_place]
-    if smiles in given.get("targets", ()):
-        raise InputError(f"{smiles} is the column of molecules: name the columns to predict with --target-columns")
-
-
 def words_on_split(content: WholeTable, given: dict[str, Any]) -> Iterator[str]:
-    """Whether a column says which rows are train, val and test, or could; nothing without such a column.
-
-    Args:
-        content: of the table.
-        given: fields of ``TableOptions`` that were given.
-    """
+    """Whether a column says which rows are train, val and test, or could; nothing without such a column."""
     used, split = given.get("split_column"), given.get("split", TableOptions.split)
     if split == "column" and used is not None:
         yield f"the column {used} says which rows are train, val and test"
@@ -147,13 +137,6 @@ def words_on_split(content: WholeTable, given: dict[str, Any]) -> Iterator[str]:
         how = f"to use it{unsuitable}, add --split column --split-column {shlex.quote(name)}"
         made = "--test-csv" if given.get("test_csv") is not None else split
         yield f"the column {name} is not used, because the split is by {made}: {how}"
-
-
-def no_other_purpose(given: dict[str, Any]) -> str:
-    """The purposes that a column without any other use does not have."""
-    if any(given.get(name) for name in ("split_column", "weight_column", "feature_columns")):
-        return "neither SMILES, nor an id, nor named by another option"
-    return "neither SMILES nor an id"
 
 
 def only_target(path: str, content: WholeTable, given: dict[str, Any]) -> tuple[str, ...]:

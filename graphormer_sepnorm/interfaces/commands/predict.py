@@ -2,8 +2,8 @@
 
 import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -25,25 +25,13 @@ from graphormer_sepnorm.interfaces.commands.options import (
     say_unfinished,
 )
 from graphormer_sepnorm.interfaces.guard import in_first_process
-from graphormer_sepnorm.options import Option, changed
+from graphormer_sepnorm.options import Option, ReadOptions, changed
 from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 if TYPE_CHECKING:
     from graphormer_sepnorm.predict.predictors import PredictingModel
     from graphormer_sepnorm.project.profile import Profile
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """Options for reading a table."""
-
-    smiles_column: Annotated[str | None, Option("SMILES column of the input; by default recognized by its name.")] = (
-        None
-    )
-    delimiter: Annotated[str | None, Option("Delimiter of the input; by default detected from its header.")] = None
-    strict: Annotated[bool, Option("Stop at the first row that cannot be read.")] = False
-    resume: Annotated[bool, Option("Continue an interrupted run of the same command.")] = False
 
 
 @dataclass(frozen=True)
@@ -121,6 +109,7 @@ def predict(
     """
     with leaving_at_once():
         from graphormer_sepnorm.output.predict_table import models_and_source
+        from graphormer_sepnorm.runs.zoo import card_endpoints, resolve_model
         from graphormer_sepnorm.tables.formats import is_library
 
     models, source = models_and_source(model_and_input)
@@ -137,7 +126,8 @@ def predict(
             raise InputError(
                 f"{', '.join(given)} {verb} for a library: a folder, a Parquet file or a pattern in quotes"
             )
-        meanings = meanings_of(models) if is_for_people(out) else None
+        facts = [card_endpoints(resolve_model(model)) for model in models] if is_for_people(out) else []
+        meanings = {target: of for each in facts for target, of in each.items()} if is_for_people(out) else None
         named = None if log is None else (log, ", ".join(models))
         result = table_predictions(load, source, out, reading, answers, judge, device, precision, meanings, named)
     if is_for_people(out):
@@ -149,13 +139,6 @@ def predict(
 def is_for_people(out: Path | None) -> bool:
     """Whether predictions go to a terminal and no output was named."""
     return out is None and sys.stdout.isatty()
-
-
-def meanings_of(models: list[str]) -> dict[str, dict]:
-    """The facts about each target, such as its description, from the cards of table models."""
-    from graphormer_sepnorm.runs.zoo import card_endpoints, resolve_model
-
-    return {target: facts for model in models for target, facts in card_endpoints(resolve_model(model)).items()}
 
 
 def load_for(models: list[str], strip_salts: bool, conditions: dict[str, str]) -> "PredictingModel":
@@ -196,11 +179,8 @@ def library_predictions(
     say_independent(profile, predictor)
     targets = PredictionColumns(predictor, answers).targets
     selection = library.choose_rows(targets, asked.by, asked.keep_top, asked.threshold, asked.lowest)
-    columns = tuple(asked.columns) or None
-    asked_of_rows = {name: value for name, value in asdict(reading).items() if name != "resume"}
-    options = library.PartOptions(
-        selection, columns, answers=answers, profile=profile, precision=precision, **asked_of_rows
-    )
+    of_rows = (tuple(asked.columns) or None, reading.smiles_column, reading.delimiter, reading.strict)
+    options = library.PartOptions(selection, *of_rows, precision, answers, profile=profile)
     return library.predict_library(predictor, source, out, options, asked.scheduler, asked.workers, device)
 
 
@@ -218,14 +198,11 @@ def table_predictions(
 ) -> dict:
     """Predicts a table into a file, and reports the number of rows outside the training domain.
 
-    Args:
-        load, source, out, reading, answers, device, precision: as in ``predict``.
-        profile: as ``predict_table``.
-        meanings: as ``predict_table``.
-        log: file and name of the model, as ``log_into``.
+    Arguments are as in ``predict`` and ``predict_table``; ``log`` has a file and the name of the model.
     """
     with leaving_at_once():
         from graphormer_sepnorm.output.predict_table import predict_table
+        from graphormer_sepnorm.runs.numbers import counted
         from graphormer_sepnorm.system.device import choose, computing
         from graphormer_sepnorm.tables.formats import refuse_missing
 
@@ -239,48 +216,21 @@ def table_predictions(
             from graphormer_sepnorm.project.log import log_into
 
             watch = log_into(log[0], predictor, log[1])
-        written = out or Path("-")
-        result = predict_table(
-            predictor,
-            source,
-            written,
-            **asdict(reading),
-            answers=answers,
-            meanings=meanings,
-            profile=profile,
-            watch=watch,
+        result = predict_table(predictor, source, out or Path("-"), reading, answers, meanings, profile, watch)
+    if rows := result["unfamiliar"]:
+        count = f"{counted(rows, 'row')}{' of this call' * reading.resume} {'is' if rows == 1 else 'are'}"
+        unjudged = " (similarity is not judged): --domain adds similarity and the column warning"
+        least, where = ("", ": see the column warning") if answers.domain else ("at least ", unjudged)
+        print(f"{least}{count} outside the training domain{where}", file=sys.stderr)
+    if places := [f"{column} in {counted(rows, 'row')}" for column, rows in result["below_zero"].items() if rows]:
+        print(
+            f"below 0, although all training labels are above 0: {', '.join(places)}; read them as small positive "
+            "values, or train with --log10, which predicts no negative values",
+            file=sys.stderr,
         )
-    if result["unfamiliar"]:
-        print(words_on_domain(result["unfamiliar"], reading.resume, answers), file=sys.stderr)
-    if below_zero := {column: rows for column, rows in result["below_zero"].items() if rows}:
-        print(words_below_zero(below_zero), file=sys.stderr)
     if not result["rows"]:
         print("the input has a header but no rows", file=sys.stderr)
     return result
-
-
-def words_on_domain(rows: int, is_resumed: bool, answers: Answers) -> str:
-    """How many rows are outside the training domain; similarities are compared only for the column."""
-    from graphormer_sepnorm.runs.numbers import counted
-
-    count = f"{counted(rows, 'row')}{' of this call' * is_resumed} {'is' if rows == 1 else 'are'}"
-    if answers.domain:
-        return f"{count} outside the training domain: see the column warning"
-    return (
-        f"at least {count} outside the training domain (similarity is not judged): --domain adds "
-        "similarity and the column warning"
-    )
-
-
-def words_below_zero(rows_of: Mapping[str, int]) -> str:
-    """A remark on columns that are below 0 in so many rows although all training labels are above 0."""
-    from graphormer_sepnorm.runs.numbers import counted
-
-    places = ", ".join(f"{column} in {counted(rows, 'row')}" for column, rows in rows_of.items())
-    return (
-        f"below 0, although all training labels are above 0: {places}; read them as small positive values, or train "
-        "with --log10, which predicts no negative values"
-    )
 
 
 def read_profile(path: str | None) -> "Profile | None":
@@ -315,18 +265,12 @@ def import_library(purpose: str = "a library") -> ModuleType:
 def refuse_unknown(models: list[str]) -> None:
     """Raises InputError for a model that does not exist, before anything else is asked for."""
     from graphormer_sepnorm.runs.zoo import resolve_model
-
-    refuse_tables(models)
-    for model in models:
-        resolve_model(model)
-
-
-def refuse_tables(models: list[str]) -> None:
-    """Raises InputError if a table is in the place of a model, as when the shell expands a pattern without quotes."""
     from graphormer_sepnorm.tables.formats import is_table_name
 
-    if tables := [model for model in models if is_table_name(model) and not Path(model).is_dir()]:
-        raise InputError(
-            f"{tables[0]} is a table, not a model: name the model first, and put a pattern of files in quotes, such as "
-            '"library/*.parquet"'
-        )
+    for model in models:
+        if is_table_name(model) and not Path(model).is_dir():  # as when the shell expands a pattern without quotes
+            raise InputError(
+                f"{model} is a table, not a model: name the model first, and put a pattern of files in quotes, such "
+                'as "library/*.parquet"'
+            )
+        resolve_model(model)

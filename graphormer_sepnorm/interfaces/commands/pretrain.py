@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.options import Device, TrainingPrecision, print_result
+from graphormer_sepnorm.interfaces.commands.options import Device, SmilesColumn, TrainingPrecision, print_result
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 
@@ -18,9 +18,7 @@ def pretrain(
         list[str] | None, typer.Argument(metavar="FILE...", help="Tables with molecules: CSV, .smi, SDF, .gz.")
     ] = None,
     smiles: Annotated[list[str] | None, typer.Option(help="The same as FILE.")] = None,
-    smiles_column: Annotated[
-        str | None, typer.Option(help="SMILES column of the tables; by default recognized by its name.")
-    ] = None,
+    smiles_column: SmilesColumn = None,
     size: Annotated[
         Literal["mini", "small", "base"], typer.Option(help="About 0.3, 0.7 or 3 million parameters.")
     ] = "small",

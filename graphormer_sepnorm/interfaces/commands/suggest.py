@@ -9,7 +9,14 @@ from typing import Annotated
 
 import typer
 
-from graphormer_sepnorm.interfaces.commands.options import Conditions, print_result, read_conditions, say_unfinished
+from graphormer_sepnorm.interfaces.commands.options import (
+    Conditions,
+    Delimiter,
+    SmilesColumn,
+    print_result,
+    read_conditions,
+    say_unfinished,
+)
 from graphormer_sepnorm.interfaces.commands.predict import (
     import_library,
     is_for_people,
@@ -50,12 +57,8 @@ def suggest(
     best: Annotated[float | None, typer.Option(help="Value to exceed; by default the best training label.")] = None,
     kappa: Annotated[float, typer.Option(help="Number of standard deviations of the confidence bound.")] = 1.0,
     distance: Annotated[float, typer.Option(help="Minimum Tanimoto distance between two molecules; 0: any.")] = 0.3,
-    smiles_column: Annotated[
-        str | None, typer.Option(help="SMILES column of the library; by default recognized by its name.")
-    ] = None,
-    delimiter: Annotated[
-        str | None, typer.Option(help="Delimiter of the library; by default detected from its header.")
-    ] = None,
+    smiles_column: SmilesColumn = None,
+    delimiter: Delimiter = None,
     condition: Conditions = None,
     alerts: Annotated[bool, typer.Option("--alerts", help="Name structural alerts in a column.")] = False,
     properties: Annotated[bool, typer.Option("--properties", help="Add weight, logP, TPSA and others.")] = False,

@@ -37,7 +37,6 @@ from graphormer_sepnorm.table_model.reliability import low_coverage, no_better
 from graphormer_sepnorm.table_model.scores import STACK
 from graphormer_sepnorm.table_model.stacking import FOLDS
 from graphormer_sepnorm.table_run import Plan, say, train_folds, train_table
-from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.formats.text import STANDARD_INPUT
 from graphormer_sepnorm.tables.labels import read_whole, table_task
 from graphormer_sepnorm.tables.options import TableOptions
@@ -157,7 +156,9 @@ def train(
         options = options_of_table(run.csv, content, table, task, train_config.seed)
         task_asked = table_task(options)
         config = task_config(TABLE, options.featurizer, task_asked, train_config, run.norm, recipe.architecture)
-    config = started_from(config, run)
+    if run.norm is not None and (start := config.train.start_from) is not None:
+        raise InputError(f"the norm is that of {start}, from which training starts: leave --norm out")
+    config = from_weights(config, run.start, run.freeze)
     config = with_settings(replace(config, model=replace(config.model, **dropouts)), settings or ())
     if options is not None:
         refuse_patience(config.train, recipe.train)
@@ -174,7 +175,10 @@ def train(
         if options is None:
             result = train_run(config, run.folder(config), root, run.resume)
         else:
-            result = train_on_table(config, run, options, ensemble, content)
+            networks, look = ensemble.ensemble or FOLDS, ensemble.ensemble is None
+            plan = Plan(networks, ensemble.baseline, ensemble.blend, ensemble.quick, run.resume, look=look)
+            fit = train_folds if options.folds else train_table
+            result = fit(replace(options, seed=config.train.seed), config, run.folder(config), plan, content)
     seconds = time.perf_counter() - started
     say(left_out_lines(result))
     where = result["split"] if options is not None and options.final else "test"
@@ -207,13 +211,7 @@ def refuse_options_of_tables(table: dict[str, Any], task: str | None, ensemble: 
 def say_unused(
     given: dict[str, Any], precision: str, ensemble: EnsembleOptions, run: RunOptions, settings: Sequence[str]
 ) -> None:
-    """Names the options that have no effect because of --quick, if it is set.
-
-    Args:
-        given: values of the table, the optimization and the dropouts, by field.
-        precision, ensemble, run: the other options.
-        settings: as ``FIELD=VALUE``.
-    """
+    """Names the options that have no effect because of --quick, if it is set; ``given`` has values by field."""
     declarations = [*OF_TABLES.declared(), *OF_RECIPES.declared(), *DROPOUTS.declared()]
     names = [each.name for each in declarations if each.field in given and each.field in quick.UNUSED]
     names += ["--precision"] if precision != "auto" else []
@@ -224,31 +222,6 @@ def say_unused(
     names += [f"--set {name}" for name in quick.unused_settings(each.partition("=")[0] for each in settings)]
     if names and ensemble.quick and rank() == 0:
         print(quick.remark("--quick", names), file=sys.stderr)
-
-
-def started_from(config: Config, run: RunOptions) -> Config:
-    """The config that starts from the weights that the recipe or --from names; raises InputError as ``starting_from``.
-
-    Raises InputError also for a norm, which is that of the weights, and for frozen layers without weights.
-    """
-    start = config.train.start_from
-    if start is None:
-        if run.freeze:
-            raise InputError("--freeze needs --from: only layers of a trained model can keep their weights")
-        return config
-    if run.norm is not None:
-        raise InputError(f"the norm is that of {start}, from which training starts: leave --norm out")
-    return from_weights(config, run.start, run.freeze)
-
-
-def train_on_table(
-    config: Config, run: RunOptions, options: TableOptions, asked: EnsembleOptions, content: WholeTable | None
-) -> dict:
-    """Trains on a table; arguments and result as ``train_table``."""
-    options = replace(options, seed=config.train.seed)
-    networks = FOLDS if asked.ensemble is None else asked.ensemble
-    plan = Plan(networks, asked.baseline, asked.blend, asked.quick, run.resume, look=asked.ensemble is None)
-    return (train_folds if options.folds else train_table)(options, config, run.folder(config), plan, content)
 
 
 def left_out_lines(result: dict) -> Iterator[str]:

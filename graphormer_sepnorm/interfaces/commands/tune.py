@@ -19,10 +19,11 @@ from graphormer_sepnorm.interfaces.commands.options import (
     one_table,
     print_result,
 )
-from graphormer_sepnorm.interfaces.commands.own_table import options_of_table
+from graphormer_sepnorm.interfaces.commands.own_table import detected
 from graphormer_sepnorm.options import Option
 from graphormer_sepnorm.recipes import FROM_RANDOM_WEIGHTS, find_recipe, task_config
 from graphormer_sepnorm.system.device import choose, computing
+from graphormer_sepnorm.table_run import say
 from graphormer_sepnorm.tables.labels import read_whole, table_task
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE
@@ -84,7 +85,8 @@ def tune(
         raise InputError("name your table: graphormer-sepnorm tune FILE")
     train = in_precision(with_given(recipe.train, optimization), precision)
     content = read_whole(path, table.get("smiles_column"), table.get("delimiter"))
-    options = options_of_table(path, content, table, task, train.seed)
+    options, sentences = detected(path, content, table, task, train.seed)
+    say(sentences)
     config = task_config(TABLE, options.featurizer, table_task(options), train, architecture=recipe.architecture)
     config = with_settings(config, settings or ())
     options = replace(options, seed=config.train.seed)

@@ -10,7 +10,9 @@ import typer
 
 from graphormer_sepnorm.interfaces.commands.options import (
     LABELLED_TABLES,
+    Delimiter,
     Device,
+    SmilesColumn,
     predicting_names,
     print_result,
     score_words,
@@ -30,12 +32,8 @@ def update(
         Path | None, typer.Option(help="Run folder to write; by default RUN-update-1, or the next number.")
     ] = None,
     log: Annotated[Path | None, typer.Option(help="Log of predict --log, with earlier predictions.")] = None,
-    smiles_column: Annotated[
-        str | None, typer.Option(help="SMILES column of FILE; by default recognized by its name.")
-    ] = None,
-    delimiter: Annotated[
-        str | None, typer.Option(help="Delimiter of FILE; by default detected from its header.")
-    ] = None,
+    smiles_column: SmilesColumn = None,
+    delimiter: Delimiter = None,
     same_unit: Annotated[
         bool, typer.Option("--same-unit", help="Accept labels that look as if they were in another unit.")
     ] = False,

@@ -104,7 +104,9 @@ class ExcelWriter(TableWriter):
         for place in places:
             cells = [row[place] for row in first if row[place] != ""]
             styles[place] = book.add_format({"valign": "top"} | self.style(place, cells))
-            sheet.set_column(place - places[0], place - places[0], width_for(names[place], cells))
+            lengths = [len(cell) if isinstance(cell, str) else NARROWEST for cell in cells]
+            width = min(max([NARROWEST, len(names[place]), *lengths]) + 1, WIDEST)
+            sheet.set_column(place - places[0], place - places[0], width)
             sheet.write_string(0, place - places[0], text_of_sheet(names[place]), bold)
         sheet.freeze_panes(1, int(has_pictures))
         if has_pictures:
@@ -141,12 +143,6 @@ def number_format(numbers: Sequence[float]) -> str:
     if decimals > 6 or 0 < 1000 * small < size:
         return "0.00E+00"
     return f"0.{'0' * decimals}" if decimals > 0 else "0"
-
-
-def width_for(name: str, cells: Sequence[str | float]) -> int:
-    """The width of a column, in characters."""
-    lengths = [len(cell) if isinstance(cell, str) else NARROWEST for cell in cells]
-    return min(max([NARROWEST, len(name), *lengths]) + 1, WIDEST)
 
 
 def as_json_lines(rows: Iterable[list]) -> bytes:

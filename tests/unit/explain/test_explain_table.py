@@ -10,7 +10,6 @@ from graphormer_sepnorm.explain.explain_table import (
     HEADER,
     MOST_MOLECULES,
     explain_table,
-    first_rows,
     write_contributions,
 )
 from graphormer_sepnorm.explain.explanations import Explanation, explained_rows, integrated_gradients
@@ -47,7 +46,6 @@ def test_rows_of_a_table_that_cannot_be_read_are_told_by_their_numbers(explain, 
 def test_a_table_that_is_too_long_is_refused(explain, tmp_path, name):
     table = tmp_path / "table.csv"
     table.write_text("smiles\n" + "C\n" * (MOST_MOLECULES + 5))
-    assert len(first_rows(str(table), None, None).rows) == MOST_MOLECULES + 1
     with pytest.raises(InputError, match="the table has more than 10,000 molecules"):
         explain_table(explain, str(table), tmp_path / name)
     assert not (tmp_path / name).exists()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.options import ReadOptions
 from graphormer_sepnorm.output.embed_table import FORMATS, as_npy, embed_table, npy_arrays
 from graphormer_sepnorm.predict.predictors import Embedder
 from tests.tiny import tiny_model
@@ -41,12 +42,12 @@ def test_a_finished_output_stays_as_it_is(table, tmp_path, suffix, monkeypatch, 
     embedder, out = Embedder(*tiny_model()), tmp_path / f"out{suffix}"
     first, before = embed_table(embedder, table, out), out.stat().st_mtime_ns
     monkeypatch.setattr(embedder, "compute", None)
-    result = embed_table(embedder, table, out, resume=True)
+    result = embed_table(embedder, table, out, reading=ReadOptions(resume=True))
     assert {**result, "errors": first["errors"]} == first and out.stat().st_mtime_ns == before
     assert "is finished, with 3 rows" in capsys.readouterr().err
     out.write_bytes(b"notes")
     with pytest.raises(InputError, match="is no interrupted run"):
-        embed_table(embedder, table, out, resume=True)
+        embed_table(embedder, table, out, reading=ReadOptions(resume=True))
     assert out.read_bytes() == b"notes"
 
 

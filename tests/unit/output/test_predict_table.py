@@ -10,6 +10,7 @@ from rdkit import Chem
 
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.options import ReadOptions
 from graphormer_sepnorm.output.predict_table import CountedColumns, aligned, models_and_source, predict_table
 from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.class_sets import fit_class_sets
@@ -86,7 +87,11 @@ def test_a_molecule_of_the_training_table_is_named_as_such(said):
 
 
 def test_a_replaced_output_is_said(table, tmp_path, capsys):
-    for options, message in (({}, ""), ({}, f"replaced {tmp_path / 'out.csv'}\n"), ({"resume": True}, "")):
+    for options, message in (
+        ({}, ""),
+        ({}, f"replaced {tmp_path / 'out.csv'}\n"),
+        ({"reading": ReadOptions(resume=True)}, ""),
+    ):
         predict_table(Predictor([tiny_model()]), str(table), tmp_path / "out.csv", **options)
         said = capsys.readouterr().err
         assert said.endswith(message) and (f"replaced {tmp_path}" in said) == bool(message)
@@ -214,11 +219,11 @@ def test_standard_output_gets_the_same_bytes(table, tmp_path, capsysbinary):
     assert capsysbinary.readouterr().out == (tmp_path / "out.csv").read_bytes()
     assert (result["rows"], result["unreadable"], result["output"]) == (2, 1, "-")
     with pytest.raises(InputError, match="what goes to standard output cannot be resumed"):
-        predict_table(predictor, str(table), Path("-"), resume=True)
+        predict_table(predictor, str(table), Path("-"), reading=ReadOptions(resume=True))
 
 
 def test_nothing_to_resume_is_said(table, tmp_path, capsys):
-    predict_table(Predictor([tiny_model()]), str(table), tmp_path / "out.csv", resume=True)
+    predict_table(Predictor([tiny_model()]), str(table), tmp_path / "out.csv", reading=ReadOptions(resume=True))
     said = "out.csv has no finished rows to continue: starting with the first row"
     assert said in capsys.readouterr().err and (tmp_path / "out.csv").exists()
 
@@ -230,7 +235,7 @@ def test_a_finished_output_stays_as_it_is(table, tmp_path, capsys, monkeypatch, 
     before = out.stat().st_mtime_ns
     monkeypatch.setattr(predictor, "compute", None)
     capsys.readouterr()
-    result = predict_table(predictor, str(table), out, resume=True)
+    result = predict_table(predictor, str(table), out, reading=ReadOptions(resume=True))
     said = f"{out} is finished, with 2 rows; without --resume it is computed again\n"
     assert capsys.readouterr().err == said and out.stat().st_mtime_ns == before
     assert {**result, "errors": first["errors"]} == first and result["unreadable"] == 1
@@ -243,7 +248,7 @@ def test_a_finished_output_of_an_sdf_with_a_smiles_of_its_own_is_known(tmp_path,
         writer.write(molecule)
     predictor, out = Predictor([tiny_model()]), tmp_path / "out.csv"
     predict_table(predictor, str(tmp_path / "in.sdf"), out)
-    predict_table(predictor, str(tmp_path / "in.sdf"), out, resume=True)
+    predict_table(predictor, str(tmp_path / "in.sdf"), out, reading=ReadOptions(resume=True))
     assert f"{out} is finished, with 1 row;" in capsys.readouterr().err
 
 
@@ -261,7 +266,13 @@ def test_another_output_is_not_taken_for_a_finished_run(table, tmp_path, change)
     os.utime(table, (later, later))
     before = out.read_bytes()
     with pytest.raises(InputError, match=r"out.csv is no interrupted run, .*: without --resume it is replaced$"):
-        predict_table(predictor, str(table), out, resume=True, answers=Answers(properties=change == "options"))
+        predict_table(
+            predictor,
+            str(table),
+            out,
+            reading=ReadOptions(resume=True),
+            answers=Answers(properties=change == "options"),
+        )
     assert out.read_bytes() == before and sorted(each.name for each in tmp_path.iterdir()) == ["in.csv", "out.csv"]
 
 

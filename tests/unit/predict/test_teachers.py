@@ -3,6 +3,7 @@ import pytest
 
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.options import ReadOptions
 from graphormer_sepnorm.output.embed_table import embed_table, find_embedder
 from graphormer_sepnorm.predict import teachers
 
@@ -46,8 +47,8 @@ def test_embeddings_of_another_version_are_not_gone_on_with(minimol, tmp_path, m
     assert (tmp_path / "out.npz.partial.json").exists()
     monkeypatch.setattr(teachers, "version", lambda name: "0.2")
     with pytest.raises(InputError, match="begun with another model"):
-        embed_table(find_embedder("minimol"), str(tmp_path / "in.smi"), tmp_path / "out.npz", resume=True)
-    assert embed_table(minimol, str(tmp_path / "in.smi"), tmp_path / "out.npz", resume=True)["rows"] == 1
+        embed_table(find_embedder("minimol"), str(tmp_path / "in.smi"), tmp_path / "out.npz", ReadOptions(resume=True))
+    assert embed_table(minimol, str(tmp_path / "in.smi"), tmp_path / "out.npz", ReadOptions(resume=True))["rows"] == 1
 
 
 @pytest.mark.slow

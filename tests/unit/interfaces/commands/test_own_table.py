@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.own_table import only_target, options_of_table
-from graphormer_sepnorm.tables.formats.table import WholeTable
+from graphormer_sepnorm.interfaces.commands.own_table import detected, only_target, options_of_table
+from graphormer_sepnorm.tables.formats.table import Row, WholeTable
 from graphormer_sepnorm.tables.labels import read_whole
 
 
@@ -47,10 +47,10 @@ def test_a_table_without_another_column_has_nothing_to_predict(columns):
 def test_a_threshold_makes_a_classification_of_numbers(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("smiles,IC50_nM\nC,5\nCC,>1000\nCCC,<7\n")
-    options = options_of_table(str(path), read_whole(str(path)), {"active_below": "100nM"}, None, 0)
+    options, _ = detected(str(path), read_whole(str(path)), {"active_below": "100nM"}, None, 0)
     assert options.kind == "classification" and options.threshold == "<100nM"
     with pytest.raises(InputError, match="--active-below"):
-        options_of_table(str(path), read_whole(str(path)), {"active_below": "100nM"}, "regression", 0)
+        detected(str(path), read_whole(str(path)), {"active_below": "100nM"}, "regression", 0)
 
 
 @contextmanager
