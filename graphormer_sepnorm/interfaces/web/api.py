@@ -46,7 +46,7 @@ PICTURE_HEADERS = {
 }
 # Every answer but those of success is a sentence.
 PROBLEMS: dict[int | str, dict] = {
-    status: {"description": words, "model": Problem}
+    status: {"description": words, "content": {"application/json": {"schema": Problem.model_json_schema()}}}
     for status, words in {
         400: "the request cannot be read",
         401: "the token is missing",

@@ -27,7 +27,7 @@ NOT_FOUND = HTTPStatus.NOT_FOUND.phrase  # the words of Starlette if no route ha
 MOST_SHOWN_OF_PATH = 100
 
 
-def add_problems(app: FastAPI, pages: Pages, most_bytes: int) -> None:
+def add_problems(app: FastAPI, pages: Pages) -> None:
     """Errors: a sentence, as JSON below ``/api`` and as a page elsewhere."""
 
     def problem(request: Request, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Response:
@@ -51,8 +51,7 @@ def add_problems(app: FastAPI, pages: Pages, most_bytes: int) -> None:
     async def of_request(request: Request, error: HTTPException) -> Response:
         if error.status_code == 404 and error.detail == NOT_FOUND and not is_open(request.url.path):
             return missing(request, pages)
-        too_large = f"this is too large: a request has at most {most_bytes / 1e6:g} MB"
-        return problem(request, error.status_code, too_large if error.status_code == 413 else error.detail, error.headers)
+        return problem(request, error.status_code, str(error.detail), error.headers)
 
     @app.exception_handler(RequestValidationError)
     async def of_form(request: Request, error: RequestValidationError) -> Response:
@@ -96,8 +95,7 @@ def make_app(
         redoc_url=None,
         swagger_ui_oauth2_redirect_url=None,
         responses=PROBLEMS,
-        max_body_size=queue.limits.upload_bytes,
-        middleware=middleware(token, names),
+        middleware=middleware(queue.limits.upload_bytes, token, names),
     )
     pages = Pages(queue)
     add_api(app, queue)
@@ -105,7 +103,7 @@ def make_app(
     add_table_pages(app, queue, pages)
     add_training(app, queue, pages, trainings, use)
     add_entrance(app, pages, token)
-    add_problems(app, pages, queue.limits.upload_bytes)
+    add_problems(app, pages)
     app.mount("/static", StaticFiles(directory=HERE / "static"))
     return app
 

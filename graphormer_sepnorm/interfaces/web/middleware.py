@@ -1,6 +1,6 @@
 """Checks of every request: by what name, from which page, by whom and how fast; and the headers of the answer.
 
-Starlette's middleware checks the name of the host and the token, and FastAPI limits the size of a request.
+Starlette's middleware checks the name of the host and the token.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "graphormer-sepnorm-token"
 READING = ("GET", "HEAD")
+MOST_BYTES_WITHOUT_TOKEN = 10_000
 SECONDS_FOR_BODY = 20.0
 LEAST_BYTES_PER_SECOND = 5_000  # that let a body take longer
 HEADERS = {
@@ -44,10 +45,11 @@ DOCS_POLICY = (
 )
 
 
-def middleware(token: str | None = None, names: Sequence[str] | None = None) -> list[Middleware]:
+def middleware(most_bytes: int, token: str | None = None, names: Sequence[str] | None = None) -> list[Middleware]:
     """The middleware of requests, in this order.
 
     Args:
+        most_bytes: of a request.
         token: that a request has to show, as a cookie or as ``Authorization: Bearer``; None: nothing.
         names: of this machine in requests, which other names that are made to point here are not; None: any.
     """
@@ -59,7 +61,7 @@ def middleware(token: str | None = None, names: Sequence[str] | None = None) -> 
     if token is not None:
         tokens = TokenBackend(token)
         found.append(Middleware(AuthenticationMiddleware, backend=tokens, on_error=tokens.refuse))
-    return [*found, Middleware(BodyDeadline)]
+    return [*found, Middleware(BodyLimits, most_bytes=most_bytes)]
 
 
 def is_local(host: str) -> bool:
@@ -167,17 +169,27 @@ def refusal(path: str, status: int, sentence: str, headers: dict[str, str] | Non
     return PlainTextResponse(sentence, status, headers)
 
 
-class BodyDeadline:
-    """Gives up on the body of a request that takes longer than ``SECONDS_FOR_BODY``, unless it comes fast enough."""
+class BodyLimits:
+    """Bounds the body of a request: in size, smaller where anybody may send one, and in time.
 
-    def __init__(self, app: ASGIApp):
-        self.app = app
+    It takes at most ``SECONDS_FOR_BODY``, and longer as far as it comes fast enough.
+    """
+
+    def __init__(self, app: ASGIApp, most_bytes: int):
+        self.app, self.most_bytes = app, most_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        most = min(self.most_bytes, MOST_BYTES_WITHOUT_TOKEN) if is_open(scope["path"]) else self.most_bytes
+        sentence = f"this is too large: a request has at most {most / 1e6:g} MB"
+        stated = Headers(scope=scope).get("content-length", "")
+        if stated.isdecimal() and int(stated) > most:
+            return await refusal(scope["path"], 413, sentence)(scope, receive, send)
         started = asyncio.get_running_loop().time()
-        seen, is_whole = 0, scope["type"] != "http"
+        seen, is_whole = 0, False
 
-        async def receive_in_time() -> Message:
+        async def receive_within_limits() -> Message:
             nonlocal seen, is_whole
             if is_whole:
                 return await receive()
@@ -187,7 +199,9 @@ class BodyDeadline:
             except TimeoutError:
                 raise HTTPException(408, "the request came too slowly", {"Connection": "close"}) from None
             seen += len(message.get("body", b""))
+            if seen > most:
+                raise HTTPException(413, sentence)
             is_whole = not message.get("more_body", False)
             return message
 
-        await self.app(scope, receive_in_time, send)
+        await self.app(scope, receive_within_limits, send)

@@ -47,7 +47,6 @@ from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.version import __version__
 
 HERE = Path(__file__).parent
-MOST_BYTES_WITHOUT_TOKEN = 10_000
 CONFIDENCES = 0.8, 0.9, 0.95
 FIRST_VIEW = View()
 LONG_NUMBER = re.compile(r"[-+]?\d{1,15}\.\d{9,}")
@@ -288,7 +287,7 @@ def add_entrance(app: FastAPI, pages: Pages, true_token: str | None) -> None:
     def ask() -> Response:
         return pages("enter.html")
 
-    @app.post("/enter", include_in_schema=False, max_body_size=MOST_BYTES_WITHOUT_TOKEN)
+    @app.post("/enter", include_in_schema=False)
     def enter(request: Request, token: Annotated[str, Form()] = "") -> Response:
         if true_token is not None and not same(token, true_token):
             return pages("enter.html", 401, problem="This is not the token.")

@@ -21,7 +21,7 @@ async def echo(request: Request) -> PlainTextResponse:
 
 def client(token: str | None = None, names: tuple[str, ...] | None = None) -> TestClient:
     app = Starlette(
-        routes=[Route("/{path:path}", echo, methods=["GET", "POST"])], middleware=middleware(token, names)
+        routes=[Route("/{path:path}", echo, methods=["GET", "POST"])], middleware=middleware(1000, token, names)
     )
     return TestClient(app, base_url="http://localhost:8000", follow_redirects=False)
 
@@ -70,6 +70,24 @@ def test_forms_of_other_pages_are_refused(headers, status):
     assert client().post("/", headers=headers).status_code == status
 
 
+def test_size_is_limited_whether_it_is_said_or_not():
+    page = client()
+    assert page.post("/", content=b"x" * 1000).text == "/ 1000"
+    said = page.post("/", content=b"x" * 1001)
+    assert said.status_code == 413 and "at most 0.001 MB" in said.text
+    unsaid = page.post("/", content=(b"x" * 100 for _ in range(11)))
+    assert unsaid.status_code == 413 and unsaid.text == said.text
+
+
+def test_requests_that_need_no_token_are_small(monkeypatch):
+    monkeypatch.setattr(module, "MOST_BYTES_WITHOUT_TOKEN", 100)
+    page = client()
+    assert page.post("/enter", content=b"x" * 100).text == "/enter 100"
+    assert page.post("/enter", content=b"x" * 101).status_code == 413
+    assert page.post("/enter", content=(b"x" * 60 for _ in range(2))).status_code == 413
+    assert page.post("/", content=b"x" * 1000).text == "/ 1000"
+
+
 def test_a_body_that_comes_too_slowly_is_given_up(monkeypatch):
     """The first part is in time, and the second one never comes."""
     monkeypatch.setattr(module, "SECONDS_FOR_BODY", 0.05)
@@ -101,7 +119,7 @@ def test_the_answer_to_a_whole_body_may_take_longer(monkeypatch):
         return {"type": "http.disconnect"}
 
     whole = [{"type": "http.request", "body": b"", "more_body": False}]
-    asyncio.run(module.BodyDeadline(app)({"type": "http", "path": "/", "headers": []}, receive, None))
+    asyncio.run(module.BodyLimits(app, 1000)({"type": "http", "path": "/", "headers": []}, receive, None))
     assert [message["type"] for message in received] == ["http.request", "http.disconnect"]
 
 
