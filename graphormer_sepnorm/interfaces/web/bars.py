@@ -29,7 +29,7 @@ class Bar:
 
 
 def grouped_bars(facts: ModelFacts, answer: MoleculePrediction) -> dict[str, list[Bar]]:
-    """The bars of a molecule by the group of their targets, in the order of the targets; one of no name without groups."""
+    """The bars of a molecule by the group of their targets, in the order of the targets; "" if none has a group."""
     rest = OTHERS if any(known.group for known in facts.endpoints.values()) else ""
     found: dict[str, list[Bar]] = {}
     for target in filter(answer.predictions.__contains__, facts.targets):

@@ -202,7 +202,7 @@ def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
         text: Annotated[str, Form()] = "",
         file: UploadFile | None = None,
         smiles_column: SmilesColumn = "",
-        columns: Annotated[list[str], Form()] = [],  # noqa: B006: FastAPI copies it
+        columns: Annotated[tuple[str, ...], Form()] = (),
     ) -> Response:
         if file is not None and file.filename:
             job = submit_file(queue, file, options, smiles_column)
@@ -211,7 +211,7 @@ def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
             job = queue.submit(content, kind_of_text(text, smiles_column), "the text", options, smiles_column)
         else:
             raise InputError("there are no molecules: draw one, type or paste some SMILES, or choose a file")
-        return led_to(request, queue, job, pages, View(columns=columns))
+        return led_to(request, queue, job, pages, View(columns=list(columns)))
 
 
 def led_to(request: Request, queue: JobQueue, job: Job, pages: Pages, view: View = FIRST_VIEW) -> Response:
