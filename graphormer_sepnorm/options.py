@@ -97,7 +97,9 @@ def value_type(hint: Any) -> Any:
 class ReadOptions:
     """How a table is read, declared once for commands and for Python."""
 
-    smiles_column: Annotated[str | None, Option("SMILES column of the input; by default recognized by its name.")] = None
+    smiles_column: Annotated[str | None, Option("SMILES column of the input; by default recognized by its name.")] = (
+        None
+    )
     delimiter: Annotated[str | None, Option("Delimiter of the input; by default detected from its header.")] = None
     strict: Annotated[bool, Option("Stop at the first row that cannot be read.")] = False
     resume: Annotated[bool, Option("Continue an interrupted run of the same command.")] = False

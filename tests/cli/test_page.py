@@ -109,28 +109,106 @@ def test_draw_predict_and_look(user):
     assert drawn == "CC"
     page.click("#predict")
     wait_for(page, "1 molecule computed")
-    row = page.locator("#rows tbody tr")
-    expect(row).to_have_count(1)  # the rows come after the status
-    assert row.locator(".smiles").inner_text() == drawn
-    assert "2 heavy atoms" in row.locator(".warning").inner_text()
-    assert " to " in row.locator(".number small").first.inner_text()
-    assert "C" in row.locator(".nearest").inner_text()
-    wait_for_picture(page, "#rows tbody img")
+    card = page.locator("#rows .card")
+    expect(card).to_have_count(1)  # the rows come after the status
+    assert card.locator(".smiles").inner_text() == drawn
+    assert "2 heavy atoms" in card.locator(".warning").inner_text()
+    assert " to " in card.locator(".number").first.inner_text()
+    assert "C" in card.locator(".nearest").inner_text()
+    wait_for_picture(page, ".card img")
     assert "/tables/" in page.url
     page.reload()
     wait_for(page, "1 molecule computed")
 
 
-def test_a_long_smiles_ends_in_an_ellipsis_where_it_is_cut(user):
+def test_ten_molecules_fit_on_a_screen_with_their_structures(user):
     page = user()
-    page.fill("#text", "C" * 150 + "\nCC")
+    page.set_viewport_size({"width": 1280, "height": 800})
+    upload(page, "ten.csv", b"smiles,name\n" + b"CC(=O)Oc1ccccc1C(=O)O,aspirin\n" * 11)
+    wait_for(page, "11 of 11 molecules computed")
+    tenth = page.locator("#rows tbody tr").nth(9)
+    tenth.wait_for()
+    place = tenth.bounding_box()
+    assert place["y"] + place["height"] <= 800 and page.evaluate("window.scrollY") == 0
+    picture = page.locator("#molecule-4 img")
+    before = picture.bounding_box()["width"]
+    page.focus("#molecule-4")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Shift+Tab")  # the focus of a keyboard
+    assert picture.bounding_box()["width"] > 2 * before > 100
+
+
+def test_columns_are_chosen_and_moved_with_the_keyboard(user):
+    page = user()
+    upload(page, "two.csv", b"smiles,note\nCCO,x\nCC,y\n")
+    wait_for(page, "2 of 2 molecules computed")
+
+    def heads():
+        return [text.strip(" \n▲") for text in page.locator("#rows thead th").all_inner_texts()]
+
+    page.focus("#view summary")
+    page.keyboard.press("Enter")
+    page.focus("#view [value=note]")
+    page.keyboard.press("Space")
+    expect(page.locator("#rows thead th", has_text="note")).to_have_count(1)
+    usual = ["Row", "Molecule", "logp", "Nearest training molecule", "Alerts"]
+    assert heads() == [*usual, "note"] and page.locator("#view [value=note]").evaluate("e => e.matches(':focus')")
+    page.focus("#view a[aria-label='Move note to the left']")
+    for place in (4, 3, 2):
+        page.keyboard.press("Enter")
+        expect(page.locator("#rows thead th").nth(place)).to_have_text("note")
+    assert heads() == [*usual[:2], "note", *usual[2:]]
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Move note to the left"
+    page.reload()
+    expect(page.locator("#rows thead th").nth(2)).to_have_text("note")
+    page.fill("#text", "CCN a\nCCC b")
+    page.click("#clear-file") if page.locator("#clear-file").is_visible() else None
     page.click("#predict")
-    rows = page.locator("#rows .smiles")
-    expect(rows).to_have_count(2)
-    found = rows.evaluate_all(
-        "all => all.map((each) => [each.scrollHeight > each.clientHeight, getComputedStyle(each).webkitLineClamp])"
-    )
-    assert found == [[True, "3"], [False, "3"]]
+    page.wait_for_url("**/tables/*?columns=*")
+    assert "note" in page.url and "Nearest+training+molecule" in page.url
+
+
+def test_back_leads_through_what_was_looked_at(user, address):
+    page = user()
+    upload(page, "many.csv", b"smiles\n" + b"CCO\n" * 60)
+    wait_for(page, "60 of 60 molecules computed")
+    table = page.url
+    page.click("thead a:has-text('logp')")
+    page.wait_for_url("**?sort=logp")
+    page.click("text=Next (2)")
+    page.wait_for_url("**?page=2&sort=logp")
+    page.locator("#rows", has_text="Page 2 of 2").wait_for()
+    page.click("#rows tbody a >> nth=0")
+    page.wait_for_url("**/rows/*?page=2&sort=logp")
+    wait_for_picture(page, ".card .molecule img")
+    page.go_back()
+    page.wait_for_url("**?page=2&sort=logp")
+    page.locator("#rows", has_text="Page 2 of 2").wait_for()
+    page.go_back()
+    page.wait_for_url(f"{table}?sort=logp")
+    page.locator("#rows", has_text="Page 1 of 2").wait_for()
+    assert page.locator("th[aria-sort=ascending]").count() == 1
+    page.go_back()
+    page.wait_for_url(table)
+    page.locator("#rows").wait_for()
+    page.go_back()
+    page.wait_for_url(f"{address}/")
+    expect(page.locator("#result section")).to_have_count(0)
+
+
+def test_the_focus_stays_while_rows_arrive(user):
+    page = user()
+    upload(page, "long.csv", b"smiles\n" + b"c1ccccc1CCCCO\n" * 10_000)
+    page.locator("#rows tbody tr").nth(9).wait_for()
+    for name in ("molecule-3", "csv", "cancel"):
+        page.focus(f"#{name}")
+        for _ in range(2):
+            with page.expect_response(lambda answer: "/status" in answer.url):
+                pass
+        page.wait_for_timeout(300)
+        assert active(page) == name
+    page.keyboard.press("Enter")
+    wait_for(page, "the rest was cancelled")
 
 
 def test_the_drawing_follows_the_text_while_it_has_the_focus(user):
@@ -177,13 +255,10 @@ def test_the_keyboard_is_enough(user):
             break
         page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    wait_for_picture(page, "#dialog #atoms img")
+    wait_for_picture(page, "#atoms img")
     expect(page.locator("#atoms-title")).to_be_focused()
     assert "logp = " in page.locator("#atoms img").get_attribute("alt")
     assert page.locator("#atoms table").first.locator("tbody tr").count() == 7
-    page.keyboard.press("Escape")
-    expect(page.locator("#atoms-0")).to_be_focused()
-    assert not page.locator("#dialog").is_visible()
 
 
 def test_a_screen_reader_has_a_name_for_everything(user):
@@ -191,9 +266,9 @@ def test_a_screen_reader_has_a_name_for_everything(user):
     page.fill("#text", "CCO\nCC")
     page.click("#predict")
     wait_for(page, "computed")
-    page.locator("#atoms-1").wait_for()
+    page.locator("#molecule-1").wait_for()
     tree = page.locator("body").aria_snapshot()
-    for name in ('textbox "SMILES', 'button "Predict"', 'button "Atom picture of row 1"', 'img "Structure of CCO"'):
+    for name in ('textbox "SMILES', 'button "Predict"', 'link "Structure of CCO"'):
         assert name in tree
     assert 'columnheader "Molecule"' in tree and 'link "Download CSV"' in tree
 
@@ -227,10 +302,12 @@ def test_a_hostile_table_is_shown_and_nothing_of_it_is_run(user):
     upload(page, "<img src=x onerror=alert(5)>.csv", content)
     wait_for(page, "3 of 3 molecules computed, 2 of them without a prediction")
     page.locator("#rows tbody tr").nth(2).wait_for()
-    shown = page.locator("#rows").inner_text()
-    assert "<script>alert(2)</script>" in shown and "{{ 7 * 7 }}" in shown and "caf\ufffd" in shown
-    assert page.locator("#rows script, #rows svg, #rows img[src='x']").count() == 0
-    saved = download(page)
+    saved, table, shown = download(page), page.url, page.locator("#rows").inner_text()
+    assert "<script>alert(2)</script>" in shown and "{{ 7 * 7 }}" in shown
+    for address in (f"{table}?columns=note&columns=%3Cscript%3E", f"{table}/rows/2"):
+        page.goto(address)
+        assert page.locator("main script, .rows img[src='x'], .card img[src='x']").count() == 0
+    assert "caf\ufffd" in page.locator(".card").inner_text()
     assert b"'=HYPERLINK" in saved and b"'=1+1" in saved and b'"-1"' in saved and b"caf\xe9" in saved
 
 
@@ -280,12 +357,12 @@ def test_the_column_and_the_options_are_chosen_on_the_page(user):
     page.select_option("#again", "mol")
     page.click("#status button")
     wait_for(page, "2 of 2 molecules computed")
-    assert page.locator("#rows .nearest").count() == 0 and page.locator("#rows .number", has_text=" to ").count() == 0
-    page.click("text=Sort and filter")
+    assert page.locator("#rows .near").count() == 0 and page.locator("#rows .number", has_text=" to ").count() == 0
+    page.click("#view summary")
     page.fill("#find", "propane")
     page.press("#find", "Enter")
     expect(page.locator("#rows tbody tr")).to_have_count(1)
-    assert page.locator("#rows .smiles").inner_text() == "CCC"
+    assert page.locator("#rows .molecule img").get_attribute("alt") == "Structure of CCC"
     page.emulate_media(color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 26, 33)"
     structure = page.locator("#rows .molecule img").evaluate("each => getComputedStyle(each).backgroundColor")
@@ -297,7 +374,7 @@ def test_two_choices_at_once_are_both_kept(user):
     page = user()
     upload(page, "two.csv", b"smiles\nCCO\nCC\n")
     wait_for(page, "2 of 2 molecules computed")
-    page.click("text=Sort and filter")
+    page.click("#view summary")
     held = []
     page.route("**/rows?**", lambda route: held.append(route) if not held else route.continue_())
     page.select_option("#sort", "logp")
@@ -310,54 +387,35 @@ def test_two_choices_at_once_are_both_kept(user):
 def test_new_rows_keep_what_is_open_and_what_is_typed(user):
     """As while a table is computed."""
     page = user()
-    page.check("[name=properties]")
     upload(page, "two.csv", b"smiles\nCCO\nCC\n")
     wait_for(page, "2 of 2 molecules computed")
-    page.click("text=Sort and filter")
-    page.locator("#rows td details summary").nth(1).click()
+    page.click("#view summary")
     page.locator("#find").press_sequentially("CC")
     with page.expect_response(lambda answer: "/rows" in answer.url, timeout=20_000):
         page.evaluate("htmx.trigger(document.body, 'rows-changed')")
     page.locator("#find").press_sequentially("O")
     assert page.input_value("#find") == "CCO" and active(page) == "find"
-    is_open = page.locator("#rows details").evaluate_all("all => all.map(each => each.open)")
-    assert is_open == [True, False, True] and page.locator("#rows tbody tr").count() == 2
+    assert page.locator("#view").evaluate("each => each.open") and page.locator("#rows tbody tr").count() == 2
 
 
-def test_the_dialog_opens_before_its_picture_is_computed(user):
+def test_a_picture_that_does_not_come_is_a_sentence(user):
     page = user()
     page.fill("#text", "CCO")
     page.click("#predict")
     wait_for(page, "1 molecule computed")
     held = []
     page.route("**/atoms", lambda route: held.append(route))
-
-    def asked():
-        for _ in range(600):
-            if held:
-                return held.pop()
-            page.wait_for_timeout(50)
-        raise AssertionError("no picture was asked for")
-
-    page.click("#atoms-0")
-    expect(page.locator("#dialog #drawing")).to_have_text("Computing the atom picture...")
-    assert page.locator("#dialog").is_visible() and page.locator("#drawing").get_attribute("aria-live") == "polite"
-    page.keyboard.press("Escape")
-    expect(page.locator("#atoms-0")).to_be_focused()
-    asked().continue_()
-    page.locator("#atoms-title").wait_for(state="attached")
-    assert not page.locator("#dialog").is_visible()
     page.click("#atoms-0")
     expect(page.locator("#drawing")).to_have_text("Computing the atom picture...")
-    assert page.locator("#atoms img").count() == 0
-    asked().continue_()
-    wait_for_picture(page, "#dialog #atoms img")
-    expect(page.locator("#drawing")).to_have_text("")
-    page.keyboard.press("Escape")
-    page.click("#atoms-0")
-    expect(page.locator("#drawing")).to_have_text("Computing the atom picture...")
-    asked().abort()
+    assert page.locator("#drawing").get_attribute("aria-live") == "polite"
+    while not held:
+        page.wait_for_timeout(50)
+    held.pop().abort()
     expect(page.locator("#drawing")).to_have_text("The server did not answer: it may have been closed.")
+    page.unroute("**/atoms")
+    page.click("#atoms-0")
+    wait_for_picture(page, "#atoms img")
+    expect(page.locator("#drawing")).to_have_text("")
 
 
 def test_a_wide_table_has_a_shadow_where_it_goes_on(user):
@@ -382,8 +440,6 @@ def test_a_form_is_sent_once(user):
     assert len(sent) == 2
     page.locator("#atoms-0").dblclick()
     wait_for_picture(page, "#atoms img")
-    page.keyboard.press("Escape")
-    assert not page.locator("#dialog").is_visible()
 
 
 def test_a_table_outlives_a_reload_and_a_lost_connection(user):
@@ -436,8 +492,9 @@ def test_a_molecule_too_large_to_draw(user):
     wait_for(page, "2 of 2 molecules computed, 1 of them without a prediction")
     page.locator("#rows", has_text="No picture").wait_for()
     assert page.locator("#rows .reason").inner_text() == "The molecule has 20,000 atoms; at most 1,000 are read."
+    page.click("#molecule-1")
     page.click("#atoms-1")
-    page.locator("#dialog .problem", has_text="at most 200 are drawn").wait_for()
+    page.locator("#atoms .problem", has_text="at most 200 are drawn").wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
 
 
@@ -453,7 +510,7 @@ def test_two_users_at_once(user):
     wait_for(first, "the rest was cancelled")
     rows = download(first).decode().splitlines()
     assert 1 < len(rows) < 10_001
-    assert first.url != second.url and second.locator("#rows tbody tr").count() == 1
+    assert first.url != second.url and second.locator("#rows .card").count() == 1
 
 
 @pytest.mark.parametrize("width", [400, 1280])
@@ -496,8 +553,8 @@ def test_a_model_is_trained_with_the_keyboard(browser, trainings, tmp_path, widt
         page.click("text=Look at it")
         page.wait_for_url(f"{address}/train/*")
         page.check("[name=targets][value=y]")
-        expect(page.locator("#look pre")).to_contain_text("--target-columns y")
-        page.select_option("#split", "random")
+        page.select_option("#split", "random")  # while the look at the first choice is on its way
+        expect(page.locator("#look pre")).to_contain_text("--target-columns y --split random")
         page.click("button.main")
         page.click("text=Read the report")
         expect(page.locator("p")).to_have_text("report")

@@ -42,7 +42,9 @@ TableFile = Annotated[
         metavar="FILE", help=f"Your table: {LABELLED_TABLES}; - for CSV on standard input.", show_default=False
     ),
 ]
-SmilesColumn = Annotated[str | None, typer.Option(help="SMILES column of the table; by default recognized by its name.")]
+SmilesColumn = Annotated[
+    str | None, typer.Option(help="SMILES column of the table; by default recognized by its name.")
+]
 Delimiter = Annotated[str | None, typer.Option(help="Delimiter of the table; by default detected from its header.")]
 StripSalts = Annotated[
     bool,

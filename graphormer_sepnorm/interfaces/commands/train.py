@@ -100,7 +100,8 @@ class EnsembleOptions:
     PANEL: ClassVar = "Members of a table model"
 
     ensemble: Annotated[
-        int | None, Option(f"Number of networks, one per fold; by default {FOLDS}, or none if a first one does not help.")
+        int | None,
+        Option(f"Number of networks, one per fold; by default {FOLDS}, or none if a first one does not help."),
     ] = None
     baseline: Annotated[bool, Option("Include a forest of extremely randomized trees.")] = True
     blend: Annotated[bool, Option("Include members other than networks.")] = True

@@ -19,9 +19,9 @@ from graphormer_sepnorm.interfaces.web.exchange import (
     FormOptions,
     SmilesColumn,
     explained_atoms,
-    field_names,
     kind_of_text,
     known,
+    row_at,
     rows_of,
     status_of,
     submit_file,
@@ -30,7 +30,14 @@ from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.middleware import admit, same
 from graphormer_sepnorm.interfaces.web.schemas import ColumnFacts, EndpointFacts, ModelFacts, Options, TargetPrediction
-from graphormer_sepnorm.interfaces.web.view import ROWS_PER_PAGE, View, shown_rows, width_names
+from graphormer_sepnorm.interfaces.web.view import (
+    ROWS_PER_PAGE,
+    View,
+    chosen_columns,
+    offered_columns,
+    shown_rows,
+    width_names,
+)
 from graphormer_sepnorm.predict.units import measured_words
 from graphormer_sepnorm.report.page import data_uri
 from graphormer_sepnorm.runs.info import limit_meaning, score_words
@@ -41,10 +48,8 @@ from graphormer_sepnorm.version import __version__
 
 HERE = Path(__file__).parent
 CONFIDENCES = 0.8, 0.9, 0.95
-MOST_COLUMNS_SHOWN = 3
 FIRST_VIEW = View()
 LONG_NUMBER = re.compile(r"[-+]?\d{1,15}\.\d{9,}")
-NO_BREAK = "\N{NO-BREAK SPACE}"
 MEANINGS = {
     "weights": "how much each part of the model counts in the prediction",
     "vocabulary": "which molecules the model can read",
@@ -111,10 +116,11 @@ def as_rounded(text: str) -> str:
     return f"{float(text):.7g}" if LONG_NUMBER.fullmatch(text) else text
 
 
-def in_unit(one: TargetPrediction, endpoint: EndpointFacts) -> str:
-    """A prediction of a logarithm in the unit of the measurements, with its interval on one line."""
-    words = measured_words(one.value, endpoint.scale, endpoint.unit, one.low, one.high)
-    return words.replace("= ", f"={NO_BREAK}").replace(" to ", f"{NO_BREAK}to{NO_BREAK}")
+def in_unit(one: TargetPrediction, endpoint: EndpointFacts) -> tuple[str, str]:
+    """A prediction of a logarithm in the unit of the measurements, and its interval; "" without one."""
+    value = measured_words(one.value, endpoint.scale, endpoint.unit)
+    both = measured_words(one.value, endpoint.scale, endpoint.unit, one.low, one.high)
+    return value.removeprefix("= "), both.removeprefix(value)[2:-1]
 
 
 def as_sentence(text: str) -> str:
@@ -145,22 +151,32 @@ def progress_of(job: Job) -> dict:
     return {"progress": status_of(job), "is_over": job.is_over, "options": job.options}
 
 
-def shown_of(job: Job, view: View = FIRST_VIEW) -> dict:
+def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
     """A table, for templates."""
     progress = progress_of(job)  # before the rows, so that none is missed that comes meanwhile
     numbers = shown_rows(job, view)
     start = (view.page - 1) * ROWS_PER_PAGE
-    names = [name for name, column in zip(field_names(job), job.columns, strict=True) if column != job.smiles_column]
+    offered = offered_columns(facts, job)
+    chosen = chosen_columns(offered, view)
+    usual = chosen == chosen_columns(offered, FIRST_VIEW)
     return progress | {
         "rows": rows_of(job, numbers[start : start + ROWS_PER_PAGE]),
         "num_rows": len(numbers),
-        "columns": names[:MOST_COLUMNS_SHOWN],
-        "added": job.added,
-        "details": {column.place[-1] for column in job.added if column.place[0] == "predictions"},
+        "fields": [name for name, kind in offered.items() if kind == "field"],
+        "offered": offered,
+        "chosen": chosen,
+        "orders": [moved(chosen, place) for place in range(len(chosen))],
         "sortable": [column.name for column in job.added if is_sortable(column, view)] + width_names(job),
-        "view": view,
+        "view": view.model_copy(update={"columns": [] if usual else chosen}),
         "num_pages": max(1, -(-len(numbers) // ROWS_PER_PAGE)),
     }
+
+
+def moved(names: list[str], place: int) -> tuple[list[str], list[str]]:
+    """The names with the one at a place moved to the left, and to the right, as far as it can be."""
+    rest, name = names[:place] + names[place + 1 :], names[place]
+    left, right = max(place - 1, 0), place + 1
+    return [*rest[:left], name, *rest[left:]], [*rest[:right], name, *rest[right:]]
 
 
 def is_sortable(column: ColumnFacts, view: View) -> bool:
@@ -186,6 +202,7 @@ def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
         text: Annotated[str, Form()] = "",
         file: UploadFile | None = None,
         smiles_column: SmilesColumn = "",
+        columns: Annotated[tuple[str, ...], Form()] = (),
     ) -> Response:
         if file is not None and file.filename:
             job = submit_file(queue, file, options, smiles_column)
@@ -194,15 +211,19 @@ def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
             job = queue.submit(content, kind_of_text(text, smiles_column), "the text", options, smiles_column)
         else:
             raise InputError("there are no molecules: draw one, type or paste some SMILES, or choose a file")
-        return led_to(request, job, pages)
+        return led_to(request, queue, job, pages, View(columns=list(columns)))
 
 
-def led_to(request: Request, job: Job, pages: Pages) -> Response:
+def led_to(request: Request, queue: JobQueue, job: Job, pages: Pages, view: View = FIRST_VIEW) -> Response:
     """The page of a table that was just given in, or for htmx the part that shows it."""
-    address = f"/tables/{job.number}"
+    address = address_of(job, view)
     if "hx-request" in request.headers:
-        return pages("table.html", headers={"HX-Push-Url": address}, **shown_of(job))
+        return pages("table.html", headers={"HX-Push-Url": address}, **shown_of(queue.facts, job, view))
     return RedirectResponse(address, 303)
+
+
+def address_of(job: Job, view: View) -> str:
+    return f"/tables/{job.number}?{view.address()}".removesuffix("?")
 
 
 def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
@@ -210,7 +231,7 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
 
     @app.get("/tables/{id}", include_in_schema=False)
     def show(id: str, view: AskedView) -> Response:
-        return pages("page.html", **shown_of(known(queue, id), view))
+        return pages("page.html", **shown_of(queue.facts, known(queue, id), view))
 
     @app.get("/tables/{id}/status", include_in_schema=False)
     def status(id: str, seen: RowNumber = 0) -> Response:
@@ -230,14 +251,27 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
     @app.post("/tables/{id}/again", include_in_schema=False)
     def again(request: Request, id: str, smiles_column: SmilesColumn) -> Response:
         """The same table with the molecules of another column."""
-        return led_to(request, queue.predict_again(known(queue, id), smiles_column), pages)
+        return led_to(request, queue, queue.predict_again(known(queue, id), smiles_column), pages)
 
     @app.get("/tables/{id}/rows", include_in_schema=False)
-    def rows(id: str, view: AskedView) -> Response:
-        """The rows of a view, whose address the browser shows, so that a reload keeps the view."""
-        query = view.address()
-        headers = {"HX-Replace-Url": f"/tables/{id}" + (f"?{query}" if query else "")}
-        return pages("rows.html", headers=headers, **shown_of(known(queue, id), view))
+    def rows(request: Request, id: str, view: AskedView) -> Response:
+        """The rows of a view, which becomes a step of the browser's history unless they only arrive."""
+        job = known(queue, id)
+        shown = shown_of(queue.facts, job, view)
+        source = request.headers.get("hx-source", "")
+        headers = None if source == "div#rows" else {"HX-Push-Url": address_of(job, shown["view"])}
+        return pages("rows.html", headers=headers, is_choosing=source.startswith(("form#", "a#")), **shown)
+
+    @app.get("/tables/{id}/rows/{row}", include_in_schema=False)
+    def molecule(id: str, row: int, view: AskedView) -> Response:
+        """All that is known of one molecule, with the way back to the view that it was opened from."""
+        job = known(queue, id)
+        row_at(job.answers, row)
+        order = shown_rows(job, view)
+        place = order.index(row) if row in order else None
+        near = [] if place is None else [("Previous", order[:place][-1:]), ("Next", order[place + 1 : place + 2])]
+        shown = shown_of(queue.facts, job, view) | {"row": rows_of(job, [row])[0], "near": near}
+        return pages("molecule.html", **shown)
 
     @app.get("/tables/{id}/rows/{row}/atoms", include_in_schema=False)
     async def atoms(request: Request, id: str, row: int, target: str | None = None) -> Response:

@@ -208,7 +208,7 @@ class TrainingChoice(BaseModel):
     split: SplitName = TableOptions.split
     split_column: str = ""
     parents: bool = Field(default=False, description="read only the neutral parent of each molecule")
-    quick: bool = False
+    quick: bool = True
 
     def given(self) -> dict[str, Any]:
         """The fields of ``TableOptions`` that are chosen."""

@@ -54,7 +54,7 @@ from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.tables.writers import Cells
 from graphormer_sepnorm.tasks import TASKS
 
-WIDTH, HEIGHT = 200, 140
+WIDTH, HEIGHT = 220, 120
 MOST_ATOMS_DRAWN = 200
 LOOK = {"clearBackground": False, "fixedBondLength": 26}
 SHOWN_OF_MODEL = (

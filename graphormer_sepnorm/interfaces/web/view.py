@@ -8,11 +8,16 @@ from urllib.parse import urlencode
 from pydantic import BaseModel, Field
 
 from graphormer_sepnorm.errors import as_text
+from graphormer_sepnorm.interfaces.web.exchange import field_names
 from graphormer_sepnorm.interfaces.web.jobs import Job, cell_at
-from graphormer_sepnorm.interfaces.web.schemas import MoleculePrediction, TableRow, TargetPrediction
+from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, MoleculePrediction, TableRow, TargetPrediction
 
 ROWS_PER_PAGE = 50
 NOTHING = (None, "")
+MOST_FIELDS = 50
+NEAREST, ALERTS = "Nearest training molecule", "Alerts"
+ColumnKind = Literal["class", "target", "nearest", "alerts", "smiles", "property", "field"]
+USUAL = "class", "target", "nearest", "alerts"
 WIDTH = "interval width of "
 # Rows that can be asked for, by the name of the choice.
 KEPT: dict[str, Callable[[MoleculePrediction], bool]] = {
@@ -32,6 +37,7 @@ class View(BaseModel):
         order: of that column; rows without a value come last.
         find: a text that a field of the row has, in capitals or not.
         only: a name in ``KEPT``.
+        columns: shown ones, in this order; empty: the usual ones.
     """
 
     page: int = Field(default=1, ge=1, le=10**6)
@@ -39,10 +45,32 @@ class View(BaseModel):
     order: Literal["ascending", "descending"] = "ascending"
     find: str = ""
     only: Literal["all", "predicted", "warned", "unreadable"] = "all"
+    columns: list[str] = []
 
     def address(self, **changes: object) -> str:
         """The query of an address with these changes, without what is usual."""
-        return urlencode(self.model_copy(update=changes).model_dump(exclude_defaults=True))
+        return urlencode(self.model_copy(update=changes).model_dump(exclude_defaults=True), doseq=True)
+
+
+def offered_columns(facts: ModelFacts, job: Job) -> dict[str, ColumnKind]:
+    """The columns that can be shown, by name: the usual ones first, and at most ``MOST_FIELDS`` of the upload."""
+    found: dict[str, ColumnKind] = {}
+    if facts.class_names:
+        found["Class"] = "class"
+    found |= dict.fromkeys(facts.targets, "target")
+    extra: dict[str, ColumnKind] = {NEAREST: "nearest"} if job.options.domain else {}
+    extra |= {ALERTS: "alerts"} if job.options.alerts else {}
+    extra |= {"SMILES": "smiles"}
+    extra |= {column.name: "property" for column in job.added if column.place[0] == "properties"}
+    fields = [name for name, column in zip(field_names(job), job.columns, strict=True) if column != job.smiles_column]
+    extra |= dict.fromkeys(fields[:MOST_FIELDS], "field")
+    return found | {name: kind for name, kind in extra.items() if name not in found}
+
+
+def chosen_columns(offered: dict[str, ColumnKind], view: View) -> list[str]:
+    """The names of the columns that a view shows, in its order."""
+    usual = [name for name, kind in offered.items() if kind in USUAL]
+    return [name for name in dict.fromkeys(view.columns) if name in offered] or usual
 
 
 def shown_rows(job: Job, view: View) -> list[int]:

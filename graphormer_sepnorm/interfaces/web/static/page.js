@@ -1,4 +1,4 @@
-// The drawing, the dialog of a picture, and what a screen reader is told. Everything else on the page is HTML and htmx.
+// The drawing, the picture of a molecule, and what a screen reader is told. Everything else on the page is HTML and htmx.
 
 const form = document.getElementById("molecules");
 const said = document.getElementById("said");
@@ -99,9 +99,6 @@ async function drawInto(place, text) {
   place.dataset.ready = "true";
 }
 
-const dialog = document.getElementById("dialog");
-let opener = null;
-
 document.addEventListener("keydown", (event) => {
   if (event.key === " " && event.target.matches?.("a[role=button]")) {
     event.preventDefault();
@@ -109,28 +106,22 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// The dialog opens at once; its picture, or the reason why there is none, comes when it is computed.
-const drawing = document.getElementById("drawing");
-const asksForPicture = (source) => dialog && source?.matches?.(".atoms, #atoms form");
+// Below a molecule comes its atom picture, or the reason why there is none, when it is computed.
+const asksForPicture = (source) => source?.matches?.(".atoms, #atoms form");
+const sayOfPicture = (text) => {
+  document.getElementById("drawing").textContent = text;
+};
 
 document.addEventListener("htmx:before:request", (event) => {
-  const source = event.detail?.ctx?.sourceElement;
-  if (!asksForPicture(source)) return;
-  drawing.textContent = "Computing the atom picture...";
-  if (!source.matches(".atoms")) return;
-  opener = source.id;
-  document.getElementById("atoms").replaceChildren();
-  if (!dialog.open) dialog.showModal();
+  if (asksForPicture(event.detail?.ctx?.sourceElement)) sayOfPicture("Computing the atom picture...");
 });
 
 document.addEventListener("error", ({ target }) => {
-  if (!target.matches?.("#rows img, #atoms img")) return;
+  if (!target.matches?.("#rows img, .card img, #atoms img")) return;
   const note = document.createElement("small");
   note.textContent = "No picture: the molecule is too large, or the server did not answer.";
   target.replaceWith(note);
 }, { capture: true });
-
-dialog?.addEventListener("close", () => document.getElementById(opener)?.focus());
 
 document.addEventListener("htmx:after:swap", () => {
   document.querySelector("#result > .lost")?.remove();
@@ -138,7 +129,7 @@ document.addEventListener("htmx:after:swap", () => {
   if (status) say(status.dataset.say);
 });
 
-// Where the focus goes: to the result of a form, into the dialog of a picture, to the page of a table.
+// Where the focus goes: to the result of a form, to a picture, to the page of a table.
 document.addEventListener("htmx:after:request", (event) => {
   const source = event.detail?.ctx?.sourceElement;
   if (!source) return;
@@ -148,7 +139,7 @@ document.addEventListener("htmx:after:request", (event) => {
     focusSoon("#rows .wide");
   }
   if (asksForPicture(source)) {
-    drawing.textContent = "";
+    sayOfPicture("");
     if (source.matches(".atoms")) focusSoon("#atoms-title, #atoms .problem");
   }
 });
@@ -156,7 +147,7 @@ document.addEventListener("htmx:after:request", (event) => {
 document.addEventListener("htmx:error", (event) => {
   const source = event.detail?.ctx?.sourceElement;
   if (asksForPicture(source)) {
-    drawing.textContent = "The server did not answer: it may have been closed.";
+    sayOfPicture("The server did not answer: it may have been closed.");
     return;
   }
   const isForm = source === form;

@@ -35,8 +35,8 @@ ANSWER = MoleculePrediction(
 def test_bars_stand_by_group_at_their_place():
     assert grouped_bars(FACTS, ANSWER) == {
         "Toxicity": [Bar("hERG", 25.0, None, "better"), Bar("Ames")],
-        OTHERS: [Bar("logD", 10.0)],
-        "Absorption": [Bar("Sol", 30.0, (5.0, 60.0), "worse")],
+        OTHERS: [Bar("logD", 10.0, among="drugs")],
+        "Absorption": [Bar("Sol", 30.0, (5.0, 60.0), "worse", "drugs")],
     }
 
 
@@ -46,9 +46,10 @@ def test_the_standing_depends_on_the_direction(value, standing):
     assert grouped_bars(FACTS, other)["Toxicity"][0].standing == standing
 
 
-def test_without_groups_or_predictions_there_are_no_bars():
-    ungrouped = {name: EndpointFacts() for name in ENDPOINTS}
-    assert grouped_bars(FACTS.model_copy(update={"endpoints": ungrouped}), ANSWER) == {}
+def test_without_groups_the_bars_stand_among_the_training_values():
+    answer = MoleculePrediction(predictions={"Sol": TargetPrediction(value=-2, low=-3, high=-1, percentile=40)})
+    ungrouped = FACTS.model_copy(update={"endpoints": {}})
+    assert grouped_bars(ungrouped, answer) == {"": [Bar("Sol", 40.0, among="training values")]}
     assert grouped_bars(FACTS, MoleculePrediction(error="it cannot be read")) == {}
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.schemas import Options, TableRow
-from graphormer_sepnorm.interfaces.web.view import View, shown_rows, width_names
+from graphormer_sepnorm.interfaces.web.view import View, chosen_columns, offered_columns, shown_rows, width_names
 from tests.page import ADDED, PretendedService
 
 ROWS = [TableRow([text, name], text, "") for text, name in zip(["CCC", "X", "CXe", "C", "OOOO"], "abcde", strict=True)]
@@ -46,3 +46,19 @@ def test_an_address_names_what_is_not_usual():
     assert view.address() == "page=3&sort=a+b&find=%3D"
     assert view.address(page=1, order="descending") == "sort=a+b&order=descending&find=%3D"
     assert View().address() == ""
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        ([], ["length", "Nearest training molecule"]),
+        (["name", "length", "name", "not there"], ["name", "length"]),
+        (["not there"], ["length", "Nearest training molecule"]),
+    ],
+)
+def test_columns_are_those_that_are_chosen(asked, shown):
+    job = Job("0" * 32, None, "", Options(domain=True), ["smiles", "name"], ROWS, "smiles", ADDED)
+    offered = offered_columns(PretendedService().facts(), job)
+    assert list(offered) == ["length", "Nearest training molecule", "SMILES", "name"]
+    assert chosen_columns(offered, View(columns=asked)) == shown
+    assert View(columns=["a b", "c"]).address(page=2) == "page=2&columns=a+b&columns=c"
