@@ -13,13 +13,22 @@ from graphormer_sepnorm.report.bias import of_bias
 from graphormer_sepnorm.report.glossary import metric_words
 from graphormer_sepnorm.report.page import Card
 from graphormer_sepnorm.report.reported import CUT, Reported, constant_words, frequent_class
+from graphormer_sepnorm.report.verdict import verdict_of
 from graphormer_sepnorm.report.words import line, words
 from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, low_coverage
-from graphormer_sepnorm.table_model.scores import MEAN, MOST_DRAWN, STACK, columns_of, paired_difference, resampled
+from graphormer_sepnorm.table_model.scores import (
+    MEAN,
+    MOST_DRAWN,
+    STACK,
+    columns_of,
+    paired_difference,
+    resampled,
+    top_words,
+)
 from graphormer_sepnorm.table_model.stacking import combined, each_by_itself, stacking_weights
-from graphormer_sepnorm.tables.remarks import of_labels
+from graphormer_sepnorm.tables.remarks import of_labels, repeatability
 from graphormer_sepnorm.tables.splits import SPLITTERS
 from graphormer_sepnorm.tables.structures import known_words
 from graphormer_sepnorm.tasks import METRICS, TASKS
@@ -75,7 +84,7 @@ class TargetFacts:
     """The numbers of the card of a target: its labels, score, and decimals of all scores; whether it has an interval.
 
     With the ends of the interval if they are defined, the ``bound_scores`` of censored labels, the best molecules as
-    ``Predicted.tops``, the factor that an error in the logarithm of a value is, the other predictions, and for few test
+    ``top_words``, the factor that an error in the logarithm of a value is, the other predictions, and for few test
     labels the score out of fold.
     """
 
@@ -85,7 +94,7 @@ class TargetFacts:
     has_interval: bool
     interval: list[float] | None
     bounds: dict | None
-    top: dict[str, dict]
+    top: list[str]
     factor: float | None
     rivals: tuple[Rival, ...]
     out_of_fold: tuple[float | None, str] | None
@@ -112,10 +121,27 @@ def target_facts(page: Reported, target: str, facts: dict) -> TargetFacts:
         "interval" in facts,
         interval,
         facts.get("bounds", {}).get(STACK),
-        facts.get("top", {}),
+        top_words(facts.get("top", {})),
         10**value if is_factor else None,
         rivals,
         (scores[metric], where) if scores else None,
+    )
+
+
+def verdicts(page: Reported) -> tuple[str, ...]:
+    """The verdict on each target."""
+    targets, repeats = page.result["targets"], repeatability(page.options, page.labelled)
+    return tuple(
+        verdict_of(
+            page.task,
+            target,
+            facts,
+            page.result["trust"],
+            page.title_of(target) if len(targets) > 1 else None,
+            repeats,
+            float(np.nanmedian(page.labels.y[:, columns_of(page.task)[target]])),
+        ).sentence
+        for target, facts in list(targets.items())[:MAX_PANELS]
     )
 
 

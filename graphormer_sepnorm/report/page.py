@@ -7,7 +7,8 @@ marks in charts: the page's policy names it by its hash.
 
 import base64
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import date
 from importlib import resources
 from typing import NamedTuple
@@ -112,7 +113,11 @@ class Section:
 
 @dataclass(frozen=True)
 class ReportPage:
-    """The page: its first paragraph, the most important numbers, warnings, and its sections."""
+    """The page: its first paragraph, the most important numbers, warnings, and its sections.
+
+    ``verdict`` has a sentence on each target, and ``hero`` the chart of each, which come first; ``structures`` drawings
+    of molecules by their SMILES, as SVG, which appear with the words of marks that contain this SMILES.
+    """
 
     title: str
     summary: str
@@ -120,6 +125,9 @@ class ReportPage:
     notes: tuple[str, ...]
     sections: tuple[Section, ...]
     version: str
+    verdict: tuple[str, ...] = ()
+    hero: tuple[Chart, ...] = ()
+    structures: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def render(report: ReportPage) -> bytes:

@@ -108,6 +108,18 @@ def test_large_folds_count_more_in_the_score_of_all_labels_together(tmp_path):
     assert "On all 3 labels together: 0.300 (95 % interval 0.200 to 0.500)." in report
 
 
+def test_the_best_of_all_folds_together_are_looked_for(tmp_path):
+    """Of 30 labels, the 3 highest are predicted highest, and 2 of the 3 lowest lowest."""
+    numbers = [*range(30)]
+    numbers[2], numbers[9] = 9, 2
+    rows = [[str(row), "C", f"fold-{row % 2}", str(row), str(value)] for row, value in enumerate(numbers)]
+    found = pooled([fold(0.4), fold(0.6)], predicted_together(TASK, [LINES[0], *rows]))["targets"]["a"]["top"]
+    assert {side: (top["n"], top["found"]) for side, top in found.items()} == {"highest": (3, 3), "lowest": (3, 2)}
+    report_folds(RunFolder(tmp_path), TASK, TableOptions("a.csv", ("a",)), [fold(0.4), fold(0.6)], [LINES[0], *rows])
+    report = (tmp_path / "report.html").read_text()
+    assert "2 are among the 3 lowest; 0.3 by chance." in report and 'class="verdict">Ranks well' in report
+
+
 def test_the_worst_predictions_are_named_with_their_facts():
     """The second target has a tenfold spread, so its error of 5 is smaller than one of 2 of the first target."""
     task = TaskConfig("regression", "mae", ("a", "b"), mean=(0.0, 0.0), std=(1.0, 10.0))
