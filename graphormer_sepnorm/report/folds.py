@@ -10,12 +10,12 @@ import numpy as np
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.predict.training_rows import decimals_of
-from graphormer_sepnorm.report.charts import Points, parity_chart
+from graphormer_sepnorm.report.charts import Points, on_axis, parity_chart
 from graphormer_sepnorm.report.glossary import glossary, metric_words
 from graphormer_sepnorm.report.headline import coverage_card
 from graphormer_sepnorm.report.molecules import WORST
 from graphormer_sepnorm.report.page import Card, Chart, Grid, Molecule, ReportPage, Section, render
-from graphormer_sepnorm.report.predictions import MOST_POINTS
+from graphormer_sepnorm.report.predictions import MOST_POINTS, structures
 from graphormer_sepnorm.report.reported import constant_words, plain_picture
 from graphormer_sepnorm.report.scores import scores_grid, shown_metrics
 from graphormer_sepnorm.report.verdict import verdict_of
@@ -82,14 +82,15 @@ def report_folds(
         cards.append(coverage_card(level, shares, {}))
     said = words("scores.folds", metric=METRICS[task.metric].title, is_final=options.final)
     sections = [Section("Scores", said, tuple(grids))]
-    if charts := tuple(parity_charts(together, lines)):
-        title = "Each point is a molecule, predicted when it was tested."
-        sections.append(Section("Predictions", (title,), charts=charts))
+    charts, drawn = tuple(parity_charts(together, lines)), {}
+    if charts:
+        errors = molecule_errors(task, together.y, together.by_name[STACK])
+        drawn = structures([row[1] for row in lines[1:]], errors)
         sections.append(worst_section(together, lines))
     sections.append(glossary(cards, sections))
-    title = f"{whole.path.name}: {', '.join(titles.values())}"
+    title = options.title or f"{whole.path.name}: {', '.join(titles.values())}"
     first = title, summary, tuple(cards), notes, tuple(sections), __version__
-    write_atomically(whole.report, render(ReportPage(*first, tuple(verdicts))))
+    write_atomically(whole.report, render(ReportPage(*first, tuple(verdicts), charts, drawn)))
 
 
 def predicted_together(task: TaskConfig, lines: list[list[str]]) -> Predicted:
@@ -139,7 +140,7 @@ def score_cards(task: TaskConfig, title: str, folds: list[dict], facts: dict) ->
 def pooled(results: list[dict], together: Predicted) -> dict:
     """The numbers of all folds together that sentences on a result read, those that every fold has.
 
-    ``targets`` has the ``bounds`` and ``top`` of ``together``, as ``scores_by_target``; ``censored`` how many there are.
+    ``targets`` has the ``bounds`` and ``top`` of ``together``, as ``scores_by_target``; ``censored`` their number.
     """
     found: dict = {
         name: sum(result[name] for result in results)
@@ -169,18 +170,20 @@ def parity_charts(together: Predicted, lines: list[list[str]]) -> Iterator[Chart
     """Predicted against measured values of each target of a regression."""
     task = together.task
     for place, target in enumerate(task.targets[:MAX_PANELS] if not TASKS[task.kind].predicts_probabilities else ()):
-        y, predicted = together.y[:, place], together.by_name[STACK][:, place]
-        exact = np.flatnonzero(~np.isnan(y))
-        if len(exact):
-            drawn = exact[evenly(len(exact), MOST_POINTS)]
-            decimals = decimals_of(y[exact])
+        bounds = None if together.bounds is None else together.bounds[:, place]
+        (y, arrows), predicted = on_axis(together.y[:, place], bounds), together.by_name[STACK][:, place]
+        known = np.flatnonzero(~np.isnan(y))
+        if len(known):
+            drawn, decimals = known[evenly(len(known), MOST_POINTS)], decimals_of(y[known])
+            signs = ["<" if each < 0 else ">" if each > 0 else "" for each in arrows.tolist()]
             texts = [
-                f"{title_of(lines, row)}\n{lines[row + 1][1]}\nmeasured {shown(y[row], decimals)}\n"
+                f"{title_of(lines, row)}\n{lines[row + 1][1]}\nmeasured {signs[row]}{shown(y[row], decimals)}\n"
                 f"predicted {shown(predicted[row], decimals)}"
                 for row in drawn.tolist()
             ]
-            chart = Points(y[drawn], predicted[drawn], None, None, texts)
-            yield parity_chart(f"{target}: parity", chart, "Points on the dashed line are correct.")
+            points = Points(y[drawn], predicted[drawn], None, None, texts, arrows[drawn])
+            said = line("predictions.parity", confidence=None, has_bounds=bool(arrows.any()))
+            yield parity_chart(f"{target}: predicted against measured", points, said)
 
 
 def title_of(lines: list[list[str]], place: int) -> str:

@@ -223,6 +223,7 @@ def notes(page: Reported) -> tuple[str, ...]:
     return (
         *words("headline.members", left_out=result.get("left_out_members", {}), remarks=result.get("remarks", {})),
         *([f"{known}."] if known else ()),
+        *of_idle(page),
         *of_few(page),
         *(f"{sentence}." for sentence in of_labels(page.options, page.labelled)),
         *(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in low_coverage(result)),
@@ -231,6 +232,17 @@ def notes(page: Reported) -> tuple[str, ...]:
         *of_salts(page),
         *of_networks(page),
     )
+
+
+def of_idle(page: Reported) -> tuple[str, ...]:
+    """Members without weight for any target, with the minutes that networks trained, as far as these are known."""
+    rows = zip(page.model.members, np.asarray(page.model.weights).any(axis=1), strict=True)
+    idle = [name for name, has_weight in rows if not has_weight]
+    logs = (
+        [network.read_metrics() for network in page.networks if network.metrics.exists()] if "networks" in idle else ()
+    )
+    seconds = sum(line.get("seconds", 0) for lines in logs for line in lines)
+    return words("headline.idle", idle=idle, minutes=seconds / 60)
 
 
 def of_few(page: Reported) -> tuple[str, ...]:
