@@ -183,7 +183,7 @@ def train_folds(
         result |= pooled(results, predicted_together(config.task, lines))
         whole.write_predictions(lines)
         whole.write_test(result)
-        report_folds(whole, config.task, options, results, lines)
+        report_folds(whole, config.task, options, results, lines, repeatability(options, read[0]))
     return result | numbers_of_rows(options, read[0])
 
 

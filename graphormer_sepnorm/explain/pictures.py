@@ -12,7 +12,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 from rdkit import Chem
-from rdkit.Chem import rdDepictor
+from rdkit.Chem import rdDepictor, rdFMCS
 from rdkit.Chem.Draw import rdMolDraw2D
 from rdkit.Geometry import Point2D
 
@@ -25,7 +25,9 @@ from graphormer_sepnorm.system.files import write_atomically
 
 PANEL_WIDTH, PANEL_HEIGHT = 460, 462
 PLAIN_WIDTH, PLAIN_HEIGHT = 280, 200
-PART_WIDTH, PART_HEIGHT = 120, 80
+SMALL_WIDTH, SMALL_HEIGHT = 240, 180
+PAIR_WIDTH, PAIR_HEIGHT = 200, 150
+MOST_SECONDS = 1  # of the search for a common part
 CAPTION_HEIGHT, BAR_HEIGHT, MARGIN = 70, 118, 50
 COLUMNS = 4
 MOST_PANELS = 100
@@ -36,9 +38,9 @@ MOST_NUMBERED = 40  # the numbers of more atoms are too small to read
 BAR_STEPS = 64
 LOOK = {"clearBackground": False, "highlightRadius": 0.42, "fixedBondLength": 42}
 PLAIN_LOOK = {"clearBackground": False, "fixedBondLength": 34}
-PART_LOOK = {"clearBackground": False, "dummiesAreAttachments": True, "explicitMethyl": True, "fixedBondLength": 28}
 # Darker than RDKit's: they can be read on white, and on black once a dark theme has inverted their lightness.
 PALETTE = {9: (0.0, 0.45, 0.45), 15: (0.7, 0.35, 0.0), 16: (0.55, 0.45, 0.0), 17: (0.0, 0.5, 0.05)}
+CHANGED = (1.0, 0.8, 0.5)  # colour of atoms in which two molecules differ
 BLACK, GREY = (0.0, 0.0, 0.0), (0.4, 0.4, 0.4)
 CANVASES = {".svg": rdMolDraw2D.MolDraw2DSVG, ".png": rdMolDraw2D.MolDraw2DCairo}
 Colour = tuple[float, float, float]
@@ -109,29 +111,54 @@ def draw(explanations: Explanation | Sequence[Explanation], kind: str, columns: 
 
 def draw_plain(smiles: str) -> bytes:
     """A molecule without colours, as SVG; raises InputError if it cannot be read or drawn."""
+    return drawn(rdMolDraw2D.MolDraw2DSVG(PLAIN_WIDTH, PLAIN_HEIGHT), smiles).encode()
+
+
+def draw_small(smiles: str) -> str:
+    """As ``draw_plain``, in few characters: with letters as text."""
+    return re.sub(
+        " class='[^']*'", "", drawn(rdMolDraw2D.MolDraw2DSVG(SMALL_WIDTH, SMALL_HEIGHT, -1, -1, True), smiles)
+    )
+
+
+def drawn(canvas: rdMolDraw2D.MolDraw2DSVG, smiles: str) -> str:
+    """The content of a canvas with a molecule."""
     mol = read_smiles(smiles)
-    canvas = rdMolDraw2D.MolDraw2DSVG(PLAIN_WIDTH, PLAIN_HEIGHT)
     set_look(canvas, PLAIN_LOOK)
     with one_molecule(smiles):
         rdDepictor.Compute2DCoords(mol)
         rdMolDraw2D.PrepareAndDrawMolecule(canvas, mol)
         canvas.FinishDrawing()
-    return canvas.GetDrawingText().encode()
+    return canvas.GetDrawingText()
 
 
-def draw_part(smiles: str) -> bytes:
-    """A part of a molecule as SVG, with a wavy line across the bond to the rest."""
-    canvas = rdMolDraw2D.MolDraw2DSVG(PART_WIDTH, PART_HEIGHT)
-    set_look(canvas, PART_LOOK)
-    with one_molecule(smiles):
-        mol = Chem.MolFromSmiles(smiles)
-        if mol is None:
-            raise InputError(f"{smiles} is not a part of a molecule")
-        for atom in mol.GetAtoms():
-            atom.SetAtomMapNum(0)  # a number would be drawn
-        rdDepictor.Compute2DCoords(mol)
-        rdMolDraw2D.PrepareAndDrawMolecule(canvas, mol)
-        canvas.FinishDrawing()
+def draw_pair(first: str, second: str) -> tuple[bytes, bytes]:
+    """Two molecules as SVG, aligned on their largest common part; atoms outside it have a colour.
+
+    Raises InputError if one cannot be read or drawn.
+    """
+    mols = [read_smiles(text) for text in (first, second)]
+    with one_molecule(first):
+        found = rdFMCS.FindMCS(mols, timeout=MOST_SECONDS, ringMatchesRingOnly=True, completeRingsOnly=True)
+        core = Chem.MolFromSmarts(found.smartsString)
+        common = [mol.GetSubstructMatch(core) if found.numAtoms else () for mol in mols]
+        for mol in mols:
+            rdDepictor.Compute2DCoords(mol)
+        if found.numAtoms:  # RDKit ends the process for an empty map
+            rdDepictor.GenerateDepictionMatching2DStructure(mols[1], mols[0], list(zip(*common, strict=True)))
+        one, other = (draw_change(mol, set(kept)) for mol, kept in zip(mols, common, strict=True))
+    return one, other
+
+
+def draw_change(mol: Chem.Mol, kept: set[int]) -> bytes:
+    """A molecule with its coordinates as SVG, with a colour for the atoms that are not ``kept``, and their bonds."""
+    canvas = rdMolDraw2D.MolDraw2DSVG(PAIR_WIDTH, PAIR_HEIGHT)
+    set_look(canvas, PLAIN_LOOK)
+    canvas.drawOptions().setHighlightColour(CHANGED)
+    atoms = [atom for atom in range(mol.GetNumAtoms()) if atom not in kept]
+    bonds = [bond.GetIdx() for bond in mol.GetBonds() if not {bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()} <= kept]
+    rdMolDraw2D.PrepareAndDrawMolecule(canvas, mol, highlightAtoms=atoms, highlightBonds=bonds)
+    canvas.FinishDrawing()
     return canvas.GetDrawingText().encode()
 
 

@@ -14,8 +14,10 @@ import numpy as np
 from graphormer_sepnorm.output.column import PROBABILITY_DECIMALS
 from graphormer_sepnorm.report.page import Chart
 from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval
+from graphormer_sepnorm.tasks.censored import is_bounded
 
 WIDTH, HEIGHT = 400, 320
+LARGE = (520, 430)  # of the chart on top of a report
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 30, 44
 RADIUS = 3.5
 TICKS = 6
@@ -70,29 +72,38 @@ class Points:
     arrows: np.ndarray | None = None
 
 
+def on_axis(y: np.ndarray, bounds: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Labels [M] or their bounds [M, 2], NaN where both are missing, and ``arrows`` as in ``Points``."""
+    if bounds is None:
+        return y, np.zeros(len(y))
+    arrows = np.where(is_bounded(y, bounds), np.isfinite(bounds) @ [1.0, -1.0], 0)
+    return np.where(arrows > 0, bounds[:, 0], np.where(arrows < 0, bounds[:, 1], y)), arrows
+
+
 class Drawing:
     """A chart with two axes. Coordinates of its methods are values on the axes."""
 
-    def __init__(self, title: str, x: Axis, y: Axis):
+    def __init__(self, title: str, x: Axis, y: Axis, size: tuple[int, int] = (WIDTH, HEIGHT)):
         self.x, self.y = x, y
-        box = f"0 0 {WIDTH} {HEIGHT}"
+        self.width, self.height = size
+        box = f"0 0 {self.width} {self.height}"
         self.root = ElementTree.Element("svg", {"viewBox": box, "role": "img", "aria-label": title})
         self.text(title, LEFT, 18, "start", "title")
         for tick, text in zip(x.ticks, x.texts, strict=True):
             self.line("grid", [tick, tick], [y.ticks[0], y.ticks[-1]])
-            self.text(text, self.across(tick), HEIGHT - BOTTOM + 16, "middle")
+            self.text(text, self.across(tick), self.height - BOTTOM + 16, "middle")
         for tick, text in zip(y.ticks, y.texts, strict=True):
             self.line("grid", [x.ticks[0], x.ticks[-1]], [tick, tick])
             self.text(text, LEFT - 6, self.up(tick) + 4, "end")
-        self.text(x.label, (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, "middle")
-        middle = (TOP + HEIGHT - BOTTOM) / 2
+        self.text(x.label, (LEFT + self.width - RIGHT) / 2, self.height - 8, "middle")
+        middle = (TOP + self.height - BOTTOM) / 2
         self.text(y.label, 14, middle, "middle", turn=f"rotate(-90 14 {middle:g})")
 
     def across(self, value: float) -> float:
-        return LEFT + self.x.share(value) * (WIDTH - LEFT - RIGHT)
+        return LEFT + self.x.share(value) * (self.width - LEFT - RIGHT)
 
     def up(self, value: float) -> float:
-        return HEIGHT - BOTTOM - self.y.share(value) * (HEIGHT - TOP - BOTTOM)
+        return self.height - BOTTOM - self.y.share(value) * (self.height - TOP - BOTTOM)
 
     def text(self, text: str, x: float, y: float, anchor: str, kind: str = "", turn: str = "") -> None:
         """Adds a text at a position in pixels."""
@@ -132,7 +143,7 @@ class Drawing:
     def bar(self, start: float, end: float, height: float, words: str, kind: str = "") -> None:
         """Adds a bar from the bottom of the chart."""
         left, right, top = self.across(start), self.across(end), self.up(height)
-        sizes = {"x": left, "y": top, "width": right - left - 1, "height": HEIGHT - BOTTOM - top}
+        sizes = {"x": left, "y": top, "width": right - left - 1, "height": self.height - BOTTOM - top}
         settings = {name: f"{max(value, 0):.1f}" for name, value in sizes.items()}
         ElementTree.SubElement(self.mark(words), "rect", {"class": f"bar {kind}".strip(), **settings})
 
@@ -148,7 +159,8 @@ def parity_chart(title: str, points: Points, words: str) -> Chart:
     ranges = zip(*intervals, strict=True) if intervals else [None] * count
     arrows = [0.0] * count if points.arrows is None else points.arrows
     dots = zip(points.measured, points.predicted, points.words, ranges, arrows, strict=True)
-    return lines_chart(title, (Axis("measured", ticks), Axis("predicted", ticks)), {"guide": (ends, ends)}, words, dots)
+    axes = Axis("measured", ticks), Axis("predicted", ticks)
+    return lines_chart(title, axes, {"guide": (ends, ends)}, words, dots, LARGE)
 
 
 def residual_chart(title: str, points: Points, words: str) -> Chart:
@@ -184,10 +196,15 @@ def reliability_chart(
 
 
 def lines_chart(
-    title: str, axes: tuple[Axis, Axis], lines: Mapping[str, Line], words: str, dots: Iterable[Sequence] = ()
+    title: str,
+    axes: tuple[Axis, Axis],
+    lines: Mapping[str, Line],
+    words: str,
+    dots: Iterable[Sequence] = (),
+    size: tuple[int, int] = (WIDTH, HEIGHT),
 ) -> Chart:
     """Lines by their kind: blue "trend", orange "mean" or dashed "guide"; and points, as ``Drawing.dot``."""
-    drawing = Drawing(title, *axes)
+    drawing = Drawing(title, *axes, size)
     for kind, points in lines.items():
         drawing.line(kind, *(np.asarray(each).tolist() for each in points))
     for dot in dots:
@@ -220,7 +237,7 @@ def strip_chart(title: str, points: Points, names: tuple[str, str], words: str) 
     )
     rows = points.measured + np.random.default_rng(0).uniform(-0.3, 0.3, len(points.words))
     guide = {"guide": ([0.5, 0.5], [-0.5, 1.5])}
-    return lines_chart(title, axes, guide, words, zip(points.predicted, rows, points.words, strict=True))
+    return lines_chart(title, axes, guide, words, zip(points.predicted, rows, points.words, strict=True), LARGE)
 
 
 def learning_chart(title: str, metric: str, rows: Sequence[int], facts: dict, words: str) -> Chart:

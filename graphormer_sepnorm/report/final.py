@@ -23,6 +23,7 @@ from graphormer_sepnorm.table_model.model import Stacked
 from graphormer_sepnorm.table_model.reliability import measure_trust
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions
 from graphormer_sepnorm.tables.prepared_table import NAME, TABLE, label_texts
+from graphormer_sepnorm.tables.remarks import repeatability
 from graphormer_sepnorm.tables.writers import DIGITS
 
 
@@ -64,7 +65,8 @@ def report_final(
     if distributed.rank() == 0:
         run.write_predictions(lines)
         plot_predictions(final.task, final.y, final.prediction, run.predictions_picture(final.task.kind), final.bounds)
-        report_folds(run, labels.task, options, results or [{**result, "trust": {}}], lines)
+        repeats = repeatability(options, labelled)
+        report_folds(run, labels.task, options, results or [{**result, "trust": {}}], lines, repeats)
         run.write_test(result)
     return result
 

@@ -2,7 +2,7 @@
 
 import statistics
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -10,21 +10,22 @@ import numpy as np
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.predict.training_rows import decimals_of
-from graphormer_sepnorm.report.charts import Points, parity_chart
+from graphormer_sepnorm.report.charts import Points, on_axis, parity_chart
 from graphormer_sepnorm.report.glossary import glossary, metric_words
 from graphormer_sepnorm.report.headline import coverage_card
 from graphormer_sepnorm.report.molecules import WORST
 from graphormer_sepnorm.report.page import Card, Chart, Grid, Molecule, ReportPage, Section, render
-from graphormer_sepnorm.report.predictions import MOST_POINTS
+from graphormer_sepnorm.report.predictions import MOST_POINTS, structures
 from graphormer_sepnorm.report.reported import constant_words, plain_picture
 from graphormer_sepnorm.report.scores import scores_grid, shown_metrics
+from graphormer_sepnorm.report.verdict import verdict_of
 from graphormer_sepnorm.report.words import line, words
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.table_model.reliability import low_coverage, molecule_errors, usual_confidence
-from graphormer_sepnorm.table_model.scores import MEAN, STACK, Predicted, columns_of, scores_of_target
+from graphormer_sepnorm.table_model.scores import MEAN, STACK, Predicted, columns_of, scores_of_target, top_words
 from graphormer_sepnorm.tables.label_text import bounds_of
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import NAME
@@ -36,9 +37,14 @@ MEAN_WORDS = "mean of all labels"
 
 
 def report_folds(
-    whole: RunFolder, task: TaskConfig, options: TableOptions, results: list[dict], lines: list[list[str]]
+    whole: RunFolder,
+    task: TaskConfig,
+    options: TableOptions,
+    results: list[dict],
+    lines: list[list[str]],
+    repeats: Mapping[str, float] | None = None,
 ) -> None:
-    """Writes the report on a cross-validation."""
+    """Writes the report on a cross-validation; ``repeats`` as ``repeatability``."""
     together = predicted_together(task, lines)
     task = make_task(task).fitted(together.y)
     together = replace(together, task=task)
@@ -61,6 +67,7 @@ def report_folds(
     )
     grids: list[Grid] = []
     cards: list[Card] = []
+    verdicts: list[str] = []
     for name, title in shown_targets:
         folds = [result["targets"][name] for result in results]
         facts = scores_of_target(together, columns_of(task)[name])
@@ -69,19 +76,21 @@ def report_folds(
             scores_grid(f"{title}, all folds together", facts, task.metric, shown_metrics(task), MEAN_WORDS),
         ]
         cards += score_cards(task, title, folds, facts)
+        named, median = title if len(titles) > 1 else None, float(np.nanmedian(together.y[:, columns_of(task)[name]]))
+        verdicts.append(verdict_of(task, name, facts, of_all.get("trust", {}), named, repeats, median).sentence)
     for level, shares in of_all.get("trust", {}).get("coverage", {}).items():
         cards.append(coverage_card(level, shares, {}))
     said = words("scores.folds", metric=METRICS[task.metric].title, is_final=options.final)
     sections = [Section("Scores", said, tuple(grids))]
-    if charts := tuple(parity_charts(together, lines)):
-        title = "Each point is a molecule, predicted when it was tested."
-        sections.append(Section("Predictions", (title,), charts=charts))
+    charts, drawn = tuple(parity_charts(together, lines)), {}
+    if charts:
+        errors = molecule_errors(task, together.y, together.by_name[STACK])
+        drawn = structures([row[1] for row in lines[1:]], errors)
         sections.append(worst_section(together, lines))
     sections.append(glossary(cards, sections))
-    title = f"{whole.path.name}: {', '.join(titles.values())}"
-    write_atomically(
-        whole.report, render(ReportPage(title, summary, tuple(cards), notes, tuple(sections), __version__))
-    )
+    title = options.title or f"{whole.path.name}: {', '.join(titles.values())}"
+    first = title, summary, tuple(cards), notes, tuple(sections), __version__
+    write_atomically(whole.report, render(ReportPage(*first, tuple(verdicts), charts, drawn)))
 
 
 def predicted_together(task: TaskConfig, lines: list[list[str]]) -> Predicted:
@@ -123,6 +132,7 @@ def score_cards(task: TaskConfig, title: str, folds: list[dict], facts: dict) ->
             together=together,
             interval=shown_interval(ends, decimals_for(numbers, numbers[0])) if ends else None,
             bounds=facts.get("bounds", {}).get(STACK),
+            top=top_words(facts.get("top", {})),
         )
         yield Card(title, mean, metric_words(task.metric), texts)
 
@@ -130,7 +140,7 @@ def score_cards(task: TaskConfig, title: str, folds: list[dict], facts: dict) ->
 def pooled(results: list[dict], together: Predicted) -> dict:
     """The numbers of all folds together that sentences on a result read, those that every fold has.
 
-    ``targets`` has the ``bounds`` of ``together``, as ``scores_by_target``, and ``censored`` how many there are.
+    ``targets`` has the ``bounds`` and ``top`` of ``together``, as ``scores_by_target``; ``censored`` their number.
     """
     found: dict = {
         name: sum(result[name] for result in results)
@@ -142,8 +152,8 @@ def pooled(results: list[dict], together: Predicted) -> dict:
     counts = {name: [result["targets"][name]["n"] for result in results] for name in results[0]["targets"]}
     found["targets"] = {name: {"n": sum(numbers)} for name, numbers in counts.items()}
     for name, columns in columns_of(together.task).items():
-        if bounds := together.with_bounds(columns):
-            found["targets"][name]["bounds"] = bounds
+        parts = {"bounds": together.with_bounds(columns), "top": together.tops(columns)}
+        found["targets"][name] |= {part: scores for part, scores in parts.items() if scores}
     levels = {usual_confidence(result["trust"]) for result in results}
     level = levels.pop()
     if levels or level is None:
@@ -160,18 +170,20 @@ def parity_charts(together: Predicted, lines: list[list[str]]) -> Iterator[Chart
     """Predicted against measured values of each target of a regression."""
     task = together.task
     for place, target in enumerate(task.targets[:MAX_PANELS] if not TASKS[task.kind].predicts_probabilities else ()):
-        y, predicted = together.y[:, place], together.by_name[STACK][:, place]
-        exact = np.flatnonzero(~np.isnan(y))
-        if len(exact):
-            drawn = exact[evenly(len(exact), MOST_POINTS)]
-            decimals = decimals_of(y[exact])
+        bounds = None if together.bounds is None else together.bounds[:, place]
+        (y, arrows), predicted = on_axis(together.y[:, place], bounds), together.by_name[STACK][:, place]
+        known = np.flatnonzero(~np.isnan(y))
+        if len(known):
+            drawn, decimals = known[evenly(len(known), MOST_POINTS)], decimals_of(y[known])
+            signs = ["<" if each < 0 else ">" if each > 0 else "" for each in arrows.tolist()]
             texts = [
-                f"{title_of(lines, row)}\n{lines[row + 1][1]}\nmeasured {shown(y[row], decimals)}\n"
+                f"{title_of(lines, row)}\n{lines[row + 1][1]}\nmeasured {signs[row]}{shown(y[row], decimals)}\n"
                 f"predicted {shown(predicted[row], decimals)}"
                 for row in drawn.tolist()
             ]
-            chart = Points(y[drawn], predicted[drawn], None, None, texts)
-            yield parity_chart(f"{target}: parity", chart, "Points on the dashed line are correct.")
+            points = Points(y[drawn], predicted[drawn], None, None, texts, arrows[drawn])
+            said = line("predictions.parity", confidence=None, has_bounds=bool(arrows.any()))
+            yield parity_chart(f"{target}: predicted against measured", points, said)
 
 
 def title_of(lines: list[list[str]], place: int) -> str:

@@ -13,13 +13,22 @@ from graphormer_sepnorm.report.bias import of_bias
 from graphormer_sepnorm.report.glossary import metric_words
 from graphormer_sepnorm.report.page import Card
 from graphormer_sepnorm.report.reported import CUT, Reported, constant_words, frequent_class
+from graphormer_sepnorm.report.verdict import verdict_of
 from graphormer_sepnorm.report.words import line, words
 from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, low_coverage
-from graphormer_sepnorm.table_model.scores import MEAN, MOST_DRAWN, STACK, columns_of, paired_difference, resampled
+from graphormer_sepnorm.table_model.scores import (
+    MEAN,
+    MOST_DRAWN,
+    STACK,
+    columns_of,
+    paired_difference,
+    resampled,
+    top_words,
+)
 from graphormer_sepnorm.table_model.stacking import combined, each_by_itself, stacking_weights
-from graphormer_sepnorm.tables.remarks import of_labels
+from graphormer_sepnorm.tables.remarks import of_labels, repeatability
 from graphormer_sepnorm.tables.splits import SPLITTERS
 from graphormer_sepnorm.tables.structures import known_words
 from graphormer_sepnorm.tasks import METRICS, TASKS
@@ -75,7 +84,7 @@ class TargetFacts:
     """The numbers of the card of a target: its labels, score, and decimals of all scores; whether it has an interval.
 
     With the ends of the interval if they are defined, the ``bound_scores`` of censored labels, the best molecules as
-    ``Predicted.tops``, the factor that an error in the logarithm of a value is, the other predictions, and for few test
+    ``top_words``, the factor that an error in the logarithm of a value is, the other predictions, and for few test
     labels the score out of fold.
     """
 
@@ -85,7 +94,7 @@ class TargetFacts:
     has_interval: bool
     interval: list[float] | None
     bounds: dict | None
-    top: dict[str, dict]
+    top: list[str]
     factor: float | None
     rivals: tuple[Rival, ...]
     out_of_fold: tuple[float | None, str] | None
@@ -112,10 +121,27 @@ def target_facts(page: Reported, target: str, facts: dict) -> TargetFacts:
         "interval" in facts,
         interval,
         facts.get("bounds", {}).get(STACK),
-        facts.get("top", {}),
+        top_words(facts.get("top", {})),
         10**value if is_factor else None,
         rivals,
         (scores[metric], where) if scores else None,
+    )
+
+
+def verdicts(page: Reported) -> tuple[str, ...]:
+    """The verdict on each target."""
+    targets, repeats = page.result["targets"], repeatability(page.options, page.labelled)
+    return tuple(
+        verdict_of(
+            page.task,
+            target,
+            facts,
+            page.result["trust"],
+            page.title_of(target) if len(targets) > 1 else None,
+            repeats,
+            float(np.nanmedian(page.labels.y[:, columns_of(page.task)[target]])),
+        ).sentence
+        for target, facts in list(targets.items())[:MAX_PANELS]
     )
 
 
@@ -197,6 +223,7 @@ def notes(page: Reported) -> tuple[str, ...]:
     return (
         *words("headline.members", left_out=result.get("left_out_members", {}), remarks=result.get("remarks", {})),
         *([f"{known}."] if known else ()),
+        *of_idle(page),
         *of_few(page),
         *(f"{sentence}." for sentence in of_labels(page.options, page.labelled)),
         *(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in low_coverage(result)),
@@ -205,6 +232,17 @@ def notes(page: Reported) -> tuple[str, ...]:
         *of_salts(page),
         *of_networks(page),
     )
+
+
+def of_idle(page: Reported) -> tuple[str, ...]:
+    """Members without weight for any target, with the minutes that networks trained, as far as these are known."""
+    rows = zip(page.model.members, np.asarray(page.model.weights).any(axis=1), strict=True)
+    idle = [name for name, has_weight in rows if not has_weight]
+    logs = (
+        [network.read_metrics() for network in page.networks if network.metrics.exists()] if "networks" in idle else ()
+    )
+    seconds = sum(line.get("seconds", 0) for lines in logs for line in lines)
+    return words("headline.idle", idle=idle, minutes=seconds / 60)
 
 
 def of_few(page: Reported) -> tuple[str, ...]:

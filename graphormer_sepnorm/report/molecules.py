@@ -1,6 +1,6 @@
 """The sections of a report on single molecules: the worst predictions, contributions of atoms, and matched pairs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from time import monotonic
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.explain.pictures import draw, draw_part
+from graphormer_sepnorm.explain.pictures import draw, draw_pair
 from graphormer_sepnorm.predict.describing import same_conditions
 from graphormer_sepnorm.predict.domain import MAX_REFERENCES, evenly
 from graphormer_sepnorm.report.page import Grid, Molecule, Picture, Section
@@ -20,7 +20,6 @@ from graphormer_sepnorm.table_model.explain import explain_rows
 from graphormer_sepnorm.table_model.labels import label_arrays
 from graphormer_sepnorm.table_model.pairs import Change, Cliff, activity_cliffs, matched_changes, parts_of
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE
-from graphormer_sepnorm.tables.labels import LabelledRow
 from graphormer_sepnorm.tasks import TASKS
 
 WORST = 8
@@ -147,7 +146,7 @@ def pairs_section(page: Reported) -> Section | None:
     for place, target in enumerate(page.task.targets[:MAX_PANELS]):
         ends = None if bounds is None else bounds[:, place]
         if changes := matched_changes(parts, y[:, place], conditions, page.paired_keys, ends)[:CHANGES]:
-            grids.append(changes_grid(target, changes))
+            grids.append(changes_grid(target, changes, [row.smiles for row in page.paired], y[:, place]))
     paragraphs = words("predictions.pairs", has_bounds=bounds is not None, all=len(page.learnt), most=MOST_PAIRED)
     return Section("Matched pairs", paragraphs, tuple(grids)) if grids else None
 
@@ -166,15 +165,15 @@ def cliffs_section(page: Reported) -> Section | None:
     return Section("Activity cliffs", paragraphs, molecules=cliffs) if cliffs else None
 
 
-def changes_grid(target: str, changes: list[Change]) -> Grid:
-    """The replacements and their mean effect on a target."""
+def changes_grid(target: str, changes: list[Change], smiles: Sequence[str], y: np.ndarray) -> Grid:
+    """The replacements and their mean effect on a target, each with a pair of the molecules, with labels [M]."""
     decimals = decimals_for(number for change in changes for number in (change.mean, change.deviation))
     rows: list[tuple[Picture | str, ...]] = []
     further: list[str] = []
     header: tuple[str, ...] = ("from", "to", "mean change", "standard deviation", "pairs")
     for change in changes:
         numbers = f"{change.mean:+.{decimals}f}", shown(change.deviation, decimals), f"{len(change.pairs):,}"
-        rows.append((part_cell(change.before), part_cell(change.after), *numbers))
+        rows.append((*example_of(change, smiles, y), *numbers))
         counts = {"up": change.rising, "down": change.falling, "undecided": change.undecided}
         further.append(", ".join(f"{count:,} {name}" for name, count in counts.items() if count))
     if any(further):
@@ -182,12 +181,11 @@ def changes_grid(target: str, changes: list[Change]) -> Grid:
     return Grid(header, tuple(rows), target)
 
 
-def part_cell(smiles: str) -> Picture | str:
-    """The drawing of a part of a molecule, or its SMILES if it cannot be drawn."""
-    try:
-        return Picture(draw_part(smiles), smiles)
-    except InputError:
-        return smiles
+def example_of(change: Change, smiles: Sequence[str], y: np.ndarray) -> tuple[Picture | str, Picture | str]:
+    """The pair whose labels differ most nearly by the mean, drawn; the SMILES of the parts if it cannot be drawn."""
+    one, other = min(change.pairs, key=lambda pair: abs(y[pair[1]] - y[pair[0]] - change.mean))
+    parts = change.before, change.after
+    return pair_pictures((smiles[one], smiles[other]), parts) or parts
 
 
 def cliff_molecule(page: Reported, cliff: Cliff) -> Molecule:
@@ -197,12 +195,18 @@ def cliff_molecule(page: Reported, cliff: Cliff) -> Molecule:
     difference = page.difference(higher.labels[0], lower.labels[0], 0) if exact else page.rounded(cliff.difference, 0)
     said = difference if exact else f"more than {difference}"
     of_pair = (of_target(page, "difference of", 0), said), ("similarity of the pair", f"{cliff.similarity:.2f}")
-    return labelled_molecule(page, lower, partner=labelled_molecule(page, higher, of_pair))
+    rows = lower, higher
+    pictures = pair_pictures((lower.smiles, higher.smiles), (lower.smiles, higher.smiles)) or (None, None)
+    measured = [(of_target(page, "measured", 0), page.label_of(row, 0)) for row in rows]
+    names = [page.name_of(row.number) for row in rows]
+    partner = Molecule(names[1], higher.smiles, pictures[1], (measured[1], *of_pair))
+    return Molecule(names[0], lower.smiles, pictures[0], (measured[0],), partner)
 
 
-def labelled_molecule(
-    page: Reported, row: LabelledRow, facts: tuple[tuple[str, str], ...] = (), partner: Molecule | None = None
-) -> Molecule:
-    """A molecule with its label of the first target."""
-    measured = (of_target(page, "measured", 0), page.label_of(row, 0))
-    return Molecule(page.name_of(row.number), row.smiles, plain_picture(row.smiles), (measured, *facts), partner)
+def pair_pictures(smiles: tuple[str, str], described: tuple[str, str]) -> tuple[Picture, Picture] | None:
+    """Two aligned molecules with their descriptions; None if they cannot be drawn."""
+    try:
+        one, other = draw_pair(*smiles)
+    except InputError:
+        return None
+    return Picture(one, described[0]), Picture(other, described[1])

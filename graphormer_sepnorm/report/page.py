@@ -2,12 +2,15 @@
 
 Jinja escapes all user input, such as column names, SMILES and paths; charts come escaped from ``charts``. Pictures are
 embedded as images, in which browsers run no scripts. The only script of the page is the one that shows the values of
-marks in charts: the page's policy names it by its hash.
+marks in charts and saves charts: the page's policy names it by its hash.
 """
 
 import base64
 import hashlib
-from dataclasses import dataclass
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import date
 from importlib import resources
 from typing import NamedTuple
@@ -112,7 +115,11 @@ class Section:
 
 @dataclass(frozen=True)
 class ReportPage:
-    """The page: its first paragraph, the most important numbers, warnings, and its sections."""
+    """The page: its first paragraph, the most important numbers, warnings, and its sections.
+
+    ``verdict`` has a sentence on each target, and ``hero`` the chart of each, which come first; ``structures`` drawings
+    of molecules by their SMILES, as SVG, which appear with the words of marks that contain this SMILES.
+    """
 
     title: str
     summary: str
@@ -120,6 +127,9 @@ class ReportPage:
     notes: tuple[str, ...]
     sections: tuple[Section, ...]
     version: str
+    verdict: tuple[str, ...] = ()
+    hero: tuple[Chart, ...] = ()
+    structures: Mapping[str, str] = field(default_factory=dict)
 
 
 def render(report: ReportPage) -> bytes:
@@ -127,4 +137,7 @@ def render(report: ReportPage) -> bytes:
     script = (resources.files(__package__) / "templates" / "report.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     facts = {"script": script, "digest": digest, "long": LONG, "medium": MEDIUM, "day": date.today().isoformat()}
+    if report.structures:
+        content = json.dumps(dict(report.structures)).encode()
+        facts["packed"] = base64.b64encode(zlib.compress(content, 9)).decode()
     return environment().get_template("report.html").render(report=report, **facts).encode(errors="replace")

@@ -3,10 +3,13 @@
 Axis letters: M molecules, T targets, K classes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import numpy as np
 
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.explain.pictures import draw_small
 from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.report.bias import of_extremes, of_test_bias
 from graphormer_sepnorm.report.charts import (
@@ -16,6 +19,7 @@ from graphormer_sepnorm.report.charts import (
     Points,
     histogram_chart,
     lines_chart,
+    on_axis,
     parity_chart,
     residual_chart,
     strip_chart,
@@ -26,9 +30,9 @@ from graphormer_sepnorm.report.words import line, words
 from graphormer_sepnorm.runs.numbers import UNDEFINED
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.tasks import TASKS
-from graphormer_sepnorm.tasks.censored import is_bounded
 
 MOST_POINTS = 1_000  # of a chart
+MOST_STRUCTURES = 300  # that appear in it: about 400 kB
 THRESHOLDS = (0.1, 0.3, 0.5, 0.7, 0.9)
 
 
@@ -48,17 +52,13 @@ def predictions_section(page: Reported) -> Section:
 
 
 def values_section(page: Reported) -> Section:
-    """Parity, residuals and the histogram of labels of each target of a regression."""
+    """Residuals and the histogram of labels of each target of a regression."""
     charts: list[Chart] = []
-    confidence = None if page.confidence is None else float(page.confidence)
-    parity = line("predictions.parity", confidence=confidence, has_bounds=page.test.bounds is not None)
     for place, target in enumerate(page.task.targets[:MAX_PANELS]):
         points = points_of(page, place)
         if len(points.words):
-            charts += [
-                parity_chart(f"{target}: parity", points_of(page, place, with_bounds=True), parity),
-                residual_chart(f"{target}: residuals", points, "Residuals should scatter around 0 everywhere."),
-            ]
+            said = "Residuals should scatter around 0 everywhere."
+            charts.append(residual_chart(f"{target}: residuals", points, said))
         learnt, tested = (y[~np.isnan(y)] for y in (page.labels.y[:, place], page.test.y[:, place].astype(np.float64)))
         caption = line("predictions.labels", learnt=len(learnt), tested=len(tested))
         charts.append(histogram_chart(f"{target}: labels", learnt, tested, caption))
@@ -67,14 +67,39 @@ def values_section(page: Reported) -> Section:
     return Section("Predictions", (*paragraphs, *of_extremes(page), *of_test_bias(page)), charts=tuple(charts))
 
 
+def hero(page: Reported) -> Iterator[Chart]:
+    """The chart of each target on top of the page: parity, or the probabilities of two classes."""
+    confidence = None if page.confidence is None else float(page.confidence)
+    for place, target in enumerate(() if TASKS[page.task.kind].adds_up else page.task.targets[:MAX_PANELS]):
+        points = points_of(page, place, with_bounds=True)
+        if not len(points.words):
+            continue
+        if page.is_regression:
+            has_bounds = points.arrows is not None and bool(points.arrows.any())
+            said = line("predictions.parity", confidence=confidence, has_bounds=has_bounds)
+            yield parity_chart(f"{target}: predicted against measured", points, said)
+        else:
+            said = "Probabilities by measured class; the dashed line is 0.5."
+            yield strip_chart(f"{target}: probabilities", points, page.classes_of(target), said)
+
+
+def structures(smiles: Sequence[str], errors: np.ndarray) -> dict[str, str]:
+    """Drawings of the molecules [M] of a chart, by SMILES: half of them with the largest errors, and evenly chosen."""
+    order = np.argsort(-np.nan_to_num(errors, nan=-1.0), kind="stable")
+    worst, others = np.split(order, [MOST_STRUCTURES // 2])
+    rows = [*worst, *(others[evenly(len(others), MOST_STRUCTURES // 2)] if len(others) else ())]
+    found = {}
+    for text in dict.fromkeys(smiles[row] for row in rows):
+        with suppress(InputError):  # it cannot be drawn
+            found[text] = draw_small(text)
+    return found
+
+
 def points_of(page: Reported, place: int, with_bounds: bool = False) -> Points:
     """The labelled test molecules of a target, at most ``MOST_POINTS``; with those of censored labels on request."""
     measured = page.test.y[:, place].astype(np.float64)
-    arrows = np.zeros(len(measured))
-    if with_bounds and page.test.bounds is not None:
-        ends = page.test.bounds[:, place]
-        arrows = np.where(is_bounded(measured, ends), np.isfinite(ends) @ [1.0, -1.0], 0)
-        measured = np.where(arrows > 0, ends[:, 0], np.where(arrows < 0, ends[:, 1], measured))
+    has_bounds = with_bounds and page.test.bounds is not None
+    measured, arrows = on_axis(measured, page.test.bounds[:, place] if has_bounds else None)
     labelled = np.flatnonzero(~np.isnan(measured))
     rows = labelled[evenly(len(labelled), MOST_POINTS)] if len(labelled) else labelled
     predicted = page.test.prediction[:, place].astype(np.float64)
@@ -92,19 +117,15 @@ def points_of(page: Reported, place: int, with_bounds: bool = False) -> Points:
 
 def probabilities_section(page: Reported) -> Section:
     """Confusion tables, probabilities and curves of a binary classification."""
-    grids, charts = [], []
+    grids = []
     for place, target in enumerate(page.task.targets[:MAX_PANELS]):
-        names, points = page.classes_of(target), points_of(page, place)
-        if len(points.words):
-            y, probability = page.labelled_pairs(place, page.test.prediction)
+        names, (y, probability) = page.classes_of(target), page.labelled_pairs(place, page.test.prediction)
+        if len(y):
             caption = f"{target} at the threshold {CUT:g}"
             grids.append(counts_grid(caption, names, y > 0.5, probability >= CUT))
             grids.append(thresholds_grid(target, names, y, probability))
-            charts.append(
-                strip_chart(target, points, names, "Probabilities by measured class; the dashed line is 0.5.")
-            )
-    charts += [*ranking_charts(page), *precision_charts(page)]
-    return Section("Predictions", words("predictions.thresholds", cut=f"{CUT:g}"), tuple(grids), tuple(charts))
+    charts = (*ranking_charts(page), *precision_charts(page))
+    return Section("Predictions", words("predictions.thresholds", cut=f"{CUT:g}"), tuple(grids), charts)
 
 
 def counts_grid(caption: str, names: tuple[str, ...], measured: np.ndarray, predicted: np.ndarray) -> Grid:

@@ -6,9 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from graphormer_sepnorm.report.glossary import glossary
-from graphormer_sepnorm.report.headline import cards, notes, summary
+from graphormer_sepnorm.report.headline import cards, notes, summary, verdicts
 from graphormer_sepnorm.report.learning import learning_curve
 from graphormer_sepnorm.report.page import ReportPage, Section, render
+from graphormer_sepnorm.report.predictions import hero, structures
 from graphormer_sepnorm.report.reported import Reported
 from graphormer_sepnorm.report.sections import LATE, SECTIONS
 from graphormer_sepnorm.runs.folder import RunFolder
@@ -82,13 +83,14 @@ def report_table(
 def pages_of(page: Reported) -> Iterator[ReportPage]:
     """The page that describes a run: first without the sections that take long, then whole."""
     titles = ", ".join(map(page.title_of, page.result["targets"]))
-    top = cards(page)
-    first = f"{page.run.path.name}: {titles}", summary(page), top, notes(page)
+    top, drawn = cards(page), {} if page.looked is None else structures(page.looked.smiles, page.looked.errors)
+    last = __version__, verdicts(page), tuple(hero(page)), drawn
+    first = page.options.title or f"{page.run.path.name}: {titles}", summary(page), top, notes(page)
     found: dict[Callable, Section | None] = {}
     for writers in (set(SECTIONS) - LATE, LATE):
         found |= {write: write(page) for write in SECTIONS if write in writers}
         sections = tuple(section for write in SECTIONS if (section := found.get(write)))
-        yield ReportPage(*first, (*sections, glossary(top, sections)), __version__)
+        yield ReportPage(*first, (*sections, glossary(top, sections)), *last)
 
 
 def scores_out_of_fold(fitted: FittedTable, labels: Labels, folds: Folds) -> dict[str, dict]:

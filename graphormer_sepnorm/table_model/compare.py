@@ -15,7 +15,16 @@ from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_
 from graphormer_sepnorm.runs.plots import new_figure
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.table_model.scored_runs import SEED, ScoredRun, check_same_task, on_shared_rows, read_scored_run
-from graphormer_sepnorm.table_model.scores import MOST_DRAWN, RESAMPLES, interval, resampled, score
+from graphormer_sepnorm.table_model.scores import (
+    MOST_DRAWN,
+    RESAMPLES,
+    STACK,
+    Predicted,
+    interval,
+    resampled,
+    score,
+    top_words,
+)
 from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.tasks.censored import bound_scores, log_likelihoods
 
@@ -39,7 +48,7 @@ def compare_runs(paths: Sequence[Path]) -> dict:
         ``targets``: for each its ``n`` labels and ``runs``, by name ``value``,
         its 95 % bootstrap ``interval``, the ``difference`` to the first run with its ``difference_interval``, and
         ``better``, the share of draws in which the run is better than the first; ``bounds``, if labels are censored,
-        as ``compare_bounds``; None where a number is undefined.
+        as ``compare_bounds``; ``top``, as ``Predicted.tops``; None where a number is undefined.
 
     Raises:
         InputError: fewer than two runs, a run that is named twice or has no test predictions, or runs that differ in
@@ -97,8 +106,14 @@ def compare_target(runs: Sequence[ScoredRun], columns: slice) -> dict:
             "interval": interval(drawn[:, place]),
             **difference_to_first(values, drawn, place, sign),
             **({"bounds": with_bounds[place]} if with_bounds else {}),
+            **({"top": tops} if (tops := tops_of(run, columns)) else {}),
         }
     return {"n": len(y), "runs": found}
+
+
+def tops_of(run: ScoredRun, columns: slice) -> dict[str, dict]:
+    """As ``Predicted.tops``."""
+    return Predicted(run.task, run.y, {STACK: run.prediction}, np.zeros(run.y.shape[1]), run.bounds).tops(columns)
 
 
 def difference_to_first(values: Sequence[float], drawn: np.ndarray, place: int, sign: int) -> dict:
@@ -165,6 +180,8 @@ def comparison_lines(compared: dict) -> list[str]:
                     line += f", better in {100 * each['better']:.0f} % of draws"
             lines.append(line)
         lines += bound_lines(found["runs"], width)
+        tops = {name: "; ".join(top_words(each.get("top", {}))) for name, each in found["runs"].items()}
+        lines += [f"  {name:{width}}  {words}" for name, words in tops.items() if words]
     return lines
 
 

@@ -167,12 +167,17 @@ def low_coverage(result: dict) -> list[str]:
     return found
 
 
+def is_no_better(facts: dict, metric: str) -> bool:
+    """Whether the model is not clearly better than the mean label; ``facts`` as ``scores_by_target``, for a target."""
+    ends = facts.get("against_mean", {}).get("interval")
+    return bool(ends) and (ends[0] <= 0 if METRICS[metric].higher_is_better else ends[1] >= 0)
+
+
 def no_better(result: dict) -> list[str]:
     """A sentence on each target of which the model is not clearly better than the mean label; ``result`` as above."""
     found = []
     for name, facts in result.get("targets", {}).items():
-        ends = facts.get("against_mean", {}).get("interval")
-        if not ends or not (ends[0] <= 0 if METRICS[result["metric"]].higher_is_better else ends[1] >= 0):
+        if not is_no_better(facts, result["metric"]):
             continue
         ours, theirs = (facts["scores"][each][result["metric"]] for each in (STACK, MEAN))
         metric = METRICS[result["metric"]].title

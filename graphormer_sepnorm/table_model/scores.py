@@ -3,6 +3,7 @@
 Axis letters: M test molecules, C columns of a target, P predictions.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -81,10 +82,20 @@ def scores_by_target(predicted: Predicted) -> dict[str, dict]:
         ``interval``, the 95 % bootstrap interval of the task's metric for each prediction; ``against_forest`` and
         ``against_mean``, the difference between the metrics of the whole and of the forest, if there is one, or the
         mean label, with its interval; ``bounds``, the ``BoundScores`` of each prediction, if labels are censored;
+        ``ranking``, the ``metric`` of the order of the molecules, with the ``value`` and ``interval`` of the whole;
         ``top``, as ``Predicted.tops``; and ``warning``, if there are too few labels. Undefined values are None.
         Intervals and differences require 2 to ``MOST_DRAWN`` labels.
     """
     return {name: scores_of_target(predicted, columns) for name, columns in columns_of(predicted.task).items()}
+
+
+def top_words(tops: dict[str, dict]) -> list[str]:
+    """Sentences on ``Predicted.tops``."""
+    return [
+        f"of the {top['n']} predicted {side}, {top['found']} are among the {top['best']} {side}; "
+        f"{top['chance']:.1f} by chance"
+        for side, top in tops.items()
+    ]
 
 
 def columns_of(task: TaskConfig) -> dict[str, slice]:
@@ -112,7 +123,14 @@ def scores_of_target(predicted: Predicted, columns: slice) -> dict:
         return found
     drawn = resampled(predicted.task.metric, y, list(by_name.values()))
     found["interval"] = {name: interval(values) for name, values in zip(by_name, drawn.T, strict=True)}
-    names = list(by_name)
+    names, ranking = list(by_name), next(name for name in TASKS[predicted.task.kind].reported if name in OF_DRAWS)
+    ours = (
+        drawn[:, names.index(STACK)]
+        if ranking == predicted.task.metric
+        else resampled(ranking, y, [by_name[STACK]])[:, 0]
+    )
+    value = known(score(METRICS[ranking], y, by_name[STACK]))
+    found["ranking"] = {"metric": ranking, "value": value, "interval": interval(ours)}
     for against, rival in RIVALS.items():
         if rival in by_name:
             pair = [names.index(STACK), names.index(rival)]
@@ -148,16 +166,18 @@ def resampled(name: str, y: np.ndarray, predictions: list[np.ndarray]) -> np.nda
     All predictions are scored on the same resamples, so that their differences are paired. Undefined metrics are NaN.
     """
     draws = np.random.default_rng(0).integers(len(y), size=(RESAMPLES, len(y)))
-    if name == "rocauc":
-        return np.stack([roc_auc_of_draws(y, each, draws) for each in predictions], axis=1)
+    if name in OF_DRAWS:
+        return np.stack([score_of_draws(OF_DRAWS[name], y, each, draws) for each in predictions], axis=1)
     return np.array([[score(METRICS[name], y[rows], each[rows]) for each in predictions] for rows in draws])
 
 
-def roc_auc_of_draws(y: np.ndarray, prediction: np.ndarray, draws: np.ndarray) -> np.ndarray:
-    """The mean area under the ROC curve of columns [M, C] for draws of molecules [draws, M], as in ``METRICS``."""
-    areas = np.stack([roc_auc_of_ranks(y[draws, column], prediction[draws, column]) for column in range(y.shape[1])])
-    defined = (~np.isnan(areas)).sum(axis=0)
-    return np.where(defined > 0, np.nansum(areas, axis=0) / np.maximum(defined, 1), np.nan)
+def score_of_draws(
+    of_rows: Callable[[np.ndarray, np.ndarray], np.ndarray], y: np.ndarray, prediction: np.ndarray, draws: np.ndarray
+) -> np.ndarray:
+    """The mean score of columns [M, C] for draws of molecules [draws, M], as in ``METRICS``."""
+    found = np.stack([of_rows(y[draws, column], prediction[draws, column]) for column in range(y.shape[1])])
+    defined = (~np.isnan(found)).sum(axis=0)
+    return np.where(defined > 0, np.nansum(found, axis=0) / np.maximum(defined, 1), np.nan)
 
 
 def roc_auc_of_ranks(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
@@ -168,6 +188,18 @@ def roc_auc_of_ranks(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
     above = (rankdata(prediction, axis=1) * y).sum(axis=1) - ones * (ones + 1) / 2
     pairs = ones * (y.shape[1] - ones)
     return np.where(pairs > 0, above / np.maximum(pairs, 1), np.nan)
+
+
+def correlation_of_ranks(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+    """Spearman's correlation for each row of [draws, M]: [draws], NaN where all values of a row are equal."""
+    from scipy.stats import rankdata  # its import takes a while
+
+    y, prediction = (rankdata(each, axis=1) - (each.shape[1] + 1) / 2 for each in (y, prediction))
+    squares = (y**2).sum(axis=1) * (prediction**2).sum(axis=1)
+    return np.where(squares > 0, (y * prediction).sum(axis=1) / np.sqrt(np.maximum(squares, 1e-9)), np.nan)
+
+
+OF_DRAWS = {"rocauc": roc_auc_of_ranks, "spearman": correlation_of_ranks}  # quick ways to score many draws
 
 
 def score(metric: Metric, y: np.ndarray, prediction: np.ndarray) -> float:

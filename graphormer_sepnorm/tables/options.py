@@ -68,6 +68,7 @@ class TableOptions:
         units: of the labels of each target, "" without one; empty: each column tells its own.
         called: names of the predictions; empty: those of the target columns on their scale, such as pIC50.
         final: whether all rows are fitted, and none are kept for a test.
+        title: of the report; None: the run folder and the targets.
 
     Raises:
         InputError: the options do not fit together, or ChEMBL's pipeline is not installed.
@@ -152,6 +153,7 @@ class TableOptions:
         tuple[str, ...], Option("Names of the predictions, one for each of --target-columns, such as pIC50.", "name")
     ] = ()
     final: Annotated[bool, Option("Train on all rows and keep none for a test; scores are out of fold.")] = False
+    title: Annotated[str | None, Option("Title of the report; by default the run folder and the targets.")] = None
 
     def __post_init__(self) -> None:
         if not self.targets:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from graphormer_sepnorm.explain.pictures import draw_part
+from graphormer_sepnorm.explain.pictures import draw_pair
 from graphormer_sepnorm.report.page import Grid, Picture, ReportPage, Section, render
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -31,7 +31,7 @@ def boxes_on_a_phone(grid: Grid) -> tuple[list[dict], list[dict]]:
 
 
 def test_the_pictures_of_a_pair_stand_apart_and_its_numbers_on_one_line():
-    parts = [Picture(draw_part(smiles), smiles) for smiles in ("CC(C)C[*:1]", "Cl[*:1]")]
+    parts = [Picture(each, "structure") for each in draw_pair("CC(C)Cc1ccccc1", "Clc1ccccc1")]
     header = ("from", "to", "mean change", "standard deviation", "pairs")
     cells, pictures = boxes_on_a_phone(Grid(header, ((*parts, "+1.00", "0.25", "12"),)))
     before, after = pictures

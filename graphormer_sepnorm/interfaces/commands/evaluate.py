@@ -117,7 +117,7 @@ def target_lines(result: dict) -> Iterator[str]:
     from graphormer_sepnorm.runs.numbers import counted, decimals_for, percent, shown, shown_interval
     from graphormer_sepnorm.table_model.info import targets_on_test
     from graphormer_sepnorm.table_model.reliability import usual_confidence
-    from graphormer_sepnorm.table_model.scores import STACK
+    from graphormer_sepnorm.table_model.scores import STACK, top_words
     from graphormer_sepnorm.tasks import METRICS
 
     trust = result.get("trust", {})
@@ -133,6 +133,7 @@ def target_lines(result: dict) -> Iterator[str]:
                 f"; {percent(bounds['right_side'])} of {counted(bounds['bounds'], 'bound')} on the right side, "
                 f"concordance {shown(bounds['concordance'], 3)}"
             )
+        inside += "".join(f"; {words}" for words in top_words(result["targets"][target].get("top", {})))
         yield f"{target}: {METRICS[result['metric']].title} {shown(found['value'], decimals)}{ends} on {labels}{inside}"
 
 

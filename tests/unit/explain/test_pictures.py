@@ -7,8 +7,9 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.explanations import Explanation
 from graphormer_sepnorm.explain.pictures import (
     draw,
-    draw_part,
+    draw_pair,
     draw_plain,
+    draw_small,
     plot_cls_geometry,
 )
 
@@ -43,7 +44,7 @@ def test_a_molecule_without_colours_is_an_svg_of_its_own():
         draw_plain("C[C")
 
 
-@pytest.mark.parametrize("draw_one", [draw_plain, draw_part])
+@pytest.mark.parametrize("draw_one", [draw_plain, lambda smiles: draw_pair(smiles, smiles)[0]])
 def test_structures_can_be_read_on_white_and_inverted_on_black(draw_one):
     """Inversion with ``hue-rotate`` keeps the complement of the luma, so half of it suits both; nothing is filled."""
     picture = draw_one("FC(Cl)(Br)SC(I)(P)C(=O)N").decode()
@@ -54,9 +55,15 @@ def test_structures_can_be_read_on_white_and_inverted_on_black(draw_one):
         assert (0.213 * red + 0.715 * green + 0.072 * blue) / 255 < 0.45, colour
 
 
-def test_a_part_is_drawn_with_its_bond_and_without_the_number_of_the_atom():
-    picture = draw_part("CC(=O)N[*:1]").decode()
-    assert picture.startswith("<?xml") and "class='atom-0'" in picture and len(picture) < 10_000
-    assert draw_part("CC(=O)N[*:7]").decode() == picture
-    with pytest.raises(InputError, match="not a part"):
-        draw_part("C[*")
+def test_a_pair_is_aligned_on_its_common_part_and_the_change_has_a_colour():
+    """The six atoms of the ring are at the same places, whatever the order of the atoms in the SMILES."""
+    one, other = (picture.decode() for picture in draw_pair("Oc1ccccc1CC", "CCc1ccccc1Cl"))
+    assert one.count("fill:#FFCC7F") == other.count("fill:#FFCC7F") > 0
+    assert "fill:#FFCC7F" not in draw_pair("CCO", "OCC")[0].decode()
+    assert all(picture.startswith(b"<?xml") for picture in draw_pair("C", "O")), "nothing in common"
+    with pytest.raises(InputError):
+        draw_pair("C", "C[")
+
+
+def test_a_small_drawing_has_letters_as_text():
+    assert len(draw_small("CCO")) < len(draw_plain("CCO")) and "<text" in draw_small("CCO")

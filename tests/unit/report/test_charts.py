@@ -8,6 +8,7 @@ import pytest
 from graphormer_sepnorm.report.charts import (
     BOTTOM,
     HEIGHT,
+    LARGE,
     LEFT,
     RIGHT,
     TOP,
@@ -68,7 +69,7 @@ def test_texts_are_escaped():
 
 def test_parity_has_a_point_and_an_interval_for_each_molecule():
     chart = parity_chart("a", TWO, "words")
-    drawing = Drawing("", Axis("", tuple(range(0, 11, 2))), Axis("", tuple(range(0, 11, 2))))
+    drawing = Drawing("", Axis("", tuple(range(0, 11, 2))), Axis("", tuple(range(0, 11, 2))), LARGE)
     first, second = marks(chart)
     assert titles(chart) == ["one", "two"] and chart.words == "words"
     assert first.find("circle").get("cx") == f"{drawing.across(0):.1f}"
@@ -115,7 +116,7 @@ def test_a_histogram_has_the_share_of_labels_in_each_bin():
 def test_probabilities_are_in_the_row_of_their_class():
     points = Points(np.array([0.0, 1]), np.array([0.2, 0.9]), None, None, ["one", "two"])
     chart = strip_chart("a", points, ("inactive", "active"), "")
-    drawing = Drawing("", Axis("", (0, 1)), Axis("", (-0.5, 1.5)))
+    drawing = Drawing("", Axis("", (0, 1)), Axis("", (-0.5, 1.5)), LARGE)
     for mark, x, y in zip(marks(chart), (0.2, 0.9), (0, 1), strict=True):
         circle = mark.find("circle")
         assert float(circle.get("cx")) == pytest.approx(drawing.across(x), abs=0.1)

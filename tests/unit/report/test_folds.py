@@ -33,10 +33,11 @@ TOGETHER = predicted_together(TASK, [*LINES[:2], *LINES[3:]])
 
 
 def test_the_report_has_the_mean_and_each_fold(tmp_path):
-    options = TableOptions("a.csv", ("a",), split="random", folds=2)
+    options = TableOptions("a.csv", ("a",), split="random", folds=2, title="Kinase & friends")
     report_folds(RunFolder(tmp_path), TASK, options, [fold(0.4), fold(0.6)], LINES)
     report = (tmp_path / "report.html").read_text()
     assert '<p class="value">0.500 <small>mean absolute error (MAE)</small></p>' in report
+    assert "<h1>Kinase &amp; friends</h1>" in report
     assert "This is the mean of 2 folds, which range from 0.400 to 0.600 (standard deviation 0.141)." in report
     assert "On all 1 label together: 0.250.</p>" in report
     assert "a, all folds together, 1 test label<" in report and "<h3>row 1, fold-0</h3>" in report
@@ -91,9 +92,10 @@ def test_molecules_that_a_fold_was_trained_on_are_counted(tmp_path):
     assert "12 of 80 rows have" in (tmp_path / "report.html").read_text()
 
 
-def test_only_exact_labels_are_drawn():
+def test_bounds_are_arrows():
     (chart,) = parity_charts(predicted_together(TASK, LINES), LINES)
-    assert chart.svg.count("<circle") == 1 and "row 1, fold-0" in chart.svg
+    assert chart.svg.count("<circle") == chart.svg.count("<polygon") == 1
+    assert "row 1, fold-0" in chart.svg and "measured &lt;5.0\npredicted" in chart.svg
     assert not list(parity_charts(replace(TOGETHER, task=TaskConfig("classification", "rocauc", ("a",))), LINES))
 
 
@@ -106,6 +108,18 @@ def test_large_folds_count_more_in_the_score_of_all_labels_together(tmp_path):
     report = (tmp_path / "report.html").read_text()
     assert '<p class="value">0.350 <small>mean absolute error (MAE)</small></p>' in report
     assert "On all 3 labels together: 0.300 (95 % interval 0.200 to 0.500)." in report
+
+
+def test_the_best_of_all_folds_together_are_looked_for(tmp_path):
+    """Of 30 labels, the 3 highest are predicted highest, and 2 of the 3 lowest lowest."""
+    numbers = [*range(30)]
+    numbers[2], numbers[9] = 9, 2
+    rows = [[str(row), "C", f"fold-{row % 2}", str(row), str(value)] for row, value in enumerate(numbers)]
+    found = pooled([fold(0.4), fold(0.6)], predicted_together(TASK, [LINES[0], *rows]))["targets"]["a"]["top"]
+    assert {side: (top["n"], top["found"]) for side, top in found.items()} == {"highest": (3, 3), "lowest": (3, 2)}
+    report_folds(RunFolder(tmp_path), TASK, TableOptions("a.csv", ("a",)), [fold(0.4), fold(0.6)], [LINES[0], *rows])
+    report = (tmp_path / "report.html").read_text()
+    assert "2 are among the 3 lowest; 0.3 by chance." in report and 'class="verdict">Ranks well' in report
 
 
 def test_the_worst_predictions_are_named_with_their_facts():

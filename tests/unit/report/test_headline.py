@@ -11,11 +11,13 @@ from graphormer_sepnorm.report.headline import (
     cards,
     gain_of,
     notes,
+    of_idle,
     of_probabilities,
     summary,
     target_facts,
     without_networks,
 )
+from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.table_model.labels import Folds
 from graphormer_sepnorm.table_model.model import Stacked
 from graphormer_sepnorm.tables.structures import Structures
@@ -257,8 +259,8 @@ def test_networks_that_do_not_improve_the_score_are_said():
     same = np.stack([Y + noise] * 3)
     (note,) = of_networks(same, Y + noise)
     assert "the networks" in note and "the same" in note
-    (note,) = of_networks(same, Y + noise, ((0.5,), (0.5,), (0.0,)))
-    assert "weight 0" in note and "--quick" in note
+    idle, note = of_networks(same, Y + noise, ((0.5,), (0.5,), (0.0,)))
+    assert "with networks, which" in idle and "weight 0" in note and "--quick" in note
     (note,) = of_networks(np.stack([Y + 0.25, Y + 0.25, Y + 1]), Y + 0.5)
     assert "worse by 0.250" in note and "0.250 to 0.250" in note
     assert of_networks(np.stack([Y + noise, Y + noise, Y + 0.1 * noise]), Y + 0.2 * noise) == (), "they improve it"
@@ -266,6 +268,22 @@ def test_networks_that_do_not_improve_the_score_are_said():
     fitted = model(MEMBERS, ((0.3,),) * 3, Stacked(forest, Y, Y))
     values = without_networks(reported(targets=("a",), y=Y, fitted=fitted))
     assert of_networks(forest, values) == (), "the kernel is much worse than the forest"
+
+
+def test_members_without_weight_are_named_with_the_minutes_that_they_took(tmp_path):
+    """Two networks of 100 and 80 seconds: 3 minutes. A weight for one of two targets is one."""
+    run = RunFolder(tmp_path)
+    (tmp_path / "stack.safetensors").touch()
+    for number, seconds in enumerate(([60, 40], [80])):
+        folder = tmp_path / f"model-{number}"
+        folder.mkdir()
+        (folder / "metrics.jsonl").write_text("".join(f'{{"seconds": {each}}}\n' for each in seconds))
+    run.begin_parts(Parts("model", 2))
+    told = {"members": {"networks": {}}, "targets": {"a": facts()}}
+    weights = ((0.5, 0.0), (0.5, 1.0), (0.0, 0.0))
+    (line,) = of_idle(reported(told, fitted=model(MEMBERS, weights), run=run))
+    assert "networks" in line and "3 minutes" in line and "forest" not in line
+    assert of_idle(reported(told, fitted=model(MEMBERS, ((0.5,), (0.4,), (0.1,))), run=run)) == ()
 
 
 def test_members_without_networks_get_weights_of_their_own():

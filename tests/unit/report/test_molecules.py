@@ -15,10 +15,10 @@ from graphormer_sepnorm.report.molecules import (
     class_facts,
     cliffs_section,
     contributions_section,
+    example_of,
     explained_class,
     facts_of,
     pairs_section,
-    part_cell,
     worst_section,
 )
 from graphormer_sepnorm.report.page import Picture
@@ -152,9 +152,16 @@ def test_contributions_have_a_budget_of_atoms_and_seconds(monkeypatch, seconds, 
 
 def test_pairs_with_a_bound_have_a_column():
     changes = [Change("O[*:1]", "N[*:1]", ((0, 1),) * 3, 1.0, 0.5, *counts) for counts in ((2, 0, 1), (0, 0, 0))]
-    grid = changes_grid("a", changes)
+    grid = changes_grid("a", changes, ["CCO", "CCN"], np.array([1.0, 2]))
     assert [row[-1] for row in grid.rows] == ["2 up, 1 undecided", ""] and len(grid.header) == len(grid.rows[0])
-    assert changes_grid("a", changes[1:]).header == grid.header[:-1]
+    assert changes_grid("a", changes[1:], ["C[", "CCN"], np.ones(2)).header == grid.header[:-1]
+
+
+def test_a_pair_that_cannot_be_drawn_has_the_parts_and_the_most_typical_pair_is_taken():
+    change = Change("O[*:1]", "N[*:1]", ((0, 1), (2, 1)), 1.0, 0.5)
+    assert example_of(change, ["CCO", "CCN", "C["], np.array([1.0, 3, 2])) == (change.before, change.after)
+    pictures = example_of(change, ["CCO", "CCN", "C["], np.array([2.0, 3, 1]))
+    assert [each.words for each in pictures] == [change.before, change.after]
 
 
 def test_pairs_of_the_rows_that_were_learnt_from():
@@ -172,7 +179,6 @@ def test_pairs_of_the_rows_that_were_learnt_from():
     rows = [tuple(cell.words if isinstance(cell, Picture) else cell for cell in row) for row in grid.rows]
     assert ("O[*:1]", "Cl[*:1]", "+1.00", "0.00", "3") in rows
     assert all(isinstance(cell, Picture) for row in grid.rows for cell in row[:2])
-    assert part_cell("not a part") == "not a part"
     assert found.title == "Matched pairs" and not found.molecules
     cliffs = cliffs_section(page)
     assert cliffs.title == "Activity cliffs"

@@ -2,7 +2,9 @@
 
 import base64
 import hashlib
+import json
 import re
+import zlib
 
 from graphormer_sepnorm.report.page import Card, Chart, Command, Grid, Molecule, Picture, ReportPage, Section, render
 
@@ -35,6 +37,19 @@ def test_the_only_script_is_the_one_that_the_policy_names():
     (script,) = re.findall("<script>(.*)</script>", text, re.DOTALL)
     (named,) = re.findall("script-src 'sha256-([^']*)'", text)
     assert base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() == named
+
+
+def test_the_verdict_the_chart_and_structures_come_first():
+    """Structures are compressed JSON, which neither is a script nor can end its element."""
+    chart, drawings = Chart("<svg></svg>", "parity"), {"CCO": "</script><svg/>"}
+    report = ReportPage(
+        "title", "summary", (Card("card", "1"),), (), (), "1.0", ("a: well", "b: badly"), (chart,), drawings
+    )
+    text = render(report).decode()
+    places = [text.index(each) for each in ("<li>a: well", "<li>b: badly", "<figcaption>parity", "<h3>card", 'id="str')]
+    assert places == sorted(places)
+    (packed,) = re.findall('id="structures">([^<]*)</script>', text)
+    assert json.loads(zlib.decompress(base64.b64decode(packed))) == drawings
 
 
 def test_pictures_are_embedded():

@@ -12,10 +12,12 @@ from graphormer_sepnorm.report.charts import UNIT, Axis, Drawing
 from graphormer_sepnorm.report.page import Chart
 from graphormer_sepnorm.report.predictions import (
     counts_grid,
+    hero,
     points_of,
     precision_charts,
     predictions_section,
     ranking_charts,
+    structures,
     thresholds_grid,
 )
 from graphormer_sepnorm.table_model.labels import Folds, Labels
@@ -71,7 +73,7 @@ def test_bounds_are_arrows_to_the_values_that_are_possible():
     points = points_of(whole, 0, with_bounds=True)
     assert (points.measured.tolist(), points.arrows.tolist()) == ([1, 2.5, 0], [0, 1, -1])
     assert len(points_of(whole, 0).words) == 1
-    (chart, *_) = predictions_section(whole).charts
+    chart, _ = hero(whole)
     drawn = [[float(corner.split(",")[0]) for corner in each.get("points").split()] for each in polygons(chart)]
     assert [tip > tail for tip, tail, _ in drawn] == [True, False]
 
@@ -95,10 +97,11 @@ def test_missed_extremes_are_a_paragraph_of_the_section():
 
 
 def test_each_target_of_a_regression_has_three_charts():
-    section = predictions_section(page())
-    assert [len(texts(chart)) for chart in section.charts[:2]] == [2, 2] and len(section.charts) == 6
-    assert section.charts[0].words.endswith("Lines: 50 % intervals of the predictions.")
-    assert section.charts[2].words == "1 training label (blue) and 2 test labels (orange)."
+    charts = predictions_section(page()).charts
+    first, second = hero(page())
+    assert [len(texts(chart)) for chart in (first, second, charts[0])] == [2, 2, 2] and len(charts) == 4
+    assert first.words.endswith("Lines: 50 % intervals of the predictions.")
+    assert charts[1].words == "1 training label (blue) and 2 test labels (orange)."
 
 
 def test_a_confusion_table_by_hand():
@@ -122,11 +125,12 @@ def test_a_classification_has_tables_probabilities_and_curves():
     rows = [("test", "CC", [0]), ("test", "CCC", [1])]
     known = {"labelled": table(*rows), "fitted": fitted([[1]], trust={"intervals": None})}
     names = (("no", "yes"),)
-    section = predictions_section(reported(told, "classification", ("a",), test=test, **known, class_names=names))
+    page = reported(told, "classification", ("a",), test=test, **known, class_names=names)
+    section, (chart,) = predictions_section(page), hero(page)
     assert section.grids[0].rows == (("no", "1", "0"), ("yes", "0", "1")), "0.5 is class 1, as in predict"
-    assert texts(section.charts[0])[1] == "row 2\nCCC\nmeasured yes\npredicted yes (probability of yes: 0.500)"
+    assert texts(chart)[1] == "row 2\nCCC\nmeasured yes\npredicted yes (probability of yes: 0.500)"
     names = [ElementTree.fromstring(chart.svg).get("aria-label") for chart in section.charts]
-    assert names == ["a", "a: ROC curve", "a: precision and recall"]
+    assert names == ["a: ROC curve", "a: precision and recall"]
 
 
 def test_several_classes_have_one_confusion_table_of_the_most_probable():
@@ -136,6 +140,16 @@ def test_several_classes_have_one_confusion_table_of_the_most_probable():
     section = predictions_section(page)
     assert section.grids[0].rows == (("low", "1", "0", "0"), ("mid", "0", "1", "1"), ("high", "0", "0", "0"))
     assert len(section.charts) == 2, "no molecule is of the third class"
+
+
+def test_structures_are_of_the_worst_and_of_evenly_chosen_others(monkeypatch):
+    """Of ten molecules, four: the two with the largest errors, and two of the others."""
+    monkeypatch.setattr(predictions, "MOST_STRUCTURES", 4)
+    smiles = ["C" * count for count in range(1, 11)]
+    found = structures(smiles, np.array([0.5, 2, 0.5, 0.5, 3, 0.5, NAN, 0.5, 0.5, 0.5]))
+    assert {"CC", "CCCCC"} < set(found) and len(found) == 4
+    assert all("<svg" in svg and "class=" not in svg for svg in found.values())
+    assert structures(["not a molecule"], np.ones(1)) == {}
 
 
 def points_of_lines(chart: Chart) -> list[list[list[float]]]:

@@ -51,9 +51,10 @@ def test_the_report_appears_before_sections_that_take_long(monkeypatch):
 
     monkeypatch.setattr(write, "SECTIONS", (late, quick))
     monkeypatch.setattr(write, "LATE", {late})
-    for name in ("summary", "cards", "notes"):
+    for name in ("summary", "cards", "notes", "verdicts", "hero"):
         monkeypatch.setattr(write, name, lambda page: ())
-    first, whole = write.pages_of(reported({"targets": {}}))
+    first, whole = write.pages_of(reported({"targets": {}}, options={"title": "Kinase"}))
+    assert first.title == whole.title == "Kinase"
     assert [section.title for section in first.sections] == ["quick", "Glossary"]
     assert [section.title for section in whole.sections] == ["late", "quick", "Glossary"]
 

@@ -42,7 +42,8 @@ def test_a_run_that_is_always_nearer_is_better_in_every_draw(tmp_path):
     assert found["n"] == 40 and first["value"] == pytest.approx(0.5) and second["value"] == pytest.approx(0.25)
     assert second["difference"] == pytest.approx(-0.25) and second["difference_interval"] == pytest.approx([-0.25] * 2)
     assert second["better"] == 1 and first["better"] == 0 and first["difference"] == 0
-    header, above, below = comparison_lines(compared)[-3:]
+    header, above, below, *tops = comparison_lines(compared)[-5:]
+    assert [side["found"] for side in second["top"].values()] == [4, 4] and len(tops) == 2
     assert header == "y: MAE on 40 molecules, 95 % intervals" and "difference" not in above
     assert below.endswith("0.250 (0.250 to 0.250)  difference -0.250 (-0.250 to -0.250), better in 100 % of draws")
 
@@ -69,7 +70,7 @@ def test_runs_that_were_tested_on_training_molecules_are_named(tmp_path):
     (known / "test.json").write_text(json.dumps(result))
     compared = compare_runs([known, unknown])
     assert [*compared["known"]] == [str(known)]
-    assert comparison_lines(compared)[-4] == f"{known}: 40 of 40 rows have a training molecule: this is no test score"
+    assert comparison_lines(compared)[-6] == f"{known}: 40 of 40 rows have a training molecule: this is no test score"
 
 
 def test_draws_are_paired(tmp_path):

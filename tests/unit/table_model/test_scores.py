@@ -9,9 +9,10 @@ from graphormer_sepnorm.table_model.scores import (
     MEAN,
     STACK,
     Predicted,
-    roc_auc_of_draws,
+    correlation_of_ranks,
     roc_auc_of_ranks,
     score,
+    score_of_draws,
     scores_by_target,
     scores_of,
 )
@@ -123,6 +124,22 @@ def test_the_quick_roc_auc_is_that_of_scikit_learn():
     assert np.isnan(roc_auc_of_ranks(np.array([[1.0, 1], [0, 0]]), np.zeros((2, 2)))).all()
 
 
+def test_the_quick_rank_correlation_is_that_of_scipy():
+    random = np.random.default_rng(3)
+    y, prediction = random.integers(0, 9, (5, 60)) / 4, random.normal(size=(5, 60))
+    expected = [METRICS["spearman"].score(*rows) for rows in zip(y, prediction, strict=True)]
+    np.testing.assert_allclose(correlation_of_ranks(y, prediction), expected, rtol=1e-12)
+    assert np.isnan(correlation_of_ranks(np.ones((1, 3)), np.arange(3.0)[None])).all()
+
+
+def test_the_order_has_a_score_with_an_interval():
+    y = np.random.default_rng(0).normal(size=(40, 1))
+    found = scores_by_target(Predicted(TaskConfig("regression", "mae", ("a",)), y, {STACK: y}, np.zeros(1)))["a"]
+    assert found["ranking"] == {"metric": "spearman", "value": 1, "interval": pytest.approx([1, 1])}
+    classes = Predicted(TaskConfig("classification", "prauc", ("a",)), y > 0, {STACK: -y}, np.zeros(1))
+    assert scores_by_target(classes)["a"]["ranking"] == {"metric": "rocauc", "value": 0, "interval": [0, 0]}
+
+
 def test_the_area_of_several_classes_is_the_mean_of_those_that_are_drawn():
     """Some draws lack a class, one has only one."""
     random = np.random.default_rng(4)
@@ -130,7 +147,7 @@ def test_the_area_of_several_classes_is_the_mean_of_those_that_are_drawn():
     draws = np.concatenate([random.integers(12, size=(50, 5)), np.full((1, 5), 7)])
     expected = [score(METRICS["rocauc"], y[rows], prediction[rows]) for rows in draws]
     assert np.isnan(expected[-1]) and not np.isnan(expected[:-1]).all()
-    np.testing.assert_allclose(roc_auc_of_draws(y, prediction, draws), expected, rtol=1e-12)
+    np.testing.assert_allclose(score_of_draws(roc_auc_of_ranks, y, prediction, draws), expected, rtol=1e-12)
 
 
 def test_the_classes_of_one_column_are_one_target():

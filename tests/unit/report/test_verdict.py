@@ -1,0 +1,61 @@
+"""The verdict on a target, by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.report.verdict import strength, verdict_of
+
+TASK = TaskConfig("regression", "mae", ("a", "pIC50"), scales=("-log10 nM", ""))
+FACTS = {
+    "n": 60,
+    "scores": {"stack": {"mae": 0.4, "rmse": 0.5}, "mean": {"mae": 0.9, "rmse": 1.0}},
+    "ranking": {"metric": "spearman", "value": 0.71, "interval": [0.62, 0.79]},
+    "against_mean": {"difference": -0.5, "interval": [-0.7, -0.3]},
+}
+TRUST = {"coverage": {"0.9": {"a": 0.91, "pIC50": 0.88}}}
+
+
+def test_the_facts_of_a_series():
+    """10 ** 0.5 is 3.16; a median of 8.3 is 5 nM."""
+    found = verdict_of(TASK, "a", FACTS, TRUST, None, {"a": 0.25}, 8.3)
+    assert (found.ranks, found.value, found.repeats, found.level, found.held) == ("well", 0.71, 0.25, 0.9, 0.91)
+    assert found.factor == pytest.approx(3.162, abs=1e-3) and found.example == ("5", "16", "nM")
+    assert found.rival is None and all(text in found.sentence for text in ("0.71, 0.62 to 0.79", "0.25", "91 %"))
+
+
+def test_only_logarithms_of_concentrations_are_factors():
+    assert verdict_of(TASK, "pIC50", FACTS, TRUST).factor and not verdict_of(TASK, "pIC50", FACTS, TRUST).example
+    other = replace(TASK, targets=("log_solubility", "pH"), scales=("", ""))
+    assert [verdict_of(other, name, FACTS, {}).factor for name in other.targets] == [None, None]
+
+
+def test_a_model_that_is_no_better_than_the_mean_is_said():
+    facts = FACTS | {"against_mean": {"difference": -0.1, "interval": [-0.3, 0.1]}}
+    found = verdict_of(TASK, "a", facts, TRUST, "a")
+    assert found.rival == "the mean label" and found.sentence.startswith("a: ") and "do not rely" in found.sentence
+
+
+def test_classes_have_a_verdict_of_their_own():
+    task = TaskConfig("classification", "rocauc", ("a",))
+    trust = {"calibration_error": {"after": {"a": 0.07}}, "set_coverage": {"0.9": {"a": 0.92}}}
+    scores = {"stack": {"rocauc": 0.85}, "mean": {"rocauc": 0.5}}
+    facts = {"n": 60, "scores": scores, "ranking": {"metric": "rocauc", "value": 0.85, "interval": [0.75, 0.9]}}
+    found = verdict_of(task, "a", facts, trust)
+    assert (found.ranks, found.calibration, found.held, found.rmse) == ("fairly", 0.07, 0.92, None)
+    assert all(text in found.sentence for text in ("ROC-AUC 0.85", "7 %", "92 %"))
+
+
+@pytest.mark.parametrize(
+    ("interval", "ranks"), [([0.61, 0.9], "well"), ([0.4, 0.9], "fairly"), ([0.1, 0.5], "weakly"), ([-0.1, 0.5], "")]
+)
+def test_the_lower_end_tells_how_well_it_ranks(interval, ranks):
+    assert strength({"metric": "spearman", "interval": interval}) == ranks
+    assert strength({"metric": "rocauc", "interval": [(1 + end) / 2 for end in interval]}) == ranks
+
+
+def test_no_interval_is_no_verdict_on_the_order():
+    facts = {"n": 1, "scores": {"stack": {"mae": 0.5, "rmse": 0.5}}}
+    found = verdict_of(TASK, "a", facts, {})
+    assert found.ranks is None and "1 test label" in found.sentence
