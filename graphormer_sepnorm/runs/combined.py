@@ -40,6 +40,6 @@ def check_has_weights(path: Path, name: str, predict: str = "", why: str = NO_EM
 
 def described(run: RunFolder, networks: int) -> str:
     """The predicting parts of a run folder, in words."""
-    parts = [f"{networks} network{'s' if networks > 1 else ''}"] if networks else []
-    names = stored_facts(run.stack).get("members", []) if run.stack.exists() else []
+    names = stored_facts(run.stack).get("members", []) if run.stack.exists() else ["networks"]
+    parts = [f"{networks} network{'s' if networks > 1 else ''}"] if networks and "networks" in names else []
     return ", ".join([*parts, *(f"a {name}" for name in names if name != "networks")])

@@ -8,6 +8,7 @@ import pytest
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.project.update import Model
+from graphormer_sepnorm.runs.combined import described
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model import look
 from graphormer_sepnorm.table_model.fit import after, fit_members
@@ -92,7 +93,7 @@ def test_a_run_without_networks_is_whole_and_networks_can_join(trained: Trained,
     result = fit(Plan(2, look=True))
     assert list(result["members"]) == ["kernel", "forest"] == list(result["member_seconds"])
     assert result["left_out_members"].keys() == {"networks", "tuned kernel"} and not unfinished_words(run)
-    assert load_model(str(run)).predict(["CCO"]).shape[0] == 1
+    assert load_model(str(run)).predict(["CCO"]).shape[0] == 1 and described(run, 2) == "a kernel, a forest"
     assert Model.read(str(run)).plan == Plan(2, resume=True, look=True)
     whole = fit(Plan(2, resume=True))
     assert whole["value"] == pytest.approx(trained.result["value"], rel=1e-6)
