@@ -98,8 +98,8 @@ def structures(smiles: Sequence[str], errors: np.ndarray) -> dict[str, str]:
 def points_of(page: Reported, place: int, with_bounds: bool = False) -> Points:
     """The labelled test molecules of a target, at most ``MOST_POINTS``; with those of censored labels on request."""
     measured = page.test.y[:, place].astype(np.float64)
-    has_bounds = with_bounds and page.test.bounds is not None
-    measured, arrows = on_axis(measured, page.test.bounds[:, place] if has_bounds else None)
+    bounds = page.test.bounds if with_bounds else None
+    measured, arrows = on_axis(measured, None if bounds is None else bounds[:, place])
     labelled = np.flatnonzero(~np.isnan(measured))
     rows = labelled[evenly(len(labelled), MOST_POINTS)] if len(labelled) else labelled
     predicted = page.test.prediction[:, place].astype(np.float64)

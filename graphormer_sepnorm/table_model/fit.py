@@ -3,7 +3,6 @@
 Axis letters: K members, M molecules, T targets.
 """
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -49,23 +48,17 @@ class FittedTable:
         out_of_fold: out-of-fold predictions for the training molecules.
         left_out: reasons for the members that were left out, by name.
         remarks: sentences on members that behave in a way users would not expect, by name.
-        seconds: the wall time that the fit of each member took, by name.
     """
 
     model: TableModel
     out_of_fold: Stacked
     left_out: dict[str, str]
     remarks: dict[str, str] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
 
     @property
     def notes(self) -> dict[str, dict]:
         """The notes on members as they are reported, where there are such."""
-        known: dict[str, dict] = {
-            "left_out_members": self.left_out,
-            "remarks": self.remarks,
-            "member_seconds": self.seconds,
-        }
+        known = {"left_out_members": self.left_out, "remarks": self.remarks}
         return {name: value for name, value in known.items() if value}
 
 
@@ -102,9 +95,9 @@ def fit_table(
 def with_notes(
     model: TableModel, out_of_fold: Stacked, fitted: dict[str, Fitted], left_out: dict[str, str]
 ) -> FittedTable:
-    """A model that was put together, with the remarks on its members and their times."""
+    """A model that was put together, with the remarks on its members."""
     remarks = {name: each.remark for name, each in fitted.items() if each.remark}
-    return FittedTable(model, out_of_fold, left_out, remarks, {name: each.seconds for name, each in fitted.items()})
+    return FittedTable(model, out_of_fold, left_out, remarks)
 
 
 def fit_members(
@@ -120,10 +113,8 @@ def fit_members(
         if setting.verbose and distributed.rank() == 0:
             progress.say([f"fitting the {name} to {len(molecules):,} molecules"])
         progress.begin(name)
-        started = time.perf_counter()
         try:
-            found = MEMBERS[name].fit(molecules, labels.counting().differences(), folds, setting)
-            fitted[name] = replace(found, seconds=round(time.perf_counter() - started, 1))
+            fitted[name] = MEMBERS[name].fit(molecules, labels.counting().differences(), folds, setting)
         except CannotLearn as error:
             left_out[name] = str(error)
     return fitted, left_out

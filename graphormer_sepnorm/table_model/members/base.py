@@ -135,11 +135,9 @@ class Fitted:
         remark: a sentence, without its full stop, on behaviour that a user would not expect; "" if there is none.
         completed: of the kernel, labels with values in place of bounds, from the training molecules of each fold, and
             then from all.
-        seconds: wall time of the fit; of one that was resumed, since then.
     """
 
     member: Member
     out_of_fold: np.ndarray
     remark: str = ""
     completed: tuple[Labels, ...] = ()
-    seconds: float = 0.0
