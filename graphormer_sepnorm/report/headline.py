@@ -236,8 +236,8 @@ def notes(page: Reported) -> tuple[str, ...]:
 
 def of_idle(page: Reported) -> tuple[str, ...]:
     """Members without weight for any target, with the minutes that networks trained, as far as these are known."""
-    rows = zip(page.model.members, page.model.weights.any(axis=1).tolist(), strict=True)
-    idle = [name for name, has_weight in rows if not has_weight]
+    by_member = zip(page.model.members, page.model.weights, strict=True)
+    idle = [name for name, weights in by_member if not weights.any()]
     logs = (
         [network.read_metrics() for network in page.networks if network.metrics.exists()] if "networks" in idle else ()
     )

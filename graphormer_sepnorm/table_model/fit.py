@@ -26,7 +26,7 @@ from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
 from graphormer_sepnorm.table_model.model import Stacked, TableModel, similarity_to_training
-from graphormer_sepnorm.table_model.reference import BODY, Body, landmarks
+from graphormer_sepnorm.table_model.reference import BODY, Encoder, landmarks
 from graphormer_sepnorm.table_model.stacking import combined, stacking_weights
 from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.tasks import TASKS
@@ -181,7 +181,7 @@ def fit_trust(
     model: TableModel, molecules: MoleculeFeatures, labels: Labels, out_of_fold: Stacked, rows: np.ndarray
 ) -> Trust:
     """Fits the training domain, and from out-of-fold predictions the intervals, calibration or prediction sets."""
-    embeddings = molecules.of(Body(model.embedder))
+    embeddings = molecules.of(Encoder(model.embedder))
     domain = fit_domain(list(map(str, molecules.molecules)), embeddings, molecules.of(looks))
     task = TASKS[labels.task.kind]
     y, values, spread = labels.y[rows], out_of_fold.values[rows], out_of_fold.spread[rows]

@@ -38,7 +38,7 @@ NARROWER = 0.7  # width of the Gaussian of embeddings relative to their median d
 
 
 @dataclass(frozen=True)
-class Body:
+class Encoder:
     """A pretrained network as a source of embeddings."""
 
     embedder: Embedder
@@ -48,7 +48,7 @@ class Body:
 
     def __eq__(self, other: object) -> bool:
         """Whether the embeddings are the same: those of equal weights on one kind of device."""
-        return isinstance(other, Body) and same_network(self.embedder, other.embedder)
+        return isinstance(other, Encoder) and same_network(self.embedder, other.embedder)
 
     def __call__(self, molecules: MoleculeFeatures) -> np.ndarray:
         """Embeddings of molecules: float32 [M, D]; on the CPU, many molecules are shared among processes."""
@@ -81,9 +81,9 @@ def embeddings(embedder: Embedder, compute: Compute, graphs: Graphs) -> np.ndarr
         return computed(Molecules.of_graphs(graphs), [embedder.output])[0]
 
 
-def body_named(name: str) -> Body:
+def body_named(name: str) -> Encoder:
     """The network of a run folder, a weights file or shipped weights."""
-    return Body(load_embedder(name))
+    return Encoder(load_embedder(name))
 
 
 def damped(found: csr_array, kinds: Kinds) -> csr_array:
@@ -141,7 +141,7 @@ class Reference:
         kinds: kinds of the fingerprints.
     """
 
-    body: Body
+    body: Encoder
     counts: csr_array
     scores: NormalScores
     described: np.ndarray
@@ -153,7 +153,7 @@ class Reference:
     kinds: Kinds = KINDS
 
     @classmethod
-    def of(cls, molecules: MoleculeFeatures, body: Body) -> "Reference":
+    def of(cls, molecules: MoleculeFeatures, body: Encoder) -> "Reference":
         """The training molecules as references, embedded by a body."""
         space = Space.of(molecules.of(body))
         scores = NormalScores.of(molecules.of(descriptors))
@@ -216,7 +216,7 @@ class Reference:
         }
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray], body: Body, kinds: Kinds, path: Path) -> "Reference":
+    def from_arrays(cls, arrays: dict[str, np.ndarray], body: Encoder, kinds: Kinds, path: Path) -> "Reference":
         """The reference with these ``arrays`` from a file; raises InputError if they do not fit together."""
 
         def read(name: str, dtype: type, ndim: int) -> np.ndarray:

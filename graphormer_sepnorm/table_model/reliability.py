@@ -22,7 +22,7 @@ from graphormer_sepnorm.predict.trust import Trust
 from graphormer_sepnorm.runs.numbers import percent
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.model import TableModel
-from graphormer_sepnorm.table_model.reference import Body
+from graphormer_sepnorm.table_model.reference import Encoder
 from graphormer_sepnorm.table_model.scores import MEAN, STACK, columns_of
 from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.tasks.censored import is_bounded
@@ -295,7 +295,7 @@ def compare(
     mols = [read_smiles(text) for text in smiles]
     similarity, distance = np.full(len(smiles), np.nan), np.full(len(smiles), np.nan)
     chosen = [mols[row] for row in compared]
-    embeddings = Body(model.embedder)(MoleculeFeatures([smiles[row] for row in compared]))
+    embeddings = Encoder(model.embedder)(MoleculeFeatures([smiles[row] for row in compared]))
     asked = model.conditions.encode_all([conditions[row] for row in compared])[0] if conditions else None
     matches = same_conditions(model.trust.rows, asked)
     found = nearness_to(domain, chosen, embeddings, matches)

@@ -34,7 +34,7 @@ from graphormer_sepnorm.table_model.reference import (
     BODY,
     MOST_ROWS,
     SHARES,
-    Body,
+    Encoder,
     Reference,
     Space,
     body_named,
@@ -133,7 +133,7 @@ class KernelMember:
         def read(name: str, ndim: int) -> np.ndarray:
             return checked_array(arrays, name, np.float64, ndim, path)
 
-        reference = Reference.from_arrays(arrays, Body(load_embedder(str(folder / BODY_FILE))), kinds, path)
+        reference = Reference.from_arrays(arrays, Encoder(load_embedder(str(folder / BODY_FILE))), kinds, path)
         machines = Machines(read("weights", 2), read("coefficients", 2), read("intercept", 1))
         member = cls(reference, machines, read_calibration(arrays, path))
         if not member.fits_together():
@@ -180,7 +180,7 @@ def seen_by(kernel: KernelMember, molecules: MoleculeFeatures, space: Space, emb
     return kernel.reference.under_conditions(molecules, found[:, None])[:, 0]
 
 
-def body_of(config: Config) -> Body:
+def body_of(config: Config) -> Encoder:
     """The pretrained network of the kernel of a run: the one that its networks start from."""
     return body_named(config.train.start_from or BODY)
 

@@ -16,7 +16,7 @@ from graphormer_sepnorm.table_model.info import unfinished_words
 from graphormer_sepnorm.table_model.labels import CannotLearn, Labels
 from graphormer_sepnorm.table_model.load import load_model
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
-from graphormer_sepnorm.table_model.reference import Body
+from graphormer_sepnorm.table_model.reference import Encoder
 from graphormer_sepnorm.table_run import Plan, fit_run
 from tests.table_models import Trained
 
@@ -57,7 +57,7 @@ def test_useless_networks_are_refused_and_good_ones_are_not(kind, request, molec
         labels.y[::4, 0] = np.nan
     fitted, _ = fit_members(molecules, labels, folds, setting, ["kernel", "forest"])
     known = after(fitted, setting)
-    embeddings = molecules.of(Body(fitted["kernel"].member.reference.body.embedder))
+    embeddings = molecules.of(Encoder(fitted["kernel"].member.reference.body.embedder))
     truth = np.nan_to_num(labels.y, nan=np.nanmean(labels.y))
     for predicted, is_refused in ((truth[::-1], True), (truth, False)):
         output = np.concatenate([embeddings, predicted], axis=1, dtype=np.float32)
