@@ -6,7 +6,7 @@ BatchNorm statistics are combined, so the result is that of a single process.
 
 import atexit
 import datetime
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 import torch
@@ -46,7 +46,7 @@ def wait_for_all() -> None:
     """Returns when all processes have called it, however long they take to prepare molecules."""
     if num_processes() > 1:
         join()
-        patient = dist.new_group(backend="gloo", timeout=PREPARATION_TIMEOUT)
+        patient = cast(dist.ProcessGroup, dist.new_group(backend="gloo", timeout=PREPARATION_TIMEOUT))
         dist.barrier(patient)
         dist.destroy_process_group(patient)
 
