@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import starmap
 from typing import Protocol
 
@@ -232,8 +232,12 @@ class PredictionColumns:
             return
         yield most_probable_class(self.model.classes[0])
         if self.answers.interval is not None:
-            texts = partial(known_sets(self.model).texts, confidence=self.answers.interval, names=self.model.classes)
-            yield PredictedColumn("class_set", "text", cells=lambda found: texts(found.values)[0])
+            yield PredictedColumn("class_set", "text", cells=self.class_set(0, self.answers.interval))
+
+    def class_set(self, group: int, confidence: float) -> Callable[[Predictions], list[str]]:
+        """The cells with the sets of classes of one group."""
+        sets, names = known_sets(self.model), self.model.classes[group]
+        return lambda found: sets.texts(group, found.values, confidence, names)
 
     def of_target(self, number: int) -> Iterator[PredictedColumn]:
         """The columns of the ``number``-th target of one model."""
@@ -273,9 +277,8 @@ class PredictionColumns:
                 yield of(f"{name_in_units}_low", "unlogged_low", in_units(low))
                 yield of(f"{name_in_units}_high", "unlogged_high", in_units(high))
         if self.answers.interval is not None and self.of_classes and not TASKS[self.model.kind].adds_up:
-            texts = partial(known_sets(self.model).texts, confidence=self.answers.interval, names=self.model.classes)
-            place = ("predictions", target, "set")
-            yield PredictedColumn(f"{target}_set", "text", cells=lambda found: texts(found.values)[number], path=place)
+            cells = self.class_set(number, self.answers.interval)
+            yield PredictedColumn(f"{target}_set", "text", cells=cells, path=("predictions", target, "set"))
         if self.model.gives_spread:
             yield of(f"{target}_std", "std", lambda found: found.spread[:, number])
         rows = self.model.trust.rows if self.answers.domain and self.model.trust else None

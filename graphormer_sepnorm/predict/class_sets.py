@@ -42,28 +42,33 @@ class ClassSets:
         Raises:
             InputError: a confidence that is not between 0 and 1.
         """
-        check_confidence(confidence)
         by_classes = by_class(probability, self.scores.shape[1])
-        conformity = np.empty_like(by_classes)
-        for group, place in np.ndindex(by_classes.shape[1:]):
-            calibration = self.scores[~np.isnan(self.scores[:, group, place]), group, place]
-            at_most = np.searchsorted(calibration, by_classes[:, group, place], "right")
-            conformity[:, group, place] = (1 + at_most) / (1 + len(calibration))
-        most = conformity.argmax(axis=2)[:, :, None] == np.arange(by_classes.shape[2])
-        held = conformity > round(1 - confidence, 9)
-        return np.where(held.any(axis=2, keepdims=True), held, most) & ~np.isnan(by_classes)
+        held = [self.holds_of(group, by_classes[:, group], confidence) for group in range(by_classes.shape[1])]
+        return np.stack(held, axis=1)
 
-    def texts(self, probability: np.ndarray, confidence: float, names: Sequence[Sequence[str]]) -> list[list[str]]:
-        """The sets of M molecules for each group, as the joined ``names`` of classes; "" without a prediction.
+    def holds_of(self, group: int, probability: np.ndarray, confidence: float) -> np.ndarray:
+        """As ``holds`` for one group, from the probabilities [M, C] of its classes: bool [M, C]."""
+        check_confidence(confidence)
+        conformity = np.empty_like(probability)
+        for place, values in enumerate(probability.T):
+            calibration = self.scores[~np.isnan(self.scores[:, group, place]), group, place]
+            at_most = np.searchsorted(calibration, values, "right")
+            conformity[:, place] = (1 + at_most) / (1 + len(calibration))
+        most = conformity.argmax(axis=1)[:, None] == np.arange(probability.shape[1])
+        held = conformity > round(1 - confidence, 9)
+        return np.where(held.any(axis=1, keepdims=True), held, most) & ~np.isnan(probability)
+
+    def texts(self, group: int, probability: np.ndarray, confidence: float, names: Sequence[str]) -> list[str]:
+        """The sets of M molecules for a group, as the joined names of classes; "" without a prediction.
 
         Args:
+            group: number of the group.
             probability, confidence: as ``holds``.
-            names: names of the classes of each group.
+            names: names of the classes of the group.
         """
-        held = self.holds(probability, confidence).transpose(1, 0, 2)
+        held = self.holds_of(group, by_class(probability, self.scores.shape[1])[:, group], confidence)
         return [
-            [SEPARATOR.join(name for name, inside in zip(of_group, row, strict=True) if inside) for row in group]
-            for of_group, group in zip(names, held.tolist(), strict=True)
+            SEPARATOR.join(name for name, inside in zip(names, row, strict=True) if inside) for row in held.tolist()
         ]
 
     def fits(self, targets: int) -> bool:

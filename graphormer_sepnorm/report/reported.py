@@ -240,7 +240,10 @@ class Reported:
         """The sets of the test molecules by target, as texts; empty without sets."""
         assert self.model.trust is not None
         sets = self.model.trust.class_sets
-        return sets.texts(self.test.prediction, float(USUAL_CONFIDENCE), self.task.classes) if sets else []
+        if not sets:
+            return []
+        given = self.test.prediction, float(USUAL_CONFIDENCE)
+        return [sets.texts(group, *given, names) for group, names in enumerate(self.task.classes)]
 
     @property
     def interval_name(self) -> str:

@@ -19,19 +19,19 @@ def test_a_class_is_in_a_set_unless_it_is_less_probable_than_of_its_own_molecule
     held = sets.holds(column(0.5, 0.1, 0.95), 0.6)[:, 0]
     np.testing.assert_array_equal(held[:, 1], [True, False, True])  # 3 / 5, 1 / 5 and 5 / 5, against 0.4
     np.testing.assert_array_equal(held[:, 0], [False, True, False])  # 1 / 5, 5 / 5 and 1 / 5
-    assert sets.texts(column(0.1, 0.95, np.nan), 0.6, [("no", "yes")]) == [["no", "yes", ""]]
+    assert sets.texts(0, column(0.1, 0.95, np.nan), 0.6, ("no", "yes")) == ["no", "yes", ""]
 
 
 def test_a_class_of_few_molecules_is_in_every_set():
     sets = fit_class_sets(column(1, 0, 0, 0), column(0.9, 0.1, 0.1, 0.1), exclude_each_other=False)
-    assert sets.texts(column(0.001), 0.5, [("0", "1")]) == [["0"]], "1 / 2 is not above 0.5"
-    assert sets.texts(column(0.001), 0.9, [("0", "1")]) == [["0; 1"]]
+    assert sets.texts(0, column(0.001), 0.5, ("0", "1")) == ["0"], "1 / 2 is not above 0.5"
+    assert sets.texts(0, column(0.001), 0.9, ("0", "1")) == ["0; 1"]
 
 
 def test_a_class_that_is_as_probable_as_the_confidence_leaves_is_out():
     """One of ten places is not above 1 - 0.9, which is a little less than 0.1 in floating-point numbers."""
     sets = fit_class_sets(column(*[1] * 9, 0), column(*[0.9] * 9, 0.1), exclude_each_other=False)
-    assert sets.texts(column(0.01), 0.9, [("0", "1")]) == [["0"]]
+    assert sets.texts(0, column(0.01), 0.9, ("0", "1")) == ["0"]
 
 
 def test_no_set_is_empty():
@@ -46,7 +46,7 @@ def test_classes_of_one_column_are_one_group():
     sets = fit_class_sets(y, probability, exclude_each_other=True)
     assert sets.scores.shape == (60, 1, 3) and sets.fits(3) and not sets.fits(2)
     asked = np.array([[0.05, 0.15, 0.8], [0.7, 0.7, 0.1]])
-    assert sets.texts(asked, 0.9, [("a", "b", "c")]) == [["c", "a; b"]]
+    assert sets.texts(0, asked, 0.9, ("a", "b", "c")) == ["c", "a; b"]
 
 
 def test_sets_hold_the_class_as_often_as_they_promise():
