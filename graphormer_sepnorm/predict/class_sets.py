@@ -20,8 +20,8 @@ class ClassSets:
     """Class-conditional (Mondrian) conformal prediction sets.
 
     A set at confidence c holds the class of a new molecule with probability c or more, for molecules of each class, if
-    the molecule is drawn as those of calibration were. A class of few molecules of calibration stands in every set. No
-    set is empty: instead it has the class whose own molecules the molecule is most like.
+    the molecule is drawn as those of calibration were. A class of few molecules of calibration stands in every set, and
+    the most probable class does too, so that no set is empty or contradicts the probabilities.
 
     Source: Vovk, Gammerman and Shafer, "Algorithmic learning in a random world", 2005, section 4.5.
 
@@ -54,9 +54,8 @@ class ClassSets:
             calibration = self.scores[~np.isnan(self.scores[:, group, place]), group, place]
             at_most = np.searchsorted(calibration, values, "right")
             conformity[:, place] = (1 + at_most) / (1 + len(calibration))
-        most = conformity.argmax(axis=1)[:, None] == np.arange(probability.shape[1])
-        held = conformity > round(1 - confidence, 9)
-        return np.where(held.any(axis=1, keepdims=True), held, most) & ~np.isnan(probability)
+        most = probability.argmax(axis=1)[:, None] == np.arange(probability.shape[1])
+        return ((conformity > round(1 - confidence, 9)) | most) & ~np.isnan(probability)
 
     def texts(self, group: int, probability: np.ndarray, confidence: float, names: Sequence[str]) -> list[str]:
         """The sets of M molecules for a group, as the joined names of classes; "" without a prediction.

@@ -141,8 +141,8 @@ class Domain:
         """
         usual = self.usual_similarity
         sentence = (
-            "No training molecule is similar: the Tanimoto similarity to the nearest one is {:.2f}; for {:.0f} % of "
-            "training molecules it is {:.2f} or more."
+            "No training molecule is similar: the Tanimoto similarity to the nearest one is {:.3f}; for {:.0f} % of "
+            "training molecules it is {:.3f} or more."
         )
         return [
             sentence.format(each, 100 * (1 - UNUSUAL), usual) if each < usual else "" for each in similarity.tolist()

@@ -24,6 +24,7 @@ MAX_CLASSES = 50
 LEAST_ROWS = 5  # of one of several classes: one for each fold
 SHOWN = 6
 MEANT_TWO = "if two were meant, correct the other labels"
+NAME_POSITIVE = "for the probability of one of them, write 1 for it and 0 for the other"
 NOTATIONS = (Notation("decimal"), Notation("thousands", "thousands"))
 
 
@@ -154,7 +155,8 @@ def guess_task(columns: list[Column], asked: Kind | None = None) -> Guess:
             raise InputError(f"all labels of {first.name} are {first.classes[0]!a}: there is nothing to learn")
         refuse_rare_classes(first)
         classes = first.classes
-        otherwise = "--task regression overrides this" if first.has_two_numbers else MEANT_TWO
+        meant = NAME_POSITIVE if len(classes) == 2 else MEANT_TWO
+        otherwise = "--task regression overrides this" if first.has_two_numbers else meant
         found = f"{names} has {len(classes)} classes ({shown(classes)})"
         sentence = f"{found}, so each gets its own probability; {otherwise}"
         return Guess(kind, classes, sentence)

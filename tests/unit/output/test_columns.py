@@ -220,8 +220,8 @@ def test_a_molecule_unlike_all_others_is_warned_of_behind_what_no_other_has(trus
     strange, usual, unread = columns.cells(found, found.errors)[names(columns).index("warning")]
     assert strange == (
         "The molecule has 4 heavy atoms; training molecules have 3 to 3. "
-        "No training molecule is similar: the Tanimoto similarity to the nearest one is 0.00; for 99 % of training "
-        "molecules it is 0.33 or more."
+        "No training molecule is similar: the Tanimoto similarity to the nearest one is 0.000; for 99 % of training "
+        "molecules it is 0.333 or more."
     )
     assert "similar" not in usual and unread == ""
     assert "similar" not in PredictionColumns(trusting).reader.compute(read_molecules("ogb", ["C1CCC1"])).warnings[0]

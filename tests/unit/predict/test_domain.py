@@ -147,8 +147,8 @@ def test_a_molecule_less_similar_than_training_molecules_are_to_each_other_is_wa
     assert domain.usual_similarity == second
     found = domain.unlike(np.array([second, second - 0.01, np.nan, 1.0]))
     sentence = (
-        f"No training molecule is similar: the Tanimoto similarity to the nearest one is {second - 0.01:.2f}; "
-        f"for 99 % of training molecules it is {second:.2f} or more."
+        f"No training molecule is similar: the Tanimoto similarity to the nearest one is {second - 0.01:.3f}; "
+        f"for 99 % of training molecules it is {second:.3f} or more."
     )
     assert found == ["", sentence, "", ""]
     assert domain.add_unlike(["Odd.", "Odd.", ""], np.array([1.0, 0.0, second - 0.01]))[::2] == ["Odd.", sentence]
