@@ -22,11 +22,16 @@ from graphormer_sepnorm.table_model.evaluate import StackScores
 from graphormer_sepnorm.table_model.fit import FittedTable
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.model import TableModel
-from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, ComparedMolecules, usual_confidence
+from graphormer_sepnorm.table_model.reliability import (
+    MANY_BOUNDS,
+    USUAL_CONFIDENCE,
+    ComparedMolecules,
+    usual_confidence,
+)
 from graphormer_sepnorm.table_model.scores import columns_of, scores_of
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
 from graphormer_sepnorm.tasks import METRICS, TASKS
-from graphormer_sepnorm.tasks.censored import bound_scores
+from graphormer_sepnorm.tasks.censored import bound_scores, is_bounded
 
 CUT = 0.5  # probability from which on a molecule is predicted as class 1
 MOST_PAIRED = 2_000  # molecules that are compared pairwise
@@ -142,25 +147,40 @@ class Reported:
 
     @cached_property
     def slopes(self) -> list[tuple[str, Slope | None, float]]:
-        """Each target of a regression, the slope of measured against predicted values out of fold, and the reverse."""
+        """Each target of a regression, the slope of measured against predicted values out of fold, and the reverse.
+
+        Without targets of which more than ``MANY_BOUNDS`` of the labels are bounds: their exact labels have another
+        slope than all labels.
+        """
         if not self.is_regression:
             return []
         rows, found = self.folds.predicted, []
         values = self.fitted.out_of_fold.values[rows]
         for target, y, predicted in zip(self.task.targets, self.labels.y[rows].T, values.T, strict=True):
             known = np.isfinite(y) & np.isfinite(predicted)
+            if self.has_many_bounds(target):
+                continue
             y, predicted = y[known], predicted[known]
             found.append((target, resampled_slope(predicted, y), slope_of(y, predicted)))
         return found
 
     @cached_property
     def test_slopes(self) -> list[tuple[str, Slope]]:
-        """Each target of a regression with enough test labels, and the slope of these against their predictions."""
-        if not self.is_regression:
-            return []
-        pairs = [self.labelled_pairs(place, self.test.prediction) for place in range(len(self.task.targets))]
-        slopes = [resampled_slope(predicted.astype(np.float64), y) for y, predicted in pairs]
-        return [(name, slope) for name, slope in zip(self.task.targets, slopes, strict=True) if slope is not None]
+        """Each target of ``slopes`` with enough test labels, and the slope of these against their predictions."""
+        found = []
+        for target, *_ in self.slopes:
+            y, predicted = self.labelled_pairs(self.task.targets.index(target), self.test.prediction)
+            if (slope := resampled_slope(predicted.astype(np.float64), y)) is not None:
+                found.append((target, slope))
+        return found
+
+    def has_many_bounds(self, target: str) -> bool:
+        """Whether more than ``MANY_BOUNDS`` of the training labels of a target are bounds."""
+        if self.labels.bounds is None:
+            return False
+        place = self.task.targets.index(target)
+        bounded = is_bounded(self.labels.y[:, place], self.labels.bounds[:, place]).sum()
+        return bounded > MANY_BOUNDS * (bounded + np.isfinite(self.labels.y[:, place]).sum())
 
     def out_of_fold(self, target: str) -> tuple[dict[str, float | None], str]:
         """The scores of a target on the training labels that a fold predicted, and these labels in words.

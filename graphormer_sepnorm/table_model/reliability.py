@@ -31,6 +31,7 @@ from graphormer_sepnorm.training.experiment import Scores
 CONFIDENCES = (0.5, 0.8, 0.9, 0.95)
 CURVE = tuple(step / 20 for step in range(1, 20))  # confidence levels of charts
 SIMILARITIES = (0.0, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
+MANY_BOUNDS = 0.15  # share of labels above which errors and slopes of exact labels mislead
 USUAL_CONFIDENCE = "0.9"
 SIGNIFICANCE = 0.05  # of a coverage below the confidence level, over all targets; of growing errors
 LEAST_TESTED = 30  # molecules whose errors are compared with their similarities
@@ -168,7 +169,15 @@ def low_coverage(result: dict) -> list[str]:
 
 
 def is_no_better(facts: dict, metric: str) -> bool:
-    """Whether the model is not clearly better than the mean label; ``facts`` as ``scores_by_target``, for a target."""
+    """Whether the model is not clearly better than the mean label; ``facts`` as ``scores_by_target``, for a target.
+
+    If more than ``MANY_BOUNDS`` of the labels are bounds, the likelihood of all labels decides: the exact labels are
+    those in the middle, which the mean predicts best.
+    """
+    bounds = facts.get("bounds", {})
+    if MEAN in bounds and bounds[MEAN]["bounds"] > MANY_BOUNDS * (facts["n"] + bounds[MEAN]["bounds"]):
+        ours, means = (bounds[each]["log_likelihood"] for each in (STACK, MEAN))
+        return ours is not None and means is not None and ours <= means
     ends = facts.get("against_mean", {}).get("interval")
     return bool(ends) and (ends[0] <= 0 if METRICS[metric].higher_is_better else ends[1] >= 0)
 

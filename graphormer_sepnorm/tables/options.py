@@ -13,7 +13,7 @@ from graphormer_sepnorm.tables.label_text import as_float, refuse_other_bytes
 from graphormer_sepnorm.tables.splits import SPLITTERS, Sizes, read_sizes
 from graphormer_sepnorm.tables.units import read_threshold
 from graphormer_sepnorm.tasks import TASKS
-from graphormer_sepnorm.tasks.scales import modelled_name, molar_scale
+from graphormer_sepnorm.tasks.scales import modelled_name, molar_scale, named_unit, unit_of
 
 MAX_WEIGHT = 1e3
 STANDARDIZED = {"parent": "standardized", "tautomer": "tautomer", "chembl": "chembl"}  # in ``PREPARATIONS``
@@ -251,7 +251,12 @@ class TableOptions:
             name, _, unit = text.rpartition("=")
             if name in found:
                 raise InputError(f"--negative-log-molar has two units for {name or 'all columns'}: write COLUMN=UNIT")
-            found[name] = molar_scale(unit)
+            found[name] = scale = molar_scale(unit)
+            for target in [name] if name else self.targets:
+                if named_unit(target) not in ("", unit_of(scale)):
+                    raise InputError(
+                        f"{target} names {named_unit(target)} as its unit, not {unit_of(scale)}: correct one"
+                    )
         return found
 
     def scale_of(self, target: str) -> Scale:

@@ -40,6 +40,9 @@ NO_TEXT = {
     "\udcfd7zXZ": "packed by xz, so its name should end in .xz",
     "(\udcb5/\udcfd": "packed by Zstandard, so its name should end in .zst",
     "%PDF": "a PDF",
+    "\udc89PNG": "a picture",
+    "\udcff\udcd8\udcff": "a picture",
+    "GIF8": "a picture",
 }
 UTF16_MARKS = ("\udcff\udcfe", "\udcfe\udcff")
 CONTROL = frozenset(map(chr, range(32))) - frozenset("\t\n\v\f\r\x1c\x1d\x1e\x1f")

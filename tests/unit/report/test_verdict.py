@@ -34,7 +34,19 @@ def test_only_logarithms_of_concentrations_are_factors():
 def test_a_model_that_is_no_better_than_the_mean_is_said():
     facts = FACTS | {"against_mean": {"difference": -0.1, "interval": [-0.3, 0.1]}}
     found = verdict_of(TASK, "a", facts, TRUST, "a")
-    assert found.rival == "the mean label" and found.sentence.startswith("a: ") and "do not rely" in found.sentence
+    assert found.rival == "the mean label" and found.sentence.startswith("a: ranks well")
+    assert "use the order, not the values" in found.sentence
+    weak = facts | {"ranking": FACTS["ranking"] | {"value": 0.3, "interval": [0.1, 0.5]}}
+    assert "do not rely" in verdict_of(TASK, "a", weak, TRUST, "a").sentence
+
+
+@pytest.mark.parametrize(("bounds", "rival"), [(30, None), (5, "the mean label")])
+def test_where_many_labels_are_bounds_their_likelihood_decides(bounds, rival):
+    """30 of 90 labels are many, 5 of 65 are not."""
+    scores = {"bounds": bounds, "right_side": 0.7, "concordance": 0.8}
+    of_all = {"stack": scores | {"log_likelihood": -0.84}, "mean": scores | {"log_likelihood": -1.5}}
+    facts = FACTS | {"against_mean": {"difference": -0.1, "interval": [-0.3, 0.1]}, "bounds": of_all}
+    assert verdict_of(TASK, "a", facts, TRUST).rival == rival
 
 
 def test_classes_have_a_verdict_of_their_own():

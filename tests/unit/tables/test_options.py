@@ -41,6 +41,7 @@ from graphormer_sepnorm.tables.splits import Sizes
         ({"negative_log_molar": ("y=mg",)}, "'mg' is no unit of a concentration"),
         ({"negative_log_molar": ("nM", "uM")}, "two units for all columns: write COLUMN=UNIT"),
         ({"negative_log_molar": ("y=nM", "y=uM")}, "two units for y: write COLUMN=UNIT"),
+        ({"targets": ("Ki (nM)",), "negative_log_molar": ("uM",)}, "names nM as its unit, not uM"),
         ({"negative_log_molar": ("y=nM",), "log10": ("y",)}, "named twice by --log10 and --negative-log-molar"),
         (
             {"targets": ("IC50_nM", "IC50_uM"), "negative_log_molar": ("IC50_nM=nM", "IC50_uM=uM")},

@@ -89,7 +89,7 @@ CONCENTRATIONS = WholeTable(
     [
         ("\n", {}, ("-log10 nM", ""), True),
         ("n\n", {}, (), True),
-        ("", {"negative_log_molar": ("Ki_nM=uM",)}, ("-log10 uM", ""), False),
+        ("", {"negative_log_molar": ("S=uM",)}, ("", "-log10 uM"), False),
         ("", {"active_below": "100nM", "targets": ("Ki_nM",)}, (), False),
     ],
 )
