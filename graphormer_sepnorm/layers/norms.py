@@ -20,15 +20,20 @@ BY_ROW = (nn.LayerNorm, nn.RMSNorm, nn.Identity)
 def normalize_rows(norm: nn.Module, x: Tensor, mask: Tensor | None) -> Tensor:
     """Applies ``norm`` to the last axis of x [..., d], only at the positions where ``mask`` [...] is True.
 
-    Other positions keep their values, so a norm with batch statistics never sees padding. Raises InputError for a mask
-    that is not boolean.
+    Other positions keep their values, so a norm with batch statistics never sees padding.
     """
-    if mask is not None and mask.dtype != torch.bool:
-        raise InputError(f"mask must be boolean, True at real tokens, got {mask.dtype}")
     if mask is None:
         return norm(x.reshape(-1, x.shape[-1])).view(x.shape)
     rows = norm(x[mask])  # under autocast, of another type than x
     return x.to(rows.dtype).masked_scatter(mask.unsqueeze(-1), rows)
+
+
+def check_mask(mask: Tensor | None, x: Tensor) -> None:
+    """Raises InputError for a mask of x [..., d] that is not boolean or not [...]."""
+    if mask is not None and mask.dtype != torch.bool:
+        raise InputError(f"mask must be boolean, True at real tokens, got {mask.dtype}")
+    if mask is not None and mask.shape != x.shape[:-1]:
+        raise InputError(f"mask must have the shape {list(x.shape[:-1])} of the tokens, got {list(mask.shape)}")
 
 
 def forbid_single_row(norm: nn.Module, rows: int, kind: str = "sequences") -> None:
@@ -117,6 +122,7 @@ class SepNorm(nn.Module):
         """
         if x.dim() != 3 or x.shape[2] != self.hidden_size:
             raise ValueError(f"SepNorm needs tokens [sequences, length, {self.hidden_size}], got {list(x.shape)}")
+        check_mask(mask, x)
         forbid_single_row(self.cls_norm_layer, x.shape[0])
         cls = self.cls_norm_layer(x[:, 0])
         tok = normalize_rows(self.tok_norm_layer, x[:, 1:], None if mask is None else mask[:, 1:])
@@ -150,6 +156,7 @@ class ShareNorm(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Normalizes x [n, l, d]; ``mask`` as in ``SepNorm.forward``."""
+        check_mask(mask, x)
         return normalize_rows(self.norm_layer, x, mask)
 
     def packed(self, x: Tensor, num_cls: int) -> Tensor:

@@ -68,7 +68,7 @@ class RunOptions:
     out: Annotated[
         Path | None, Option("Run folder to write; by default runs/TABLE-SEED or runs/DATASET-NORM-SEED.")
     ] = None
-    resume: Annotated[bool, Option("Continue from the last completed epoch of --out.")] = False
+    resume: Annotated[bool, Option("Continue from the last completed epoch of --out, with the same options.")] = False
     start: Annotated[
         str | None, Option("Model to fine-tune with a new head; it sets architecture and norm.", "from")
     ] = None

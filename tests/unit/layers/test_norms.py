@@ -120,6 +120,8 @@ def test_a_mask_of_numbers_is_refused(norm, dtype):
     """An integer one would choose rows by number."""
     with pytest.raises(InputError, match=f"mask must be boolean, True at real tokens, got {dtype}"):
         norm(torch.randn(4, 3, 8), torch.ones(4, 3, dtype=dtype))
+    with pytest.raises(InputError, match=re.escape("the shape [4, 3] of the tokens, got [4, 5]")):
+        norm(torch.randn(4, 3, 8), torch.ones(4, 5, dtype=torch.bool))
 
 
 @pytest.mark.parametrize(("form", "kind"), [("published", "sequences"), ("packed", "molecules")])
