@@ -202,6 +202,7 @@ def table_predictions(
     """
     with leaving_at_once():
         from graphormer_sepnorm.output.predict_table import predict_table
+        from graphormer_sepnorm.predict.side_by_side import SideBySide
         from graphormer_sepnorm.runs.numbers import counted
         from graphormer_sepnorm.system.device import choose, computing
         from graphormer_sepnorm.tables.formats import refuse_missing
@@ -220,7 +221,8 @@ def table_predictions(
     if rows := result["unfamiliar"]:
         count = f"{counted(rows, 'row')}{' of this call' * reading.resume} {'is' if rows == 1 else 'are'}"
         unjudged = " (similarity is not judged): --domain adds similarity and the column warning"
-        least, where = ("", ": see the column warning") if answers.domain else ("at least ", unjudged)
+        columns = "columns that end with _warning" if isinstance(predictor, SideBySide) else "column warning"
+        least, where = ("", f": see the {columns}") if answers.domain else ("at least ", unjudged)
         print(f"{least}{count} outside the training domain{where}", file=sys.stderr)
     if places := [f"{column} in {counted(rows, 'row')}" for column, rows in result["below_zero"].items() if rows]:
         print(
