@@ -339,6 +339,16 @@ def fit_all(model: Model, new: LabelledTable, out: Path, path: str) -> dict:
     return train_labelled(options, table, model.config, out, model.plan)
 
 
+def bounds_words(lines: list[dict[str, str]]) -> list[str]:
+    """A sentence on measurements that are bounds, if there are any: how many are predicted on their known side."""
+    bounds = [each for each in lines if each["measured"][:1] in ("<", ">") and each["predicted"]]
+    signs = [1 if each["measured"][0] == ">" else -1 for each in bounds]
+    beyond = [float(each["predicted"]) - float(each["measured"].lstrip("<>=")) for each in bounds]
+    right = sum(sign * distance >= 0 for sign, distance in zip(signs, beyond, strict=True))
+    words = f"{counted(len(bounds), 'bound')} such as <5 measured, {right:,} of them predicted on the known side"
+    return [f"{words}; errors and alarms are those of exact measurements"] if bounds else []
+
+
 def write_page(model: Model, whole: RunFolder, lines: list[dict[str, str]]) -> tuple[dict[str, list[dict]], list[str]]:
     """Writes the page on predictions over time; returns the periods of each target, and the alarms."""
     with open(model.run.predictions, newline="", encoding="utf-8", errors="surrogateescape") as file:
@@ -352,13 +362,13 @@ def write_page(model: Model, whole: RunFolder, lines: list[dict[str, str]]) -> t
     expected = EXPECTED.format(model.name)
     sentences = alarms(found, expected, CONFIDENCE)
     progress.say(sentences)
-    if bounds := sum(each["measured"][:1] in ("<", ">") for each in lines):
-        progress.say([f"{counted(bounds, 'bound')} such as <5: not scored, because errors are those of exact labels"])
+    of_bounds = bounds_words(lines)
+    progress.say(of_bounds)
     part = section(found, reference, expected, error_words(model.model.task), CONFIDENCE)
     title = f"{whole.path.name}: {', '.join(found) or 'no new molecules'}"
     molecules = len({each["molecule"] for each in lines})
     summary = line("time.summary", molecules=molecules, models=list(dict.fromkeys(each["model"] for each in lines)))
-    page = ReportPage(title, summary, (), tuple(sentences), (part,), __version__)
+    page = ReportPage(title, summary, (), (*sentences, *of_bounds), (part,), __version__)
     write_atomically(whole.path / PAGE, render(page))
     facts = {target: [{**vars(each), "coverage": each.coverage} for each in parts] for target, parts in found.items()}
     known = {target: [{n: v for n, v in each.items() if v == v} for each in parts] for target, parts in facts.items()}

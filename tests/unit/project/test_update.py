@@ -15,7 +15,7 @@ import pytest
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.project.export import export_model
 from graphormer_sepnorm.project.log import log_into
-from graphormer_sepnorm.project.update import PAGE, next_folder, update_run
+from graphormer_sepnorm.project.update import PAGE, bounds_words, next_folder, update_run
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model.load import load_model
 from graphormer_sepnorm.table_model.model import TableModel
@@ -204,3 +204,10 @@ def test_a_killed_update_continues_to_the_same_model(table, old, tmp_path):
     assert [{**line, "model": ""} for line in prospective(out)] == [
         {**line, "model": ""} for line in prospective(tmp_path / "whole-update-1")
     ]
+
+
+def test_bounds_among_new_measurements_are_counted_on_their_side():
+    """8.5 and 8.3 are at least 8.3, and 5 is not at most 4; an exact one and one without a prediction do not count."""
+    pairs = (">8.3", "8.5"), (">=8.3", "8.3"), ("<4", "5"), ("8", "9"), (">8.3", "")
+    (words,) = bounds_words([{"measured": measured, "predicted": predicted} for measured, predicted in pairs])
+    assert words.startswith("3 bounds") and " 2 of them" in words and bounds_words([]) == []
