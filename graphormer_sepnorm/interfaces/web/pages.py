@@ -38,6 +38,7 @@ from graphormer_sepnorm.interfaces.web.view import (
     shown_rows,
     width_names,
 )
+from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, similarity_words
 from graphormer_sepnorm.predict.units import measured_words
 from graphormer_sepnorm.report.page import data_uri
 from graphormer_sepnorm.runs.info import limit_meaning, score_words
@@ -73,6 +74,7 @@ class Pages:
             sentence=as_sentence,
             limit_meaning=limit_meaning,
             rounded=as_rounded,
+            similarity=similarity_words,
             data_uri=lambda svg: data_uri(svg.encode()),
         )
         self.environment.globals.update(
@@ -84,6 +86,7 @@ class Pages:
             kinds=TABLE_KINDS,
             knows_excel=all(map(find_spec, ("openpyxl", "xlsxwriter"))),
             condition=CONDITION,
+            other_conditions=OTHER_CONDITIONS,
             confidences=confidences_of(queue.facts),
             usual=usual_options(queue.facts),
             meanings=MEANINGS,
