@@ -360,6 +360,16 @@ def test_a_molecule_has_a_page_between_its_neighbours(page):
     assert page.get(f"/tables/{number}/rows/3").status_code == page.get(f"/tables/{number}/rows/-1").status_code == 404
 
 
+def test_a_molecule_is_called_by_its_name(page):
+    number = finished(page, upload(page, b"logP,smiles,Compound ID\n1.2,CC,<b>ethane\n3,CCC, \n"))["id"]
+    for row, title in enumerate(("&lt;b&gt;ethane", "Row 2")):
+        shown, atoms = (page.get(f"/tables/{number}/rows/{row}{part}").text for part in ("", "/atoms"))
+        assert f"<title>{title}</title>" in shown and f"<h1>{title}</h1>" in shown
+        assert f"<title>{title}</title>" in atoms and f'tabindex="-1">{title}: atoms' in atoms
+        (link,) = re.findall(rf'href="(\S+)" download="{title}-length.svg">Save SVG</a>', atoms)
+        assert f'<img src="{link}"' in atoms
+
+
 def test_chosen_columns_stay_in_the_address_of_the_next_table(page):
     number = finished(page, upload(page, b"smiles,name,note\nC,a,x\nCC,b,y\n"))["id"]
     asked = "?columns=note&columns=length"
@@ -429,13 +439,16 @@ def test_rows_with_a_warning_are_counted(page, smiles, words):
 
 
 @pytest.mark.parametrize(
-    ("table", "asks"), [("name,smiles\na,X\nb,X\n", 2), ("name,smiles\na,X\n", 2), ("name,smiles\na,X\nb,C\n", 0)]
-)
+    ("table", "asks"),
+    [("name,smiles\na,X\nb,X\n", 2), ("name,smiles\na,X\n", 2), ("name,smiles\na,X\nb,C\n", 0),
+     ("smiles,name\nX,a\nX,b\n", 0)],
+)  # fmt: skip
 def test_a_column_without_any_molecule_is_asked_about(page, table, asks):
     shown = page.get(f"/tables/{finished(page, upload(page, table.encode()))['id']}").text
     question = "No row has a prediction. If the SMILES are not in the column smiles, choose another one."
     opened = re.findall(r"<details open>\n<summary>(.+?)</summary>", shown)
     assert (question in shown) + ("SMILES from the column smiles" in opened) == asks
+    assert ('id="again"' in shown) == table.startswith("name,")  # else a text of SMILES has no header
 
 
 def test_the_options_of_a_form_are_those_of_the_table(page, queue, monkeypatch):
