@@ -32,9 +32,11 @@ from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.middleware import admit, same
 from graphormer_sepnorm.interfaces.web.schemas import ColumnFacts, EndpointFacts, ModelFacts, Options, TargetPrediction
 from graphormer_sepnorm.interfaces.web.view import (
+    NO_COLUMNS,
     ROWS_PER_PAGE,
     View,
     chosen_columns,
+    listed_columns,
     offered_columns,
     shown_rows,
     width_names,
@@ -91,6 +93,7 @@ class Pages:
             knows_excel=all(map(find_spec, ("openpyxl", "xlsxwriter"))),
             condition=CONDITION,
             smi_columns=COLUMNS,
+            no_columns=NO_COLUMNS,
             other_conditions=OTHER_CONDITIONS,
             confidences=confidences_of(queue.facts),
             usual=usual_options(queue.facts),
@@ -175,7 +178,8 @@ def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
         "chosen": chosen,
         "orders": [moved(chosen, place) for place in range(len(chosen))],
         "sortable": [column.name for column in job.added if is_sortable(column, view)] + width_names(job),
-        "view": view.model_copy(update={"columns": [] if usual else chosen}),
+        "listed": listed_columns(offered, chosen),
+        "view": view.model_copy(update={"columns": [] if usual else chosen or [NO_COLUMNS]}),
         "num_pages": max(1, -(-len(numbers) // ROWS_PER_PAGE)),
     }
 
@@ -183,8 +187,9 @@ def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
 def title_of(job: Job, row: int) -> str:
     """The name of a molecule, or the number of its row if it has none."""
     column = id_column_among(job.columns)
-    is_named = column is not None and column != job.smiles_column
-    return (is_named and as_text(shortened(job.rows[row].fields[job.columns.index(column)]))) or f"Row {row + 1}"
+    if column is None or column == job.smiles_column:
+        return f"Row {row + 1}"
+    return as_text(shortened(job.rows[row].fields[job.columns.index(column)])) or f"Row {row + 1}"
 
 
 def moved(names: list[str], place: int) -> tuple[list[str], list[str]]:
