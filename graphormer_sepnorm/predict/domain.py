@@ -265,6 +265,12 @@ def is_in_training(molecule: Molecule, similarity: float | None, nearest: str | 
     return is_alike and is_same_molecule(molecule, nearest)
 
 
+def similarity_words(similarity: float, is_same: bool) -> str:
+    """A similarity, which says that the molecule is another one where the rounded number looks like the same."""
+    words = f"{similarity:.2f}"
+    return f"{words}, another molecule" if words == "1.00" and not is_same else words
+
+
 def is_same_molecule(*molecules: Molecule) -> bool:
     """Whether molecules are the same one or its salts, however they are written; False for one that cannot be read."""
     try:

@@ -10,7 +10,7 @@ from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.pictures import draw, draw_pair
 from graphormer_sepnorm.predict.describing import same_conditions
-from graphormer_sepnorm.predict.domain import MAX_REFERENCES, evenly
+from graphormer_sepnorm.predict.domain import MAX_REFERENCES, evenly, is_same_molecule, similarity_words
 from graphormer_sepnorm.report.page import Grid, Molecule, Picture, Section
 from graphormer_sepnorm.report.reported import MOST_PAIRED, Reported, plain_picture
 from graphormer_sepnorm.report.words import words
@@ -90,7 +90,8 @@ def neighbour(page: Reported, test_row: int) -> Molecule | None:
         return None
     name, known = trust.rows.names[row], trust.domain.smiles[row]
     learnt = page.learnt[evenly(len(page.learnt), MAX_REFERENCES)[row]]
-    facts = [("similarity", f"{similarity:.2f}")]
+    is_same = is_same_molecule(page.looked.smiles[test_row], known)
+    facts = [("similarity", similarity_words(similarity, is_same))]
     if TASKS[page.task.kind].adds_up:
         facts.append(("measured", page.task.classes[0][int(np.argmax(learnt.labels))]))
     else:

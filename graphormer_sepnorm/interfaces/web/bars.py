@@ -44,7 +44,8 @@ def bar_of(facts: ModelFacts, one: TargetPrediction, target: str, known: Endpoin
     if one.drugs is None:
         return Bar(target, one.percentile, among="" if one.percentile is None else "training values")
     ends = None if one.drugs_low is None or one.drugs_high is None else (one.drugs_low, one.drugs_high)
-    return Bar(target, one.drugs, ends, standing_of(one.drugs, known.direction), "drugs")
+    direction = "" if one.limit else known.direction  # beyond a limit of the assay, drugs do not differ
+    return Bar(target, one.drugs, ends, standing_of(one.drugs, direction), "drugs")
 
 
 def standing_of(place: float, direction: str) -> Literal["better", "middle", "worse", ""]:

@@ -31,6 +31,13 @@ from graphormer_sepnorm.tasks.scales import named_unit
 
 MOST_EXAMPLES, MOST_REASONS = 3, 20
 MOST_CLASSES = 12
+# The words of messages about an option, and those about its field on the page.
+ON_PAGE = {
+    "name one with --smiles-column, or the character between columns with --delimiter": "choose it below",
+    "name one with --smiles-column": "choose it below",
+    "--log10 and --negative-log-molar are for --task regression": "logarithms are for the task regression",
+    "name the columns to predict with --target-columns": "tick the columns to predict",
+}
 
 
 def look_at(path: Path, shown: str, most_rows: int, choice: TrainingChoice) -> TableLook:
@@ -47,7 +54,7 @@ def look_at(path: Path, shown: str, most_rows: int, choice: TrainingChoice) -> T
         found = read_rows(path, shown, choice.smiles_column, most_rows)
     except NoColumn as error:
         columns = [LookedColumn(name=as_text(name), content="texts", filled=0, examples=[]) for name in error.columns]
-        return TableLook(columns=columns, problem=str(error))
+        return TableLook(columns=columns, problem=on_page(str(error)))
     rows = [Row(row.fields, row.smiles, row.error) for row in found.rows]
     content = WholeTable(found.columns, rows, found.delimiter, found.columns.index(found.smiles_column))
     columns = list(looked_columns(content))
@@ -59,7 +66,7 @@ def look_at(path: Path, shown: str, most_rows: int, choice: TrainingChoice) -> T
         options, sentences = detected(str(path), content, choice.given(), choice.task or None, seed)
         labelled, remarks = to_learn(options, read_labelled(options, options.featurizer, content), table_task(options))
     except InputError as error:
-        return look.model_copy(update={"problem": as_text(str(error).replace(str(path), shown))})
+        return look.model_copy(update={"problem": as_text(on_page(str(error).replace(str(path), shown)))})
     first = sorted(labelled.skipped)[:MOST_REASONS]
     return look.model_copy(
         update={
@@ -71,6 +78,13 @@ def look_at(path: Path, shown: str, most_rows: int, choice: TrainingChoice) -> T
             "reasons": [SkippedRow(row=row, smiles=as_text(smiles), reason=as_text(why)) for row, smiles, why in first],
         }
     )
+
+
+def on_page(problem: str) -> str:
+    """A problem of the command ``train`` with the fields of the page in place of its options."""
+    for option, field in ON_PAGE.items():
+        problem = problem.replace(option, field)
+    return problem
 
 
 def looked_columns(content: WholeTable) -> Iterator[LookedColumn]:
@@ -100,7 +114,7 @@ def looked_targets(options: TableOptions, labelled: LabelledTable) -> Iterator[L
         known = y[:, place][~np.isnan(y[:, place])]
         if TASKS[options.kind].predicts_probabilities:
             zero, one = labelled.class_names[place] if len(labelled.class_names) == len(options.names) else ("0", "1")
-            values = f"{int((known == 0).sum()):,} {zero}, {int((known == 1).sum()):,} {one}"
+            values = f"{int((known == 0).sum()):,} x {zero}, {int((known == 1).sum()):,} x {one}"
         else:
             values = f"{known.min():.4g} to {known.max():.4g}" if len(known) else ""
         units = [*labelled.units[place : place + 1], *map(named_unit, columns[place : place + 1])]

@@ -11,6 +11,7 @@ from typing import Annotated
 from fastapi import FastAPI, Form, Query, Request, UploadFile
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, select_autoescape
+from starlette.concurrency import run_in_threadpool
 
 from graphormer_sepnorm.errors import InputError, as_text
 from graphormer_sepnorm.interfaces.web.bars import grouped_bars
@@ -31,18 +32,24 @@ from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.middleware import admit, same
 from graphormer_sepnorm.interfaces.web.schemas import ColumnFacts, EndpointFacts, ModelFacts, Options, TargetPrediction
 from graphormer_sepnorm.interfaces.web.view import (
+    NO_COLUMNS,
     ROWS_PER_PAGE,
     View,
     chosen_columns,
+    listed_columns,
     offered_columns,
     shown_rows,
     width_names,
 )
+from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, similarity_words
 from graphormer_sepnorm.predict.units import measured_words
 from graphormer_sepnorm.report.page import data_uri
 from graphormer_sepnorm.runs.info import limit_meaning, score_words
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.tables.formats import TABLE_KINDS
+from graphormer_sepnorm.tables.formats.smi import COLUMNS
+from graphormer_sepnorm.tables.label_text import shortened
+from graphormer_sepnorm.tables.rows import id_column_among
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.version import __version__
 
@@ -73,6 +80,7 @@ class Pages:
             sentence=as_sentence,
             limit_meaning=limit_meaning,
             rounded=as_rounded,
+            similarity=similarity_words,
             data_uri=lambda svg: data_uri(svg.encode()),
         )
         self.environment.globals.update(
@@ -84,6 +92,9 @@ class Pages:
             kinds=TABLE_KINDS,
             knows_excel=all(map(find_spec, ("openpyxl", "xlsxwriter"))),
             condition=CONDITION,
+            smi_columns=COLUMNS,
+            no_columns=NO_COLUMNS,
+            other_conditions=OTHER_CONDITIONS,
             confidences=confidences_of(queue.facts),
             usual=usual_options(queue.facts),
             meanings=MEANINGS,
@@ -167,9 +178,18 @@ def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
         "chosen": chosen,
         "orders": [moved(chosen, place) for place in range(len(chosen))],
         "sortable": [column.name for column in job.added if is_sortable(column, view)] + width_names(job),
-        "view": view.model_copy(update={"columns": [] if usual else chosen}),
+        "listed": listed_columns(offered, chosen),
+        "view": view.model_copy(update={"columns": [] if usual else chosen or [NO_COLUMNS]}),
         "num_pages": max(1, -(-len(numbers) // ROWS_PER_PAGE)),
     }
+
+
+def title_of(job: Job, row: int) -> str:
+    """The name of a molecule, or the number of its row if it has none."""
+    column = id_column_among(job.columns)
+    if column is None or column == job.smiles_column:
+        return f"Row {row + 1}"
+    return as_text(shortened(job.rows[row].fields[job.columns.index(column)])) or f"Row {row + 1}"
 
 
 def moved(names: list[str], place: int) -> tuple[list[str], list[str]]:
@@ -271,13 +291,15 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
         place = order.index(row) if row in order else None
         near = [] if place is None else [("Previous", order[:place][-1:]), ("Next", order[place + 1 : place + 2])]
         shown = shown_of(queue.facts, job, view) | {"row": rows_of(job, [row])[0], "near": near}
+        shown["title"] = title_of(job, row)
         return pages("molecule.html", **shown)
 
     @app.get("/tables/{id}/rows/{row}/atoms", include_in_schema=False)
     async def atoms(request: Request, id: str, row: int, target: str | None = None) -> Response:
         target, read, found = await explained_atoms(queue, id, row, target)
+        title = title_of(await run_in_threadpool(known, queue, id), row)
         name = "atoms.html" if "hx-request" in request.headers else "atoms_page.html"
-        return pages(name, atoms=found, id=id, row=row, target=target, smiles=as_text(read.smiles))
+        return pages(name, atoms=found, id=id, row=row, target=target, smiles=as_text(read.smiles), title=title)
 
 
 def add_entrance(app: FastAPI, pages: Pages, true_token: str | None) -> None:

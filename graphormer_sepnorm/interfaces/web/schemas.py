@@ -89,6 +89,9 @@ class ModelFacts(BaseModel):
     decimals: dict[str, int] = Field(default={}, description="of the training labels, by target, where known")
     conditions: list[ConditionFacts] = Field(default=[], description="of measurements, which predictions depend on")
     endpoints: dict[str, EndpointFacts] = Field(default={}, description="what is known of each target")
+    compared_by: dict[str, str] = Field(
+        default={}, description="by target, which of several models compares molecules with its training molecules"
+    )
     about: dict[str, str] = Field(description="architecture, training data and scores")
 
     def check(self, options: "Options") -> None:
@@ -160,7 +163,7 @@ class MoleculePrediction(BaseModel):
         default=None, description="the smallest distance to a training molecule in the model's own space"
     )
     warning: str = Field(default="", description="what the training molecules did not have")
-    models: dict[str, dict[str, str | float | None]] = Field(
+    models: dict[str, dict[str, str | float | bool | None]] = Field(
         default={}, description="the comparison with the training molecules of each of several models, by their names"
     )
     alerts: str = Field(default="", description="parts that often disturb assays, react or are toxic")

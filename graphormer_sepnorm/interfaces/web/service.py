@@ -134,6 +134,7 @@ class PredictionService:
             decimals=shown_decimals(self.predictor),
             conditions=self.conditions(),
             endpoints=self.known_endpoints(),
+            compared_by=self.compared_by(),
             about=self.about,
         )
 
@@ -164,6 +165,14 @@ class PredictionService:
             update = {"scale": scale, "unit": unit, "molecules": count, "frequent": most}
             found[target] = known.model_copy(update=update)
         return found
+
+    def compared_by(self) -> dict[str, str]:
+        """By target, the name of the first model with the training molecules of its model; empty for a single one."""
+        if not isinstance(self.predictor, SideBySide):
+            return {}
+        first, parts = self.predictor.first_of_domain, self.predictor.parts
+        places = zip(self.predictor.targets, self.predictor.places, strict=True)
+        return {target: parts[first[part]].name for target, (part, _) in places}
 
     def conditions(self) -> list[ConditionFacts]:
         models = [model for model in parts_of(self.predictor) if isinstance(model, TableModel)]
@@ -205,6 +214,9 @@ class PredictionService:
             if answer.models:
                 warnings = {name: near["warning"] for name, near in answer.models.items() if near["warning"]}
                 answer.warning = " ".join(f"{name}: {text}" for name, text in warnings.items())
+            for near in answer.models.values():
+                one = MoleculePrediction.model_validate(near)
+                near["in_training"] = is_in_training(row.smiles, one.similarity, one.nearest, one.warning)
             answer.in_training = is_in_training(row.smiles, answer.similarity, answer.nearest, answer.warning)
             self.add_drugs(answer)
         return answers

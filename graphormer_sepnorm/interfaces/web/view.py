@@ -1,6 +1,6 @@
 """Which rows of a table the page shows, and in which order."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Literal
 from urllib.parse import urlencode
@@ -14,6 +14,7 @@ from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, MoleculePredic
 
 ROWS_PER_PAGE = 50
 NOTHING = (None, "")
+NO_COLUMNS = "no columns"  # among the columns of a view: none is shown, not the usual ones, if there is no other
 MOST_FIELDS = 50
 NEAREST, ALERTS = "Nearest training molecule", "Alerts"
 ColumnKind = Literal["class", "target", "nearest", "alerts", "smiles", "property", "field"]
@@ -37,7 +38,7 @@ class View(BaseModel):
         order: of that column; rows without a value come last.
         find: a text that a field of the row has, in capitals or not.
         only: a name in ``KEPT``.
-        columns: shown ones, in this order; empty: the usual ones.
+        columns: shown ones, in this order; empty: the usual ones; only ``NO_COLUMNS``: none.
     """
 
     page: int = Field(default=1, ge=1, le=10**6)
@@ -69,8 +70,18 @@ def offered_columns(facts: ModelFacts, job: Job) -> dict[str, ColumnKind]:
 
 def chosen_columns(offered: dict[str, ColumnKind], view: View) -> list[str]:
     """The names of the columns that a view shows, in its order."""
-    usual = [name for name, kind in offered.items() if kind in USUAL]
-    return [name for name in dict.fromkeys(view.columns) if name in offered] or usual
+    chosen = [name for name in dict.fromkeys(view.columns) if name in offered]
+    return chosen if chosen or NO_COLUMNS in view.columns else [name for name in offered if offered[name] in USUAL]
+
+
+def listed_columns(offered: Iterable[str], chosen: list[str]) -> list[str]:
+    """All columns: the chosen ones in their order, each other one after the column that it is offered after."""
+    listed, place = [*chosen], 0
+    for name in offered:
+        if name not in chosen:
+            listed.insert(place, name)
+        place = listed.index(name) + 1
+    return listed
 
 
 def shown_rows(job: Job, view: View) -> list[int]:

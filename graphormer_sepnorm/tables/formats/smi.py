@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from graphormer_sepnorm.tables.formats.table import Row, Table, without_last_blanks
 
+COLUMNS = ["smiles", "name"]
 # Of a CXSMILES: coordinates, labels, radicals, items such as "&1:3", the letter r, or nothing.
 EXTENSION = r"\|(?:(?:[($^]|(?:ctu|[acCfHmstuZ]|w[UD]?|[o&]\d+|rb|lp|LN|LO|RG|Sg[DH]?|atomProp|THB):|r,)[^|]*|r)?\|"
 WITH_EXTENSION = re.compile(rf"\s*(\S+\s+{EXTENSION})(.*)", re.DOTALL)  # CXSMILES and a name
@@ -21,7 +22,7 @@ def read_smi(lines: Iterator[str]) -> Table:
     if not (first and first[0] and first[0][0].lower() == "smiles"):
         records = itertools.chain(first, records)
     padded = ([*record, "", ""][:2] for record in records)
-    return Table(["smiles", "name"], (Row([smiles, name.strip()], smiles) for smiles, name in padded))
+    return Table([*COLUMNS], (Row([smiles, name.strip()], smiles) for smiles, name in padded))
 
 
 def split_line(line: str) -> list[str]:

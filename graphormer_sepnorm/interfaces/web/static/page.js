@@ -4,6 +4,7 @@ const form = document.getElementById("molecules");
 const said = document.getElementById("said");
 const AFTER_LAST_KEY = 500; // milliseconds until the molecule is drawn
 const MOST_CHARACTERS = 1_000_000; // of a text, which the server reads
+const MOST_DRAWN = 300; // characters of a SMILES, as the editor holds up the page for large molecules
 
 function say(text) {
   if (said.textContent !== text) said.textContent = text;
@@ -82,7 +83,7 @@ async function drawInto(place, text) {
   });
   const draw = () => {
     const [smiles] = text.value.trim().split(/\s+/, 1);
-    if (text.value.trim().includes("\n") || smiles === drawn) return;
+    if (smiles.length > MOST_DRAWN || text.value.trim().includes("\n") || smiles === drawn) return;
     try {
       editor.setMolecule(Molecule.fromSmiles(smiles));
       drawn = smiles;

@@ -26,6 +26,7 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     TableRows,
     TargetPrediction,
 )
+from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS
 from tests.page import ADDED, InThisProcess, PretendedService, open_queue
 
 HTMX = {"hx-request": "true"}
@@ -359,6 +360,16 @@ def test_a_molecule_has_a_page_between_its_neighbours(page):
     assert page.get(f"/tables/{number}/rows/3").status_code == page.get(f"/tables/{number}/rows/-1").status_code == 404
 
 
+def test_a_molecule_is_called_by_its_name(page):
+    number = finished(page, upload(page, b"logP,smiles,Compound ID\n1.2,CC,<b>ethane\n3,CCC, \n"))["id"]
+    for row, title in enumerate(("&lt;b&gt;ethane", "Row 2")):
+        shown, atoms = (page.get(f"/tables/{number}/rows/{row}{part}").text for part in ("", "/atoms"))
+        assert f"<title>{title}</title>" in shown and f"<h1>{title}</h1>" in shown
+        assert f"<title>{title}</title>" in atoms and f'tabindex="-1">{title}: atoms' in atoms
+        (link,) = re.findall(rf'href="(\S+)" download="{title}-length.svg">Save SVG</a>', atoms)
+        assert f'<img src="{link}"' in atoms
+
+
 def test_chosen_columns_stay_in_the_address_of_the_next_table(page):
     number = finished(page, upload(page, b"smiles,name,note\nC,a,x\nCC,b,y\n"))["id"]
     asked = "?columns=note&columns=length"
@@ -428,13 +439,16 @@ def test_rows_with_a_warning_are_counted(page, smiles, words):
 
 
 @pytest.mark.parametrize(
-    ("table", "asks"), [("name,smiles\na,X\nb,X\n", 2), ("name,smiles\na,X\n", 2), ("name,smiles\na,X\nb,C\n", 0)]
-)
+    ("table", "asks"),
+    [("name,smiles\na,X\nb,X\n", 2), ("name,smiles\na,X\n", 2), ("name,smiles\na,X\nb,C\n", 0),
+     ("smiles,name\nX,a\nX,b\n", 0)],
+)  # fmt: skip
 def test_a_column_without_any_molecule_is_asked_about(page, table, asks):
     shown = page.get(f"/tables/{finished(page, upload(page, table.encode()))['id']}").text
     question = "No row has a prediction. If the SMILES are not in the column smiles, choose another one."
     opened = re.findall(r"<details open>\n<summary>(.+?)</summary>", shown)
     assert (question in shown) + ("SMILES from the column smiles" in opened) == asks
+    assert ('id="again"' in shown) == table.startswith("name,")  # else a text of SMILES has no header
 
 
 def test_the_options_of_a_form_are_those_of_the_table(page, queue, monkeypatch):
@@ -612,6 +626,38 @@ def test_a_training_molecule_is_named_as_such(tmp_path, is_probability):
         shown = rows_of(page, "C", domain=True)
     label = "measured 1" if is_probability else "measured 1.0"
     assert f"; {label}<" in shown and "<b>The same molecule</b>: similarity 1.00" in shown
+
+
+@pytest.mark.parametrize(
+    ("similarity", "nearest", "warning", "is_other"),
+    [(1.0, "CC", "", True), (0.996, "CC", "", True), (0.99, "CC", "", False), (1.0, "", "", False),
+     (1.0, "C", OTHER_CONDITIONS, False)],
+)  # fmt: skip
+def test_a_similarity_of_1_is_no_identity(tmp_path, similarity, nearest, warning, is_other):
+    known = {"similarity": similarity, "nearest": nearest, "warning": warning}
+    with page_of(answering(lambda found, text: found.__dict__.update(known)), tmp_path) as page:
+        assert ("another molecule" in rows_of(page, "C", domain=True)) == is_other
+
+
+def test_each_of_several_models_says_whether_it_knows_the_molecule(tmp_path):
+    near = {"similarity": 1.0, "nearest": "CC", "nearest_id": "7", "warning": "", "in_training": True}
+    other = near | {"nearest": "CCC", "nearest_id": "", "in_training": False}
+
+    def compare(found: MoleculePrediction, text: str) -> None:
+        one = TargetPrediction(value=1.0, nearest=0.5)
+        found.predictions, found.similarity, found.models = {"a": one, "b": one}, None, {"A": near, "B": other}
+
+    known = {"targets": ["a", "b"], "compared_by": {"a": "A", "b": "B"}}
+    with page_of(answering(compare), tmp_path, **known) as page:
+        one, shown = rows_of(page, "CC", domain=True), rows_of(page, "CC", "CC", domain=True)
+    assert re.findall(r"; (measured|nearest) 0.5", one) == ["measured", "nearest"]
+    said = re.sub(r"\s+", " ", re.sub("<.*?>", "", shown.split('<td class="near"')[1].split("</td>")[0])).partition(
+        ">"
+    )[2]
+    assert said.strip() == (
+        "A: The same molecule: training molecule 7, similarity 1.00; a measured 0.5 CC; "
+        "B: similarity 1.00, another molecule; b measured 0.5 CCC"
+    )
 
 
 def test_the_atoms_of_the_most_probable_class_are_shown_first(tmp_path):

@@ -46,6 +46,13 @@ def test_the_standing_depends_on_the_direction(value, standing):
     assert grouped_bars(FACTS, other)["Toxicity"][0].standing == standing
 
 
+@pytest.mark.parametrize(("limit", "standing"), [(None, "worse"), ("", "worse"), ("read as at most -2", "")])
+def test_a_prediction_at_a_limit_of_its_assay_has_no_standing(limit, standing):
+    one = ANSWER.predictions["Sol"].model_copy(update={"limit": limit})
+    (bar,) = grouped_bars(FACTS, MoleculePrediction(predictions={"Sol": one}))["Absorption"]
+    assert (bar.place, bar.standing) == (30, standing)
+
+
 def test_without_groups_the_bars_stand_among_the_training_values():
     answer = MoleculePrediction(predictions={"Sol": TargetPrediction(value=-2, low=-3, high=-1, percentile=40)})
     ungrouped = FACTS.model_copy(update={"endpoints": {}})

@@ -41,7 +41,7 @@ def test_a_regression(tmp_path):
 
 def test_classes(tmp_path):
     found = look(tmp_path, targets=["active"])
-    assert [(each.labels, each.values) for each in found.targets] == [(15, "7 0, 8 1")]
+    assert [(each.labels, each.values) for each in found.targets] == [(15, "7 x 0, 8 x 1")]
 
 
 def test_the_split_by_time(tmp_path):
@@ -62,12 +62,17 @@ def test_the_only_column_is_predicted(tmp_path):
 def test_a_problem_comes_with_the_columns(tmp_path, choice):
     found = look(tmp_path, **choice)
     assert found.problem and str(tmp_path) not in found.problem and len(found.columns) == 4 and not found.targets
+    assert "--" not in found.problem
 
 
 def test_the_column_of_the_smiles_is_chosen(tmp_path):
     content = TABLE.replace("smiles", "drawing", 1)
     found = look(tmp_path, content, targets=["IC50"])
-    assert found.problem and [each.name for each in found.columns] == ["drawing", "IC50", "active", "year"]
+    assert (
+        found.problem
+        and "--" not in found.problem
+        and [each.name for each in found.columns] == ["drawing", "IC50", "active", "year"]
+    )
     assert not look(tmp_path, content, targets=["IC50"], smiles_column="drawing").problem
 
 

@@ -310,6 +310,8 @@ def test_several_models_are_on_one_page(tmp_path):
     options = Options(interval=0.8, domain=True)
     (found,) = service.predict([TableRow(["CCS"], "CCS", "")], options)
     assert found.predictions["toxic"].set and found.predictions["logD"].low is not None
+    assert [near["in_training"] for near in found.models.values()] == [True, False]
+    assert facts.compared_by == dict.fromkeys(facts.targets[:4], "panel") | {"logD": "other"}
     assert found.models["panel"]["nearest"] == "CCS" and found.models["other"]["similarity"] < 1
     assert service.atoms("CCS", "hERG").atoms and found.predictions["hERG"].drugs is not None
 

@@ -4,7 +4,15 @@ import pytest
 
 from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.schemas import Options, TableRow
-from graphormer_sepnorm.interfaces.web.view import View, chosen_columns, offered_columns, shown_rows, width_names
+from graphormer_sepnorm.interfaces.web.view import (
+    NO_COLUMNS,
+    View,
+    chosen_columns,
+    listed_columns,
+    offered_columns,
+    shown_rows,
+    width_names,
+)
 from tests.page import ADDED, PretendedService
 
 ROWS = [TableRow([text, name], text, "") for text, name in zip(["CCC", "X", "CXe", "C", "OOOO"], "abcde", strict=True)]
@@ -54,6 +62,8 @@ def test_an_address_names_what_is_not_usual():
         ([], ["length", "Nearest training molecule"]),
         (["name", "length", "name", "not there"], ["name", "length"]),
         (["not there"], ["length", "Nearest training molecule"]),
+        ([NO_COLUMNS], []),
+        (["name", NO_COLUMNS], ["name"]),
     ],
 )
 def test_columns_are_those_that_are_chosen(asked, shown):
@@ -61,4 +71,15 @@ def test_columns_are_those_that_are_chosen(asked, shown):
     offered = offered_columns(PretendedService().facts(), job)
     assert list(offered) == ["length", "Nearest training molecule", "SMILES", "name"]
     assert chosen_columns(offered, View(columns=asked)) == shown
+    listed = listed_columns(offered, shown)
+    assert sorted(listed) == sorted(offered) and [name for name in listed if name in shown] == shown
     assert View(columns=["a b", "c"]).address(page=2) == "page=2&columns=a+b&columns=c"
+
+
+def test_columns_keep_their_place_when_their_tick_changes():
+    offered = ["a", "b", "c", "d"]
+    for order in (offered, ["b", "a", "c", "d"], ["d", "a", "b", "c"]):
+        assert listed_columns(offered, order) == order
+    for chosen in (["b", "d"], ["c"], []):
+        assert listed_columns(offered, chosen) == offered
+    assert listed_columns(offered, ["d", "b"]) == ["a", "d", "b", "c"]
