@@ -152,15 +152,37 @@ def test_columns_are_chosen_and_moved_with_the_keyboard(user):
     page.keyboard.press("Space")
     expect(page.locator("#rows thead th", has_text="note")).to_have_count(1)
     usual = ["Row", "Molecule", "logp", "Nearest training molecule", "Alerts"]
-    assert heads() == [*usual, "note"] and page.locator("#view [value=note]").evaluate("e => e.matches(':focus')")
+    listed = page.locator("#view .check").all_inner_texts()
+    expect(page.locator("#view [value=note]")).to_be_focused()
+    assert heads() == [*usual, "note"]
     page.focus("#view a[aria-label='Move note to the left']")
     for place in (4, 3, 2):
         page.keyboard.press("Enter")
         expect(page.locator("#rows thead th").nth(place)).to_have_text("note")
+        expect(page.locator("#view a[aria-label='Move note to the left']")).to_be_focused()
     assert heads() == [*usual[:2], "note", *usual[2:]]
-    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Move note to the left"
+    for link, shown in (("all", 2 + len(listed)), ("usual", 5), ("none", 2)):
+        page.focus(f"#{link}")
+        page.keyboard.press("Enter")
+        expect(page.locator("#rows thead th")).to_have_count(shown)
+        expect(page.locator(f"#{link}")).to_be_focused()
+        assert page.locator("#view .check").all_inner_texts() == listed
+    page.focus("#view [value=note]")
+    page.keyboard.press("Space")
+    expect(page.locator("#rows thead th")).to_have_count(3)
+    expect(page.locator("#view [value=note]")).to_be_focused()
+    page.keyboard.press("Space")
+    expect(page.locator("#rows thead th")).to_have_count(2)
+    expect(page.locator("#view [value=note]")).to_be_focused()
+    assert page.locator("#view .check").all_inner_texts() == listed
+    page.click("#usual")
+    expect(page.locator("#rows thead th")).to_have_count(5)
+    page.check("#view [value=note]")
+    expect(page.locator("#rows thead th")).to_have_count(6)
+    page.click("#view a[aria-label='Move note to the left']")
+    expect(page.locator("#rows thead th").nth(4)).to_have_text("note")
     page.reload()
-    expect(page.locator("#rows thead th").nth(2)).to_have_text("note")
+    expect(page.locator("#rows thead th").nth(4)).to_have_text("note")
     page.fill("#text", "CCN a\nCCC b")
     page.click("#clear-file") if page.locator("#clear-file").is_visible() else None
     page.click("#predict")
