@@ -8,10 +8,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from graphormer_sepnorm.encodings import graph_algorithms
 from graphormer_sepnorm.encodings.base import STRICT, EncodingSizes, Terms, ends_of_bonds, with_columns
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level, pointers
-from graphormer_sepnorm.system.compiling import loops
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -35,8 +33,10 @@ class Cycles:
 
     def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:
         """``cycle_counts``: uint8 [T, max_size - 2], numbers of cycles with at least 3, 4, ... atoms, at most 255."""
+        from graphormer_sepnorm.encodings.graph_algorithms import count_cycles  # imports Numba
+
         start, neighbour = simple_neighbours(graphs)
-        return {"cycle_counts": loops(graph_algorithms).count_cycles(graphs.atom_ptr, start, neighbour, self.max_size)}
+        return {"cycle_counts": count_cycles(graphs.atom_ptr, start, neighbour, self.max_size)}
 
     def module(self, sizes: EncodingSizes) -> nn.Module:
         return CyclesModule(sizes.width, self.max_size)

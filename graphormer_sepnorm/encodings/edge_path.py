@@ -9,11 +9,9 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from graphormer_sepnorm.encodings import graph_algorithms
 from graphormer_sepnorm.encodings.base import STRICT, EncodingSizes, Terms, adjacency, with_columns
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 from graphormer_sepnorm.kernels import embedding_sum
-from graphormer_sepnorm.system.compiling import loops
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -32,7 +30,9 @@ class EdgePath:
 
     def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:
         """``path_bonds``: uint8 [P, max_hops], bond types of the first steps of the path, 0 after its end."""
-        _, path_bonds = loops(graph_algorithms).shortest_paths(*adjacency(graphs), self.max_hops)
+        from graphormer_sepnorm.encodings import graph_algorithms  # imports Numba
+
+        _, path_bonds = graph_algorithms.shortest_paths(*adjacency(graphs), self.max_hops)
         return {"path_bonds": path_bonds}
 
     def module(self, sizes: EncodingSizes) -> nn.Module:

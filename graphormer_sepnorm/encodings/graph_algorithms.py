@@ -1,7 +1,7 @@
-"""Loops over packed molecular graphs: shortest paths, random walks, resistances, rings and cycles.
+"""Compiled loops over packed molecular graphs: shortest paths, random walks, resistances, rings and cycles.
 
-The encodings run them by ``system.compiling.loops``. Compiled, they release the GIL, so threads can prepare molecules
-in parallel.
+The loops release the GIL, so threads can prepare molecules in parallel. Importing this module imports Numba, so the
+encodings import it only when they run.
 
 Axis letters as in ``adjacency``, which gives most of their arguments.
 """
@@ -9,8 +9,10 @@ Axis letters as in ``adjacency``, which gives most of their arguments.
 import numpy as np
 
 from graphormer_sepnorm.encodings.base import LONGEST_DISTANCE, UNREACHABLE
+from graphormer_sepnorm.system.compiling import compiled
 
 
+@compiled
 def is_smaller_path(path: np.ndarray, best: np.ndarray) -> bool:
     for k in range(path.shape[0]):
         if path[k] != best[k]:
@@ -18,6 +20,7 @@ def is_smaller_path(path: np.ndarray, best: np.ndarray) -> bool:
     return False
 
 
+@compiled
 def paths_from(source, start, neighbour, kind, spd, paths, queue, candidate):
     """Breadth-first search from one atom; of equally short paths, the one with the smallest bond types is kept."""
     hops = paths.shape[1]
@@ -27,7 +30,7 @@ def paths_from(source, start, neighbour, kind, spd, paths, queue, candidate):
     while head < tail:
         atom = queue[head]
         head += 1
-        distance = min(int(spd[atom]) + 1, LONGEST_DISTANCE)
+        distance = min(spd[atom] + 1, LONGEST_DISTANCE)
         for e in range(start[atom], start[atom + 1]):
             other = neighbour[e]
             found = spd[other] == UNREACHABLE
@@ -46,6 +49,7 @@ def paths_from(source, start, neighbour, kind, spd, paths, queue, candidate):
                     paths[other, k] = candidate[k]
 
 
+@compiled
 def shortest_paths(
     atom_ptr: np.ndarray, pair_ptr: np.ndarray, start: np.ndarray, neighbour: np.ndarray, bond: np.ndarray, hops: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -70,6 +74,7 @@ def shortest_paths(
     return spd, path_bonds
 
 
+@compiled
 def random_walks(
     atom_ptr: np.ndarray, pair_ptr: np.ndarray, start: np.ndarray, neighbour: np.ndarray, bond: np.ndarray, steps: int
 ) -> np.ndarray:
@@ -95,6 +100,7 @@ def random_walks(
     return out
 
 
+@compiled
 def resistances(
     atom_ptr: np.ndarray, pair_ptr: np.ndarray, start: np.ndarray, neighbour: np.ndarray, bond: np.ndarray, cap: float
 ) -> np.ndarray:
@@ -128,6 +134,7 @@ def resistances(
     return out
 
 
+@compiled
 def components(start: np.ndarray, neighbour: np.ndarray, n: int) -> np.ndarray:
     """[n] index of the connected component of each atom."""
     component = np.full(n, -1, np.int64)
@@ -151,12 +158,14 @@ def components(start: np.ndarray, neighbour: np.ndarray, n: int) -> np.ndarray:
     return component
 
 
+@compiled
 def count_ring(counts: np.ndarray, size: int) -> None:
     """Adds a ring of this size to an atom's counts of rings with at least 3, 4, ... atoms, each at most 255."""
     for k in range(size - 2):
-        counts[k] = min(int(counts[k]) + 1, 255)
+        counts[k] = min(counts[k] + 1, 255)
 
 
+@compiled
 def mark_rings(
     atom_ptr: np.ndarray, pair_ptr: np.ndarray, molecule: np.ndarray, ring_ptr: np.ndarray, atoms: np.ndarray, most: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -186,6 +195,7 @@ def mark_rings(
     return counts, shared
 
 
+@compiled
 def distances_above(root: int, start: np.ndarray, neighbour: np.ndarray, distance: np.ndarray, queue: np.ndarray):
     """Distances in bonds from an atom along paths through atoms with larger numbers, -1 if there is no such path."""
     distance[root] = 0
@@ -202,6 +212,7 @@ def distances_above(root: int, start: np.ndarray, neighbour: np.ndarray, distanc
                 tail += 1
 
 
+@compiled
 def count_cycles(atom_ptr: np.ndarray, start: np.ndarray, neighbour: np.ndarray, most: int) -> np.ndarray:
     """Number of chordless cycles of at most ``most`` atoms through each atom.
 

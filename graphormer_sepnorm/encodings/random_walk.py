@@ -9,10 +9,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from graphormer_sepnorm.encodings import graph_algorithms
 from graphormer_sepnorm.encodings.base import STRICT, EncodingSizes, Terms, adjacency, with_columns
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
-from graphormer_sepnorm.system.compiling import loops
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -31,7 +29,9 @@ class RandomWalk:
 
     def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:
         """``rrwp``: float16 [P, steps], ((D^-1 A)^k)_ij; ``rrwp_return``: float16 [T, steps], its diagonal."""
-        walks = loops(graph_algorithms).random_walks(*adjacency(graphs), self.steps)
+        from graphormer_sepnorm.encodings import graph_algorithms  # imports Numba
+
+        walks = graph_algorithms.random_walks(*adjacency(graphs), self.steps)
         walks = torch.from_numpy(walks).half().numpy()  # same result as NumPy's conversion, several times faster
         return {"rrwp": walks, "rrwp_return": walks[graphs.diagonal]}
 

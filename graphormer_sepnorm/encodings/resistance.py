@@ -9,10 +9,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from graphormer_sepnorm.encodings import graph_algorithms
 from graphormer_sepnorm.encodings.base import STRICT, EncodingSizes, Terms, adjacency
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
-from graphormer_sepnorm.system.compiling import loops
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -39,7 +37,9 @@ class Resistance:
 
     def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:
         """``resistance``: float16 [P], in bonds."""
-        resistances = loops(graph_algorithms).resistances(*adjacency(graphs), self.cap)
+        from graphormer_sepnorm.encodings import graph_algorithms  # imports Numba
+
+        resistances = graph_algorithms.resistances(*adjacency(graphs), self.cap)
         return {"resistance": resistances.astype(np.float16)}
 
     def module(self, sizes: EncodingSizes) -> nn.Module:

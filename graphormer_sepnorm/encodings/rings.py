@@ -11,11 +11,9 @@ from pydantic.dataclasses import dataclass
 from rdkit import Chem
 from torch import nn
 
-from graphormer_sepnorm.encodings import graph_algorithms
 from graphormer_sepnorm.encodings.base import STRICT, EncodingSizes, Terms, with_columns
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level, pointers
 from graphormer_sepnorm.kernels import embedding_sum
-from graphormer_sepnorm.system.compiling import loops
 
 
 @lru_cache(maxsize=256)
@@ -69,6 +67,8 @@ class Rings:
         ``ring_counts``: uint8 [T, max_size - 2], number of rings through the atom with at least 3, 4, ... atoms, at
         most 255; ``shared_ring``: uint8 [P], size of the smallest ring through both atoms, 0 for none.
         """
+        from graphormer_sepnorm.encodings.graph_algorithms import mark_rings
+
         ends = graphs.edge_ptr
         of_molecules = [
             smallest_rings(int(n), graphs.edge_index[:, ends[m] : ends[m + 1]]) for m, n in enumerate(graphs.num_atoms)
@@ -76,7 +76,7 @@ class Rings:
         rings = [ring for of_molecule in of_molecules for ring in of_molecule]
         molecule = np.array([m for m, of_molecule in enumerate(of_molecules) for _ in of_molecule], np.int64)
         atoms = np.array([atom for ring in rings for atom in ring], np.int64)
-        counts, shared = loops(graph_algorithms).mark_rings(
+        counts, shared = mark_rings(
             graphs.atom_ptr, graphs.pair_ptr, molecule, pointers([len(ring) for ring in rings]), atoms, self.max_size
         )
         return {"ring_counts": counts, "shared_ring": shared}

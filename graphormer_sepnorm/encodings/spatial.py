@@ -9,11 +9,9 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from graphormer_sepnorm.encodings import graph_algorithms
 from graphormer_sepnorm.encodings.base import LONGEST_DISTANCE, STRICT, UNREACHABLE, EncodingSizes, Terms, adjacency
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 from graphormer_sepnorm.kernels import embedding_sum
-from graphormer_sepnorm.system.compiling import loops
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -32,7 +30,9 @@ class Spatial:
 
     def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:
         """``spd``: uint8 [P], shortest-path distance in bonds, at most ``max_distance``, one more if unreachable."""
-        spd, _ = loops(graph_algorithms).shortest_paths(*adjacency(graphs), 0)
+        from graphormer_sepnorm.encodings import graph_algorithms  # imports Numba
+
+        spd, _ = graph_algorithms.shortest_paths(*adjacency(graphs), 0)
         far = np.where(spd == UNREACHABLE, self.max_distance + 1, self.max_distance)
         return {"spd": np.minimum(spd, far).astype(np.uint8)}
 

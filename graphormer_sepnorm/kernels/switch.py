@@ -10,7 +10,6 @@ import torch
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.kernels.pool import pool_launcher
-from graphormer_sepnorm.system.compiling import PLAINLY
 
 KERNELS_VARIABLE = "GRAPHORMER_SEPNORM_KERNELS"
 Mode = Literal["auto", "off"]
@@ -32,15 +31,15 @@ def use_kernels(mode: Mode) -> None:
 def kernels_run() -> bool:
     """Whether operations on float32 CPU tensors run compiled. Imports Numba to find out, unless they are turned off.
 
-    They do not run compiled if the user turned them off, if computing ``plainly``, if Numba cannot be imported, or if
-    compiled loops would use one thread while PyTorch uses several.
+    They do not run compiled if the user turned them off, if Numba cannot be imported, or if compiled loops would use
+    one thread while PyTorch uses several.
 
     Raises:
         InputError: the environment variable is neither ``auto`` nor ``off``.
     """
     mode = os.environ.get(KERNELS_VARIABLE, "auto")
     _check(mode, KERNELS_VARIABLE)
-    return mode == "auto" and not PLAINLY.get() and _loops_share_threads() and _numba_works()
+    return mode == "auto" and _loops_share_threads() and _numba_works()
 
 
 # As torch.compiler.assume_constant_result does, which also imports a compiler and takes two seconds.

@@ -7,7 +7,6 @@ Axis letters: M SMILES, R of them that could be read, D width.
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,7 +27,6 @@ from graphormer_sepnorm.predict.trust import Trust
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.combined import check_has_weights
 from graphormer_sepnorm.runs.zoo import AssayLimit, resolve_model
-from graphormer_sepnorm.system.compiling import plainly
 from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.workers import CHUNK, Chunk, Smiles, in_chunks, joined, map_chunks
 from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions
@@ -36,7 +34,6 @@ from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.tasks.limits import limited
 
 PAIRS_PER_PIECE = 8_000_000
-LITTLE = 2_500  # atom pairs that plain Python prepares in a tenth of the time in which Numba is loaded
 CHUNK_OF_A_CORE = 250  # a fraction of a second, so that a small table keeps all cores busy until its end
 
 
@@ -341,24 +338,19 @@ def stripping_salts(reader: MoleculeModel) -> None:
 def computed(molecules: Molecules, outputs: Sequence[Output]) -> list[np.ndarray]:
     """Each output, float32 [M, width], with rows of NaN for molecules that could not be read.
 
-    Molecules are prepared once for all models that have the same encodings. Few are computed without compiled code.
+    Molecules are prepared once for all models that have the same encodings.
     """
     rows = [np.full((len(molecules.errors), output.width), np.nan, np.float32) for output in outputs]
     alike = {output.model.config.encodings for output in outputs}
-    with plainly_if_little(molecules.graphs):
-        for piece in pieces(molecules.graphs):
-            for encodings in alike:
-                chosen = [place for place, output in enumerate(outputs) if output.model.config.encodings == encodings]
-                wanted = [outputs[place] for place in chosen]
-                data = in_memory(molecules.graphs.take(piece), encodings)
-                found = rows_of_molecules(wanted, data, batches_for(wanted[0].model, data))
-                for place, values in zip(chosen, found, strict=True):
-                    rows[place][molecules.rows[piece]] = values
+    for piece in pieces(molecules.graphs):
+        for encodings in alike:
+            chosen = [place for place, output in enumerate(outputs) if output.model.config.encodings == encodings]
+            wanted = [outputs[place] for place in chosen]
+            data = in_memory(molecules.graphs.take(piece), encodings)
+            found = rows_of_molecules(wanted, data, batches_for(wanted[0].model, data))
+            for place, values in zip(chosen, found, strict=True):
+                rows[place][molecules.rows[piece]] = values
     return rows
-
-
-def plainly_if_little(graphs: Graphs) -> AbstractContextManager[None]:
-    return plainly(bool(graphs.pair_ptr[-1] <= LITTLE))
 
 
 def pieces(graphs: Graphs) -> list[np.ndarray]:

@@ -21,7 +21,7 @@ from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.predict.forward import embed_dataset, predict_dataset
-from graphormer_sepnorm.predict.predictors import pieces, plainly_if_little
+from graphormer_sepnorm.predict.predictors import pieces
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.combined import check_one_network
 from graphormer_sepnorm.runs.folder import CONFIG, WEIGHTS
@@ -249,7 +249,6 @@ class Graphormer(Network):
         rows = np.empty((len(texts), width), np.float32)
         for start in range(0, len(texts), MOLECULES_PER_CHUNK):
             graphs = read_graphs(featurizer, texts[start : start + MOLECULES_PER_CHUNK], start)
-            with plainly_if_little(graphs):
-                for piece in pieces(graphs):
-                    rows[start + piece] = compute(in_memory(graphs.take(piece), self.config.encodings))
+            for piece in pieces(graphs):
+                rows[start + piece] = compute(in_memory(graphs.take(piece), self.config.encodings))
         return rows

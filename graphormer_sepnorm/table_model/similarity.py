@@ -15,6 +15,7 @@ ROWS_AT_ONCE = 64
 LEAST = np.float32(1e-6)  # smallest divisor
 
 
+@compiled
 def add_shared(indptr, places, values, indptr_t, molecules, others, where, crowded, size, shared):
     """Adds sums of elementwise minima of rows and the molecules of an index to ``shared`` [M, K, N]."""
     for i in range(shared.shape[0]):
@@ -76,7 +77,7 @@ class CountIndex:
         shared = np.zeros((values.shape[0], *self.totals.shape), np.float32)
         rows, columns = (values.indptr, values.indices, values.data), self.columns
         known = (columns.indptr, columns.indices, columns.data, self.where, self.crowded)
-        compiled(add_shared)(*rows, *known, size, shared)
+        add_shared(*rows, *known, size, shared)
         parts = [values[:, kind * size : (kind + 1) * size].sum(axis=1, dtype=np.float32) for kind in range(kinds)]
         union = np.stack(parts, axis=1)[:, :, None] + self.totals - shared
         return (shared / np.maximum(union, LEAST)).mean(axis=1)

@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).parents[2]
 HEAVY = {"torch", "numpy", "rdkit", "pydantic", "torch_geometric", "numba", "ogb", "scipy", "sklearn", "pandas", "tqdm"}
 NOT_FOR_PREDICTING = {
     "torch_geometric", "torch._dynamo", "transformers", "pandas", "ogb", "sklearn", "scipy.sparse", "scipy.special",
-    "scipy.stats", "matplotlib", "captum", "huggingface_hub", "requests", "numba",
+    "scipy.stats", "matplotlib", "captum", "huggingface_hub", "requests",
 }  # fmt: skip
 LEFT_BEHIND = """
 import atexit, sys
@@ -109,6 +109,7 @@ def test_invalid_lanes_are_a_sentence(monkeypatch, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(shipped_models().keys() - PRETRAINED))
 def test_a_shipped_model_imports_what_it_needs_to_predict(name):
+    """Numba looks for BLAS in SciPy; of SciPy nothing else is imported."""
     modules = modules_after("predict", name, "CCO")
     assert {"torch", "rdkit"} <= modules
     assert not sorted(modules & NOT_FOR_PREDICTING)
@@ -117,11 +118,10 @@ def test_a_shipped_model_imports_what_it_needs_to_predict(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", shipped_tables())
 def test_a_table_model_imports_what_it_needs_to_predict(name):
-    """Its counts are sparse arrays of SciPy; similarities, which the panel does not need, are compiled."""
+    """Its counts are sparse arrays of SciPy."""
     modules = modules_after("predict", name, "CCO")
     assert {"torch", "rdkit"} <= modules
-    needed = {"scipy.sparse"} if name == "admet" else {"scipy.sparse", "numba"}
-    assert not sorted(modules & (NOT_FOR_PREDICTING - needed | {"scipy.optimize", "scipy.spatial"}))
+    assert not sorted(modules & (NOT_FOR_PREDICTING - {"scipy.sparse"} | {"scipy.optimize", "scipy.spatial"}))
 
 
 @pytest.mark.parametrize("code", [COMMAND, COMMAND.replace("main", "run_alone").replace("()", "('info')")])

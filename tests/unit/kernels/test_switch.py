@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 import torch
 
@@ -14,7 +13,6 @@ from graphormer_sepnorm.encodings import ENCODINGS, precompute
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import pack_data
 from graphormer_sepnorm.kernels import KERNELS_VARIABLE, dense, switch, use_kernels
-from graphormer_sepnorm.system.compiling import plainly
 from tests.conftest import random_graph
 
 COMPILERS = "sorted({name.split('.')[0] for name in sys.modules} & {'numba', 'llvmlite'})"
@@ -77,17 +75,6 @@ def test_the_first_compiled_operation_imports_the_compiler():
 @pytest.mark.slow
 def test_no_compiler_is_imported_if_the_environment_turns_kernels_off():
     assert python(f"{OPERATION}print({COMPILERS})", mode="off").stdout.strip() == "[]"
-
-
-def test_little_work_needs_no_compiler_and_has_the_same_arrays():
-    """Walks and resistances are rounded numbers; of equal sums in another order, a bit may differ."""
-    compiled = arrays()
-    with plainly(True):
-        assert not compiles()
-        plain = arrays()
-    assert compiles() and plain.keys() == compiled.keys()
-    for name, values in plain.items():
-        np.testing.assert_allclose(values, compiled[name], rtol=1e-6)
 
 
 def attend_to_two_atoms() -> kernels.Attention:
