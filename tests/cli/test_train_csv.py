@@ -248,7 +248,8 @@ def test_patience_is_refused(command, molecules, tmp_path):
 @pytest.mark.slow
 def test_a_table_starts_from_the_foundation_if_nothing_else_is_said(command, molecules, tmp_path, few_trees):
     molecules.head(60).to_csv(tmp_path / "mols.csv", index=False)
-    arguments = ["--target-columns", "a", "--split", "random", "--epochs", 1, "--out", tmp_path / "run"]
+    arguments = ["--target-columns", "a", "--split", "random", "--epochs", 1, "--ensemble", 5]
+    arguments += ["--out", tmp_path / "run"]
     code, result, messages = command("train", "--csv", tmp_path / "mols.csv", *arguments)
     assert code == 0 and list(result["members"]) == list(MEMBERS), messages
     for member in range(5):
