@@ -4,10 +4,12 @@ import contextlib
 import warnings
 import zipfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.system import progress
 from graphormer_sepnorm.tables.formats.table import cell_text, places_of_column, printable
 
 if TYPE_CHECKING:
@@ -68,12 +70,20 @@ def records(book: "Workbook", source: str, smiles_column: str | None) -> Iterato
 def sheet_with_molecules(book: "Workbook", source: str, smiles_column: str | None) -> "Worksheet":
     first = book.worksheets[0]
     found = [sheet for sheet in book.worksheets if places_of_column(next(texts_of_rows(sheet, 1), []), smiles_column)]
+    titles = ", ".join(printable(sheet.title) for sheet in found)
     if len(found) > 1 and found[0] is not first:
-        titles = ", ".join(printable(sheet.title) for sheet in found)
         raise InputError(
             f"the first sheet of {source} has no column of molecules, and {titles} have: move one to the front"
         )
+    if len(found) > 1:
+        say_unread(source, titles)
     return found[0] if found else first
+
+
+@cache
+def say_unread(source: str, titles: str) -> None:
+    """Says once that several sheets have molecules and the first is read."""
+    progress.say([f"{source}: only the first sheet is read, and several have molecules: {titles}"])
 
 
 def texts_of_rows(sheet: "Worksheet", most: int | None = None) -> Iterator[list[str]]:

@@ -25,12 +25,14 @@ def read(path, smiles_column=None):
         return list(sheet_records(file, path.name, smiles_column))
 
 
-def test_the_sheet_with_the_molecules_is_read(tmp_path):
+def test_the_sheet_with_the_molecules_is_read(tmp_path, capsys):
     """The first one if it has them, or the only one; of several, none is guessed."""
     notes, data, more = [["about"], ["us"]], [["id", "SMILES"], ["1", "C"]], [["smiles", "M"], ["CC", "N"]]
     path = tmp_path / "a.xlsx"
     assert read(workbook(path, *notes, data=data)) == data
-    assert read(workbook(path, *data, more=more)) == data
+    assert not capsys.readouterr().err
+    assert read(workbook(path, *data, more=more)) == read(path) == data
+    assert capsys.readouterr().err.count("several have molecules") == 1
     assert read(workbook(path, data=data)) == data, "the first is empty"
     assert read(workbook(path, *notes, data=notes)) == notes
     assert read(workbook(path, *notes, data=data, more=more), "M") == more
