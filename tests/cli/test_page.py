@@ -397,9 +397,10 @@ def test_two_choices_at_once_are_both_kept(user):
     page = user()
     upload(page, "two.csv", b"smiles\nCCO\nCC\n")
     wait_for(page, "2 of 2 molecules computed")
+    page.wait_for_load_state("networkidle")  # the last rows have arrived
     page.click("#view summary")
     held = []
-    page.route("**/rows?**", lambda route: held.append(route) if not held else route.continue_())
+    page.route("**/rows?*sort=logp*", lambda route: held.append(route) if not held else route.continue_())
     page.select_option("#sort", "logp")
     page.select_option("#order", "descending")
     expect(page.locator("#shown")).to_have_text("Predictions, page 1 of 1, sorted by logp, descending")

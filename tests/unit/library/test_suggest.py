@@ -137,7 +137,7 @@ def test_suggestions_unlike_all_training_molecules_are_counted(predictor, tmp_pa
     warnings = [row["warning"] for row in read(tmp_path / "next.csv")]
     warned = [text for text in warnings if "No training molecule is similar" in text]
     assert result["unlike"] == len(warned) == 1
-    assert f"is {result['usual_similarity']:.2f} or more" in warned[0]
+    assert f"is {result['usual_similarity']:.3f} or more" in warned[0]
     suggest(model, str(tmp_path / "library.csv"), Path("-"), SuggestRequest(2), workers=1, for_people=True)
     header, *lines = (line.split() for line in capsysbinary.readouterr().out.decode().splitlines())
     assert header == ["rank", "SMILES", "logp", "logp_std", "confidence_bound", "nearest_id", "similarity"]
