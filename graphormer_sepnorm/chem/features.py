@@ -177,7 +177,7 @@ class Featurizer:
 
 
 def smallest_rings(atoms: Sequence[Chem.Atom]) -> list[int]:
-    """``smallest_ring`` of all atoms of a molecule in order."""
+    """The size of the smallest ring through each atom of a molecule, 0 for none."""
     rings = atoms[0].GetOwningMol().GetRingInfo()
     return [rings.MinAtomRingSize(number) for number in range(len(atoms))]
 

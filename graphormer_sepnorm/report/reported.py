@@ -23,9 +23,9 @@ from graphormer_sepnorm.table_model.fit import FittedTable
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reliability import (
-    MANY_BOUNDS,
     USUAL_CONFIDENCE,
     ComparedMolecules,
+    are_many,
     usual_confidence,
 )
 from graphormer_sepnorm.table_model.scores import columns_of, scores_of
@@ -149,17 +149,16 @@ class Reported:
     def slopes(self) -> list[tuple[str, Slope | None, float]]:
         """Each target of a regression, the slope of measured against predicted values out of fold, and the reverse.
 
-        Without targets of which more than ``MANY_BOUNDS`` of the labels are bounds: their exact labels have another
-        slope than all labels.
+        Without targets with many bounds: their exact labels have another slope than all labels.
         """
         if not self.is_regression:
             return []
         rows, found = self.folds.predicted, []
         values = self.fitted.out_of_fold.values[rows]
         for target, y, predicted in zip(self.task.targets, self.labels.y[rows].T, values.T, strict=True):
-            known = np.isfinite(y) & np.isfinite(predicted)
             if self.has_many_bounds(target):
                 continue
+            known = np.isfinite(y) & np.isfinite(predicted)
             y, predicted = y[known], predicted[known]
             found.append((target, resampled_slope(predicted, y), slope_of(y, predicted)))
         return found
@@ -175,12 +174,12 @@ class Reported:
         return found
 
     def has_many_bounds(self, target: str) -> bool:
-        """Whether more than ``MANY_BOUNDS`` of the training labels of a target are bounds."""
+        """Whether ``are_many`` of the training labels of a target are bounds."""
         if self.labels.bounds is None:
             return False
         place = self.task.targets.index(target)
-        bounded = is_bounded(self.labels.y[:, place], self.labels.bounds[:, place]).sum()
-        return bounded > MANY_BOUNDS * (bounded + np.isfinite(self.labels.y[:, place]).sum())
+        y, bounds = self.labels.y[:, place], self.labels.bounds[:, place]
+        return are_many(int(is_bounded(y, bounds).sum()), int(np.isfinite(y).sum()))
 
     def out_of_fold(self, target: str) -> tuple[dict[str, float | None], str]:
         """The scores of a target on the training labels that a fold predicted, and these labels in words.

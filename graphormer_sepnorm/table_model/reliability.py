@@ -168,14 +168,19 @@ def low_coverage(result: dict) -> list[str]:
     return found
 
 
+def are_many(bounds: int, exact: int) -> bool:
+    """Whether bounds are so many that errors and slopes of the exact labels mislead."""
+    return bounds > MANY_BOUNDS * (bounds + exact)
+
+
 def is_no_better(facts: dict, metric: str) -> bool:
     """Whether the model is not clearly better than the mean label; ``facts`` as ``scores_by_target``, for a target.
 
-    If more than ``MANY_BOUNDS`` of the labels are bounds, the likelihood of all labels decides: the exact labels are
+    If many of the labels are bounds, the likelihood of all labels decides: the exact labels are
     those in the middle, which the mean predicts best.
     """
     bounds = facts.get("bounds", {})
-    if MEAN in bounds and bounds[MEAN]["bounds"] > MANY_BOUNDS * (facts["n"] + bounds[MEAN]["bounds"]):
+    if MEAN in bounds and are_many(bounds[MEAN]["bounds"], facts["n"]):
         ours, means = (bounds[each]["log_likelihood"] for each in (STACK, MEAN))
         return ours is not None and means is not None and ours <= means
     ends = facts.get("against_mean", {}).get("interval")

@@ -253,10 +253,8 @@ class TableOptions:
                 raise InputError(f"--negative-log-molar has two units for {name or 'all columns'}: write COLUMN=UNIT")
             found[name] = scale = molar_scale(unit)
             for target in [name] if name else self.targets:
-                if named_unit(target) not in ("", unit_of(scale)):
-                    raise InputError(
-                        f"{target} names {named_unit(target)} as its unit, not {unit_of(scale)}: correct one"
-                    )
+                if (own := named_unit(target)) not in ("", unit_of(scale)):
+                    raise InputError(f"{target} names {own} as its unit, not {unit_of(scale)}: correct one")
         return found
 
     def scale_of(self, target: str) -> Scale:
