@@ -1,7 +1,4 @@
-"""The named datasets: source, splits, task and vocabularies of each.
-
-To add one, write a function that reads its splits and add a line to ``DATASETS``.
-"""
+"""The named datasets: source, splits, task and vocabularies of each."""
 
 import functools
 import hashlib

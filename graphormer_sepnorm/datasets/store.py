@@ -1,10 +1,6 @@
 """The store of prepared molecules: shards of packed arrays in safetensors files, written once and checked.
 
-A folder holds one split: ``shard-00000.safetensors``, ... and ``index.json``, which is written last and contains the
-checksums of the shards. A folder without an index, or whose files do not match it, is unfinished, damaged or foreign,
-and is written again.
-
-Axis letters: M molecules, B molecules of a batch.
+A folder holds one split; ``index.json`` has checksums and is written last. M molecules, B molecules of a batch.
 """
 
 import contextlib
@@ -41,11 +37,7 @@ FIELDS = ("x", "atom_ptr", "edge_index", "edge_ptr", "bond", *PER_MOLECULE)
 
 
 class MoleculeDataset:
-    """Prepared molecules of one split, in memory or memory-mapped from a store.
-
-    Attributes:
-        num_atoms: [M] atoms of each molecule.
-    """
+    """Prepared molecules of one split, in memory or memory-mapped from a store."""
 
     def __init__(self, shards: list[Graphs]):
         self.shards = shards
@@ -219,17 +211,7 @@ def sha256_of_file(path: Path) -> str:
 def open_or_write(
     folder: Path, read: Callable[[], Graphs], encodings: tuple[Encoding, ...], key: str, description: str
 ) -> MoleculeDataset:
-    """Opens the store in ``folder``, after writing it if it is missing, damaged or has another key.
-
-    If several processes request the same folder, one writes it and the others wait.
-
-    Args:
-        folder: folder for this store only; its content is replaced.
-        read: returns the molecules; called only if the store must be written.
-        encodings: those whose arrays are stored.
-        key: everything that the content depends on.
-        description: label of the progress bar.
-    """
+    """Opens the store in ``folder``, first written by one process if it is missing, damaged or has another key."""
     with locked(folder):
         if not is_intact(folder, key):
             remove(folder)

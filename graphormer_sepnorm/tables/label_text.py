@@ -23,11 +23,7 @@ Role = Literal["decimal", "thousands", "unknown"]
 
 @dataclass(frozen=True)
 class Notation:
-    """The roles of separators in the numbers of a column.
-
-    A number such as "1,234" or "1.234" is refused where the role is unknown. Other numbers show it themselves:
-    "1,5" has a decimal comma, and "1,234.5" and "1,234,567" have thousands.
-    """
+    """The roles of separators in a column: "1,234" and "1.234" are refused where theirs is unknown; others show it."""
 
     comma: Role = "unknown"
     point: Role = "decimal"
@@ -70,16 +66,7 @@ def read_class(text: str, target: str) -> float:
 
 
 def read_number(text: str, target: str, notation: Notation = UNDECIDED) -> float:
-    """A number, NaN if the label is missing.
-
-    Args:
-        text: text of the label.
-        target: name of the target, for the message.
-        notation: of the column.
-
-    Raises:
-        InputError: the text is not a finite number, or its separator is ambiguous.
-    """
+    """A number, NaN if missing; raises InputError for other texts, infinity, and an ambiguous separator."""
     if is_missing(text):
         return math.nan
     refuse_undecided(text, target, notation)
@@ -120,12 +107,7 @@ def without_joints(text: str) -> str:
 
 
 def form_of(text: str) -> str:
-    """The form of a number, or of a bound, with a comma or a point: an example of it, or "".
-
-    "1,5" can only have a decimal comma and "1.5" only a decimal point; "1,234" and "1.234" may have a separator of
-    thousands; "1,234.5" has one, and so have "1,234,567" and "1.234.567", which are of the forms "1,234.5" and
-    "1.234,5".
-    """
+    """An example of the form of a number with a comma or point: "1,5", "1.5", "1,234", "1.234", "1,234.5"; or ""."""
     number = without_joints(without_sign(text))
     if len(number) > LONGEST:
         return ""
@@ -191,11 +173,7 @@ def is_number(text: str) -> bool:
 
 
 def read_bound(text: str, target: str, notation: Notation = UNDECIDED) -> str:
-    """A censored label such as "<5", "> 10" or "≥10" as "<5.0" or ">10.0"; "" for any other label.
-
-    Raises:
-        InputError: the sign is not followed by a number.
-    """
+    """A censored label such as "<5", "> 10" or "≥10" as "<5.0" or ">10.0"; "" for any other label."""
     found = None if is_missing(text) else BOUND.fullmatch(text.strip())
     if found is None:
         return ""

@@ -1,9 +1,4 @@
-"""Reading and splitting a user's table.
-
-The run folder gets the usable rows with their splits as ``table.csv``, and the others with the reasons as
-``skipped.csv``, so that all scores can be recomputed from it. ``duplicates.csv`` lists the molecules that appear in
-more than one row.
-"""
+"""Reading and splitting a user's table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -39,19 +34,7 @@ WITH_OWN_TEST = Sizes(0.9, 0.1, 0.0)  # sizes of the splits if there is a separa
 
 @dataclass
 class LabelledTable:
-    """The content of a table.
-
-    Attributes:
-        rows: usable rows with their splits; for regression, the rows of a molecule are averaged.
-        skipped: number, SMILES and reason of the other rows.
-        duplicates: molecules that appear more than once in ``measured``.
-        structures: structures of the molecules of ``rows``.
-        measured: usable rows before averaging; empty if ``rows`` were not averaged.
-        names: names of rows by number; empty if unknown.
-        class_names: as in ``TaskConfig``.
-        changed: number of usable rows whose SMILES the preparation changed.
-        units: of the labels of each target, "" without one.
-    """
+    """The content of a table."""
 
     rows: list[LabelledRow] = field(default_factory=list)
     skipped: list[tuple[int, str, str]] = field(default_factory=list)
@@ -119,18 +102,7 @@ def read_whole(path: str, smiles_column: str | None = None, delimiter: str | Non
 
 
 def read_labelled(options: TableOptions, featurizer: str, table: WholeTable | None = None) -> LabelledTable:
-    """Reads a table, skips the rows that cannot be used, splits the others, and finds molecules in several rows.
-
-    Args:
-        options: options for reading and splitting.
-        featurizer: name in ``FEATURIZERS``; rows that it cannot read are skipped. If it strips salts, the rows have the
-            SMILES without salts.
-        table: content of ``options.path`` if it has been read already.
-
-    Raises:
-        InputError: the table is unusable or has more than ``MAX_ROWS`` rows, a column is missing, or a split has no
-            molecules.
-    """
+    """Reads a table, skips rows that cannot be used, splits the others, and finds molecules in several rows."""
     labelled = read_usable(options, featurizer, table)
     labelled = labelled.with_splits(assign_splits(options, labelled, labelled.structures)).with_means(options.kind)
     check_filled(options, labelled)
@@ -138,10 +110,7 @@ def read_labelled(options: TableOptions, featurizer: str, table: WholeTable | No
 
 
 def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None = None) -> LabelledTable:
-    """As ``read_labelled``, but without splits unless a column or a separate test table defines them.
-
-    Raises InputError also as ``refuse_other_column``.
-    """
+    """As ``read_labelled``, but without splits unless a column or a separate test table defines them."""
     table = table or read_whole(options.path, options.smiles_column, options.delimiter)
     units = tuple(reader.unit for reader in target_readers(options, table))
     labelled = LabelledTable(names=names_of_rows(options, table), class_names=class_names(options, table), units=units)

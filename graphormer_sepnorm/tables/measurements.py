@@ -25,15 +25,7 @@ FLIPPED = {"<": ">", ">": "<", "": ""}
 
 @dataclass(frozen=True)
 class TargetReader:
-    """Reads the labels of a target column.
-
-    Attributes:
-        name: of the column.
-        options: those of the table.
-        notation: of its numbers.
-        unit: of its labels, "" if they have none; those in another unit of concentration are converted.
-        is_named: whether a number without a unit is in this one.
-    """
+    """Reads the labels of a target column; those in another unit of concentration are converted."""
 
     name: str
     options: TableOptions
@@ -52,11 +44,7 @@ class TargetReader:
         return cls(name, options, notation, reader.unit, bool(known or not reader.unit))
 
     def number(self, text: str) -> tuple[str, float]:
-        """The sign of a bound ("" of an exact label) and the number in ``unit``, NaN if missing.
-
-        Raises:
-            InputError: it is no number, or in another unit.
-        """
+        """The sign of a bound ("" of an exact label) and the number in ``unit``, NaN if missing."""
         number, unit = parts_of(text)
         bound = read_bound(number, self.name, self.notation)
         value = float(bound[1:]) if bound else read_number(number, self.name, self.notation)
@@ -77,11 +65,7 @@ class TargetReader:
         return (math.nan, f"{FLIPPED[sign] if falls(scale) else sign}{value!r}") if sign else (value, "")
 
     def is_active(self, text: str) -> float:
-        """1 for a label on the active side of the threshold, 0 for one on the other side, NaN if it is missing.
-
-        Raises:
-            InputError: a bound that leaves the side open.
-        """
+        """1 for a label on the active side of the threshold, 0 on the other, NaN if missing; InputError if open."""
         active = self.options.threshold[:1]
         threshold, unit = read_threshold(self.options.threshold[1:])
         threshold = converted(threshold, unit, self.unit) if unit else threshold
@@ -106,12 +90,7 @@ class TargetReader:
 
 @dataclass(frozen=True)
 class RowLabels:
-    """The labels of a row.
-
-    Attributes:
-        labels, bounds: as in ``LabelledRow``.
-        gaps: why a label cannot be read, by the index of its column.
-    """
+    """The labels of a row; ``gaps`` has why a label cannot be read, by the index of its column."""
 
     labels: list[float] = field(default_factory=list)
     bounds: dict[int, str] = field(default_factory=dict)
@@ -119,13 +98,7 @@ class RowLabels:
 
 
 def read_labels(readers: Iterable[TargetReader], texts: Iterable[str], count: int) -> RowLabels:
-    """The labels of a row; one that does not fit the task is a gap of only its own column.
-
-    Args:
-        readers: one per column.
-        texts: one per column.
-        count: number of labels of a column, one for each of several classes.
-    """
+    """The labels of a row, ``count`` of each column; one that does not fit the task is a gap of only its own column."""
     found = RowLabels()
     for place, (reader, text) in enumerate(zip(readers, texts, strict=True)):
         labels, bound = [math.nan] * count, ""

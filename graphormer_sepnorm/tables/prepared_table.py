@@ -37,14 +37,9 @@ TIME = "time"
 
 
 def write_labelled(folder: Path, labelled: LabelledTable, config: Config, options: TableOptions) -> None:
-    """Writes ``table.csv``, ``table.json``, and the rows it was made of into a run folder.
+    """Writes ``table.csv`` and its companions into a run folder: measured rows, skipped ones and duplicates.
 
-    ``measurements.csv`` has all usable rows before averaging, with their times, for ``read_measurements``;
-    ``skipped.csv`` the others; ``duplicates.csv`` the molecules that are in several rows.
-
-    Raises:
-        InputError: the folder already holds another table, or the same one for another task or with other features;
-            nothing is written in these cases.
+    Raises InputError, and writes nothing, if the folder already holds another table, or this one for another task.
     """
     content = as_csv(table_lines(labelled, options))
     kept = replace(options, units=labelled.units if any(labelled.units) else ())
@@ -127,10 +122,7 @@ def duplicate_lines(labelled: LabelledTable, targets: tuple[str, ...]) -> list[l
 
 
 def read_measurements(folder: Path, options: TableOptions) -> tuple[list[LabelledRow], dict[int, str]]:
-    """The usable rows of a run folder's table before averaging, and the names of rows by number.
-
-    Raises InputError if the file is missing, as in runs of earlier releases, or damaged.
-    """
+    """The usable rows of a run folder's table before averaging, and the names of rows by number."""
     import pandas as pd  # its import takes a while
 
     path, rows, names = folder / MEASUREMENTS, [], {}
@@ -150,12 +142,7 @@ def read_measurements(folder: Path, options: TableOptions) -> tuple[list[Labelle
 
 
 def table_dataset(path: Path) -> Dataset:
-    """The prepared table of a run, which comes with a JSON file that holds the task.
-
-    Its columns: ``row`` of the table it was made of (not in older runs), ``name`` of the row, ``smiles``, ``split``,
-    ``weight``, ``target NAME`` ... and ``condition NAME`` ...; those of names, weights and conditions are there if the
-    table has such.
-    """
+    """The prepared table of a run, which comes with a JSON file that holds the task."""
     facts = path.with_suffix(".json")
     known = kept_facts(facts)
     if known is None:
@@ -182,11 +169,7 @@ def read_table(path: Path, task: TaskConfig, featurizer: str, split: str, root: 
 
 
 def read_rows(path: Path, task: TaskConfig, split: str) -> tuple[list[str], np.ndarray]:
-    """The SMILES of a split of a prepared table and their labels float64 [M, tasks], NaN where there is no exact one.
-
-    Raises:
-        InputError: the table is missing or damaged.
-    """
+    """The SMILES of a split of a prepared table and their labels float64 [M, tasks], NaN where none is exact."""
     smiles, y, _ = read_labels(path, task, split)
     return smiles, y
 

@@ -1,7 +1,4 @@
-"""Replicate measurements: averaging of labels, and the standard deviation of replicates.
-
-Axis letters: M rows, T targets.
-"""
+"""Replicate measurements: averaging of labels, and the standard deviation of replicates. M rows, T targets."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
@@ -13,17 +10,9 @@ from graphormer_sepnorm.tables.splits import rows_by_key
 
 
 def averaged(rows: list[LabelledRow], keys: Sequence[Hashable]) -> tuple[list[LabelledRow], list[int]]:
-    """Merges rows with the same key into one row with the means of their exact labels.
+    """Merges rows with the same key: means of their exact labels and weights, else the tightest bound.
 
-    It has the number, the time and the place of the first of them, and the mean of their weights. If no label of a
-    target is exact, the tightest bound is kept, or the first one if some are lower and some upper bounds.
-
-    Args:
-        rows: M rows.
-        keys: M keys, equal for replicates.
-
-    Returns:
-        the rows, and for each the place of its first one among the M.
+    Also returns the place of the first row of each, whose number and time the merged row has.
     """
     groups = list(rows_by_key(keys).values())
     return [mean_row([rows[place] for place in places]) for places in groups], [places[0] for places in groups]

@@ -41,18 +41,7 @@ ROWS_TO_TELL = 1_000
 
 @dataclass(frozen=True)
 class LabelledRow:
-    """A usable row, or the average of several rows of one molecule.
-
-    Attributes:
-        number: number of the row, counted from 1; of several rows, that of the first.
-        smiles: SMILES of its molecule.
-        labels: one per target, NaN where missing or not known exactly.
-        split, time: values of their columns, if there are any.
-        bounds: censored labels such as "<5.0", by index of the target.
-        weight: sample weight.
-        conditions: conditions of the measurement as texts, "" for one that is missing.
-        gaps: reasons why a label could not be read, by index of the target column.
-    """
+    """A usable row, or the average of several rows of one molecule."""
 
     number: int
     smiles: str
@@ -98,12 +87,7 @@ def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row
 def target_readers(
     options: TableOptions, table: WholeTable, notations: Mapping[int, Notation] | None = None
 ) -> list[TargetReader]:
-    """The readers of the target columns.
-
-    Args:
-        options, table: options and content of the table.
-        notations: of the columns, as ``separators``; None: they are found.
-    """
+    """The readers of the target columns."""
     places = places_of(options.path, table.columns, list(options.targets))
     if notations is None:
         notations = separators(table.rows, list(places.values()), table.delimiter, options.decimal)
@@ -119,14 +103,7 @@ DECIMALS = {"point": Notation("thousands", "decimal"), "comma": Notation("decima
 def separators(
     rows: Iterable[Row], places: Sequence[int], delimiter: str, decimal: str | None = None
 ) -> dict[int, Notation]:
-    """The notation of each column with numbers, which its numbers tell, or where they do not, those of all columns.
-
-    Args:
-        rows: of the table, all or those at hand.
-        places: of the columns with numbers.
-        delimiter: between the columns of a CSV.
-        decimal: decimal separator of all columns, "point" or "comma"; None: it is found.
-    """
+    """The notation of each column with numbers, which its numbers tell, or where they do not, those of all columns."""
     if decimal is not None or not places:
         return dict.fromkeys(places, DECIMALS[decimal or "point"])
     semicolons = delimiter == ";"
@@ -204,14 +181,7 @@ def read_condition(text: str, name: str, notation: Notation, required: bool = Tr
 
 
 def condition_text(text: str, notation: Notation = UNDECIDED) -> str:
-    """A condition: numbers, true and false in one spelling, "" if it is missing; other texts as they are.
-
-    A number with an ambiguous comma is such a text; one with an ambiguous point gets a text that is no number.
-
-    Args:
-        text: as it was given.
-        notation: as ``read_number``.
-    """
+    """A condition: numbers, true and false in one spelling, "" if missing; an ambiguous point makes it no number."""
     if is_missing(text):
         return ""
     try:
@@ -234,12 +204,7 @@ def condition_argument(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class AskedConditions:
-    """The conditions that a model reads in addition to molecules, by their names.
-
-    Attributes:
-        columns: those that a table has as columns.
-        given: the texts of those that are the same for all molecules, by name.
-    """
+    """The conditions that a model reads in addition to molecules, by their names."""
 
     columns: tuple[str, ...] = ()
     given: Mapping[str, str] = field(default_factory=dict)
@@ -247,16 +212,7 @@ class AskedConditions:
     def places(
         self, columns: list[str], source: str, how: Callable[[Sequence[str]], str] = condition_options
     ) -> list[int]:
-        """The indices of the columns in a table.
-
-        Args:
-            columns: columns of the table.
-            source: the table, for the message.
-            how: says how to give conditions in another way, for the message.
-
-        Raises:
-            InputError: a column does not appear once, or a condition that is given is also a column.
-        """
+        """The indices of the columns in a table; raises InputError unless each is there once and is not given, too."""
         if twice := [name for name in self.given if name in columns]:
             raise InputError(
                 f"{source} has the column {twice[0]}, and another value is given for all molecules: leave one out"
@@ -279,14 +235,7 @@ def samples_of(
     delimiter: str = "",
     all_rows: Callable[[], Iterable[Row]] | None = None,
 ) -> Callable[[list[Row]], Smiles]:
-    """A function from rows of a table to the model's input.
-
-    Args:
-        columns, source: as ``AskedConditions.places``, with its errors.
-        asked: conditions that the model reads.
-        delimiter: between the columns of a CSV.
-        all_rows: reads all rows of the table, for their separators; None: those of each call tell them.
-    """
+    """A function from rows of a table to the model's input; separators are told by ``all_rows``, else by each call."""
     places = asked.places(columns, source)
     if not places:
         return smiles_of_rows
@@ -307,11 +256,7 @@ def read_samples(places: list[int], found: Mapping[int, Notation], rows: list[Ro
 
 
 def names_of_rows(options: TableOptions, table: WholeTable) -> dict[int, str]:
-    """The names of rows by number, counted from 1; empty if there is no id column, or it is empty.
-
-    Raises:
-        InputError: the requested column is missing.
-    """
+    """The names of rows by number, counted from 1; empty if there is no id column, or it is empty."""
     column = options.id_column or find_id_column(options, table)
     if column is None:
         return {}

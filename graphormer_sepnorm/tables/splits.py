@@ -1,11 +1,7 @@
-"""Splits of the rows of a table into training, validation and test sets.
+"""Splits of rows into training, validation and test: a scaffold, cluster or family of rows stays together.
 
-A splitter first puts rows into groups that must stay together, such as one scaffold, and with them all rows of a family
-(a molecule, its stereoisomers and its salts), and then gives each group a split.  Groups have names that come from the
-molecules, never from their place in the file, so that the same molecules in another order are divided the same way (but
-for ``scaffold-deepchem``, which is kept as it is).
-
-Axis letters: M rows, T targets.
+Names of groups come from molecules, never from places in the file, so that the order of rows does not matter.
+M rows, T targets.
 """
 
 import math
@@ -70,25 +66,15 @@ Assign = Callable[[list[str], np.ndarray | None, Sizes, int], list[str]]
 
 @dataclass(frozen=True)
 class Splitter:
-    """A way to split a table.
-
-    Attributes:
-        groups: the name of each row's group; groups are never split.
-        assign: from these M names, labels, sizes and a seed to M names of splits.
-    """
+    """A way to split a table: the name of each row's group, never torn, and the split of each by these names."""
 
     groups: Groups
     assign: Assign
 
     def __call__(self, structures: Structures, y: np.ndarray | None, sizes: Sizes, seed: int) -> list[str]:
-        """The split of each row.
+        """The split of each row; nothing is stratified where ``y`` [M, T] is None, as of numbers.
 
-        Args:
-            structures: of the M rows.
-            y: labels of classes [M, T], NaN where missing; None for numbers, which nothing is stratified by.
-            sizes: shares of the splits.  With groups of at most G rows, a split is smaller than its share by less than
-                2 G rows and larger by less than G.
-            seed: of the order in which groups are taken.
+        With groups of at most G rows, a split is less than 2 G rows too small and less than G too large.
         """
         if not structures.smiles:
             return []
@@ -111,7 +97,7 @@ def by_scaffold(structures: Structures) -> list[str]:
 def by_cluster(structures: Structures) -> list[str]:
     """Rows of one Butina cluster of Morgan fingerprints, Tanimoto distance ``CLUSTER_DISTANCE`` around its centre.
 
-    Source: Butina, J. Chem. Inf. Comput. Sci. 1999, 39, 747; RDKit's implementation.
+    Source: Butina, J. Chem. Inf. Comput. Sci. 1999, 39, 747.
     """
     from rdkit.ML.Cluster import Butina
 
@@ -147,10 +133,7 @@ def merge_groups(first: list[str], second: list[str]) -> list[str]:
 
 
 def balanced(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int) -> list[str]:
-    """Groups of more than ``LARGE_SHARE`` of the rows first, then the others, both in an order drawn by the seed.
-
-    Each goes to the first split that has room for it; what fits nowhere goes where most room is left.
-    """
+    """Large groups, then others, in an order drawn by the seed, each to the first split with room, or most room."""
     parts = shuffled_rows(groups, seed)
     parts.sort(key=lambda rows: len(rows) <= LARGE_SHARE * len(groups))
     room, names = sizes.counts(len(groups)), np.empty(len(groups), object)
@@ -165,7 +148,6 @@ def balanced(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int) -
 def largest_first(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int) -> list[str]:
     """As DeepChem's ScaffoldSplitter, so as MoleculeNet (Wu et al., Chem. Sci. 2018): no seed, largest groups first.
 
-    Unlike there, a group may have several scaffolds, if they are of one family.
     Of groups of one size the one whose first row comes last is taken first.
     """
     train_end, val_end = sizes.train * len(groups), (sizes.train + sizes.val) * len(groups)
@@ -198,16 +180,9 @@ def stratified(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int)
 def with_each_class(
     parts: np.ndarray, groups: list[str], y: np.ndarray | None, names: Sequence[Hashable], least: int | None = None
 ) -> np.ndarray:
-    """The parts of rows [M], so that a rare class is not missing in one of them by chance.
+    """The parts of rows [M], so that a class in at least ``least`` groups is not missing in one of them by chance.
 
-    A part without a class gets the smallest group with it from the part that has most of these groups, unless that
-    part would lose another class.
-
-    Args:
-        parts: the name of the part of each row; changed in place.
-        groups, y: as ``Splitter``.
-        names: of all parts.
-        least: number of groups from which on a class is distributed; None: as many as there are parts.
+    A part without it gets the smallest such group of the part with most, unless that would lose another class.
     """
     rows_of = rows_by_key(groups)
     masks = [] if y is None else [column == value for column in y.T for value in np.unique(column[column == column])]
@@ -262,15 +237,7 @@ def time_split(times: np.ndarray, keys: list[str], sizes: Sizes) -> list[str]:
 
 
 def fold_numbers(groups: list[str], y: np.ndarray | None, folds: int, seed: int) -> np.ndarray:
-    """The fold of each row, int64 [M] from 0 to ``folds`` - 1, no group torn, by scikit-learn.
-
-    Args:
-        groups, y, seed: as ``Splitter``; classes of fewer rows than folds cannot be stratified by.
-        folds: how many.
-
-    Raises:
-        InputError: fewer than two folds, or more than groups.
-    """
+    """The fold of each row, int64 [M], no group torn; classes with fewer rows than folds are not stratified."""
     from sklearn.model_selection import StratifiedGroupKFold  # its import takes seconds
 
     most = len(set(groups))
@@ -307,13 +274,7 @@ def fold_splits(
 
 @dataclass(frozen=True)
 class Duplicate:
-    """A molecule that appears in more than one row.
-
-    Attributes:
-        key: its ``molecule_key``.
-        rows: their numbers from 0.
-        conflicts: numbers of the targets whose labels contradict each other.
-    """
+    """A molecule in more than one row, and the numbers of the targets whose labels contradict each other."""
 
     key: str
     rows: tuple[int, ...]
@@ -321,13 +282,9 @@ class Duplicate:
 
 
 def find_duplicates(keys: list[str], low: np.ndarray, high: np.ndarray, tolerance: np.ndarray) -> list[Duplicate]:
-    """The molecules that appear in more than one row, in the order of their first rows.
+    """The molecules in more than one row, in the order of their first rows.
 
-    Args:
-        keys: ``molecule_key`` of M rows.
-        low, high: [M, T], ends of the labels: equal for an exact one, infinite where a bound leaves it open, NaN where
-            it is missing.
-        tolerance: [T], by how much the labels of one molecule may differ; 0 for classes.
+    The ends of labels [M, T] are equal for exact ones; labels may differ by ``tolerance`` [T].
     """
     found = []
     for key, rows in rows_by_key(keys).items():

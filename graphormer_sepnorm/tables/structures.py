@@ -1,7 +1,4 @@
-"""Structures of the molecules of a table, which its rows are grouped by.
-
-Axis letters: M rows.
-"""
+"""Structures of the molecules of a table, which its rows are grouped by."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -22,19 +19,7 @@ SLIGHTLY = 0.1  # share of rows with training molecules that spoils a test score
 
 @dataclass(frozen=True)
 class MoleculeStructure:
-    """The properties by which a molecule is grouped with others.
-
-    Attributes:
-        smiles: as it is read.
-        scaffold: its ``murcko_scaffold``.
-        key: its ``molecule_key``.
-        family: its ``family_of``.
-        parts: number of its parts that are not bonded to each other.
-        is_doubtful: as ``is_doubtful``, of the molecule as given.
-        has_stereo: whether its parent is drawn with stereo.
-        loses_stereo: whether its preparation removed a stereo centre or the label of a double bond.
-        guessed: whether it was written as an InChI that leaves open where a hydrogen or charge is.
-    """
+    """The properties by which a molecule is grouped with others."""
 
     smiles: str
     scaffold: str
@@ -49,17 +34,7 @@ class MoleculeStructure:
 
 @dataclass(frozen=True)
 class Structures:
-    """The properties by which molecules are grouped, as columns.
-
-    Attributes:
-        smiles: M SMILES.
-        scaffolds: their ``murcko_scaffold``.
-        keys: their ``molecule_key``.
-        family_keys: their ``family_of``, which a salt shares with its acid or base; none: the keys.
-        parts: numbers of their parts that are not bonded to each other; none: one each.
-        doubtful, with_stereo, flattened: ``is_doubtful``, ``has_stereo`` and ``loses_stereo`` of each; none: False.
-        guessed: as in ``MoleculeStructure``; none: all False.
-    """
+    """The properties by which molecules are grouped, as columns."""
 
     smiles: list[str]
     scaffolds: list[str]

@@ -30,13 +30,7 @@ NOTATIONS = (Notation("decimal"), Notation("thousands", "thousands"))
 
 @dataclass(frozen=True)
 class Guess:
-    """A task.
-
-    Attributes:
-        kind: of the task.
-        classes: of "multiclass", in alphabetical order.
-        sentence: the detected task and how to override it; "" if the task was given.
-    """
+    """A task, and the sentence how it was detected and is overridden; "" if it was given."""
 
     kind: Kind
     classes: tuple[str, ...] = ()
@@ -45,16 +39,7 @@ class Guess:
 
 @dataclass
 class Column:
-    """A summary of the labels of a column.
-
-    Attributes:
-        name: of the column.
-        labels: their number.
-        numbers: how many of them are numbers, or bounds of numbers.
-        other: the first label that is neither; "" if there is none.
-        texts: the different labels as ``same_label`` has them, with their first spelling; ``MAX_CLASSES`` + 1 at most.
-        counts: how often each of these labels occurs.
-    """
+    """A summary of the labels of a column."""
 
     name: str
     labels: int = 0
@@ -133,16 +118,7 @@ def look_at_columns(table: WholeTable, targets: tuple[str, ...]) -> list[Column]
 
 
 def guess_task(columns: list[Column], asked: Kind | None = None) -> Guess:
-    """The task that fits the columns.
-
-    Args:
-        columns: those to predict; not read for a regression that is asked for.
-        asked: the kind that is asked for: "classification" leaves open into how many classes; None leaves all open.
-
-    Raises:
-        InputError: columns of several kinds, several columns of more than two classes, too many classes, only one
-            class that is not 0 or 1, or classes of too few rows.
-    """
+    """The task that fits the columns; "classification" that is asked for leaves open into how many classes."""
     if asked == "regression" or not columns:
         return Guess(asked or "regression")
     kinds = {column.name: kind_of(column, asked) for column in columns}

@@ -24,15 +24,9 @@ DEFAULTS = datetime(2000, 1, 1), datetime(2001, 2, 1)  # what a date without a y
 
 
 def read_times(texts: Iterable[str]) -> np.ndarray:
-    """Times of rows, float64 [M]: all of them numbers, such as years, or all of them dates.
+    """Times of rows, float64 [M]: all numbers, such as years, or all dates with four digits for the year.
 
-    A date is ISO 8601, or as people write it, with four digits for the year: 31.5.2024, 5/31/2024, 31 May 2024, May
-    2024; or 2024/5/31, with the year, the month and the day in this order. Whether days or months come first in the
-    others is the same for a whole column, and known as soon as one date has a number above 12.
-
-    Raises:
-        InputError: a text that is neither, both kinds in one column, dates of which days may be months, or numbers that
-            may be months of years.
+    Whether days or months come first is the same for a column, and known from one date with a number above 12.
     """
     texts = [text.strip() for text in texts]
     strange = next((text for text in texts if not is_time(text)), None)
@@ -55,14 +49,7 @@ def in_order(texts: Sequence[str]) -> list[int]:
 
 
 def periods(texts: Sequence[str]) -> list[str]:
-    """The period of each time: its month, or its year if there are more than ``MOST_PERIODS`` months.
-
-    A number is its own period; more than ``MOST_PERIODS`` of them are divided into ``GROUPS`` of about equal size, such
-    as "2001 to 2007".
-
-    Raises:
-        InputError: as ``read_times``.
-    """
+    """The month of each time, or of many its year; of many numbers one of ``GROUPS``, such as "2001 to 2007"."""
     times = read_times(texts)
     if texts and not is_number(texts[0].strip()):
         months = [f"{datetime.fromtimestamp(time, UTC):%Y-%m}" for time in times.tolist()]

@@ -13,10 +13,7 @@ PLUS_MINUS = ("\u00b1", "+/-", "+-")  # between a number and its uncertainty
 
 
 def parts_of(text: str) -> tuple[str, str]:
-    """The number or bound of a measurement and its unit, one of ``UNITS``, or "": of "~12 +- 3 nM" they are 12 and nM.
-
-    A text that is no measurement is returned as it is, with "".
-    """
+    """The number or bound of a measurement and its unit, of "~12 +- 3 nM" 12 and nM; else the text and ""."""
     text = text.strip()
     if len(text) > LONGEST or is_number(text):
         return text, ""

@@ -1,7 +1,4 @@
-"""The common part of all tasks: a loss that allows missing labels, predictions, metrics and checks of labels.
-
-Axis letters: B molecules of a batch, M molecules of a split.
-"""
+"""The common part of all tasks: a loss that allows missing labels, predictions, metrics and checks of labels."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar, Literal
@@ -137,12 +134,7 @@ class Task(ABC):
         """Raises InputError for labels [M] of a target, none missing, that are invalid for the task."""
 
     def check_targets(self, y: np.ndarray, split: str) -> None:
-        """Raises InputError unless there are molecules, and all labels are finite and valid for ``check_labels``.
-
-        Args:
-            y: [M, tasks], NaN where a label is missing.
-            split: its name, for the message.
-        """
+        """Raises InputError unless there are molecules, and all labels are finite and valid for ``check_labels``."""
         if len(y) == 0:
             raise InputError(f"the {split} split has no molecules")
         for name, column in zip(self.config.targets, y.T, strict=True):
@@ -152,11 +144,7 @@ class Task(ABC):
             self.check_labels(name, column[~np.isnan(column)], split)
 
     def check_learnable(self, y: np.ndarray) -> None:
-        """Raises InputError unless the training targets [M, tasks] can be learned.
-
-        The conditions are those of ``check_targets``, and that every target has labels, not all are constant, and none
-        are too large or too similar for float32.
-        """
+        """Raises InputError unless training targets [M, tasks] have labels, differ, and suit float32."""
         self.check_targets(y, "training")
         for name, column in zip(self.config.targets, y.T, strict=True):
             if np.isnan(column).all():

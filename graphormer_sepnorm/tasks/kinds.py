@@ -16,10 +16,7 @@ LOG_ODDS = 2.0  # of a class whose label is known
 
 
 class Regression(Task):
-    """Absolute or squared errors on scaled targets; labels may be censored.
-
-    Trained on standardized labels, with predictions on their original scale.
-    """
+    """Absolute or squared errors on standardized targets; labels may be censored."""
 
     kind = "regression"
     metrics = ("mae", "rmse", "r2")
@@ -100,10 +97,7 @@ class Classification(Task):
 
 
 class Multiclass(Classification):
-    """One of several classes, whose probabilities add up to 1, by softmax cross-entropy.
-
-    The targets are the classes, with one-hot labels.
-    """
+    """One of several classes, the targets, with one-hot labels, by softmax cross-entropy."""
 
     kind = "multiclass"
     metrics = ("rocauc", "prauc", "multiclass-accuracy", "multiclass-logloss")

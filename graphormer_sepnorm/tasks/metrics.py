@@ -1,9 +1,4 @@
-"""Metrics of predictions for a whole split. To add one, write a function and add a line to ``METRICS``.
-
-To make it available for a task, add its name to the ``metrics`` of the task.
-
-Axis letters: M molecules of a split, K classes.
-"""
+"""Metrics of predictions for a whole split. M molecules of a split, K classes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,30 +10,14 @@ from graphormer_sepnorm.errors import InputError
 
 @dataclass(frozen=True)
 class Metric:
-    """A score of a whole split.
-
-    It is computed in float64 for any type of labels and predictions; in float32, squares of 1e-23 are 0.
-
-    Attributes:
-        score: maps labels [M] and predictions [M] of one target, none missing, to a number.
-        higher_is_better: direction of the metric.
-        title: name for users.
-    """
+    """A score of a whole split, in float64 for any type, as squares of 1e-23 are 0 in float32."""
 
     score: Callable[[np.ndarray, np.ndarray], float]
     higher_is_better: bool
     title: str
 
     def __call__(self, y: np.ndarray, prediction: np.ndarray) -> float:
-        """The mean over targets of the score of labelled molecules, without the targets that ``undefined`` returns.
-
-        Args:
-            y: [M, tasks], NaN where a label is missing.
-            prediction: [M, tasks].
-
-        Raises:
-            InputError: no target has a score; the message gives the reason for the first target.
-        """
+        """The mean score over targets [M, tasks] that have one; raises the first reason if none has."""
         scores, reasons = [], []
         for column, predicted in zip(y.T, prediction.T, strict=True):
             try:
@@ -74,13 +53,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class ClassesMetric(Metric):
-    """A score of a whole split that uses all classes of a molecule together.
-
-    Attributes:
-        score: maps one-hot labels [M, K] and probabilities [M, K] to a number.
-        higher_is_better: direction of the metric.
-        title: name for users.
-    """
+    """A score of one-hot labels [M, K] and probabilities [M, K], of all classes together."""
 
     def __call__(self, y: np.ndarray, prediction: np.ndarray) -> float:
         labelled = ~np.isnan(y).any(axis=1)

@@ -1,7 +1,4 @@
-"""Scales that numbers are learnt on: as they were measured, by their logarithm, or as -log10 of a concentration in M.
-
-Axis letters: M molecules, T targets.
-"""
+"""Scales that numbers are learnt on: as measured, by their logarithm, or as -log10 of a concentration in M."""
 
 import math
 import re
@@ -23,15 +20,7 @@ WIDE, WIDE_CONCENTRATIONS = 1e3, 10  # factors between labels above which a loga
 
 
 def better_scale(column: str, labels: np.ndarray, unit: str = "") -> Scale:
-    """The scale on which the numbers of a column are better learned than as measured; "" if there is none.
-
-    It is a logarithm if no label is negative and positive ones span three decades, or one if they are concentrations.
-
-    Args:
-        column: its name, which may tell that they are concentrations.
-        labels: [M], NaN where missing.
-        unit: of the labels, "" if unknown.
-    """
+    """A logarithm, if labels [M] are better learned on it as none is negative and they span decades; else ""."""
     unit = named_unit(column) or (unit if unit in DECADES else "")
     factor = WIDE_CONCENTRATIONS if unit or POTENCY.search(column) else WIDE
     positive = labels[labels > 0]

@@ -18,17 +18,7 @@ EXCELS_LINE = re.compile(r'"?sep=(.)"?[\r\n]*', re.IGNORECASE)
 def read_csv(
     lines: Iterator[str], source: str, smiles_column: str | None, delimiter: str | None, usual: str | None = None
 ) -> Table:
-    """A CSV with a header; a line such as ``sep=;``, which Excel reads, may stand before it.
-
-    One column without a header is read as ``read_smi`` does.
-
-    Args:
-        lines, source, smiles_column, delimiter: as ``open_table``.
-        usual: the delimiter if neither ``delimiter`` nor a line says it; by default the ``likely_delimiter``.
-
-    Raises:
-        InputError: as ``open_table``.
-    """
+    """A CSV with a header, before it maybe Excel's line ``sep=;``; one column without a header as ``read_smi``."""
     header = next(lines, "")
     said = EXCELS_LINE.fullmatch(header)
     if said:

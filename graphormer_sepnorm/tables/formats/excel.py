@@ -22,19 +22,7 @@ MAX_UNPACKED = 2_000_000_000
 
 
 def sheet_records(file: IO[bytes], source: str, smiles_column: str | None = None) -> Iterator[list[str]]:
-    """The rows of a sheet, each up to its last cell that is not empty; of formulas what they gave.
-
-    It is the first sheet, or if that has no column of molecules, the only one that has.
-
-    Args:
-        file: of the workbook.
-        source: its name, for messages.
-        smiles_column: as ``places_of_column``.
-
-    Raises:
-        InputError: openpyxl is not installed, or the file is no workbook one of more than ``MAX_UNPACKED`` bytes,
-            or one whose first sheet has no column of molecules, and several others have one.
-    """
+    """The rows of the first sheet, or of the only one with molecules, up to the last cell in use."""
     try:
         import openpyxl  # an extra
     except ImportError:
@@ -49,10 +37,7 @@ def sheet_records(file: IO[bytes], source: str, smiles_column: str | None = None
 
 
 def refuse_large(file: IO[bytes] | Path, source: str, most: int) -> None:
-    """Raises InputError for what is no workbook, or one whose parts say that they unpack to more than ``most`` bytes.
-
-    No more is read of a part than it says.
-    """
+    """Raises InputError for what is no workbook, or one that says it unpacks to more than ``most`` bytes."""
     with explained(source), zipfile.ZipFile(file) as parts:
         size = sum(part.file_size for part in parts.infolist())
     if size > most:
@@ -97,7 +82,7 @@ def texts_of_rows(sheet: "Worksheet", most: int | None = None) -> Iterator[list[
 
 @contextlib.contextmanager
 def explained(source: str) -> Iterator[None]:
-    """Turns the exceptions of openpyxl for a damaged workbook, which have many types, into InputError."""
+    """Turns what openpyxl raises for a damaged workbook, of many types, into InputError."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

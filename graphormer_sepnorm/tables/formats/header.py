@@ -28,17 +28,7 @@ def with_names(
 
 
 def molecule_among(names: list[str], rows: Sequence[list[str]], smiles_column: str | None = None) -> str:
-    """The molecule in a first line that has no names of columns; "" if it has some.
-
-    Names such as NSC and CNS can be read as molecules too. A field counts if a field below it is also a molecule, or if
-    there is none.
-
-    Args:
-        names: the fields of the first line.
-        rows: the fields of lines below it.
-        smiles_column: the name that the user gave, if any. A line with this name, or with a usual name of the column of
-            molecules, has the names of columns, unless the user was led to name a molecule.
-    """
+    """The molecule in a first line of no names; NSC is a name if ``rows`` below have no molecule in its place."""
     if places_of_column(names, smiles_column) and not (smiles_column and is_molecule(smiles_column)):
         return ""
     for place, name in enumerate(names[:COLUMNS_LOOKED_AT]):

@@ -52,23 +52,10 @@ NOT_READ = {
 
 @contextlib.contextmanager
 def open_table(path: str | Path, smiles_column: str | None = None, delimiter: str | None = None) -> Iterator[Table]:
-    """Opens a table of molecules.
+    """Opens a table of molecules by its suffix: .smi, .sdf, .xlsx, .parquet, else CSV; "-" is CSV on standard input.
 
-    Args:
-        path: a file, whose suffix says what it is: ``.smi``, ``.sdf``, ``.xlsx`` (one of its sheets, as
-            ``sheet_records``), ``.parquet`` or else CSV, all but Parquet also with ``.gz``, ``.bz2``, ``.xz`` or
-            ``.zst``; "-": CSV on standard input.
-        smiles_column: by default the one named smiles, in capitals or not, and the structure of an SDF.
-        delimiter: of a CSV; by default what a first line such as ``sep=;`` says, then tab for ``.tsv``, else the
-            character that splits the header into most columns, among them that of the SMILES.
-
-    A CSV of one column whose first line is a molecule is read as ``.smi``.
-
-    Raises:
-        InputError: no such file, a closed standard input, a damaged compressed file, workbook or Parquet file, one
-            without openpyxl or pyarrow, a kind of file that is not read, what is no text, UTF-16, no header, a molecule
-            in its place, no such column, a line of more than ``MAX_RECORD`` characters, a record of more, or a quote
-            that is not closed; also while rows are read.
+    By default, the column of molecules is found by its name, and the delimiter by the header. Raises InputError for
+    what cannot be read, also while rows are.
     """
     kind = kind_of(path)
     if kind in NOT_READ and Path(path).exists():

@@ -1,7 +1,4 @@
-"""Structure-data files: molfiles with data items.
-
-Source: "CTfile formats", Dassault Systemes, 2020.
-"""
+"""Structure-data files: molfiles with data items. Source: "CTfile formats", Dassault Systemes, 2020."""
 
 import itertools
 import re

@@ -13,10 +13,7 @@ WITH_EXTENSION = re.compile(rf"\s*(\S+\s+{EXTENSION})(.*)", re.DOTALL)  # CXSMIL
 
 
 def read_smi(lines: Iterator[str]) -> Table:
-    """A SMILES and a name on each line, between them white space; a first line that begins with "smiles" is skipped.
-
-    The extension of a CXSMILES belongs to the SMILES.
-    """
+    """A SMILES, with a CXSMILES extension, and a name per line; a first line that begins with "smiles" is skipped."""
     records = without_last_blanks(map(split_line, lines))
     first = list(itertools.islice(records, 1))
     if not (first and first[0] and first[0][0].lower() == "smiles"):

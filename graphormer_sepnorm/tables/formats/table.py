@@ -23,14 +23,7 @@ STRUCTURE_COLUMNS = (
 
 @dataclass(frozen=True)
 class Row:
-    """One record.
-
-    Attributes:
-        fields: one text per column of the table.
-        smiles: the molecule; "" where there is none.
-        error: why the record cannot be used; "" if nothing is known against it.
-        structure: its molfile in an SDF, without the data items; "" in other files.
-    """
+    """One record, with the text of each column."""
 
     fields: list[str]
     smiles: str
@@ -40,17 +33,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """An open table.
-
-    Attributes:
-        columns: their names as the file has them.
-        rows: the records, read as they are asked for.
-        delimiter: between the columns of a CSV; "" in other files.
-        types: of the columns in Parquet; empty in other files.
-        smiles_place: the place of the column of molecules.
-        decimal: separator of the decimals of its numbers.
-        num_of_structure: how many of the first columns stand in the structures of an SDF; 0 in other files.
-    """
+    """An open table, whose rows are read as they are asked for."""
 
     columns: list[str]
     rows: Iterator[Row]
@@ -63,7 +46,7 @@ class Table:
 
 @dataclass(frozen=True)
 class WholeTable:
-    """A table in memory, read once for everything that looks at it; attributes as ``Table``."""
+    """A table in memory; attributes as ``Table``."""
 
     columns: list[str]
     rows: list[Row]
@@ -91,10 +74,7 @@ def table_of_smiles(smiles: Sequence[str]) -> Table:
 def table_of_records(
     records: Iterator[list[str]], source: str, smiles_column: str | None, delimiter: str = ""
 ) -> Table:
-    """A table of records of which the first has the names; without a delimiter, empty fields at their ends are missing.
-
-    Arguments and errors as ``open_table``.
-    """
+    """A table of records, the first with the names; without a delimiter, empty fields at their ends are missing."""
     columns = next(records, [])
     if isinstance(columns, BrokenLine):
         raise InputError(f"the header of {source}: {columns.reason}")
@@ -140,10 +120,7 @@ def without_last_blanks(records: Iterable[list[str]]) -> Iterator[list[str]]:
 
 
 def places_of_column(columns: list[str], name: str | None) -> list[int]:
-    """The places of the columns ``name``, by default of those of the first name in ``STRUCTURE_COLUMNS`` that is there.
-
-    If none of these names is there, those that have the word smiles in their name.
-    """
+    """The places of the columns ``name``, by default of the surest usual name, or with the word smiles in theirs."""
     if name is not None:
         return [place for place, column in enumerate(columns) if column == name]
     plain = [re.sub("[ _.-]", "", column.strip().lower()) for column in columns]
@@ -154,11 +131,7 @@ def places_of_column(columns: list[str], name: str | None) -> list[int]:
 
 
 class NoColumn(InputError):
-    """A table has no column that is known to have the molecules, or several.
-
-    Attributes:
-        columns: those that it has.
-    """
+    """A table has no column that is known to have the molecules, or several."""
 
     def __init__(self, sentence: str, columns: list[str]):
         super().__init__(sentence)
@@ -172,17 +145,7 @@ def find_column(
     or_delimiter: bool = False,
     advice: str = "name one with --smiles-column",
 ) -> int:
-    """The place of the one column that ``places_of_column`` finds.
-
-    Args:
-        columns, name: as ``places_of_column``.
-        source: the table, for the message.
-        or_delimiter: whether the columns may have been split at a wrong character.
-        advice: how to name the column, for the message.
-
-    Raises:
-        NoColumn: there is no such column, or several.
-    """
+    """The place of the one column that ``places_of_column`` finds; raises NoColumn if there is none, or several."""
     places = places_of_column(columns, name)
     if len(places) != 1:
         if len({columns[place] for place in places}) == 1:

@@ -1,7 +1,4 @@
-"""Writers of tables that grow in parts, with the input's columns and added columns, for each file format.
-
-A new format is a ``TableWriter`` in a file of this folder, and a line in ``WRITERS``.
-"""
+"""Writers of tables that grow in parts, with the input's columns and added ones: one for each format."""
 
 import tempfile
 from collections.abc import Callable, Mapping
@@ -64,17 +61,7 @@ def find_writer(out: Path, writers: Mapping[str, MakeWriter] = WRITERS) -> MakeW
 
 
 def write_whole(out: Path, columns: list[str], rows: list[Row], added: list[AddedColumn], cells: list[Cells]) -> None:
-    """Writes a table at once.
-
-    Args:
-        out: named by one of ``WRITERS``; a file that is there is replaced when the new one is whole.
-        columns, rows: of the input.
-        added: the other columns.
-        cells: of each of these.
-
-    Raises:
-        InputError: another suffix, or as the format's writer or ``write_atomically``.
-    """
+    """Writes a table at once, as the suffix says; a file that is there is replaced when the new one is whole."""
     writer = find_writer(out)(columns, added)
     with tempfile.TemporaryDirectory() as folder:
         grown = Path(folder) / "grown"

@@ -1,7 +1,4 @@
-"""The interface of the writers of tables, and the texts of numbers in them.
-
-Axis letters: M rows of a part, D numbers in a cell.
-"""
+"""The interface of the writers of tables, and the texts of numbers in them. M rows of a part, D numbers in a cell."""
 
 import math
 from collections import Counter
@@ -23,14 +20,7 @@ ColumnKind = Literal["text", "number", "precise", "vector"]
 
 @dataclass(frozen=True)
 class AddedColumn:
-    """A column that is added to those of a table.
-
-    Attributes:
-        name: in the header, unless a column of the input has it.
-        kind: of its cells: M texts; numbers [M], NaN where there is none, with ``DIGITS``; or vectors of numbers
-            [M, D].
-        flat: of a vector, its D names in formats whose cells are no lists.
-    """
+    """A column that is added to those of a table, renamed if the input has its name."""
 
     name: str
     kind: ColumnKind = "number"
@@ -48,13 +38,7 @@ def flat_names(columns: list[str], added: list[AddedColumn]) -> list[str]:
 
 
 class TableWriter(Protocol):
-    """A writer of one file format, created from the columns of an input and the added columns.
-
-    Attributes:
-        most_rows: that the format has room for.
-        names: of all columns of an output that can be resumed.
-        delimiter: between the columns of lines of text; None: other formats.
-    """
+    """A writer of one file format, created from the columns of an input and the added columns."""
 
     most_rows: float = math.inf
     names: Sequence[str] = ()

@@ -40,11 +40,7 @@ CREATED = datetime(2000, 1, 1)  # in every workbook, so that the same table has 
 
 
 class ExcelWriter(TableWriter):
-    """A workbook of one sheet; texts that are numbers are numbers in it, and no text is a formula.
-
-    Up to ``MOST_PICTURES`` rows have a picture of their molecule. The file grows as lines of JSON, one for each row,
-    which begin with its SMILES.
-    """
+    """A workbook of one sheet, maybe with pictures; it grows as lines of JSON that begin with the SMILES."""
 
     most_rows = ROWS_OF_SHEET
 
@@ -132,10 +128,7 @@ class ExcelWriter(TableWriter):
 
 
 def number_format(numbers: Sequence[float]) -> str:
-    """Three significant digits of a usual number of a column; none behind the point if all are whole.
-
-    A column has powers of ten if a tenth of its numbers are a thousand times smaller than the usual one.
-    """
+    """Three digits of the median, none behind the point if all are whole; powers of ten if a tenth is far smaller."""
     size, small = (float(each) for each in np.quantile(np.abs(numbers), (0.5, 0.1)))
     if not size or all(number == int(number) for number in numbers):
         return "0"

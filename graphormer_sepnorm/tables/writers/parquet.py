@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 
 
 class ParquetWriter(TableWriter):
-    """Parquet: the columns of the input as text unless they have types, and the added ones with their types.
-
-    It grows as an Arrow stream: a schema and a batch for some rows at a time.
-    """
+    """Parquet, with input columns as text unless they have types; it grows as an Arrow stream."""
 
     def __init__(self, columns: list[str], added: list[AddedColumn]):
         try:
