@@ -26,27 +26,3 @@ from graphormer_sepnorm.tables.formats.table import (
     with_free_names,
 )
 from graphormer_sepnorm.tables.formats.text import STANDARD_INPUT, is_file, refuse_missing
-
-__all__ = [
-    "DELIMITERS",
-    "PARQUET",
-    "STANDARD_INPUT",
-    "TABLE_KINDS",
-    "Row",
-    "Table",
-    "WholeTable",
-    "find_column",
-    "free_name",
-    "is_file",
-    "is_library",
-    "is_table_name",
-    "kind_of",
-    "named_column",
-    "not_one_column",
-    "open_table",
-    "refuse_missing",
-    "rows_of",
-    "smiles_of_rows",
-    "table_of_smiles",
-    "with_free_names",
-]

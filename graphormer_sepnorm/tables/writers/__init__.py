@@ -24,24 +24,6 @@ from graphormer_sepnorm.tables.writers.excel import ExcelWriter
 from graphormer_sepnorm.tables.writers.parquet import ParquetWriter, arrow_array, arrow_fields
 from graphormer_sepnorm.tables.writers.sdf import SdfWriter
 
-__all__ = [
-    "COMPLETED",
-    "DIGITS",
-    "WRITERS",
-    "AddedColumn",
-    "Cells",
-    "ColumnKind",
-    "DelimitedWriter",
-    "TableWriter",
-    "arrow_array",
-    "arrow_fields",
-    "as_csv",
-    "as_utf8",
-    "digits_of",
-    "find_writer",
-    "text_of_number",
-    "write_whole",
-]
 MakeWriter = Callable[[list[str], list[AddedColumn]], TableWriter]
 # By suffix.
 WRITERS: dict[str, MakeWriter] = {
