@@ -1,5 +1,6 @@
 """Reading and splitting a user's table."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -34,17 +35,19 @@ WITH_OWN_TEST = Sizes(0.9, 0.1, 0.0)  # sizes of the splits if there is a separa
 
 @dataclass
 class LabelledTable:
-    """The content of a table."""
+    """The content of a table; rows are numbered from 1 below the header, and those of a test table after them."""
 
-    rows: list[LabelledRow] = field(default_factory=list)
-    skipped: list[tuple[int, str, str]] = field(default_factory=list)
-    duplicates: list[Duplicate] = field(default_factory=list)
-    structures: Structures = field(default_factory=lambda: Structures([], [], []))
-    measured: list[LabelledRow] = field(default_factory=list)
-    names: dict[int, str] = field(default_factory=dict)
-    class_names: tuple[tuple[str, ...], ...] = ()
-    changed: int = 0
-    units: tuple[str, ...] = ()
+    rows: list[LabelledRow] = field(default_factory=list)  # usable ones; numbers of a molecule are averaged
+    skipped: list[tuple[int, str, str]] = field(default_factory=list)  # number, SMILES and reason
+    duplicates: list[Duplicate] = field(default_factory=list)  # by places in ``usable``
+    structures: Structures = field(default_factory=lambda: Structures([], [], []))  # of ``rows``
+    measured: list[LabelledRow] = field(default_factory=list)  # rows before averaging, if they were averaged
+    names: dict[int, str] = field(default_factory=dict)  # by number of the row
+    class_names: tuple[tuple[str, ...], ...] = ()  # as in ``TaskConfig``
+    changed: int = 0  # usable rows whose SMILES the preparation changed
+    units: tuple[str, ...] = ()  # of the labels of each target, "" without one
+    headers: tuple[int, int] = (1, 1)  # lines above the first row in the table and the test table
+    num_own: float = math.inf  # rows of the table, behind which those of the test table are numbered
 
     @property
     def usable(self) -> list[LabelledRow]:
@@ -54,11 +57,14 @@ class LabelledTable:
     @property
     def known(self) -> dict[str, int]:
         """The ``known_molecules`` among the test rows."""
-        places = {
-            is_test: [place for place, row in enumerate(self.rows) if (row.split == "test") is is_test]
-            for is_test in (True, False)
-        }
-        return known_molecules(self.structures.take(places[True]), self.structures.take(places[False]))
+        is_test = np.array([row.split == "test" for row in self.rows], bool)
+        return known_molecules(*(self.structures.take(np.flatnonzero(part)) for part in (is_test, ~is_test)))
+
+    def in_file(self, number: int) -> str:
+        """A row as a spreadsheet counts it, where the header is row 1."""
+        if number <= self.num_own:
+            return f"row {number + self.headers[0]}"
+        return f"row {number - int(self.num_own) + self.headers[1]} of --test-csv"
 
     def labels(self) -> np.ndarray:
         """The labels of the rows [M, T], NaN where missing."""
@@ -77,9 +83,7 @@ class LabelledTable:
         return [row for row in self.rows if row.split == split]
 
     def with_splits(self, splits: Sequence[str]) -> "LabelledTable":
-        """The same rows in other splits."""
-        rows = [replace(row, split=split) for row, split in zip(self.rows, splits, strict=True)]
-        return replace(self, rows=rows)
+        return replace(self, rows=[replace(row, split=split) for row, split in zip(self.rows, splits, strict=True)])
 
     def with_means(self, kind: Kind) -> "LabelledTable":
         """The table with one row per molecule, split and conditions, if its labels are numbers."""
@@ -90,15 +94,15 @@ class LabelledTable:
         return replace(self, rows=rows, structures=self.structures.take(places), measured=self.rows)
 
 
-def read_whole(path: str, smiles_column: str | None = None, delimiter: str | None = None) -> WholeTable:
-    """Reads a table into memory; raises InputError as ``open_table``, or for no or more than ``MAX_ROWS`` rows."""
-    with open_table(path, smiles_column, delimiter) as table:
+def read_whole(path: str, *reading: str | None) -> WholeTable:
+    """Reads a table as ``open_table`` into memory; raises InputError also for no or more than ``MAX_ROWS`` rows."""
+    with open_table(path, *reading) as table:
         rows = [replace(row, structure="") for row in islice(table.rows, MAX_ROWS + 1)]
         if len(rows) > MAX_ROWS:
             raise InputError(f"{path} has more than {MAX_ROWS:,} rows; training holds them in memory")
         if not rows:
             raise InputError(f"{path} has a header but no rows")
-        return WholeTable(table.columns, rows, table.delimiter, table.smiles_place)
+        return WholeTable(table.columns, rows, table.delimiter, table.smiles_place, table.header)
 
 
 def read_labelled(options: TableOptions, featurizer: str, table: WholeTable | None = None) -> LabelledTable:
@@ -111,13 +115,15 @@ def read_labelled(options: TableOptions, featurizer: str, table: WholeTable | No
 
 def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None = None) -> LabelledTable:
     """As ``read_labelled``, but without splits unless a column or a separate test table defines them."""
-    table = table or read_whole(options.path, options.smiles_column, options.delimiter)
+    table = table or read_whole(options.path, options.smiles_column, options.delimiter, options.sheet)
     units = tuple(reader.unit for reader in target_readers(options, table))
     labelled = LabelledTable(names=names_of_rows(options, table), class_names=class_names(options, table), units=units)
+    labelled.headers = (table.header, table.header)
     add_rows(labelled, options, table)
     if options.test_csv is not None:
         own = replace(options, path=options.test_csv, test_csv=None, units=units if any(units) else ())
         tested = read_whole(options.test_csv, options.smiles_column, options.delimiter)
+        labelled.num_own, labelled.headers = len(table.rows), (table.header, tested.header)
         labelled.names |= {len(table.rows) + number: name for number, name in names_of_rows(own, tested).items()}
         add_rows(labelled, own, tested, len(table.rows), "test")
     with_labels = len(labelled.rows)
@@ -131,10 +137,12 @@ def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None
 
 def with_duplicates(kind: Kind, labelled: LabelledTable) -> LabelledTable:
     """The table with the molecules that are in several of its rows."""
+    y = labelled.labels()
+    known = [column[~np.isnan(column)] for column in y.T]
+    spread = np.array([column.std() if len(column) else 0.0 for column in known])
     rows = zip(labelled.structures.keys, labelled.rows, strict=True)
     keys = ["; ".join([key, *row.conditions]) for key, row in rows]
-    found = find_duplicates(keys, *labelled.ends(), tolerances(kind, labelled.labels()))
-    return replace(labelled, duplicates=found)
+    return replace(labelled, duplicates=find_duplicates(keys, *labelled.ends(), TASKS[kind].tolerance * spread))
 
 
 def class_names(options: TableOptions, table: WholeTable) -> tuple[tuple[str, ...], ...]:
@@ -172,16 +180,11 @@ def leave_out_tested(labelled: LabelledTable, structures: Structures) -> Structu
     """Moves rows with test molecules to the skipped ones; returns the structures of the others."""
     families = structures.families
     tested = {family for family, row in zip(families, labelled.rows, strict=True) if row.split == "test"}
+    reason = "its molecule (or a form of it) is in --test-csv, so it is not used for training"
     kept = []
     for place, (family, row) in enumerate(zip(families, labelled.rows, strict=True)):
         if row.split != "test" and family in tested:
-            labelled.skipped.append(
-                (
-                    row.number,
-                    row.smiles,
-                    "its molecule (or a form of it) is in --test-csv, so it is not used for training",
-                )
-            )
+            labelled.skipped.append((row.number, row.smiles, reason))
         else:
             kept.append(place)
     labelled.rows = [labelled.rows[place] for place in kept]
@@ -204,20 +207,18 @@ def refuse_logarithms(options: TableOptions, labelled: LabelledTable) -> None:
     without += sum(any(reason.endswith(NO_LOGARITHM) for reason in row.gaps.values()) for row in labelled.usable)
     if without > len(labelled.usable):
         option = "--log10" if options.log10 else "--negative-log-molar"
-        rows = "1 row has a label" if without == 1 else f"{without:,} rows have labels"
         raise InputError(
-            f"{options.path}: {rows} without a logarithm (0 or less): leave out {option} if the column holds "
-            "logarithms already"
+            f"{options.path}: rows with labels of 0 or less, which have no logarithm: {without:,}; leave out {option} "
+            "if the column holds logarithms already"
         )
 
 
 def empty_split(options: TableOptions, labelled: LabelledTable, split: str) -> str:
     """Says that a split has no row, because there are too few of them or because of how it is made."""
-    usable = len(labelled.rows)
-    rows = "1 usable row" if usable == 1 else f"{usable:,} usable rows"
-    if usable < FEW_ROWS and options.split != "column":
+    rows = f"{len(labelled.rows):,} usable rows"
+    if len(labelled.rows) < FEW_ROWS and options.split != "column":
         purpose = {"train": "training", "val": "validation", "test": "the test"}[split]
-        return f"{rows} {'is' if usable == 1 else 'are'} too few: none is left for {purpose}"
+        return f"{rows}, too few: none is left for {purpose}"
     if options.split == "column":
         return f"the column {options.split_column} has {split} in none of {rows}: name some rows {split}"
     acyclic = labelled.structures.scaffolds.count("") if options.split.startswith("scaffold") else 0
@@ -225,29 +226,18 @@ def empty_split(options: TableOptions, labelled: LabelledTable, split: str) -> s
     return f"no molecule of {rows} is in the {split} split by {options.split}{advice * bool(acyclic)}"
 
 
-def tolerances(kind: Kind, y: np.ndarray) -> np.ndarray:
-    """The largest accepted difference [T] between labels of one molecule; ``y`` [M, T], NaN where missing."""
-    known = [column[~np.isnan(column)] for column in y.T]
-    spread = np.array([column.std() if len(column) else 0.0 for column in known])
-    return TASKS[kind].tolerance * spread
-
-
 def first_reason(labelled: LabelledTable) -> str:
     if not labelled.skipped:
         return ""
     number, _, reason = labelled.skipped[0]
-    if len(labelled.skipped) == 1:
-        return f"; 1 row was skipped, row {number}: {reason}"
-    return f"; {len(labelled.skipped):,} rows were skipped; the reason for the first one, row {number}: {reason}"
+    return f"; skipped rows: {len(labelled.skipped):,}, of which the first is {labelled.in_file(number)}: {reason}"
 
 
 def keep_readable(labelled: LabelledTable, featurizer: str) -> Structures:
     """Moves rows with unreadable molecules to the skipped ones; returns the structures of the others."""
     found = map_chunks(partial(read_structures, featurizer), in_chunks(row.smiles for row in labelled.rows), list)
-    found = tracked(found, -(-len(labelled.rows) // CHUNK))
-    answers = [answer for _, chunk in found for answer in chunk]
-    rows, structures = labelled.rows, []
-    labelled.rows = []
+    answers = [answer for _, chunk in tracked(found, -(-len(labelled.rows) // CHUNK)) for answer in chunk]
+    rows, labelled.rows, structures = labelled.rows, [], []
     for row, answer in zip(rows, answers, strict=True):
         if isinstance(answer, MoleculeStructure):
             labelled.rows.append(replace(row, smiles=answer.smiles))
@@ -317,10 +307,9 @@ def rare_class(options: TableOptions, labelled: LabelledTable) -> str:
             rows = np.flatnonzero(column == value).tolist()
             found = len({groups[row] for row in rows})
             if 0 < found < parts:
-                other = "" if options.split == "random" else ", or try --split random"
                 return (
                     f"{name} is {value:g} in only {len(rows)} of {len(y):,} rows, in {found} of the groups that the "
-                    f"split keeps together, too few for {parts} parts: add such rows{other}"
+                    f"split keeps together, too few for {parts} parts: add such rows, or try --split random"
                 )
     return ""
 
@@ -328,11 +317,10 @@ def rare_class(options: TableOptions, labelled: LabelledTable) -> str:
 def refuse_constant(options: TableOptions, labelled: LabelledTable) -> None:
     """Raises InputError if each target has the same label in all rows, so that no other split helps."""
     kind, y = TASKS[options.kind], labelled.labels()
-    for name, column in zip(options.names, np.isnan(y).all(axis=0).tolist(), strict=True):
-        if column:
-            bounded = any(options.names.index(name) in row.bounds for row in labelled.rows)
-            found = "all labels are bounds, such as <5: a model needs some exact ones" if bounded else "it has no label"
-            raise InputError(f"{options.path}, column {name}: {found}; leave the column out")
+    for place in np.flatnonzero(np.isnan(y).all(axis=0)).tolist():
+        bounded = any(place in row.bounds for row in labelled.rows)
+        found = "all labels are bounds, such as <5: a model needs some exact ones" if bounded else "it has no label"
+        raise InputError(f"{options.path}, column {options.names[place]}: {found}; leave the column out")
     lowest, highest = np.fmin.reduce(y), np.fmax.reduce(y)
     if kind.adds_up or any(row.bounds for row in labelled.rows) or not (lowest == highest).all():
         return
@@ -345,12 +333,7 @@ def refuse_constant(options: TableOptions, labelled: LabelledTable) -> None:
 
 def table_task(options: TableOptions) -> TaskConfig:
     """The task of a table; unless a metric is named, it is scored by MAE or ROC-AUC."""
-    return TaskConfig(
-        options.kind,
-        TASKS[options.kind].find_metric(options.metric),
-        options.names,
-        balance=options.balance,
-        loss=options.loss or TASKS[options.kind].usual_loss(options.metric),
-        weights=options.weights,
-        scales=options.scales,
-    )
+    kind, chosen = TASKS[options.kind], {"weights": options.weights, "scales": options.scales}
+    loss = options.loss or kind.usual_loss(options.metric)
+    metric = kind.find_metric(options.metric)
+    return TaskConfig(options.kind, metric, options.names, balance=options.balance, loss=loss, **chosen)

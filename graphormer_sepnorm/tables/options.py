@@ -46,6 +46,7 @@ class TableOptions:
     kind: Kind = "regression"
     smiles_column: Annotated[str | None, Option("SMILES column of the table; by default found by its name.")] = None
     delimiter: Annotated[str | None, Option("Delimiter of the table; by default detected from its header.")] = None
+    sheet: Annotated[str | None, Option("Sheet of an Excel FILE; by default the first that has molecules.")] = None
     split: Annotated[SplitName, Option("How rows are chosen for training, validation and test.")] = "scaffold"
     split_column: Annotated[str | None, Option("Column with train, val or test, or with times (--split time).")] = None
     sizes: Annotated[

@@ -4,6 +4,7 @@ import csv
 import itertools
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats import text
@@ -35,7 +36,7 @@ def read_csv(
     records = csv_records(itertools.chain([header], lines), source, delimiter, lines_before=1 if said else 0)
     advice = ", or rename the file to end in .smi if each line is a SMILES and a name"
     records = with_names(records, source, smiles_column, advice if begins_with_molecule else "")
-    return table_of_records(records, source, smiles_column, delimiter)
+    return replace(table_of_records(records, source, smiles_column, delimiter), header=2 if said else 1)
 
 
 def likely_delimiter(header: str, smiles_column: str | None = None) -> str:

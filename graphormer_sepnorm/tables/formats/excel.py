@@ -49,13 +49,12 @@ def refuse_large(file: IO[bytes] | Path, source: str, most: int) -> None:
 
 def chosen_sheet(book: "Workbook", source: str, smiles_column: str | None, name: str | None) -> "Worksheet":
     """The named sheet; without a name the first, or the only one with a column of molecules."""
-    first, titles = book.worksheets[0], [printable(sheet.title) for sheet in book.worksheets]
+    first, sheets = book.worksheets[0], {sheet.title: sheet for sheet in book.worksheets}
     if name is not None:
-        if name not in book.sheetnames:
-            raise InputError(
-                f"{source} has no sheet {name!r}{did_you_mean(name, titles)}. Its sheets: {', '.join(titles)}"
-            )
-        return book[name]
+        if name not in sheets:
+            titles = ", ".join(map(printable, sheets))
+            raise InputError(f"{source} has no sheet {name!r}{did_you_mean(name, sheets)}: its sheets are {titles}")
+        return sheets[name]
     found = [sheet for sheet in book.worksheets if places_of_column(next(texts_of_rows(sheet, 1), []), smiles_column)]
     several = ", ".join(printable(sheet.title) for sheet in found)
     if len(found) > 1 and found[0] is not first:

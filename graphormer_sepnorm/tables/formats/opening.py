@@ -4,7 +4,7 @@ import contextlib
 import glob
 import io
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,42 +29,35 @@ from graphormer_sepnorm.tables.formats.text import (
 TABLE_KINDS = (".csv", ".tsv", ".txt", ".smi", ".sdf", *SPREADSHEET_KINDS)
 # Other files that people keep tables in, by their suffixes.
 NOT_READ = {
-    ".feather": "Feather",
-    ".arrow": "Arrow",
-    ".json": "JSON",
-    ".jsonl": "JSON",
-    ".ndjson": "JSON",
-    ".xls": "an old Excel file",
-    ".xlsb": "a binary Excel file",
-    ".ods": "an OpenDocument sheet",
-    ".pkl": "a pickle",
-    ".pickle": "a pickle",
-    ".npy": "a NumPy file",
-    ".npz": "a NumPy file",
-    ".h5": "HDF5",
-    ".hdf5": "HDF5",
-    ".zip": "a zip archive",
-    ".tar": "a tar archive",
-    ".tgz": "a tar archive",
+    ".feather": "Feather", ".arrow": "Arrow", ".json": "JSON", ".jsonl": "JSON", ".ndjson": "JSON",
+    ".xls": "an old Excel file", ".xlsb": "a binary Excel file", ".ods": "an OpenDocument sheet",
+    ".pkl": "a pickle", ".pickle": "a pickle", ".npy": "a NumPy file", ".npz": "a NumPy file",
+    ".h5": "HDF5", ".hdf5": "HDF5", ".zip": "a zip archive", ".tar": "a tar archive", ".tgz": "a tar archive",
     ".pdf": "a PDF",
-}
+}  # fmt: skip
 
 
 @contextlib.contextmanager
-def open_table(path: str | Path, smiles_column: str | None = None, delimiter: str | None = None) -> Iterator[Table]:
+def open_table(
+    path: str | Path, smiles_column: str | None = None, delimiter: str | None = None, sheet: str | None = None
+) -> Iterator[Table]:
     """Opens a table of molecules by its suffix: .smi, .sdf, .xlsx, .parquet, else CSV; "-" is CSV on standard input.
 
-    By default, the column of molecules is found by its name, and the delimiter by the header. Raises InputError for
-    what cannot be read, also while rows are.
+    By default, the column of molecules is found by its name, the delimiter by the header, and the sheet by its columns.
+    Raises InputError for what cannot be read, also while rows are.
     """
     kind = kind_of(path)
     if kind in NOT_READ and Path(path).exists():
         raise InputError(f"{path} is {NOT_READ[kind]}, which is not read here: save the table as CSV")
-    if kind in RECORDS_OF:
-        with contextlib.closing(RECORDS_OF[kind](str(path), smiles_column)) as records:
-            named = records if kind == PARQUET else with_names(records, str(path), smiles_column)
-            table = table_of_records(named, str(path), smiles_column)
-            yield replace(table, types=parquet_types(str(path)) if kind == PARQUET else ())
+    if sheet is not None and kind not in SPREADSHEET_KINDS:
+        raise InputError(f"{path} is no Excel workbook (.xlsx): leave --sheet out")
+    if kind in SPREADSHEET_KINDS:
+        with contextlib.closing(sheet_of(str(path), smiles_column, sheet)) as records:
+            yield table_of_records(with_names(records, str(path), smiles_column), str(path), smiles_column)
+        return
+    if kind == PARQUET:
+        with contextlib.closing(parquet_records(str(path))) as records:
+            yield replace(table_of_records(records, str(path), smiles_column), types=parquet_types(str(path)))
         return
     with contextlib.closing(text_lines(path)) as lines:
         if kind == ".sdf":
@@ -82,9 +75,9 @@ def open_table(path: str | Path, smiles_column: str | None = None, delimiter: st
             yield read_csv(lines, str(path), smiles_column, delimiter, usual)
 
 
-def rows_of(source: str | Path, smiles_column: str | None = None, delimiter: str | None = None) -> Iterator[Row]:
+def rows_of(source: str | Path, *reading: str | None) -> Iterator[Row]:
     """All rows of a table; arguments and errors as ``open_table``."""
-    with open_table(source, smiles_column, delimiter) as table:
+    with open_table(source, *reading) as table:
         yield from table.rows
 
 
@@ -111,14 +104,7 @@ def is_table_name(path: str | Path) -> bool:
     return kind_of(path) in (PARQUET, *TABLE_KINDS)
 
 
-def sheet_of(path: str, smiles_column: str | None) -> Generator[list[str], None, None]:
+def sheet_of(path: str, smiles_column: str | None, sheet: str | None) -> Generator[list[str], None, None]:
     """The records of a workbook; raises InputError as ``open_table`` says."""
     with readable(path), open_binary(path) as file:
-        yield from sheet_records(io.BytesIO(file.read(MAX_UNPACKED)), path, smiles_column)
-
-
-# Files that have cells and no lines: from a path and the column of molecules to the names of the columns and the rows.
-RECORDS_OF: dict[str, Callable[[str, str | None], Generator[list[str], None, None]]] = {
-    **dict.fromkeys(SPREADSHEET_KINDS, sheet_of),
-    PARQUET: lambda path, smiles_column: parquet_records(path),
-}
+        yield from sheet_records(io.BytesIO(file.read(MAX_UNPACKED)), path, smiles_column, sheet)

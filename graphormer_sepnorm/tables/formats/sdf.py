@@ -21,7 +21,7 @@ def read_sdf(lines: Iterator[str], again: Iterator[str], source: str, smiles_col
     rows = (sdf_row(record, names) for record in sdf_records(lines, source))
     if place:
         rows = (Row(row.fields, row.fields[place], structure=row.structure) for row in rows)
-    return Table(columns, rows, smiles_place=place, num_of_structure=2)
+    return Table(columns, rows, smiles_place=place, num_of_structure=2, header=0)
 
 
 def columns_of_items(names: list[str]) -> list[str]:

@@ -16,10 +16,10 @@ def read_smi(lines: Iterator[str]) -> Table:
     """A SMILES, with a CXSMILES extension, and a name per line; a first line that begins with "smiles" is skipped."""
     records = without_last_blanks(map(split_line, lines))
     first = list(itertools.islice(records, 1))
-    if not (first and first[0] and first[0][0].lower() == "smiles"):
-        records = itertools.chain(first, records)
+    has_header = bool(first and first[0] and first[0][0].lower() == "smiles")
+    records = records if has_header else itertools.chain(first, records)
     padded = ([*record, "", ""][:2] for record in records)
-    return Table([*COLUMNS], (Row([smiles, name.strip()], smiles) for smiles, name in padded))
+    return Table([*COLUMNS], (Row([smiles, name.strip()], smiles) for smiles, name in padded), header=int(has_header))
 
 
 def split_line(line: str) -> list[str]:

@@ -27,8 +27,8 @@ class Row:
 
     fields: list[str]
     smiles: str
-    error: str = ""
-    structure: str = field(default="", compare=False, repr=False)
+    error: str = ""  # why the record cannot be used
+    structure: str = field(default="", compare=False, repr=False)  # its molfile in an SDF, without data items
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,12 @@ class Table:
 
     columns: list[str]
     rows: Iterator[Row]
-    delimiter: str = ""
-    types: "Sequence[pa.DataType]" = ()
-    smiles_place: int = 0
-    decimal: str = "."
-    num_of_structure: int = 0
+    delimiter: str = ""  # between the columns of a CSV
+    types: "Sequence[pa.DataType]" = ()  # of the columns in Parquet
+    smiles_place: int = 0  # of the column of molecules
+    decimal: str = "."  # separator of the decimals of its numbers
+    num_of_structure: int = 0  # first columns, which are in the structures of an SDF
+    header: int = 1  # lines above the first row
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class WholeTable:
     rows: list[Row]
     delimiter: str = ""
     smiles_place: int = 0
+    header: int = 1
 
 
 class BrokenLine(list):

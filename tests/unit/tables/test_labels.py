@@ -203,11 +203,12 @@ CHAINS = ["C" * size for size in range(1, 31)]
 def test_folds_need_no_division_without_them(tmp_path):
     path = table(tmp_path / "a.csv", "smiles,y", *(f"{smiles},{len(smiles)}" for smiles in CHAINS[:6]))
     options = TableOptions(path, ("y",), split="random")
-    with pytest.raises(InputError, match=r"6 usable rows are too few: none is left for the test$"):
+    with pytest.raises(InputError, match=r"6 usable rows, too few: none is left for the test$"):
         read_labelled(options, "ogb")
     short = table(tmp_path / "b.csv", "smiles,y", "C,1", "CC,x")
     with pytest.raises(
-        InputError, match="1 usable row is too few: none is left for validation; 1 row was skipped, row 2"
+        InputError,
+        match="1 usable rows, too few: none is left for validation; skipped rows: 1, of which the first is row 3",
     ):
         read_labelled(TableOptions(short, ("y",)), "ogb")
     folds = read_folds(replace(options, folds=2), "ogb")
@@ -280,7 +281,7 @@ def test_a_column_that_is_a_logarithm_already_is_named(tmp_path, scale):
     rows = [f"{'C' * number},{4 - number / 3}" for number in range(1, 41)]
     options = TableOptions(table(tmp_path / "a.csv", "smiles,y", *rows), ("y",), split="random", **scale)
     option = "--" + next(iter(scale)).replace("_", "-")
-    message = rf"a\.csv: 29 rows have labels without a logarithm \(0 or less\): leave out {option} if the column"
+    message = rf"a\.csv: rows with labels of 0 or less, which have no logarithm: 29; leave out {option} if the column"
     with pytest.raises(InputError, match=message):
         read_labelled(options, "mol")
     few = TableOptions(table(tmp_path / "b.csv", "smiles,y", *rows[:15]), ("y",), split="random", **scale)

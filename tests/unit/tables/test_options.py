@@ -30,7 +30,7 @@ from graphormer_sepnorm.tables.splits import Sizes
         ({"targets": ("caf\udce9",)}, r"'caf\\udce9' has bytes that are not UTF-8"),
         ({"feature_columns": ("\udcb5M",)}, r"'\\udcb5M' has bytes that are not UTF-8"),
         ({"kind": "multiclass", "classes": ("a", "\udce9")}, r"'y_\\udce9' has bytes that are not UTF-8"),
-        ({"weights": (1.0, 2.0)}, "--target-weights has 2 numbers for 1 column"),
+        ({"weights": (1.0, 2.0)}, "--target-weights has 2 for 1 target column"),
         ({"weights": (0.0,)}, "--target-weights must be above 0"),
         ({"weights": (1.0,), "kind": "multiclass", "classes": ("a", "b")}, "--target-weights is for several columns"),
         ({"folds": 1}, "--folds 1: choose at least 2"),
