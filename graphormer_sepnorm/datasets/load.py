@@ -28,7 +28,6 @@ PROCESSED = "processed"
 
 
 def find_dataset(name: str) -> Dataset:
-    """The dataset with this name, or the prepared table at this path; raises InputError if there is none."""
     if Path(name).name == TABLE and Path(name).is_file():
         return table_dataset(Path(name))
     return DATASETS[known("dataset", name, DATASETS)]

@@ -66,7 +66,6 @@ class MoleculeDataset:
         return self.per_molecule.get("bounds")
 
     def labels(self, molecules: np.ndarray) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """The targets [B, tasks] and bounds [B, tasks, 2] of the molecules with these indices."""
         return torch.from_numpy(self.y[molecules]), self.of_molecules("bounds", molecules)
 
     def of_molecules(self, name: str, molecules: np.ndarray) -> torch.Tensor | None:
@@ -75,7 +74,6 @@ class MoleculeDataset:
         return None if values is None else torch.from_numpy(values[molecules])
 
     def batch(self, molecules: Sequence[int] | np.ndarray) -> GraphBatch:
-        """Packs the molecules with these indices, in this order."""
         molecules = np.asarray(molecules)
         shard_of = np.searchsorted(self.first, molecules, side="right") - 1
         places = [(self.shards[s], m - self.first[s]) for s, m in zip(shard_of, molecules, strict=True)]
@@ -124,7 +122,6 @@ def ahead(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator
 
 
 def prepare(graphs: Graphs, encodings: tuple[Encoding, ...]) -> Graphs:
-    """The molecules with the arrays of their encodings, in compact types."""
     return replace(
         graphs,
         x=compact(graphs.x),
@@ -136,12 +133,10 @@ def prepare(graphs: Graphs, encodings: tuple[Encoding, ...]) -> Graphs:
 
 
 def compact(numbers: np.ndarray) -> np.ndarray:
-    """Non-negative integers as uint8 if they fit, otherwise as int32."""
     return numbers.astype(np.uint8 if numbers.max(initial=0) < 256 else np.int32)
 
 
 def in_memory(graphs: Graphs, encodings: tuple[Encoding, ...]) -> MoleculeDataset:
-    """Prepares molecules without a store."""
     return MoleculeDataset([prepare(graphs, encodings)])
 
 
@@ -153,7 +148,6 @@ def to_tensors(graphs: Graphs) -> dict[str, torch.Tensor]:
 
 
 def from_tensors(tensors: dict[str, torch.Tensor]) -> Graphs:
-    """The inverse of ``to_tensors``."""
     fields = {name: tensor.numpy() for name, tensor in tensors.items() if name in FIELDS}
     places = [(name, *name.split(".", 1)) for name in tensors if name not in FIELDS]
     return Graphs(

@@ -44,18 +44,15 @@ def same_label(text: str) -> str:
 
 
 def refuse_other_bytes(text: str, name: str) -> None:
-    """Raises InputError for a text that was read from bytes that are not UTF-8."""
     if any("\udc80" <= character <= "\udcff" for character in text):
         raise InputError(f"{name} has bytes that are not UTF-8: save the table as UTF-8")
 
 
 def is_class(text: str) -> bool:
-    """Whether a text is one of two classes."""
     return same_label(text) in CLASSES
 
 
 def read_class(text: str, target: str) -> float:
-    """0 or 1, NaN if the label is missing; raises InputError for any other text."""
     if is_missing(text):
         return math.nan
     if not is_class(text):
@@ -80,7 +77,6 @@ def read_number(text: str, target: str, notation: Notation = UNDECIDED) -> float
 
 
 def shortened(text: str) -> str:
-    """A text for a message, without what follows its first characters if it is long."""
     text = text.strip()
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
@@ -121,7 +117,6 @@ def form_of(text: str) -> str:
 
 
 def notation_of(column: set[str], table: set[str], semicolons: bool) -> Notation:
-    """The notation of a column."""
     commas, points = bool(column & {"1,5", "1.234,5"}), bool(column & {"1.5", "1,234.5"})
     thousands_by_comma = "1,234.5" in column or ("1.5" in column and not semicolons)
     comma: Role = (
@@ -138,7 +133,6 @@ def notation_of(column: set[str], table: set[str], semicolons: bool) -> Notation
 
 
 def without_sign(text: str) -> str:
-    """The number of a bound such as "<5", or the text itself."""
     found = BOUND.fullmatch(text.strip())
     return (found[2] if found else text).strip()
 
@@ -149,7 +143,6 @@ def is_undecided(text: str, notation: Notation) -> bool:
 
 
 def refuse_undecided(text: str, name: str, notation: Notation) -> None:
-    """Raises InputError for a number or bound that ``is_undecided``."""
     if is_undecided(text, notation):
         number = without_sign(text)
         whole, other = number.replace(",", "").replace(".", ""), number.replace(",", ".")
@@ -165,7 +158,6 @@ def as_float(text: str) -> float:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a finite number."""
     try:
         return math.isfinite(as_float(text))
     except ValueError:

@@ -51,12 +51,10 @@ class LabelledTable:
 
     @property
     def usable(self) -> list[LabelledRow]:
-        """The usable rows before averaging."""
         return self.measured or self.rows
 
     @property
     def known(self) -> dict[str, int]:
-        """The ``known_molecules`` among the test rows."""
         is_test = np.array([row.split == "test" for row in self.rows], bool)
         return known_molecules(*(self.structures.take(np.flatnonzero(part)) for part in (is_test, ~is_test)))
 
@@ -67,7 +65,6 @@ class LabelledTable:
         return f"row {number - int(self.num_own) + self.headers[1]} of --test-csv"
 
     def labels(self) -> np.ndarray:
-        """The labels of the rows [M, T], NaN where missing."""
         return np.array([row.labels for row in self.rows])
 
     def ends(self) -> tuple[np.ndarray, np.ndarray]:
@@ -136,7 +133,6 @@ def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None
 
 
 def with_duplicates(kind: Kind, labelled: LabelledTable) -> LabelledTable:
-    """The table with the molecules that are in several of its rows."""
     y = labelled.labels()
     known = [column[~np.isnan(column)] for column in y.T]
     spread = np.array([column.std() if len(column) else 0.0 for column in known])
@@ -192,7 +188,6 @@ def leave_out_tested(labelled: LabelledTable, structures: Structures) -> Structu
 
 
 def check_filled(options: TableOptions, labelled: LabelledTable) -> None:
-    """Raises InputError unless every split has a molecule."""
     refuse_logarithms(options, labelled)
     if not labelled.rows:
         raise InputError(f"{options.path}: no row can be used{first_reason(labelled)}")
@@ -202,7 +197,6 @@ def check_filled(options: TableOptions, labelled: LabelledTable) -> None:
 
 
 def refuse_logarithms(options: TableOptions, labelled: LabelledTable) -> None:
-    """Raises InputError if more rows have labels without a logarithm than are left."""
     without = sum(reason.endswith(NO_LOGARITHM) for _, _, reason in labelled.skipped)
     without += sum(any(reason.endswith(NO_LOGARITHM) for reason in row.gaps.values()) for row in labelled.usable)
     if without > len(labelled.usable):
@@ -214,7 +208,6 @@ def refuse_logarithms(options: TableOptions, labelled: LabelledTable) -> None:
 
 
 def empty_split(options: TableOptions, labelled: LabelledTable, split: str) -> str:
-    """Says that a split has no row, because there are too few of them or because of how it is made."""
     rows = f"{len(labelled.rows):,} usable rows"
     if len(labelled.rows) < FEW_ROWS and options.split != "column":
         purpose = {"train": "training", "val": "validation", "test": "the test"}[split]
@@ -277,7 +270,6 @@ def assign_splits(options: TableOptions, labelled: LabelledTable, structures: St
 
 
 def labels_to_stratify(options: TableOptions, labelled: LabelledTable) -> np.ndarray | None:
-    """The classes of the rows [M, T]; None for a regression."""
     return labelled.labels() if TASKS[options.kind].predicts_probabilities else None
 
 

@@ -37,21 +37,22 @@ ID_COLUMNS = (
 )  # fmt: skip
 MAX_ROW_WEIGHT = 1e6
 ROWS_TO_TELL = 1_000
+DECIMALS = {"point": Notation("thousands", "decimal"), "comma": Notation("decimal", "thousands")}
 
 
 @dataclass(frozen=True)
 class LabelledRow:
     """A usable row, or the average of several rows of one molecule."""
 
-    number: int
+    number: int  # counted from 1; of several rows, that of the first
     smiles: str
-    labels: list[float]
+    labels: list[float]  # one per target, NaN where missing or not known exactly
     split: str = ""
     time: str = ""
-    bounds: dict[int, str] = field(default_factory=dict)
+    bounds: dict[int, str] = field(default_factory=dict)  # such as "<5.0", by index of the target
     weight: float = 1.0
-    conditions: tuple[str, ...] = ()
-    gaps: dict[int, str] = field(default_factory=dict)
+    conditions: tuple[str, ...] = ()  # of the measurement as texts, "" for one that is missing
+    gaps: dict[int, str] = field(default_factory=dict)  # why a label cannot be read, by index of the column
 
 
 def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row], LabelledRow]:
@@ -68,16 +69,15 @@ def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row
         found = read_labels(readers, [row.fields[places[name]] for name in options.targets], len(options.classes) or 1)
         if all(map(math.isnan, found.labels)) and not found.bounds:
             raise InputError("; ".join(found.gaps.values()) or "it has no label")
-        split, time = "", ""
+        split, time, weight = "", "", 1.0
         if options.split_column is not None:
             split, time = read_split(row.fields[places[options.split_column]].strip(), options.split)
-        weight = 1.0
         if options.weight_column is not None:
             place = places[options.weight_column]
             weight = read_weight(row.fields[place], notations[place])
         conditions = tuple(
-            read_condition(row.fields[place], name, notations[place], options.require_conditions)
-            for name, place in ((name, places[name]) for name in options.feature_columns)
+            read_condition(row.fields[places[name]], name, notations[places[name]], options.require_conditions)
+            for name in options.feature_columns
         )
         return LabelledRow(number, row.smiles, found.labels, split, time, found.bounds, weight, conditions, found.gaps)
 
@@ -95,9 +95,6 @@ def target_readers(
         TargetReader.of(name, options, notations[place], (row.fields[place] for row in table.rows if not row.error))
         for name, place in places.items()
     ]
-
-
-DECIMALS = {"point": Notation("thousands", "decimal"), "comma": Notation("decimal", "thousands")}
 
 
 def separators(
@@ -240,19 +237,13 @@ def samples_of(
     if not places:
         return smiles_of_rows
     if all_rows is None:
-        return partial(read_part, places, delimiter)
+        return lambda rows: read_samples(places, separators(rows, places, delimiter), rows)
     return partial(read_samples, places, separators(all_rows(), places, delimiter))
-
-
-def read_part(places: list[int], delimiter: str, rows: list[Row]) -> list[Sample]:
-    """As ``read_samples``, with the separators that these rows tell."""
-    return read_samples(places, separators(rows, places, delimiter), rows)
 
 
 def read_samples(places: list[int], found: Mapping[int, Notation], rows: list[Row]) -> list[Sample]:
     """The samples of rows; arguments as ``condition_texts``."""
-    conditions = condition_texts(rows, places, found)
-    return [Sample(row.smiles, of_row) for row, of_row in zip(rows, conditions, strict=True)]
+    return [Sample(*each) for each in zip(smiles_of_rows(rows), condition_texts(rows, places, found), strict=True)]
 
 
 def names_of_rows(options: TableOptions, table: WholeTable) -> dict[int, str]:
@@ -273,9 +264,9 @@ def find_id_column(options: TableOptions, table: WholeTable) -> str | None:
     while (found := id_column_among(columns)) is not None:
         place = table.columns.index(found)
         if any(row.fields[place].strip() for row in table.rows if not row.error):
-            return found
+            break
         columns = [name for name in columns if name != found]
-    return None
+    return found
 
 
 def id_column_among(columns: list[str]) -> str | None:

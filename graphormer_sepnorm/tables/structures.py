@@ -57,11 +57,9 @@ class Structures:
         return self.family_keys or self.keys
 
     def __add__(self, others: "Structures") -> "Structures":
-        """The structures of these rows and of others, which have the same columns."""
         return Structures(*(getattr(self, each.name) + getattr(others, each.name) for each in fields(self)))
 
     def take(self, places: Sequence[int]) -> "Structures":
-        """The structures of the rows with these numbers."""
         columns = (getattr(self, each.name) for each in fields(self))
         return Structures(*([column[place] for place in places] if column else [] for column in columns))
 
@@ -85,7 +83,6 @@ def known_words(result: dict) -> str:
 
 
 def structures_of(featurizer: str, smiles: Sequence[str]) -> Structures:
-    """The structures of those SMILES that can be read."""
     chunks = map_chunks(partial(read_structures, featurizer), in_chunks(smiles), list)
     return Structures.of([each for _, chunk in chunks for each in chunk if isinstance(each, MoleculeStructure)])
 

@@ -39,8 +39,6 @@ class Guess:
 
 @dataclass
 class Column:
-    """A summary of the labels of a column."""
-
     name: str
     labels: int = 0
     numbers: int = 0
@@ -86,7 +84,6 @@ class Column:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The different labels in alphabetical order."""
         return tuple(self.texts[label] for label in sorted(self.texts))
 
 
@@ -101,13 +98,11 @@ def reads_as_number(text: str) -> bool:
 
 
 def shown(texts: Iterable[str]) -> str:
-    """Some texts for people, the first of many."""
     texts = list(texts)
     return ", ".join(map(ascii, texts[:SHOWN])) + (", ..." if len(texts) > SHOWN else "")
 
 
 def look_at_columns(table: WholeTable, targets: tuple[str, ...]) -> list[Column]:
-    """Summaries of the target columns of a table; missing columns are left out."""
     places = {name: table.columns.index(name) for name in targets if name in table.columns}
     columns = [Column(name) for name in places]
     for row in table.rows:
@@ -189,7 +184,6 @@ def refuse_rare_classes(column: Column) -> None:
 
 
 def refuse_mixtures(kinds: dict[str, Kind], columns: list[Column]) -> None:
-    """Raises InputError unless several columns can be modelled together."""
     for column in columns:
         if kinds[column.name] == "multiclass":
             raise InputError(

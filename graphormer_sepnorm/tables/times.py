@@ -44,7 +44,6 @@ def read_times(texts: Iterable[str]) -> np.ndarray:
 
 
 def in_order(texts: Sequence[str]) -> list[int]:
-    """The places of times, the earliest first; raises InputError as ``read_times``."""
     return np.argsort(read_times(texts), kind="stable").tolist()
 
 
@@ -72,12 +71,10 @@ def month_of_year(texts: list[str]) -> str:
 
 
 def is_month(text: str) -> bool:
-    """Whether a text is a number such as 12.2023, which may be a month of a year."""
     return MONTH_OF_YEAR.fullmatch(text.strip()) is not None
 
 
 def is_time(text: str) -> bool:
-    """Whether a text is a number or a date."""
     if is_number(text):
         return True
     try:

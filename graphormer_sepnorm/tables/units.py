@@ -31,7 +31,6 @@ def parts_of(text: str) -> tuple[str, str]:
 
 
 def without_unit(text: str) -> tuple[str, str]:
-    """The number in front of a unit, and the unit; a text without one as it is, with ""."""
     plain = in_ascii(text).replace("mol/l", "M").replace("mol/L", "M").strip()
     unit = next((unit for unit in UNITS if plain.endswith(unit)), "")
     number = plain.removesuffix(unit).rstrip()
@@ -39,13 +38,11 @@ def without_unit(text: str) -> tuple[str, str]:
 
 
 def unit_of_column(texts: Iterable[str]) -> str:
-    """The most frequent unit of measurements; "" if most have none."""
     counts = Counter(parts_of(text)[1] for text in texts if not is_missing(text))
     return max(counts, key=counts.__getitem__, default="")
 
 
 def converted(value: float, unit: str, into: str) -> float:
-    """A concentration in another unit."""
     decades = DECADES[into] - DECADES[unit]
     return value * 10**decades if decades >= 0 else value / 10**-decades
 

@@ -9,5 +9,4 @@ from graphormer_sepnorm.tasks.metrics import METRICS, Metric
 
 
 def make_task(config: TaskConfig, device: torch.device | str = "cpu") -> Task:
-    """The task of a config, with its tensors on a device."""
     return TASKS[config.kind](config, device)

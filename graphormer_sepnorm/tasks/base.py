@@ -121,12 +121,10 @@ class Task(ABC):
         return self.fit(y.astype(np.float64), np.ones(len(y)) if weight is None else weight)
 
     @abstractmethod
-    def fit(self, y: np.ndarray, weight: np.ndarray) -> TaskConfig:
-        """As ``fitted``, for float64 targets that were checked."""
+    def fit(self, y: np.ndarray, weight: np.ndarray) -> TaskConfig: ...
 
     @property
     def is_fitted(self) -> bool:
-        """Whether the config contains everything that predictions need."""
         return True
 
     @abstractmethod
@@ -165,7 +163,6 @@ class Task(ABC):
             )
 
     def check_scorable(self, y: np.ndarray, split: str) -> None:
-        """Raises InputError unless predictions of some target can be scored against the targets [M, tasks]."""
         self.check_targets(y, split)
         if np.isnan(y).all():
             raise InputError(f"target {self.config.targets[0]} has no labels in the {split} split")
@@ -175,12 +172,10 @@ class Task(ABC):
             raise InputError(f"{split} split: {error}") from None
 
     def left_out(self, y: np.ndarray) -> dict[str, str]:
-        """The targets that are excluded from the mean of the scores for the labels [M, tasks], with the reason."""
         return {self.config.targets[place]: reason for place, reason in self.metric.undefined(y).items()}
 
     @classmethod
     def scores(cls, y: np.ndarray, prediction: np.ndarray) -> dict[str, float | None]:
-        """The reported scores, None where a score is undefined; arguments as for ``Metric``."""
         scores: dict[str, float | None] = {}
         for name in cls.reported:
             try:

@@ -38,7 +38,6 @@ class Censored:
 
     @cached_property
     def log_likelihood(self) -> np.ndarray:
-        """The logarithm of the probability of the known side: [...]."""
         return np.where(self.sign != 0, log_ndtr(-self.excess), 0)
 
     @cached_property
@@ -50,17 +49,14 @@ class Censored:
 
     @property
     def expected(self) -> np.ndarray:
-        """The expectation of the label on its known side: [...]."""
         return self.mean + self.sign * self.deviation * self.hazard
 
     @property
     def squared_error(self) -> np.ndarray:
-        """The expectation of the squared error of the prediction: [...]."""
         return (self.deviation**2) * np.where(self.sign != 0, 1 + self.excess * self.hazard, 0)
 
     @property
     def absolute_error(self) -> np.ndarray:
-        """The expectation of the absolute error of the prediction: [...]."""
         right = np.exp(log_density(np.zeros(())) - log_ndtr(-np.minimum(self.excess, 0)))  # both halves around the mean
         return self.deviation * np.where(self.excess < 0, 2 * right - self.hazard, self.hazard)
 
@@ -70,7 +66,6 @@ def log_ndtr(values: np.ndarray) -> np.ndarray:
 
 
 def log_density(values: np.ndarray) -> np.ndarray:
-    """The logarithm of the standard normal density."""
     return -0.5 * values**2 - 0.5 * np.log(2 * np.pi)
 
 
@@ -97,8 +92,6 @@ MOST_PAIRED = 5_000  # molecules of which all pairs are compared
 
 @dataclass(frozen=True)
 class BoundScores:
-    """Scores of predictions of one target that use censored labels, too."""
-
     bounds: int
     right_side: float
     concordance: float
@@ -123,8 +116,6 @@ MOST_TOP, TOP_SHARE, LEAST_TOP = 20, 0.1, 3  # labels that are looked for, at mo
 
 @dataclass(frozen=True)
 class TopScores:
-    """How well predictions find the largest labels."""
-
     n: int
     best: int
     found: int

@@ -28,7 +28,6 @@ class Regression(Task):
 
     @classmethod
     def usual_loss(cls, metric: str | None) -> Loss:
-        """Squared errors for metrics of squared errors."""
         return "mse" if metric in ("rmse", "r2") else "l1"
 
     def losses(self, output: Tensor, y: Tensor, bounds: Tensor | None) -> Tensor:
@@ -63,7 +62,6 @@ class Regression(Task):
         return bool(self.config.mean and self.config.std)
 
     def check_fitted(self) -> None:
-        """Raises InputError if the means and standard deviations of the targets are not known."""
         if not self.is_fitted:
             raise InputError("the task has no mean and std of its targets: use the config that task.fitted(y) returns")
 
@@ -88,7 +86,6 @@ class Classification(Task):
         return LOG_ODDS * (2 * y - 1)
 
     def fit(self, y: np.ndarray, weight: np.ndarray) -> TaskConfig:
-        """Computes the weight of positives if they are balanced."""
         return replace(self.config, pos_weight=positive_weights(y, weight) if self.config.balance else ())
 
     def check_labels(self, name: str, labels: np.ndarray, split: str) -> None:

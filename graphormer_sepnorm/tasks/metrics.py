@@ -29,7 +29,6 @@ class Metric:
         return float(np.mean(scores))
 
     def of_target(self, y: np.ndarray, prediction: np.ndarray) -> float:
-        """The score of one target, with labels [M], NaN where missing; raises InputError if it is undefined."""
         labelled = ~np.isnan(y)
         if not labelled.any():
             raise InputError("a target has no labels in this split, so it cannot be scored")
@@ -70,7 +69,6 @@ def mean_absolute_error(y: np.ndarray, prediction: np.ndarray) -> float:
 
 
 def roc_auc(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Area under the ROC curve, from scikit-learn."""
     from sklearn import metrics  # its import takes seconds
 
     if len(np.unique(y)) < 2:
@@ -90,7 +88,6 @@ def root_mean_squared_error(y: np.ndarray, prediction: np.ndarray) -> float:
 
 
 def r_squared(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Coefficient of determination, from scikit-learn."""
     from sklearn import metrics
 
     if len(np.unique(y)) < 2:
@@ -99,7 +96,6 @@ def r_squared(y: np.ndarray, prediction: np.ndarray) -> float:
 
 
 def spearman(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Rank correlation, from SciPy."""
     from scipy.stats import spearmanr  # its import takes a while
 
     if min(len(np.unique(y)), len(np.unique(prediction))) < 2:
@@ -122,7 +118,6 @@ def accuracy(y: np.ndarray, prediction: np.ndarray) -> float:
 
 
 def classes_accuracy(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Fraction of molecules whose class is the most probable one."""
     return float(np.mean(prediction.argmax(axis=1) == y.argmax(axis=1)))
 
 

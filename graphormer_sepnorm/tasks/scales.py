@@ -30,7 +30,6 @@ def better_scale(column: str, labels: np.ndarray, unit: str = "") -> Scale:
 
 
 def molar_scale(unit: str) -> Scale:
-    """The scale of a concentration in this unit; raises InputError for a unit that is none."""
     plain = in_ascii(unit.strip())
     if plain not in DECADES:
         raise InputError(f"{unit!r} is no unit of a concentration: give one of {', '.join(DECADES)}")
@@ -38,7 +37,6 @@ def molar_scale(unit: str) -> Scale:
 
 
 def in_ascii(text: str) -> str:
-    """A text with u in place of a micro sign or a Greek mu."""
     return text.replace("\N{MICRO SIGN}", "u").replace("\N{GREEK SMALL LETTER MU}", "u")
 
 
@@ -49,12 +47,10 @@ def named_unit(column: str) -> str:
 
 
 def unit_of(scale: Scale) -> str:
-    """The unit of the concentrations of a scale."""
     return scale.removeprefix(MOLAR)
 
 
 def modelled(value: float, scale: Scale, name: str) -> float:
-    """A measured number on the scale that it is learnt on; raises InputError if it has no logarithm."""
     if not scale:
         return value
     if not value > 0:
@@ -81,7 +77,6 @@ def falls(scale: Scale) -> bool:
 
 
 def measured_name(target: str, scale: Scale) -> str:
-    """The name of predictions of a target in the unit of the measurements."""
     return f"{target}_in_{unit_of(scale)}" if falls(scale) else f"{target}_unlogged"
 
 

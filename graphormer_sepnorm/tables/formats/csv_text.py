@@ -47,7 +47,6 @@ def likely_delimiter(header: str, smiles_column: str | None = None) -> str:
 
 
 def split(header: str, delimiter: str) -> list[str]:
-    """The fields of a header; none where a field is too long."""
     try:
         return next(csv.reader([header], delimiter=delimiter))
     except csv.Error:

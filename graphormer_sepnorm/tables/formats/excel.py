@@ -68,7 +68,6 @@ def chosen_sheet(book: "Workbook", source: str, smiles_column: str | None, name:
 
 @cache
 def say_unread(source: str, titles: str) -> None:
-    """Says once that several sheets have molecules and the first is read."""
     progress.say([f"{source}: only the first sheet is read, and {titles} have molecules: --sheet NAME reads another"])
 
 

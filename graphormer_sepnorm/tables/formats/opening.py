@@ -76,7 +76,6 @@ def open_table(
 
 
 def rows_of(source: str | Path, *reading: str | None) -> Iterator[Row]:
-    """All rows of a table; arguments and errors as ``open_table``."""
     with open_table(source, *reading) as table:
         yield from table.rows
 
@@ -100,11 +99,9 @@ def is_library(path: str | Path, out: Path | None = None) -> bool:
 
 
 def is_table_name(path: str | Path) -> bool:
-    """Whether the suffix says that a file is a table that some command reads."""
     return kind_of(path) in (PARQUET, *TABLE_KINDS)
 
 
 def sheet_of(path: str, smiles_column: str | None, sheet: str | None) -> Generator[list[str], None, None]:
-    """The records of a workbook; raises InputError as ``open_table`` says."""
     with readable(path), open_binary(path) as file:
         yield from sheet_records(io.BytesIO(file.read(MAX_UNPACKED)), path, smiles_column, sheet)

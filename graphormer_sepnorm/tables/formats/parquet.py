@@ -18,7 +18,6 @@ ROWS_AT_ONCE = 1000
 
 @contextlib.contextmanager
 def open_parquet(path: str) -> Iterator["pq.ParquetFile"]:
-    """An open Parquet file; raises InputError where it cannot be read or pyarrow is not installed."""
     try:
         import pyarrow.parquet as pq  # an extra
     except ImportError:
@@ -46,7 +45,6 @@ def readable(path: str) -> Iterator[None]:
 def batches_of(
     file: "pq.ParquetFile", path: str, rows: int, columns: list[str] | None = None
 ) -> Iterator["pa.RecordBatch"]:
-    """The rows of a file in batches; raises InputError as ``readable`` while they are read."""
     found = file.iter_batches(rows, columns=columns)
     while True:
         with readable(path):
@@ -58,13 +56,11 @@ def batches_of(
 
 
 def parquet_types(path: str) -> "list[pa.DataType]":
-    """The types of the columns; raises InputError as ``open_parquet``."""
     with open_parquet(path) as file:
         return file.schema_arrow.types
 
 
 def parquet_records(path: str) -> Generator[list[str], None, None]:
-    """The names of the columns and then the rows, as text; raises InputError as ``open_parquet`` and ``readable``."""
     with open_parquet(path) as file:
         yield list(file.schema_arrow.names)
         for batch in batches_of(file, path, ROWS_AT_ONCE):

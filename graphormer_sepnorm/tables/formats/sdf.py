@@ -25,7 +25,6 @@ def read_sdf(lines: Iterator[str], again: Iterator[str], source: str, smiles_col
 
 
 def columns_of_items(names: list[str]) -> list[str]:
-    """The columns of an SDF with data items of these names."""
     return [*(free_name(name, names, OF_MOLFILE) for name in ("smiles", "name")), *names]
 
 
@@ -57,7 +56,6 @@ def split_record(record: list[str]) -> tuple[list[str], list[str]]:
 
 
 def data_items(record: list[str]) -> dict[str, str]:
-    """The data items of a record, by name."""
     items: dict[str, str] = {}
     lines = iter(split_record(record)[1])
     for line in lines:
@@ -67,7 +65,6 @@ def data_items(record: list[str]) -> dict[str, str]:
 
 
 def sdf_row(record: list[str], names: list[str]) -> Row:
-    """A record as a row, with an error if its structure cannot be read."""
     structure, items = split_record(record)[0], data_items(record)
     smiles, error = "", ""
     try:

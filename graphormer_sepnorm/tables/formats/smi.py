@@ -23,6 +23,5 @@ def read_smi(lines: Iterator[str]) -> Table:
 
 
 def split_line(line: str) -> list[str]:
-    """The SMILES of a line, and what follows it."""
     found = WITH_EXTENSION.fullmatch(line)
     return list(found.groups()) if found else line.split(None, 1)

@@ -23,8 +23,6 @@ STRUCTURE_COLUMNS = (
 
 @dataclass(frozen=True)
 class Row:
-    """One record, with the text of each column."""
-
     fields: list[str]
     smiles: str
     error: str = ""  # why the record cannot be used
@@ -69,7 +67,6 @@ def smiles_of_rows(rows: list[Row]) -> list[str]:
 
 
 def table_of_smiles(smiles: Sequence[str]) -> Table:
-    """A table of one column, ``smiles``."""
     return Table(["smiles"], (Row([text], text) for text in smiles))
 
 
@@ -169,7 +166,6 @@ def not_one_column(source: str, columns: list[str], name: str, count: int, advic
 
 
 def names_shown(columns: list[str]) -> str:
-    """The names of columns for people, the first of many."""
     return ", ".join(map(printable, columns[:MOST_SHOWN])) + (", ..." if len(columns) > MOST_SHOWN else "")
 
 
@@ -181,7 +177,6 @@ def printable(text: str) -> str:
 
 
 def free_name(name: str, taken: Iterable[str], ending: str) -> str:
-    """``name``, followed by ``ending`` for as long as it is taken."""
     taken = set(taken)
     while name in taken:
         name += ending

@@ -48,14 +48,12 @@ def is_file(path: str | Path) -> bool:
 
 
 def compression_of(path: str | Path) -> str:
-    """The suffix of a compressed file, in lower case; "" for another file."""
     suffix = Path(path).suffix.lower()
     return suffix if suffix in COMPRESSIONS else ""
 
 
 @contextlib.contextmanager
 def open_binary(path: str | Path) -> Iterator[BinaryIO]:
-    """The bytes of a file, unpacked, or of standard input."""
     suffix = compression_of(path)
     if str(path) == STANDARD_INPUT:
         if sys.stdin is None or sys.stdin.closed:
@@ -68,7 +66,6 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def readable(path: str | Path) -> Iterator[None]:
-    """Turns what reading a file raises into one sentence."""
     packed = compression_of(path)
     try:
         yield
@@ -79,7 +76,6 @@ def readable(path: str | Path) -> Iterator[None]:
 
 
 def refuse_missing(path: str | Path) -> None:
-    """Raises InputError as ``open_table`` does if there is no such file."""
     if str(path) != STANDARD_INPUT:
         with readable(path):
             os.stat(path)
@@ -98,7 +94,6 @@ def text_lines(path: str | Path) -> Generator[str, None, None]:
 
 
 def check_text(first: str, path: str | Path) -> None:
-    """Raises InputError for the first line of what is no text in UTF-8."""
     if first.startswith(UTF16_MARKS):
         raise InputError(f"{path} is UTF-16: save it as UTF-8")
     is_text = CONTROL.isdisjoint(first) and not any("\udc80" <= character <= "\udcff" for character in first)

@@ -36,7 +36,6 @@ WRITERS: dict[str, MakeWriter] = {
 
 
 def find_writer(out: Path, writers: Mapping[str, MakeWriter] = WRITERS) -> MakeWriter:
-    """The writer of the suffix of a file; raises InputError if there is none."""
     if out.suffix.lower() not in writers:
         raise InputError(f"a table is written as {', '.join(writers)}, not as {out.suffix or out.name!r}")
     return writers[out.suffix.lower()]

@@ -28,7 +28,6 @@ class AddedColumn:
 
 
 def digits_of(kind: ColumnKind) -> int:
-    """The significant digits of the numbers in a column of a kind."""
     return DIGITS.get(kind, DIGITS["number"])
 
 
@@ -48,8 +47,7 @@ class TableWriter(Protocol):
         """Writes the columns of the input as far as possible as they are there: types, separators, coordinates."""
         return
 
-    def header(self) -> bytes:
-        """The beginning of the growing file."""
+    def header(self) -> bytes: ...
 
     def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
         """The bytes to append for some rows; ``added`` has the cells of each added column."""
@@ -79,7 +77,6 @@ def texts_of_rows(added: list[Cells], columns: Sequence[AddedColumn], decimal: s
 
 
 def texts_of_numbers(numbers: np.ndarray, digits: int, decimal: str) -> list:
-    """Numbers [M] or [M, D] as texts, in lists of them."""
     if numbers.ndim == 2:
         return [texts_of_numbers(row, digits, decimal) for row in numbers]
     return [text_of_number(number, digits).replace(".", decimal) for number in numbers.tolist()]
@@ -100,7 +97,6 @@ def as_utf8(text: str) -> str:
 
 
 def refuse_repeated(columns: list[str], name: str) -> None:
-    """Raises InputError for two columns of the same name, in a format of this name that cannot have them."""
     if twice := [column for column, count in Counter(columns).items() if count > 1]:
         raise InputError(
             f"the input has several columns {twice[0]!r}, and {name} needs a name for each: rename them, or write .csv"

@@ -91,7 +91,6 @@ class ExcelWriter(TableWriter):
         return completed
 
     def fill(self, book: Any, lines: Iterable[bytes], has_pictures: bool) -> None:
-        """Writes the sheet of an XlsxWriter workbook from the lines of the grown file."""
         sheet = book.add_worksheet("molecules")
         names, *first = map(json.loads, islice(lines, 1 + SAMPLE))
         places = range(0 if has_pictures else 1, len(names))  # of the columns that are written
@@ -122,7 +121,6 @@ class ExcelWriter(TableWriter):
                     sheet.write_number(number, place - places[0], row[place], styles[place])
 
     def style(self, place: int, cells: Sequence[str | float]) -> dict[str, str]:
-        """The number format of a column, if it is an added one."""
         numbers = [cell for cell in cells if not isinstance(cell, str)]
         return {"num_format": number_format(numbers)} if place > self.num_own and numbers else {}
 

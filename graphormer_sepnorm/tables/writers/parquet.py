@@ -59,7 +59,6 @@ class ParquetWriter(TableWriter):
 
 
 def arrow_fields(added: list[AddedColumn], taken: list[str]) -> "list[pa.Field]":
-    """The added columns as Arrow fields; a name that is taken is changed."""
     import pyarrow as pa  # an extra
 
     kinds = {"text": pa.string(), "number": pa.float32(), "precise": pa.float64()}

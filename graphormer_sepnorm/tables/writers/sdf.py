@@ -42,7 +42,6 @@ class SdfWriter(TableWriter):
         return "".join(map(self.record, rows, texts_of_rows(added, self.added))).encode(errors="surrogateescape")
 
     def record(self, row: Row, added: list[str]) -> str:
-        """The structure and the data items of a row."""
         title = "" if self.id_place is None else row.fields[self.id_place]
         block = row.structure or block_of("" if row.error else row.smiles, in_one_line(title))
         texts = zip(self.items, [*row.fields[self.num_before :], *added], strict=True)
