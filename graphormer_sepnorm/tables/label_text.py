@@ -1,11 +1,14 @@
-"""Parsing of label texts: numbers, bounds, classes and missing labels."""
+"""Parsing of label texts: numbers and bounds with a unit such as "~12 +- 3 nM", classes and missing labels."""
 
 import math
 import re
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tasks.scales import DECADES, in_ascii
 
 MISSING = ("", "na", "nan", "n/a", "null", "none", "#n/a", "<na>")  # the last two are Excel's and pandas'
 CLASSES = {
@@ -18,6 +21,9 @@ WITH_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
 WITH_POINT = re.compile(r"[+-]?\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)
 JOINTS = "'\u2019\xa0\u2009\u202f"  # between thousands: apostrophes, and spaces where no line ends
 IN_THOUSANDS = {marks: re.compile(rf"[+-]?[1-9]\d{{0,2}}([{marks}]\d{{3}})+") for marks in (",", ".", JOINTS)}
+UNITS = ("%", *sorted(DECADES, key=len, reverse=True))
+ABOUT = ("~", "\u2248", "ca.", "ca ")  # in front of a number
+PLUS_MINUS = ("\u00b1", "+/-", "+-")  # between a number and its uncertainty
 Role = Literal["decimal", "thousands", "unknown"]
 
 
@@ -181,3 +187,47 @@ def bounds_of(text: str) -> tuple[float, float]:
         return -math.inf, math.inf
     number = float(text[1:])
     return (-math.inf, number) if text[0] == "<" else (number, math.inf)
+
+
+def parts_of(text: str) -> tuple[str, str]:
+    """The number or bound of a measurement and its unit, of "~12 +- 3 nM" 12 and nM; else the text and ""."""
+    text = text.strip()
+    if len(text) > LONGEST or is_number(text):
+        return text, ""
+    bound = BOUND.fullmatch(text)
+    sign, number = (bound[1], bound[2]) if bound else ("", text)
+    for about in ABOUT:
+        number = number.removeprefix(about).lstrip()
+    number, unit = without_unit(number)
+    for plus_minus in PLUS_MINUS:
+        value, found, uncertainty = number.partition(plus_minus)
+        if found and is_number(uncertainty.strip().replace(",", ".")):
+            number, own = without_unit(value.strip())
+            unit = own or unit
+    return f"{sign}{number}", unit
+
+
+def without_unit(text: str) -> tuple[str, str]:
+    plain = in_ascii(text).replace("mol/l", "M").replace("mol/L", "M").strip()
+    unit = next((unit for unit in UNITS if plain.endswith(unit)), "")
+    number = plain.removesuffix(unit).rstrip()
+    return (number, unit) if unit and number[-1:].isdecimal() else (text, "")
+
+
+def unit_of_column(texts: Iterable[str]) -> str:
+    counts = Counter(parts_of(text)[1] for text in texts if not is_missing(text))
+    return max(counts, key=counts.__getitem__, default="")
+
+
+def converted(value: float, unit: str, into: str) -> float:
+    decades = DECADES[into] - DECADES[unit]
+    return value * 10**decades if decades >= 0 else value / 10**-decades
+
+
+def read_threshold(text: str) -> tuple[float, str]:
+    """A threshold such as "100 nM" or "6.5", and its unit; raises InputError for any other text."""
+    number, unit = parts_of(text)
+    try:
+        return as_float(number), unit
+    except ValueError:
+        raise InputError(f"the threshold is {text!r}: give a number, such as 6.5 or '100 nM'") from None

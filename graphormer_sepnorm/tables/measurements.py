@@ -8,15 +8,18 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.label_text import (
     UNDECIDED,
     Notation,
+    converted,
     is_missing,
+    parts_of,
     read_bound,
     read_class,
     read_number,
+    read_threshold,
     same_label,
     shortened,
+    unit_of_column,
 )
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.units import converted, parts_of, read_threshold, unit_of_column
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import DECADES, falls, modelled, named_unit, unit_of
 
@@ -30,8 +33,8 @@ class TargetReader:
     name: str
     options: TableOptions
     notation: Notation = UNDECIDED
-    unit: str = ""
-    is_named: bool = True
+    unit: str = ""  # of its labels, if they have one
+    is_named: bool = True  # whether a number without a unit is in this one
 
     @classmethod
     def of(cls, name: str, options: TableOptions, notation: Notation, texts: Iterable[str]) -> "TargetReader":

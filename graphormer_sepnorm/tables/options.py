@@ -9,9 +9,8 @@ from graphormer_sepnorm.config import OPTIONS, Kind, Loss, Scale
 from graphormer_sepnorm.dataset import SPLITS, SplitName
 from graphormer_sepnorm.errors import InputError, known
 from graphormer_sepnorm.options import Option
-from graphormer_sepnorm.tables.label_text import as_float, refuse_other_bytes
+from graphormer_sepnorm.tables.label_text import as_float, read_threshold, refuse_other_bytes
 from graphormer_sepnorm.tables.splits import SPLITTERS, Sizes, read_sizes
-from graphormer_sepnorm.tables.units import read_threshold
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import modelled_name, molar_scale, named_unit, unit_of
 

@@ -10,9 +10,8 @@ from operator import not_
 import numpy as np
 
 from graphormer_sepnorm.config import Scale
-from graphormer_sepnorm.tables.labels import LabelledTable
+from graphormer_sepnorm.tables.labels import LabelledTable, pooled_deviation
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.replicates import pooled_deviation
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import NO_LOGARITHM, better_scale, falls, measured, named_unit, unit_of
 

@@ -20,6 +20,7 @@ from graphormer_sepnorm.tables.label_text import (
     is_missing,
     is_number,
     notation_of,
+    parts_of,
     read_number,
     refuse_undecided,
     same_label,
@@ -27,7 +28,6 @@ from graphormer_sepnorm.tables.label_text import (
 from graphormer_sepnorm.tables.measurements import TargetReader, read_labels
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.times import is_month, is_time
-from graphormer_sepnorm.tables.units import parts_of
 
 SPLIT_NAMES = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
 # Names of an id column, in order of preference. Case and separators do not matter.

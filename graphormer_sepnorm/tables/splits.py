@@ -5,7 +5,7 @@ M rows, T targets.
 """
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from operator import attrgetter
@@ -41,9 +41,6 @@ class Sizes:
         val = min(round(self.val * num_rows), num_rows - train) if self.test else num_rows - train
         return {"train": train, "val": val, "test": num_rows - train - val}
 
-    def shares(self) -> dict[str, float]:
-        return asdict(self)
-
 
 def read_sizes(text: str) -> Sizes:
     """Sizes such as ``80:10:10`` or ``0.7,0.15,0.15``, of training, validation and test."""
@@ -53,9 +50,7 @@ def read_sizes(text: str) -> Sizes:
         parts = []
     total = math.fsum(parts)
     if len(parts) != 3 or not min(parts) > 0 or not any(math.isclose(total, whole) for whole in (1, 100)):
-        raise InputError(
-            f"the split sizes are {text!r}: give three positive numbers that add up to 100, such as 80:10:10"
-        )
+        raise InputError(f"the split sizes are {text!r}: give three that add up to 100, such as 80:10:10")
     return Sizes(*(part / total for part in parts))
 
 
@@ -83,10 +78,10 @@ class Splitter:
 
 def rows_by_key(keys: Iterable[Key]) -> dict[Key, list[int]]:
     """The numbers from 0 of the rows with each key, keys in the order of their first rows."""
-    found: dict[Key, list[int]] = {}
+    found: dict[Key, list[int]] = defaultdict(list)
     for row, key in enumerate(keys):
-        found.setdefault(key, []).append(row)
-    return found
+        found[key].append(row)
+    return dict(found)
 
 
 def by_scaffold(structures: Structures) -> list[str]:
@@ -101,14 +96,10 @@ def by_cluster(structures: Structures) -> list[str]:
     """
     from rdkit.ML.Cluster import Butina
 
-    spelling: dict[str, str] = {}
-    for key, text in sorted(zip(structures.keys, structures.smiles, strict=True), reverse=True):
-        spelling[key] = text
+    spelling = dict(sorted(zip(structures.keys, structures.smiles, strict=True), reverse=True))  # the least of each
     keys = sorted(spelling)
     if len(keys) > MAX_CLUSTERED:
-        raise InputError(
-            f"the table has {len(keys):,} molecules, at most {MAX_CLUSTERED:,} can be clustered: split by scaffold"
-        )
+        raise InputError(f"at most {MAX_CLUSTERED:,} molecules can be clustered, not {len(keys):,}: split by scaffold")
     bits = [morgan_bits(read_smiles(spelling[key])) for key in keys]
     similar = [np.array(BulkTanimotoSimilarity(bits[row], bits[:row])) for row in range(len(bits))]
     clusters = Butina.ClusterData(1 - np.concatenate(similar), len(bits), CLUSTER_DISTANCE, isDistData=True)
@@ -142,7 +133,7 @@ def balanced(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int) -
         split = next(fitting, max(SPLITS, key=lambda name: room[name]))
         room[split] -= len(rows)
         names[rows] = split
-    return with_each_class(names, groups, y, [split for split in SPLITS if sizes.shares()[split]]).tolist()
+    return with_each_class(names, groups, y, [split for split in SPLITS if asdict(sizes)[split]]).tolist()
 
 
 def largest_first(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int) -> list[str]:
@@ -167,7 +158,7 @@ def stratified(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int)
     strata = classes_of(y, len(groups))
     parts = shuffled_rows(groups, seed)
     parts.sort(key=lambda rows: strata[rows].min())
-    shares, names, seen = sizes.shares(), np.empty(len(groups), object), 0
+    shares, names, seen = asdict(sizes), np.empty(len(groups), object), 0
     behind = dict.fromkeys(SPLITS, 0.0)
     for rows in parts:
         seen += len(rows)
@@ -264,9 +255,8 @@ def fold_splits(
     splits = []
     for fold in range(folds):
         names, rest = np.full(len(groups), "test", object), np.flatnonzero(numbers != fold)
-        found = splitter.assign(
-            [groups[row] for row in rest], None if y is None else y[rest], Sizes(1 - val, val, 0.0), seed
-        )
+        of_rest = None if y is None else y[rest]
+        found = splitter.assign([groups[row] for row in rest], of_rest, Sizes(1 - val, val, 0.0), seed)
         names[rest] = ["train" if name == "train" else "val" for name in found]
         splits.append(names.tolist())
     return splits

@@ -21,15 +21,15 @@ SLIGHTLY = 0.1  # share of rows with training molecules that spoils a test score
 class MoleculeStructure:
     """The properties by which a molecule is grouped with others."""
 
-    smiles: str
+    smiles: str  # as it is read
     scaffold: str
     key: str
     family: str
-    parts: int = 1
+    parts: int = 1  # not bonded to each other
     is_doubtful: bool = False
-    has_stereo: bool = False
-    loses_stereo: bool = False
-    guessed: bool = False
+    has_stereo: bool = False  # of its parent
+    loses_stereo: bool = False  # by its preparation
+    guessed: bool = False  # an InChI that leaves open where a hydrogen or charge is
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,7 @@ class Structures:
 
     @classmethod
     def of(cls, found: Sequence[MoleculeStructure]) -> "Structures":
-        columns = [[getattr(each, field.name) for each in found] for field in fields(MoleculeStructure)]
-        return cls(*columns)
+        return cls(*([getattr(each, field.name) for each in found] for field in fields(MoleculeStructure)))
 
     @property
     def families(self) -> list[str]:

@@ -13,17 +13,18 @@ from graphormer_sepnorm.tables.label_text import (
     is_class,
     is_missing,
     is_number,
+    parts_of,
     read_bound,
     read_number,
     same_label,
     shortened,
 )
-from graphormer_sepnorm.tables.units import parts_of
 
 MAX_CLASSES = 50
 LEAST_ROWS = 5  # of one of several classes: one for each fold
 SHOWN = 6
 MEANT_TWO = "if two were meant, correct the other labels"
+OVERRIDE = "--task regression overrides this"
 NAME_POSITIVE = "for the probability of one of them, write 1 for it and 0 for the other"
 NOTATIONS = (Notation("decimal"), Notation("thousands", "thousands"))
 
@@ -122,37 +123,24 @@ def guess_task(columns: list[Column], asked: Kind | None = None) -> Guess:
     (first, *_), names = columns, ", ".join(kinds)
     kind = kinds[first.name]
     if kind == "multiclass":
-        if len(first.texts) == 1:
-            raise InputError(f"all labels of {first.name} are {first.classes[0]!a}: there is nothing to learn")
         refuse_rare_classes(first)
-        classes = first.classes
-        meant = NAME_POSITIVE if len(classes) == 2 else MEANT_TWO
-        otherwise = "--task regression overrides this" if first.has_two_numbers else meant
-        found = f"{names} has {len(classes)} classes ({shown(classes)})"
-        sentence = f"{found}, so each gets its own probability; {otherwise}"
-        return Guess(kind, classes, sentence)
+        meant = NAME_POSITIVE if len(first.texts) == 2 else MEANT_TWO
+        otherwise = OVERRIDE if first.has_two_numbers else meant
+        found = f"{names} has {len(first.texts)} classes ({shown(first.classes)})"
+        return Guess(kind, first.classes, f"{found}, so each gets its own probability; {otherwise}")
     if asked is not None:
         return Guess(kind)
     labels = ", ".join(dict.fromkeys(shown(column.texts.values()) for column in columns))
     if kind == "classification":
         positive = [text for column in columns for label, text in column.texts.items() if CLASSES[label] == 1]
         predicted = f", which predicts the probability of {shown(dict.fromkeys(positive))}" if positive else ""
-        sentence = (
-            f"{names}: the labels are {labels}, so the task is classification{predicted}; "
-            "--task regression overrides this"
-        )
-        return Guess(kind, (), sentence)
-    others, skipped = sum(column.labels - column.numbers for column in columns), ""
-    if others:
-        example = next(column.other for column in columns if column.other)
-        found = (
-            f"1 label, {example!a}, which is" if others == 1 else f"{others:,} labels, such as {example!a}, which are"
-        )
-        skipped = f" (except for {found} skipped)"
-    sentence = (
-        f"{names}: the labels are numbers{skipped}, so the task is regression; --task classification overrides this"
-    )
-    return Guess(kind, (), sentence)
+        found = f"the labels are {labels}, so the task is classification{predicted}; {OVERRIDE}"
+        return Guess(kind, (), f"{names}: {found}")
+    others = sum(column.labels - column.numbers for column in columns)
+    example = next((column.other for column in columns if column.other), "")
+    skipped = f" (but for {others:,} skipped, such as {example!a})" if others else ""
+    override = OVERRIDE.replace("regression", "classification")
+    return Guess(kind, (), f"{names}: the labels are numbers{skipped}, so the task is regression; {override}")
 
 
 def kind_of(column: Column, asked: Kind | None) -> Kind:
@@ -165,15 +153,16 @@ def kind_of(column: Column, asked: Kind | None) -> Kind:
         return "regression"
     if len(column.texts) > MAX_CLASSES:
         raise InputError(
-            f"column {column.name} has more than {MAX_CLASSES} different labels ({shown(column.texts.values())}): "
-            f"too many for classes, and only {column.numbers:,} of {column.labels:,} are numbers; --task regression "
-            "leaves out the others"
+            f"column {column.name} has more than {MAX_CLASSES} different labels ({shown(column.texts.values())}): only "
+            f"{column.numbers:,} of {column.labels:,} are numbers; --task regression leaves out the others"
         )
     return "multiclass"
 
 
 def refuse_rare_classes(column: Column) -> None:
     """Raises InputError if one of several classes has too few rows, as a misspelt label does."""
+    if len(column.texts) == 1:
+        raise InputError(f"all labels of {column.name} are {column.classes[0]!a}: there is nothing to learn")
     rare = [label for label in column.texts if column.counts[label] < LEAST_ROWS]
     if rare:
         found = ", ".join(f"{column.texts[label]!a} in {column.counts[label]}" for label in rare[:SHOWN])

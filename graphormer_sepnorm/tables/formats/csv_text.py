@@ -1,4 +1,4 @@
-"""Text with a character between columns, such as CSV and TSV, its first line the names of the columns."""
+"""Lines of text: CSV and TSV, whose first line has the names of the columns, and .smi, a SMILES and a name each."""
 
 import csv
 import itertools
@@ -8,10 +8,23 @@ from dataclasses import replace
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats import text
-from graphormer_sepnorm.tables.formats.header import ROWS_LOOKED_AT, is_molecule, molecule_among, with_names
-from graphormer_sepnorm.tables.formats.smi import read_smi
-from graphormer_sepnorm.tables.formats.table import BrokenLine, Table, places_of_column, table_of_records
+from graphormer_sepnorm.tables.formats.table import (
+    ROWS_LOOKED_AT,
+    BrokenLine,
+    Row,
+    Table,
+    is_molecule,
+    molecule_among,
+    places_of_column,
+    table_of_records,
+    with_names,
+    without_last_blanks,
+)
 
+COLUMNS = ["smiles", "name"]
+# Of a CXSMILES: coordinates, labels, radicals, items such as "&1:3", the letter r, or nothing.
+EXTENSION = r"\|(?:(?:[($^]|(?:ctu|[acCfHmstuZ]|w[UD]?|[o&]\d+|rb|lp|LN|LO|RG|Sg[DH]?|atomProp|THB):|r,)[^|]*|r)?\|"
+WITH_EXTENSION = re.compile(rf"\s*(\S+\s+{EXTENSION})(.*)", re.DOTALL)  # CXSMILES and a name
 DELIMITERS = ",\t;|"
 EXCELS_LINE = re.compile(r'"?sep=(.)"?[\r\n]*', re.IGNORECASE)
 
@@ -95,3 +108,18 @@ def without_quotes(lines: list[str], delimiter: str) -> list[str]:
         return next(csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE))
     except csv.Error:
         return [""]
+
+
+def read_smi(lines: Iterator[str]) -> Table:
+    """A SMILES, with a CXSMILES extension, and a name per line; a first line that begins with "smiles" is skipped."""
+    records = without_last_blanks(map(split_line, lines))
+    first = list(itertools.islice(records, 1))
+    has_header = bool(first and first[0] and first[0][0].lower() == "smiles")
+    records = records if has_header else itertools.chain(first, records)
+    padded = ([*record, "", ""][:2] for record in records)
+    return Table([*COLUMNS], (Row([smiles, name.strip()], smiles) for smiles, name in padded), header=int(has_header))
+
+
+def split_line(line: str) -> list[str]:
+    found = WITH_EXTENSION.fullmatch(line)
+    return list(found.groups()) if found else line.split(None, 1)

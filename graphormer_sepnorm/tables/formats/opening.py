@@ -9,13 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats.csv_text import read_csv
+from graphormer_sepnorm.tables.formats.csv_text import read_csv, read_smi
 from graphormer_sepnorm.tables.formats.excel import MAX_UNPACKED, SPREADSHEET_KINDS, sheet_records
-from graphormer_sepnorm.tables.formats.header import with_names
 from graphormer_sepnorm.tables.formats.parquet import PARQUET, parquet_records, parquet_types
 from graphormer_sepnorm.tables.formats.sdf import read_sdf
-from graphormer_sepnorm.tables.formats.smi import read_smi
-from graphormer_sepnorm.tables.formats.table import Row, Table, table_of_records
+from graphormer_sepnorm.tables.formats.table import Row, Table, table_of_records, with_names
 from graphormer_sepnorm.tables.formats.text import (
     STANDARD_INPUT,
     compression_of,

@@ -23,8 +23,8 @@ class AddedColumn:
     """A column that is added to those of a table, renamed if the input has its name."""
 
     name: str
-    kind: ColumnKind = "number"
-    flat: tuple[str, ...] = ()
+    kind: ColumnKind = "number"  # of its cells: M texts, numbers [M], NaN where there is none, or vectors [M, D]
+    flat: tuple[str, ...] = ()  # of a vector, its D names in formats whose cells are no lists
 
 
 def digits_of(kind: ColumnKind) -> int:
@@ -39,9 +39,9 @@ def flat_names(columns: list[str], added: list[AddedColumn]) -> list[str]:
 class TableWriter(Protocol):
     """A writer of one file format, created from the columns of an input and the added columns."""
 
-    most_rows: float = math.inf
-    names: Sequence[str] = ()
-    delimiter: str | None = None
+    most_rows: float = math.inf  # that the format has room for
+    names: Sequence[str] = ()  # of all columns of an output that can be resumed
+    delimiter: str | None = None  # of lines of text
 
     def keep_notation(self, table: Table) -> None:
         """Writes the columns of the input as far as possible as they are there: types, separators, coordinates."""

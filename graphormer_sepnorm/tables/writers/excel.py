@@ -25,7 +25,7 @@ from graphormer_sepnorm.tables.writers.base import (
     flat_names,
     texts_of_rows,
     width_of,
-)
+)  # fmt: skip
 
 ROWS_OF_SHEET = 1_048_575  # below the names of the columns
 COLUMNS_OF_SHEET = 16_384

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.tables.replicates import averaged, pooled_deviation
+from graphormer_sepnorm.tables.labels import averaged, pooled_deviation
 from graphormer_sepnorm.tables.rows import LabelledRow
 
 NAN = math.nan

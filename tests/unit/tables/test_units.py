@@ -1,7 +1,7 @@
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.units import converted, parts_of, read_threshold, unit_of_column
+from graphormer_sepnorm.tables.label_text import converted, parts_of, read_threshold, unit_of_column
 
 
 @pytest.mark.parametrize(

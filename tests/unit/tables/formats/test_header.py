@@ -1,7 +1,7 @@
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats.header import is_molecule, molecule_among, with_names
+from graphormer_sepnorm.tables.formats.table import is_molecule, molecule_among, with_names
 from tests.tables import read, write
 
 LIST = "CCO\nCCN\nc1ccccc1O\n"
