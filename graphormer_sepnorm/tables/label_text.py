@@ -11,10 +11,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tasks.scales import DECADES, in_ascii
 
 MISSING = ("", "na", "nan", "n/a", "null", "none", "#n/a", "<na>")  # the last two are Excel's and pandas'
-CLASSES = {
-    "0": 0.0, "false": 0.0, "no": 0.0, "inactive": 0.0,
-    "1": 1.0, "true": 1.0, "yes": 1.0, "active": 1.0,
-}  # fmt: skip
+CLASSES = {"0": 0.0, "false": 0.0, "no": 0.0, "inactive": 0.0, "1": 1.0, "true": 1.0, "yes": 1.0, "active": 1.0}
 BOUND = re.compile(r"(<=|>=|<|>|≤|≥)\s*(.*)", re.DOTALL)
 LONGEST = 100  # characters of a number; a longer text is none, and no pattern is tried on it
 WITH_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
@@ -62,9 +59,7 @@ def read_class(text: str, target: str) -> float:
     if is_missing(text):
         return math.nan
     if not is_class(text):
-        raise InputError(
-            f"{target} is {text.strip().lower()!r}, not 0 or 1, true or false, yes or no, active or inactive"
-        )
+        raise InputError(f"{target} is {text.strip().lower()!r}, not 0 or 1, true or false, yes or no, (in)active")
     return CLASSES[same_label(text)]
 
 
@@ -125,9 +120,8 @@ def form_of(text: str) -> str:
 def notation_of(column: set[str], table: set[str], semicolons: bool) -> Notation:
     commas, points = bool(column & {"1,5", "1.234,5"}), bool(column & {"1.5", "1,234.5"})
     thousands_by_comma = "1,234.5" in column or ("1.5" in column and not semicolons)
-    comma: Role = (
-        "thousands" if thousands_by_comma and not commas else "decimal" if commas and not points else "unknown"
-    )
+    by_text: Role = "decimal" if commas and not points else "unknown"
+    comma: Role = "thousands" if thousands_by_comma and not commas else by_text
     point: Role = "thousands" if "1.234,5" in column and not points else "decimal"
     if not semicolons or {comma, point} & {"thousands"}:
         return Notation("decimal" if point == "thousands" and comma == "unknown" else comma, point)

@@ -156,17 +156,15 @@ def class_names(options: TableOptions, table: WholeTable) -> tuple[tuple[str, ..
     return names if any(pair != ("0", "1") for pair in names) else ()
 
 
-def add_rows(
-    labelled: LabelledTable, options: TableOptions, table: WholeTable, before: int = 0, split: str = ""
-) -> None:
+def add_rows(found: LabelledTable, options: TableOptions, table: WholeTable, before: int = 0, split: str = "") -> None:
     """Adds the rows of a table, numbered after those ``before``; all are in ``split`` if it is given."""
     read = label_reader(options, table)
     for number, row in enumerate(table.rows, before + 1):
         try:
-            found = read(number, row)
-            labelled.rows.append(replace(found, split=split) if split else found)
+            labelled = read(number, row)
+            found.rows.append(replace(labelled, split=split) if split else labelled)
         except InputError as error:
-            labelled.skipped.append((number, row.smiles, str(error)))
+            found.skipped.append((number, row.smiles, str(error)))
 
 
 def refuse_other_column(options: TableOptions, table: WholeTable, rows: int, readable: int) -> None:

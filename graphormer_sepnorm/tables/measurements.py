@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.label_text import (
@@ -91,27 +91,21 @@ class TargetReader:
         return [self.is_active(text) if self.options.threshold else read_class(text, self.name)], ""
 
 
-@dataclass(frozen=True)
-class RowLabels:
-    """The labels of a row; ``gaps`` has why a label cannot be read, by the index of its column."""
-
-    labels: list[float] = field(default_factory=list)
-    bounds: dict[int, str] = field(default_factory=dict)
-    gaps: dict[int, str] = field(default_factory=dict)
-
-
-def read_labels(readers: Iterable[TargetReader], texts: Iterable[str], count: int) -> RowLabels:
-    """The labels of a row, ``count`` of each column; one that does not fit the task is a gap of only its own column."""
-    found = RowLabels()
+def read_labels(
+    readers: Iterable[TargetReader], texts: Iterable[str], count: int
+) -> tuple[list[float], dict[int, str], dict[int, str]]:
+    """The labels of a row, ``count`` of each column, its bounds, and why others cannot be read, by column."""
+    found: list[float] = []
+    bounds, gaps = {}, {}
     for place, (reader, text) in enumerate(zip(readers, texts, strict=True)):
         labels, bound = [math.nan] * count, ""
         try:
             labels, bound = reader(text)
         except InputError as error:
-            found.gaps[place] = str(error)
-        found.labels.extend(labels)
-        found.bounds.update({place: bound} if bound else {})
-    return found
+            gaps[place] = str(error)
+        found.extend(labels)
+        bounds.update({place: bound} if bound else {})
+    return found, bounds, gaps
 
 
 def one_of_classes(text: str, target: str, classes: tuple[str, ...]) -> list[float]:

@@ -40,7 +40,7 @@ class TableOptions:
     path: str
     targets: Annotated[
         tuple[str, ...],
-        Option("Columns to predict; by default the only one that is neither SMILES nor ids.", "target-columns"),
+        Option("Columns to predict; by default the only one that is no SMILES or id.", "target-columns"),
     ] = ()
     kind: Kind = "regression"
     smiles_column: Annotated[str | None, Option("SMILES column of the table; by default found by its name.")] = None
@@ -96,9 +96,7 @@ class TableOptions:
     active_below: Annotated[str | None, Option("Make classes of numbers: 1 below this, such as 100nM, else 0.")] = None
     active_above: Annotated[str | None, Option("Make classes of numbers: 1 above this, such as 6.5, else 0.")] = None
     units: tuple[str, ...] = ()  # of the labels of each target, "" without one; empty: each column tells its own
-    called: Annotated[
-        tuple[str, ...], Option("Names of the predictions, one for each of --target-columns, such as pIC50.", "name")
-    ] = ()
+    called: Annotated[tuple[str, ...], Option("Names of the predictions, one per target column.", "name")] = ()
     final: Annotated[bool, Option("Train on all rows and keep none for a test; scores are out of fold.")] = False
     title: Annotated[str | None, Option("Title of the report; by default the run folder and the targets.")] = None
 

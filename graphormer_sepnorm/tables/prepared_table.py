@@ -34,6 +34,7 @@ TARGET = "target "
 NAME = "name"
 WEIGHT = "weight"
 CONDITION = "condition "
+HAS_OTHERS = "; the row has other labels"
 KEPT_IN = "averaged in row"  # of table.csv
 TIME = "time"
 
@@ -51,17 +52,10 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
     if table.exists() and table.read_bytes() != content:
         raise InputError(f"{folder} was begun with another table or another split: use a new --out")
     if kept_facts(table.with_suffix(".json")) not in (None, (config.task, config.featurizer)):
-        raise InputError(
-            f"{folder} was begun for another task or with other features: resume with the same options, or use a new "
-            "--out"
-        )
+        raise InputError(f"{folder} was begun for another task or with other features: use a new --out")
     write_atomically(table, content)
     write_atomically(table.with_suffix(".json"), (json.dumps(facts, indent=2) + "\n").encode())
-    gaps = [
-        (row.number, row.smiles, f"{reason}; the row has other labels")
-        for row in labelled.usable
-        for reason in row.gaps.values()
-    ]
+    gaps = [(row.number, row.smiles, f"{gap}{HAS_OTHERS}") for row in labelled.usable for gap in row.gaps.values()]
     skipped = [["row", "smiles", "error"], *map(list, sorted(labelled.skipped + gaps))]
     write_atomically(folder / SKIPPED, as_csv(with_names(skipped, labelled)))
     lines = table_lines(labelled, labelled.usable, options)

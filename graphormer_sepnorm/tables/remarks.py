@@ -16,8 +16,7 @@ from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import NO_LOGARITHM, better_scale, falls, measured, named_unit, unit_of
 
 COPIES = (
-    "the labels of each repeated molecule are identical, so its rows are probably copies and do not show how much "
-    "measurements vary"
+    "the labels of each repeated molecule are identical: its rows are probably copies and do not show how they vary"
 )
 MUCH_LOST = 0.1  # share of skipped rows above which their most frequent reason is given
 MOST_REASONS = 3  # rows that are named with what is wrong
@@ -28,11 +27,7 @@ LEAST_EQUAL, EQUAL_SHARE, BEYOND_SHARE = 20, 0.1, 0.02  # equal labels at a limi
 
 def remarks(options: TableOptions, labelled: LabelledTable) -> list[str]:
     """Sentences on rows, labels and repeated measurements."""
-    return [
-        *of_rows(options, labelled),
-        *of_labels(options, labelled),
-        *of_measurements(options, labelled),
-    ]
+    return [*of_rows(options, labelled), *of_labels(options, labelled), *of_measurements(options, labelled)]
 
 
 def of_rows(options: TableOptions, labelled: LabelledTable) -> list[str]:
@@ -98,12 +93,10 @@ def of_duplicates(options: TableOptions, labelled: LabelledTable) -> Iterator[st
     if not labelled.duplicates:
         return
     conflicting = sum(bool(duplicate.conflicts) for duplicate in labelled.duplicates)
-    half = "half the standard deviation of the column"  # the tolerance of a regression
-    agreement = (
-        f"; labels of one differ by less than {half}" if TASKS[options.kind].tolerance else "; labels of one agree"
-    )
+    numbers, half = TASKS[options.kind].tolerance > 0, "half the standard deviation of the column"
+    agreement = f"; labels of one differ by less than {half}" if numbers else "; labels of one agree"
     if conflicting:
-        apart = f" (by more than {half})" if TASKS[options.kind].tolerance else ""
+        apart = f" (by more than {half})" if numbers else ""
         agreement = f", {conflicting:,} of them with labels that contradict each other{apart}"
     yield f"{repeated(options, labelled)} in several rows{agreement}: duplicates.csv in the run folder lists them"
 

@@ -66,9 +66,10 @@ def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row
     def read(number: int, row: Row) -> LabelledRow:
         if row.error:
             raise InputError(row.error)
-        found = read_labels(readers, [row.fields[places[name]] for name in options.targets], len(options.classes) or 1)
-        if all(map(math.isnan, found.labels)) and not found.bounds:
-            raise InputError("; ".join(found.gaps.values()) or "it has no label")
+        texts = [row.fields[places[name]] for name in options.targets]
+        labels, bounds, gaps = read_labels(readers, texts, len(options.classes) or 1)
+        if all(map(math.isnan, labels)) and not bounds:
+            raise InputError("; ".join(gaps.values()) or "it has no label")
         split, time, weight = "", "", 1.0
         if options.split_column is not None:
             split, time = read_split(row.fields[places[options.split_column]].strip(), options.split)
@@ -79,7 +80,7 @@ def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row
             read_condition(row.fields[places[name]], name, notations[places[name]], options.require_conditions)
             for name in options.feature_columns
         )
-        return LabelledRow(number, row.smiles, found.labels, split, time, found.bounds, weight, conditions, found.gaps)
+        return LabelledRow(number, row.smiles, labels, split, time, bounds, weight, conditions, gaps)
 
     return read
 
@@ -212,7 +213,7 @@ class AskedConditions:
         """The indices of the columns in a table; raises InputError unless each is there once and is not given, too."""
         if twice := [name for name in self.given if name in columns]:
             raise InputError(
-                f"{source} has the column {twice[0]}, and another value is given for all molecules: leave one out"
+                f"{source} has the column {twice[0]}, which is also given for all molecules: leave one out"
             )
         if missing := [name for name in self.columns if name not in columns]:
             raise InputError(

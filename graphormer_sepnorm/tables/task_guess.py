@@ -181,6 +181,4 @@ def refuse_mixtures(kinds: dict[str, Kind], columns: list[Column]) -> None:
             )
     if len(set(kinds.values())) > 1:
         found = ", ".join(f"{name} asks for {kind}" for name, kind in kinds.items())
-        raise InputError(
-            f"the columns are of several kinds ({found}): train on each kind separately, or use --task regression"
-        )
+        raise InputError(f"the columns are of several kinds ({found}): train on each, or use --task regression")

@@ -64,9 +64,8 @@ def periods(texts: Sequence[str]) -> list[str]:
 def month_of_year(texts: list[str]) -> str:
     """The first text such as 2023.12 if all texts are months of years, or else years; "" if they can be numbers."""
     months, others = list(filter(is_month, texts)), list(filterfalse(is_month, texts))
-    are_months = not others or (
-        all(map(WHOLE_YEAR.fullmatch, others)) and any(len(text) == len("2023.12") for text in months)
-    )
+    has_month = any(len(text) == len("2023.12") for text in months)
+    are_months = not others or (has_month and all(map(WHOLE_YEAR.fullmatch, others)))
     return months[0] if months and are_months else ""
 
 
@@ -117,10 +116,8 @@ def read_date(text: str, day_first: bool) -> datetime:
     year_first = found is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of names of time zones that it does not know
-        first, second = (
-            parser.parse(text, yearfirst=year_first, dayfirst=day_first and not year_first, default=default)
-            for default in DEFAULTS
-        )
+        order = {"yearfirst": year_first, "dayfirst": day_first and not year_first}
+        first, second = (parser.parse(text, default=default, **order) for default in DEFAULTS)
     if (first.year, first.month) != (second.year, second.month):
         raise ValueError(f"{text!r} has no year or no month")
     return first

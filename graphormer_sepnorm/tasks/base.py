@@ -81,7 +81,7 @@ class Task(ABC):
         """
         if y.shape != output.shape:
             raise InputError(
-                f"the labels are {list(y.shape)}, the output {list(output.shape)}: give labels [molecules, tasks]"
+                f"the labels are {list(y.shape)}, the output {list(output.shape)}: give both the same shape"
             )
         y = y.to(torch.promote_types(output.dtype, torch.float32))  # others would round the scale
         counts = self.counts(y, bounds, weight)
@@ -149,18 +149,13 @@ class Task(ABC):
                 raise InputError(f"target {name} has no labels in the training split")
         lowest, highest = np.nanmin(y, axis=0), np.nanmax(y, axis=0)
         if np.all(lowest == highest):
-            raise InputError(
-                f"target {self.config.targets[0]} is {lowest[0]:g} for every training molecule: there is nothing to "
-                "learn"
-            )
+            name, value = self.config.targets[0], lowest[0]
+            raise InputError(f"target {name} is {value:g} for every training molecule: there is nothing to learn")
         if np.abs([lowest, highest]).max() > LARGEST_TARGET:
             raise InputError(f"a training target is beyond {LARGEST_TARGET:g}: put the targets on another scale")
         spread = np.subtract(highest, lowest, dtype=np.float64)
         if ((spread > 0) & (spread < SMALLEST_SPREAD)).any():
-            raise InputError(
-                f"the labels of a training target differ by less than {SMALLEST_SPREAD:g}: put the targets on another "
-                "scale"
-            )
+            raise InputError(f"labels of a training target differ by less than {SMALLEST_SPREAD:g}: use another scale")
 
     def check_scorable(self, y: np.ndarray, split: str) -> None:
         self.check_targets(y, split)

@@ -28,9 +28,7 @@ def sheet_records(
     try:
         import openpyxl  # an extra
     except ImportError:
-        raise InputError(
-            f"{source} is a workbook, and reading one needs openpyxl: pip install openpyxl, or save it as CSV"
-        ) from None
+        raise InputError(f"{source} is a workbook: pip install openpyxl to read it, or save it as CSV") from None
     refuse_large(file, source, MAX_UNPACKED)
     with explained(source), contextlib.closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as book:
         for texts in texts_of_rows(chosen_sheet(book, source, smiles_column, sheet)):
@@ -58,9 +56,7 @@ def chosen_sheet(book: "Workbook", source: str, smiles_column: str | None, name:
     found = [sheet for sheet in book.worksheets if places_of_column(next(texts_of_rows(sheet, 1), []), smiles_column)]
     several = ", ".join(printable(sheet.title) for sheet in found)
     if len(found) > 1 and found[0] is not first:
-        raise InputError(
-            f"the first sheet of {source} has no column of molecules, and {several} have: name one with --sheet"
-        )
+        raise InputError(f"the first sheet of {source} has no molecules, and {several} have: name one with --sheet")
     if len(found) > 1:
         say_unread(source, several)
     return found[0] if found else first

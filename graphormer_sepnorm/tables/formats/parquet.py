@@ -21,9 +21,7 @@ def open_parquet(path: str) -> Iterator["pq.ParquetFile"]:
     try:
         import pyarrow.parquet as pq  # an extra
     except ImportError:
-        raise InputError(
-            f"{path} is Parquet, and reading it needs pyarrow: pip install pyarrow, or save it as CSV"
-        ) from None
+        raise InputError(f"{path} is Parquet: pip install pyarrow to read it, or save it as CSV") from None
     with readable(path):
         file = pq.ParquetFile(path, buffer_size=READ_BUFFER, page_checksum_verification=True)
     with file:

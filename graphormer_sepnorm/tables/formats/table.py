@@ -74,14 +74,12 @@ def table_of_smiles(smiles: Sequence[str]) -> Table:
     return Table(["smiles"], (Row([text], text) for text in smiles))
 
 
-def table_of_records(
-    records: Iterator[list[str]], source: str, smiles_column: str | None, delimiter: str = ""
-) -> Table:
+def table_of_records(records: Iterator[list[str]], source: str, column: str | None, delimiter: str = "") -> Table:
     """A table of records, the first with the names; without a delimiter, empty fields at their ends are missing."""
     columns = next(records, [])
     if isinstance(columns, BrokenLine):
         raise InputError(f"the header of {source}: {columns.reason}")
-    place = find_column(columns, smiles_column, source, or_delimiter=bool(delimiter))
+    place = find_column(columns, column, source, or_delimiter=bool(delimiter))
     rest = without_last_blanks(records)
     if not delimiter:
         rest = (record and record + [""] * (len(columns) - len(record)) for record in rest)

@@ -98,6 +98,4 @@ def as_utf8(text: str) -> str:
 
 def refuse_repeated(columns: list[str], name: str) -> None:
     if twice := [column for column, count in Counter(columns).items() if count > 1]:
-        raise InputError(
-            f"the input has several columns {twice[0]!r}, and {name} needs a name for each: rename them, or write .csv"
-        )
+        raise InputError(f"the input has several columns {twice[0]!r}: rename them, or write .csv instead of {name}")

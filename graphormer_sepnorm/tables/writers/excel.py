@@ -53,8 +53,7 @@ class ExcelWriter(TableWriter):
         self.decimal = "."
         if len(self.names) >= COLUMNS_OF_SHEET:
             raise InputError(
-                f"a sheet has at most {COLUMNS_OF_SHEET - 1:,} columns and one of pictures, not {len(self.names):,}: "
-                "write .csv"
+                f"a sheet has at most {COLUMNS_OF_SHEET - 1:,} columns, not {len(self.names):,}: write .csv"
             )
 
     def keep_notation(self, table: Table) -> None:
