@@ -11,6 +11,7 @@ from graphormer_sepnorm.config import Loss, TaskConfig
 from graphormer_sepnorm.errors import InputError, did_you_mean, known
 from graphormer_sepnorm.tasks.metrics import METRICS
 
+PARAMETERS = ("mean", "std", "weights", "pos_weight")
 LARGEST_TARGET = 1e18  # its square fits into float32
 Calibrated = Literal["intervals", "probabilities"] | None
 SMALLEST_SPREAD = 1e-30  # float32 loses precision below 1e-38
@@ -22,35 +23,22 @@ class Task(ABC):
     Args:
         config: the targets, and the parameters fitted to their labels.
         device: device of its tensors; for other devices they are moved on each use.
-
-    Attributes:
-        kind: its name in configs.
-        metrics: suitable names in ``METRICS``; by default, the first one selects the epoch.
-        reported: the metrics that are reported.
-        curve_metric: metric of training curves where no epoch is selected; defined for labels of any kind, even if all
-            are the same.
-        predicts_probabilities: whether predictions are class probabilities rather than values.
-        adds_up: whether the predictions for a molecule add up to 1, so that targets cannot be predicted separately.
-        calibrated_by: how uncertainty is calibrated on validation molecules; None: not at all.
-        tolerance: number of standard deviations of a target by which labels of the same molecule may differ.
     """
 
-    kind: ClassVar[str]
-    metrics: ClassVar[tuple[str, ...]]
+    kind: ClassVar[str]  # its name in configs
+    metrics: ClassVar[tuple[str, ...]]  # suitable names in ``METRICS``; by default, the first one selects the epoch
     reported: ClassVar[tuple[str, ...]]
-    curve_metric: ClassVar[str]
+    curve_metric: ClassVar[str]  # of training curves where no epoch is selected; defined for labels of any kind
     predicts_probabilities: ClassVar[bool] = True
-    adds_up: ClassVar[bool] = False
+    adds_up: ClassVar[bool] = False  # predictions of a molecule to 1, so that targets cannot be predicted separately
     calibrated_by: ClassVar[Calibrated] = None
-    tolerance: ClassVar[float] = 0.0
+    tolerance: ClassVar[float] = 0.0  # standard deviations of a target by which labels of one molecule may differ
 
     def __init__(self, config: TaskConfig, device: torch.device | str = "cpu"):
         self.config = config
         self.metric = METRICS[known("metric", config.metric, METRICS)]
-        named = (config.mean, config.std, config.weights, config.pos_weight)
-        self.mean, self.std, self.weights, self.pos_weight = (
-            torch.tensor(numbers, dtype=torch.float32).to(device) for numbers in named
-        )
+        tensors = [torch.tensor(getattr(config, name), dtype=torch.float32).to(device) for name in PARAMETERS]
+        self.mean, self.std, self.weights, self.pos_weight = tensors
 
     @classmethod
     def find_metric(cls, name: str | None) -> str:
@@ -109,11 +97,7 @@ class Task(ABC):
         """Model output [B, tasks] whose prediction is close to the labels y [B, tasks]; NaN where one is missing."""
 
     def fitted(self, y: np.ndarray, weight: np.ndarray | None = None) -> TaskConfig:
-        """The config with parameters fitted to the training targets [M, tasks] of molecules with sample weights [M].
-
-        Raises:
-            InputError: a target without any label, or with an infinite one.
-        """
+        """The config with parameters fitted to training targets [M, tasks] of molecules with sample weights [M]."""
         if np.isinf(y).any():
             raise InputError("a training target is infinite")
         if np.isnan(y).all(axis=0).any():
@@ -144,9 +128,8 @@ class Task(ABC):
     def check_learnable(self, y: np.ndarray) -> None:
         """Raises InputError unless training targets [M, tasks] have labels, differ, and suit float32."""
         self.check_targets(y, "training")
-        for name, column in zip(self.config.targets, y.T, strict=True):
-            if np.isnan(column).all():
-                raise InputError(f"target {name} has no labels in the training split")
+        if len(empty := np.flatnonzero(np.isnan(y).all(axis=0))):
+            raise InputError(f"target {self.config.targets[empty[0]]} has no labels in the training split")
         lowest, highest = np.nanmin(y, axis=0), np.nanmax(y, axis=0)
         if np.all(lowest == highest):
             name, value = self.config.targets[0], lowest[0]

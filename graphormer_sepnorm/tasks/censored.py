@@ -92,10 +92,10 @@ MOST_PAIRED = 5_000  # molecules of which all pairs are compared
 
 @dataclass(frozen=True)
 class BoundScores:
-    bounds: int
-    right_side: float
-    concordance: float
-    log_likelihood: float
+    bounds: int  # number of censored labels
+    right_side: float  # share of them whose prediction is on the known side
+    concordance: float  # of pairs of certain order; Harrell et al., JAMA 1982
+    log_likelihood: float  # mean, with normal errors
 
 
 def bound_scores(y: np.ndarray, bounds: np.ndarray, prediction: np.ndarray) -> BoundScores | None:
@@ -106,9 +106,8 @@ def bound_scores(y: np.ndarray, bounds: np.ndarray, prediction: np.ndarray) -> B
     low, high = bounds[censored].T
     right = (prediction[censored] >= low) & (prediction[censored] <= high)
     likelihoods = log_likelihoods(y, bounds, prediction)
-    return BoundScores(
-        int(censored.sum()), float(right.mean()), concordance(y, bounds, prediction), float(np.nanmean(likelihoods))
-    )
+    share, order = float(right.mean()), concordance(y, bounds, prediction)
+    return BoundScores(int(censored.sum()), share, order, float(np.nanmean(likelihoods)))
 
 
 MOST_TOP, TOP_SHARE, LEAST_TOP = 20, 0.1, 3  # labels that are looked for, at most also this share of all
@@ -116,10 +115,10 @@ MOST_TOP, TOP_SHARE, LEAST_TOP = 20, 0.1, 3  # labels that are looked for, at mo
 
 @dataclass(frozen=True)
 class TopScores:
-    n: int
-    best: int
-    found: int
-    chance: float
+    n: int  # largest predictions
+    best: int  # largest labels: ``n``, or more if several are equal to the last of them
+    found: int  # of the ``n``, those with one of these labels
+    chance: float  # of a random choice, on average
 
 
 def top_scores(y: np.ndarray, bounds: np.ndarray | None, prediction: np.ndarray) -> TopScores | None:

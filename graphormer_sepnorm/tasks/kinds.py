@@ -45,8 +45,7 @@ class Regression(Task):
         self.check_fitted()
         return output * self.std.to(output) + self.mean.to(output)
 
-    def output_of(self, y: Tensor) -> Tensor:
-        return self.scale(y)
+    output_of = scale
 
     def fit(self, y: np.ndarray, weight: np.ndarray) -> TaskConfig:
         """Computes means and standard deviations; the standard deviation of a constant target is set to 1."""

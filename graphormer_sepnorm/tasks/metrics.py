@@ -12,7 +12,7 @@ from graphormer_sepnorm.errors import InputError
 class Metric:
     """A score of a whole split, in float64 for any type, as squares of 1e-23 are 0 in float32."""
 
-    score: Callable[[np.ndarray, np.ndarray], float]
+    score: Callable[[np.ndarray, np.ndarray], float]  # of labels [M] and predictions [M] of one target, none missing
     higher_is_better: bool
     title: str
 
@@ -45,9 +45,7 @@ class Metric:
         return reasons
 
     def improves(self, value: float, best: float | None) -> bool:
-        if best is None:
-            return True
-        return value > best if self.higher_is_better else value < best
+        return best is None or (value > best if self.higher_is_better else value < best)
 
 
 @dataclass(frozen=True)
