@@ -65,7 +65,7 @@ def test_a_table_with_one_per_cent_broken_rows_is_complete_and_aligned(command, 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--strict"], "row 2 (counted from 1) cannot be read: 'C[C' is not a valid SMILES"),
+        (["--strict"], "row 3 cannot be read: 'C[C' is not a valid SMILES"),
         (["--smiles-column", "mol"], "no column 'mol': name one with --smiles-column, or the ch"),
     ],
 )

@@ -51,7 +51,7 @@ def chosen_sheet(book: "Workbook", source: str, smiles_column: str | None, name:
     if name is not None:
         if name not in sheets:
             titles = ", ".join(map(printable, sheets))
-            raise InputError(f"{source} has no sheet {name!r}{did_you_mean(name, sheets)}: its sheets are {titles}")
+            raise InputError(f"{source} has no sheet {name!r}: its sheets are {titles}{did_you_mean(name, sheets)}")
         return sheets[name]
     found = [sheet for sheet in book.worksheets if places_of_column(next(texts_of_rows(sheet, 1), []), smiles_column)]
     several = ", ".join(printable(sheet.title) for sheet in found)
@@ -64,7 +64,7 @@ def chosen_sheet(book: "Workbook", source: str, smiles_column: str | None, name:
 
 @cache
 def say_unread(source: str, titles: str) -> None:
-    progress.say([f"{source}: only the first sheet is read, and {titles} have molecules: --sheet NAME reads another"])
+    progress.say([f"{source}: several sheets have molecules ({titles}), and the first is read: --sheet NAME names one"])
 
 
 def texts_of_rows(sheet: "Worksheet", most: int | None = None) -> Iterator[list[str]]:

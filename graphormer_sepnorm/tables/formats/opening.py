@@ -55,7 +55,8 @@ def open_table(
         return
     if kind == PARQUET:
         with contextlib.closing(parquet_records(str(path))) as records:
-            yield replace(table_of_records(records, str(path), smiles_column), types=parquet_types(str(path)))
+            table = table_of_records(records, str(path), smiles_column)
+            yield replace(table, types=parquet_types(str(path)), header=0)
         return
     with contextlib.closing(text_lines(path)) as lines:
         if kind == ".sdf":

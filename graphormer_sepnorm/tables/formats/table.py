@@ -71,7 +71,7 @@ def smiles_of_rows(rows: list[Row]) -> list[str]:
 
 
 def table_of_smiles(smiles: Sequence[str]) -> Table:
-    return Table(["smiles"], (Row([text], text) for text in smiles))
+    return Table(["smiles"], (Row([text], text) for text in smiles), header=0)
 
 
 def table_of_records(records: Iterator[list[str]], source: str, column: str | None, delimiter: str = "") -> Table:
