@@ -13,7 +13,7 @@ from graphormer_sepnorm.table_model.evaluate import OUT_OF_FOLD, kept_options
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.scores import STACK
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.prepared_table import TABLE, read_rows
+from graphormer_sepnorm.tables.prepared_table import TABLE, read_labels
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import named_unit
 
@@ -142,4 +142,4 @@ def targets_on_test(result: dict) -> dict[str, dict]:
 
 
 def molecules_learnt(table: Path, model: TableModel) -> int:
-    return sum(len(read_rows(table, model.task, split)[0]) for split in ("train", "val"))
+    return sum(len(read_labels(table, model.task, split)[0]) for split in ("train", "val"))

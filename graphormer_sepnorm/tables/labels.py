@@ -337,10 +337,7 @@ def table_task(options: TableOptions) -> TaskConfig:
 
 
 def averaged(rows: list[LabelledRow], keys: Sequence[Hashable]) -> tuple[list[LabelledRow], list[int]]:
-    """Merges rows with the same key: means of their exact labels and weights, else the tightest bound.
-
-    Also returns the place of the first row of each, whose number and time the merged row has.
-    """
+    """Merges rows with the same key by means, else the tightest bound; also returns the place of the first of each."""
     groups = list(rows_by_key(keys).values())
     return [mean_row([rows[place] for place in places]) for places in groups], [places[0] for places in groups]
 

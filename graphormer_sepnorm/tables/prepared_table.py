@@ -40,10 +40,7 @@ TIME = "time"
 
 
 def write_labelled(folder: Path, labelled: LabelledTable, config: Config, options: TableOptions) -> None:
-    """Writes ``table.csv`` and its companions into a run folder: measured rows, skipped ones and duplicates.
-
-    Raises InputError, and writes nothing, if the folder already holds another table, or this one for another task.
-    """
+    """Writes ``table.csv`` and its companions into a run folder, or nothing if that holds another table or task."""
     content = as_csv(table_lines(labelled, labelled.rows, options))
     kept = replace(options, units=labelled.units if any(labelled.units) else ())
     facts = {"task": asdict(config.task), "featurizer": config.featurizer, "options": asdict(kept)}
@@ -150,14 +147,8 @@ def read_table(path: Path, task: TaskConfig, featurizer: str, split: str, root: 
     return read_graphs(featurizer, smiles).with_targets(y, known)
 
 
-def read_rows(path: Path, task: TaskConfig, split: str) -> tuple[list[str], np.ndarray]:
-    """The SMILES of a split of a prepared table and their labels float64 [M, tasks], NaN where none is exact."""
-    smiles, y, _ = read_labels(path, task, split)
-    return smiles, y
-
-
 def read_labels(path: Path, task: TaskConfig, split: str) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """As ``read_rows``, with the bounds of the labels float64 [M, tasks, 2]."""
+    """SMILES, exact labels float64 [M, tasks], else NaN, and bounds float64 [M, tasks, 2] of a prepared split."""
     with undamaged(path):
         part = lines_of_split(path, split)
         y, bounds = zip(*(column_of_labels(part[TARGET + name]) for name in task.targets), strict=True)

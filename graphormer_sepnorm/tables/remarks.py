@@ -141,14 +141,14 @@ def repeatability(options: TableOptions, labelled: LabelledTable) -> dict[str, f
 
 def of_parts(labelled: LabelledTable) -> Iterator[str]:
     structures = labelled.structures
-    several = [place for place, parts in enumerate(structures.parts) if parts > 1]
-    if not several:
+    several = [parts > 1 for parts in structures.parts]
+    if not any(several):
         return
     counts, splits = Counter(structures.families), splits_of(labelled)
-    shared = [structures.families[place] for place in several if counts[structures.families[place]] > 1]
+    shared = [family for family in compress(structures.families, several) if counts[family] > 1]
     apart = sum(len(splits[name]) > 1 for name in shared)
-    example = structures.smiles[several[0]]
-    molecules = counted(len(several), "molecule is a salt or mixture", "molecules are salts or mixtures")
+    example = structures.smiles[several.index(True)]
+    molecules = counted(sum(several), "molecule is a salt or mixture", "molecules are salts or mixtures")
     where = f"{apart:,} of these in another split" if apart else "in the same split"
     family = f", {len(shared):,} of them with the same parent as another molecule, {where}" * bool(shared)
     yield f"{molecules} (such as {example}){family}. --standardize parent reads only the neutral parent"
@@ -231,9 +231,9 @@ def of_limits(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
         shown = measured(np.array([[usual]]), [scale])[0, 0]
         for beyond, (side, sign, bound) in ((known < usual, lower), (known > usual, higher)):
             if beyond.sum() <= BEYOND_SHARE * len(known):
+                found = counted(int(beyond.sum()), "label is", "labels are")
                 yield (
-                    f"{target}: {100 * counts.max() / len(known):.0f} % of the labels equal {shown:.12g}, and "
-                    f"{counted(int(beyond.sum()), 'label is', 'labels are')} {side}. If this is a limit of the assay, "
-                    f"write these labels with {sign} so that they are learned as bounds, and read predictions beyond "
-                    f"it as {bound!r} this value"
+                    f"{target}: {100 * counts.max() / len(known):.0f} % of the labels equal {shown:.12g}, and {found} "
+                    f"{side}. If this is a limit of the assay, write these labels with {sign} so that they are learned "
+                    f"as bounds, and read predictions beyond it as {bound!r} this value"
                 )

@@ -1,7 +1,6 @@
-"""Splits of rows into training, validation and test: a scaffold, cluster or family of rows stays together.
+"""Splits of rows into training, validation and test: a scaffold, cluster or family of M rows stays together.
 
 Names of groups come from molecules, never from places in the file, so that the order of rows does not matter.
-M rows, T targets.
 """
 
 import math
@@ -67,10 +66,7 @@ class Splitter:
     assign: Assign
 
     def __call__(self, structures: Structures, y: np.ndarray | None, sizes: Sizes, seed: int) -> list[str]:
-        """The split of each row; nothing is stratified where ``y`` [M, T] is None, as of numbers.
-
-        With groups of at most G rows, a split is less than 2 G rows too small and less than G too large.
-        """
+        """The split of each row; with groups of at most G rows, it is less than 2 G too small and G too large."""
         if not structures.smiles:
             return []
         return self.assign(self.groups(structures), y, sizes, seed)
@@ -272,10 +268,7 @@ class Duplicate:
 
 
 def find_duplicates(keys: list[str], low: np.ndarray, high: np.ndarray, tolerance: np.ndarray) -> list[Duplicate]:
-    """The molecules in more than one row, in the order of their first rows.
-
-    The ends of labels [M, T] are equal for exact ones; labels may differ by ``tolerance`` [T].
-    """
+    """The molecules in several rows; ends of labels [M, T] are equal for exact ones, which may differ."""
     found = []
     for key, rows in rows_by_key(keys).items():
         if len(rows) > 1:

@@ -24,10 +24,7 @@ DEFAULTS = datetime(2000, 1, 1), datetime(2001, 2, 1)  # what a date without a y
 
 
 def read_times(texts: Iterable[str]) -> np.ndarray:
-    """Times of rows, float64 [M]: all numbers, such as years, or all dates with four digits for the year.
-
-    Whether days or months come first is the same for a column, and known from one date with a number above 12.
-    """
+    """Times [M]: all numbers, such as years, or all dates, where one number above 12 tells days from months."""
     texts = [text.strip() for text in texts]
     strange = next((text for text in texts if not is_time(text)), None)
     if strange is not None:

@@ -54,14 +54,15 @@ def read_csv(
 
 def likely_delimiter(header: str, smiles_column: str | None = None) -> str:
     """The delimiter that splits a header into most columns, the one with the SMILES among them if any does that."""
-    columns = {delimiter: split(header, delimiter) for delimiter in DELIMITERS}
+    columns = {delimiter: fields_of([header], delimiter) for delimiter in DELIMITERS}
     fitting = [delimiter for delimiter in DELIMITERS if places_of_column(columns[delimiter], smiles_column)]
     return max(fitting or DELIMITERS, key=lambda delimiter: len(columns[delimiter]))
 
 
-def split(header: str, delimiter: str) -> list[str]:
+def fields_of(lines: list[str], delimiter: str, quoting: int = csv.QUOTE_MINIMAL) -> list[str]:
+    """The fields of a line; none where one is too long."""
     try:
-        return next(csv.reader([header], delimiter=delimiter))
+        return next(csv.reader(lines, delimiter=delimiter, quoting=quoting))
     except csv.Error:
         return []
 
@@ -98,16 +99,9 @@ def csv_records(lines: Iterator[str], source: str, delimiter: str, lines_before:
                     f"line {lines_before + reader.line_num} of {source} cannot be split into columns ({error}): close "
                     "its quotes, or double those inside a quoted field"
                 ) from None
-            fields = BrokenLine(without_quotes(record, delimiter), f"the line cannot be split into columns ({error})")
+            without_quotes = fields_of(record, delimiter, csv.QUOTE_NONE) or [""]
+            fields = BrokenLine(without_quotes, f"the line cannot be split into columns ({error})")
         yield fields
-
-
-def without_quotes(lines: list[str], delimiter: str) -> list[str]:
-    """The fields of a line if quotes are characters like others; an empty one where even so one is too long."""
-    try:
-        return next(csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE))
-    except csv.Error:
-        return [""]
 
 
 def read_smi(lines: Iterator[str]) -> Table:

@@ -25,14 +25,7 @@ from graphormer_sepnorm.tables.formats.text import (
 
 # Without Parquet, which the page does not take: a small file of it can unpack to any size.
 TABLE_KINDS = (".csv", ".tsv", ".txt", ".smi", ".sdf", *SPREADSHEET_KINDS)
-# Other files that people keep tables in, by their suffixes.
-NOT_READ = {
-    ".feather": "Feather", ".arrow": "Arrow", ".json": "JSON", ".jsonl": "JSON", ".ndjson": "JSON",
-    ".xls": "an old Excel file", ".xlsb": "a binary Excel file", ".ods": "an OpenDocument sheet",
-    ".pkl": "a pickle", ".pickle": "a pickle", ".npy": "a NumPy file", ".npz": "a NumPy file",
-    ".h5": "HDF5", ".hdf5": "HDF5", ".zip": "a zip archive", ".tar": "a tar archive", ".tgz": "a tar archive",
-    ".pdf": "a PDF",
-}  # fmt: skip
+JSON = (".json", ".jsonl", ".ndjson")
 
 
 @contextlib.contextmanager
@@ -45,8 +38,8 @@ def open_table(
     Raises InputError for what cannot be read, also while rows are.
     """
     kind = kind_of(path)
-    if kind in NOT_READ and Path(path).exists():
-        raise InputError(f"{path} is {NOT_READ[kind]}, which is not read here: save the table as CSV")
+    if kind in JSON and Path(path).exists():
+        raise InputError(f"{path} is JSON: save the table as CSV")
     if sheet is not None and kind not in SPREADSHEET_KINDS:
         raise InputError(f"{path} is no Excel workbook (.xlsx): leave --sheet out")
     if kind in SPREADSHEET_KINDS:

@@ -97,7 +97,9 @@ class ExcelWriter(TableWriter):
         styles: dict[int, Any] = {}
         for place in places:
             cells = [row[place] for row in first if row[place] != ""]
-            styles[place] = book.add_format({"valign": "top"} | self.style(place, cells))
+            numbers = [cell for cell in cells if not isinstance(cell, str)] if place > self.num_own else []
+            shown = {"num_format": number_format(numbers)} if numbers else {}
+            styles[place] = book.add_format({"valign": "top"} | shown)
             lengths = [len(cell) if isinstance(cell, str) else NARROWEST for cell in cells]
             width = min(max([NARROWEST, len(names[place]), *lengths]) + 1, WIDEST)
             sheet.set_column(place - places[0], place - places[0], width)
@@ -118,10 +120,6 @@ class ExcelWriter(TableWriter):
                         sheet.write_string(number, place - places[0], text_of_sheet(row[place]), styles[place])
                 else:
                     sheet.write_number(number, place - places[0], row[place], styles[place])
-
-    def style(self, place: int, cells: Sequence[str | float]) -> dict[str, str]:
-        numbers = [cell for cell in cells if not isinstance(cell, str)]
-        return {"num_format": number_format(numbers)} if place > self.num_own and numbers else {}
 
 
 def number_format(numbers: Sequence[float]) -> str:
