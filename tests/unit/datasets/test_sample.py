@@ -27,20 +27,9 @@ def mols(sample) -> list[Chem.Mol]:
     return [read_smiles(smiles) for smiles in sample.smiles]
 
 
-@pytest.fixture(scope="module")
-def drugs() -> pd.DataFrame:
-    return pd.read_csv(DATA / "drugs.csv")
-
-
 def stored_rows() -> list[tuple[str, ...]]:
     with gzip.open(make_sample.SAMPLE, "rt", newline="") as file:
         return [tuple(row) for row in csv.reader(file)]
-
-
-def test_columns_and_split_sizes(sample):
-    assert list(sample.columns) == ["smiles", "split", "penalized_logp"]
-    assert sample.split.value_counts().to_dict() == {"train": 4000, "val": 500, "test": 500}
-    assert sample.notna().all(axis=None)
 
 
 def test_no_molecule_is_in_the_sample_twice_even_as_a_stereoisomer(mols):
@@ -68,11 +57,3 @@ def test_generator_repeats_the_file(tmp_path):
     written = path.read_bytes()
     assert gzip.decompress(written) == gzip.decompress(make_sample.SAMPLE.read_bytes())
     assert written[4:8] == bytes(4)
-
-
-def test_drugs_are_readable_sorted_and_unique(drugs):
-    assert list(drugs.columns) == ["name", "smiles"]
-    assert len(drugs) >= 120
-    assert list(drugs.name) == sorted(set(drugs.name))
-    assert (drugs.name == drugs.name.str.lower()).all()
-    assert len({Chem.MolToSmiles(read_smiles(smiles)) for smiles in drugs.smiles}) == len(drugs)

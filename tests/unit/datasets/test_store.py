@@ -126,13 +126,6 @@ def test_results_come_in_order_and_a_few_are_computed_ahead():
     assert [value for value, _ in results] == [10, 20, 30, 40] and made == list(range(5))
 
 
-def test_an_exception_is_raised_where_its_result_is_needed():
-    results = ahead(lambda item: 6 // item, [3, 0, 2])
-    assert next(results) == 2
-    with pytest.raises(ZeroDivisionError):
-        next(results)
-
-
 def test_stopping_early_leaves_no_thread():
     before = threading.active_count()
     results = ahead(str, range(10))

@@ -5,11 +5,9 @@ import pytest
 from rdkit import Chem
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables import labels
 from graphormer_sepnorm.tables.labels import (
     LabelledRow,
     LabelledTable,
-    assign_splits,
     check_splits,
     read_folds,
     read_labelled,
@@ -18,7 +16,6 @@ from graphormer_sepnorm.tables.labels import (
     table_task,
 )
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.splits import Sizes
 from graphormer_sepnorm.tables.structures import Structures
 from graphormer_sepnorm.tables.task_guess import guess_task, look_at_columns
 from tests.tables import chains, table
@@ -107,50 +104,6 @@ def test_rows_have_no_salts_if_the_featurizer_strips_them(tmp_path):
     assert (labelled.rows[0].labels, labelled.rows[0].number) == ([1.5], 1) and len(labelled.rows) == 10
     assert [duplicate.rows for duplicate in labelled.duplicates] == [(0, 1)]
     assert labelled.changed == 10, "all but the second row"
-
-
-def test_skipped_rows_are_in_their_order_whatever_was_wrong_with_them(tmp_path):
-    good = [f"{'C' * number},{number},train" for number in range(1, 4)]
-    rows = ["C(,1,train", *good, "CO,x,train", "CN,1,VALID", "CF,1, Test "]
-    found = read_labelled(given(tmp_path, "smiles,y,fold", *rows, **BY_FOLD), "ogb")
-    assert [number for number, _, _ in found.skipped] == [1, 5]
-    assert [row.split for row in found.rows] == ["train"] * 3 + ["val", "test"]
-
-
-def test_a_target_in_two_columns_is_refused(tmp_path):
-    path = table(tmp_path / "a.csv", "smiles,y,y", "C,1,2")
-    with pytest.raises(InputError, match="has 2 columns 'y'"):
-        read_labelled(TableOptions(path, ("y",)), "ogb")
-
-
-def test_a_table_that_fills_the_memory_is_refused(tmp_path, monkeypatch):
-    path = table(tmp_path / "a.csv", "smiles,y", *(f"{'C' * number},{number}" for number in range(1, 11)))
-    monkeypatch.setattr(labels, "MAX_ROWS", 10)
-    assert len(read_labelled(TableOptions(path, ("y",), split="random"), "ogb").rows) == 10
-    monkeypatch.setattr(labels, "MAX_ROWS", 9)
-    with pytest.raises(InputError, match="more than 9 rows"):
-        read_labelled(TableOptions(path, ("y",), split="random"), "ogb")
-
-
-@pytest.mark.parametrize(("kind", "classes"), [("classification", [[1.0], [0.0]]), ("regression", None)])
-def test_a_splitter_gets_what_the_options_say(monkeypatch, kind, classes):
-    options = TableOptions("a.csv", ("y",), kind, split="random", sizes=Sizes(0.5, 0.25, 0.25), seed=7)
-    given = []
-    monkeypatch.setitem(labels.SPLITTERS, "random", lambda *arguments: given.extend(arguments) or ["train", "test"])
-    found = LabelledTable([LabelledRow(1, "C", [1.0]), LabelledRow(2, "N", [0.0])])
-    structures = Structures(["C", "N"], ["", ""], ["a", "b"])
-    assert assign_splits(options, found, structures) == ["train", "test"]
-    assert given[0] is structures and given[2:] == [options.sizes, 7]
-    assert (given[1] is None) == (classes is None) and (classes is None or given[1].tolist() == classes)
-
-
-def test_a_salt_and_its_acid_are_in_one_split(tmp_path):
-    acids = [f"{'C' * number}C(=O)O" for number in range(1, 41)]
-    salts = [f"{'C' * number}C(=O)[O-].[Na+]" for number in range(1, 41)]
-    lines = (f"{smiles},{row}" for row, smiles in enumerate([*acids, *salts]))
-    options = TableOptions(table(tmp_path / "a.csv", "smiles,y", *lines), ("y",), split="random")
-    splits = [row.split for row in read_labelled(options, "mol").rows]
-    assert splits[:40] == splits[40:] and len(set(splits)) == 3
 
 
 def test_cells_may_have_inchis_and_molfiles(tmp_path):
@@ -243,11 +196,6 @@ def test_classes_keep_their_names(tmp_path):
     assert read_usable(options, "mol").class_names == (("No", "yes"), ("0", "1"))
     assert read_usable(replace(options, targets=("b",)), "mol").class_names == ()
     assert read_usable(replace(options, kind="regression"), "mol").class_names == ()
-
-
-def test_classes_of_one_molecule_stay_rows(tmp_path):
-    rows = [f"{'C' * number},{number % 2}" for number in range(1, 30)]
-    assert len(read_labelled(given(tmp_path, "smiles,y", *rows, "C,0", kind="classification"), "mol").rows) == 30
 
 
 def test_labels_are_learnt_on_the_scale_that_is_asked_for(tmp_path):

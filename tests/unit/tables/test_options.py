@@ -61,14 +61,6 @@ def test_options_that_do_not_fit_together(options, sentence):
         TableOptions("table.csv", **{"targets": ("y",), **options})
 
 
-@pytest.mark.parametrize(
-    ("target", "called", "name"), [("IC50_nM", (), "pIC50"), ("Ki (nM)", (), "pKi"), ("value nM", ("pKd",), "pKd")]
-)
-def test_predictions_have_the_name_of_their_scale_or_the_given_one(target, called, name):
-    options = TableOptions("table.csv", (target,), called=called, negative_log_molar=("nM",))
-    assert options.names == (name,) and options.scales == ("-log10 nM",)
-
-
 def test_weights_are_numbers():
     assert read_weights("1,2, 0.5") == (1.0, 2.0, 0.5) and read_weights("") == ()
     with pytest.raises(InputError, match="target weights are '1_0,2'"):

@@ -12,10 +12,6 @@ def read(tmp_path, rows: list[str], **options) -> tuple[TableOptions, LabelledTa
     return found, read_labelled(found, found.featurizer)
 
 
-def test_an_ordinary_table_needs_no_remark(tmp_path):
-    assert remarks(*read(tmp_path, chains())) == []
-
-
 def test_repeated_measurements_are_named_with_their_deviation(tmp_path):
     table = read(tmp_path, [*chains(), "C,2", "CC,40"])
     first, second = remarks(*table)

@@ -48,10 +48,6 @@ def test_unusable_tables_are_refused_in_a_sentence(tmp_path, content, message):
         read(write(tmp_path, "a.csv", content))
 
 
-def test_a_table_of_a_header_alone_has_no_rows(tmp_path):
-    assert read(write(tmp_path, "a.csv", "smiles,x\n")) == (["smiles", "x"], [])
-
-
 def test_named_column_and_delimiter(tmp_path):
     path = write(tmp_path, "a.csv", "x;mol\n1;CCO\n")
     assert read(path, "mol", ";")[1][0].smiles == "CCO"
@@ -98,12 +94,3 @@ def test_excels_line_says_the_delimiter(tmp_path, line, delimiter):
     with open_table(write(tmp_path, "a.csv", f"{line}\nsmiles{delimiter}y;z\nC{delimiter}1;2\n")) as table:
         assert table.delimiter == delimiter and table.columns[0] == "smiles"
         assert [row.smiles for row in table.rows] == ["C"]
-
-
-def test_the_delimiter_that_is_asked_for_comes_before_excels_line(tmp_path):
-    path = write(tmp_path, "a.tsv", "sep=;\nsmiles,y;z\nC,1;2\n")
-    assert read(path, None, ",")[0] == ["smiles", "y;z"]
-    with pytest.raises(InputError, match=r"line 4 of .* cannot be split"):
-        read(write(tmp_path, "b.csv", 'sep=;\nsmiles;y\nC;"open\nCC;x\n'))
-    with pytest.raises(InputError, match="is empty"):
-        read(write(tmp_path, "c.csv", "sep=;\n"))

@@ -1,7 +1,7 @@
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats.table import is_molecule, molecule_among, with_names
+from graphormer_sepnorm.tables.formats.table import is_molecule, molecule_among
 from tests.tables import read, write
 
 LIST = "CCO\nCCN\nc1ccccc1O\n"
@@ -33,13 +33,6 @@ def test_a_table_without_a_header_is_refused(tmp_path, text, column):
     with pytest.raises(InputError, match=f"a.csv {NO_HEADER}") as caught:
         read(write(tmp_path, "a.csv", text), column)
     assert ("end in .smi" in str(caught.value)) == text.startswith("CCO\t")
-
-
-def test_a_sheet_without_a_header_is_refused():
-    with pytest.raises(InputError, match=NO_HEADER):
-        with_names(iter([["CCO"], ["CCN"]]), "a.xlsx", None)
-    for records in ([["mol", "x"], ["CCO", "1"]], []):
-        assert list(with_names(iter(records), "a.xlsx", None)) == records
 
 
 @pytest.mark.parametrize(
