@@ -177,10 +177,8 @@ def read_bound(text: str, target: str, notation: Notation = UNDECIDED) -> str:
 
 def bounds_of(text: str) -> tuple[float, float]:
     """Bounds of a censored label, as ``read_bound`` returns it; infinite where unbounded."""
-    if not text:
-        return -math.inf, math.inf
-    number = float(text[1:])
-    return (-math.inf, number) if text[0] == "<" else (number, math.inf)
+    number = float(text[1:]) if text else math.inf
+    return (number, math.inf) if text[:1] == ">" else (-math.inf, number)
 
 
 def parts_of(text: str) -> tuple[str, str]:

@@ -18,11 +18,13 @@ MAX_WEIGHT = 1e3
 STANDARDIZED = {"parent": "standardized", "tautomer": "tautomer", "chembl": "chembl"}  # in ``PREPARATIONS``
 
 
-def either(kind: Kind, without: Kind | None = None) -> str:
-    """The metrics of a kind of task in words, without those of another kind."""
-    others = () if without is None else TASKS[without].metrics
-    *names, last = (name for name in TASKS[kind].metrics if name not in others)
+def either(kind: Kind, without: tuple[str, ...] = ()) -> str:
+    *names, last = (name for name in TASKS[kind].metrics if name not in without)
     return f"{', '.join(names)} or {last}"
+
+
+OF_CLASSES = either("multiclass", without=TASKS["classification"].metrics)
+METRIC_HELP = f"Metric: {either('regression')}; {either('classification')}; for several classes also {OF_CLASSES}."
 
 
 def read_weights(text: str) -> tuple[float, ...]:
@@ -55,13 +57,7 @@ class TableOptions:
     balance: Annotated[bool, Option("Weight rare positives as much as negatives.")] = False
     seed: int = 0
     classes: tuple[str, ...] = ()  # of "multiclass", the labels in the single target column
-    metric: Annotated[
-        str | None,
-        Option(
-            f"Metric of a table: {either('regression')}; {either('classification')}; for several classes also "
-            f"{either('multiclass', without='classification')}."
-        ),
-    ] = None
+    metric: Annotated[str | None, Option(METRIC_HELP)] = None
     loss: Annotated[Loss | None, Option("Loss of a regression; by default mse for rmse and r2, else l1.")] = None
     weights: Annotated[
         tuple[float, ...],
@@ -71,10 +67,7 @@ class TableOptions:
     strip_salts: Annotated[bool, Option("Read molecules of the table without counter-ions and solvents.")] = False
     standardize: Annotated[
         Literal["parent", "tautomer", "chembl"] | None,
-        Option(
-            "Replace each molecule by its neutral parent (parent), the canonical tautomer of that (tautomer), or "
-            "ChEMBL's parent (chembl)."
-        ),
+        Option("Replace each molecule by its neutral parent, the canonical tautomer of that, or ChEMBL's parent."),
     ] = None
     log10: Annotated[tuple[str, ...], Option("Target columns to learn as logarithms.")] = ()
     negative_log_molar: Annotated[
@@ -122,7 +115,6 @@ class TableOptions:
             raise InputError("--feature-columns names a column twice, or a target column")
 
     def check_split(self) -> None:
-        """Raises InputError unless the options of the splits fit together."""
         known("split", self.split, [*SPLITTERS, "column", "time"])
         if self.split in ("column", "time") and self.split_column is None:
             raise InputError(f"--split {self.split} needs --split-column NAME")
@@ -157,7 +149,6 @@ class TableOptions:
         return f"<{self.active_below}" if self.active_below else f">{self.active_above}" if self.active_above else ""
 
     def check_task(self) -> None:
-        """Raises InputError unless the options of the task suit its kind."""
         if self.active_below and self.active_above:
             raise InputError("--active-below and --active-above: give one of them")
         if self.threshold:
@@ -191,7 +182,6 @@ class TableOptions:
         return found
 
     def scale_of(self, target: str) -> Scale:
-        """The scale on which a target is modelled."""
         if target in self.log10:
             return "log10"
         return self.molar_scales.get(target, self.molar_scales.get("", ""))
@@ -204,7 +194,6 @@ class TableOptions:
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """The splits that have rows."""
         return SPLITS[:-1] if self.final else SPLITS
 
     @property

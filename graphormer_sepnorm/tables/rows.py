@@ -88,7 +88,6 @@ def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row
 def target_readers(
     options: TableOptions, table: WholeTable, notations: Mapping[int, Notation] | None = None
 ) -> list[TargetReader]:
-    """The readers of the target columns."""
     places = places_of(options.path, table.columns, list(options.targets))
     if notations is None:
         notations = separators(table.rows, list(places.values()), table.delimiter, options.decimal)
@@ -191,12 +190,10 @@ def condition_text(text: str, notation: Notation = UNDECIDED) -> str:
 
 
 def condition_options(names: Sequence[str]) -> str:
-    """How conditions that are the same for all molecules are given in the shell."""
     return " ".join(f"--condition {shlex.quote(f'{name}=VALUE')}" for name in names)
 
 
 def condition_argument(names: Sequence[str]) -> str:
-    """How they are given in Python."""
     return f"conditions={{{', '.join(f'{name!r}: VALUE' for name in names)}}}"
 
 
@@ -212,13 +209,11 @@ class AskedConditions:
     ) -> list[int]:
         """The indices of the columns in a table; raises InputError unless each is there once and is not given, too."""
         if twice := [name for name in self.given if name in columns]:
-            raise InputError(
-                f"{source} has the column {twice[0]}, which is also given for all molecules: leave one out"
-            )
+            raise InputError(f"{source} has the column {twice[0]}, which is given for all molecules, too: drop one")
         if missing := [name for name in self.columns if name not in columns]:
+            given = f"add it, or give the same value for all molecules with {how(missing)}"
             raise InputError(
-                f"the model predicts under conditions, and {source} has no column {', '.join(missing)}: add it, or "
-                f"give the same value for all molecules with {how(missing)}"
+                f"the model predicts under conditions, and {source} has no column {', '.join(missing)}: {given}"
             )
         return list(places_of(source, columns, list(self.columns)).values())
 
@@ -243,7 +238,6 @@ def samples_of(
 
 
 def read_samples(places: list[int], found: Mapping[int, Notation], rows: list[Row]) -> list[Sample]:
-    """The samples of rows; arguments as ``condition_texts``."""
     return [Sample(*each) for each in zip(smiles_of_rows(rows), condition_texts(rows, places, found), strict=True)]
 
 

@@ -42,10 +42,10 @@ class Guess:
 class Column:
     name: str
     labels: int = 0
-    numbers: int = 0
-    other: str = ""
-    texts: dict[str, str] = field(default_factory=dict)
-    counts: Counter[str] = field(default_factory=Counter)
+    numbers: int = 0  # or bounds
+    other: str = ""  # the first label that is neither
+    texts: dict[str, str] = field(default_factory=dict)  # by ``same_label``, ``MAX_CLASSES`` + 1 at most
+    counts: Counter[str] = field(default_factory=Counter)  # of these
 
     def add(self, text: str) -> None:
         if is_missing(text):
@@ -104,12 +104,12 @@ def shown(texts: Iterable[str]) -> str:
 
 
 def look_at_columns(table: WholeTable, targets: tuple[str, ...]) -> list[Column]:
-    places = {name: table.columns.index(name) for name in targets if name in table.columns}
-    columns = [Column(name) for name in places]
-    for row in table.rows:
-        if not row.error:
-            for column in columns:
-                column.add(row.fields[places[column.name]])
+    columns = [Column(name) for name in targets if name in table.columns]
+    for column in columns:
+        place = table.columns.index(column.name)
+        for row in table.rows:
+            if not row.error:
+                column.add(row.fields[place])
     return columns
 
 

@@ -5,6 +5,7 @@ import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Literal
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats import text
@@ -54,15 +55,15 @@ def read_csv(
 
 def likely_delimiter(header: str, smiles_column: str | None = None) -> str:
     """The delimiter that splits a header into most columns, the one with the SMILES among them if any does that."""
-    columns = {delimiter: fields_of([header], delimiter) for delimiter in DELIMITERS}
+    columns = {delimiter: split(header, delimiter) for delimiter in DELIMITERS}
     fitting = [delimiter for delimiter in DELIMITERS if places_of_column(columns[delimiter], smiles_column)]
     return max(fitting or DELIMITERS, key=lambda delimiter: len(columns[delimiter]))
 
 
-def fields_of(lines: list[str], delimiter: str, quoting: int = csv.QUOTE_MINIMAL) -> list[str]:
+def split(line: str, delimiter: str, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL) -> list[str]:
     """The fields of a line; none where one is too long."""
     try:
-        return next(csv.reader(lines, delimiter=delimiter, quoting=quoting))
+        return next(csv.reader([line], delimiter=delimiter, quoting=quoting))
     except csv.Error:
         return []
 
@@ -99,7 +100,7 @@ def csv_records(lines: Iterator[str], source: str, delimiter: str, lines_before:
                     f"line {lines_before + reader.line_num} of {source} cannot be split into columns ({error}): close "
                     "its quotes, or double those inside a quoted field"
                 ) from None
-            without_quotes = fields_of(record, delimiter, csv.QUOTE_NONE) or [""]
+            without_quotes = split(record[0], delimiter, csv.QUOTE_NONE) or [""]
             fields = BrokenLine(without_quotes, f"the line cannot be split into columns ({error})")
         yield fields
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_SHOWN = 20
+NAME_COLUMN = "name one with --smiles-column"
 ROWS_LOOKED_AT = 10
 COLUMNS_LOOKED_AT = 1000
 FEWEST_ATOMS = 3  # C, N, ID, CN and CO are names of columns
@@ -101,23 +102,19 @@ def as_row(record: list[str], num_columns: int, smiles_place: int) -> Row:
 
 def cell_text(cell: object) -> str:
     """A cell as it would stand in a CSV: "" for none and for NaN; a day without hours as 2024-05-31."""
-    if cell is None or cell != cell:
-        return ""
     if isinstance(cell, datetime):
         return cell.isoformat(" ").removesuffix(" 00:00:00")
-    return str(cell)
+    return "" if cell is None or cell != cell else str(cell)
 
 
 def without_last_blanks(records: Iterable[list[str]]) -> Iterator[list[str]]:
     """The records without blank lines at the end; a blank line before others is a record without fields."""
-    blanks = 0
+    blanks: list[list[str]] = []
     for record in records:
-        if not record:
-            blanks += 1
-            continue
-        yield from itertools.repeat([], blanks)
-        blanks = 0
-        yield record
+        blanks.append(record)
+        if record:
+            yield from blanks
+            blanks = []
 
 
 def places_of_column(columns: list[str], name: str | None) -> list[int]:
@@ -140,11 +137,7 @@ class NoColumn(InputError):
 
 
 def find_column(
-    columns: list[str],
-    name: str | None,
-    source: str,
-    or_delimiter: bool = False,
-    advice: str = "name one with --smiles-column",
+    columns: list[str], name: str | None, source: str, or_delimiter: bool = False, advice: str = NAME_COLUMN
 ) -> int:
     """The place of the one column that ``places_of_column`` finds; raises NoColumn if there is none, or several."""
     places = places_of_column(columns, name)
@@ -187,24 +180,21 @@ def free_name(name: str, taken: Iterable[str], ending: str) -> str:
 
 def with_free_names(names: Iterable[str], taken: list[str]) -> list[str]:
     """Names of columns to add to those that are ``taken``; one that is among them, or twice, is made another."""
-    found: list[str] = []
+    found = list(taken)
     for name in names:
-        found.append(free_name(name, [*taken, *found], "_predicted"))
-    return found
+        found.append(free_name(name, found, "_predicted"))
+    return found[len(taken) :]
 
 
-def with_names(
-    records: Iterator[list[str]], source: str, smiles_column: str | None, advice: str = ""
-) -> Iterator[list[str]]:
+def with_names(records: Iterator[list[str]], source: str, column: str | None, advice: str = "") -> Iterator[list[str]]:
     """The records of a table; raises InputError, which ends with ``advice``, if the first one has a molecule."""
     first = list(itertools.islice(records, 1))
-    suspected = first and molecule_among(first[0], [], smiles_column)
+    suspected = first and molecule_among(first[0], [], column)
     rows = list(itertools.islice(records, ROWS_LOOKED_AT if suspected else 0))
-    if suspected and (molecule := molecule_among(first[0], rows, smiles_column)):
-        raise InputError(
-            f"{source} seems to have no header: its first line contains the molecule {printable(molecule)!r}; write "
-            f"the names of the columns, such as smiles, in a line above it{advice}"
-        )
+    if suspected and (molecule := molecule_among(first[0], rows, column)):
+        found = f"its first line contains the molecule {printable(molecule)!r}"
+        what_to_do = f"write the names of the columns, such as smiles, in a line above it{advice}"
+        raise InputError(f"{source} seems to have no header: {found}; {what_to_do}")
     return itertools.chain(first, rows, records)
 
 
