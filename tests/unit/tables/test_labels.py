@@ -222,6 +222,7 @@ def test_a_table_of_its_own_is_the_test_split(tmp_path):
     ]  # fmt: skip
     assert {split: len(found.of_split(split)) for split in ("train", "val")} == {"train": 35, "val": 4}
     assert (found.names[2], found.names[42]) == ("a1", "b1")
+    assert (found.in_file(1), found.in_file(43)) == ("row 2", "row 4 of --test-csv")
 
 
 @pytest.mark.parametrize("scale", [{"negative_log_molar": ("nM",)}, {"log10": ("y",)}])

@@ -92,5 +92,5 @@ def test_the_delimiter_is_the_one_that_leaves_the_column_that_is_named(tmp_path)
 @pytest.mark.parametrize(("line", "delimiter"), [("sep=;", ";"), ("SEP=,\r", ","), ('"sep=\t"', "\t"), ("sep=#", "#")])
 def test_excels_line_says_the_delimiter(tmp_path, line, delimiter):
     with open_table(write(tmp_path, "a.csv", f"{line}\nsmiles{delimiter}y;z\nC{delimiter}1;2\n")) as table:
-        assert table.delimiter == delimiter and table.columns[0] == "smiles"
+        assert table.delimiter == delimiter and table.columns[0] == "smiles" and table.header == 2
         assert [row.smiles for row in table.rows] == ["C"]
