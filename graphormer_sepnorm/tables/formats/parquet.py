@@ -43,14 +43,8 @@ def readable(path: str) -> Iterator[None]:
 def batches_of(
     file: "pq.ParquetFile", path: str, rows: int, columns: list[str] | None = None
 ) -> Iterator["pa.RecordBatch"]:
-    found = file.iter_batches(rows, columns=columns)
-    while True:
-        with readable(path):
-            try:
-                batch = next(found)
-            except StopIteration:
-                return
-        yield batch
+    with readable(path):
+        yield from file.iter_batches(rows, columns=columns)
 
 
 def parquet_types(path: str) -> "list[pa.DataType]":
@@ -59,9 +53,8 @@ def parquet_types(path: str) -> "list[pa.DataType]":
 
 
 def parquet_records(path: str) -> Generator[list[str], None, None]:
-    with open_parquet(path) as file:
+    with open_parquet(path) as file, readable(path):
         yield list(file.schema_arrow.names)
-        for batch in batches_of(file, path, ROWS_AT_ONCE):
-            with readable(path):
-                columns = [[cell_text(cell) for cell in column.to_pylist()] for column in batch.columns]
+        for batch in file.iter_batches(ROWS_AT_ONCE):
+            columns = [[cell_text(cell) for cell in column.to_pylist()] for column in batch.columns]
             yield from map(list, zip(*columns, strict=True))

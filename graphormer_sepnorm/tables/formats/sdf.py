@@ -49,9 +49,7 @@ def split_record(record: list[str]) -> tuple[list[str], list[str]]:
     """The structure and the data items of a record; without an end of the structure, items begin with the first ">"."""
     ends = (number + 1 for number, line in enumerate(record) if line.startswith(END_OF_STRUCTURE))
     items = (number for number, line in enumerate(record) if line.startswith(">"))
-    place = next(ends, None)
-    if place is None:
-        place = next(items, len(record))
+    place = next(itertools.chain(ends, items, [len(record)]))
     return record[:place], record[place:]
 
 
@@ -66,10 +64,9 @@ def data_items(record: list[str]) -> dict[str, str]:
 
 def sdf_row(record: list[str], names: list[str]) -> Row:
     structure, items = split_record(record)[0], data_items(record)
-    smiles, error = "", ""
     try:
-        smiles = smiles_of_block(structure)
+        smiles, error = smiles_of_block(structure), ""
     except InputError as problem:
-        error = str(problem)
+        smiles, error = "", str(problem)
     title = record[0].strip() if record else ""
     return Row([smiles, title, *(items.get(name, "") for name in names)], smiles, error, "\n".join(structure))

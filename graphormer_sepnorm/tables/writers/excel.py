@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +52,7 @@ class ExcelWriter(TableWriter):
         self.names, self.added, self.num_own = flat_names(columns, added), added, len(columns)
         self.decimal = "."
         if len(self.names) >= COLUMNS_OF_SHEET:
-            raise InputError(
-                f"a sheet has at most {COLUMNS_OF_SHEET - 1:,} columns, not {len(self.names):,}: write .csv"
-            )
+            raise InputError(f"a sheet has at most {COLUMNS_OF_SHEET - 1:,} columns, not {len(self.names)}: write .csv")
 
     def keep_notation(self, table: Table) -> None:
         self.decimal = table.decimal
@@ -77,12 +75,10 @@ class ExcelWriter(TableWriter):
         import xlsxwriter  # an extra
 
         completed = grown.with_suffix(COMPLETED)
-        with open(grown, "rb") as lines:
+        settings = {"constant_memory": True, "strings_to_urls": False}
+        with open(grown, "rb") as lines, xlsxwriter.Workbook(completed, settings) as book:
             rows = sum(1 for _ in lines) - 1
-        with (
-            open(grown, "rb") as lines,
-            xlsxwriter.Workbook(completed, {"constant_memory": True, "strings_to_urls": False}) as book,
-        ):
+            lines.seek(0)
             book.set_properties({"created": CREATED})
             self.fill(book, lines, has_pictures=rows <= MOST_PICTURES)
         if rows > MOST_PICTURES:
@@ -107,19 +103,17 @@ class ExcelWriter(TableWriter):
         sheet.freeze_panes(1, int(has_pictures))
         if has_pictures:
             sheet.set_column_pixels(0, 0, WIDTH)
-        rows = (row for part in (first, map(json.loads, lines)) for row in part)
-        for number, row in enumerate(rows, 1):
+        for number, row in enumerate(chain(first, map(json.loads, lines)), 1):
             picture = picture_of(row[0], WIDTH, HEIGHT) if has_pictures and row[0] else None
             if picture:
                 sheet.set_row_pixels(number, HEIGHT)
                 options = {"image_data": io.BytesIO(picture), "object_position": 1, "description": row[0][:200]}
                 sheet.insert_image(number, 0, f"{number}.png", options)
-            for place in range(1, len(row)):
-                if isinstance(row[place], str):
-                    if row[place]:
-                        sheet.write_string(number, place - places[0], text_of_sheet(row[place]), styles[place])
-                else:
-                    sheet.write_number(number, place - places[0], row[place], styles[place])
+            for place, cell in enumerate(row[1:], 1):
+                if not isinstance(cell, str):
+                    sheet.write_number(number, place - places[0], cell, styles[place])
+                elif cell:
+                    sheet.write_string(number, place - places[0], text_of_sheet(cell), styles[place])
 
 
 def number_format(numbers: Sequence[float]) -> str:
