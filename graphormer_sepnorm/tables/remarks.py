@@ -103,8 +103,10 @@ def of_duplicates(options: TableOptions, labelled: LabelledTable) -> Iterator[st
 
 def repeated(options: TableOptions, labelled: LabelledTable) -> str:
     """The subject and verb of a sentence on what is in several rows: "2 molecules appear"."""
-    under = " under one condition" if options.feature_columns else ""
-    return counted(len(labelled.duplicates), f"molecule{under} appears", f"molecules{under} appear")
+    several, what = len(labelled.duplicates), " of a molecule and conditions"
+    if options.feature_columns:
+        return counted(several, f"combination{what} appears", f"combinations{what} appear")
+    return counted(several, "molecule appears", "molecules appear")
 
 
 def of_measurements(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
