@@ -63,7 +63,7 @@ class LabelledTable:
     @property
     def known(self) -> dict[str, int]:
         is_test = np.array([row.split == "test" for row in self.rows], bool)
-        return known_molecules(*(self.structures.take(np.flatnonzero(part)) for part in (is_test, ~is_test)))
+        return known_molecules(*(self.structures.take(np.flatnonzero(part).tolist()) for part in (is_test, ~is_test)))
 
     def in_file(self, number: int) -> str:
         """A row as a spreadsheet counts it, where the header is row 1."""
@@ -330,10 +330,16 @@ def refuse_constant(options: TableOptions, labelled: LabelledTable) -> None:
 
 def table_task(options: TableOptions) -> TaskConfig:
     """The task of a table; unless a metric is named, it is scored by MAE or ROC-AUC."""
-    kind, chosen = TASKS[options.kind], {"weights": options.weights, "scales": options.scales}
-    loss = options.loss or kind.usual_loss(options.metric)
-    metric = kind.find_metric(options.metric)
-    return TaskConfig(options.kind, metric, options.names, balance=options.balance, loss=loss, **chosen)
+    kind = TASKS[options.kind]
+    return TaskConfig(
+        options.kind,
+        kind.find_metric(options.metric),
+        options.names,
+        balance=options.balance,
+        loss=options.loss or kind.usual_loss(options.metric),
+        weights=options.weights,
+        scales=options.scales,
+    )
 
 
 def averaged(rows: list[LabelledRow], keys: Sequence[Hashable]) -> tuple[list[LabelledRow], list[int]]:

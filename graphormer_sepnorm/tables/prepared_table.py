@@ -53,7 +53,7 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
     write_atomically(table, content)
     write_atomically(table.with_suffix(".json"), (json.dumps(facts, indent=2) + "\n").encode())
     gaps = [(row.number, row.smiles, f"{gap}{HAS_OTHERS}") for row in labelled.usable for gap in row.gaps.values()]
-    skipped = [["row", "smiles", "error"], *map(list, sorted(labelled.skipped + gaps))]
+    skipped: list[list] = [["row", "smiles", "error"], *map(list, sorted(labelled.skipped + gaps))]
     write_atomically(folder / SKIPPED, as_csv(with_names(skipped, labelled)))
     lines = table_lines(labelled, labelled.usable, options)
     times = [TIME, *(row.time for row in labelled.usable)]
@@ -71,7 +71,7 @@ def table_lines(labelled: LabelledTable, rows: list[LabelledRow], options: Table
     """A header, and one line per row, with names and weights if the table has any."""
     weighted, targets = options.weight_column is not None, [TARGET + name for name in options.names]
     conditions = [CONDITION + name for name in options.feature_columns]
-    lines = [["row", "smiles", "split", *[WEIGHT] * weighted, *targets, *conditions]]
+    lines: list[list] = [["row", "smiles", "split", *[WEIGHT] * weighted, *targets, *conditions]]
     for row in rows:
         weight = [repr(row.weight)] * weighted
         lines.append([row.number, as_utf8(row.smiles), row.split, *weight, *label_texts(row), *row.conditions])
