@@ -1,6 +1,7 @@
 """Facts about a table model: its members, training data and scores."""
 
 from collections.abc import Sequence
+from dataclasses import astuple
 from pathlib import Path
 
 from graphormer_sepnorm.predict.drugs import read_drugs
@@ -100,7 +101,7 @@ def settings_of(options: TableOptions) -> dict:
 
 def split_words(options: TableOptions) -> str:
     """The sizes of the splits, such as "80:10:10"."""
-    return ":".join(f"{100 * share:g}" for share in options.sizes.shares().values())
+    return ":".join(f"{100 * share:g}" for share in astuple(options.sizes))
 
 
 def condition_words(column: ConditionColumn) -> str:

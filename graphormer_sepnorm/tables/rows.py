@@ -209,7 +209,9 @@ class AskedConditions:
     ) -> list[int]:
         """The indices of the columns in a table; raises InputError unless each is there once and is not given, too."""
         if twice := [name for name in self.given if name in columns]:
-            raise InputError(f"{source} has the column {twice[0]}, which is given for all molecules, too: drop one")
+            raise InputError(
+                f"{source} has the column {twice[0]}, and another value is given for all molecules: drop one"
+            )
         if missing := [name for name in self.columns if name not in columns]:
             given = f"add it, or give the same value for all molecules with {how(missing)}"
             raise InputError(
