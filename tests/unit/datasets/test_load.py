@@ -4,15 +4,9 @@ from torch import Tensor
 
 from graphormer_sepnorm.dataset import Dataset
 from graphormer_sepnorm.datasets.benchmarks import DATASETS
-from graphormer_sepnorm.datasets.load import explained_download, find_dataset, link_files, load_split, read_alone
+from graphormer_sepnorm.datasets.load import explained_download, link_files, load_split, read_alone
 from graphormer_sepnorm.encodings.centrality import Centrality
 from graphormer_sepnorm.errors import InputError
-
-
-@pytest.mark.parametrize("name", ["qm9", "", "no/such/table.csv"])
-def test_an_unknown_name_is_refused_with_those_that_are_known(name):
-    with pytest.raises(InputError, match=f"unknown dataset '{name}', choose one of {', '.join(DATASETS)}"):
-        find_dataset(name)
 
 
 def test_a_changed_encoding_is_computed_again():
@@ -78,12 +72,6 @@ def test_a_failed_download_gives_a_sentence_and_leaves_no_root(tmp_path, failure
         (tmp_path / "new" / "set").mkdir(parents=True)
         raise failure
     assert not (tmp_path / "new").exists()
-
-
-def test_an_existing_root_is_kept(root):
-    with pytest.raises(InputError, match="--root"), explained_download("SET", root, "SET"):
-        raise OSError
-    assert len(files(root)) == 3
 
 
 def test_loaders_do_not_write_to_the_root_and_damaged_files_are_replaced(root):

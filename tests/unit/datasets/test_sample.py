@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from rdkit import Chem
 
 from graphormer_sepnorm.chem.properties import penalized_logp
-from graphormer_sepnorm.chem.smiles import read_smiles
 
 DATA = Path(__file__).parents[3] / "data"
 SPEC = importlib.util.spec_from_file_location("make_sample", DATA / "make_sample.py")
@@ -22,23 +20,9 @@ def sample() -> pd.DataFrame:
     return pd.read_csv(make_sample.SAMPLE)
 
 
-@pytest.fixture(scope="module")
-def mols(sample) -> list[Chem.Mol]:
-    return [read_smiles(smiles) for smiles in sample.smiles]
-
-
 def stored_rows() -> list[tuple[str, ...]]:
     with gzip.open(make_sample.SAMPLE, "rt", newline="") as file:
         return [tuple(row) for row in csv.reader(file)]
-
-
-def test_no_molecule_is_in_the_sample_twice_even_as_a_stereoisomer(mols):
-    assert len({Chem.MolToSmiles(mol, isomericSmiles=False) for mol in mols}) == len(mols)
-
-
-def test_molecules_are_canonical_and_whole(sample, mols):
-    assert [Chem.MolToSmiles(mol) for mol in mols] == list(sample.smiles)
-    assert not sample.smiles.str.contains(r"[.*]").any()
 
 
 def test_targets_belong_to_the_molecules(sample):

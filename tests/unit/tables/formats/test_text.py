@@ -19,11 +19,6 @@ def test_a_closed_standard_input_is_a_sentence(monkeypatch, stream):
         read("-")
 
 
-@pytest.mark.parametrize("header", ["PAR1_pIC50,smiles", "BZhR,smiles"])
-def test_a_column_may_be_named_like_the_beginning_of_another_file(tmp_path, header):
-    assert read(write(tmp_path, "a.csv", f"{header}\n1,C\n"))[0] == header.split(",")
-
-
 def zstd_with_checksum(content: bytes) -> bytes:
     """As the command zstd writes it."""
     return zstd.compress(content, options={zstd.CompressionParameter.checksum_flag: 1})
