@@ -56,7 +56,7 @@ def chosen_sheet(book: "Workbook", source: str, smiles_column: str | None, name:
     found = [sheet for sheet in book.worksheets if places_of_column(next(texts_of_rows(sheet, 1), []), smiles_column)]
     several = ", ".join(printable(sheet.title) for sheet in found)
     if len(found) > 1 and found[0] is not first:
-        raise InputError(f"the first sheet of {source} has no molecules, and {several} have: name one with --sheet")
+        raise InputError(f"the first sheet of {source} has no molecules, {several} have: move one there or use --sheet")
     if len(found) > 1:
         say_unread(source, several)
     return found[0] if found else first

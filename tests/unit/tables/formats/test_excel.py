@@ -41,7 +41,7 @@ def test_the_sheet_with_the_molecules_is_read(tmp_path, capsys):
     assert read(workbook(path, data=data)) == data, "the first is empty"
     assert read(workbook(path, *notes, data=notes)) == notes
     assert read(workbook(path, *notes, data=data, more=more), "M") == more
-    with pytest.raises(InputError, match=r"first sheet of a\.xlsx has no molecules, and data, more have"):
+    with pytest.raises(InputError, match=r"first sheet of a\.xlsx has no molecules, data, more have"):
         read(workbook(path, *notes, data=data, more=more))
 
 
