@@ -213,7 +213,7 @@ def refuse_logarithms(options: TableOptions, labelled: LabelledTable) -> None:
 
 
 def empty_split(options: TableOptions, labelled: LabelledTable, split: str) -> str:
-    rows = f"{len(labelled.rows):,} usable rows"
+    rows = f"{len(labelled.rows):,} usable row{'s' * (len(labelled.rows) != 1)}"
     if len(labelled.rows) < FEW_ROWS and options.split != "column":
         purpose = {"train": "training", "val": "validation", "test": "the test"}[split]
         return f"{rows}, too few: none is left for {purpose}"
@@ -228,7 +228,8 @@ def first_reason(labelled: LabelledTable) -> str:
     if not labelled.skipped:
         return ""
     number, _, reason = labelled.skipped[0]
-    return f"; skipped rows: {len(labelled.skipped):,}, of which the first is {labelled.in_file(number)}: {reason}"
+    rows = "1 row was" if len(labelled.skipped) == 1 else f"{len(labelled.skipped):,} rows were"
+    return f"; {rows} skipped, the first of them {labelled.in_file(number)}: {reason}"
 
 
 def keep_readable(labelled: LabelledTable, featurizer: str) -> Structures:

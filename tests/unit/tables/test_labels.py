@@ -164,7 +164,7 @@ def test_folds_need_no_division_without_them(tmp_path):
     short = table(tmp_path / "b.csv", "smiles,y", "C,1", "CC,x")
     with pytest.raises(
         InputError,
-        match="1 usable rows, too few: none is left for validation; skipped rows: 1, of which the first is row 3",
+        match="1 usable row, too few: none is left for validation; 1 row was skipped, the first of them row 3",
     ):
         read_labelled(TableOptions(short, ("y",)), "ogb")
     folds = read_folds(replace(options, folds=2), "ogb")
