@@ -101,6 +101,7 @@ class ReadOptions:
         None
     )
     delimiter: Annotated[str | None, Option("Delimiter of the input; by default detected from its header.")] = None
+    sheet: Annotated[str | None, Option("Sheet of an Excel input; by default the first that has molecules.")] = None
     strict: Annotated[bool, Option("Stop at the first row that cannot be read.")] = False
     resume: Annotated[bool, Option("Continue an interrupted run of the same command.")] = False
 

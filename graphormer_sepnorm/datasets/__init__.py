@@ -1,4 +1,1 @@
-"""Benchmark datasets: their definitions, how their downloads are read, and the store of prepared molecules.
-
-To add a dataset, write a function and add a line to ``benchmarks.DATASETS``.
-"""
+"""Benchmark datasets, and the store of prepared molecules."""

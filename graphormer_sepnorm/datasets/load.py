@@ -1,7 +1,4 @@
-"""Loads the prepared molecules of a split of a named dataset.
-
-Raw data is read with the loaders of PyG and OGB, with exclusive access, clear errors and an unchanged root.
-"""
+"""Loads the prepared molecules of a named dataset, by the loaders of PyG and OGB, which must not change the root."""
 
 import contextlib
 import functools
@@ -31,7 +28,6 @@ PROCESSED = "processed"
 
 
 def find_dataset(name: str) -> Dataset:
-    """The dataset with this name, or the prepared table at this path; raises InputError if there is none."""
     if Path(name).name == TABLE and Path(name).is_file():
         return table_dataset(Path(name))
     return DATASETS[known("dataset", name, DATASETS)]
@@ -40,17 +36,7 @@ def find_dataset(name: str) -> Dataset:
 def load_split(
     name: str, split: str, encodings: tuple[Encoding, ...], root: str | os.PathLike | None = None
 ) -> MoleculeDataset:
-    """A split of a named dataset with the arrays of ``encodings``, from the cache if possible.
-
-    Args:
-        name: in ``DATASETS``, or the path of a prepared table.
-        split: "train", "val" or "test".
-        encodings: encodings in the model's config.
-        root: folder of the downloaded datasets, see ``data_root``.
-
-    Raises:
-        InputError: unknown name or split, or data that is neither in the root nor can be downloaded.
-    """
+    """A split of a dataset, or of a prepared table at a path, with the arrays of ``encodings``, if possible cached."""
     dataset = find_dataset(name)
     known("split", split, SPLITS)
     folder = data_root(root)
@@ -91,10 +77,7 @@ def read_alone(name: str, dataset: Dataset, split: str, root: Path, source: str)
 
 
 def link_files(source: Path, mirror: Path, without: str = "") -> None:
-    """Copies the folder structure of ``source``, except folders named ``without``, to ``mirror``, linking the files.
-
-    Molecules that were processed with a transform or a filter are left out, too.
-    """
+    """Mirrors ``source`` by links to files, without folders of this name or processed with a transform or filter."""
     for folder, below, names in os.walk(source, followlinks=True):
         below[:] = [name for name in below if name != without and is_plain(Path(folder) / name)]
         place = mirror / Path(folder).relative_to(source)

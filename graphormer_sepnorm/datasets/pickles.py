@@ -40,11 +40,7 @@ def load_tensors_only(file: BinaryIO) -> Any:
 
 @contextlib.contextmanager
 def tensors_only() -> Iterator[None]:
-    """Context manager: PyG's ZINC and ``torch.load`` read only tensors and PyG's classes.
-
-    PyG itself would fall back to unrestricted pickle if ``torch.load`` rejects a file; the environment variable forbids
-    that.
-    """
+    """Within it, PyG's ZINC and ``torch.load`` read only tensors and PyG's classes, never plain pickle."""
     with (
         torch.serialization.safe_globals(PYG_CLASSES),
         mock.patch.dict(os.environ, {FORCE_TENSORS: "1"}),

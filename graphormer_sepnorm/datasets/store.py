@@ -1,10 +1,6 @@
 """The store of prepared molecules: shards of packed arrays in safetensors files, written once and checked.
 
-A folder holds one split: ``shard-00000.safetensors``, ... and ``index.json``, which is written last and contains the
-checksums of the shards. A folder without an index, or whose files do not match it, is unfinished, damaged or foreign,
-and is written again.
-
-Axis letters: M molecules, B molecules of a batch.
+A folder holds one split; ``index.json`` has checksums and is written last. M molecules, B molecules of a batch.
 """
 
 import contextlib
@@ -41,11 +37,7 @@ FIELDS = ("x", "atom_ptr", "edge_index", "edge_ptr", "bond", *PER_MOLECULE)
 
 
 class MoleculeDataset:
-    """Prepared molecules of one split, in memory or memory-mapped from a store.
-
-    Attributes:
-        num_atoms: [M] atoms of each molecule.
-    """
+    """Prepared molecules of one split, in memory or memory-mapped from a store."""
 
     def __init__(self, shards: list[Graphs]):
         self.shards = shards
@@ -74,7 +66,6 @@ class MoleculeDataset:
         return self.per_molecule.get("bounds")
 
     def labels(self, molecules: np.ndarray) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """The targets [B, tasks] and bounds [B, tasks, 2] of the molecules with these indices."""
         return torch.from_numpy(self.y[molecules]), self.of_molecules("bounds", molecules)
 
     def of_molecules(self, name: str, molecules: np.ndarray) -> torch.Tensor | None:
@@ -83,7 +74,6 @@ class MoleculeDataset:
         return None if values is None else torch.from_numpy(values[molecules])
 
     def batch(self, molecules: Sequence[int] | np.ndarray) -> GraphBatch:
-        """Packs the molecules with these indices, in this order."""
         molecules = np.asarray(molecules)
         shard_of = np.searchsorted(self.first, molecules, side="right") - 1
         places = [(self.shards[s], m - self.first[s]) for s, m in zip(shard_of, molecules, strict=True)]
@@ -132,7 +122,6 @@ def ahead(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator
 
 
 def prepare(graphs: Graphs, encodings: tuple[Encoding, ...]) -> Graphs:
-    """The molecules with the arrays of their encodings, in compact types."""
     return replace(
         graphs,
         x=compact(graphs.x),
@@ -144,12 +133,10 @@ def prepare(graphs: Graphs, encodings: tuple[Encoding, ...]) -> Graphs:
 
 
 def compact(numbers: np.ndarray) -> np.ndarray:
-    """Non-negative integers as uint8 if they fit, otherwise as int32."""
     return numbers.astype(np.uint8 if numbers.max(initial=0) < 256 else np.int32)
 
 
 def in_memory(graphs: Graphs, encodings: tuple[Encoding, ...]) -> MoleculeDataset:
-    """Prepares molecules without a store."""
     return MoleculeDataset([prepare(graphs, encodings)])
 
 
@@ -161,7 +148,6 @@ def to_tensors(graphs: Graphs) -> dict[str, torch.Tensor]:
 
 
 def from_tensors(tensors: dict[str, torch.Tensor]) -> Graphs:
-    """The inverse of ``to_tensors``."""
     fields = {name: tensor.numpy() for name, tensor in tensors.items() if name in FIELDS}
     places = [(name, *name.split(".", 1)) for name in tensors if name not in FIELDS]
     return Graphs(
@@ -219,17 +205,7 @@ def sha256_of_file(path: Path) -> str:
 def open_or_write(
     folder: Path, read: Callable[[], Graphs], encodings: tuple[Encoding, ...], key: str, description: str
 ) -> MoleculeDataset:
-    """Opens the store in ``folder``, after writing it if it is missing, damaged or has another key.
-
-    If several processes request the same folder, one writes it and the others wait.
-
-    Args:
-        folder: folder for this store only; its content is replaced.
-        read: returns the molecules; called only if the store must be written.
-        encodings: those whose arrays are stored.
-        key: everything that the content depends on.
-        description: label of the progress bar.
-    """
+    """Opens the store in ``folder``, first written by one process if it is missing, damaged or has another key."""
     with locked(folder):
         if not is_intact(folder, key):
             remove(folder)

@@ -44,6 +44,7 @@ from graphormer_sepnorm.tables.rows import samples_of, with_decimal
 from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, MakeWriter, TableWriter, find_writer
 
 STANDARD_OUTPUT = "-"
+MOST_NAMED = 5  # rows that cannot be read
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Result = TypeVar("Result", bound=Results, contravariant=True)
 
@@ -233,7 +234,7 @@ def write_table(
     make_writer, resume = find_output_writer(out, writers), reading.resume
     if resume and is_standard_output(out):
         raise InputError("what goes to standard output cannot be resumed: name a file with -o")
-    of_input = (reading.smiles_column, reading.delimiter)
+    of_input = (reading.smiles_column, reading.delimiter, reading.sheet)
     is_read_again = isinstance(source, str) and is_file(source)
     all_rows = functools.partial(rows_of, str(source), *of_input) if is_read_again else None
     if resume and all_rows is None:
@@ -314,12 +315,10 @@ def is_standard_output(out: Path) -> bool:
     return str(out) == STANDARD_OUTPUT
 
 
-def opened(
-    source: str | Sequence[str], smiles_column: str | None, delimiter: str | None
-) -> contextlib.AbstractContextManager[Table]:
+def opened(source: str | Sequence[str], *reading: str | None) -> contextlib.AbstractContextManager[Table]:
     """The table that ``source`` names, or that of some SMILES."""
     if isinstance(source, str):
-        return open_table(source, smiles_column, delimiter)
+        return open_table(source, *reading)
     return contextlib.nullcontext(table_of_smiles(source))
 
 
@@ -347,6 +346,7 @@ def fill(
 ) -> Counter[str]:
     """Appends all rows that are missing, and counts why rows are unreadable; discards all if the input is unusable."""
     errors: Counter[str] = Counter()
+    first: list[str] = []
     progress = output.progress
     try:
         if progress.bytes == 0:
@@ -358,7 +358,7 @@ def fill(
             for rows, result in as_one(chunks) if added.is_whole else chunks:
                 reasons = [row.error or error for row, error in zip(rows, result.errors, strict=True)]
                 if strict:
-                    refuse_errors(reasons, progress.rows)
+                    refuse_errors(reasons, progress.rows + table.header)
                 if progress.rows + len(rows) > writer.most_rows:
                     raise InputError(f"a sheet has at most {writer.most_rows:,} rows: write .csv or .parquet")
                 if watch is not None:
@@ -366,10 +366,15 @@ def fill(
                 content = writer.encode(rows, added.cells(result, reasons))
                 output.append(content, len(rows), sum(map(bool, reasons)))
                 errors.update(filter(None, reasons))
+                if len(first) <= MOST_NAMED:
+                    numbered = enumerate(reasons, progress.rows - len(rows) + table.header + 1)
+                    first += [f"row {number} ({reason})" for number, reason in numbered if reason]
                 bar.update(len(rows))
     except InputError:
         output.discard()
         raise
+    if first and not on_terminal:
+        print(f"unreadable: {', '.join(first[:MOST_NAMED])}{', ...' * (len(first) > MOST_NAMED)}", file=sys.stderr)
     return errors
 
 
@@ -377,4 +382,4 @@ def refuse_errors(reasons: list[str], rows_before: int) -> None:
     """Raises InputError with the first reason, if there is one."""
     for row, reason in enumerate(reasons, rows_before + 1):
         if reason:
-            raise InputError(f"row {row} (counted from 1) cannot be read: {reason}")
+            raise InputError(f"row {row} cannot be read: {reason}")

@@ -187,7 +187,7 @@ class NewRows:
 
 def read_new(model: Model, path: str, smiles_column: str | None, delimiter: str | None) -> NewRows:
     """Reads new measurements with the settings of a model; raises InputError if there are none."""
-    options = replace(model.options, path=path, test_csv=None, delimiter=delimiter)
+    options = replace(model.options, path=path, test_csv=None, delimiter=delimiter, sheet=None)
     options = replace(options, smiles_column=smiles_column or options.smiles_column)
     found = replace(read_usable(options, model.model.featurizer), class_names=model.table.class_names)
     before = set(map(signature, model.table.structures.keys, model.table.rows))

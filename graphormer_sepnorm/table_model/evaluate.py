@@ -112,9 +112,16 @@ def evaluate_new(
     model = TableModel.load(run.path)
     assert model.trust is not None
     check_table(run.path)
-    options = replace(kept_options(run), path=table, smiles_column=smiles_column, delimiter=delimiter, test_csv=None)
+    options = replace(kept_options(run), path=table, smiles_column=smiles_column, delimiter=delimiter, sheet=None)
     options = replace(
-        options, split="random", split_column=None, sizes=Sizes(), folds=0, weight_column=None, id_column=None
+        options,
+        split="random",
+        split_column=None,
+        sizes=Sizes(),
+        folds=0,
+        weight_column=None,
+        id_column=None,
+        test_csv=None,
     )
     refuse_other_classes(model.task)
     try:

@@ -1,6 +1,7 @@
 """Facts about a table model: its members, training data and scores."""
 
 from collections.abc import Sequence
+from dataclasses import astuple
 from pathlib import Path
 
 from graphormer_sepnorm.predict.drugs import read_drugs
@@ -13,7 +14,7 @@ from graphormer_sepnorm.table_model.evaluate import OUT_OF_FOLD, kept_options
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.scores import STACK
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.prepared_table import TABLE, read_rows
+from graphormer_sepnorm.tables.prepared_table import TABLE, read_labels
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import named_unit
 
@@ -100,7 +101,7 @@ def settings_of(options: TableOptions) -> dict:
 
 def split_words(options: TableOptions) -> str:
     """The sizes of the splits, such as "80:10:10"."""
-    return ":".join(f"{100 * share:g}" for share in options.sizes.shares().values())
+    return ":".join(f"{100 * share:g}" for share in astuple(options.sizes))
 
 
 def condition_words(column: ConditionColumn) -> str:
@@ -142,4 +143,4 @@ def targets_on_test(result: dict) -> dict[str, dict]:
 
 
 def molecules_learnt(table: Path, model: TableModel) -> int:
-    return sum(len(read_rows(table, model.task, split)[0]) for split in ("train", "val"))
+    return sum(len(read_labels(table, model.task, split)[0]) for split in ("train", "val"))

@@ -1,33 +1,32 @@
-"""Parsing of label texts: numbers, bounds, classes and missing labels."""
+"""Parsing of label texts: numbers and bounds with a unit such as "~12 +- 3 nM", classes and missing labels."""
 
 import math
 import re
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tasks.scales import DECADES, in_ascii
 
 MISSING = ("", "na", "nan", "n/a", "null", "none", "#n/a", "<na>")  # the last two are Excel's and pandas'
-CLASSES = {
-    "0": 0.0, "false": 0.0, "no": 0.0, "inactive": 0.0,
-    "1": 1.0, "true": 1.0, "yes": 1.0, "active": 1.0,
-}  # fmt: skip
+CLASSES = {"0": 0.0, "false": 0.0, "no": 0.0, "inactive": 0.0, "1": 1.0, "true": 1.0, "yes": 1.0, "active": 1.0}
 BOUND = re.compile(r"(<=|>=|<|>|≤|≥)\s*(.*)", re.DOTALL)
 LONGEST = 100  # characters of a number; a longer text is none, and no pattern is tried on it
 WITH_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
 WITH_POINT = re.compile(r"[+-]?\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)
 JOINTS = "'\u2019\xa0\u2009\u202f"  # between thousands: apostrophes, and spaces where no line ends
 IN_THOUSANDS = {marks: re.compile(rf"[+-]?[1-9]\d{{0,2}}([{marks}]\d{{3}})+") for marks in (",", ".", JOINTS)}
+UNITS = ("%", *sorted(DECADES, key=len, reverse=True))
+ABOUT = ("~", "\u2248", "ca.", "ca ")  # in front of a number
+PLUS_MINUS = ("\u00b1", "+/-", "+-")  # between a number and its uncertainty
 Role = Literal["decimal", "thousands", "unknown"]
 
 
 @dataclass(frozen=True)
 class Notation:
-    """The roles of separators in the numbers of a column.
-
-    A number such as "1,234" or "1.234" is refused where the role is unknown. Other numbers show it themselves:
-    "1,5" has a decimal comma, and "1,234.5" and "1,234,567" have thousands.
-    """
+    """The roles of separators in a column: "1,234" and "1.234" are refused where theirs is unknown; others show it."""
 
     comma: Role = "unknown"
     point: Role = "decimal"
@@ -48,38 +47,24 @@ def same_label(text: str) -> str:
 
 
 def refuse_other_bytes(text: str, name: str) -> None:
-    """Raises InputError for a text that was read from bytes that are not UTF-8."""
     if any("\udc80" <= character <= "\udcff" for character in text):
         raise InputError(f"{name} has bytes that are not UTF-8: save the table as UTF-8")
 
 
 def is_class(text: str) -> bool:
-    """Whether a text is one of two classes."""
     return same_label(text) in CLASSES
 
 
 def read_class(text: str, target: str) -> float:
-    """0 or 1, NaN if the label is missing; raises InputError for any other text."""
     if is_missing(text):
         return math.nan
     if not is_class(text):
-        raise InputError(
-            f"{target} is {text.strip().lower()!r}, not 0 or 1, true or false, yes or no, active or inactive"
-        )
+        raise InputError(f"{target} is {text.strip().lower()!r}, not 0 or 1, true or false, yes or no, (in)active")
     return CLASSES[same_label(text)]
 
 
 def read_number(text: str, target: str, notation: Notation = UNDECIDED) -> float:
-    """A number, NaN if the label is missing.
-
-    Args:
-        text: text of the label.
-        target: name of the target, for the message.
-        notation: of the column.
-
-    Raises:
-        InputError: the text is not a finite number, or its separator is ambiguous.
-    """
+    """A number, NaN if missing; raises InputError for other texts, infinity, and an ambiguous separator."""
     if is_missing(text):
         return math.nan
     refuse_undecided(text, target, notation)
@@ -93,7 +78,6 @@ def read_number(text: str, target: str, notation: Notation = UNDECIDED) -> float
 
 
 def shortened(text: str) -> str:
-    """A text for a message, without what follows its first characters if it is long."""
     text = text.strip()
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
@@ -120,12 +104,7 @@ def without_joints(text: str) -> str:
 
 
 def form_of(text: str) -> str:
-    """The form of a number, or of a bound, with a comma or a point: an example of it, or "".
-
-    "1,5" can only have a decimal comma and "1.5" only a decimal point; "1,234" and "1.234" may have a separator of
-    thousands; "1,234.5" has one, and so have "1,234,567" and "1.234.567", which are of the forms "1,234.5" and
-    "1.234,5".
-    """
+    """An example of the form of a number with a comma or point: "1,5", "1.5", "1,234", "1.234", "1,234.5"; or ""."""
     number = without_joints(without_sign(text))
     if len(number) > LONGEST:
         return ""
@@ -139,12 +118,10 @@ def form_of(text: str) -> str:
 
 
 def notation_of(column: set[str], table: set[str], semicolons: bool) -> Notation:
-    """The notation of a column."""
     commas, points = bool(column & {"1,5", "1.234,5"}), bool(column & {"1.5", "1,234.5"})
     thousands_by_comma = "1,234.5" in column or ("1.5" in column and not semicolons)
-    comma: Role = (
-        "thousands" if thousands_by_comma and not commas else "decimal" if commas and not points else "unknown"
-    )
+    by_text: Role = "decimal" if commas and not points else "unknown"
+    comma: Role = "thousands" if thousands_by_comma and not commas else by_text
     point: Role = "thousands" if "1.234,5" in column and not points else "decimal"
     if not semicolons or {comma, point} & {"thousands"}:
         return Notation("decimal" if point == "thousands" and comma == "unknown" else comma, point)
@@ -156,7 +133,6 @@ def notation_of(column: set[str], table: set[str], semicolons: bool) -> Notation
 
 
 def without_sign(text: str) -> str:
-    """The number of a bound such as "<5", or the text itself."""
     found = BOUND.fullmatch(text.strip())
     return (found[2] if found else text).strip()
 
@@ -167,7 +143,6 @@ def is_undecided(text: str, notation: Notation) -> bool:
 
 
 def refuse_undecided(text: str, name: str, notation: Notation) -> None:
-    """Raises InputError for a number or bound that ``is_undecided``."""
     if is_undecided(text, notation):
         number = without_sign(text)
         whole, other = number.replace(",", "").replace(".", ""), number.replace(",", ".")
@@ -183,7 +158,6 @@ def as_float(text: str) -> float:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a finite number."""
     try:
         return math.isfinite(as_float(text))
     except ValueError:
@@ -191,11 +165,7 @@ def is_number(text: str) -> bool:
 
 
 def read_bound(text: str, target: str, notation: Notation = UNDECIDED) -> str:
-    """A censored label such as "<5", "> 10" or "≥10" as "<5.0" or ">10.0"; "" for any other label.
-
-    Raises:
-        InputError: the sign is not followed by a number.
-    """
+    """A censored label such as "<5", "> 10" or "≥10" as "<5.0" or ">10.0"; "" for any other label."""
     found = None if is_missing(text) else BOUND.fullmatch(text.strip())
     if found is None:
         return ""
@@ -207,7 +177,49 @@ def read_bound(text: str, target: str, notation: Notation = UNDECIDED) -> str:
 
 def bounds_of(text: str) -> tuple[float, float]:
     """Bounds of a censored label, as ``read_bound`` returns it; infinite where unbounded."""
-    if not text:
-        return -math.inf, math.inf
-    number = float(text[1:])
-    return (-math.inf, number) if text[0] == "<" else (number, math.inf)
+    number = float(text[1:]) if text else math.inf
+    return (number, math.inf) if text[:1] == ">" else (-math.inf, number)
+
+
+def parts_of(text: str) -> tuple[str, str]:
+    """The number or bound of a measurement and its unit, of "~12 +- 3 nM" 12 and nM; else the text and ""."""
+    text = text.strip()
+    if len(text) > LONGEST or is_number(text):
+        return text, ""
+    bound = BOUND.fullmatch(text)
+    sign, number = (bound[1], bound[2]) if bound else ("", text)
+    for about in ABOUT:
+        number = number.removeprefix(about).lstrip()
+    number, unit = without_unit(number)
+    for plus_minus in PLUS_MINUS:
+        value, found, uncertainty = number.partition(plus_minus)
+        if found and is_number(uncertainty.strip().replace(",", ".")):
+            number, own = without_unit(value.strip())
+            unit = own or unit
+    return f"{sign}{number}", unit
+
+
+def without_unit(text: str) -> tuple[str, str]:
+    plain = in_ascii(text).replace("mol/l", "M").replace("mol/L", "M").strip()
+    unit = next((unit for unit in UNITS if plain.endswith(unit)), "")
+    number = plain.removesuffix(unit).rstrip()
+    return (number, unit) if unit and number[-1:].isdecimal() else (text, "")
+
+
+def unit_of_column(texts: Iterable[str]) -> str:
+    counts = Counter(parts_of(text)[1] for text in texts if not is_missing(text))
+    return max(counts, key=counts.__getitem__, default="")
+
+
+def converted(value: float, unit: str, into: str) -> float:
+    decades = DECADES[into] - DECADES[unit]
+    return value * 10**decades if decades >= 0 else value / 10**-decades
+
+
+def read_threshold(text: str) -> tuple[float, str]:
+    """A threshold such as "100 nM" or "6.5", and its unit; raises InputError for any other text."""
+    number, unit = parts_of(text)
+    try:
+        return as_float(number), unit
+    except ValueError:
+        raise InputError(f"the threshold is {text!r}: give a number, such as 6.5 or '100 nM'") from None

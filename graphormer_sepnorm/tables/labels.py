@@ -1,11 +1,7 @@
-"""Reading and splitting a user's table.
+"""Reading and splitting a user's table."""
 
-The run folder gets the usable rows with their splits as ``table.csv``, and the others with the reasons as
-``skipped.csv``, so that all scores can be recomputed from it. ``duplicates.csv`` lists the molecules that appear in
-more than one row.
-"""
-
-from collections.abc import Sequence
+import math
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -22,9 +18,16 @@ from graphormer_sepnorm.tables.formats import WholeTable, open_table
 from graphormer_sepnorm.tables.formats.table import places_of_column
 from graphormer_sepnorm.tables.label_text import bounds_of
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.replicates import averaged
 from graphormer_sepnorm.tables.rows import LabelledRow, label_reader, names_of_rows, target_readers
-from graphormer_sepnorm.tables.splits import SPLITTERS, Duplicate, Sizes, find_duplicates, fold_splits, time_split
+from graphormer_sepnorm.tables.splits import (
+    SPLITTERS,
+    Duplicate,
+    Sizes,
+    find_duplicates,
+    fold_splits,
+    rows_by_key,
+    time_split,
+)
 from graphormer_sepnorm.tables.structures import MoleculeStructure, Structures, known_molecules, read_structures
 from graphormer_sepnorm.tables.task_guess import look_at_columns
 from graphormer_sepnorm.tables.times import read_times
@@ -39,46 +42,36 @@ WITH_OWN_TEST = Sizes(0.9, 0.1, 0.0)  # sizes of the splits if there is a separa
 
 @dataclass
 class LabelledTable:
-    """The content of a table.
+    """The content of a table; rows are numbered from 1 below the header, and those of a test table after them."""
 
-    Attributes:
-        rows: usable rows with their splits; for regression, the rows of a molecule are averaged.
-        skipped: number, SMILES and reason of the other rows.
-        duplicates: molecules that appear more than once in ``measured``.
-        structures: structures of the molecules of ``rows``.
-        measured: usable rows before averaging; empty if ``rows`` were not averaged.
-        names: names of rows by number; empty if unknown.
-        class_names: as in ``TaskConfig``.
-        changed: number of usable rows whose SMILES the preparation changed.
-        units: of the labels of each target, "" without one.
-    """
-
-    rows: list[LabelledRow] = field(default_factory=list)
-    skipped: list[tuple[int, str, str]] = field(default_factory=list)
-    duplicates: list[Duplicate] = field(default_factory=list)
-    structures: Structures = field(default_factory=lambda: Structures([], [], []))
-    measured: list[LabelledRow] = field(default_factory=list)
-    names: dict[int, str] = field(default_factory=dict)
-    class_names: tuple[tuple[str, ...], ...] = ()
-    changed: int = 0
-    units: tuple[str, ...] = ()
+    rows: list[LabelledRow] = field(default_factory=list)  # usable ones; numbers of a molecule are averaged
+    skipped: list[tuple[int, str, str]] = field(default_factory=list)  # number, SMILES and reason
+    duplicates: list[Duplicate] = field(default_factory=list)  # by places in ``usable``
+    structures: Structures = field(default_factory=lambda: Structures([], [], []))  # of ``rows``
+    measured: list[LabelledRow] = field(default_factory=list)  # rows before averaging, if they were averaged
+    names: dict[int, str] = field(default_factory=dict)  # by number of the row
+    class_names: tuple[tuple[str, ...], ...] = ()  # as in ``TaskConfig``
+    changed: int = 0  # usable rows whose SMILES the preparation changed
+    units: tuple[str, ...] = ()  # of the labels of each target, "" without one
+    headers: tuple[int, int] = (1, 1)  # lines above the first row in the table and the test table
+    num_own: float = math.inf  # rows of the table, behind which those of the test table are numbered
 
     @property
     def usable(self) -> list[LabelledRow]:
-        """The usable rows before averaging."""
         return self.measured or self.rows
 
     @property
     def known(self) -> dict[str, int]:
-        """The ``known_molecules`` among the test rows."""
-        places = {
-            is_test: [place for place, row in enumerate(self.rows) if (row.split == "test") is is_test]
-            for is_test in (True, False)
-        }
-        return known_molecules(self.structures.take(places[True]), self.structures.take(places[False]))
+        is_test = np.array([row.split == "test" for row in self.rows], bool)
+        return known_molecules(*(self.structures.take(np.flatnonzero(part).tolist()) for part in (is_test, ~is_test)))
+
+    def in_file(self, number: int) -> str:
+        """A row as a spreadsheet counts it, where the header is row 1."""
+        if number <= self.num_own:
+            return f"row {number + self.headers[0]}"
+        return f"row {number - int(self.num_own) + self.headers[1]} of --test-csv"
 
     def labels(self) -> np.ndarray:
-        """The labels of the rows [M, T], NaN where missing."""
         return np.array([row.labels for row in self.rows])
 
     def ends(self) -> tuple[np.ndarray, np.ndarray]:
@@ -94,9 +87,7 @@ class LabelledTable:
         return [row for row in self.rows if row.split == split]
 
     def with_splits(self, splits: Sequence[str]) -> "LabelledTable":
-        """The same rows in other splits."""
-        rows = [replace(row, split=split) for row, split in zip(self.rows, splits, strict=True)]
-        return replace(self, rows=rows)
+        return replace(self, rows=[replace(row, split=split) for row, split in zip(self.rows, splits, strict=True)])
 
     def with_means(self, kind: Kind) -> "LabelledTable":
         """The table with one row per molecule, split and conditions, if its labels are numbers."""
@@ -107,30 +98,19 @@ class LabelledTable:
         return replace(self, rows=rows, structures=self.structures.take(places), measured=self.rows)
 
 
-def read_whole(path: str, smiles_column: str | None = None, delimiter: str | None = None) -> WholeTable:
-    """Reads a table into memory; raises InputError as ``open_table``, or for no or more than ``MAX_ROWS`` rows."""
-    with open_table(path, smiles_column, delimiter) as table:
+def read_whole(path: str, *reading: str | None) -> WholeTable:
+    """Reads a table as ``open_table`` into memory; raises InputError also for no or more than ``MAX_ROWS`` rows."""
+    with open_table(path, *reading) as table:
         rows = [replace(row, structure="") for row in islice(table.rows, MAX_ROWS + 1)]
         if len(rows) > MAX_ROWS:
             raise InputError(f"{path} has more than {MAX_ROWS:,} rows; training holds them in memory")
         if not rows:
             raise InputError(f"{path} has a header but no rows")
-        return WholeTable(table.columns, rows, table.delimiter, table.smiles_place)
+        return WholeTable(table.columns, rows, table.delimiter, table.smiles_place, table.header)
 
 
 def read_labelled(options: TableOptions, featurizer: str, table: WholeTable | None = None) -> LabelledTable:
-    """Reads a table, skips the rows that cannot be used, splits the others, and finds molecules in several rows.
-
-    Args:
-        options: options for reading and splitting.
-        featurizer: name in ``FEATURIZERS``; rows that it cannot read are skipped. If it strips salts, the rows have the
-            SMILES without salts.
-        table: content of ``options.path`` if it has been read already.
-
-    Raises:
-        InputError: the table is unusable or has more than ``MAX_ROWS`` rows, a column is missing, or a split has no
-            molecules.
-    """
+    """Reads a table, skips rows that cannot be used, splits the others, and finds molecules in several rows."""
     labelled = read_usable(options, featurizer, table)
     labelled = labelled.with_splits(assign_splits(options, labelled, labelled.structures)).with_means(options.kind)
     check_filled(options, labelled)
@@ -138,17 +118,16 @@ def read_labelled(options: TableOptions, featurizer: str, table: WholeTable | No
 
 
 def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None = None) -> LabelledTable:
-    """As ``read_labelled``, but without splits unless a column or a separate test table defines them.
-
-    Raises InputError also as ``refuse_other_column``.
-    """
-    table = table or read_whole(options.path, options.smiles_column, options.delimiter)
+    """As ``read_labelled``, but without splits unless a column or a separate test table defines them."""
+    table = table or read_whole(options.path, options.smiles_column, options.delimiter, options.sheet)
     units = tuple(reader.unit for reader in target_readers(options, table))
     labelled = LabelledTable(names=names_of_rows(options, table), class_names=class_names(options, table), units=units)
+    labelled.headers = (table.header, table.header)
     add_rows(labelled, options, table)
     if options.test_csv is not None:
         own = replace(options, path=options.test_csv, test_csv=None, units=units if any(units) else ())
         tested = read_whole(options.test_csv, options.smiles_column, options.delimiter)
+        labelled.num_own, labelled.headers = len(table.rows), (table.header, tested.header)
         labelled.names |= {len(table.rows) + number: name for number, name in names_of_rows(own, tested).items()}
         add_rows(labelled, own, tested, len(table.rows), "test")
     with_labels = len(labelled.rows)
@@ -161,11 +140,12 @@ def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None
 
 
 def with_duplicates(kind: Kind, labelled: LabelledTable) -> LabelledTable:
-    """The table with the molecules that are in several of its rows."""
+    y = labelled.labels()
+    known = [column[~np.isnan(column)] for column in y.T]
+    spread = np.array([column.std() if len(column) else 0.0 for column in known])
     rows = zip(labelled.structures.keys, labelled.rows, strict=True)
     keys = ["; ".join([key, *row.conditions]) for key, row in rows]
-    found = find_duplicates(keys, *labelled.ends(), tolerances(kind, labelled.labels()))
-    return replace(labelled, duplicates=found)
+    return replace(labelled, duplicates=find_duplicates(keys, *labelled.ends(), TASKS[kind].tolerance * spread))
 
 
 def class_names(options: TableOptions, table: WholeTable) -> tuple[tuple[str, ...], ...]:
@@ -176,17 +156,15 @@ def class_names(options: TableOptions, table: WholeTable) -> tuple[tuple[str, ..
     return names if any(pair != ("0", "1") for pair in names) else ()
 
 
-def add_rows(
-    labelled: LabelledTable, options: TableOptions, table: WholeTable, before: int = 0, split: str = ""
-) -> None:
+def add_rows(found: LabelledTable, options: TableOptions, table: WholeTable, before: int = 0, split: str = "") -> None:
     """Adds the rows of a table, numbered after those ``before``; all are in ``split`` if it is given."""
     read = label_reader(options, table)
     for number, row in enumerate(table.rows, before + 1):
         try:
-            found = read(number, row)
-            labelled.rows.append(replace(found, split=split) if split else found)
+            labelled = read(number, row)
+            found.rows.append(replace(labelled, split=split) if split else labelled)
         except InputError as error:
-            labelled.skipped.append((number, row.smiles, str(error)))
+            found.skipped.append((number, row.smiles, str(error)))
 
 
 def refuse_other_column(options: TableOptions, table: WholeTable, rows: int, readable: int) -> None:
@@ -203,16 +181,11 @@ def leave_out_tested(labelled: LabelledTable, structures: Structures) -> Structu
     """Moves rows with test molecules to the skipped ones; returns the structures of the others."""
     families = structures.families
     tested = {family for family, row in zip(families, labelled.rows, strict=True) if row.split == "test"}
+    reason = "its molecule (or a form of it) is in --test-csv, so it is not used for training"
     kept = []
     for place, (family, row) in enumerate(zip(families, labelled.rows, strict=True)):
         if row.split != "test" and family in tested:
-            labelled.skipped.append(
-                (
-                    row.number,
-                    row.smiles,
-                    "its molecule (or a form of it) is in --test-csv, so it is not used for training",
-                )
-            )
+            labelled.skipped.append((row.number, row.smiles, reason))
         else:
             kept.append(place)
     labelled.rows = [labelled.rows[place] for place in kept]
@@ -220,7 +193,6 @@ def leave_out_tested(labelled: LabelledTable, structures: Structures) -> Structu
 
 
 def check_filled(options: TableOptions, labelled: LabelledTable) -> None:
-    """Raises InputError unless every split has a molecule."""
     refuse_logarithms(options, labelled)
     if not labelled.rows:
         raise InputError(f"{options.path}: no row can be used{first_reason(labelled)}")
@@ -230,25 +202,21 @@ def check_filled(options: TableOptions, labelled: LabelledTable) -> None:
 
 
 def refuse_logarithms(options: TableOptions, labelled: LabelledTable) -> None:
-    """Raises InputError if more rows have labels without a logarithm than are left."""
     without = sum(reason.endswith(NO_LOGARITHM) for _, _, reason in labelled.skipped)
     without += sum(any(reason.endswith(NO_LOGARITHM) for reason in row.gaps.values()) for row in labelled.usable)
     if without > len(labelled.usable):
         option = "--log10" if options.log10 else "--negative-log-molar"
-        rows = "1 row has a label" if without == 1 else f"{without:,} rows have labels"
         raise InputError(
-            f"{options.path}: {rows} without a logarithm (0 or less): leave out {option} if the column holds "
-            "logarithms already"
+            f"{options.path}: rows with labels of 0 or less, which have no logarithm: {without:,}; leave out {option} "
+            "if the column holds logarithms already"
         )
 
 
 def empty_split(options: TableOptions, labelled: LabelledTable, split: str) -> str:
-    """Says that a split has no row, because there are too few of them or because of how it is made."""
-    usable = len(labelled.rows)
-    rows = "1 usable row" if usable == 1 else f"{usable:,} usable rows"
-    if usable < FEW_ROWS and options.split != "column":
+    rows = f"{len(labelled.rows):,} usable row{'s' * (len(labelled.rows) != 1)}"
+    if len(labelled.rows) < FEW_ROWS and options.split != "column":
         purpose = {"train": "training", "val": "validation", "test": "the test"}[split]
-        return f"{rows} {'is' if usable == 1 else 'are'} too few: none is left for {purpose}"
+        return f"{rows}, too few: none is left for {purpose}"
     if options.split == "column":
         return f"the column {options.split_column} has {split} in none of {rows}: name some rows {split}"
     acyclic = labelled.structures.scaffolds.count("") if options.split.startswith("scaffold") else 0
@@ -256,29 +224,19 @@ def empty_split(options: TableOptions, labelled: LabelledTable, split: str) -> s
     return f"no molecule of {rows} is in the {split} split by {options.split}{advice * bool(acyclic)}"
 
 
-def tolerances(kind: Kind, y: np.ndarray) -> np.ndarray:
-    """The largest accepted difference [T] between labels of one molecule; ``y`` [M, T], NaN where missing."""
-    known = [column[~np.isnan(column)] for column in y.T]
-    spread = np.array([column.std() if len(column) else 0.0 for column in known])
-    return TASKS[kind].tolerance * spread
-
-
 def first_reason(labelled: LabelledTable) -> str:
     if not labelled.skipped:
         return ""
     number, _, reason = labelled.skipped[0]
-    if len(labelled.skipped) == 1:
-        return f"; 1 row was skipped, row {number}: {reason}"
-    return f"; {len(labelled.skipped):,} rows were skipped; the reason for the first one, row {number}: {reason}"
+    rows = "1 row was" if len(labelled.skipped) == 1 else f"{len(labelled.skipped):,} rows were"
+    return f"; {rows} skipped, the first of them {labelled.in_file(number)}: {reason}"
 
 
 def keep_readable(labelled: LabelledTable, featurizer: str) -> Structures:
     """Moves rows with unreadable molecules to the skipped ones; returns the structures of the others."""
     found = map_chunks(partial(read_structures, featurizer), in_chunks(row.smiles for row in labelled.rows), list)
-    found = tracked(found, -(-len(labelled.rows) // CHUNK))
-    answers = [answer for _, chunk in found for answer in chunk]
-    rows, structures = labelled.rows, []
-    labelled.rows = []
+    answers = [answer for _, chunk in tracked(found, -(-len(labelled.rows) // CHUNK)) for answer in chunk]
+    rows, labelled.rows, structures = labelled.rows, [], []
     for row, answer in zip(rows, answers, strict=True):
         if isinstance(answer, MoleculeStructure):
             labelled.rows.append(replace(row, smiles=answer.smiles))
@@ -318,7 +276,6 @@ def assign_splits(options: TableOptions, labelled: LabelledTable, structures: St
 
 
 def labels_to_stratify(options: TableOptions, labelled: LabelledTable) -> np.ndarray | None:
-    """The classes of the rows [M, T]; None for a regression."""
     return labelled.labels() if TASKS[options.kind].predicts_probabilities else None
 
 
@@ -348,10 +305,9 @@ def rare_class(options: TableOptions, labelled: LabelledTable) -> str:
             rows = np.flatnonzero(column == value).tolist()
             found = len({groups[row] for row in rows})
             if 0 < found < parts:
-                other = "" if options.split == "random" else ", or try --split random"
                 return (
                     f"{name} is {value:g} in only {len(rows)} of {len(y):,} rows, in {found} of the groups that the "
-                    f"split keeps together, too few for {parts} parts: add such rows{other}"
+                    f"split keeps together, too few for {parts} parts: add such rows, or try --split random"
                 )
     return ""
 
@@ -359,11 +315,10 @@ def rare_class(options: TableOptions, labelled: LabelledTable) -> str:
 def refuse_constant(options: TableOptions, labelled: LabelledTable) -> None:
     """Raises InputError if each target has the same label in all rows, so that no other split helps."""
     kind, y = TASKS[options.kind], labelled.labels()
-    for name, column in zip(options.names, np.isnan(y).all(axis=0).tolist(), strict=True):
-        if column:
-            bounded = any(options.names.index(name) in row.bounds for row in labelled.rows)
-            found = "all labels are bounds, such as <5: a model needs some exact ones" if bounded else "it has no label"
-            raise InputError(f"{options.path}, column {name}: {found}; leave the column out")
+    for place in np.flatnonzero(np.isnan(y).all(axis=0)).tolist():
+        bounded = any(place in row.bounds for row in labelled.rows)
+        found = "all labels are bounds, such as <5: a model needs some exact ones" if bounded else "it has no label"
+        raise InputError(f"{options.path}, column {options.names[place]}: {found}; leave the column out")
     lowest, highest = np.fmin.reduce(y), np.fmax.reduce(y)
     if kind.adds_up or any(row.bounds for row in labelled.rows) or not (lowest == highest).all():
         return
@@ -376,12 +331,54 @@ def refuse_constant(options: TableOptions, labelled: LabelledTable) -> None:
 
 def table_task(options: TableOptions) -> TaskConfig:
     """The task of a table; unless a metric is named, it is scored by MAE or ROC-AUC."""
+    kind = TASKS[options.kind]
     return TaskConfig(
         options.kind,
-        TASKS[options.kind].find_metric(options.metric),
+        kind.find_metric(options.metric),
         options.names,
         balance=options.balance,
-        loss=options.loss or TASKS[options.kind].usual_loss(options.metric),
+        loss=options.loss or kind.usual_loss(options.metric),
         weights=options.weights,
         scales=options.scales,
     )
+
+
+def averaged(rows: list[LabelledRow], keys: Sequence[Hashable]) -> tuple[list[LabelledRow], list[int]]:
+    """Merges rows with the same key by means, else the tightest bound; also returns the place of the first of each."""
+    groups = list(rows_by_key(keys).values())
+    return [mean_row([rows[place] for place in places]) for places in groups], [places[0] for places in groups]
+
+
+def mean_row(rows: list[LabelledRow]) -> LabelledRow:
+    """The mean of the rows of one molecule; a single row is unchanged."""
+    if len(rows) == 1:
+        return rows[0]
+    y, weights = np.array([row.labels for row in rows]), np.array([row.weight for row in rows])
+    known = ~np.isnan(y) * (weights if weights.any() else np.ones(len(rows)))[:, None]
+    totals = known.sum(axis=0)
+    labels = np.where(totals > 0, (np.nan_to_num(y) * known).sum(axis=0) / np.where(totals > 0, totals, 1), np.nan)
+    inexact = np.flatnonzero(np.isnan(labels)).tolist()
+    texts = {place: [row.bounds[place] for row in rows if place in row.bounds] for place in inexact}
+    bounds = {place: tightest(found) for place, found in texts.items() if found}
+    return replace(rows[0], labels=labels.tolist(), bounds=bounds, weight=float(weights.mean()))
+
+
+def tightest(bounds: list[str]) -> str:
+    """The tightest of several bounds such as ">5.0"; the first one if they have different signs."""
+    if len({text[0] for text in bounds}) > 1:
+        return bounds[0]
+    return (max if bounds[0][0] == ">" else min)(bounds, key=lambda text: float(text[1:]))
+
+
+def pooled_deviation(y: np.ndarray, keys: Sequence[Hashable]) -> np.ndarray:
+    """The standard deviation of repeated measurements of one molecule [T]; NaN for a target without any."""
+    squares, freedom = np.zeros(y.shape[1]), np.zeros(y.shape[1])
+    for places in rows_by_key(keys).values():
+        if len(places) > 1:
+            labels = y[places]
+            counts = (~np.isnan(labels)).sum(axis=0)
+            means = np.nansum(labels, axis=0) / np.maximum(counts, 1)
+            means = np.clip(means, np.fmin.reduce(labels), np.fmax.reduce(labels))  # exact for equal labels
+            squares += np.nansum((labels - means) ** 2, axis=0)
+            freedom += np.maximum(counts - 1, 0)
+    return np.sqrt(np.where(freedom > 0, squares / np.maximum(freedom, 1), np.nan))

@@ -2,21 +2,24 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.label_text import (
     UNDECIDED,
     Notation,
+    converted,
     is_missing,
+    parts_of,
     read_bound,
     read_class,
     read_number,
+    read_threshold,
     same_label,
     shortened,
+    unit_of_column,
 )
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.units import converted, parts_of, read_threshold, unit_of_column
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import DECADES, falls, modelled, named_unit, unit_of
 
@@ -25,21 +28,13 @@ FLIPPED = {"<": ">", ">": "<", "": ""}
 
 @dataclass(frozen=True)
 class TargetReader:
-    """Reads the labels of a target column.
-
-    Attributes:
-        name: of the column.
-        options: those of the table.
-        notation: of its numbers.
-        unit: of its labels, "" if they have none; those in another unit of concentration are converted.
-        is_named: whether a number without a unit is in this one.
-    """
+    """Reads the labels of a target column; those in another unit of concentration are converted."""
 
     name: str
     options: TableOptions
     notation: Notation = UNDECIDED
-    unit: str = ""
-    is_named: bool = True
+    unit: str = ""  # of its labels, if they have one
+    is_named: bool = True  # whether a number without a unit is in this one
 
     @classmethod
     def of(cls, name: str, options: TableOptions, notation: Notation, texts: Iterable[str]) -> "TargetReader":
@@ -52,11 +47,7 @@ class TargetReader:
         return cls(name, options, notation, reader.unit, bool(known or not reader.unit))
 
     def number(self, text: str) -> tuple[str, float]:
-        """The sign of a bound ("" of an exact label) and the number in ``unit``, NaN if missing.
-
-        Raises:
-            InputError: it is no number, or in another unit.
-        """
+        """The sign of a bound ("" of an exact label) and the number in ``unit``, NaN if missing."""
         number, unit = parts_of(text)
         bound = read_bound(number, self.name, self.notation)
         value = float(bound[1:]) if bound else read_number(number, self.name, self.notation)
@@ -77,11 +68,7 @@ class TargetReader:
         return (math.nan, f"{FLIPPED[sign] if falls(scale) else sign}{value!r}") if sign else (value, "")
 
     def is_active(self, text: str) -> float:
-        """1 for a label on the active side of the threshold, 0 for one on the other side, NaN if it is missing.
-
-        Raises:
-            InputError: a bound that leaves the side open.
-        """
+        """1 for a label on the active side of the threshold, 0 on the other, NaN if missing; InputError if open."""
         active = self.options.threshold[:1]
         threshold, unit = read_threshold(self.options.threshold[1:])
         threshold = converted(threshold, unit, self.unit) if unit else threshold
@@ -104,38 +91,21 @@ class TargetReader:
         return [self.is_active(text) if self.options.threshold else read_class(text, self.name)], ""
 
 
-@dataclass(frozen=True)
-class RowLabels:
-    """The labels of a row.
-
-    Attributes:
-        labels, bounds: as in ``LabelledRow``.
-        gaps: why a label cannot be read, by the index of its column.
-    """
-
-    labels: list[float] = field(default_factory=list)
-    bounds: dict[int, str] = field(default_factory=dict)
-    gaps: dict[int, str] = field(default_factory=dict)
-
-
-def read_labels(readers: Iterable[TargetReader], texts: Iterable[str], count: int) -> RowLabels:
-    """The labels of a row; one that does not fit the task is a gap of only its own column.
-
-    Args:
-        readers: one per column.
-        texts: one per column.
-        count: number of labels of a column, one for each of several classes.
-    """
-    found = RowLabels()
+def read_labels(
+    readers: Iterable[TargetReader], texts: Iterable[str], count: int
+) -> tuple[list[float], dict[int, str], dict[int, str]]:
+    """The labels of a row, ``count`` of each column, its bounds, and why others cannot be read, by column."""
+    found: list[float] = []
+    bounds, gaps = {}, {}
     for place, (reader, text) in enumerate(zip(readers, texts, strict=True)):
         labels, bound = [math.nan] * count, ""
         try:
             labels, bound = reader(text)
         except InputError as error:
-            found.gaps[place] = str(error)
-        found.labels.extend(labels)
-        found.bounds.update({place: bound} if bound else {})
-    return found
+            gaps[place] = str(error)
+        found.extend(labels)
+        bounds.update({place: bound} if bound else {})
+    return found, bounds, gaps
 
 
 def one_of_classes(text: str, target: str, classes: tuple[str, ...]) -> list[float]:

@@ -9,9 +9,8 @@ from graphormer_sepnorm.config import OPTIONS, Kind, Loss, Scale
 from graphormer_sepnorm.dataset import SPLITS, SplitName
 from graphormer_sepnorm.errors import InputError, known
 from graphormer_sepnorm.options import Option
-from graphormer_sepnorm.tables.label_text import as_float, refuse_other_bytes
+from graphormer_sepnorm.tables.label_text import as_float, read_threshold, refuse_other_bytes
 from graphormer_sepnorm.tables.splits import SPLITTERS, Sizes, read_sizes
-from graphormer_sepnorm.tables.units import read_threshold
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import modelled_name, molar_scale, named_unit, unit_of
 
@@ -19,11 +18,13 @@ MAX_WEIGHT = 1e3
 STANDARDIZED = {"parent": "standardized", "tautomer": "tautomer", "chembl": "chembl"}  # in ``PREPARATIONS``
 
 
-def either(kind: Kind, without: Kind | None = None) -> str:
-    """The metrics of a kind of task in words, without those of another kind."""
-    others = () if without is None else TASKS[without].metrics
-    *names, last = (name for name in TASKS[kind].metrics if name not in others)
+def either(kind: Kind, without: tuple[str, ...] = ()) -> str:
+    *names, last = (name for name in TASKS[kind].metrics if name not in without)
     return f"{', '.join(names)} or {last}"
+
+
+OF_CLASSES = either("multiclass", without=TASKS["classification"].metrics)
+METRIC_HELP = f"Metric: {either('regression')}; {either('classification')}; for several classes also {OF_CLASSES}."
 
 
 def read_weights(text: str) -> tuple[float, ...]:
@@ -36,90 +37,37 @@ def read_weights(text: str) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class TableOptions:
-    """Options for reading, splitting and fitting a table.
-
-    Attributes:
-        path: path of the table, as ``open_table``.
-        targets: columns to predict.
-        kind: kind of the task.
-        smiles_column, delimiter: as ``open_table``.
-        split: a name in ``SPLITTERS``, "column" or "time".
-        split_column: for "column", the column with train, val or test; for "time", the column with numbers or dates.
-        sizes: sizes of the splits, unless a column defines them.
-        balance: whether positives and negatives of a classification get the same total weight.
-        seed: seed of the split.
-        classes: for "multiclass", the labels in the single target column.
-        metric: name of the metric; None: the default of the kind.
-        loss: loss of a regression; None: the one that suits the metric.
-        weights: weight of each target in the loss; none: all are equal.
-        folds: number of cross-validation folds, so that every row is tested once; 0: a single split by ``sizes``.
-        strip_salts: whether to read only the parent of each molecule, without counter-ions and solvents.
-        standardize: replaces each molecule by its neutral parent, by the canonical tautomer of the parent, or by the
-            parent of ChEMBL's structure pipeline.
-        log10: targets that are modelled by their logarithm.
-        negative_log_molar: unit of concentrations that are modelled as -log10 of M, or COLUMN=UNIT for some targets.
-        test_csv: table whose rows are the test split; the rows at ``path`` are split into the other two.
-        weight_column: column with positive sample weights.
-        feature_columns: columns with conditions of the measurements, numbers or words, which predictions also require.
-        id_column: column with names of rows; None: as ``find_id_column``.
-        require_conditions: whether rows with a blank condition are skipped.
-        decimal: decimal separator of all numbers; None: each column tells its own.
-        active_below, active_above: threshold of the active class of a classification of numbers, such as "100 nM".
-        units: of the labels of each target, "" without one; empty: each column tells its own.
-        called: names of the predictions; empty: those of the target columns on their scale, such as pIC50.
-        final: whether all rows are fitted, and none are kept for a test.
-        title: of the report; None: the run folder and the targets.
-
-    Raises:
-        InputError: the options do not fit together, or ChEMBL's pipeline is not installed.
-    """
+    """Options for reading, splitting and fitting a table; raises InputError unless they fit together."""
 
     path: str
     targets: Annotated[
         tuple[str, ...],
-        Option("Columns to predict; by default the only one that is neither SMILES nor ids.", "target-columns"),
+        Option("Columns to predict; by default the only one that is no SMILES or id.", "target-columns"),
     ] = ()
     kind: Kind = "regression"
-    smiles_column: Annotated[str | None, Option("SMILES column of the table; by default recognized by its name.")] = (
-        None
-    )
+    smiles_column: Annotated[str | None, Option("SMILES column of the table; by default found by its name.")] = None
     delimiter: Annotated[str | None, Option("Delimiter of the table; by default detected from its header.")] = None
+    sheet: Annotated[str | None, Option("Sheet of an Excel FILE; by default the first that has molecules.")] = None
     split: Annotated[SplitName, Option("How rows are chosen for training, validation and test.")] = "scaffold"
-    split_column: Annotated[
-        str | None, Option("Column with train, val or test (--split column), or times (--split time).")
-    ] = None
+    split_column: Annotated[str | None, Option("Column with train, val or test, or with times (--split time).")] = None
     sizes: Annotated[
         Sizes,
         Option("Sizes of the training, validation and test sets; by default 80:10:10.", "split-sizes", read_sizes),
     ] = field(default_factory=Sizes)
     balance: Annotated[bool, Option("Weight rare positives as much as negatives.")] = False
     seed: int = 0
-    classes: tuple[str, ...] = ()
-    metric: Annotated[
-        str | None,
-        Option(
-            f"Metric of a table: {either('regression')}; {either('classification')}; for several classes also "
-            f"{either('multiclass', without='classification')}."
-        ),
-    ] = None
-    loss: Annotated[
-        Loss | None,
-        Option("Loss of a regression on a table; by default mse for the metrics rmse and r2, otherwise l1."),
-    ] = None
+    classes: tuple[str, ...] = ()  # of "multiclass", the labels in the single target column
+    metric: Annotated[str | None, Option(METRIC_HELP)] = None
+    loss: Annotated[Loss | None, Option("Loss of a regression; by default mse for rmse and r2, else l1.")] = None
     weights: Annotated[
         tuple[float, ...],
         Option("Weight of each of --target-columns in the loss, such as 1,2,0.5.", "target-weights", read_weights),
     ] = ()
-    folds: Annotated[
-        int, Option("Cross-validate the table with this many folds: every molecule is tested once.", default="")
-    ] = 0
+    folds: Annotated[int, Option("Cross-validate with this many folds: each molecule is tested once.", default="")] = 0
     strip_salts: Annotated[bool, Option("Read molecules of the table without counter-ions and solvents.")] = False
     standardize: Annotated[
         Literal["parent", "tautomer", "chembl"] | None,
-        Option(
-            "Replace each molecule by its neutral parent (parent), the canonical tautomer of that (tautomer), or "
-            "ChEMBL's parent (chembl)."
-        ),
+        Option("Replace each molecule by its neutral parent, the canonical tautomer of that, or ChEMBL's parent."),
     ] = None
     log10: Annotated[tuple[str, ...], Option("Target columns to learn as logarithms.")] = ()
     negative_log_molar: Annotated[
@@ -131,27 +79,17 @@ class TableOptions:
     feature_columns: Annotated[
         tuple[str, ...], Option("Columns with conditions of measurements, such as temperature or assay.")
     ] = ()
-    id_column: Annotated[
-        str | None, Option("Column with names of the rows; by default one such as id, name or compound_id.")
-    ] = None
+    id_column: Annotated[str | None, Option("Column with names of rows; by default one such as id or name.")] = None
     require_conditions: Annotated[
-        bool,
-        Option("Skip rows with a blank condition; by default it is read as the median, or as a category of its own."),
+        bool, Option("Skip rows with a blank condition; by default it is the median, or a category of its own.")
     ] = False
     decimal: Annotated[
-        Literal["point", "comma"] | None,
-        Option("Decimal separator of the numbers of the table; by default detected in each column."),
+        Literal["point", "comma"] | None, Option("Decimal separator of numbers; by default detected in each column.")
     ] = None
-    active_below: Annotated[
-        str | None, Option("Make classes of numbers: 1 below this threshold, such as 100nM, and 0 above it.")
-    ] = None
-    active_above: Annotated[
-        str | None, Option("Make classes of numbers: 1 above this threshold, such as 6.5, and 0 below it.")
-    ] = None
-    units: tuple[str, ...] = ()
-    called: Annotated[
-        tuple[str, ...], Option("Names of the predictions, one for each of --target-columns, such as pIC50.", "name")
-    ] = ()
+    active_below: Annotated[str | None, Option("Make classes of numbers: 1 below this, such as 100nM, else 0.")] = None
+    active_above: Annotated[str | None, Option("Make classes of numbers: 1 above this, such as 6.5, else 0.")] = None
+    units: tuple[str, ...] = ()  # of the labels of each target, "" without one; empty: each column tells its own
+    called: Annotated[tuple[str, ...], Option("Names of the predictions, one per target column.", "name")] = ()
     final: Annotated[bool, Option("Train on all rows and keep none for a test; scores are out of fold.")] = False
     title: Annotated[str | None, Option("Title of the report; by default the run folder and the targets.")] = None
 
@@ -162,9 +100,8 @@ class TableOptions:
             raise InputError(f"a target column is named twice: {', '.join(self.targets)}")
         if self.called and (self.classes or len(self.called) != len(self.targets) or not all(self.called)):
             raise InputError("--name is for columns of numbers or of two classes: give one name for each of them")
-        if len(set(self.names)) < len(self.names):
-            twice = next(name for name in self.names if self.names.count(name) > 1)
-            raise InputError(f"two target columns would be modelled as {twice}: rename one of them, or leave it out")
+        if twice := [name for name in self.names if self.names.count(name) > 1]:
+            raise InputError(f"two target columns would be modelled as {twice[0]}: rename one of them, or leave it out")
         for name in (*self.targets, *self.names, *self.feature_columns):
             refuse_other_bytes(name, repr(name))
         self.check_split()
@@ -178,7 +115,6 @@ class TableOptions:
             raise InputError("--feature-columns names a column twice, or a target column")
 
     def check_split(self) -> None:
-        """Raises InputError unless the options of the splits fit together."""
         known("split", self.split, [*SPLITTERS, "column", "time"])
         if self.split in ("column", "time") and self.split_column is None:
             raise InputError(f"--split {self.split} needs --split-column NAME")
@@ -191,27 +127,19 @@ class TableOptions:
         if self.folds and self.split not in SPLITTERS:
             raise InputError(f"--folds requires --split {', '.join(SPLITTERS)}; {self.split} makes only one split")
         if self.folds and self.sizes != Sizes():
-            raise InputError(
-                "--split-sizes cannot be combined with --folds: each fold is tested once, and a tenth is validation"
-            )
-
+            raise InputError("--split-sizes cannot be combined with --folds: each fold is tested once")
         if self.final and (self.folds or self.split == "column" or self.test_csv or self.sizes != Sizes()):
-            raise InputError(
-                "--final keeps no test rows: leave out --folds, --split column, --test-csv and --split-sizes"
-            )
+            raise InputError("--final keeps no test rows: leave out --folds, --split column, --test-csv, --split-sizes")
         if self.test_csv is not None and (self.folds or self.split_column is not None or self.sizes != Sizes()):
-            raise InputError(
-                "--test-csv cannot be combined with --folds, --split column, --split time or --split-sizes"
-            )
+            raise InputError("--test-csv cannot be combined with --folds, --split column or time, or --split-sizes")
 
     def check_scales(self) -> None:
         """Raises InputError unless the scales are known and apply to numeric target columns."""
         if (self.log10 or self.negative_log_molar) and "scales" not in OPTIONS[self.kind]:
             raise InputError("--log10 and --negative-log-molar are for --task regression")
         named = [*self.log10, *(name for name in self.molar_scales if name)]
-        for name in named:
-            if name not in self.targets:
-                raise InputError(f"--log10 or --negative-log-molar names {name!r}, which is not a target column")
+        if strange := [name for name in named if name not in self.targets]:
+            raise InputError(f"--log10 or --negative-log-molar names {strange[0]!r}, which is not a target column")
         if len(set(named)) < len(named):
             raise InputError("a target column is named twice by --log10 and --negative-log-molar")
 
@@ -221,7 +149,6 @@ class TableOptions:
         return f"<{self.active_below}" if self.active_below else f">{self.active_above}" if self.active_above else ""
 
     def check_task(self) -> None:
-        """Raises InputError unless the options of the task suit its kind."""
         if self.active_below and self.active_above:
             raise InputError("--active-below and --active-above: give one of them")
         if self.threshold:
@@ -235,10 +162,7 @@ class TableOptions:
         if self.weights and "weights" not in OPTIONS[self.kind]:
             raise InputError("--target-weights is for several columns: the classes of one column have no weights")
         if self.weights and len(self.weights) != len(self.targets):
-            numbers, columns = len(self.weights), len(self.targets)
-            raise InputError(
-                f"--target-weights has {numbers} number{'s' * (numbers > 1)} for {columns} column{'s' * (columns > 1)}"
-            )
+            raise InputError(f"--target-weights has {len(self.weights)} for {len(self.targets)} target columns")
         if not all(0 < weight <= MAX_WEIGHT for weight in self.weights):
             raise InputError(f"--target-weights must be above 0 and at most {MAX_WEIGHT:g}")
         TASKS[self.kind].find_metric(self.metric)
@@ -258,7 +182,6 @@ class TableOptions:
         return found
 
     def scale_of(self, target: str) -> Scale:
-        """The scale on which a target is modelled."""
         if target in self.log10:
             return "log10"
         return self.molar_scales.get(target, self.molar_scales.get("", ""))
@@ -271,7 +194,6 @@ class TableOptions:
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """The splits that have rows."""
         return SPLITS[:-1] if self.final else SPLITS
 
     @property

@@ -1,9 +1,11 @@
 """The prepared table in a run folder: ``table.csv`` and its companion files."""
 
+import contextlib
 import functools
 import hashlib
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,45 +34,30 @@ TARGET = "target "
 NAME = "name"
 WEIGHT = "weight"
 CONDITION = "condition "
+HAS_OTHERS = "; the row has other labels"
 KEPT_IN = "averaged in row"  # of table.csv
 TIME = "time"
 
 
 def write_labelled(folder: Path, labelled: LabelledTable, config: Config, options: TableOptions) -> None:
-    """Writes ``table.csv``, ``table.json``, and the rows it was made of into a run folder.
-
-    ``measurements.csv`` has all usable rows before averaging, with their times, for ``read_measurements``;
-    ``skipped.csv`` the others; ``duplicates.csv`` the molecules that are in several rows.
-
-    Raises:
-        InputError: the folder already holds another table, or the same one for another task or with other features;
-            nothing is written in these cases.
-    """
-    content = as_csv(table_lines(labelled, options))
+    """Writes ``table.csv`` and its companions into a run folder, or nothing if that holds another table or task."""
+    content = as_csv(table_lines(labelled, labelled.rows, options))
     kept = replace(options, units=labelled.units if any(labelled.units) else ())
     facts = {"task": asdict(config.task), "featurizer": config.featurizer, "options": asdict(kept)}
     facts["config"] = json.loads(config_to_json(config))
     table = folder / TABLE
     if table.exists() and table.read_bytes() != content:
         raise InputError(f"{folder} was begun with another table or another split: use a new --out")
-    before = kept_facts(table.with_suffix(".json"))
-    if before is not None and before != (config.task, config.featurizer):
-        raise InputError(
-            f"{folder} was begun for another task or with other features: resume with the same options, or use a new "
-            "--out"
-        )
+    if kept_facts(table.with_suffix(".json")) not in (None, (config.task, config.featurizer)):
+        raise InputError(f"{folder} was begun for another task or with other features: use a new --out")
     write_atomically(table, content)
     write_atomically(table.with_suffix(".json"), (json.dumps(facts, indent=2) + "\n").encode())
-    gaps = [
-        (row.number, row.smiles, f"{reason}; the row has other labels")
-        for row in labelled.usable
-        for reason in row.gaps.values()
-    ]
-    skipped = with_names(["row", "smiles", "error"], list(map(list, sorted(labelled.skipped + gaps))), labelled, 0)
-    write_atomically(folder / SKIPPED, as_csv(skipped))
-    header, *lines = table_lines(replace(labelled, rows=labelled.usable), options)
-    timed = zip(lines, labelled.usable, strict=True)
-    write_atomically(folder / MEASUREMENTS, as_csv([[*header, TIME], *([*line, row.time] for line, row in timed)]))
+    gaps = [(row.number, row.smiles, f"{gap}{HAS_OTHERS}") for row in labelled.usable for gap in row.gaps.values()]
+    skipped: list[list] = [["row", "smiles", "error"], *map(list, sorted(labelled.skipped + gaps))]
+    write_atomically(folder / SKIPPED, as_csv(with_names(skipped, labelled)))
+    lines = table_lines(labelled, labelled.usable, options)
+    times = [TIME, *(row.time for row in labelled.usable)]
+    write_atomically(folder / MEASUREMENTS, as_csv([*line, time] for line, time in zip(lines, times, strict=True)))
     write_atomically(folder / DUPLICATES, as_csv(duplicate_lines(labelled, options.names)))
 
 
@@ -80,57 +67,41 @@ def label_texts(row: LabelledRow) -> list[str]:
     return [row.bounds.get(place, text) for place, text in enumerate(exact)]
 
 
-def table_lines(labelled: LabelledTable, options: TableOptions) -> list[list]:
-    """A header, and one line per usable row, with names and weights if the table has any."""
-    header = ["row", "smiles", "split", *(TARGET + name for name in options.names)]
-    lines: list[list] = [[row.number, as_utf8(row.smiles), row.split, *label_texts(row)] for row in labelled.rows]
-    if options.weight_column is not None:
-        header.insert(3, WEIGHT)
-        for line, row in zip(lines, labelled.rows, strict=True):
-            line.insert(3, repr(row.weight))
-    header += [CONDITION + name for name in options.feature_columns]
-    lines = [[*line, *row.conditions] for line, row in zip(lines, labelled.rows, strict=True)]
-    return with_names(header, lines, labelled, 0)
+def table_lines(labelled: LabelledTable, rows: list[LabelledRow], options: TableOptions) -> list[list]:
+    """A header, and one line per row, with names and weights if the table has any."""
+    weighted, targets = options.weight_column is not None, [TARGET + name for name in options.names]
+    conditions = [CONDITION + name for name in options.feature_columns]
+    lines: list[list] = [["row", "smiles", "split", *[WEIGHT] * weighted, *targets, *conditions]]
+    for row in rows:
+        weight = [repr(row.weight)] * weighted
+        lines.append([row.number, as_utf8(row.smiles), row.split, *weight, *label_texts(row), *row.conditions])
+    return with_names(lines, labelled)
 
 
-def with_names(header: list[str], lines: list[list], labelled: LabelledTable, place: int) -> list[list]:
-    """A header and lines with the name of the row inserted after its number at ``place``, if rows have names."""
-    if not labelled.names:
-        return [header, *lines]
-    return [
-        [*header[: place + 1], NAME, *header[place + 1 :]],
-        *([*line[: place + 1], as_utf8(labelled.names.get(line[place], "")), *line[place + 1 :]] for line in lines),
-    ]
+def with_names(lines: list[list], labelled: LabelledTable) -> list[list]:
+    """A header and lines with the names of rows behind their numbers, if they have any."""
+    place = lines[0].index("row")
+    for line in lines if labelled.names else ():
+        name = NAME if line is lines[0] else as_utf8(labelled.names.get(line[place], ""))
+        line.insert(place + 1, name)
+    return lines
 
 
 def duplicate_lines(labelled: LabelledTable, targets: tuple[str, ...]) -> list[list]:
     """A header, and one line with labels for each row of a molecule that appears in more than one row."""
-    lines: list[list] = []
+    columns = ["molecule", "row", "smiles", "split", "conflicting targets", *(TARGET + name for name in targets)]
+    lines: list[list] = [[*columns, KEPT_IN]]
     for duplicate in labelled.duplicates:
         conflicts = "; ".join(targets[target] for target in duplicate.conflicts)
-        rows = [labelled.usable[place] for place in duplicate.rows]
         first: dict[tuple, int] = {}
-        for row in rows:
+        for row in (labelled.usable[place] for place in duplicate.rows):
             kept = first.setdefault((row.split, row.conditions), row.number) if labelled.measured else row.number
-            line = [duplicate.key, row.number, row.smiles, row.split, conflicts, *label_texts(row), kept]
-            lines.append(line)
-    header = [
-        "molecule",
-        "row",
-        "smiles",
-        "split",
-        "conflicting targets",
-        *(TARGET + name for name in targets),
-        KEPT_IN,
-    ]
-    return with_names(header, lines, labelled, 1)
+            lines.append([duplicate.key, row.number, row.smiles, row.split, conflicts, *label_texts(row), kept])
+    return with_names(lines, labelled)
 
 
 def read_measurements(folder: Path, options: TableOptions) -> tuple[list[LabelledRow], dict[int, str]]:
-    """The usable rows of a run folder's table before averaging, and the names of rows by number.
-
-    Raises InputError if the file is missing, as in runs of earlier releases, or damaged.
-    """
+    """The usable rows of a run folder's table before averaging, and the names of rows by number."""
     import pandas as pd  # its import takes a while
 
     path, rows, names = folder / MEASUREMENTS, [], {}
@@ -150,12 +121,7 @@ def read_measurements(folder: Path, options: TableOptions) -> tuple[list[Labelle
 
 
 def table_dataset(path: Path) -> Dataset:
-    """The prepared table of a run, which comes with a JSON file that holds the task.
-
-    Its columns: ``row`` of the table it was made of (not in older runs), ``name`` of the row, ``smiles``, ``split``,
-    ``weight``, ``target NAME`` ... and ``condition NAME`` ...; those of names, weights and conditions are there if the
-    table has such.
-    """
+    """The prepared table of a run, which comes with a JSON file that holds the task."""
     facts = path.with_suffix(".json")
     known = kept_facts(facts)
     if known is None:
@@ -181,34 +147,20 @@ def read_table(path: Path, task: TaskConfig, featurizer: str, split: str, root: 
     return read_graphs(featurizer, smiles).with_targets(y, known)
 
 
-def read_rows(path: Path, task: TaskConfig, split: str) -> tuple[list[str], np.ndarray]:
-    """The SMILES of a split of a prepared table and their labels float64 [M, tasks], NaN where there is no exact one.
-
-    Raises:
-        InputError: the table is missing or damaged.
-    """
-    smiles, y, _ = read_labels(path, task, split)
-    return smiles, y
-
-
 def read_labels(path: Path, task: TaskConfig, split: str) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """As ``read_rows``, with the bounds of the labels float64 [M, tasks, 2]."""
-    part = lines_of_split(path, split)
-    try:
+    """SMILES, exact labels float64 [M, tasks], else NaN, and bounds float64 [M, tasks, 2] of a prepared split."""
+    with undamaged(path):
+        part = lines_of_split(path, split)
         y, bounds = zip(*(column_of_labels(part[TARGET + name]) for name in task.targets), strict=True)
         return part.smiles.tolist(), np.stack(y, axis=1), np.stack(bounds, axis=1)
-    except (ValueError, KeyError, AttributeError):
-        raise InputError(damaged(path)) from None
 
 
 def lines_of_split(path: Path, split: str) -> "DataFrame":
     """The lines of a prepared table that are of a split, as texts; raises InputError if damaged."""
-    try:
+    with undamaged(path):
         state = path.stat()
         lines = all_lines(path, state.st_size, state.st_mtime_ns)
         return lines[lines.split == split]
-    except (OSError, ValueError, AttributeError):
-        raise InputError(damaged(path)) from None
 
 
 @functools.lru_cache(maxsize=1)
@@ -221,13 +173,11 @@ def all_lines(path: Path, size: int, changed: int) -> "DataFrame":
 
 def rows_of_split(path: Path, split: str, targets: tuple[str, ...]) -> list[list]:
     """For each molecule of a split of a prepared table its row, its SMILES and its labels as they are written there."""
-    part = lines_of_split(path, split)
-    try:
+    with undamaged(path):
+        part = lines_of_split(path, split)
         numbers = part["row"] if "row" in part else part.index + 1
         texts = part[[TARGET + name for name in targets]].to_numpy().tolist()
         return [[int(number), smiles, *row] for number, smiles, row in zip(numbers, part.smiles, texts, strict=True)]
-    except (ValueError, KeyError, AttributeError):
-        raise InputError(damaged(path)) from None
 
 
 def samples_of_split(path: Path, split: str) -> list[Sample]:
@@ -245,6 +195,17 @@ def names_of_split(path: Path, split: str) -> list[str]:
 
 def damaged(path: Path) -> str:
     return f"{path} is damaged: it is not the table that this run was trained on"
+
+
+@contextlib.contextmanager
+def undamaged(path: Path) -> Iterator[None]:
+    """Within it, what reading a damaged table raises is an InputError."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (OSError, ValueError, KeyError, AttributeError):
+        raise InputError(damaged(path)) from None
 
 
 def column_of_labels(column: "Series") -> tuple[np.ndarray, np.ndarray]:

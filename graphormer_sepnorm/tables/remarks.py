@@ -4,74 +4,74 @@ import math
 import shlex
 from collections import Counter
 from collections.abc import Iterator
+from itertools import compress
+from operator import not_
 
 import numpy as np
 
 from graphormer_sepnorm.config import Scale
-from graphormer_sepnorm.tables.labels import LabelledTable
+from graphormer_sepnorm.tables.labels import LabelledTable, pooled_deviation
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.replicates import pooled_deviation
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import NO_LOGARITHM, better_scale, falls, measured, named_unit, unit_of
 
 COPIES = (
-    "the labels of each repeated molecule are identical, so its rows are probably copies and do not show how much "
-    "measurements vary"
+    "the labels of each repeated molecule are identical: its rows are probably copies and do not show how they vary"
 )
 MUCH_LOST = 0.1  # share of skipped rows above which their most frequent reason is given
-MOST_NUMBERS = 10  # of rows that are listed
+MOST_REASONS = 3  # rows that are named with what is wrong
+ALL_REASONS = "skipped.csv in the run folder has all, counted from 1 below the header"
 LEAST_REPEATED = 30  # molecules that show how much measurements vary
 LEAST_EQUAL, EQUAL_SHARE, BEYOND_SHARE = 20, 0.1, 0.02  # equal labels at a limit, and the share of labels beyond it
 
 
 def remarks(options: TableOptions, labelled: LabelledTable) -> list[str]:
-    """Sentences on skipped rows, InChI, repeated molecules, salts, labels over decades, and repeated measurements."""
-    return [
-        *of_rows(options, labelled),
-        *of_labels(options, labelled),
-        *of_measurements(options, labelled),
-    ]
+    """Sentences on rows, labels and repeated measurements."""
+    return [*of_rows(options, labelled), *of_labels(options, labelled), *of_measurements(options, labelled)]
 
 
 def of_rows(options: TableOptions, labelled: LabelledTable) -> list[str]:
-    """The sentences of ``remarks`` on skipped rows, InChI, repeated molecules and salts."""
+    """On skipped rows, InChI, repeated molecules and salts."""
     of_molecules = (*of_duplicates(options, labelled), *of_parts(labelled), *of_forms(labelled))
     return [*of_skipped(labelled), *of_gaps(options, labelled), *of_guesses(labelled), *of_molecules]
 
 
 def of_labels(options: TableOptions, labelled: LabelledTable) -> list[str]:
-    """The sentences of ``remarks`` on the scale of the labels and on limits of an assay."""
+    """On the scale of the labels and on limits of an assay."""
     return [*of_units(options, labelled), *of_scales(options, labelled), *of_limits(options, labelled)]
 
 
 def of_skipped(labelled: LabelledTable) -> Iterator[str]:
-    if labelled.skipped:
-        rows, lost = counted(len(labelled.skipped), "row was", "rows were"), len(labelled.skipped)
-        every = lost + len(labelled.usable)
-        share = f", {100 * lost / every:.0f} % of the table" if lost > MUCH_LOST * every else ""
-        reasons = "skipped.csv in the run folder gives the reasons (its row 1 is the first below the header)"
-        without = sum(reason.endswith(NO_LOGARITHM) for _, _, reason in labelled.skipped)
-        of = "a label" if without == 1 else "labels"
-        logarithms = f", {without:,} of them for {of} of 0 or below, without a logarithm" if without else ""
-        yield f"{rows} skipped{share}{logarithms}{most_frequent(labelled) if share else ''}: {reasons}"
+    if not labelled.skipped:
+        return
+    lost, every = len(labelled.skipped), len(labelled.skipped) + len(labelled.usable)
+    share = f", {100 * lost / every:.0f} % of the table" if lost > MUCH_LOST * every else ""
+    without = sum(reason.endswith(NO_LOGARITHM) for _, _, reason in labelled.skipped)
+    logarithms = f", {without:,} of them as 0 or less has no logarithm" if without else ""
+    reasons = [(number, reason) for number, _, reason in labelled.skipped]
+    kinds = Counter(kind_of(reason) for _, reason in reasons)
+    frequent = sorted(reasons, key=lambda each: -kinds[kind_of(each[1])])
+    rows = counted(lost, "row was", "rows were")
+    yield f"{rows} skipped{share}{logarithms}: {in_words(labelled, frequent)}; {ALL_REASONS}"
 
 
-def most_frequent(labelled: LabelledTable) -> str:
-    """The kind of reason for which most rows were skipped, with an example."""
-    kinds = Counter(reason.partition("'")[0] for _, _, reason in labelled.skipped)
-    kind, count = kinds.most_common(1)[0]
-    number, _, reason = next(each for each in labelled.skipped if each[2].partition("'")[0] == kind)
-    return f"; {count:,} of them as row {number}: {reason}"
+def kind_of(reason: str) -> str:
+    """A reason without the value that follows it in quotes."""
+    return reason.partition("'")[0]
+
+
+def in_words(labelled: LabelledTable, rows: list[tuple[int, str]]) -> str:
+    """The first of some rows as a spreadsheet counts them, with what is wrong with them."""
+    first = ", ".join(f"{labelled.in_file(number)} ({reason})" for number, reason in rows[:MOST_REASONS])
+    return first + ", ..." * (len(rows) > MOST_REASONS)
 
 
 def of_gaps(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
     """For each target, how many of its labels could not be read in rows that have other ones."""
     for place, name in enumerate(options.targets):
-        found = [(row.number, row.gaps[place]) for row in labelled.usable if place in row.gaps]
-        if found:
-            number, reason = found[0]
+        if found := [(row.number, row.gaps[place]) for row in labelled.usable if place in row.gaps]:
             labels = counted(len(found), "label was", "labels were")
-            yield f"{name}: {labels} left out of rows that have others (row {number}: {reason}); see skipped.csv"
+            yield f"{name}: {labels} left out of rows that have others: {in_words(labelled, found)}; see skipped.csv"
 
 
 def of_units(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
@@ -83,43 +83,30 @@ def of_units(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
 
 
 def of_guesses(labelled: LabelledTable) -> Iterator[str]:
-    rows = [row for row, guessed in zip(labelled.rows, labelled.structures.guessed, strict=False) if guessed]
-    if rows:
-        numbers = ", ".join(str(row.number) for row in rows[:MOST_NUMBERS])
+    if rows := list(compress(labelled.rows, labelled.structures.guessed)):
+        read = in_words(labelled, [(row.number, f"as {row.smiles}") for row in rows])
         several = counted(len(rows), "row leaves", "rows leave")
-        yield (
-            f"the InChI of {several} open where a hydrogen or charge is (row {numbers}"
-            f"{', ...' * (len(rows) > MOST_NUMBERS)}), so the usual form is read, in row {rows[0].number} "
-            f"{rows[0].smiles}: SMILES leave nothing open"
-        )
+        yield f"the InChI of {several} open where a hydrogen or charge is, so the usual form is read: {read}"
 
 
 def of_duplicates(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
     if not labelled.duplicates:
         return
     conflicting = sum(bool(duplicate.conflicts) for duplicate in labelled.duplicates)
-    molecules = repeated(options, labelled)
-    half = "half the standard deviation of the column"  # the tolerance of a regression
-    tolerant = TASKS[options.kind].tolerance > 0
-    single = len(labelled.duplicates) == 1
+    numbers, half = TASKS[options.kind].tolerance > 0, "half the standard deviation of the column"
+    agreement = f"; labels of one differ by less than {half}" if numbers else "; labels of one agree"
     if conflicting:
-        apart = f" (they differ by more than {half})" if tolerant else ""
-        whose = " and its labels" if single else f", {conflicting:,} of them with labels that"
-        agreement = f"{whose} contradict each other{apart}"
-    else:
-        agreement = f"; {'its' if single else 'their'} labels " + (
-            f"differ by less than {half}" if tolerant else "agree"
-        )
-    yield f"{molecules} in several rows{agreement}: duplicates.csv in the run folder lists the molecules"
+        apart = f" (by more than {half})" if numbers else ""
+        agreement = f", {conflicting:,} of them with labels that contradict each other{apart}"
+    yield f"{repeated(options, labelled)} in several rows{agreement}: duplicates.csv in the run folder lists them"
 
 
 def repeated(options: TableOptions, labelled: LabelledTable) -> str:
     """The subject and verb of a sentence on what is in several rows: "2 molecules appear"."""
-    count = len(labelled.duplicates)
+    several, what = len(labelled.duplicates), " of a molecule and conditions"
     if options.feature_columns:
-        of = "of a molecule and conditions"
-        return counted(count, f"combination {of} appears", f"combinations {of} appear")
-    return counted(count, "molecule appears", "molecules appear")
+        return counted(several, f"combination{what} appears", f"combinations{what} appear")
+    return counted(several, "molecule appears", "molecules appear")
 
 
 def of_measurements(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
@@ -135,14 +122,11 @@ def of_measurements(options: TableOptions, labelled: LabelledTable) -> Iterator[
 
 def few_repeated(labelled: LabelledTable, place: int) -> str:
     """A warning about the ``repeatability`` of a target if it comes from few molecules; "" if there are enough."""
-    counts = (
-        sum(not math.isnan(labelled.usable[row].labels[place]) for row in duplicate.rows)
-        for duplicate in labelled.duplicates
-    )
-    several = sum(count > 1 for count in counts)
-    if several >= LEAST_REPEATED:
-        return ""
-    return f"a rough guess, from only {counted(several, 'repeated molecule', 'repeated molecules')}"
+    several = 0
+    for duplicate in labelled.duplicates:
+        several += sum(not math.isnan(labelled.usable[row].labels[place]) for row in duplicate.rows) > 1
+    words = counted(several, "repeated molecule", "repeated molecules")
+    return f"a rough guess, from only {words}" if several < LEAST_REPEATED else ""
 
 
 def repeatability(options: TableOptions, labelled: LabelledTable) -> dict[str, float]:
@@ -159,14 +143,14 @@ def repeatability(options: TableOptions, labelled: LabelledTable) -> dict[str, f
 
 def of_parts(labelled: LabelledTable) -> Iterator[str]:
     structures = labelled.structures
-    several = [place for place, parts in enumerate(structures.parts) if parts > 1]
-    if not several:
+    several = [parts > 1 for parts in structures.parts]
+    if not any(several):
         return
     counts, splits = Counter(structures.families), splits_of(labelled)
-    shared = [structures.families[place] for place in several if counts[structures.families[place]] > 1]
+    shared = [family for family in compress(structures.families, several) if counts[family] > 1]
     apart = sum(len(splits[name]) > 1 for name in shared)
-    example = structures.smiles[several[0]]
-    molecules = counted(len(several), "molecule is a salt or mixture", "molecules are salts or mixtures")
+    example = structures.smiles[several.index(True)]
+    molecules = counted(sum(several), "molecule is a salt or mixture", "molecules are salts or mixtures")
     where = f"{apart:,} of these in another split" if apart else "in the same split"
     family = f", {len(shared):,} of them with the same parent as another molecule, {where}" * bool(shared)
     yield f"{molecules} (such as {example}){family}. --standardize parent reads only the neutral parent"
@@ -175,21 +159,17 @@ def of_parts(labelled: LabelledTable) -> Iterator[str]:
 def of_forms(labelled: LabelledTable) -> Iterator[str]:
     """On parents that are uncertain, stereo that standardization removed, and molecules with and without stereo."""
     structures = labelled.structures
-    if doubtful := [text for text, is_so in zip(structures.smiles, structures.doubtful, strict=False) if is_so]:
+    if doubtful := list(compress(structures.smiles, structures.doubtful)):
         rows = counted(len(doubtful), "molecule has", "molecules have")
-        yield (
-            f"{rows} several parts that could be the parent (such as {doubtful[0]}): the one with most heavy atoms is "
-            "taken for it"
-        )
+        yield f"{rows} several parts that could be the parent (such as {doubtful[0]}): the largest is taken for it"
     if flattened := sum(structures.flattened):
         rows = counted(flattened, "molecule loses", "molecules lose")
         yield f"{rows} stereo by standardization: stereoisomers of them are read as one molecule"
-    forms: dict[str, set[bool]] = {}
-    for family, marked in zip(structures.families, structures.with_stereo, strict=False):
-        forms.setdefault(family, set()).add(marked)
-    if mixed := [family for family, found in forms.items() if len(found) > 1]:
-        drawn, splits = counted(len(mixed), "molecule is", "molecules are"), splits_of(labelled)
-        apart = sum(len(splits[family]) > 1 for family in mixed)
+    both = set(compress(structures.families, structures.with_stereo))
+    mixed = both & set(compress(structures.families, map(not_, structures.with_stereo)))
+    if mixed:
+        splits = splits_of(labelled)
+        drawn, apart = counted(len(mixed), "molecule is", "molecules are"), sum(len(splits[name]) > 1 for name in mixed)
         where = f"and {apart:,} of them in several splits" if apart else "but share a split"
         yield f"{drawn} drawn with and without stereo: these count as different molecules, {where}"
 
@@ -253,9 +233,9 @@ def of_limits(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
         shown = measured(np.array([[usual]]), [scale])[0, 0]
         for beyond, (side, sign, bound) in ((known < usual, lower), (known > usual, higher)):
             if beyond.sum() <= BEYOND_SHARE * len(known):
+                found = counted(int(beyond.sum()), "label is", "labels are")
                 yield (
-                    f"{target}: {100 * counts.max() / len(known):.0f} % of the labels equal {shown:.12g}, and "
-                    f"{counted(int(beyond.sum()), 'label is', 'labels are')} {side}. If this is a limit of the assay, "
-                    f"write these labels with {sign} so that they are learned as bounds, and read predictions beyond "
-                    f"it as {bound!r} this value"
+                    f"{target}: {100 * counts.max() / len(known):.0f} % of the labels equal {shown:.12g}, and {found} "
+                    f"{side}. If this is a limit of the assay, write these labels with {sign} so that they are learned "
+                    f"as bounds, and read predictions beyond it as {bound!r} this value"
                 )

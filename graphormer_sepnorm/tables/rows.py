@@ -20,6 +20,7 @@ from graphormer_sepnorm.tables.label_text import (
     is_missing,
     is_number,
     notation_of,
+    parts_of,
     read_number,
     refuse_undecided,
     same_label,
@@ -27,7 +28,6 @@ from graphormer_sepnorm.tables.label_text import (
 from graphormer_sepnorm.tables.measurements import TargetReader, read_labels
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.times import is_month, is_time
-from graphormer_sepnorm.tables.units import parts_of
 
 SPLIT_NAMES = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
 # Names of an id column, in order of preference. Case and separators do not matter.
@@ -37,32 +37,22 @@ ID_COLUMNS = (
 )  # fmt: skip
 MAX_ROW_WEIGHT = 1e6
 ROWS_TO_TELL = 1_000
+DECIMALS = {"point": Notation("thousands", "decimal"), "comma": Notation("decimal", "thousands")}
 
 
 @dataclass(frozen=True)
 class LabelledRow:
-    """A usable row, or the average of several rows of one molecule.
+    """A usable row, or the average of several rows of one molecule."""
 
-    Attributes:
-        number: number of the row, counted from 1; of several rows, that of the first.
-        smiles: SMILES of its molecule.
-        labels: one per target, NaN where missing or not known exactly.
-        split, time: values of their columns, if there are any.
-        bounds: censored labels such as "<5.0", by index of the target.
-        weight: sample weight.
-        conditions: conditions of the measurement as texts, "" for one that is missing.
-        gaps: reasons why a label could not be read, by index of the target column.
-    """
-
-    number: int
+    number: int  # counted from 1; of several rows, that of the first
     smiles: str
-    labels: list[float]
+    labels: list[float]  # one per target, NaN where missing or not known exactly
     split: str = ""
     time: str = ""
-    bounds: dict[int, str] = field(default_factory=dict)
+    bounds: dict[int, str] = field(default_factory=dict)  # such as "<5.0", by index of the target
     weight: float = 1.0
-    conditions: tuple[str, ...] = ()
-    gaps: dict[int, str] = field(default_factory=dict)
+    conditions: tuple[str, ...] = ()  # of the measurement as texts, "" for one that is missing
+    gaps: dict[int, str] = field(default_factory=dict)  # why a label cannot be read, by index of the column
 
 
 def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row], LabelledRow]:
@@ -76,21 +66,21 @@ def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row
     def read(number: int, row: Row) -> LabelledRow:
         if row.error:
             raise InputError(row.error)
-        found = read_labels(readers, [row.fields[places[name]] for name in options.targets], len(options.classes) or 1)
-        if all(map(math.isnan, found.labels)) and not found.bounds:
-            raise InputError("; ".join(found.gaps.values()) or "it has no label")
-        split, time = "", ""
+        texts = [row.fields[places[name]] for name in options.targets]
+        labels, bounds, gaps = read_labels(readers, texts, len(options.classes) or 1)
+        if all(map(math.isnan, labels)) and not bounds:
+            raise InputError("; ".join(gaps.values()) or "it has no label")
+        split, time, weight = "", "", 1.0
         if options.split_column is not None:
             split, time = read_split(row.fields[places[options.split_column]].strip(), options.split)
-        weight = 1.0
         if options.weight_column is not None:
             place = places[options.weight_column]
             weight = read_weight(row.fields[place], notations[place])
         conditions = tuple(
-            read_condition(row.fields[place], name, notations[place], options.require_conditions)
-            for name, place in ((name, places[name]) for name in options.feature_columns)
+            read_condition(row.fields[places[name]], name, notations[places[name]], options.require_conditions)
+            for name in options.feature_columns
         )
-        return LabelledRow(number, row.smiles, found.labels, split, time, found.bounds, weight, conditions, found.gaps)
+        return LabelledRow(number, row.smiles, labels, split, time, bounds, weight, conditions, gaps)
 
     return read
 
@@ -98,12 +88,6 @@ def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row
 def target_readers(
     options: TableOptions, table: WholeTable, notations: Mapping[int, Notation] | None = None
 ) -> list[TargetReader]:
-    """The readers of the target columns.
-
-    Args:
-        options, table: options and content of the table.
-        notations: of the columns, as ``separators``; None: they are found.
-    """
     places = places_of(options.path, table.columns, list(options.targets))
     if notations is None:
         notations = separators(table.rows, list(places.values()), table.delimiter, options.decimal)
@@ -113,20 +97,10 @@ def target_readers(
     ]
 
 
-DECIMALS = {"point": Notation("thousands", "decimal"), "comma": Notation("decimal", "thousands")}
-
-
 def separators(
     rows: Iterable[Row], places: Sequence[int], delimiter: str, decimal: str | None = None
 ) -> dict[int, Notation]:
-    """The notation of each column with numbers, which its numbers tell, or where they do not, those of all columns.
-
-    Args:
-        rows: of the table, all or those at hand.
-        places: of the columns with numbers.
-        delimiter: between the columns of a CSV.
-        decimal: decimal separator of all columns, "point" or "comma"; None: it is found.
-    """
+    """The notation of each column with numbers, which its numbers tell, or where they do not, those of all columns."""
     if decimal is not None or not places:
         return dict.fromkeys(places, DECIMALS[decimal or "point"])
     semicolons = delimiter == ";"
@@ -204,14 +178,7 @@ def read_condition(text: str, name: str, notation: Notation, required: bool = Tr
 
 
 def condition_text(text: str, notation: Notation = UNDECIDED) -> str:
-    """A condition: numbers, true and false in one spelling, "" if it is missing; other texts as they are.
-
-    A number with an ambiguous comma is such a text; one with an ambiguous point gets a text that is no number.
-
-    Args:
-        text: as it was given.
-        notation: as ``read_number``.
-    """
+    """A condition: numbers, true and false in one spelling, "" if missing; an ambiguous point makes it no number."""
     if is_missing(text):
         return ""
     try:
@@ -223,23 +190,16 @@ def condition_text(text: str, notation: Notation = UNDECIDED) -> str:
 
 
 def condition_options(names: Sequence[str]) -> str:
-    """How conditions that are the same for all molecules are given in the shell."""
     return " ".join(f"--condition {shlex.quote(f'{name}=VALUE')}" for name in names)
 
 
 def condition_argument(names: Sequence[str]) -> str:
-    """How they are given in Python."""
     return f"conditions={{{', '.join(f'{name!r}: VALUE' for name in names)}}}"
 
 
 @dataclass(frozen=True)
 class AskedConditions:
-    """The conditions that a model reads in addition to molecules, by their names.
-
-    Attributes:
-        columns: those that a table has as columns.
-        given: the texts of those that are the same for all molecules, by name.
-    """
+    """The conditions that a model reads in addition to molecules, by their names."""
 
     columns: tuple[str, ...] = ()
     given: Mapping[str, str] = field(default_factory=dict)
@@ -247,24 +207,15 @@ class AskedConditions:
     def places(
         self, columns: list[str], source: str, how: Callable[[Sequence[str]], str] = condition_options
     ) -> list[int]:
-        """The indices of the columns in a table.
-
-        Args:
-            columns: columns of the table.
-            source: the table, for the message.
-            how: says how to give conditions in another way, for the message.
-
-        Raises:
-            InputError: a column does not appear once, or a condition that is given is also a column.
-        """
+        """The indices of the columns in a table; raises InputError unless each is there once and is not given, too."""
         if twice := [name for name in self.given if name in columns]:
             raise InputError(
-                f"{source} has the column {twice[0]}, and another value is given for all molecules: leave one out"
+                f"{source} has the column {twice[0]}, and another value is given for all molecules: drop one"
             )
         if missing := [name for name in self.columns if name not in columns]:
+            given = f"add it, or give the same value for all molecules with {how(missing)}"
             raise InputError(
-                f"the model predicts under conditions, and {source} has no column {', '.join(missing)}: add it, or "
-                f"give the same value for all molecules with {how(missing)}"
+                f"the model predicts under conditions, and {source} has no column {', '.join(missing)}: {given}"
             )
         return list(places_of(source, columns, list(self.columns)).values())
 
@@ -279,39 +230,21 @@ def samples_of(
     delimiter: str = "",
     all_rows: Callable[[], Iterable[Row]] | None = None,
 ) -> Callable[[list[Row]], Smiles]:
-    """A function from rows of a table to the model's input.
-
-    Args:
-        columns, source: as ``AskedConditions.places``, with its errors.
-        asked: conditions that the model reads.
-        delimiter: between the columns of a CSV.
-        all_rows: reads all rows of the table, for their separators; None: those of each call tell them.
-    """
+    """A function from rows of a table to the model's input; separators are told by ``all_rows``, else by each call."""
     places = asked.places(columns, source)
     if not places:
         return smiles_of_rows
     if all_rows is None:
-        return partial(read_part, places, delimiter)
+        return lambda rows: read_samples(places, separators(rows, places, delimiter), rows)
     return partial(read_samples, places, separators(all_rows(), places, delimiter))
 
 
-def read_part(places: list[int], delimiter: str, rows: list[Row]) -> list[Sample]:
-    """As ``read_samples``, with the separators that these rows tell."""
-    return read_samples(places, separators(rows, places, delimiter), rows)
-
-
 def read_samples(places: list[int], found: Mapping[int, Notation], rows: list[Row]) -> list[Sample]:
-    """The samples of rows; arguments as ``condition_texts``."""
-    conditions = condition_texts(rows, places, found)
-    return [Sample(row.smiles, of_row) for row, of_row in zip(rows, conditions, strict=True)]
+    return [Sample(*each) for each in zip(smiles_of_rows(rows), condition_texts(rows, places, found), strict=True)]
 
 
 def names_of_rows(options: TableOptions, table: WholeTable) -> dict[int, str]:
-    """The names of rows by number, counted from 1; empty if there is no id column, or it is empty.
-
-    Raises:
-        InputError: the requested column is missing.
-    """
+    """The names of rows by number, counted from 1; empty if there is no id column, or it is empty."""
     column = options.id_column or find_id_column(options, table)
     if column is None:
         return {}
@@ -328,9 +261,9 @@ def find_id_column(options: TableOptions, table: WholeTable) -> str | None:
     while (found := id_column_among(columns)) is not None:
         place = table.columns.index(found)
         if any(row.fields[place].strip() for row in table.rows if not row.error):
-            return found
+            break
         columns = [name for name in columns if name != found]
-    return None
+    return found
 
 
 def id_column_among(columns: list[str]) -> str | None:

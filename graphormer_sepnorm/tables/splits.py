@@ -1,15 +1,10 @@
-"""Splits of the rows of a table into training, validation and test sets.
+"""Splits of rows into training, validation and test: a scaffold, cluster or family of M rows stays together.
 
-A splitter first puts rows into groups that must stay together, such as one scaffold, and with them all rows of a family
-(a molecule, its stereoisomers and its salts), and then gives each group a split.  Groups have names that come from the
-molecules, never from their place in the file, so that the same molecules in another order are divided the same way (but
-for ``scaffold-deepchem``, which is kept as it is).
-
-Axis letters: M rows, T targets.
+Names of groups come from molecules, never from places in the file, so that the order of rows does not matter.
 """
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from operator import attrgetter
@@ -45,9 +40,6 @@ class Sizes:
         val = min(round(self.val * num_rows), num_rows - train) if self.test else num_rows - train
         return {"train": train, "val": val, "test": num_rows - train - val}
 
-    def shares(self) -> dict[str, float]:
-        return asdict(self)
-
 
 def read_sizes(text: str) -> Sizes:
     """Sizes such as ``80:10:10`` or ``0.7,0.15,0.15``, of training, validation and test."""
@@ -57,9 +49,7 @@ def read_sizes(text: str) -> Sizes:
         parts = []
     total = math.fsum(parts)
     if len(parts) != 3 or not min(parts) > 0 or not any(math.isclose(total, whole) for whole in (1, 100)):
-        raise InputError(
-            f"the split sizes are {text!r}: give three positive numbers that add up to 100, such as 80:10:10"
-        )
+        raise InputError(f"the split sizes are {text!r}: give three that add up to 100, such as 80:10:10")
     return Sizes(*(part / total for part in parts))
 
 
@@ -70,26 +60,13 @@ Assign = Callable[[list[str], np.ndarray | None, Sizes, int], list[str]]
 
 @dataclass(frozen=True)
 class Splitter:
-    """A way to split a table.
-
-    Attributes:
-        groups: the name of each row's group; groups are never split.
-        assign: from these M names, labels, sizes and a seed to M names of splits.
-    """
+    """A way to split a table: the name of each row's group, never torn, and the split of each by these names."""
 
     groups: Groups
     assign: Assign
 
     def __call__(self, structures: Structures, y: np.ndarray | None, sizes: Sizes, seed: int) -> list[str]:
-        """The split of each row.
-
-        Args:
-            structures: of the M rows.
-            y: labels of classes [M, T], NaN where missing; None for numbers, which nothing is stratified by.
-            sizes: shares of the splits.  With groups of at most G rows, a split is smaller than its share by less than
-                2 G rows and larger by less than G.
-            seed: of the order in which groups are taken.
-        """
+        """The split of each row; with groups of at most G rows, it is less than 2 G too small and G too large."""
         if not structures.smiles:
             return []
         return self.assign(self.groups(structures), y, sizes, seed)
@@ -97,10 +74,10 @@ class Splitter:
 
 def rows_by_key(keys: Iterable[Key]) -> dict[Key, list[int]]:
     """The numbers from 0 of the rows with each key, keys in the order of their first rows."""
-    found: dict[Key, list[int]] = {}
+    found: dict[Key, list[int]] = defaultdict(list)
     for row, key in enumerate(keys):
-        found.setdefault(key, []).append(row)
-    return found
+        found[key].append(row)
+    return dict(found)
 
 
 def by_scaffold(structures: Structures) -> list[str]:
@@ -111,18 +88,14 @@ def by_scaffold(structures: Structures) -> list[str]:
 def by_cluster(structures: Structures) -> list[str]:
     """Rows of one Butina cluster of Morgan fingerprints, Tanimoto distance ``CLUSTER_DISTANCE`` around its centre.
 
-    Source: Butina, J. Chem. Inf. Comput. Sci. 1999, 39, 747; RDKit's implementation.
+    Source: Butina, J. Chem. Inf. Comput. Sci. 1999, 39, 747.
     """
     from rdkit.ML.Cluster import Butina
 
-    spelling: dict[str, str] = {}
-    for key, text in sorted(zip(structures.keys, structures.smiles, strict=True), reverse=True):
-        spelling[key] = text
+    spelling = dict(sorted(zip(structures.keys, structures.smiles, strict=True), reverse=True))  # the least of each
     keys = sorted(spelling)
     if len(keys) > MAX_CLUSTERED:
-        raise InputError(
-            f"the table has {len(keys):,} molecules, at most {MAX_CLUSTERED:,} can be clustered: split by scaffold"
-        )
+        raise InputError(f"at most {MAX_CLUSTERED:,} molecules can be clustered, not {len(keys):,}: split by scaffold")
     bits = [morgan_bits(read_smiles(spelling[key])) for key in keys]
     similar = [np.array(BulkTanimotoSimilarity(bits[row], bits[:row])) for row in range(len(bits))]
     clusters = Butina.ClusterData(1 - np.concatenate(similar), len(bits), CLUSTER_DISTANCE, isDistData=True)
@@ -147,10 +120,7 @@ def merge_groups(first: list[str], second: list[str]) -> list[str]:
 
 
 def balanced(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int) -> list[str]:
-    """Groups of more than ``LARGE_SHARE`` of the rows first, then the others, both in an order drawn by the seed.
-
-    Each goes to the first split that has room for it; what fits nowhere goes where most room is left.
-    """
+    """Large groups, then others, in an order drawn by the seed, each to the first split with room, or most room."""
     parts = shuffled_rows(groups, seed)
     parts.sort(key=lambda rows: len(rows) <= LARGE_SHARE * len(groups))
     room, names = sizes.counts(len(groups)), np.empty(len(groups), object)
@@ -159,13 +129,12 @@ def balanced(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int) -
         split = next(fitting, max(SPLITS, key=lambda name: room[name]))
         room[split] -= len(rows)
         names[rows] = split
-    return with_each_class(names, groups, y, [split for split in SPLITS if sizes.shares()[split]]).tolist()
+    return with_each_class(names, groups, y, [split for split in SPLITS if asdict(sizes)[split]]).tolist()
 
 
 def largest_first(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int) -> list[str]:
     """As DeepChem's ScaffoldSplitter, so as MoleculeNet (Wu et al., Chem. Sci. 2018): no seed, largest groups first.
 
-    Unlike there, a group may have several scaffolds, if they are of one family.
     Of groups of one size the one whose first row comes last is taken first.
     """
     train_end, val_end = sizes.train * len(groups), (sizes.train + sizes.val) * len(groups)
@@ -185,7 +154,7 @@ def stratified(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int)
     strata = classes_of(y, len(groups))
     parts = shuffled_rows(groups, seed)
     parts.sort(key=lambda rows: strata[rows].min())
-    shares, names, seen = sizes.shares(), np.empty(len(groups), object), 0
+    shares, names, seen = asdict(sizes), np.empty(len(groups), object), 0
     behind = dict.fromkeys(SPLITS, 0.0)
     for rows in parts:
         seen += len(rows)
@@ -198,16 +167,9 @@ def stratified(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int)
 def with_each_class(
     parts: np.ndarray, groups: list[str], y: np.ndarray | None, names: Sequence[Hashable], least: int | None = None
 ) -> np.ndarray:
-    """The parts of rows [M], so that a rare class is not missing in one of them by chance.
+    """The parts of rows [M], so that a class in at least ``least`` groups is not missing in one of them by chance.
 
-    A part without a class gets the smallest group with it from the part that has most of these groups, unless that
-    part would lose another class.
-
-    Args:
-        parts: the name of the part of each row; changed in place.
-        groups, y: as ``Splitter``.
-        names: of all parts.
-        least: number of groups from which on a class is distributed; None: as many as there are parts.
+    A part without it gets the smallest such group of the part with most, unless that would lose another class.
     """
     rows_of = rows_by_key(groups)
     masks = [] if y is None else [column == value for column in y.T for value in np.unique(column[column == column])]
@@ -262,15 +224,7 @@ def time_split(times: np.ndarray, keys: list[str], sizes: Sizes) -> list[str]:
 
 
 def fold_numbers(groups: list[str], y: np.ndarray | None, folds: int, seed: int) -> np.ndarray:
-    """The fold of each row, int64 [M] from 0 to ``folds`` - 1, no group torn, by scikit-learn.
-
-    Args:
-        groups, y, seed: as ``Splitter``; classes of fewer rows than folds cannot be stratified by.
-        folds: how many.
-
-    Raises:
-        InputError: fewer than two folds, or more than groups.
-    """
+    """The fold of each row, int64 [M], no group torn; classes with fewer rows than folds are not stratified."""
     from sklearn.model_selection import StratifiedGroupKFold  # its import takes seconds
 
     most = len(set(groups))
@@ -297,9 +251,8 @@ def fold_splits(
     splits = []
     for fold in range(folds):
         names, rest = np.full(len(groups), "test", object), np.flatnonzero(numbers != fold)
-        found = splitter.assign(
-            [groups[row] for row in rest], None if y is None else y[rest], Sizes(1 - val, val, 0.0), seed
-        )
+        of_rest = None if y is None else y[rest]
+        found = splitter.assign([groups[row] for row in rest], of_rest, Sizes(1 - val, val, 0.0), seed)
         names[rest] = ["train" if name == "train" else "val" for name in found]
         splits.append(names.tolist())
     return splits
@@ -307,13 +260,7 @@ def fold_splits(
 
 @dataclass(frozen=True)
 class Duplicate:
-    """A molecule that appears in more than one row.
-
-    Attributes:
-        key: its ``molecule_key``.
-        rows: their numbers from 0.
-        conflicts: numbers of the targets whose labels contradict each other.
-    """
+    """A molecule in more than one row, and the numbers of the targets whose labels contradict each other."""
 
     key: str
     rows: tuple[int, ...]
@@ -321,14 +268,7 @@ class Duplicate:
 
 
 def find_duplicates(keys: list[str], low: np.ndarray, high: np.ndarray, tolerance: np.ndarray) -> list[Duplicate]:
-    """The molecules that appear in more than one row, in the order of their first rows.
-
-    Args:
-        keys: ``molecule_key`` of M rows.
-        low, high: [M, T], ends of the labels: equal for an exact one, infinite where a bound leaves it open, NaN where
-            it is missing.
-        tolerance: [T], by how much the labels of one molecule may differ; 0 for classes.
-    """
+    """The molecules in several rows; ends of labels [M, T] are equal for exact ones, which may differ."""
     found = []
     for key, rows in rows_by_key(keys).items():
         if len(rows) > 1:

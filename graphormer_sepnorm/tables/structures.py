@@ -1,7 +1,4 @@
-"""Structures of the molecules of a table, which its rows are grouped by.
-
-Axis letters: M rows.
-"""
+"""Structures of the molecules of a table, which its rows are grouped by."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -22,44 +19,22 @@ SLIGHTLY = 0.1  # share of rows with training molecules that spoils a test score
 
 @dataclass(frozen=True)
 class MoleculeStructure:
-    """The properties by which a molecule is grouped with others.
+    """The properties by which a molecule is grouped with others."""
 
-    Attributes:
-        smiles: as it is read.
-        scaffold: its ``murcko_scaffold``.
-        key: its ``molecule_key``.
-        family: its ``family_of``.
-        parts: number of its parts that are not bonded to each other.
-        is_doubtful: as ``is_doubtful``, of the molecule as given.
-        has_stereo: whether its parent is drawn with stereo.
-        loses_stereo: whether its preparation removed a stereo centre or the label of a double bond.
-        guessed: whether it was written as an InChI that leaves open where a hydrogen or charge is.
-    """
-
-    smiles: str
+    smiles: str  # as it is read
     scaffold: str
     key: str
     family: str
-    parts: int = 1
+    parts: int = 1  # not bonded to each other
     is_doubtful: bool = False
-    has_stereo: bool = False
-    loses_stereo: bool = False
-    guessed: bool = False
+    has_stereo: bool = False  # of its parent
+    loses_stereo: bool = False  # by its preparation
+    guessed: bool = False  # an InChI that leaves open where a hydrogen or charge is
 
 
 @dataclass(frozen=True)
 class Structures:
-    """The properties by which molecules are grouped, as columns.
-
-    Attributes:
-        smiles: M SMILES.
-        scaffolds: their ``murcko_scaffold``.
-        keys: their ``molecule_key``.
-        family_keys: their ``family_of``, which a salt shares with its acid or base; none: the keys.
-        parts: numbers of their parts that are not bonded to each other; none: one each.
-        doubtful, with_stereo, flattened: ``is_doubtful``, ``has_stereo`` and ``loses_stereo`` of each; none: False.
-        guessed: as in ``MoleculeStructure``; none: all False.
-    """
+    """The properties by which molecules are grouped, as columns."""
 
     smiles: list[str]
     scaffolds: list[str]
@@ -73,8 +48,7 @@ class Structures:
 
     @classmethod
     def of(cls, found: Sequence[MoleculeStructure]) -> "Structures":
-        columns = [[getattr(each, field.name) for each in found] for field in fields(MoleculeStructure)]
-        return cls(*columns)
+        return cls(*([getattr(each, field.name) for each in found] for field in fields(MoleculeStructure)))
 
     @property
     def families(self) -> list[str]:
@@ -82,11 +56,9 @@ class Structures:
         return self.family_keys or self.keys
 
     def __add__(self, others: "Structures") -> "Structures":
-        """The structures of these rows and of others, which have the same columns."""
         return Structures(*(getattr(self, each.name) + getattr(others, each.name) for each in fields(self)))
 
     def take(self, places: Sequence[int]) -> "Structures":
-        """The structures of the rows with these numbers."""
         columns = (getattr(self, each.name) for each in fields(self))
         return Structures(*([column[place] for place in places] if column else [] for column in columns))
 
@@ -110,7 +82,6 @@ def known_words(result: dict) -> str:
 
 
 def structures_of(featurizer: str, smiles: Sequence[str]) -> Structures:
-    """The structures of those SMILES that can be read."""
     chunks = map_chunks(partial(read_structures, featurizer), in_chunks(smiles), list)
     return Structures.of([each for _, chunk in chunks for each in chunk if isinstance(each, MoleculeStructure)])
 

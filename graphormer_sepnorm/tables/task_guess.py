@@ -13,30 +13,25 @@ from graphormer_sepnorm.tables.label_text import (
     is_class,
     is_missing,
     is_number,
+    parts_of,
     read_bound,
     read_number,
     same_label,
     shortened,
 )
-from graphormer_sepnorm.tables.units import parts_of
 
 MAX_CLASSES = 50
 LEAST_ROWS = 5  # of one of several classes: one for each fold
 SHOWN = 6
 MEANT_TWO = "if two were meant, correct the other labels"
+OVERRIDE = "--task regression overrides this"
 NAME_POSITIVE = "for the probability of one of them, write 1 for it and 0 for the other"
 NOTATIONS = (Notation("decimal"), Notation("thousands", "thousands"))
 
 
 @dataclass(frozen=True)
 class Guess:
-    """A task.
-
-    Attributes:
-        kind: of the task.
-        classes: of "multiclass", in alphabetical order.
-        sentence: the detected task and how to override it; "" if the task was given.
-    """
+    """A task, and the sentence how it was detected and is overridden; "" if it was given."""
 
     kind: Kind
     classes: tuple[str, ...] = ()
@@ -45,23 +40,12 @@ class Guess:
 
 @dataclass
 class Column:
-    """A summary of the labels of a column.
-
-    Attributes:
-        name: of the column.
-        labels: their number.
-        numbers: how many of them are numbers, or bounds of numbers.
-        other: the first label that is neither; "" if there is none.
-        texts: the different labels as ``same_label`` has them, with their first spelling; ``MAX_CLASSES`` + 1 at most.
-        counts: how often each of these labels occurs.
-    """
-
     name: str
     labels: int = 0
-    numbers: int = 0
-    other: str = ""
-    texts: dict[str, str] = field(default_factory=dict)
-    counts: Counter[str] = field(default_factory=Counter)
+    numbers: int = 0  # or bounds
+    other: str = ""  # the first label that is neither
+    texts: dict[str, str] = field(default_factory=dict)  # by ``same_label``, ``MAX_CLASSES`` + 1 at most
+    counts: Counter[str] = field(default_factory=Counter)  # of these
 
     def add(self, text: str) -> None:
         if is_missing(text):
@@ -101,7 +85,6 @@ class Column:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The different labels in alphabetical order."""
         return tuple(self.texts[label] for label in sorted(self.texts))
 
 
@@ -116,33 +99,22 @@ def reads_as_number(text: str) -> bool:
 
 
 def shown(texts: Iterable[str]) -> str:
-    """Some texts for people, the first of many."""
     texts = list(texts)
     return ", ".join(map(ascii, texts[:SHOWN])) + (", ..." if len(texts) > SHOWN else "")
 
 
 def look_at_columns(table: WholeTable, targets: tuple[str, ...]) -> list[Column]:
-    """Summaries of the target columns of a table; missing columns are left out."""
-    places = {name: table.columns.index(name) for name in targets if name in table.columns}
-    columns = [Column(name) for name in places]
-    for row in table.rows:
-        if not row.error:
-            for column in columns:
-                column.add(row.fields[places[column.name]])
+    columns = [Column(name) for name in targets if name in table.columns]
+    for column in columns:
+        place = table.columns.index(column.name)
+        for row in table.rows:
+            if not row.error:
+                column.add(row.fields[place])
     return columns
 
 
 def guess_task(columns: list[Column], asked: Kind | None = None) -> Guess:
-    """The task that fits the columns.
-
-    Args:
-        columns: those to predict; not read for a regression that is asked for.
-        asked: the kind that is asked for: "classification" leaves open into how many classes; None leaves all open.
-
-    Raises:
-        InputError: columns of several kinds, several columns of more than two classes, too many classes, only one
-            class that is not 0 or 1, or classes of too few rows.
-    """
+    """The task that fits the columns; "classification" that is asked for leaves open into how many classes."""
     if asked == "regression" or not columns:
         return Guess(asked or "regression")
     kinds = {column.name: kind_of(column, asked) for column in columns}
@@ -151,37 +123,24 @@ def guess_task(columns: list[Column], asked: Kind | None = None) -> Guess:
     (first, *_), names = columns, ", ".join(kinds)
     kind = kinds[first.name]
     if kind == "multiclass":
-        if len(first.texts) == 1:
-            raise InputError(f"all labels of {first.name} are {first.classes[0]!a}: there is nothing to learn")
         refuse_rare_classes(first)
-        classes = first.classes
-        meant = NAME_POSITIVE if len(classes) == 2 else MEANT_TWO
-        otherwise = "--task regression overrides this" if first.has_two_numbers else meant
-        found = f"{names} has {len(classes)} classes ({shown(classes)})"
-        sentence = f"{found}, so each gets its own probability; {otherwise}"
-        return Guess(kind, classes, sentence)
+        meant = NAME_POSITIVE if len(first.texts) == 2 else MEANT_TWO
+        otherwise = OVERRIDE if first.has_two_numbers else meant
+        found = f"{names} has {len(first.texts)} classes ({shown(first.classes)})"
+        return Guess(kind, first.classes, f"{found}, so each gets its own probability; {otherwise}")
     if asked is not None:
         return Guess(kind)
     labels = ", ".join(dict.fromkeys(shown(column.texts.values()) for column in columns))
     if kind == "classification":
         positive = [text for column in columns for label, text in column.texts.items() if CLASSES[label] == 1]
         predicted = f", which predicts the probability of {shown(dict.fromkeys(positive))}" if positive else ""
-        sentence = (
-            f"{names}: the labels are {labels}, so the task is classification{predicted}; "
-            "--task regression overrides this"
-        )
-        return Guess(kind, (), sentence)
-    others, skipped = sum(column.labels - column.numbers for column in columns), ""
-    if others:
-        example = next(column.other for column in columns if column.other)
-        found = (
-            f"1 label, {example!a}, which is" if others == 1 else f"{others:,} labels, such as {example!a}, which are"
-        )
-        skipped = f" (except for {found} skipped)"
-    sentence = (
-        f"{names}: the labels are numbers{skipped}, so the task is regression; --task classification overrides this"
-    )
-    return Guess(kind, (), sentence)
+        found = f"the labels are {labels}, so the task is classification{predicted}; {OVERRIDE}"
+        return Guess(kind, (), f"{names}: {found}")
+    others = sum(column.labels - column.numbers for column in columns)
+    example = next((column.other for column in columns if column.other), "")
+    skipped = f" (but for {others:,} skipped, such as {example!a})" if others else ""
+    override = OVERRIDE.replace("regression", "classification")
+    return Guess(kind, (), f"{names}: the labels are numbers{skipped}, so the task is regression; {override}")
 
 
 def kind_of(column: Column, asked: Kind | None) -> Kind:
@@ -194,15 +153,16 @@ def kind_of(column: Column, asked: Kind | None) -> Kind:
         return "regression"
     if len(column.texts) > MAX_CLASSES:
         raise InputError(
-            f"column {column.name} has more than {MAX_CLASSES} different labels ({shown(column.texts.values())}): "
-            f"too many for classes, and only {column.numbers:,} of {column.labels:,} are numbers; --task regression "
-            "leaves out the others"
+            f"column {column.name} has more than {MAX_CLASSES} different labels ({shown(column.texts.values())}): only "
+            f"{column.numbers:,} of {column.labels:,} are numbers; --task regression leaves out the others"
         )
     return "multiclass"
 
 
 def refuse_rare_classes(column: Column) -> None:
     """Raises InputError if one of several classes has too few rows, as a misspelt label does."""
+    if len(column.texts) == 1:
+        raise InputError(f"all labels of {column.name} are {column.classes[0]!a}: there is nothing to learn")
     rare = [label for label in column.texts if column.counts[label] < LEAST_ROWS]
     if rare:
         found = ", ".join(f"{column.texts[label]!a} in {column.counts[label]}" for label in rare[:SHOWN])
@@ -213,7 +173,6 @@ def refuse_rare_classes(column: Column) -> None:
 
 
 def refuse_mixtures(kinds: dict[str, Kind], columns: list[Column]) -> None:
-    """Raises InputError unless several columns can be modelled together."""
     for column in columns:
         if kinds[column.name] == "multiclass":
             raise InputError(
@@ -222,6 +181,4 @@ def refuse_mixtures(kinds: dict[str, Kind], columns: list[Column]) -> None:
             )
     if len(set(kinds.values())) > 1:
         found = ", ".join(f"{name} asks for {kind}" for name, kind in kinds.items())
-        raise InputError(
-            f"the columns are of several kinds ({found}): train on each kind separately, or use --task regression"
-        )
+        raise InputError(f"the columns are of several kinds ({found}): train on each, or use --task regression")

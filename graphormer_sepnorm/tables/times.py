@@ -24,16 +24,7 @@ DEFAULTS = datetime(2000, 1, 1), datetime(2001, 2, 1)  # what a date without a y
 
 
 def read_times(texts: Iterable[str]) -> np.ndarray:
-    """Times of rows, float64 [M]: all of them numbers, such as years, or all of them dates.
-
-    A date is ISO 8601, or as people write it, with four digits for the year: 31.5.2024, 5/31/2024, 31 May 2024, May
-    2024; or 2024/5/31, with the year, the month and the day in this order. Whether days or months come first in the
-    others is the same for a whole column, and known as soon as one date has a number above 12.
-
-    Raises:
-        InputError: a text that is neither, both kinds in one column, dates of which days may be months, or numbers that
-            may be months of years.
-    """
+    """Times [M]: all numbers, such as years, or all dates, where one number above 12 tells days from months."""
     texts = [text.strip() for text in texts]
     strange = next((text for text in texts if not is_time(text)), None)
     if strange is not None:
@@ -50,19 +41,11 @@ def read_times(texts: Iterable[str]) -> np.ndarray:
 
 
 def in_order(texts: Sequence[str]) -> list[int]:
-    """The places of times, the earliest first; raises InputError as ``read_times``."""
     return np.argsort(read_times(texts), kind="stable").tolist()
 
 
 def periods(texts: Sequence[str]) -> list[str]:
-    """The period of each time: its month, or its year if there are more than ``MOST_PERIODS`` months.
-
-    A number is its own period; more than ``MOST_PERIODS`` of them are divided into ``GROUPS`` of about equal size, such
-    as "2001 to 2007".
-
-    Raises:
-        InputError: as ``read_times``.
-    """
+    """The month of each time, or of many its year; of many numbers one of ``GROUPS``, such as "2001 to 2007"."""
     times = read_times(texts)
     if texts and not is_number(texts[0].strip()):
         months = [f"{datetime.fromtimestamp(time, UTC):%Y-%m}" for time in times.tolist()]
@@ -78,19 +61,16 @@ def periods(texts: Sequence[str]) -> list[str]:
 def month_of_year(texts: list[str]) -> str:
     """The first text such as 2023.12 if all texts are months of years, or else years; "" if they can be numbers."""
     months, others = list(filter(is_month, texts)), list(filterfalse(is_month, texts))
-    are_months = not others or (
-        all(map(WHOLE_YEAR.fullmatch, others)) and any(len(text) == len("2023.12") for text in months)
-    )
+    has_month = any(len(text) == len("2023.12") for text in months)
+    are_months = not others or (has_month and all(map(WHOLE_YEAR.fullmatch, others)))
     return months[0] if months and are_months else ""
 
 
 def is_month(text: str) -> bool:
-    """Whether a text is a number such as 12.2023, which may be a month of a year."""
     return MONTH_OF_YEAR.fullmatch(text.strip()) is not None
 
 
 def is_time(text: str) -> bool:
-    """Whether a text is a number or a date."""
     if is_number(text):
         return True
     try:
@@ -133,10 +113,8 @@ def read_date(text: str, day_first: bool) -> datetime:
     year_first = found is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of names of time zones that it does not know
-        first, second = (
-            parser.parse(text, yearfirst=year_first, dayfirst=day_first and not year_first, default=default)
-            for default in DEFAULTS
-        )
+        order = {"yearfirst": year_first, "dayfirst": day_first and not year_first}
+        first, second = (parser.parse(text, default=default, **order) for default in DEFAULTS)
     if (first.year, first.month) != (second.year, second.month):
         raise ValueError(f"{text!r} has no year or no month")
     return first

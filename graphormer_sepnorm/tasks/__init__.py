@@ -7,9 +7,6 @@ from graphormer_sepnorm.tasks.base import Task
 from graphormer_sepnorm.tasks.kinds import TASKS
 from graphormer_sepnorm.tasks.metrics import METRICS, Metric
 
-__all__ = ["METRICS", "TASKS", "Metric", "Task", "make_task"]
-
 
 def make_task(config: TaskConfig, device: torch.device | str = "cpu") -> Task:
-    """The task of a config, with its tensors on a device."""
     return TASKS[config.kind](config, device)

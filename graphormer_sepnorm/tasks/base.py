@@ -1,7 +1,4 @@
-"""The common part of all tasks: a loss that allows missing labels, predictions, metrics and checks of labels.
-
-Axis letters: B molecules of a batch, M molecules of a split.
-"""
+"""The common part of all tasks: a loss that allows missing labels, predictions, metrics and checks of labels."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar, Literal
@@ -14,6 +11,7 @@ from graphormer_sepnorm.config import Loss, TaskConfig
 from graphormer_sepnorm.errors import InputError, did_you_mean, known
 from graphormer_sepnorm.tasks.metrics import METRICS
 
+PARAMETERS = ("mean", "std", "weights", "pos_weight")
 LARGEST_TARGET = 1e18  # its square fits into float32
 Calibrated = Literal["intervals", "probabilities"] | None
 SMALLEST_SPREAD = 1e-30  # float32 loses precision below 1e-38
@@ -25,35 +23,22 @@ class Task(ABC):
     Args:
         config: the targets, and the parameters fitted to their labels.
         device: device of its tensors; for other devices they are moved on each use.
-
-    Attributes:
-        kind: its name in configs.
-        metrics: suitable names in ``METRICS``; by default, the first one selects the epoch.
-        reported: the metrics that are reported.
-        curve_metric: metric of training curves where no epoch is selected; defined for labels of any kind, even if all
-            are the same.
-        predicts_probabilities: whether predictions are class probabilities rather than values.
-        adds_up: whether the predictions for a molecule add up to 1, so that targets cannot be predicted separately.
-        calibrated_by: how uncertainty is calibrated on validation molecules; None: not at all.
-        tolerance: number of standard deviations of a target by which labels of the same molecule may differ.
     """
 
-    kind: ClassVar[str]
-    metrics: ClassVar[tuple[str, ...]]
+    kind: ClassVar[str]  # its name in configs
+    metrics: ClassVar[tuple[str, ...]]  # suitable names in ``METRICS``; by default, the first one selects the epoch
     reported: ClassVar[tuple[str, ...]]
-    curve_metric: ClassVar[str]
+    curve_metric: ClassVar[str]  # of training curves where no epoch is selected; defined for labels of any kind
     predicts_probabilities: ClassVar[bool] = True
-    adds_up: ClassVar[bool] = False
+    adds_up: ClassVar[bool] = False  # predictions of a molecule to 1, so that targets cannot be predicted separately
     calibrated_by: ClassVar[Calibrated] = None
-    tolerance: ClassVar[float] = 0.0
+    tolerance: ClassVar[float] = 0.0  # standard deviations of a target by which labels of one molecule may differ
 
     def __init__(self, config: TaskConfig, device: torch.device | str = "cpu"):
         self.config = config
         self.metric = METRICS[known("metric", config.metric, METRICS)]
-        named = (config.mean, config.std, config.weights, config.pos_weight)
-        self.mean, self.std, self.weights, self.pos_weight = (
-            torch.tensor(numbers, dtype=torch.float32).to(device) for numbers in named
-        )
+        tensors = [torch.tensor(getattr(config, name), dtype=torch.float32).to(device) for name in PARAMETERS]
+        self.mean, self.std, self.weights, self.pos_weight = tensors
 
     @classmethod
     def find_metric(cls, name: str | None) -> str:
@@ -84,7 +69,7 @@ class Task(ABC):
         """
         if y.shape != output.shape:
             raise InputError(
-                f"the labels are {list(y.shape)}, the output {list(output.shape)}: give labels [molecules, tasks]"
+                f"the labels are {list(y.shape)}, the output {list(output.shape)}: give both the same shape"
             )
         y = y.to(torch.promote_types(output.dtype, torch.float32))  # others would round the scale
         counts = self.counts(y, bounds, weight)
@@ -112,11 +97,7 @@ class Task(ABC):
         """Model output [B, tasks] whose prediction is close to the labels y [B, tasks]; NaN where one is missing."""
 
     def fitted(self, y: np.ndarray, weight: np.ndarray | None = None) -> TaskConfig:
-        """The config with parameters fitted to the training targets [M, tasks] of molecules with sample weights [M].
-
-        Raises:
-            InputError: a target without any label, or with an infinite one.
-        """
+        """The config with parameters fitted to training targets [M, tasks] of molecules with sample weights [M]."""
         if np.isinf(y).any():
             raise InputError("a training target is infinite")
         if np.isnan(y).all(axis=0).any():
@@ -124,12 +105,10 @@ class Task(ABC):
         return self.fit(y.astype(np.float64), np.ones(len(y)) if weight is None else weight)
 
     @abstractmethod
-    def fit(self, y: np.ndarray, weight: np.ndarray) -> TaskConfig:
-        """As ``fitted``, for float64 targets that were checked."""
+    def fit(self, y: np.ndarray, weight: np.ndarray) -> TaskConfig: ...
 
     @property
     def is_fitted(self) -> bool:
-        """Whether the config contains everything that predictions need."""
         return True
 
     @abstractmethod
@@ -137,12 +116,7 @@ class Task(ABC):
         """Raises InputError for labels [M] of a target, none missing, that are invalid for the task."""
 
     def check_targets(self, y: np.ndarray, split: str) -> None:
-        """Raises InputError unless there are molecules, and all labels are finite and valid for ``check_labels``.
-
-        Args:
-            y: [M, tasks], NaN where a label is missing.
-            split: its name, for the message.
-        """
+        """Raises InputError unless there are molecules, and all labels are finite and valid for ``check_labels``."""
         if len(y) == 0:
             raise InputError(f"the {split} split has no molecules")
         for name, column in zip(self.config.targets, y.T, strict=True):
@@ -152,32 +126,21 @@ class Task(ABC):
             self.check_labels(name, column[~np.isnan(column)], split)
 
     def check_learnable(self, y: np.ndarray) -> None:
-        """Raises InputError unless the training targets [M, tasks] can be learned.
-
-        The conditions are those of ``check_targets``, and that every target has labels, not all are constant, and none
-        are too large or too similar for float32.
-        """
+        """Raises InputError unless training targets [M, tasks] have labels, differ, and suit float32."""
         self.check_targets(y, "training")
-        for name, column in zip(self.config.targets, y.T, strict=True):
-            if np.isnan(column).all():
-                raise InputError(f"target {name} has no labels in the training split")
+        if len(empty := np.flatnonzero(np.isnan(y).all(axis=0))):
+            raise InputError(f"target {self.config.targets[empty[0]]} has no labels in the training split")
         lowest, highest = np.nanmin(y, axis=0), np.nanmax(y, axis=0)
         if np.all(lowest == highest):
-            raise InputError(
-                f"target {self.config.targets[0]} is {lowest[0]:g} for every training molecule: there is nothing to "
-                "learn"
-            )
+            name, value = self.config.targets[0], lowest[0]
+            raise InputError(f"target {name} is {value:g} for every training molecule: there is nothing to learn")
         if np.abs([lowest, highest]).max() > LARGEST_TARGET:
             raise InputError(f"a training target is beyond {LARGEST_TARGET:g}: put the targets on another scale")
         spread = np.subtract(highest, lowest, dtype=np.float64)
         if ((spread > 0) & (spread < SMALLEST_SPREAD)).any():
-            raise InputError(
-                f"the labels of a training target differ by less than {SMALLEST_SPREAD:g}: put the targets on another "
-                "scale"
-            )
+            raise InputError(f"labels of a training target differ by less than {SMALLEST_SPREAD:g}: use another scale")
 
     def check_scorable(self, y: np.ndarray, split: str) -> None:
-        """Raises InputError unless predictions of some target can be scored against the targets [M, tasks]."""
         self.check_targets(y, split)
         if np.isnan(y).all():
             raise InputError(f"target {self.config.targets[0]} has no labels in the {split} split")
@@ -187,12 +150,10 @@ class Task(ABC):
             raise InputError(f"{split} split: {error}") from None
 
     def left_out(self, y: np.ndarray) -> dict[str, str]:
-        """The targets that are excluded from the mean of the scores for the labels [M, tasks], with the reason."""
         return {self.config.targets[place]: reason for place, reason in self.metric.undefined(y).items()}
 
     @classmethod
     def scores(cls, y: np.ndarray, prediction: np.ndarray) -> dict[str, float | None]:
-        """The reported scores, None where a score is undefined; arguments as for ``Metric``."""
         scores: dict[str, float | None] = {}
         for name in cls.reported:
             try:

@@ -1,10 +1,7 @@
 """Labels that are bounds, as "<5" and ">10", under a normal error: expectations, likelihood and scores.
 
-Source: Tobin, "Estimation of relationships for limited dependent variables", Econometrica 1958; its likelihood is
-maximized by expectations of the censored labels, as Dempster, Laird and Rubin, "Maximum likelihood from incomplete data
-via the EM algorithm", JRSS B 1977, show.
-
-Axis letters: M molecules, T targets. A label is a number, or NaN with one finite bound.
+Source: Tobin, Econometrica 1958; the likelihood is maximized as by Dempster, Laird and Rubin, JRSS B 1977.
+M molecules, T targets. A label is a number, or NaN with one finite bound.
 """
 
 from dataclasses import dataclass
@@ -20,12 +17,7 @@ FAR = 1e3  # standard deviations from which on the hazard is the excess
 
 @dataclass(frozen=True)
 class Censored:
-    """The censored labels around predictions with normal errors; 0 or unchanged where a label is not censored.
-
-    Attributes:
-        bounds: float64 [..., 2], smallest and largest possible values, one of them infinite.
-        mean, deviation: float64 [...], the predictions and the standard deviations of their errors.
-    """
+    """Censored labels with bounds [..., 2] around predictions [...]; 0 or unchanged where none is censored."""
 
     bounds: np.ndarray
     mean: np.ndarray
@@ -46,7 +38,6 @@ class Censored:
 
     @cached_property
     def log_likelihood(self) -> np.ndarray:
-        """The logarithm of the probability of the known side: [...]."""
         return np.where(self.sign != 0, log_ndtr(-self.excess), 0)
 
     @cached_property
@@ -58,17 +49,14 @@ class Censored:
 
     @property
     def expected(self) -> np.ndarray:
-        """The expectation of the label on its known side: [...]."""
         return self.mean + self.sign * self.deviation * self.hazard
 
     @property
     def squared_error(self) -> np.ndarray:
-        """The expectation of the squared error of the prediction: [...]."""
         return (self.deviation**2) * np.where(self.sign != 0, 1 + self.excess * self.hazard, 0)
 
     @property
     def absolute_error(self) -> np.ndarray:
-        """The expectation of the absolute error of the prediction: [...]."""
         right = np.exp(log_density(np.zeros(())) - log_ndtr(-np.minimum(self.excess, 0)))  # both halves around the mean
         return self.deviation * np.where(self.excess < 0, 2 * right - self.hazard, self.hazard)
 
@@ -78,17 +66,11 @@ def log_ndtr(values: np.ndarray) -> np.ndarray:
 
 
 def log_density(values: np.ndarray) -> np.ndarray:
-    """The logarithm of the standard normal density."""
     return -0.5 * values**2 - 0.5 * np.log(2 * np.pi)
 
 
 def error_deviation(y: np.ndarray, bounds: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The standard deviation of the errors of predictions with the largest likelihood: float64 [T].
-
-    Args:
-        y, bounds: [M, T] labels, NaN where censored or missing, and [M, T, 2] their bounds.
-        values: [M, T], the predictions; NaN where there is none.
-    """
+    """The deviation of errors [T] with the largest likelihood, of labels [M, T] with bounds [M, T, 2]."""
     exact = (y - values) ** 2
     squares = np.nan_to_num(exact)
     known, bounded = ~np.isnan(exact), is_bounded(y, bounds) & ~np.isnan(values)
@@ -110,36 +92,22 @@ MOST_PAIRED = 5_000  # molecules of which all pairs are compared
 
 @dataclass(frozen=True)
 class BoundScores:
-    """Scores of predictions of one target that use censored labels, too.
-
-    Attributes:
-        bounds: number of censored labels.
-        right_side: share of them whose prediction is on the known side.
-        concordance: share of the pairs of labels of certain order whose predictions have this order; equal predictions
-            count half. Source: Harrell et al., "Evaluating the yield of medical tests", JAMA 1982.
-        log_likelihood: mean logarithm of the likelihood of the labels, with normal errors of ``deviation``.
-    """
-
-    bounds: int
-    right_side: float
-    concordance: float
-    log_likelihood: float
+    bounds: int  # number of censored labels
+    right_side: float  # share of them whose prediction is on the known side
+    concordance: float  # of pairs of certain order; Harrell et al., JAMA 1982
+    log_likelihood: float  # mean, with normal errors
 
 
 def bound_scores(y: np.ndarray, bounds: np.ndarray, prediction: np.ndarray) -> BoundScores | None:
-    """The scores of predictions [M] of labels [M], NaN where censored or missing, with bounds [M, 2].
-
-    None if no label is censored. Undefined scores are NaN.
-    """
+    """The scores of predictions [M] of labels [M] with bounds [M, 2], or NaN; None if no label is censored."""
     censored = is_bounded(y, bounds)
     if not censored.any():
         return None
     low, high = bounds[censored].T
     right = (prediction[censored] >= low) & (prediction[censored] <= high)
     likelihoods = log_likelihoods(y, bounds, prediction)
-    return BoundScores(
-        int(censored.sum()), float(right.mean()), concordance(y, bounds, prediction), float(np.nanmean(likelihoods))
-    )
+    share, order = float(right.mean()), concordance(y, bounds, prediction)
+    return BoundScores(int(censored.sum()), share, order, float(np.nanmean(likelihoods)))
 
 
 MOST_TOP, TOP_SHARE, LEAST_TOP = 20, 0.1, 3  # labels that are looked for, at most also this share of all
@@ -147,26 +115,14 @@ MOST_TOP, TOP_SHARE, LEAST_TOP = 20, 0.1, 3  # labels that are looked for, at mo
 
 @dataclass(frozen=True)
 class TopScores:
-    """How well predictions find the largest labels.
-
-    Attributes:
-        n: number of largest predictions.
-        best: number of largest labels: ``n``, or more if several are equal to the last of them.
-        found: how many of the ``n`` have one of these labels.
-        chance: how many a random choice would find on average.
-    """
-
-    n: int
-    best: int
-    found: int
-    chance: float
+    n: int  # largest predictions
+    best: int  # largest labels: ``n``, or more if several are equal to the last of them
+    found: int  # of the ``n``, those with one of these labels
+    chance: float  # of a random choice, on average
 
 
 def top_scores(y: np.ndarray, bounds: np.ndarray | None, prediction: np.ndarray) -> TopScores | None:
-    """The scores of predictions [M] of labels as in ``bound_scores``; None if there are few labels.
-
-    A bound is one of the largest labels if it cannot be below them; those that may be below or above are left out.
-    """
+    """The scores of predictions [M] of labels [M] with bounds [M, 2] that are certainly among the largest, or not."""
     ends = np.tile([-np.inf, np.inf], (len(y), 1)) if bounds is None else bounds
     known = ~np.isnan(prediction) & (~np.isnan(y) | is_bounded(y, ends))
     low, high = np.where(np.isnan(y), ends.T, y)[:, known]

@@ -16,10 +16,7 @@ LOG_ODDS = 2.0  # of a class whose label is known
 
 
 class Regression(Task):
-    """Absolute or squared errors on scaled targets; labels may be censored.
-
-    Trained on standardized labels, with predictions on their original scale.
-    """
+    """Absolute or squared errors on standardized targets; labels may be censored."""
 
     kind = "regression"
     metrics = ("mae", "rmse", "r2")
@@ -31,7 +28,6 @@ class Regression(Task):
 
     @classmethod
     def usual_loss(cls, metric: str | None) -> Loss:
-        """Squared errors for metrics of squared errors."""
         return "mse" if metric in ("rmse", "r2") else "l1"
 
     def losses(self, output: Tensor, y: Tensor, bounds: Tensor | None) -> Tensor:
@@ -49,8 +45,7 @@ class Regression(Task):
         self.check_fitted()
         return output * self.std.to(output) + self.mean.to(output)
 
-    def output_of(self, y: Tensor) -> Tensor:
-        return self.scale(y)
+    output_of = scale
 
     def fit(self, y: np.ndarray, weight: np.ndarray) -> TaskConfig:
         """Computes means and standard deviations; the standard deviation of a constant target is set to 1."""
@@ -66,7 +61,6 @@ class Regression(Task):
         return bool(self.config.mean and self.config.std)
 
     def check_fitted(self) -> None:
-        """Raises InputError if the means and standard deviations of the targets are not known."""
         if not self.is_fitted:
             raise InputError("the task has no mean and std of its targets: use the config that task.fitted(y) returns")
 
@@ -91,7 +85,6 @@ class Classification(Task):
         return LOG_ODDS * (2 * y - 1)
 
     def fit(self, y: np.ndarray, weight: np.ndarray) -> TaskConfig:
-        """Computes the weight of positives if they are balanced."""
         return replace(self.config, pos_weight=positive_weights(y, weight) if self.config.balance else ())
 
     def check_labels(self, name: str, labels: np.ndarray, split: str) -> None:
@@ -100,10 +93,7 @@ class Classification(Task):
 
 
 class Multiclass(Classification):
-    """One of several classes, whose probabilities add up to 1, by softmax cross-entropy.
-
-    The targets are the classes, with one-hot labels.
-    """
+    """One of several classes, the targets, with one-hot labels, by softmax cross-entropy."""
 
     kind = "multiclass"
     metrics = ("rocauc", "prauc", "multiclass-accuracy", "multiclass-logloss")

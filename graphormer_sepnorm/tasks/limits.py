@@ -1,7 +1,4 @@
-"""Limits of values that cannot be smaller or larger, such as percentages.
-
-Axis letters: M molecules, T targets.
-"""
+"""Limits of values, such as percentages, that cannot be smaller or larger."""
 
 from collections.abc import Sequence
 

@@ -1,9 +1,4 @@
-"""Metrics of predictions for a whole split. To add one, write a function and add a line to ``METRICS``.
-
-To make it available for a task, add its name to the ``metrics`` of the task.
-
-Axis letters: M molecules of a split, K classes.
-"""
+"""Metrics of predictions for a whole split. M molecules of a split, K classes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,30 +10,14 @@ from graphormer_sepnorm.errors import InputError
 
 @dataclass(frozen=True)
 class Metric:
-    """A score of a whole split.
+    """A score of a whole split, in float64 for any type, as squares of 1e-23 are 0 in float32."""
 
-    It is computed in float64 for any type of labels and predictions; in float32, squares of 1e-23 are 0.
-
-    Attributes:
-        score: maps labels [M] and predictions [M] of one target, none missing, to a number.
-        higher_is_better: direction of the metric.
-        title: name for users.
-    """
-
-    score: Callable[[np.ndarray, np.ndarray], float]
+    score: Callable[[np.ndarray, np.ndarray], float]  # of labels [M] and predictions [M] of one target, none missing
     higher_is_better: bool
     title: str
 
     def __call__(self, y: np.ndarray, prediction: np.ndarray) -> float:
-        """The mean over targets of the score of labelled molecules, without the targets that ``undefined`` returns.
-
-        Args:
-            y: [M, tasks], NaN where a label is missing.
-            prediction: [M, tasks].
-
-        Raises:
-            InputError: no target has a score; the message gives the reason for the first target.
-        """
+        """The mean score over targets [M, tasks] that have one; raises the first reason if none has."""
         scores, reasons = [], []
         for column, predicted in zip(y.T, prediction.T, strict=True):
             try:
@@ -50,7 +29,6 @@ class Metric:
         return float(np.mean(scores))
 
     def of_target(self, y: np.ndarray, prediction: np.ndarray) -> float:
-        """The score of one target, with labels [M], NaN where missing; raises InputError if it is undefined."""
         labelled = ~np.isnan(y)
         if not labelled.any():
             raise InputError("a target has no labels in this split, so it cannot be scored")
@@ -67,20 +45,12 @@ class Metric:
         return reasons
 
     def improves(self, value: float, best: float | None) -> bool:
-        if best is None:
-            return True
-        return value > best if self.higher_is_better else value < best
+        return best is None or (value > best if self.higher_is_better else value < best)
 
 
 @dataclass(frozen=True)
 class ClassesMetric(Metric):
-    """A score of a whole split that uses all classes of a molecule together.
-
-    Attributes:
-        score: maps one-hot labels [M, K] and probabilities [M, K] to a number.
-        higher_is_better: direction of the metric.
-        title: name for users.
-    """
+    """A score of one-hot labels [M, K] and probabilities [M, K], of all classes together."""
 
     def __call__(self, y: np.ndarray, prediction: np.ndarray) -> float:
         labelled = ~np.isnan(y).any(axis=1)
@@ -97,7 +67,6 @@ def mean_absolute_error(y: np.ndarray, prediction: np.ndarray) -> float:
 
 
 def roc_auc(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Area under the ROC curve, from scikit-learn."""
     from sklearn import metrics  # its import takes seconds
 
     if len(np.unique(y)) < 2:
@@ -117,7 +86,6 @@ def root_mean_squared_error(y: np.ndarray, prediction: np.ndarray) -> float:
 
 
 def r_squared(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Coefficient of determination, from scikit-learn."""
     from sklearn import metrics
 
     if len(np.unique(y)) < 2:
@@ -126,7 +94,6 @@ def r_squared(y: np.ndarray, prediction: np.ndarray) -> float:
 
 
 def spearman(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Rank correlation, from SciPy."""
     from scipy.stats import spearmanr  # its import takes a while
 
     if min(len(np.unique(y)), len(np.unique(prediction))) < 2:
@@ -149,7 +116,6 @@ def accuracy(y: np.ndarray, prediction: np.ndarray) -> float:
 
 
 def classes_accuracy(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Fraction of molecules whose class is the most probable one."""
     return float(np.mean(prediction.argmax(axis=1) == y.argmax(axis=1)))
 
 

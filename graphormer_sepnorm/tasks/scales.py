@@ -1,7 +1,4 @@
-"""Scales that numbers are learnt on: as they were measured, by their logarithm, or as -log10 of a concentration in M.
-
-Axis letters: M molecules, T targets.
-"""
+"""Scales that numbers are learnt on: as measured, by their logarithm, or as -log10 of a concentration in M."""
 
 import math
 import re
@@ -23,15 +20,7 @@ WIDE, WIDE_CONCENTRATIONS = 1e3, 10  # factors between labels above which a loga
 
 
 def better_scale(column: str, labels: np.ndarray, unit: str = "") -> Scale:
-    """The scale on which the numbers of a column are better learned than as measured; "" if there is none.
-
-    It is a logarithm if no label is negative and positive ones span three decades, or one if they are concentrations.
-
-    Args:
-        column: its name, which may tell that they are concentrations.
-        labels: [M], NaN where missing.
-        unit: of the labels, "" if unknown.
-    """
+    """A logarithm, if labels [M] are better learned on it as none is negative and they span decades; else ""."""
     unit = named_unit(column) or (unit if unit in DECADES else "")
     factor = WIDE_CONCENTRATIONS if unit or POTENCY.search(column) else WIDE
     positive = labels[labels > 0]
@@ -41,7 +30,6 @@ def better_scale(column: str, labels: np.ndarray, unit: str = "") -> Scale:
 
 
 def molar_scale(unit: str) -> Scale:
-    """The scale of a concentration in this unit; raises InputError for a unit that is none."""
     plain = in_ascii(unit.strip())
     if plain not in DECADES:
         raise InputError(f"{unit!r} is no unit of a concentration: give one of {', '.join(DECADES)}")
@@ -49,7 +37,6 @@ def molar_scale(unit: str) -> Scale:
 
 
 def in_ascii(text: str) -> str:
-    """A text with u in place of a micro sign or a Greek mu."""
     return text.replace("\N{MICRO SIGN}", "u").replace("\N{GREEK SMALL LETTER MU}", "u")
 
 
@@ -60,12 +47,10 @@ def named_unit(column: str) -> str:
 
 
 def unit_of(scale: Scale) -> str:
-    """The unit of the concentrations of a scale."""
     return scale.removeprefix(MOLAR)
 
 
 def modelled(value: float, scale: Scale, name: str) -> float:
-    """A measured number on the scale that it is learnt on; raises InputError if it has no logarithm."""
     if not scale:
         return value
     if not value > 0:
@@ -92,7 +77,6 @@ def falls(scale: Scale) -> bool:
 
 
 def measured_name(target: str, scale: Scale) -> str:
-    """The name of predictions of a target in the unit of the measurements."""
     return f"{target}_in_{unit_of(scale)}" if falls(scale) else f"{target}_unlogged"
 
 

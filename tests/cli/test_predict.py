@@ -60,12 +60,13 @@ def test_a_table_with_one_per_cent_broken_rows_is_complete_and_aligned(command, 
     assert [row["smiles"] for row in rows] == smiles
     assert [i for i, row in enumerate(rows) if row["error"]] == broken
     assert [i for i, row in enumerate(rows) if not row["logp"]] == broken
+    assert [f"row {row + 2} (" in messages for row in broken] == [True] * 5 + [False] * 5
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--strict"], "row 2 (counted from 1) cannot be read: 'C[C' is not a valid SMILES"),
+        (["--strict"], "row 3 cannot be read: 'C[C' is not a valid SMILES"),
         (["--smiles-column", "mol"], "no column 'mol': name one with --smiles-column, or the ch"),
     ],
 )

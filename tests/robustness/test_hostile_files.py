@@ -23,10 +23,9 @@ from graphormer_sepnorm.config import config_from_json, config_to_json
 from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.encodings.centrality import Centrality
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.output.resumable_writer import PartialFile
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.arrays import load_arrays
-from graphormer_sepnorm.runs.folder import METRICS_FILE, STATE, WEIGHTS
+from graphormer_sepnorm.runs.folder import STATE, WEIGHTS
 from graphormer_sepnorm.runs.info import describe_model
 from graphormer_sepnorm.tables.formats import open_table
 from graphormer_sepnorm.tables.prepared_table import TABLE
@@ -169,12 +168,6 @@ def test_a_header_or_a_file_beyond_the_limits_is_not_read(tmp_path):
     for endless in (Path("/dev/zero"), tmp_path):
         with pytest.raises(InputError, match="not a file"):
             checkpoint.load_model(endless)
-
-
-def test_a_file_of_torch_save_is_named(tmp_path):
-    torch.save({"weights": torch.zeros(2)}, tmp_path / "mine.pt")
-    with pytest.raises(InputError, match=r"mine\.pt is no safetensors file but one of torch\.save: read it as in docs"):
-        checkpoint.load_model(tmp_path / "mine.pt")
 
 
 def test_a_state_with_foreign_tensors_is_refused(good, tmp_path):
@@ -356,23 +349,3 @@ def test_a_damaged_table_of_a_run_is_named(table_run, content):
     (table_run / TABLE).write_bytes(content)
     with pytest.raises(InputError, match=r"table\.csv is damaged"):
         evaluate_run(table_run)
-
-
-@pytest.mark.parametrize("content", [b"{", b"null\n", b'{"loss": 1}\n', b"[" * 10**5], ids=begin)
-def test_damaged_metrics_are_named_when_the_run_goes_on(tmp_path, content):
-    config = tiny_run.tiny_config()
-    data = load_split("tiny", "train", config.model.encodings)
-    next(recorder(config, data, data, tmp_path).epochs())
-    (tmp_path / METRICS_FILE).write_bytes(content)
-    resumed = recorder(config, data, data, tmp_path)
-    resumed.resume()
-    with pytest.raises(InputError, match=r"metrics\.jsonl is damaged"):
-        next(resumed.epochs())
-
-
-@pytest.mark.parametrize("rows", [-5, 10**30, "a", None, 1.5])
-def test_a_damaged_record_of_predictions_is_named(tmp_path, rows):
-    record = {"job": "x", "rows": rows, "unreadable": 0, "bytes": 0}
-    (tmp_path / "out.csv.partial.json").write_text(json.dumps(record))
-    with pytest.raises(InputError, match="is damaged"):
-        PartialFile(tmp_path / "out.csv", "x", resume=True)

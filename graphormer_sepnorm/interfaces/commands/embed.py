@@ -34,6 +34,7 @@ def embed(
     out: Annotated[Path, typer.Option("--output", "-o", help="A file: .npz, .parquet, .csv, .tsv, .xlsx or .sdf.")],
     smiles_column: SmilesColumn = None,
     delimiter: Delimiter = None,
+    sheet: Annotated[str | None, typer.Option(help="Sheet of an Excel INPUT.")] = None,
     strip_salts: StripSalts = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run of the same command.")] = False,
     device: Device = "auto",
@@ -55,5 +56,5 @@ def embed(
         embedder = find_embedder(model)
         if strip_salts:
             stripping_salts(embedder)
-        result = embed_table(embedder, source, out, ReadOptions(smiles_column, delimiter, resume=resume))
+        result = embed_table(embedder, source, out, ReadOptions(smiles_column, delimiter, sheet, resume=resume))
     report_rows(result, time.perf_counter() - started)

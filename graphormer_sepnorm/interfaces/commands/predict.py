@@ -119,6 +119,8 @@ def predict(
     if isinstance(source, str) and is_library(source, out):
         if log is not None:
             raise InputError("--log is for tables and SMILES, not for a library")
+        if reading.sheet is not None:
+            raise InputError("--sheet is for a workbook, not for a library")
         result = library_predictions(load, source, out, reading, answers, judge, library, device, precision)
     else:
         if given := changed(library):

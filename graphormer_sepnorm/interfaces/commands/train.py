@@ -153,7 +153,7 @@ def train(
         refuse_options_of_tables(table, task, ensemble)
         config = dataset_config(run.dataset, train_config, run.norm, recipe.architecture)
     else:
-        content = read_whole(run.csv, table.get("smiles_column"), table.get("delimiter"))
+        content = read_whole(run.csv, *map(table.get, ("smiles_column", "delimiter", "sheet")))
         options = options_of_table(run.csv, content, table, task, train_config.seed)
         task_asked = table_task(options)
         config = task_config(TABLE, options.featurizer, task_asked, train_config, run.norm, recipe.architecture)

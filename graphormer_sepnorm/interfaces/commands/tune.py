@@ -84,7 +84,7 @@ def tune(
     if path is None:
         raise InputError("name your table: graphormer-sepnorm tune FILE")
     train = in_precision(with_given(recipe.train, optimization), precision)
-    content = read_whole(path, table.get("smiles_column"), table.get("delimiter"))
+    content = read_whole(path, *map(table.get, ("smiles_column", "delimiter", "sheet")))
     options, sentences = detected(path, content, table, task, train.seed)
     say(sentences)
     config = task_config(TABLE, options.featurizer, table_task(options), train, architecture=recipe.architecture)

@@ -20,7 +20,7 @@ from graphormer_sepnorm.interfaces.web.schemas import (
 )
 from graphormer_sepnorm.recipes import find_recipe
 from graphormer_sepnorm.table_run import to_learn
-from graphormer_sepnorm.tables.formats import Row, WholeTable
+from graphormer_sepnorm.tables.formats import Row, WholeTable, kind_of
 from graphormer_sepnorm.tables.formats.table import NoColumn
 from graphormer_sepnorm.tables.label_text import is_missing, shortened
 from graphormer_sepnorm.tables.labels import LabelledTable, read_labelled, table_task
@@ -56,7 +56,8 @@ def look_at(path: Path, shown: str, most_rows: int, choice: TrainingChoice) -> T
         columns = [LookedColumn(name=as_text(name), content="texts", filled=0, examples=[]) for name in error.columns]
         return TableLook(columns=columns, problem=on_page(str(error)))
     rows = [Row(row.fields, row.smiles, row.error) for row in found.rows]
-    content = WholeTable(found.columns, rows, found.delimiter, found.columns.index(found.smiles_column))
+    place, header = found.columns.index(found.smiles_column), int(kind_of(path) not in (".sdf", ".smi"))
+    content = WholeTable(found.columns, rows, found.delimiter, place, header)
     columns = list(looked_columns(content))
     look = TableLook(columns=columns, rows=len(rows), smiles_column=as_text(found.smiles_column))
     try:

@@ -1,8 +1,6 @@
-"""Tables of molecules: CSV, TSV, .smi, SDF, .xlsx and Parquet, and standard input, streamed row by row.
+"""Tables of molecules, streamed row by row: each record becomes a ``Row``, in order, readable or not.
 
-Every record of the input becomes one ``Row``, in order, readable or not, and its fields stay the text that they were:
-bytes that are not UTF-8 pass through as they came. Only a table whose rows cannot be told apart raises ``InputError``.
-A new format is a file in this folder and a line in ``opening``.
+Fields stay the text that they were; bytes that are not UTF-8 pass through as they came.
 """
 
 from graphormer_sepnorm.tables.formats.csv_text import DELIMITERS
@@ -28,27 +26,3 @@ from graphormer_sepnorm.tables.formats.table import (
     with_free_names,
 )
 from graphormer_sepnorm.tables.formats.text import STANDARD_INPUT, is_file, refuse_missing
-
-__all__ = [
-    "DELIMITERS",
-    "PARQUET",
-    "STANDARD_INPUT",
-    "TABLE_KINDS",
-    "Row",
-    "Table",
-    "WholeTable",
-    "find_column",
-    "free_name",
-    "is_file",
-    "is_library",
-    "is_table_name",
-    "kind_of",
-    "named_column",
-    "not_one_column",
-    "open_table",
-    "refuse_missing",
-    "rows_of",
-    "smiles_of_rows",
-    "table_of_smiles",
-    "with_free_names",
-]

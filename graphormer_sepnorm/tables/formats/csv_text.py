@@ -1,16 +1,31 @@
-"""Text with a character between columns, such as CSV and TSV, its first line the names of the columns."""
+"""Lines of text: CSV and TSV, whose first line has the names of the columns, and .smi, a SMILES and a name each."""
 
 import csv
 import itertools
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats import text
-from graphormer_sepnorm.tables.formats.header import ROWS_LOOKED_AT, is_molecule, molecule_among, with_names
-from graphormer_sepnorm.tables.formats.smi import read_smi
-from graphormer_sepnorm.tables.formats.table import BrokenLine, Table, places_of_column, table_of_records
+from graphormer_sepnorm.tables.formats.table import (
+    ROWS_LOOKED_AT,
+    BrokenLine,
+    Row,
+    Table,
+    is_molecule,
+    molecule_among,
+    places_of_column,
+    table_of_records,
+    with_names,
+    without_last_blanks,
+)
 
+COLUMNS = ["smiles", "name"]
+# Of a CXSMILES: coordinates, labels, radicals, items such as "&1:3", the letter r, or nothing.
+EXTENSION = r"\|(?:(?:[($^]|(?:ctu|[acCfHmstuZ]|w[UD]?|[o&]\d+|rb|lp|LN|LO|RG|Sg[DH]?|atomProp|THB):|r,)[^|]*|r)?\|"
+WITH_EXTENSION = re.compile(rf"\s*(\S+\s+{EXTENSION})(.*)", re.DOTALL)  # CXSMILES and a name
 DELIMITERS = ",\t;|"
 EXCELS_LINE = re.compile(r'"?sep=(.)"?[\r\n]*', re.IGNORECASE)
 
@@ -18,17 +33,7 @@ EXCELS_LINE = re.compile(r'"?sep=(.)"?[\r\n]*', re.IGNORECASE)
 def read_csv(
     lines: Iterator[str], source: str, smiles_column: str | None, delimiter: str | None, usual: str | None = None
 ) -> Table:
-    """A CSV with a header; a line such as ``sep=;``, which Excel reads, may stand before it.
-
-    One column without a header is read as ``read_smi`` does.
-
-    Args:
-        lines, source, smiles_column, delimiter: as ``open_table``.
-        usual: the delimiter if neither ``delimiter`` nor a line says it; by default the ``likely_delimiter``.
-
-    Raises:
-        InputError: as ``open_table``.
-    """
+    """A CSV with a header, before it maybe Excel's line ``sep=;``; one column without a header as ``read_smi``."""
     header = next(lines, "")
     said = EXCELS_LINE.fullmatch(header)
     if said:
@@ -45,7 +50,7 @@ def read_csv(
     records = csv_records(itertools.chain([header], lines), source, delimiter, lines_before=1 if said else 0)
     advice = ", or rename the file to end in .smi if each line is a SMILES and a name"
     records = with_names(records, source, smiles_column, advice if begins_with_molecule else "")
-    return table_of_records(records, source, smiles_column, delimiter)
+    return replace(table_of_records(records, source, smiles_column, delimiter), header=2 if said else 1)
 
 
 def likely_delimiter(header: str, smiles_column: str | None = None) -> str:
@@ -55,10 +60,10 @@ def likely_delimiter(header: str, smiles_column: str | None = None) -> str:
     return max(fitting or DELIMITERS, key=lambda delimiter: len(columns[delimiter]))
 
 
-def split(header: str, delimiter: str) -> list[str]:
-    """The fields of a header; none where a field is too long."""
+def split(line: str, delimiter: str, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL) -> list[str]:
+    """The fields of a line; none where one is too long."""
     try:
-        return next(csv.reader([header], delimiter=delimiter))
+        return next(csv.reader([line], delimiter=delimiter, quoting=quoting))
     except csv.Error:
         return []
 
@@ -95,13 +100,21 @@ def csv_records(lines: Iterator[str], source: str, delimiter: str, lines_before:
                     f"line {lines_before + reader.line_num} of {source} cannot be split into columns ({error}): close "
                     "its quotes, or double those inside a quoted field"
                 ) from None
-            fields = BrokenLine(without_quotes(record, delimiter), f"the line cannot be split into columns ({error})")
+            without_quotes = split(record[0], delimiter, csv.QUOTE_NONE) or [""]
+            fields = BrokenLine(without_quotes, f"the line cannot be split into columns ({error})")
         yield fields
 
 
-def without_quotes(lines: list[str], delimiter: str) -> list[str]:
-    """The fields of a line if quotes are characters like others; an empty one where even so one is too long."""
-    try:
-        return next(csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE))
-    except csv.Error:
-        return [""]
+def read_smi(lines: Iterator[str]) -> Table:
+    """A SMILES, with a CXSMILES extension, and a name per line; a first line that begins with "smiles" is skipped."""
+    records = without_last_blanks(map(split_line, lines))
+    first = list(itertools.islice(records, 1))
+    has_header = bool(first and first[0] and first[0][0].lower() == "smiles")
+    records = records if has_header else itertools.chain(first, records)
+    padded = ([*record, "", ""][:2] for record in records)
+    return Table([*COLUMNS], (Row([smiles, name.strip()], smiles) for smiles, name in padded), header=int(has_header))
+
+
+def split_line(line: str) -> list[str]:
+    found = WITH_EXTENSION.fullmatch(line)
+    return list(found.groups()) if found else line.split(None, 1)

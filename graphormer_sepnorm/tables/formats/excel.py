@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.system import progress
 from graphormer_sepnorm.tables.formats.table import cell_text, places_of_column, printable
 
@@ -21,69 +21,50 @@ SPREADSHEET_KINDS = (".xlsx", ".xlsm")
 MAX_UNPACKED = 2_000_000_000
 
 
-def sheet_records(file: IO[bytes], source: str, smiles_column: str | None = None) -> Iterator[list[str]]:
-    """The rows of a sheet, each up to its last cell that is not empty; of formulas what they gave.
-
-    It is the first sheet, or if that has no column of molecules, the only one that has.
-
-    Args:
-        file: of the workbook.
-        source: its name, for messages.
-        smiles_column: as ``places_of_column``.
-
-    Raises:
-        InputError: openpyxl is not installed, or the file is no workbook one of more than ``MAX_UNPACKED`` bytes,
-            or one whose first sheet has no column of molecules, and several others have one.
-    """
+def sheet_records(
+    file: IO[bytes], source: str, smiles_column: str | None = None, sheet: str | None = None
+) -> Iterator[list[str]]:
+    """The rows of the named sheet, else the first, else the only one with molecules, up to the last cell in use."""
     try:
         import openpyxl  # an extra
     except ImportError:
-        raise InputError(
-            f"{source} is a workbook, and reading one needs openpyxl: pip install openpyxl, or save it as CSV"
-        ) from None
+        raise InputError(f"{source} is a workbook: pip install openpyxl to read it, or save it as CSV") from None
     refuse_large(file, source, MAX_UNPACKED)
-    with explained(source):
-        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-    with contextlib.closing(book):
-        yield from records(book, source, smiles_column)
+    with explained(source), contextlib.closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as book:
+        for texts in texts_of_rows(chosen_sheet(book, source, smiles_column, sheet)):
+            while texts and not texts[-1]:
+                texts.pop()
+            yield texts
 
 
 def refuse_large(file: IO[bytes] | Path, source: str, most: int) -> None:
-    """Raises InputError for what is no workbook, or one whose parts say that they unpack to more than ``most`` bytes.
-
-    No more is read of a part than it says.
-    """
+    """Raises InputError for what is no workbook, or one that says it unpacks to more than ``most`` bytes."""
     with explained(source), zipfile.ZipFile(file) as parts:
         size = sum(part.file_size for part in parts.infolist())
     if size > most:
         raise InputError(f"{source} unpacks to {size:,} bytes, and at most {most:,} are read: save the sheet as CSV")
 
 
-def records(book: "Workbook", source: str, smiles_column: str | None) -> Iterator[list[str]]:
-    with explained(source):
-        for texts in texts_of_rows(sheet_with_molecules(book, source, smiles_column)):
-            while texts and not texts[-1]:
-                texts.pop()
-            yield texts
-
-
-def sheet_with_molecules(book: "Workbook", source: str, smiles_column: str | None) -> "Worksheet":
-    first = book.worksheets[0]
+def chosen_sheet(book: "Workbook", source: str, smiles_column: str | None, name: str | None) -> "Worksheet":
+    """The named sheet; without a name the first, or the only one with a column of molecules."""
+    first, sheets = book.worksheets[0], {sheet.title: sheet for sheet in book.worksheets}
+    if name is not None:
+        if name not in sheets:
+            titles = ", ".join(map(printable, sheets))
+            raise InputError(f"{source} has no sheet {name!r}: its sheets are {titles}{did_you_mean(name, sheets)}")
+        return sheets[name]
     found = [sheet for sheet in book.worksheets if places_of_column(next(texts_of_rows(sheet, 1), []), smiles_column)]
-    titles = ", ".join(printable(sheet.title) for sheet in found)
+    several = ", ".join(printable(sheet.title) for sheet in found)
     if len(found) > 1 and found[0] is not first:
-        raise InputError(
-            f"the first sheet of {source} has no column of molecules, and {titles} have: move one to the front"
-        )
+        raise InputError(f"the first sheet of {source} has no molecules, {several} have: move one there or use --sheet")
     if len(found) > 1:
-        say_unread(source, titles)
+        say_unread(source, several)
     return found[0] if found else first
 
 
 @cache
 def say_unread(source: str, titles: str) -> None:
-    """Says once that several sheets have molecules and the first is read."""
-    progress.say([f"{source}: only the first sheet is read, and several have molecules: {titles}"])
+    progress.say([f"{source}: several sheets have molecules ({titles}), and the first is read: --sheet NAME names one"])
 
 
 def texts_of_rows(sheet: "Worksheet", most: int | None = None) -> Iterator[list[str]]:
@@ -97,7 +78,7 @@ def texts_of_rows(sheet: "Worksheet", most: int | None = None) -> Iterator[list[
 
 @contextlib.contextmanager
 def explained(source: str) -> Iterator[None]:
-    """Turns the exceptions of openpyxl for a damaged workbook, which have many types, into InputError."""
+    """Turns what openpyxl raises for a damaged workbook, of many types, into InputError."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -4,18 +4,16 @@ import contextlib
 import glob
 import io
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats.csv_text import read_csv
+from graphormer_sepnorm.tables.formats.csv_text import read_csv, read_smi
 from graphormer_sepnorm.tables.formats.excel import MAX_UNPACKED, SPREADSHEET_KINDS, sheet_records
-from graphormer_sepnorm.tables.formats.header import with_names
 from graphormer_sepnorm.tables.formats.parquet import PARQUET, parquet_records, parquet_types
 from graphormer_sepnorm.tables.formats.sdf import read_sdf
-from graphormer_sepnorm.tables.formats.smi import read_smi
-from graphormer_sepnorm.tables.formats.table import Row, Table, table_of_records
+from graphormer_sepnorm.tables.formats.table import Row, Table, table_of_records, with_names
 from graphormer_sepnorm.tables.formats.text import (
     STANDARD_INPUT,
     compression_of,
@@ -27,57 +25,31 @@ from graphormer_sepnorm.tables.formats.text import (
 
 # Without Parquet, which the page does not take: a small file of it can unpack to any size.
 TABLE_KINDS = (".csv", ".tsv", ".txt", ".smi", ".sdf", *SPREADSHEET_KINDS)
-# Other files that people keep tables in, by their suffixes.
-NOT_READ = {
-    ".feather": "Feather",
-    ".arrow": "Arrow",
-    ".json": "JSON",
-    ".jsonl": "JSON",
-    ".ndjson": "JSON",
-    ".xls": "an old Excel file",
-    ".xlsb": "a binary Excel file",
-    ".ods": "an OpenDocument sheet",
-    ".pkl": "a pickle",
-    ".pickle": "a pickle",
-    ".npy": "a NumPy file",
-    ".npz": "a NumPy file",
-    ".h5": "HDF5",
-    ".hdf5": "HDF5",
-    ".zip": "a zip archive",
-    ".tar": "a tar archive",
-    ".tgz": "a tar archive",
-    ".pdf": "a PDF",
-}
+JSON = (".json", ".jsonl", ".ndjson")
 
 
 @contextlib.contextmanager
-def open_table(path: str | Path, smiles_column: str | None = None, delimiter: str | None = None) -> Iterator[Table]:
-    """Opens a table of molecules.
+def open_table(
+    path: str | Path, smiles_column: str | None = None, delimiter: str | None = None, sheet: str | None = None
+) -> Iterator[Table]:
+    """Opens a table of molecules by its suffix: .smi, .sdf, .xlsx, .parquet, else CSV; "-" is CSV on standard input.
 
-    Args:
-        path: a file, whose suffix says what it is: ``.smi``, ``.sdf``, ``.xlsx`` (one of its sheets, as
-            ``sheet_records``), ``.parquet`` or else CSV, all but Parquet also with ``.gz``, ``.bz2``, ``.xz`` or
-            ``.zst``; "-": CSV on standard input.
-        smiles_column: by default the one named smiles, in capitals or not, and the structure of an SDF.
-        delimiter: of a CSV; by default what a first line such as ``sep=;`` says, then tab for ``.tsv``, else the
-            character that splits the header into most columns, among them that of the SMILES.
-
-    A CSV of one column whose first line is a molecule is read as ``.smi``.
-
-    Raises:
-        InputError: no such file, a closed standard input, a damaged compressed file, workbook or Parquet file, one
-            without openpyxl or pyarrow, a kind of file that is not read, what is no text, UTF-16, no header, a molecule
-            in its place, no such column, a line of more than ``MAX_RECORD`` characters, a record of more, or a quote
-            that is not closed; also while rows are read.
+    By default, the column of molecules is found by its name, the delimiter by the header, and the sheet by its columns.
+    Raises InputError for what cannot be read, also while rows are.
     """
     kind = kind_of(path)
-    if kind in NOT_READ and Path(path).exists():
-        raise InputError(f"{path} is {NOT_READ[kind]}, which is not read here: save the table as CSV")
-    if kind in RECORDS_OF:
-        with contextlib.closing(RECORDS_OF[kind](str(path), smiles_column)) as records:
-            named = records if kind == PARQUET else with_names(records, str(path), smiles_column)
-            table = table_of_records(named, str(path), smiles_column)
-            yield replace(table, types=parquet_types(str(path)) if kind == PARQUET else ())
+    if kind in JSON and Path(path).exists():
+        raise InputError(f"{path} is JSON: save the table as CSV")
+    if sheet is not None and kind not in SPREADSHEET_KINDS:
+        raise InputError(f"{path} is no Excel workbook (.xlsx): leave --sheet out")
+    if kind in SPREADSHEET_KINDS:
+        with contextlib.closing(sheet_of(str(path), smiles_column, sheet)) as records:
+            yield table_of_records(with_names(records, str(path), smiles_column), str(path), smiles_column)
+        return
+    if kind == PARQUET:
+        with contextlib.closing(parquet_records(str(path))) as records:
+            table = table_of_records(records, str(path), smiles_column)
+            yield replace(table, types=parquet_types(str(path)), header=0)
         return
     with contextlib.closing(text_lines(path)) as lines:
         if kind == ".sdf":
@@ -95,9 +67,8 @@ def open_table(path: str | Path, smiles_column: str | None = None, delimiter: st
             yield read_csv(lines, str(path), smiles_column, delimiter, usual)
 
 
-def rows_of(source: str | Path, smiles_column: str | None = None, delimiter: str | None = None) -> Iterator[Row]:
-    """All rows of a table; arguments and errors as ``open_table``."""
-    with open_table(source, smiles_column, delimiter) as table:
+def rows_of(source: str | Path, *reading: str | None) -> Iterator[Row]:
+    with open_table(source, *reading) as table:
         yield from table.rows
 
 
@@ -120,18 +91,9 @@ def is_library(path: str | Path, out: Path | None = None) -> bool:
 
 
 def is_table_name(path: str | Path) -> bool:
-    """Whether the suffix says that a file is a table that some command reads."""
     return kind_of(path) in (PARQUET, *TABLE_KINDS)
 
 
-def sheet_of(path: str, smiles_column: str | None) -> Generator[list[str], None, None]:
-    """The records of a workbook; raises InputError as ``open_table`` says."""
+def sheet_of(path: str, smiles_column: str | None, sheet: str | None) -> Generator[list[str], None, None]:
     with readable(path), open_binary(path) as file:
-        yield from sheet_records(io.BytesIO(file.read(MAX_UNPACKED)), path, smiles_column)
-
-
-# Files that have cells and no lines: from a path and the column of molecules to the names of the columns and the rows.
-RECORDS_OF: dict[str, Callable[[str, str | None], Generator[list[str], None, None]]] = {
-    **dict.fromkeys(SPREADSHEET_KINDS, sheet_of),
-    PARQUET: lambda path, smiles_column: parquet_records(path),
-}
+        yield from sheet_records(io.BytesIO(file.read(MAX_UNPACKED)), path, smiles_column, sheet)

@@ -18,13 +18,10 @@ ROWS_AT_ONCE = 1000
 
 @contextlib.contextmanager
 def open_parquet(path: str) -> Iterator["pq.ParquetFile"]:
-    """An open Parquet file; raises InputError where it cannot be read or pyarrow is not installed."""
     try:
         import pyarrow.parquet as pq  # an extra
     except ImportError:
-        raise InputError(
-            f"{path} is Parquet, and reading it needs pyarrow: pip install pyarrow, or save it as CSV"
-        ) from None
+        raise InputError(f"{path} is Parquet: pip install pyarrow to read it, or save it as CSV") from None
     with readable(path):
         file = pq.ParquetFile(path, buffer_size=READ_BUFFER, page_checksum_verification=True)
     with file:
@@ -46,28 +43,18 @@ def readable(path: str) -> Iterator[None]:
 def batches_of(
     file: "pq.ParquetFile", path: str, rows: int, columns: list[str] | None = None
 ) -> Iterator["pa.RecordBatch"]:
-    """The rows of a file in batches; raises InputError as ``readable`` while they are read."""
-    found = file.iter_batches(rows, columns=columns)
-    while True:
-        with readable(path):
-            try:
-                batch = next(found)
-            except StopIteration:
-                return
-        yield batch
+    with readable(path):
+        yield from file.iter_batches(rows, columns=columns)
 
 
 def parquet_types(path: str) -> "list[pa.DataType]":
-    """The types of the columns; raises InputError as ``open_parquet``."""
     with open_parquet(path) as file:
         return file.schema_arrow.types
 
 
 def parquet_records(path: str) -> Generator[list[str], None, None]:
-    """The names of the columns and then the rows, as text; raises InputError as ``open_parquet`` and ``readable``."""
-    with open_parquet(path) as file:
+    with open_parquet(path) as file, readable(path):
         yield list(file.schema_arrow.names)
-        for batch in batches_of(file, path, ROWS_AT_ONCE):
-            with readable(path):
-                columns = [[cell_text(cell) for cell in column.to_pylist()] for column in batch.columns]
+        for batch in file.iter_batches(ROWS_AT_ONCE):
+            columns = [[cell_text(cell) for cell in column.to_pylist()] for column in batch.columns]
             yield from map(list, zip(*columns, strict=True))

@@ -1,7 +1,4 @@
-"""Structure-data files: molfiles with data items.
-
-Source: "CTfile formats", Dassault Systemes, 2020.
-"""
+"""Structure-data files: molfiles with data items. Source: "CTfile formats", Dassault Systemes, 2020."""
 
 import itertools
 import re
@@ -24,11 +21,10 @@ def read_sdf(lines: Iterator[str], again: Iterator[str], source: str, smiles_col
     rows = (sdf_row(record, names) for record in sdf_records(lines, source))
     if place:
         rows = (Row(row.fields, row.fields[place], structure=row.structure) for row in rows)
-    return Table(columns, rows, smiles_place=place, num_of_structure=2)
+    return Table(columns, rows, smiles_place=place, num_of_structure=2, header=0)
 
 
 def columns_of_items(names: list[str]) -> list[str]:
-    """The columns of an SDF with data items of these names."""
     return [*(free_name(name, names, OF_MOLFILE) for name in ("smiles", "name")), *names]
 
 
@@ -53,14 +49,11 @@ def split_record(record: list[str]) -> tuple[list[str], list[str]]:
     """The structure and the data items of a record; without an end of the structure, items begin with the first ">"."""
     ends = (number + 1 for number, line in enumerate(record) if line.startswith(END_OF_STRUCTURE))
     items = (number for number, line in enumerate(record) if line.startswith(">"))
-    place = next(ends, None)
-    if place is None:
-        place = next(items, len(record))
+    place = next(itertools.chain(ends, items, [len(record)]))
     return record[:place], record[place:]
 
 
 def data_items(record: list[str]) -> dict[str, str]:
-    """The data items of a record, by name."""
     items: dict[str, str] = {}
     lines = iter(split_record(record)[1])
     for line in lines:
@@ -70,12 +63,10 @@ def data_items(record: list[str]) -> dict[str, str]:
 
 
 def sdf_row(record: list[str], names: list[str]) -> Row:
-    """A record as a row, with an error if its structure cannot be read."""
     structure, items = split_record(record)[0], data_items(record)
-    smiles, error = "", ""
     try:
-        smiles = smiles_of_block(structure)
+        smiles, error = smiles_of_block(structure), ""
     except InputError as problem:
-        error = str(problem)
+        smiles, error = "", str(problem)
     title = record[0].strip() if record else ""
     return Row([smiles, title, *(items.get(name, "") for name in names)], smiles, error, "\n".join(structure))

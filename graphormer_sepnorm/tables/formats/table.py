@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError, as_text, did_you_mean
 from graphormer_sepnorm.tables.label_text import is_number
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_SHOWN = 20
+NAME_COLUMN = "name one with --smiles-column"
+ROWS_LOOKED_AT = 10
+COLUMNS_LOOKED_AT = 1000
+FEWEST_ATOMS = 3  # C, N, ID, CN and CO are names of columns
 # Names of the column of molecules, the surest first. Capitals, spaces and signs between words do not matter.
 STRUCTURE_COLUMNS = (
     "smiles", "canonicalsmiles", "isomericsmiles", "smilesparent", "parentsmiles", "structure", "smi", "inchi",
@@ -23,52 +28,35 @@ STRUCTURE_COLUMNS = (
 
 @dataclass(frozen=True)
 class Row:
-    """One record.
-
-    Attributes:
-        fields: one text per column of the table.
-        smiles: the molecule; "" where there is none.
-        error: why the record cannot be used; "" if nothing is known against it.
-        structure: its molfile in an SDF, without the data items; "" in other files.
-    """
-
     fields: list[str]
     smiles: str
-    error: str = ""
-    structure: str = field(default="", compare=False, repr=False)
+    error: str = ""  # why the record cannot be used
+    structure: str = field(default="", compare=False, repr=False)  # its molfile in an SDF, without data items
 
 
 @dataclass(frozen=True)
 class Table:
-    """An open table.
-
-    Attributes:
-        columns: their names as the file has them.
-        rows: the records, read as they are asked for.
-        delimiter: between the columns of a CSV; "" in other files.
-        types: of the columns in Parquet; empty in other files.
-        smiles_place: the place of the column of molecules.
-        decimal: separator of the decimals of its numbers.
-        num_of_structure: how many of the first columns stand in the structures of an SDF; 0 in other files.
-    """
+    """An open table, whose rows are read as they are asked for."""
 
     columns: list[str]
     rows: Iterator[Row]
-    delimiter: str = ""
-    types: "Sequence[pa.DataType]" = ()
-    smiles_place: int = 0
-    decimal: str = "."
-    num_of_structure: int = 0
+    delimiter: str = ""  # between the columns of a CSV
+    types: "Sequence[pa.DataType]" = ()  # of the columns in Parquet
+    smiles_place: int = 0  # of the column of molecules
+    decimal: str = "."  # separator of the decimals of its numbers
+    num_of_structure: int = 0  # first columns, which are in the structures of an SDF
+    header: int = 1  # lines above the first row
 
 
 @dataclass(frozen=True)
 class WholeTable:
-    """A table in memory, read once for everything that looks at it; attributes as ``Table``."""
+    """A table in memory; attributes as ``Table``."""
 
     columns: list[str]
     rows: list[Row]
     delimiter: str = ""
     smiles_place: int = 0
+    header: int = 1
 
 
 class BrokenLine(list):
@@ -84,21 +72,15 @@ def smiles_of_rows(rows: list[Row]) -> list[str]:
 
 
 def table_of_smiles(smiles: Sequence[str]) -> Table:
-    """A table of one column, ``smiles``."""
-    return Table(["smiles"], (Row([text], text) for text in smiles))
+    return Table(["smiles"], (Row([text], text) for text in smiles), header=0)
 
 
-def table_of_records(
-    records: Iterator[list[str]], source: str, smiles_column: str | None, delimiter: str = ""
-) -> Table:
-    """A table of records of which the first has the names; without a delimiter, empty fields at their ends are missing.
-
-    Arguments and errors as ``open_table``.
-    """
+def table_of_records(records: Iterator[list[str]], source: str, column: str | None, delimiter: str = "") -> Table:
+    """A table of records, the first with the names; without a delimiter, empty fields at their ends are missing."""
     columns = next(records, [])
     if isinstance(columns, BrokenLine):
         raise InputError(f"the header of {source}: {columns.reason}")
-    place = find_column(columns, smiles_column, source, or_delimiter=bool(delimiter))
+    place = find_column(columns, column, source, or_delimiter=bool(delimiter))
     rest = without_last_blanks(records)
     if not delimiter:
         rest = (record and record + [""] * (len(columns) - len(record)) for record in rest)
@@ -120,30 +102,23 @@ def as_row(record: list[str], num_columns: int, smiles_place: int) -> Row:
 
 def cell_text(cell: object) -> str:
     """A cell as it would stand in a CSV: "" for none and for NaN; a day without hours as 2024-05-31."""
-    if cell is None or cell != cell:
-        return ""
     if isinstance(cell, datetime):
         return cell.isoformat(" ").removesuffix(" 00:00:00")
-    return str(cell)
+    return "" if cell is None or cell != cell else str(cell)
 
 
 def without_last_blanks(records: Iterable[list[str]]) -> Iterator[list[str]]:
     """The records without blank lines at the end; a blank line before others is a record without fields."""
-    blanks = 0
+    blanks: list[list[str]] = []
     for record in records:
-        if not record:
-            blanks += 1
-            continue
-        yield from itertools.repeat([], blanks)
-        blanks = 0
-        yield record
+        blanks.append(record)
+        if record:
+            yield from blanks
+            blanks = []
 
 
 def places_of_column(columns: list[str], name: str | None) -> list[int]:
-    """The places of the columns ``name``, by default of those of the first name in ``STRUCTURE_COLUMNS`` that is there.
-
-    If none of these names is there, those that have the word smiles in their name.
-    """
+    """The places of the columns ``name``, by default of the surest usual name, or with the word smiles in theirs."""
     if name is not None:
         return [place for place, column in enumerate(columns) if column == name]
     plain = [re.sub("[ _.-]", "", column.strip().lower()) for column in columns]
@@ -154,11 +129,7 @@ def places_of_column(columns: list[str], name: str | None) -> list[int]:
 
 
 class NoColumn(InputError):
-    """A table has no column that is known to have the molecules, or several.
-
-    Attributes:
-        columns: those that it has.
-    """
+    """A table has no column that is known to have the molecules, or several."""
 
     def __init__(self, sentence: str, columns: list[str]):
         super().__init__(sentence)
@@ -166,23 +137,9 @@ class NoColumn(InputError):
 
 
 def find_column(
-    columns: list[str],
-    name: str | None,
-    source: str,
-    or_delimiter: bool = False,
-    advice: str = "name one with --smiles-column",
+    columns: list[str], name: str | None, source: str, or_delimiter: bool = False, advice: str = NAME_COLUMN
 ) -> int:
-    """The place of the one column that ``places_of_column`` finds.
-
-    Args:
-        columns, name: as ``places_of_column``.
-        source: the table, for the message.
-        or_delimiter: whether the columns may have been split at a wrong character.
-        advice: how to name the column, for the message.
-
-    Raises:
-        NoColumn: there is no such column, or several.
-    """
+    """The place of the one column that ``places_of_column`` finds; raises NoColumn if there is none, or several."""
     places = places_of_column(columns, name)
     if len(places) != 1:
         if len({columns[place] for place in places}) == 1:
@@ -204,7 +161,6 @@ def not_one_column(source: str, columns: list[str], name: str, count: int, advic
 
 
 def names_shown(columns: list[str]) -> str:
-    """The names of columns for people, the first of many."""
     return ", ".join(map(printable, columns[:MOST_SHOWN])) + (", ..." if len(columns) > MOST_SHOWN else "")
 
 
@@ -216,7 +172,6 @@ def printable(text: str) -> str:
 
 
 def free_name(name: str, taken: Iterable[str], ending: str) -> str:
-    """``name``, followed by ``ending`` for as long as it is taken."""
     taken = set(taken)
     while name in taken:
         name += ending
@@ -225,7 +180,38 @@ def free_name(name: str, taken: Iterable[str], ending: str) -> str:
 
 def with_free_names(names: Iterable[str], taken: list[str]) -> list[str]:
     """Names of columns to add to those that are ``taken``; one that is among them, or twice, is made another."""
-    found: list[str] = []
+    found = list(taken)
     for name in names:
-        found.append(free_name(name, [*taken, *found], "_predicted"))
-    return found
+        found.append(free_name(name, found, "_predicted"))
+    return found[len(taken) :]
+
+
+def with_names(records: Iterator[list[str]], source: str, column: str | None, advice: str = "") -> Iterator[list[str]]:
+    """The records of a table; raises InputError, which ends with ``advice``, if the first one has a molecule."""
+    first = list(itertools.islice(records, 1))
+    suspected = first and molecule_among(first[0], [], column)
+    rows = list(itertools.islice(records, ROWS_LOOKED_AT if suspected else 0))
+    if suspected and (molecule := molecule_among(first[0], rows, column)):
+        found = f"its first line contains the molecule {printable(molecule)!r}"
+        what_to_do = f"write the names of the columns, such as smiles, in a line above it{advice}"
+        raise InputError(f"{source} seems to have no header: {found}; {what_to_do}")
+    return itertools.chain(first, rows, records)
+
+
+def molecule_among(names: list[str], rows: Sequence[list[str]], smiles_column: str | None = None) -> str:
+    """The molecule in a first line of no names; NSC is a name if ``rows`` below have no molecule in its place."""
+    if places_of_column(names, smiles_column) and not (smiles_column and is_molecule(smiles_column)):
+        return ""
+    for place, name in enumerate(names[:COLUMNS_LOOKED_AT]):
+        below = [row[place] for row in rows if place < len(row) and row[place].strip()]
+        if is_molecule(name) and (not below or any(map(is_molecule, below))):
+            return name.split()[0]
+    return ""
+
+
+def is_molecule(text: str) -> bool:
+    """Whether the first word of a text is a molecule of at least ``FEWEST_ATOMS`` atoms."""
+    try:
+        return read_smiles(text.split()[0]).GetNumAtoms() >= FEWEST_ATOMS
+    except (IndexError, InputError):
+        return False

@@ -30,20 +30,14 @@ COMPRESSIONS: dict[str, tuple[str, Callable]] = {
 DAMAGED = (EOFError, zlib.error, lzma.LZMAError, zstd.ZstdError)
 # What is no text, by the beginning of its first line.
 NO_TEXT = {
-    "PK\x03\x04": "a zip archive or a workbook",
-    "\udcd0\udccf\x11\udce0": "an old Excel file",
-    "PAR1": "Parquet",
-    "ARROW1": "Feather",
-    "FEA1": "Feather",
+    "PK\x03\x04": "a zip archive or a workbook", "\udcd0\udccf\x11\udce0": "an old Excel file",
+    "PAR1": "Parquet", "ARROW1": "Feather", "FEA1": "Feather",
     "\x1f\udc8b": "packed by gzip, so its name should end in .gz",
     "BZh": "packed by bzip2, so its name should end in .bz2",
     "\udcfd7zXZ": "packed by xz, so its name should end in .xz",
     "(\udcb5/\udcfd": "packed by Zstandard, so its name should end in .zst",
-    "%PDF": "a PDF",
-    "\udc89PNG": "a picture",
-    "\udcff\udcd8\udcff": "a picture",
-    "GIF8": "a picture",
-}
+    "%PDF": "a PDF", "\udc89PNG": "a picture", "\udcff\udcd8\udcff": "a picture", "GIF8": "a picture",
+}  # fmt: skip
 UTF16_MARKS = ("\udcff\udcfe", "\udcfe\udcff")
 CONTROL = frozenset(map(chr, range(32))) - frozenset("\t\n\v\f\r\x1c\x1d\x1e\x1f")
 
@@ -54,14 +48,12 @@ def is_file(path: str | Path) -> bool:
 
 
 def compression_of(path: str | Path) -> str:
-    """The suffix of a compressed file, in lower case; "" for another file."""
     suffix = Path(path).suffix.lower()
     return suffix if suffix in COMPRESSIONS else ""
 
 
 @contextlib.contextmanager
 def open_binary(path: str | Path) -> Iterator[BinaryIO]:
-    """The bytes of a file, unpacked, or of standard input."""
     suffix = compression_of(path)
     if str(path) == STANDARD_INPUT:
         if sys.stdin is None or sys.stdin.closed:
@@ -74,7 +66,6 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def readable(path: str | Path) -> Iterator[None]:
-    """Turns what reading a file raises into one sentence."""
     packed = compression_of(path)
     try:
         yield
@@ -85,7 +76,6 @@ def readable(path: str | Path) -> Iterator[None]:
 
 
 def refuse_missing(path: str | Path) -> None:
-    """Raises InputError as ``open_table`` does if there is no such file."""
     if str(path) != STANDARD_INPUT:
         with readable(path):
             os.stat(path)
@@ -95,9 +85,7 @@ def text_lines(path: str | Path) -> Generator[str, None, None]:
     """The lines of a text file or of standard input with their ends; raises InputError as ``open_table`` says."""
     with readable(path), open_binary(path) as binary:
         text = io.TextIOWrapper(binary, encoding="utf-8-sig", errors="surrogateescape", newline="")
-        number = 0
-        while line := text.readline(MAX_RECORD + 1):
-            number += 1
+        for number, line in enumerate(iter(lambda: text.readline(MAX_RECORD + 1), ""), 1):
             if number == 1:
                 check_text(line, path)
             if len(line) > MAX_RECORD:
@@ -106,7 +94,6 @@ def text_lines(path: str | Path) -> Generator[str, None, None]:
 
 
 def check_text(first: str, path: str | Path) -> None:
-    """Raises InputError for the first line of what is no text in UTF-8."""
     if first.startswith(UTF16_MARKS):
         raise InputError(f"{path} is UTF-16: save it as UTF-8")
     is_text = CONTROL.isdisjoint(first) and not any("\udc80" <= character <= "\udcff" for character in first)

@@ -1,7 +1,4 @@
-"""Writers of tables that grow in parts, with the input's columns and added columns, for each file format.
-
-A new format is a ``TableWriter`` in a file of this folder, and a line in ``WRITERS``.
-"""
+"""Writers of tables that grow in parts, with the input's columns and added ones: one for each format."""
 
 import tempfile
 from collections.abc import Callable, Mapping
@@ -27,24 +24,6 @@ from graphormer_sepnorm.tables.writers.excel import ExcelWriter
 from graphormer_sepnorm.tables.writers.parquet import ParquetWriter, arrow_array, arrow_fields
 from graphormer_sepnorm.tables.writers.sdf import SdfWriter
 
-__all__ = [
-    "COMPLETED",
-    "DIGITS",
-    "WRITERS",
-    "AddedColumn",
-    "Cells",
-    "ColumnKind",
-    "DelimitedWriter",
-    "TableWriter",
-    "arrow_array",
-    "arrow_fields",
-    "as_csv",
-    "as_utf8",
-    "digits_of",
-    "find_writer",
-    "text_of_number",
-    "write_whole",
-]
 MakeWriter = Callable[[list[str], list[AddedColumn]], TableWriter]
 # By suffix.
 WRITERS: dict[str, MakeWriter] = {
@@ -57,24 +36,13 @@ WRITERS: dict[str, MakeWriter] = {
 
 
 def find_writer(out: Path, writers: Mapping[str, MakeWriter] = WRITERS) -> MakeWriter:
-    """The writer of the suffix of a file; raises InputError if there is none."""
     if out.suffix.lower() not in writers:
         raise InputError(f"a table is written as {', '.join(writers)}, not as {out.suffix or out.name!r}")
     return writers[out.suffix.lower()]
 
 
 def write_whole(out: Path, columns: list[str], rows: list[Row], added: list[AddedColumn], cells: list[Cells]) -> None:
-    """Writes a table at once.
-
-    Args:
-        out: named by one of ``WRITERS``; a file that is there is replaced when the new one is whole.
-        columns, rows: of the input.
-        added: the other columns.
-        cells: of each of these.
-
-    Raises:
-        InputError: another suffix, or as the format's writer or ``write_atomically``.
-    """
+    """Writes a table at once, as the suffix says; a file that is there is replaced when the new one is whole."""
     writer = find_writer(out)(columns, added)
     with tempfile.TemporaryDirectory() as folder:
         grown = Path(folder) / "grown"

@@ -1,7 +1,4 @@
-"""The interface of the writers of tables, and the texts of numbers in them.
-
-Axis letters: M rows of a part, D numbers in a cell.
-"""
+"""The interface of the writers of tables, and the texts of numbers in them. M rows of a part, D numbers in a cell."""
 
 import math
 from collections import Counter
@@ -23,22 +20,14 @@ ColumnKind = Literal["text", "number", "precise", "vector"]
 
 @dataclass(frozen=True)
 class AddedColumn:
-    """A column that is added to those of a table.
-
-    Attributes:
-        name: in the header, unless a column of the input has it.
-        kind: of its cells: M texts; numbers [M], NaN where there is none, with ``DIGITS``; or vectors of numbers
-            [M, D].
-        flat: of a vector, its D names in formats whose cells are no lists.
-    """
+    """A column that is added to those of a table, renamed if the input has its name."""
 
     name: str
-    kind: ColumnKind = "number"
-    flat: tuple[str, ...] = ()
+    kind: ColumnKind = "number"  # of its cells: M texts, numbers [M], NaN where there is none, or vectors [M, D]
+    flat: tuple[str, ...] = ()  # of a vector, its D names in formats whose cells are no lists
 
 
 def digits_of(kind: ColumnKind) -> int:
-    """The significant digits of the numbers in a column of a kind."""
     return DIGITS.get(kind, DIGITS["number"])
 
 
@@ -48,24 +37,17 @@ def flat_names(columns: list[str], added: list[AddedColumn]) -> list[str]:
 
 
 class TableWriter(Protocol):
-    """A writer of one file format, created from the columns of an input and the added columns.
+    """A writer of one file format, created from the columns of an input and the added columns."""
 
-    Attributes:
-        most_rows: that the format has room for.
-        names: of all columns of an output that can be resumed.
-        delimiter: between the columns of lines of text; None: other formats.
-    """
-
-    most_rows: float = math.inf
-    names: Sequence[str] = ()
-    delimiter: str | None = None
+    most_rows: float = math.inf  # that the format has room for
+    names: Sequence[str] = ()  # of all columns of an output that can be resumed
+    delimiter: str | None = None  # of lines of text
 
     def keep_notation(self, table: Table) -> None:
         """Writes the columns of the input as far as possible as they are there: types, separators, coordinates."""
         return
 
-    def header(self) -> bytes:
-        """The beginning of the growing file."""
+    def header(self) -> bytes: ...
 
     def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
         """The bytes to append for some rows; ``added`` has the cells of each added column."""
@@ -95,7 +77,6 @@ def texts_of_rows(added: list[Cells], columns: Sequence[AddedColumn], decimal: s
 
 
 def texts_of_numbers(numbers: np.ndarray, digits: int, decimal: str) -> list:
-    """Numbers [M] or [M, D] as texts, in lists of them."""
     if numbers.ndim == 2:
         return [texts_of_numbers(row, digits, decimal) for row in numbers]
     return [text_of_number(number, digits).replace(".", decimal) for number in numbers.tolist()]
@@ -116,8 +97,5 @@ def as_utf8(text: str) -> str:
 
 
 def refuse_repeated(columns: list[str], name: str) -> None:
-    """Raises InputError for two columns of the same name, in a format of this name that cannot have them."""
     if twice := [column for column, count in Counter(columns).items() if count > 1]:
-        raise InputError(
-            f"the input has several columns {twice[0]!r}, and {name} needs a name for each: rename them, or write .csv"
-        )
+        raise InputError(f"the input has several columns {twice[0]!r}: rename them, or write .csv instead of {name}")

@@ -9,10 +9,7 @@ from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, TableWrit
 
 
 class DelimitedWriter(TableWriter):
-    """CSV, or another character between columns; numbers with seven digits, empty where there is none.
-
-    The semicolons of an input stay, and so do its decimal commas.
-    """
+    """CSV, or another character between columns; the semicolons and decimal commas of an input stay."""
 
     delimiter: str
 

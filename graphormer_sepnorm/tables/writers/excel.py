@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from graphormer_sepnorm.tables.writers.base import (
     flat_names,
     texts_of_rows,
     width_of,
-)
+)  # fmt: skip
 
 ROWS_OF_SHEET = 1_048_575  # below the names of the columns
 COLUMNS_OF_SHEET = 16_384
@@ -40,11 +40,7 @@ CREATED = datetime(2000, 1, 1)  # in every workbook, so that the same table has 
 
 
 class ExcelWriter(TableWriter):
-    """A workbook of one sheet; texts that are numbers are numbers in it, and no text is a formula.
-
-    Up to ``MOST_PICTURES`` rows have a picture of their molecule. The file grows as lines of JSON, one for each row,
-    which begin with its SMILES.
-    """
+    """A workbook of one sheet, maybe with pictures; it grows as lines of JSON that begin with the SMILES."""
 
     most_rows = ROWS_OF_SHEET
 
@@ -56,10 +52,7 @@ class ExcelWriter(TableWriter):
         self.names, self.added, self.num_own = flat_names(columns, added), added, len(columns)
         self.decimal = "."
         if len(self.names) >= COLUMNS_OF_SHEET:
-            raise InputError(
-                f"a sheet has at most {COLUMNS_OF_SHEET - 1:,} columns and one of pictures, not {len(self.names):,}: "
-                "write .csv"
-            )
+            raise InputError(f"a sheet has at most {COLUMNS_OF_SHEET - 1:,} columns, not {len(self.names)}: write .csv")
 
     def keep_notation(self, table: Table) -> None:
         self.decimal = table.decimal
@@ -82,12 +75,10 @@ class ExcelWriter(TableWriter):
         import xlsxwriter  # an extra
 
         completed = grown.with_suffix(COMPLETED)
-        with open(grown, "rb") as lines:
+        settings = {"constant_memory": True, "strings_to_urls": False}
+        with open(grown, "rb") as lines, xlsxwriter.Workbook(completed, settings) as book:
             rows = sum(1 for _ in lines) - 1
-        with (
-            open(grown, "rb") as lines,
-            xlsxwriter.Workbook(completed, {"constant_memory": True, "strings_to_urls": False}) as book,
-        ):
+            lines.seek(0)
             book.set_properties({"created": CREATED})
             self.fill(book, lines, has_pictures=rows <= MOST_PICTURES)
         if rows > MOST_PICTURES:
@@ -95,7 +86,6 @@ class ExcelWriter(TableWriter):
         return completed
 
     def fill(self, book: Any, lines: Iterable[bytes], has_pictures: bool) -> None:
-        """Writes the sheet of an XlsxWriter workbook from the lines of the grown file."""
         sheet = book.add_worksheet("molecules")
         names, *first = map(json.loads, islice(lines, 1 + SAMPLE))
         places = range(0 if has_pictures else 1, len(names))  # of the columns that are written
@@ -103,7 +93,9 @@ class ExcelWriter(TableWriter):
         styles: dict[int, Any] = {}
         for place in places:
             cells = [row[place] for row in first if row[place] != ""]
-            styles[place] = book.add_format({"valign": "top"} | self.style(place, cells))
+            numbers = [cell for cell in cells if not isinstance(cell, str)] if place > self.num_own else []
+            shown = {"num_format": number_format(numbers)} if numbers else {}
+            styles[place] = book.add_format({"valign": "top"} | shown)
             lengths = [len(cell) if isinstance(cell, str) else NARROWEST for cell in cells]
             width = min(max([NARROWEST, len(names[place]), *lengths]) + 1, WIDEST)
             sheet.set_column(place - places[0], place - places[0], width)
@@ -111,31 +103,21 @@ class ExcelWriter(TableWriter):
         sheet.freeze_panes(1, int(has_pictures))
         if has_pictures:
             sheet.set_column_pixels(0, 0, WIDTH)
-        rows = (row for part in (first, map(json.loads, lines)) for row in part)
-        for number, row in enumerate(rows, 1):
+        for number, row in enumerate(chain(first, map(json.loads, lines)), 1):
             picture = picture_of(row[0], WIDTH, HEIGHT) if has_pictures and row[0] else None
             if picture:
                 sheet.set_row_pixels(number, HEIGHT)
                 options = {"image_data": io.BytesIO(picture), "object_position": 1, "description": row[0][:200]}
                 sheet.insert_image(number, 0, f"{number}.png", options)
-            for place in range(1, len(row)):
-                if isinstance(row[place], str):
-                    if row[place]:
-                        sheet.write_string(number, place - places[0], text_of_sheet(row[place]), styles[place])
-                else:
-                    sheet.write_number(number, place - places[0], row[place], styles[place])
-
-    def style(self, place: int, cells: Sequence[str | float]) -> dict[str, str]:
-        """The number format of a column, if it is an added one."""
-        numbers = [cell for cell in cells if not isinstance(cell, str)]
-        return {"num_format": number_format(numbers)} if place > self.num_own and numbers else {}
+            for place, cell in enumerate(row[1:], 1):
+                if not isinstance(cell, str):
+                    sheet.write_number(number, place - places[0], cell, styles[place])
+                elif cell:
+                    sheet.write_string(number, place - places[0], text_of_sheet(cell), styles[place])
 
 
 def number_format(numbers: Sequence[float]) -> str:
-    """Three significant digits of a usual number of a column; none behind the point if all are whole.
-
-    A column has powers of ten if a tenth of its numbers are a thousand times smaller than the usual one.
-    """
+    """Three digits of the median, none behind the point if all are whole; powers of ten if a tenth is far smaller."""
     size, small = (float(each) for each in np.quantile(np.abs(numbers), (0.5, 0.1)))
     if not size or all(number == int(number) for number in numbers):
         return "0"

@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 
 
 class ParquetWriter(TableWriter):
-    """Parquet: the columns of the input as text unless they have types, and the added ones with their types.
-
-    It grows as an Arrow stream: a schema and a batch for some rows at a time.
-    """
+    """Parquet, with input columns as text unless they have types; it grows as an Arrow stream."""
 
     def __init__(self, columns: list[str], added: list[AddedColumn]):
         try:
@@ -42,13 +39,8 @@ class ParquetWriter(TableWriter):
     def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
         fields = zip(*(row.fields for row in rows), strict=True)
         own = [typed(list(map(as_utf8, column)), kind) for column, kind in zip(fields, self.schema.types, strict=False)]
-        return (
-            self.pyarrow.record_batch(
-                [*own, *map(arrow_array, added, self.schema.types[len(own) :])], schema=self.schema
-            )
-            .serialize()
-            .to_pybytes()
-        )
+        columns = [*own, *map(arrow_array, added, self.schema.types[len(own) :])]
+        return self.pyarrow.record_batch(columns, schema=self.schema).serialize().to_pybytes()
 
     def complete(self, grown: Path) -> Path:
         completed = grown.with_suffix(COMPLETED)
@@ -62,15 +54,12 @@ class ParquetWriter(TableWriter):
 
 
 def arrow_fields(added: list[AddedColumn], taken: list[str]) -> "list[pa.Field]":
-    """The added columns as Arrow fields; a name that is taken is changed."""
     import pyarrow as pa  # an extra
 
     kinds = {"text": pa.string(), "number": pa.float32(), "precise": pa.float64()}
     names = with_free_names((column.name for column in added), taken)
-    return [
-        pa.field(name, kinds.get(column.kind) or pa.list_(pa.float32(), len(column.flat)))
-        for name, column in zip(names, added, strict=True)
-    ]
+    types = (kinds.get(column.kind) or pa.list_(pa.float32(), len(column.flat)) for column in added)
+    return list(map(pa.field, names, types))
 
 
 def arrow_array(cells: Cells, kind: "pa.DataType") -> "pa.Array":

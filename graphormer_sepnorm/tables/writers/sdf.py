@@ -15,10 +15,9 @@ from graphormer_sepnorm.tables.writers.base import (
 
 
 class SdfWriter(TableWriter):
-    """An SDF: of an input that is one, structures and titles as they are there, else 2D coordinates made by RDKit.
+    """An SDF with all columns as data items, and structures and titles of an SDF, else 2D coordinates and ids.
 
-    The title is then the id. A molecule that cannot be read has no atoms. Data items are the columns, with the texts of
-    a CSV in one line.
+    A molecule that cannot be read has no atoms.
     """
 
     def __init__(self, columns: list[str], added: list[AddedColumn]):
@@ -43,7 +42,6 @@ class SdfWriter(TableWriter):
         return "".join(map(self.record, rows, texts_of_rows(added, self.added))).encode(errors="surrogateescape")
 
     def record(self, row: Row, added: list[str]) -> str:
-        """The structure and the data items of a row."""
         title = "" if self.id_place is None else row.fields[self.id_place]
         block = row.structure or block_of("" if row.error else row.smiles, in_one_line(title))
         texts = zip(self.items, [*row.fields[self.num_before :], *added], strict=True)

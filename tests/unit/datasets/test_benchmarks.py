@@ -7,13 +7,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
-from graphormer_sepnorm.datasets.benchmarks import (
-    DATASETS,
-    read_sample,
-    sample_source,
-    sample_table,
-    state_of_files,
-)
+from graphormer_sepnorm.datasets.benchmarks import DATASETS, read_sample, sample_source, sample_table, state_of_files
 from graphormer_sepnorm.tasks import METRICS
 
 CARDS = (Path(__file__).parents[3] / "data" / "README.md").read_text()

@@ -1,25 +1,12 @@
-import pickle
-
 import pytest
 import torch
 from torch import Tensor
 
 from graphormer_sepnorm.dataset import Dataset
 from graphormer_sepnorm.datasets.benchmarks import DATASETS
-from graphormer_sepnorm.datasets.load import explained_download, find_dataset, link_files, load_split, read_alone
+from graphormer_sepnorm.datasets.load import explained_download, link_files, load_split, read_alone
 from graphormer_sepnorm.encodings.centrality import Centrality
 from graphormer_sepnorm.errors import InputError
-
-
-@pytest.mark.parametrize("name", ["qm9", "", "no/such/table.csv"])
-def test_an_unknown_name_is_refused_with_those_that_are_known(name):
-    with pytest.raises(InputError, match=f"unknown dataset '{name}', choose one of {', '.join(DATASETS)}"):
-        find_dataset(name)
-
-
-def test_an_unknown_split_is_refused():
-    with pytest.raises(InputError, match="unknown split 'valid', choose one of train, val, test"):
-        load_split("sample", "valid", ())
 
 
 def test_a_changed_encoding_is_computed_again():
@@ -85,31 +72,6 @@ def test_a_failed_download_gives_a_sentence_and_leaves_no_root(tmp_path, failure
         (tmp_path / "new" / "set").mkdir(parents=True)
         raise failure
     assert not (tmp_path / "new").exists()
-
-
-def test_a_failed_download_leaves_another_dataset_that_came_meanwhile(tmp_path):
-    with pytest.raises(InputError), explained_download("SET", tmp_path / "new", "set"):
-        for name in ("set", "other"):
-            (tmp_path / "new" / name).mkdir(parents=True)
-        raise OSError
-    assert [path.name for path in (tmp_path / "new").iterdir()] == ["other"]
-
-
-def test_an_empty_root_is_kept(tmp_path):
-    with pytest.raises(InputError), explained_download("SET", tmp_path, "set"):
-        raise OSError
-    assert tmp_path.exists()
-
-
-def test_an_existing_root_is_kept(root):
-    with pytest.raises(InputError, match="--root"), explained_download("SET", root, "SET"):
-        raise OSError
-    assert len(files(root)) == 3
-
-
-def test_a_file_that_is_not_a_dataset_is_not_reported_missing(root):
-    with pytest.raises(InputError, match=r"was not loaded: os\.system"), explained_download("SET", root, "SET"):
-        raise pickle.UnpicklingError("os.system")
 
 
 def test_loaders_do_not_write_to_the_root_and_damaged_files_are_replaced(root):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from graphormer_sepnorm.datasets.pickles import FORCE_TENSORS, load_tensors_only, tensors_only
+from graphormer_sepnorm.datasets.pickles import load_tensors_only, tensors_only
 
 
 class Evil:
@@ -44,12 +44,3 @@ def test_torch_reads_only_pygs_data_within_the_context(folder):
         with pytest.raises(pickle.UnpicklingError):
             torch.load(folder / "evil.pt", weights_only=None)
     assert not (folder / "made").exists()
-
-
-def test_the_environment_is_restored(monkeypatch):
-    from torch_geometric.datasets import zinc
-
-    monkeypatch.delenv(FORCE_TENSORS, raising=False)
-    with tensors_only():
-        assert zinc.pickle is not pickle
-    assert zinc.pickle is pickle and FORCE_TENSORS not in os.environ

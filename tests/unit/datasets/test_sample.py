@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from rdkit import Chem
 
 from graphormer_sepnorm.chem.properties import penalized_logp
-from graphormer_sepnorm.chem.smiles import read_smiles
 
 DATA = Path(__file__).parents[3] / "data"
 SPEC = importlib.util.spec_from_file_location("make_sample", DATA / "make_sample.py")
@@ -22,34 +20,9 @@ def sample() -> pd.DataFrame:
     return pd.read_csv(make_sample.SAMPLE)
 
 
-@pytest.fixture(scope="module")
-def mols(sample) -> list[Chem.Mol]:
-    return [read_smiles(smiles) for smiles in sample.smiles]
-
-
-@pytest.fixture(scope="module")
-def drugs() -> pd.DataFrame:
-    return pd.read_csv(DATA / "drugs.csv")
-
-
 def stored_rows() -> list[tuple[str, ...]]:
     with gzip.open(make_sample.SAMPLE, "rt", newline="") as file:
         return [tuple(row) for row in csv.reader(file)]
-
-
-def test_columns_and_split_sizes(sample):
-    assert list(sample.columns) == ["smiles", "split", "penalized_logp"]
-    assert sample.split.value_counts().to_dict() == {"train": 4000, "val": 500, "test": 500}
-    assert sample.notna().all(axis=None)
-
-
-def test_no_molecule_is_in_the_sample_twice_even_as_a_stereoisomer(mols):
-    assert len({Chem.MolToSmiles(mol, isomericSmiles=False) for mol in mols}) == len(mols)
-
-
-def test_molecules_are_canonical_and_whole(sample, mols):
-    assert [Chem.MolToSmiles(mol) for mol in mols] == list(sample.smiles)
-    assert not sample.smiles.str.contains(r"[.*]").any()
 
 
 def test_targets_belong_to_the_molecules(sample):
@@ -68,11 +41,3 @@ def test_generator_repeats_the_file(tmp_path):
     written = path.read_bytes()
     assert gzip.decompress(written) == gzip.decompress(make_sample.SAMPLE.read_bytes())
     assert written[4:8] == bytes(4)
-
-
-def test_drugs_are_readable_sorted_and_unique(drugs):
-    assert list(drugs.columns) == ["name", "smiles"]
-    assert len(drugs) >= 120
-    assert list(drugs.name) == sorted(set(drugs.name))
-    assert (drugs.name == drugs.name.str.lower()).all()
-    assert len({Chem.MolToSmiles(read_smiles(smiles)) for smiles in drugs.smiles}) == len(drugs)

@@ -112,7 +112,7 @@ def test_best_rows_by_hand(monkeypatch):
 
 
 def test_a_failed_part_leaves_no_file(predictor, assignment, tmp_path):
-    with pytest.raises(InputError, match=r"row 2 \(counted from 1\) cannot be read"):
+    with pytest.raises(InputError, match=r"row 2 cannot be read"):
         write_part(predictor, CPU, PartOptions(Selection("logp"), strict=True), assignment)
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
 

@@ -49,7 +49,7 @@ def test_counts_are_those_of_the_command():
     section = data_section(reported(labelled=replicated()))
     assert section.grids[0].rows == (("train", "1", "1", "1"), ("val", "1", "1", "1"), ("test", "1", "1", "1"))
     assert section.words[1] == "5 usable rows of 3 molecules; rows of the same molecule are averaged."
-    assert section.words[2].startswith("1 row was skipped, 17 % of the table; 1 of them as row 6: bad: skipped.csv")
+    assert section.words[2].startswith("1 row was skipped, 17 % of the table: row 7 (bad); skipped.csv")
     assert section.words[3].startswith("2 molecules appear in several rows, 1 of them with labels that contradict")
     assert data_section(reported(labelled=table(("test", "C", [1, 2])))).words[1:] == ("1 usable row.",)
 

@@ -1,16 +1,17 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from rdkit import Chem
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables import labels
 from graphormer_sepnorm.tables.labels import (
     LabelledRow,
     LabelledTable,
-    assign_splits,
+    averaged,
     check_splits,
+    pooled_deviation,
     read_folds,
     read_labelled,
     read_usable,
@@ -18,7 +19,6 @@ from graphormer_sepnorm.tables.labels import (
     table_task,
 )
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.splits import Sizes
 from graphormer_sepnorm.tables.structures import Structures
 from graphormer_sepnorm.tables.task_guess import guess_task, look_at_columns
 from tests.tables import chains, table
@@ -109,50 +109,6 @@ def test_rows_have_no_salts_if_the_featurizer_strips_them(tmp_path):
     assert labelled.changed == 10, "all but the second row"
 
 
-def test_skipped_rows_are_in_their_order_whatever_was_wrong_with_them(tmp_path):
-    good = [f"{'C' * number},{number},train" for number in range(1, 4)]
-    rows = ["C(,1,train", *good, "CO,x,train", "CN,1,VALID", "CF,1, Test "]
-    found = read_labelled(given(tmp_path, "smiles,y,fold", *rows, **BY_FOLD), "ogb")
-    assert [number for number, _, _ in found.skipped] == [1, 5]
-    assert [row.split for row in found.rows] == ["train"] * 3 + ["val", "test"]
-
-
-def test_a_target_in_two_columns_is_refused(tmp_path):
-    path = table(tmp_path / "a.csv", "smiles,y,y", "C,1,2")
-    with pytest.raises(InputError, match="has 2 columns 'y'"):
-        read_labelled(TableOptions(path, ("y",)), "ogb")
-
-
-def test_a_table_that_fills_the_memory_is_refused(tmp_path, monkeypatch):
-    path = table(tmp_path / "a.csv", "smiles,y", *(f"{'C' * number},{number}" for number in range(1, 11)))
-    monkeypatch.setattr(labels, "MAX_ROWS", 10)
-    assert len(read_labelled(TableOptions(path, ("y",), split="random"), "ogb").rows) == 10
-    monkeypatch.setattr(labels, "MAX_ROWS", 9)
-    with pytest.raises(InputError, match="more than 9 rows"):
-        read_labelled(TableOptions(path, ("y",), split="random"), "ogb")
-
-
-@pytest.mark.parametrize(("kind", "classes"), [("classification", [[1.0], [0.0]]), ("regression", None)])
-def test_a_splitter_gets_what_the_options_say(monkeypatch, kind, classes):
-    options = TableOptions("a.csv", ("y",), kind, split="random", sizes=Sizes(0.5, 0.25, 0.25), seed=7)
-    given = []
-    monkeypatch.setitem(labels.SPLITTERS, "random", lambda *arguments: given.extend(arguments) or ["train", "test"])
-    found = LabelledTable([LabelledRow(1, "C", [1.0]), LabelledRow(2, "N", [0.0])])
-    structures = Structures(["C", "N"], ["", ""], ["a", "b"])
-    assert assign_splits(options, found, structures) == ["train", "test"]
-    assert given[0] is structures and given[2:] == [options.sizes, 7]
-    assert (given[1] is None) == (classes is None) and (classes is None or given[1].tolist() == classes)
-
-
-def test_a_salt_and_its_acid_are_in_one_split(tmp_path):
-    acids = [f"{'C' * number}C(=O)O" for number in range(1, 41)]
-    salts = [f"{'C' * number}C(=O)[O-].[Na+]" for number in range(1, 41)]
-    lines = (f"{smiles},{row}" for row, smiles in enumerate([*acids, *salts]))
-    options = TableOptions(table(tmp_path / "a.csv", "smiles,y", *lines), ("y",), split="random")
-    splits = [row.split for row in read_labelled(options, "mol").rows]
-    assert splits[:40] == splits[40:] and len(set(splits)) == 3
-
-
 def test_cells_may_have_inchis_and_molfiles(tmp_path):
     mol = Chem.MolFromSmiles("OCC")
     inchi, block = Chem.MolToInchi(mol), Chem.MolToMolBlock(mol)
@@ -203,11 +159,12 @@ CHAINS = ["C" * size for size in range(1, 31)]
 def test_folds_need_no_division_without_them(tmp_path):
     path = table(tmp_path / "a.csv", "smiles,y", *(f"{smiles},{len(smiles)}" for smiles in CHAINS[:6]))
     options = TableOptions(path, ("y",), split="random")
-    with pytest.raises(InputError, match=r"6 usable rows are too few: none is left for the test$"):
+    with pytest.raises(InputError, match=r"6 usable rows, too few: none is left for the test$"):
         read_labelled(options, "ogb")
     short = table(tmp_path / "b.csv", "smiles,y", "C,1", "CC,x")
     with pytest.raises(
-        InputError, match="1 usable row is too few: none is left for validation; 1 row was skipped, row 2"
+        InputError,
+        match="1 usable row, too few: none is left for validation; 1 row was skipped, the first of them row 3",
     ):
         read_labelled(TableOptions(short, ("y",)), "ogb")
     folds = read_folds(replace(options, folds=2), "ogb")
@@ -244,11 +201,6 @@ def test_classes_keep_their_names(tmp_path):
     assert read_usable(replace(options, kind="regression"), "mol").class_names == ()
 
 
-def test_classes_of_one_molecule_stay_rows(tmp_path):
-    rows = [f"{'C' * number},{number % 2}" for number in range(1, 30)]
-    assert len(read_labelled(given(tmp_path, "smiles,y", *rows, "C,0", kind="classification"), "mol").rows) == 30
-
-
 def test_labels_are_learnt_on_the_scale_that_is_asked_for(tmp_path):
     rows = ["C,1000,10", "CC,<10,1", "CCC,0,5", "CCCC,>1e6,0.1", *(f"{'C' * n},{n},{n}" for n in range(5, 20))]
     path = table(tmp_path / "a.csv", "smiles,IC50_nM,S", *rows)
@@ -273,6 +225,7 @@ def test_a_table_of_its_own_is_the_test_split(tmp_path):
     ]  # fmt: skip
     assert {split: len(found.of_split(split)) for split in ("train", "val")} == {"train": 35, "val": 4}
     assert (found.names[2], found.names[42]) == ("a1", "b1")
+    assert (found.in_file(1), found.in_file(43)) == ("row 2", "row 4 of --test-csv")
 
 
 @pytest.mark.parametrize("scale", [{"negative_log_molar": ("nM",)}, {"log10": ("y",)}])
@@ -280,7 +233,7 @@ def test_a_column_that_is_a_logarithm_already_is_named(tmp_path, scale):
     rows = [f"{'C' * number},{4 - number / 3}" for number in range(1, 41)]
     options = TableOptions(table(tmp_path / "a.csv", "smiles,y", *rows), ("y",), split="random", **scale)
     option = "--" + next(iter(scale)).replace("_", "-")
-    message = rf"a\.csv: 29 rows have labels without a logarithm \(0 or less\): leave out {option} if the column"
+    message = rf"a\.csv: rows with labels of 0 or less, which have no logarithm: 29; leave out {option} if the column"
     with pytest.raises(InputError, match=message):
         read_labelled(options, "mol")
     few = TableOptions(table(tmp_path / "b.csv", "smiles,y", *rows[:15]), ("y",), split="random", **scale)
@@ -310,3 +263,46 @@ def test_test_rows_whose_molecules_are_trained_on_are_counted(tmp_path):
     found = read_labelled(given(tmp_path, "smiles,y,fold", *rows, **BY_FOLD), "mol")
     assert found.known == {"training_molecules": 8, "training_families": 1}
     assert set(replace(found, rows=[], structures=Structures([], [], [])).known.values()) == {0}
+
+
+NAN = math.nan
+
+
+def test_rows_with_one_key_become_their_mean():
+    rows = [
+        LabelledRow(1, "C", [1.0, NAN], bounds={1: "<5.0"}),
+        LabelledRow(2, "CC", [7.0, 1.0]),
+        LabelledRow(3, "C", [3.0, NAN], bounds={1: "<9.0"}),
+        LabelledRow(4, "C", [NAN, NAN]),
+    ]
+    found, places = averaged(rows, ["a", "b", "a", "a"])
+    assert places == [0, 1] and found[1] is rows[1]
+    assert (found[0].number, found[0].labels[0]) == (1, 2.0)
+    assert math.isnan(found[0].labels[1]) and found[0].bounds == {1: "<5.0"}
+
+
+def test_an_exact_label_takes_the_place_of_bounds():
+    rows = [LabelledRow(1, "C", [NAN], bounds={0: "<5.0"}), LabelledRow(2, "C", [4.0])]
+    ((found,), _) = averaged(rows, ["a", "a"])
+    assert found.labels == [4.0] and found.bounds == {}
+
+
+@pytest.mark.parametrize(
+    ("bounds", "kept"), [((">50.0", ">100.0"), ">100.0"), (("<5.0", "<2.0"), "<2.0"), ((">5.0", "<2.0"), ">5.0")]
+)
+def test_the_tightest_bound_is_kept(bounds, kept):
+    rows = [LabelledRow(number, "C", [NAN], bounds={0: text}) for number, text in enumerate(bounds)]
+    assert averaged(rows, ["a", "a"])[0][0].bounds == {0: kept}
+
+
+def test_means_are_weighted():
+    rows = [LabelledRow(1, "C", [1.0], weight=3.0), LabelledRow(2, "C", [5.0], weight=1.0)]
+    ((found,), _) = averaged(rows, ["a", "a"])
+    assert (found.labels, found.weight) == ([2.0], 2.0)
+
+
+def test_the_pooled_deviation_by_hand():
+    """Of 1, 3 and of 0, 0, 3: squares 2 and 6, degrees of freedom 1 and 2."""
+    y = np.array([[1.0, NAN], [3.0, 2.0], [0.0, NAN], [0.0, NAN], [3.0, NAN], [9.0, NAN]])
+    found = pooled_deviation(y, ["a", "a", "b", "b", "b", "c"])
+    assert found[0] == pytest.approx((8 / 3) ** 0.5) and math.isnan(found[1])

@@ -12,7 +12,7 @@ def read(column: str, texts: list[str], **options) -> list:
     """The label of each text, its bound if it is one, or the reason why it cannot be read."""
     reader = TargetReader.of(column, TableOptions("a.csv", (column,), **options), UNDECIDED, texts)
     rows = [read_labels([reader], [text], 1) for text in texts]
-    return [row.gaps.get(0) or row.bounds.get(0) or row.labels[0] for row in rows]
+    return [gaps.get(0) or bounds.get(0) or labels[0] for labels, bounds, gaps in rows]
 
 
 def test_labels_are_converted_to_the_unit_of_the_column():

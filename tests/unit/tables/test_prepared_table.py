@@ -103,13 +103,6 @@ def test_a_damaged_description_is_a_sentence(folder, damage):
         table_dataset(folder / "table.csv")
 
 
-def test_a_damaged_table_is_a_sentence(folder):
-    dataset = table_dataset(folder / "table.csv")
-    (folder / "table.csv").write_text("smiles\nCCO\n")
-    with pytest.raises(InputError, match="is damaged: it is not the table that this run was trained on"):
-        dataset.read("train", folder)
-
-
 BOUNDED = LabelledTable(
     [
         LabelledRow(1, "CCO", [NAN, 2.0], "train", bounds={0: "<1.5"}),

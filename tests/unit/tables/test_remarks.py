@@ -12,10 +12,6 @@ def read(tmp_path, rows: list[str], **options) -> tuple[TableOptions, LabelledTa
     return found, read_labelled(found, found.featurizer)
 
 
-def test_an_ordinary_table_needs_no_remark(tmp_path):
-    assert remarks(*read(tmp_path, chains())) == []
-
-
 def test_repeated_measurements_are_named_with_their_deviation(tmp_path):
     table = read(tmp_path, [*chains(), "C,2", "CC,40"])
     first, second = remarks(*table)
@@ -59,11 +55,13 @@ def test_labels_over_three_decades_are_pointed_at(tmp_path, last, said):
 
 
 @pytest.mark.parametrize(
-    ("rows", "words"), [(["CO,0"], "1 of them for a label"), (["CO,0", "CN,-1"], "2 of them for labels")]
+    ("rows", "last"),
+    [(["CO,0"], "row 43 ('C('"), (["CO,0", "CN,-1"], "row 43 (y is -1"), (["CO,0"] * 4, "row 44 (y is 0")],
 )
-def test_labels_without_a_logarithm_are_counted(tmp_path, rows, words):
+def test_skipped_rows_are_named_as_a_spreadsheet_counts_them(tmp_path, rows, last):
     (sentence,) = remarks(*read(tmp_path, [*chains(40), *rows, "C(,1"], log10=("y",)))
-    assert sentence.startswith(f"{len(rows) + 1} rows were skipped, {words} of 0 or below")
+    assert sentence.startswith(f"{len(rows) + 1} rows were skipped, ") and f"{len(rows)} of them as 0" in sentence
+    assert "row 42 (y is 0, which" in sentence and last in sentence and (", ..." in sentence) == (len(rows) > 2)
 
 
 @pytest.mark.parametrize(("equal", "beyond", "said"), [(30, 0, True), (30, 1, True), (30, 9, False), (19, 0, False)])

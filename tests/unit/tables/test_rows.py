@@ -19,13 +19,6 @@ def test_names_of_rows_are_found(tmp_path, columns, name):
     assert read_usable(options, "mol").names.get(1) == name
 
 
-def test_a_column_of_names_that_is_asked_for_is_there(tmp_path):
-    path = table(tmp_path / "a.csv", "smiles,y,batch", *(f"{line},7" for line in chains(20)))
-    assert read_usable(TableOptions(path, ("y",), id_column="batch"), "mol").names[20] == "7"
-    with pytest.raises(InputError, match="has no column 'lot'"):
-        read_usable(TableOptions(path, ("y",), id_column="lot"), "mol")
-
-
 def test_rows_count_as_much_as_a_column_says(tmp_path):
     rows = ["C,1,2", "CC,2,0", "CCC,3,-1", "CCCC,4,x", "CCCCC,5,0.5"]
     options = TableOptions(table(tmp_path / "a.csv", "smiles,y,w", *rows), ("y",), weight_column="w")
@@ -117,13 +110,6 @@ def test_separators_of_a_part_of_the_rows_are_those_of_the_whole_table():
         "0.5",
     )
     assert samples_of(["smiles", "dose"], dose, "t.csv", ";")(rows[:1])[0].conditions == ("1.25",)
-
-
-def test_a_class_that_is_not_asked_for_is_no_label(tmp_path):
-    path = table(tmp_path / "a.csv", "smiles,y", "C,low", "CC,High", "CCC,unclear")
-    found = read_usable(TableOptions(path, ("y",), kind="multiclass", classes=("low", "high")), "mol")
-    assert [row.labels for row in found.rows] == [[1, 0], [0, 1]]
-    assert [reason for _, _, reason in found.skipped] == ["y is 'unclear', not one of low, high"]
 
 
 def test_what_a_model_reads_of_rows():

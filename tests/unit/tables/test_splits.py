@@ -5,10 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables import splits
 from graphormer_sepnorm.tables.splits import (
     SPLITTERS,
     Duplicate,
@@ -125,19 +123,15 @@ def test_every_splitter_and_its_folds_keep_families_together(name):
 @pytest.mark.parametrize("rows", range(1, 60))
 def test_random_splits_have_the_rounded_sizes(rows):
     found = stratified([str(row) for row in range(rows)], None, Sizes(), 0)
-    assert all(abs(found.count(split) - share * rows) < 1 for split, share in Sizes().shares().items())
+    assert all(
+        abs(found.count(split) - share * rows) < 1 for split, share in (("train", 0.8), ("val", 0.1), ("test", 0.1))
+    )
 
 
 def test_clusters_hold_what_is_alike_and_part_what_is_not():
     alike = [f"CC(C)Cc1ccc(cc1)C(C){'C' * n}C(=O)O" for n in range(3, 6)]
     found = SPLITTERS["butina"].groups(structures_of([*alike, "O=C1CCCCC1Cl", "FC(F)(F)c1ccncc1"]))
     assert len(set(found[:3])) == 1 and len(set(found)) == 3
-
-
-def test_too_many_molecules_are_not_clustered(structures, monkeypatch):
-    monkeypatch.setattr(splits, "MAX_CLUSTERED", 299)
-    with pytest.raises(InputError, match=r"300 molecules, at most 299 .* split by scaffold"):
-        SPLITTERS["butina"].groups(structures)
 
 
 def test_times_by_hand():
@@ -167,7 +161,7 @@ def test_sizes(text):
     "text", ["", "80:20", "90:10:0", "80:10:20", "40:10:10", "a:b:c", "-80:90:90", "nan:1:1", "inf:1:1", "8_0:10:10"]
 )
 def test_sizes_that_cannot_be(text):
-    with pytest.raises(InputError, match="three positive numbers"):
+    with pytest.raises(InputError, match="three that add up"):
         read_sizes(text)
 
 
@@ -219,12 +213,6 @@ def test_folds_that_cannot_be(folds):
 
 def test_groups_that_share_a_molecule_are_merged():
     assert merge_groups(["c", "b", "a", "d", "a"], ["1", "2", "2", "1", "3"]) == ["c", "a", "a", "c", "a"]
-
-
-def test_one_key_for_all_spellings_and_none_for_others():
-    assert molecule_key("OCC") == molecule_key("C(O)C") == "LFQSCWFLJHTTHZ-UHFFFAOYSA-N"
-    assert molecule_key("C[C@H](N)C(=O)O") != molecule_key("C[C@@H](N)C(=O)O")
-    assert molecule_key("CC*") == molecule_key("*CC") != ""
 
 
 def test_duplicates_and_labels_that_contradict_each_other():

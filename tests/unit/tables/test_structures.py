@@ -1,11 +1,6 @@
 import pytest
 
-from graphormer_sepnorm.tables.structures import (
-    Structures,
-    known_molecules,
-    read_structures,
-    structures_of,
-)
+from graphormer_sepnorm.tables.structures import Structures, known_molecules, read_structures, structures_of
 
 
 @pytest.mark.parametrize(

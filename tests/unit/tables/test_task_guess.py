@@ -77,9 +77,3 @@ def test_columns_of_a_table_are_looked_at(tmp_path):
     a, b = look_at_columns(read_whole(str(path)), ("a", "b", "c"))
     assert (a.labels, a.numbers, a.texts) == (2, 2, {"1": "1", "2.5": "2.5"})
     assert (b.labels, b.numbers, b.texts) == (2, 0, {"x": "x"})
-
-
-def test_two_classes_have_the_names_of_the_table():
-    assert column("inactive", "Active", "INACTIVE").two_classes == ("inactive", "Active")
-    assert column("1.0", "0").two_classes == ("0", "1")
-    assert column("1", "yes").two_classes == ("0", "yes"), "no row is of the other class"

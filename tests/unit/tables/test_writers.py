@@ -15,7 +15,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats import Row, open_table
 from graphormer_sepnorm.tables.rows import with_decimal
 from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, DelimitedWriter, as_csv, excel, write_whole
-from graphormer_sepnorm.tables.writers.excel import ExcelWriter, cell_of_text, number_format
+from graphormer_sepnorm.tables.writers.excel import cell_of_text, number_format
 
 COLUMNS = ["smiles", "id", "x"]
 ADDED = [AddedColumn("x"), AddedColumn("said", "text"), AddedColumn("many", "vector", ("m0", "m1"))]
@@ -93,13 +93,6 @@ def test_parquet_keeps_the_types_of_columns_that_come_from_parquet(tmp_path):
     assert found["list"].to_pylist() == ["[1]", "[2]", "[3]"] and found["p"].to_pylist() == [0, 1, 2]
 
 
-def test_names_of_columns_in_parquet_have_a_question_mark_for_other_bytes(tmp_path):
-    writer = WRITERS[".parquet"](["smiles", "caf\udce9"], [AddedColumn("p")])
-    assert writer.names == ["smiles", "caf?", "p"]
-    with pytest.raises(InputError, match="several columns 'caf\\?'"):
-        WRITERS[".parquet"](["caf?", "caf\udce9"], [])
-
-
 def test_a_sheet_has_numbers_and_no_formulas(tmp_path):
     sheet = load_workbook(written(".xlsx", tmp_path, parts=2)).active
     rows = [[cell.value for cell in row[1:]] for row in sheet.iter_rows()]
@@ -175,7 +168,7 @@ def test_an_sdf_of_other_rows_has_2d_coordinates_and_the_id_for_a_title(tmp_path
     assert first.GetPropsAsDict(autoConvertStrings=False) == {
         "smiles": "CCO", "id": "007", "x": "1.5", "x_predicted": "0.3333333", "said": "", "m0": "1", "m1": "2",
     }  # fmt: skip
-    with pytest.raises(InputError, match="several columns 'y', and an SDF needs a name for each"):
+    with pytest.raises(InputError, match="several columns 'y'"):
         WRITERS[".sdf"](["smiles", "y", "y"], ADDED)
 
 
@@ -222,14 +215,8 @@ def test_only_what_python_writes_so_is_a_number(text, cell):
     assert cell_of_text(text) == cell and isinstance(cell_of_text(text), type(cell))
 
 
-def test_a_sheet_of_too_many_columns_is_refused(monkeypatch):
-    monkeypatch.setattr(excel, "COLUMNS_OF_SHEET", 7)
-    with pytest.raises(InputError, match="a sheet has at most 6 columns and one of pictures, not 7"):
-        ExcelWriter(COLUMNS, ADDED)
-
-
 def test_columns_of_one_name_are_not_written_as_parquet_that_nothing_reads():
     pytest.importorskip("pyarrow")
-    with pytest.raises(InputError, match="several columns 'y', and Parquet needs a name for each"):
+    with pytest.raises(InputError, match="several columns 'y'"):
         WRITERS[".parquet"](["smiles", "y", "y"], ADDED)
     assert DelimitedWriter(["smiles", "y", "y"], ADDED).header() == b"smiles,y,y,x,said,m0,m1\n"

@@ -1,11 +1,10 @@
 from dataclasses import replace
-from typing import get_args
 
 import numpy as np
 import pytest
 import torch
 
-from graphormer_sepnorm.config import OPTIONS, Kind, TaskConfig
+from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.datasets.benchmarks import HIV, MAE
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
@@ -29,19 +28,6 @@ def test_weights_of_molecules_by_hand():
     weight = torch.tensor([1.0, 0.5])
     assert known.counts(y, None, weight).tolist() == [[3.0, 1.0], [0.0, 0.5]]
     assert known.loss(output, y, None, weight).item() == pytest.approx((3 * 1 + 2 + 0.5 * 2) / 4.5)
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"weights": (1.0, 2.0)}, "1 targets .penalized_logp., but 2 weights"),
-        ({"weights": (0.0,)}, "greater than 0"),
-        ({"kind": "multiclass", "weights": (1.0,)}, "weights are for several targets"),
-    ],
-)
-def test_weights_that_do_not_fit_are_refused(changes, sentence):
-    with pytest.raises(InputError, match=sentence):
-        replace(MAE, **changes)
 
 
 def test_a_target_with_one_class_or_none_is_excluded_from_the_mean_and_reported():
@@ -70,10 +56,6 @@ def test_metrics_suit_a_kind_of_task():
     assert all(task.metrics[0] in task.reported for task in TASKS.values())
 
 
-def test_every_kind_of_a_config_is_a_task():
-    assert [task.kind for task in TASKS.values()] == list(TASKS) == list(get_args(Kind)) == list(OPTIONS)
-
-
 @pytest.mark.parametrize("kind", TASKS)
 def test_every_task_implements_the_interface(kind):
     """Three targets, a molecule without labels, and model outputs for all."""
@@ -96,7 +78,7 @@ def test_every_task_implements_the_interface(kind):
     [
         (MAE, [[5.0], [5.0]], "is 5 for every training molecule"),
         (MAE, [[0.0], [1e19]], "put the targets on another scale"),
-        (MAE, [[0.0], [1e-31]], "differ by less than 1e-30: put the targets on another scale"),
+        (MAE, [[0.0], [1e-31]], "differ by less than 1e-30: use another scale"),
         (MAE, [[0.0], [np.inf]], "of training molecule 1 .counted from 0. is infinite"),
         (HIV, [[0.0], [2.0], [1.0]], "labels other than 0 and 1"),
     ],
@@ -124,7 +106,5 @@ def test_labels_that_would_be_broadcast_are_refused(kind):
     task = make_task(
         replace(MAE, mean=(0.0,), std=(1.0,)) if kind == "regression" else TaskConfig(kind, "logloss", ("a",))
     )
-    with pytest.raises(
-        InputError, match=r"the labels are \[3\], the output \[3, 1\]: give labels \[molecules, tasks\]"
-    ):
+    with pytest.raises(InputError, match=r"the labels are \[3\], the output \[3, 1\]"):
         task.loss(torch.zeros(3, 1), torch.zeros(3))

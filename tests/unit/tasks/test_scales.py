@@ -21,12 +21,6 @@ def test_numbers_on_their_scales_by_hand():
     assert modelled(1e-6, "-log10 M", "y") == pytest.approx(6)
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0])
-def test_what_has_no_logarithm_is_refused(value):
-    with pytest.raises(InputError, match=f"IC50 is {value:g}, which has no logarithm"):
-        modelled(value, "-log10 nM", "IC50")
-
-
 def test_predictions_come_back_to_what_was_measured():
     scales = ("", "log10", *(molar_scale(unit) for unit in DECADES))
     values = np.array([[0.5] * len(scales), [30.0] * len(scales)])

@@ -20,9 +20,9 @@ def workbook(path, *rows, **others):
     return path
 
 
-def read(path, smiles_column=None):
+def read(path, smiles_column=None, sheet=None):
     with open(path, "rb") as file:
-        return list(sheet_records(file, path.name, smiles_column))
+        return list(sheet_records(file, path.name, smiles_column, sheet))
 
 
 def test_the_sheet_with_the_molecules_is_read(tmp_path, capsys):
@@ -32,11 +32,16 @@ def test_the_sheet_with_the_molecules_is_read(tmp_path, capsys):
     assert read(workbook(path, *notes, data=data)) == data
     assert not capsys.readouterr().err
     assert read(workbook(path, *data, more=more)) == read(path) == data
-    assert capsys.readouterr().err.count("several have molecules") == 1
+    assert capsys.readouterr().err.count("--sheet") == 1
+    assert read(path, sheet="more") == more
+    with pytest.raises(
+        InputError, match=r"a\.xlsx has no sheet 'mor': its sheets are Sheet, more; did you mean 'more'\?"
+    ):
+        read(path, sheet="mor")
     assert read(workbook(path, data=data)) == data, "the first is empty"
     assert read(workbook(path, *notes, data=notes)) == notes
     assert read(workbook(path, *notes, data=data, more=more), "M") == more
-    with pytest.raises(InputError, match=r"first sheet of a\.xlsx has no column of molecules, and data, more have"):
+    with pytest.raises(InputError, match=r"first sheet of a\.xlsx has no molecules, data, more have"):
         read(workbook(path, *notes, data=data, more=more))
 
 

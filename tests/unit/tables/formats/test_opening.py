@@ -3,7 +3,7 @@ import gzip
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats import kind_of, text
+from graphormer_sepnorm.tables.formats import kind_of, open_table, rows_of, text
 from tests.tables import read, write
 
 
@@ -41,3 +41,24 @@ def test_a_workbook_is_a_table_like_a_csv(tmp_path):
     assert read(packed) == (columns, rows)
     with pytest.raises(InputError, match="No such file"):
         read(tmp_path / "c.xlsx")
+
+
+def test_a_sheet_is_named_only_of_a_workbook(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for sheet, molecule in ((book.active, "C"), (book.create_sheet("b"), "CC")):
+        sheet.append(["smiles"])
+        sheet.append([molecule])
+    book.save(tmp_path / "a.xlsx")
+    for sheet, molecule in ((None, "C"), ("b", "CC")):
+        assert [row.smiles for row in rows_of(tmp_path / "a.xlsx", None, None, sheet)] == [molecule]
+    with pytest.raises(InputError, match="no Excel workbook"):
+        list(rows_of(write(tmp_path, "a.smi", "C\n"), None, None, "b"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "header"), [("a.smi", "C\n", 0), ("a.smi", "smiles\nC\n", 1), ("a.csv", "smiles\nC\n", 1)]
+)
+def test_lines_above_the_first_row_are_known(tmp_path, name, content, header):
+    with open_table(write(tmp_path, name, content)) as table:
+        assert table.header == header

@@ -50,11 +50,3 @@ def test_a_page_that_was_damaged_is_named(tmp_path):
     path.write_bytes(path.read_bytes().replace(b"C" * 50, b"N" * 50))
     with pytest.raises(InputError, match="cannot read"), open_table(path) as table:
         list(table.rows)
-
-
-def test_a_missing_file_and_column_are_named(tmp_path):
-    with pytest.raises(InputError, match="No such file"), open_table(tmp_path / "no.parquet"):
-        pass
-    pq.write_table(pa.table({"mol": ["C"]}), tmp_path / "a.parquet")
-    with pytest.raises(InputError, match="no column 'smiles'"), open_table(tmp_path / "a.parquet"):
-        pass

@@ -3,7 +3,6 @@ import os
 import pytest
 from rdkit import Chem
 
-from graphormer_sepnorm.chem.smiles import num_heavy_atoms
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats import Row
 from tests.tables import read, write
@@ -81,12 +80,6 @@ def test_a_title_may_begin_like_a_data_item(tmp_path, title):
     block = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO"))
     columns, rows = read(write(tmp_path, "a.sdf", f"{title}{block}>  <y>\n1\n\n$$$$\n"))
     assert columns == ["smiles", "name", "y"] and rows == [Row(["CCO", title, "1"], "CCO")]
-
-
-def test_a_small_molecule_of_version_3000_is_read(tmp_path):
-    block = Chem.MolToV3KMolBlock(Chem.AddHs(Chem.MolFromSmiles("c1ccccc1C")))
-    assert num_heavy_atoms(block.splitlines()) == 7
-    assert read(write(tmp_path, "a.sdf", f"{block}$$$$\n"))[1] == [Row(["Cc1ccccc1", ""], "Cc1ccccc1")]
 
 
 def test_a_ring_of_many_atoms_is_refused_before_rdkit_looks_for_it(tmp_path):
