@@ -115,10 +115,7 @@ def changed_rows(molecules: "Graphs | GraphBatch", change: Callable[[Any], Any])
 def packed_graphs(
     x: np.ndarray, atom_ptr: np.ndarray, edge_index: np.ndarray, edge_ptr: np.ndarray, bond: np.ndarray
 ) -> Graphs:
-    """Builds ``Graphs`` from packed arrays whose bonds may be in any order.
-
-    Of parallel bonds, the one with the smallest type is kept.
-    """
+    """From packed arrays with bonds in any order; of parallel bonds, the one with the smallest type is kept."""
     num_atoms = np.diff(atom_ptr)
     molecule = np.repeat(np.arange(len(num_atoms)), np.diff(edge_ptr))
     source, target = edge_index
@@ -142,12 +139,7 @@ def pointers(counts: np.ndarray | list[int]) -> np.ndarray:
 
 
 def bond_types(edge_attr: np.ndarray, bond_sizes: tuple[int, ...]) -> np.ndarray:
-    """One number, starting at 1, for each combination of bond features.
-
-    Args:
-        edge_attr: [E, C] bond features; column c is below bond_sizes[c].
-        bond_sizes: sizes of the C vocabularies.
-    """
+    """One number, starting at 1, for each combination of bond features [E, C] below ``bond_sizes``."""
     types = np.zeros(len(edge_attr), dtype=np.int64)
     for column, size in enumerate(bond_sizes):
         types = types * size + edge_attr[:, column]
@@ -155,12 +147,7 @@ def bond_types(edge_attr: np.ndarray, bond_sizes: tuple[int, ...]) -> np.ndarray
 
 
 def check_features(name: str, values: Tensor, sizes: tuple[int, ...], ptr: Tensor) -> None:
-    """Raises InputError unless values [R, C] are integers and column c is between 0 and sizes[c] - 1.
-
-    Args:
-        name: name of the values, for the message.
-        ptr: [M + 1]; molecule m has the rows ptr[m] to ptr[m + 1].
-    """
+    """Raises InputError unless the values [R, C] of molecules ``ptr`` are integers from 0 to sizes[c] - 1."""
     if values.is_floating_point() or values.is_complex() or values.dtype == torch.bool:
         raise InputError(f"{name} must hold integers, it holds {values.dtype}: number the categories of each column")
     if values.shape[1] != len(sizes):
@@ -196,12 +183,7 @@ def molecule_of(row: int, ptr: Tensor) -> int:
 def checked_graphs(
     x: Tensor, atom_ptr: Tensor, edge_index: Tensor, edge_ptr: Tensor, edge_attr: Tensor, bond_sizes: tuple[int, ...]
 ) -> Graphs:
-    """Builds ``Graphs`` from packed tensors and bond features [E, C], after checking them.
-
-    Raises:
-        InputError: a bond ends at an atom that its molecule does not have, a bond feature is outside its vocabulary, or
-            there are too many combinations of bond features.
-    """
+    """Builds ``Graphs`` from packed tensors and bond features [E, C], after checking them."""
     if math.prod(bond_sizes) > LARGEST_BOND_TYPE:
         raise InputError(
             f"bonds have {math.prod(bond_sizes)} combinations of features, at most {LARGEST_BOND_TYPE} fit: leave "
@@ -243,28 +225,16 @@ def pack_data(graphs: "list[Data]", bond_sizes: tuple[int, ...]) -> Graphs:
 
 @dataclass(frozen=True)
 class Padding:
-    """Positions of the rows of a batch in padded views. Each view holds molecules of similar size.
+    """Positions of the rows of a batch in padded views of b molecules of similar size, L tokens each, the CLS first."""
 
-    A view has b molecules of L tokens, the CLS first. Molecules, slots and scores are numbered across all views.
-
-    Attributes:
-        views: b and L of each view; L is a multiple of ``ALIGNMENT``.
-        molecule: int64 [B] position of each molecule.
-        slot: int64 [N] position of each row among the b * L slots of the views, the B CLS rows first.
-        score: int64 [P] position of each ordered atom pair among the b * L * L scores of the views.
-    """
-
-    views: tuple[tuple[int, int], ...]
-    molecule: Tensor
-    slot: Tensor
-    score: Tensor
+    views: tuple[tuple[int, int], ...]  # b and L of each, L a multiple of ALIGNMENT
+    molecule: Tensor  # int64 [B], numbered across all views
+    slot: Tensor  # int64 [N] among the b * L of the views, the B CLS rows first
+    score: Tensor  # int64 [P] among the b * L * L
 
     @classmethod
     def of(cls, ptr: Tensor) -> "Padding":
-        """The padding of molecules with the atoms ptr[b] to ptr[b + 1], on the device of ``ptr`` [B + 1].
-
-        This reads the sizes of the molecules, which synchronizes with a GPU, so pad a batch before moving it there.
-        """
+        """Of molecules with the atoms ptr[b] to ptr[b + 1]; reads their sizes, which synchronizes with a GPU."""
         atom_ptr = ptr.cpu().numpy()
         sizes = np.diff(atom_ptr)
         doublings = np.maximum(np.ceil(np.log2(sizes + 1)), SMALLEST_VIEW)
@@ -287,7 +257,6 @@ class Padding:
         return cls(views, *(torch.from_numpy(array).to(ptr.device) for array in numbers))
 
     def to(self, move: Callable[[Tensor], Tensor]) -> "Padding":
-        """Applies ``move`` to all tensors."""
         return Padding(self.views, move(self.molecule), move(self.slot), move(self.score))
 
 

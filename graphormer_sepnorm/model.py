@@ -88,21 +88,13 @@ class FeedForward(nn.Module):
 
 
 class Structure(NamedTuple):
-    """The structure of the molecules in a batch, shared by all blocks.
+    """The structure of the molecules in a batch, shared by all blocks."""
 
-    Attributes:
-        num_cls: number of molecules B, whose CLS rows come first.
-        attend: attention with the bias of this batch.
-        edge_index: int64 [2, E] source and target of the directed bonds.
-        bond: int64 [E] bond type, starting at 1.
-        in_degree: int64 [T].
-    """
-
-    num_cls: int
+    num_cls: int  # B
     attend: Attention
-    edge_index: Tensor
-    bond: Tensor
-    in_degree: Tensor
+    edge_index: Tensor  # int64 [2, E], source and target
+    bond: Tensor  # int64 [E], from 1
+    in_degree: Tensor  # int64 [T]
 
 
 TRUNK = ("embedding", "encodings", "bias_network", "cls_bias", "local_blocks")
@@ -124,10 +116,7 @@ class Trunk(NamedTuple):
 
 
 class LocalBlock(nn.Module):
-    """Messages along bonds and a feed-forward network, each with a residual and a norm; only for atoms, without CLS.
-
-    The norms are those that ``ModelConfig.norm`` uses for atoms.
-    """
+    """Messages along bonds and a feed-forward network, each with a residual and a norm; only for atoms, without CLS."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()

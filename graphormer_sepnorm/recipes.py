@@ -135,10 +135,7 @@ FROM_RANDOM_WEIGHTS = [name for name, recipe in RECIPES.items() if recipe.train.
 
 
 def find_recipe(name: str) -> Recipe:
-    """The recipe for a name, shipped weights or the ``config.json`` of a run; raises InputError if there is none.
-
-    That of shipped weights is how they were trained, or, if these predict no property, their fine-tuning.
-    """
+    """The recipe for a name, shipped weights (those that predict nothing: their fine-tuning) or a ``config.json``."""
     if name in RECIPES:
         return RECIPES[name]
     shipped = shipped_models()

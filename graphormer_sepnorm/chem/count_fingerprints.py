@@ -53,11 +53,7 @@ def counters() -> dict[str, Counter]:
 def known_kinds(
     facts: dict, path: Path, usual: Kinds = UNRECORDED, known: Collection[str] = (), key: str = "kinds"
 ) -> Kinds:
-    """The kinds that the facts of a file name under a key, or the usual ones of a file without names.
-
-    Raises:
-        InputError: one of them is not among those that are known, or in ``counters`` if those are not given.
-    """
+    """The known kinds that the facts of a file name under a key, or the usual ones of a file without names."""
     kinds = facts.get(key, usual)
     if not isinstance(kinds, list | tuple) or not all(isinstance(kind, str) for kind in kinds):
         raise InputError(f"{path} is damaged: it does not name its {key}")
@@ -95,12 +91,7 @@ def open_torsions(mol: Chem.Mol) -> np.ndarray:
 
 
 def reduced_graph(mol: Chem.Mol, features: list[int]) -> np.ndarray:
-    """The ErG fingerprint of the reduced graph, in tenths: uint32 [315].
-
-    RDKit's function reads properties that other functions leave in a molecule, so it gets a copy without them.
-
-    Source: Stiefl et al., "ErG: 2D pharmacophore descriptions for scaffold hopping", J. Chem. Inf. Model. 2006.
-    """
+    """The ErG fingerprint, in tenths: uint32 [315]. Source: Stiefl et al., J. Chem. Inf. Model. 2006."""
     from rdkit.Chem.rdReducedGraphs import GetErGFingerprint  # its import takes a while
 
     mol = Chem.Mol(mol)

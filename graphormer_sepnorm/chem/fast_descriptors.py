@@ -49,13 +49,7 @@ WIDTH = len(NUMBERS) + 2 + 12 + 10 + 14
 
 
 def fast_descriptors(molecules: Sequence[Molecule]) -> np.ndarray:
-    """Counts of atoms, rings and bonds, logP, refractivity, and surface areas by each and by charge: float32 [M, D].
-
-    NaN where a value is not finite.
-
-    Raises:
-        InputError: a molecule cannot be read, or RDKit fails on it.
-    """
+    """Counts of atoms, rings and bonds, logP, refractivity, and surface areas: float32 [M, D], NaN where not finite."""
     values = np.empty((len(molecules), WIDTH))
     for row, mol in zip(values, map(molecule_of, molecules), strict=True):
         with one_molecule():

@@ -67,16 +67,11 @@ ELEMENT = re.compile(r"([A-Z][a-z]?)(\d*)")
 
 @dataclass(frozen=True)
 class Form:
-    """A tautomer with localized double bonds.
+    """A tautomer with localized double bonds."""
 
-    Attributes:
-        hydrogens, charges: by atom.
-        orders: order of the bonds.
-    """
-
-    hydrogens: tuple[int, ...]
+    hydrogens: tuple[int, ...]  # by atom, as charges
     charges: tuple[int, ...]
-    orders: tuple[int, ...]
+    orders: tuple[int, ...]  # by bond
 
     @classmethod
     def of(cls, kekule: Chem.Mol) -> "Form":
@@ -103,10 +98,7 @@ class Form:
         return mol
 
     def moved(self, donor: int, acceptor: int, path: tuple[int, ...]) -> "Form":
-        """The form with a hydrogen of one atom, or else its negative charge, at the other end of a path of bonds.
-
-        Without a path it is a proton that moves.
-        """
+        """The form with a hydrogen, or else a negative charge, at the other end of a path; a proton needs no path."""
         hydrogens, charges, orders = list(self.hydrogens), list(self.charges), list(self.orders)
         has_hydrogen = self.hydrogens[donor] > 0
         charge = (not has_hydrogen) - (not path)
@@ -121,21 +113,14 @@ class Form:
 
 @dataclass(frozen=True)
 class Group:
-    """Atoms that share mobile hydrogens, or all atoms between which protons move.
+    """Atoms that share mobile hydrogens, or all atoms between which protons move."""
 
-    Attributes:
-        kekule: the molecule, with localized double bonds.
-        atoms: indices of the atoms.
-        protons: whether charges move with the hydrogens.
-    """
-
-    kekule: Chem.Mol
+    kekule: Chem.Mol  # with localized double bonds
     atoms: list[int]
-    protons: bool = False
+    protons: bool = False  # charges move with the hydrogens
 
     @cached_property
     def members(self) -> frozenset[int]:
-        """The ``atoms``."""
         return frozenset(self.atoms)
 
     @cached_property

@@ -1,8 +1,4 @@
-"""The atom and bond features of the Open Graph Benchmark.
-
-The vocabularies are copied here because importing ``ogb`` starts threads that look for updates.
-Source: ``ogb.utils.features``; Hu et al., "Open Graph Benchmark", NeurIPS 2020.
-"""
+"""Features of OGB (Hu et al., NeurIPS 2020), copied because importing ``ogb`` starts threads that look for updates."""
 
 from rdkit import Chem
 

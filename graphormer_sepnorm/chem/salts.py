@@ -70,13 +70,7 @@ DOUBTED = 2  # from this kind on, several different parts of the same kind could
 
 
 def parent_part(mol: Chem.Mol) -> Chem.Mol:
-    """The parent of a molecule, with its charge: sodium acetate becomes acetate; a molecule of one part is itself.
-
-    A salt or complex in which nothing is organic, such as sodium chloride, only loses its water.
-
-    Raises:
-        InputError: RDKit fails on the molecule.
-    """
+    """The parent with its charge: sodium acetate becomes acetate; an inorganic salt only loses its water."""
     parts = parts_of(mol)
     if len(parts) == 1:
         return mol
@@ -124,11 +118,7 @@ def rank(part: Chem.Mol) -> tuple[float, int, float, str]:
 
 
 def kind_of(part: Chem.Mol) -> float:
-    """The place of a part in ``KINDS``; of another part, their number if it is organic.
-
-    Other inorganic parts come before the counter-ions, those with a metal behind them; a salt of usual ions that is
-    drawn with bonds, such as ``[Na]Cl``, has 0. A single atom that is no usual ion has -1.
-    """
+    """The place in ``KINDS``, their number if organic, 0 for a salt drawn with bonds, -1 for an unusual single atom."""
     elements, heavy = {atom.GetAtomicNum() for atom in part.GetAtoms()}, part.GetNumHeavyAtoms()
     organic = bool(elements & {0, 6})  # a wildcard is taken for a carbon
     if heavy <= 1 and not organic:
@@ -170,13 +160,7 @@ def constitution_of(smiles: str) -> str:
 
 
 def parent_without_metals(mol: Chem.Mol) -> Chem.Mol:
-    """The ``parent_part`` of a molecule after metals that are drawn with bonds are disconnected.
-
-    So sodium acetate that is drawn with a bond becomes acetate; cisplatin, which would leave nothing organic, stays.
-
-    Raises:
-        InputError: RDKit fails on the molecule.
-    """
+    """``parent_part`` after metals with bonds are disconnected, unless nothing organic is left, as of cisplatin."""
     if not any(atom.GetAtomicNum() not in NONMETALS and atom.GetDegree() for atom in mol.GetAtoms()):
         return parent_part(mol)
     part = parent_part(without_bonds_of_metals(mol))

@@ -38,14 +38,7 @@ _FIXED_VALENCE = frozenset({"H", "C", "N", "O", "F", "Si", "P", "S", "Cl", "Se",
 
 @contextlib.contextmanager
 def one_molecule(smiles: str = "") -> Iterator[None]:
-    """Context manager for RDKit calls on one molecule: silences RDKit and turns all its errors into InputError.
-
-    RDKit raises many types: its own for sanitization, RuntimeError for a violated invariant, ArgumentError of its
-    bindings, UnicodeEncodeError, MemoryError. None of them may affect the other molecules of a table.
-
-    Args:
-        smiles: for the message.
-    """
+    """For RDKit calls on one molecule: silences RDKit and turns all its types of errors into InputError."""
     try:
         with rdBase.BlockLogs():
             yield
@@ -68,10 +61,7 @@ def truncated(text: str, length: int) -> str:
 
 
 def one_column(molecules: Any, name: str = "molecules") -> Any:
-    """An array of molecules with one column, [M, 1], as [M]; others as they are.
-
-    Raises InputError, with the name of the argument, for an array of another shape.
-    """
+    """An array of molecules with one column, [M, 1], as [M]; others as they are."""
     if getattr(molecules, "ndim", 1) == 1:
         return molecules
     if molecules.ndim == 2 and molecules.shape[1] == 1:
@@ -200,10 +190,7 @@ def guess(molecule: object) -> str:
 
 
 def smiles_of_block(lines: list[str]) -> str:
-    """The SMILES of a molfile, unsanitized if necessary; raises InputError if it is empty or too large.
-
-    Non-ASCII characters, which are allowed only in its title and comment, are not passed to RDKit.
-    """
+    """The SMILES of a molfile, unsanitized if necessary; raises InputError if it is empty or too large."""
     block = "\n".join(lines).encode("ascii", "replace").decode()
     atoms = num_heavy_atoms(lines)
     if atoms > MAX_ATOMS:
@@ -242,11 +229,7 @@ def _read_strictly(text: str) -> Chem.Mol | None:
 
 
 def check_size(unsanitized: Chem.Mol) -> None:
-    """Raises InputError for more than ``MAX_ATOMS`` atoms other than hydrogens, or for too many independent rings.
-
-    Too many are more than ``MAX_RINGS``, or more than 100 and ``RINGS_PER_ATOM``. RDKit takes gigabytes or minutes to
-    find the smallest rings of such a molecule, so they are only counted here.
-    """
+    """RDKit takes gigabytes or minutes to find the rings of a molecule with many, so they are only counted here."""
     atoms = sum(atom.GetAtomicNum() != 1 for atom in unsanitized.GetAtoms())
     if atoms > MAX_ATOMS:
         raise InputError(too_large(atoms))

@@ -45,11 +45,7 @@ RENUMBERED = ("index", "batch")  # parts of the names of the attributes to which
 
 
 def precompute(encodings: tuple[Encoding, ...], graphs: Graphs) -> dict[str, np.ndarray]:
-    """The arrays of all ``encodings`` for packed molecules, by name.
-
-    Raises InputError for an encoding that does not compute the arrays that it declares, or computes another number of
-    rows.
-    """
+    """The arrays of all encodings by name; raises InputError for others than an encoding declares."""
     arrays: dict[str, np.ndarray] = {}
     for encoding in encodings:
         own = encoding.precompute(graphs)

@@ -53,12 +53,7 @@ class CyclesModule(nn.Module):
 
 
 def simple_neighbours(graphs: Graphs) -> tuple[np.ndarray, np.ndarray]:
-    """The neighbours of all atoms, each once and in both directions, ignoring parallel bonds and self-loops.
-
-    Returns:
-        start: int64 [T + 1].
-        neighbour: int64; those of atom i are ``neighbour[start[i]:start[i + 1]]``, numbered across all molecules.
-    """
+    """start [T + 1] and neighbours of all atoms, numbered across molecules, without parallel bonds and self-loops."""
     ends = ends_of_bonds(graphs)
     num_atoms = graphs.atom_ptr[-1]
     low, high = np.sort(ends[:, ends[0] != ends[1]], axis=0)

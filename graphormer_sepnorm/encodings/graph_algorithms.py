@@ -53,15 +53,7 @@ def paths_from(source, start, neighbour, kind, spd, paths, queue, candidate):
 def shortest_paths(
     atom_ptr: np.ndarray, pair_ptr: np.ndarray, start: np.ndarray, neighbour: np.ndarray, bond: np.ndarray, hops: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Shortest-path distances and the bonds along those paths, by one breadth-first search per atom.
-
-    Of several shortest paths, the one whose bond types come first in lexicographic order is taken, so the result does
-    not depend on the numbering of the atoms.
-
-    Returns:
-        spd: uint8 [P], distance in bonds (at most 254), 255 where there is no path.
-        path_bonds: uint8 [P, hops], bond types of the first ``hops`` steps of the path from i to j, 0 after it.
-    """
+    """spd uint8 [P] (255: no path), and [P, hops] bond types of the path that is first in lexicographic order."""
     spd = np.full(pair_ptr[-1], UNREACHABLE, np.uint8)
     path_bonds = np.zeros((pair_ptr[-1], hops), np.uint8)
     candidate = np.empty(hops, np.uint8)
@@ -78,11 +70,7 @@ def shortest_paths(
 def random_walks(
     atom_ptr: np.ndarray, pair_ptr: np.ndarray, start: np.ndarray, neighbour: np.ndarray, bond: np.ndarray, steps: int
 ) -> np.ndarray:
-    """Probabilities that a random walk from i is at j after k steps, ((D^-1 A)^k)_ij for k = 0..steps-1.
-
-    Returns:
-        float32 [P, steps]; for an atom without bonds, zero after the first entry (D^-1 = 0).
-    """
+    """((D^-1 A)^k)_ij for k = 0..steps-1: float32 [P, steps]; D^-1 = 0 for an atom without bonds."""
     out = np.zeros((pair_ptr[-1], steps), np.float32)
     for m in range(len(atom_ptr) - 1):
         n, pair, first = atom_ptr[m + 1] - atom_ptr[m], pair_ptr[m], start[atom_ptr[m] :]
@@ -169,16 +157,7 @@ def count_ring(counts: np.ndarray, size: int) -> None:
 def mark_rings(
     atom_ptr: np.ndarray, pair_ptr: np.ndarray, molecule: np.ndarray, ring_ptr: np.ndarray, atoms: np.ndarray, most: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Ring counts of atoms and shared rings of pairs; rings larger than ``most`` atoms count as rings of that size.
-
-    Args:
-        molecule: molecule of each ring.
-        ring_ptr, atoms: start of each ring in ``atoms``, and the atoms of all rings, numbered within their molecules.
-
-    Returns:
-        counts: uint8 [T, most - 2], number of rings through the atom with at least 3, 4, ... atoms, at most 255.
-        shared: uint8 [P], size of the smallest ring through both atoms, 0 for none.
-    """
+    """Of rings ``atoms[ring_ptr[r]:ring_ptr[r + 1]]``: counts uint8 [T, most - 2], smallest shared ring [P]."""
     counts = np.zeros((atom_ptr[-1], most - 2), np.uint8)
     shared = np.zeros(pair_ptr[-1], np.uint8)
     for r in range(len(molecule)):

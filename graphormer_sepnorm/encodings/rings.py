@@ -26,15 +26,7 @@ def unbonded(num_atoms: int) -> Chem.RWMol:
 
 
 def smallest_rings(num_atoms: int, edge_index: np.ndarray) -> list[list[int]]:
-    """The atoms of each ring of the symmetrized smallest set of smallest rings.
-
-    If there are several smallest sets, their union is returned, so the result does not depend on the numbering of the
-    atoms.
-
-    Args:
-        num_atoms: number of atoms of the molecule.
-        edge_index: [2, E] source and target of each directed bond.
-    """
+    """The union of all smallest sets of smallest rings, which does not depend on the numbering of the atoms."""
     skeleton = Chem.RWMol(unbonded(num_atoms))
     for low, high in set(zip(*np.sort(edge_index, axis=0).tolist(), strict=True)):
         if low < high:
@@ -62,11 +54,7 @@ class Rings:
     arrays: ClassVar[Mapping[str, Level]] = {"ring_counts": "atom", "shared_ring": "pair"}
 
     def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:
-        """Ring counts of atoms and shared rings of pairs, from ``smallest_rings``.
-
-        ``ring_counts``: uint8 [T, max_size - 2], number of rings through the atom with at least 3, 4, ... atoms, at
-        most 255; ``shared_ring``: uint8 [P], size of the smallest ring through both atoms, 0 for none.
-        """
+        """``ring_counts``: uint8 [T, max_size - 2], of at least 3, 4, ... atoms; ``shared_ring``: uint8 [P]."""
         from graphormer_sepnorm.encodings.graph_algorithms import mark_rings
 
         ends = graphs.edge_ptr

@@ -30,27 +30,10 @@ class Attention(Protocol):
     """Attention within each molecule of a batch, with a precomputed bias shared by all layers."""
 
     def __call__(self, qkv: Tensor, dropout: float) -> Tensor:
-        """factor * softmax(q k^T / sqrt(d) + bias) v for each head.
-
-        Args:
-            qkv: [N, 3 D] queries, keys and values of the rows.
-            dropout: probability that an attention weight is dropped.
-
-        Returns:
-            [N, D].
-        """
+        """factor * softmax(q k^T / sqrt(d) + bias) v for each head: [N, D] from qkv [N, 3 D]."""
 
     def of_cls(self, q: Tensor, kv: Tensor, dropout: float) -> Tensor:
-        """The same, only for the CLS rows.
-
-        Args:
-            q: [B, D] queries of the CLS rows.
-            kv: [N, 2 D] keys and values of all rows.
-            dropout: as above.
-
-        Returns:
-            [B, D].
-        """
+        """The same for the CLS rows: [B, D] from q [B, D] and the kv [N, 2 D] of all rows."""
 
 
 class Operations(Protocol):
@@ -91,15 +74,7 @@ def make_attention(
     pair_factor: Tensor | None = None,
     padding: Padding | None = None,
 ) -> Attention:
-    """Prepares the attention of one batch.
-
-    Args:
-        ptr: int64 [B + 1] atom offsets.
-        pair_bias: [P, H] bias of ordered atom pairs.
-        cls_bias: [H] bias of pairs with the CLS.
-        pair_factor: [P, H] factors of the attention weights of ordered atom pairs, or None.
-        padding: padding of the batch, if it has one; otherwise plain PyTorch computes it.
-    """
+    """Of one batch: biases of ordered atom pairs [P, H] and of pairs with the CLS [H], and factors [P, H]."""
     if runs_compiled(pair_bias):
         return _compiled().make_attention(ptr, pair_bias, cls_bias, pair_factor)
     return dense.PaddedAttention(ptr, pair_bias, cls_bias, pair_factor, padding)

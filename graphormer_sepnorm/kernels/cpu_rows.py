@@ -75,7 +75,6 @@ def _embedding_backward(width: int, index_type: np.dtype) -> Loop:
 
 
 def embedding_forward(index: Tensor, table: Tensor) -> Tensor:
-    """The output of `embedding_sum`."""
     check_tensor("index", index, index.shape, index.dtype)
     if index.is_floating_point() or index.is_complex() or index.dtype == torch.bool:
         raise TypeError(f"index must be of an integer type, got {index.dtype}")

@@ -16,27 +16,13 @@ Mode = Literal["auto", "off"]
 
 
 def use_kernels(mode: Mode) -> None:
-    """Chooses how this process, and processes that it starts later, compute in float32 on the CPU.
-
-    Args:
-        mode: ``"auto"`` uses compiled kernels if the machine supports them; ``"off"`` uses plain PyTorch.
-
-    Raises:
-        InputError: another mode.
-    """
+    """How float32 is computed on the CPU from now on: "auto", in compiled kernels if possible, or "off"."""
     _check(mode, "mode")
     os.environ[KERNELS_VARIABLE] = mode
 
 
 def kernels_run() -> bool:
-    """Whether operations on float32 CPU tensors run compiled. Imports Numba to find out, unless they are turned off.
-
-    They do not run compiled if the user turned them off, if Numba cannot be imported, or if compiled loops would use
-    one thread while PyTorch uses several.
-
-    Raises:
-        InputError: the environment variable is neither ``auto`` nor ``off``.
-    """
+    """Whether float32 CPU tensors run compiled: not turned off, Numba works, and loops share PyTorch's threads."""
     mode = os.environ.get(KERNELS_VARIABLE, "auto")
     _check(mode, KERNELS_VARIABLE)
     return mode == "auto" and _loops_share_threads() and _numba_works()

@@ -1,7 +1,4 @@
-"""Runs compiled loops on PyTorch's own thread pool.
-
-Numba's threading layers would start a second pool, which would compete with PyTorch's for the cores.
-"""
+"""Runs compiled loops on PyTorch's own thread pool; Numba's would compete with it for the cores."""
 
 import ctypes
 import struct
@@ -76,7 +73,6 @@ class Loop:
 
 
 def check_tensor(name: str, tensor: Tensor, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> None:
-    """Raise TypeError unless the tensor is on the CPU with this dtype, ValueError unless it has this shape."""
     if not tensor.is_cpu or tensor.dtype != dtype:
         raise TypeError(f"{name} must be a {dtype} CPU tensor, got {tensor.dtype} on {tensor.device}")
     if tensor.shape != shape:

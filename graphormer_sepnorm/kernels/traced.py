@@ -27,7 +27,6 @@ class _Context(FunctionCtx):
 
 @custom_op("graphormer_sepnorm::embedding_sum", mutates_args=(), device_types="cpu")
 def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
-    """Sum of the rows of table [V, W] selected by each row of index [M, F]: [M, W]."""
     from graphormer_sepnorm.kernels import cpu_rows
 
     return cpu_rows.embedding_forward(index.contiguous(), table.contiguous())
@@ -40,7 +39,6 @@ def _(index: Tensor, table: Tensor) -> Tensor:
 
 @custom_op("graphormer_sepnorm::embedding_sum_backward", mutates_args=(), device_types="cpu")
 def embedding_sum_backward(gradient: Tensor, index: Tensor, entries: int) -> Tensor:
-    """The gradient of the table, [V, W] with V entries."""
     from graphormer_sepnorm.kernels import cpu_rows
 
     return cpu_rows.embedding_backward(gradient, index.contiguous(), entries).contiguous()
@@ -70,7 +68,6 @@ embedding_sum.register_autograd(_embedding_gradient, setup_context=_keep_index)
 
 @custom_op("graphormer_sepnorm::lay_out", mutates_args=(), device_types="cpu")
 def lay_out(pairs: Tensor, cls: Tensor, ptr: Tensor) -> Tensor:
-    """The values of all scores: pairs [P, H] between atoms, cls [H] for every pair with the CLS; ptr int64 [B + 1]."""
     from graphormer_sepnorm.kernels import cpu_attention
 
     layout = cpu_attention.ScoreLayout.from_ptr(ptr, cls.shape[0])
@@ -84,7 +81,6 @@ def _(pairs: Tensor, cls: Tensor, ptr: Tensor) -> Tensor:
 
 @custom_op("graphormer_sepnorm::lay_out_backward", mutates_args=(), device_types="cpu")
 def lay_out_backward(gradient: Tensor, ptr: Tensor, pairs: int, heads: int) -> tuple[Tensor, Tensor]:
-    """The gradients [P, H] with P pairs, and [H]."""
     from graphormer_sepnorm.kernels import cpu_attention
 
     return cpu_attention.lay_out_backward(gradient.contiguous(), cpu_attention.ScoreLayout.from_ptr(ptr, heads))
@@ -120,18 +116,7 @@ def attention(
     heads: int,
     dropout: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The output of `cpu_attention.attention_forward`: the attention output, and the values that its gradient needs.
-
-    Args:
-        rows: [N, 3 D] queries, keys and values, or [N, 2 D] keys and values if `cls` holds the queries.
-        cls: [B, D] queries of the CLS rows, to compute only their output; None: all rows.
-        bias: of all scores, from `lay_out`.
-        factor: of all attention weights, from `lay_out`.
-        ptr: int64 [B + 1] atom offsets.
-        seed: int64 [] seed of the dropout; None without dropout.
-        heads: H.
-        dropout: probability that an attention weight is dropped.
-    """
+    """The output of `cpu_attention.attention_forward`, with a seed [] of the dropout, None without."""
     from graphormer_sepnorm.kernels import cpu_attention
 
     layout = cpu_attention.ScoreLayout.from_ptr(ptr, heads)

@@ -9,14 +9,7 @@ TYPICAL_ATOMS = 20
 
 
 class AtomValues(nn.Module):
-    """Two values per atom and task: the first is averaged over the atoms of a molecule, the second is summed.
-
-    The sum suits properties that are additive over atoms, such as logP; the mean suits those that are averages. Sums
-    are divided by ``TYPICAL_ATOMS`` so that both terms start at the same scale.
-
-    Source: Wildman and Crippen, "Prediction of physicochemical parameters by atomic contributions", JCICS 1999, for
-    sums; Ertl and Schuffenhauer, "Estimation of synthetic accessibility score", J. Cheminform. 2009, for means.
-    """
+    """Two values per atom and task, averaged (Ertl and Schuffenhauer, 2009) and summed (Wildman and Crippen, 1999)."""
 
     def __init__(self, width: int, num_tasks: int):
         super().__init__()
@@ -24,7 +17,7 @@ class AtomValues(nn.Module):
         self.out = nn.Linear(width, 2 * num_tasks)
 
     def start_near_zero(self) -> None:
-        """Initializes the values near zero, so that a prediction starts as that of the head."""
+        """So that a prediction starts as that of the head."""
         nn.init.normal_(self.out.weight, std=1e-3)
 
     def forward(self, atoms: Tensor, ptr: Tensor) -> Tensor:

@@ -104,15 +104,10 @@ class SequenceSepNorm(nn.Module):
 
 @dataclass(frozen=True)
 class NormReport:
-    """The norms that ``separate_norms`` replaced and skipped.
-
-    Attributes:
-        replaced: qualified names of the replaced norms.
-        skipped: qualified name of each norm that was left unchanged -> reason.
-    """
+    """The norms that ``separate_norms`` replaced, by qualified name, and why it skipped the others."""
 
     replaced: tuple[str, ...]
-    skipped: dict[str, str]
+    skipped: dict[str, str]  # the reason of each
 
     def __str__(self) -> str:
         replaced = [f"{name}: replaced" for name in self.replaced]

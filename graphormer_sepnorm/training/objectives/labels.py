@@ -1,7 +1,4 @@
-"""Supervised training on the labels of molecules.
-
-Axis letters: M molecules of a split, B of a batch, T targets.
-"""
+"""Supervised training on the labels of molecules."""
 
 import numpy as np
 import torch
@@ -17,17 +14,7 @@ from graphormer_sepnorm.tasks import make_task
 
 
 class LabelObjective:
-    """Learns the labels of the training split; the score is the task's metric on the validation split.
-
-    Args:
-        task: the targets, the loss and the metric; its scaling is fitted here.
-        train, val: prepared splits with labels.
-        device: device of the network.
-
-    Raises:
-        InputError: as ``Task.check_learnable`` for the training split and ``Task.check_scorable`` for the validation
-            split.
-    """
+    """Learns the labels of the training split; the score is the task's metric on the validation split."""
 
     def __init__(self, task: TaskConfig, train: MoleculeDataset, val: MoleculeDataset, device: torch.device):
         unfitted = make_task(task)
@@ -39,15 +26,12 @@ class LabelObjective:
         self.on_host = make_task(self.task)
 
     def loss(self, network: Network, batch: GraphBatch) -> Tensor:
-        """As ``Task.loss``."""
         return self.here.loss(network(batch).float(), labels(batch), batch.bounds, batch.weight)
 
     def counts(self, molecules: np.ndarray) -> Tensor:
-        """As ``Task.counts``: [B, T]."""
         return self.on_host.counts(*self.train.labels(molecules), self.train.of_molecules("weight", molecules))
 
     def score(self, network: Network) -> float:
-        """The metric on the validation split."""
         prediction = predict_together(network, self.val, self.here)
         wrong = np.flatnonzero(~np.isfinite(prediction).all(axis=1))
         if len(wrong):
@@ -55,7 +39,6 @@ class LabelObjective:
         return self.here.metric(self.val.y, prediction)
 
     def improves(self, score: float, best: float | None) -> bool:
-        """Depends on the direction of the metric."""
         return self.here.metric.improves(score, best)
 
 
