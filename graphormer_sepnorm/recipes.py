@@ -9,12 +9,9 @@ from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, TrainConfig, read_config
 from graphormer_sepnorm.datasets.load import find_dataset
 from graphormer_sepnorm.encodings.base import Encoding
-from graphormer_sepnorm.encodings.centrality import Centrality
-from graphormer_sepnorm.encodings.cycles import Cycles
-from graphormer_sepnorm.encodings.edge_path import EdgePath
+from graphormer_sepnorm.encodings.graphormer import Centrality, EdgePath, Spatial
 from graphormer_sepnorm.encodings.random_walk import RandomWalk
-from graphormer_sepnorm.encodings.rings import Rings
-from graphormer_sepnorm.encodings.spatial import Spatial
+from graphormer_sepnorm.encodings.rings import Cycles, Rings
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.runs.checkpoint import load_tensors
 from graphormer_sepnorm.runs.zoo import PRETRAINED, shipped_models

@@ -1,9 +1,6 @@
-"""Count fingerprints of molecules, of several kinds from RDKit.
+"""Count fingerprints of molecules, of several kinds from RDKit. Axis letters: M molecules, Z non-zero entries, K kinds.
 
-A kind has a name and a version, as in "torsions 2". What a kind computes never changes, because files have counts of
-it: a mended one is a new version, and the earlier one stays for the files that name it.
-
-Axis letters: M and N molecules, Z non-zero entries, K kinds.
+A kind has a version, as in "torsions 2", and never changes, because files have counts of it: a mended one is a new one.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -16,6 +13,7 @@ from rdkit.Chem import rdFingerprintGenerator
 from rdkit.Chem.rdMolDescriptors import GetFeatureInvariants
 from scipy.sparse import csr_array
 
+from graphormer_sepnorm.chem.fingerprints import MORGAN as MORGAN_GENERATOR
 from graphormer_sepnorm.chem.fingerprints import SIZE
 from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule
 from graphormer_sepnorm.errors import InputError
@@ -26,6 +24,7 @@ MORGAN, ERG = "morgan 1", "erg 1"
 PAIRS = ("atom-pairs 1", "chiral-atom-pairs 1", "feature-atom-pairs 1")
 KINDS: Kinds = (MORGAN, "feature-morgan 1", *PAIRS, "torsions 2", ERG)  # of new models
 UNRECORDED: Kinds = (MORGAN, "feature-morgan 1", *PAIRS, "torsions 1", ERG)  # of files that do not name theirs
+TORSIONS = rdFingerprintGenerator.GetTopologicalTorsionGenerator(fpSize=SIZE)
 PARTS_OF_ONE = 10  # ErG counts are stored in tenths
 Counter = Callable[[Chem.Mol, list[int]], np.ndarray]
 
@@ -33,12 +32,13 @@ Counter = Callable[[Chem.Mol, list[int]], np.ndarray]
 @cache
 def counters() -> dict[str, Counter]:
     """For each kind, a function of a molecule and its feature invariants: integers [SIZE] or fewer."""
-    morgan = rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=SIZE)
     pairs = rdFingerprintGenerator.GetAtomPairGenerator(fpSize=SIZE)
     chiral_pairs = rdFingerprintGenerator.GetAtomPairGenerator(fpSize=SIZE, includeChirality=True)
     return {
-        MORGAN: lambda mol, features: morgan.GetCountFingerprintAsNumPy(mol),
-        "feature-morgan 1": lambda mol, features: morgan.GetCountFingerprintAsNumPy(mol, customAtomInvariants=features),
+        MORGAN: lambda mol, features: MORGAN_GENERATOR.GetCountFingerprintAsNumPy(mol),
+        "feature-morgan 1": lambda mol, features: MORGAN_GENERATOR.GetCountFingerprintAsNumPy(
+            mol, customAtomInvariants=features
+        ),
         "atom-pairs 1": lambda mol, features: pairs.GetCountFingerprintAsNumPy(mol),
         "chiral-atom-pairs 1": lambda mol, features: chiral_pairs.GetCountFingerprintAsNumPy(mol),
         "feature-atom-pairs 1": lambda mol, features: pairs.GetCountFingerprintAsNumPy(
@@ -62,11 +62,6 @@ def known_kinds(
     return tuple(kinds)
 
 
-@cache
-def torsion_generator() -> rdFingerprintGenerator.FingerprintGenerator64:
-    return rdFingerprintGenerator.GetTopologicalTorsionGenerator(fpSize=SIZE)
-
-
 def has_ring_of_three(mol: Chem.Mol) -> bool:
     return any(len(ring) == 3 for ring in mol.GetRingInfo().AtomRings())
 
@@ -75,16 +70,16 @@ def torsions(mol: Chem.Mol) -> np.ndarray:
     """Topological torsions: uint32 [SIZE]. A ring of three atoms is one, from its first atom in canonical order."""
     if has_ring_of_three(mol):
         mol = Chem.RenumberAtoms(mol, np.argsort(list(Chem.CanonicalRankAtoms(mol))).tolist())
-    return torsion_generator().GetCountFingerprintAsNumPy(mol)
+    return TORSIONS.GetCountFingerprintAsNumPy(mol)
 
 
 def open_torsions(mol: Chem.Mol) -> np.ndarray:
     """Topological torsions of four different atoms: uint32 [SIZE]."""
-    counts = torsion_generator().GetCountFingerprintAsNumPy(mol)
+    counts = TORSIONS.GetCountFingerprintAsNumPy(mol)
     if has_ring_of_three(mol):
         output = rdFingerprintGenerator.AdditionalOutput()
         output.AllocateBitPaths()
-        torsion_generator().GetCountFingerprint(mol, additionalOutput=output)
+        TORSIONS.GetCountFingerprint(mol, additionalOutput=output)
         for place, paths in output.GetBitPaths().items():
             counts[place] -= sum(path[0] == path[-1] for path in paths)
     return counts

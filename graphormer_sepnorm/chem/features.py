@@ -99,7 +99,6 @@ class Featurizer:
             return self.features(mol, text)
 
     def molecule(self, smiles: Chem.Mol | str | None) -> Chem.Mol:
-        """The prepared molecule; raises InputError as ``read``."""
         return self.read(smiles)[1]
 
     def read(self, smiles: Chem.Mol | str | None) -> tuple[str, Chem.Mol]:

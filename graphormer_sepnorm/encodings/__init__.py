@@ -15,13 +15,10 @@ import numpy as np
 from rdkit import rdBase
 
 from graphormer_sepnorm.encodings.base import Encoding
-from graphormer_sepnorm.encodings.centrality import Centrality
-from graphormer_sepnorm.encodings.cycles import Cycles
-from graphormer_sepnorm.encodings.edge_path import EdgePath
+from graphormer_sepnorm.encodings.graphormer import Centrality, EdgePath, Spatial
 from graphormer_sepnorm.encodings.random_walk import RandomWalk
 from graphormer_sepnorm.encodings.resistance import Resistance
-from graphormer_sepnorm.encodings.rings import Rings
-from graphormer_sepnorm.encodings.spatial import Spatial
+from graphormer_sepnorm.encodings.rings import Cycles, Rings
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 

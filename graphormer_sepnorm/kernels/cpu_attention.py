@@ -34,9 +34,7 @@ _COMMON |= {"scale": "f", "kept_scale": "f"}
 class ScoreLayout:
     """Positions of the tokens, pairs and scores of a batch; ``molecules`` has a last row for the ends."""
 
-    molecules: (
-        np.ndarray
-    )  # int64 [B + 1, 6]: CLS, first atom, L, first pair, scores and queries of one head before
+    molecules: np.ndarray  # int64 [B + 1, 6]: CLS, first atom, L, first pair, scores and queries of one head before
     batch: int
     heads: int
     tokens: int

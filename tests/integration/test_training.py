@@ -10,10 +10,8 @@ from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import Config, TrainConfig
 from graphormer_sepnorm.datasets import store
 from graphormer_sepnorm.datasets.benchmarks import MAE, sample_table
-from graphormer_sepnorm.encodings.centrality import Centrality
-from graphormer_sepnorm.encodings.edge_path import EdgePath
+from graphormer_sepnorm.encodings.graphormer import Centrality, EdgePath, Spatial
 from graphormer_sepnorm.encodings.random_walk import RandomWalk
-from graphormer_sepnorm.encodings.spatial import Spatial
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.forward import predict_dataset
 from graphormer_sepnorm.runs import checkpoint

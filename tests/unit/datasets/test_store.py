@@ -14,8 +14,7 @@ from graphormer_sepnorm.datasets.store import (
     open_or_write,
     remove,
 )
-from graphormer_sepnorm.encodings.centrality import Centrality
-from graphormer_sepnorm.encodings.spatial import Spatial
+from graphormer_sepnorm.encodings.graphormer import Centrality, Spatial
 
 ENCODINGS = (Centrality(), Spatial())
 
