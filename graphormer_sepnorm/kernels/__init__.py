@@ -1,8 +1,4 @@
-"""Operations that have a fast implementation: attention over packed molecules, and sums of embeddings.
-
-Three modules implement them: ``cpu`` is compiled, for float32 on the CPU; ``traced`` wraps the same kernels as PyTorch
-operators, for ``torch.compile`` and ``torch.export``; ``dense`` is plain PyTorch, for other devices and precisions, and
-if ``use_kernels`` or the environment turned the kernels off. See README.md in this folder.
+"""Operations that have a fast implementation: attention over packed molecules, and sums of embeddings; see README.md.
 
 Axis letters: B molecules, T atoms, N = B + T rows (the CLS rows first), P ordered atom pairs, H heads, D width.
 """
@@ -16,14 +12,7 @@ from graphormer_sepnorm.graphs import Padding
 from graphormer_sepnorm.kernels import dense
 from graphormer_sepnorm.kernels.switch import KERNELS_VARIABLE, kernels_run, use_kernels
 
-__all__ = [
-    "KERNELS_VARIABLE",
-    "Attention",
-    "embedding_sum",
-    "make_attention",
-    "runs_compiled",
-    "use_kernels",
-]
+__all__ = ["KERNELS_VARIABLE", "Attention", "embedding_sum", "make_attention", "runs_compiled", "use_kernels"]
 
 
 class Attention(Protocol):

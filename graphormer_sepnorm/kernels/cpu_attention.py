@@ -1,11 +1,7 @@
-"""Fused CPU kernels for attention over packed molecules, with their gradients.
-
-Axis letters: B molecules, T atoms, N = B + T tokens (the CLS of every molecule, then the atoms molecule by molecule), P
-ordered atom pairs, H heads, D width, d = D / H. A molecule of n atoms has L = n + 1 tokens, the CLS first.
+"""Fused CPU kernels for attention over packed molecules, with their gradients; d = D / H, and L tokens of a molecule.
 
 Attention works on one molecule and one head at a time, with LANES queries in the lanes of a vector. The L x L scores of
-a head are stored as tiles of LANES queries, each tile with L rows of one key each. The bias, the factor of the
-probabilities, their gradients and the probabilities saved for the backward pass use the same layout.
+a head are stored as tiles of LANES queries, each with L rows of one key, as are bias, factor and their gradients.
 """
 
 import math
@@ -85,9 +81,6 @@ class ScoreValues:
 
     values: Tensor
     gradient: _GradientSum
-
-
-# ---------------------------------------------------------------------------------------------------------- attention
 
 
 @njit(forceinline=True)
@@ -403,9 +396,6 @@ def attention(
     factors, factor_sum = (None, None) if factor is None else (factor.values, factor.gradient)
     cls = None if cls is None else cls.contiguous()
     return _Attention.apply(rows.contiguous(), cls, bias.values, factors, bias.gradient, factor_sum, layout, dropout)
-
-
-# ------------------------------------------------------------------------------------------------------------ lay out
 
 
 @lru_cache

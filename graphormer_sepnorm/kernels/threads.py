@@ -15,8 +15,8 @@ from numba import cfunc, from_dtype, types
 from numba.extending import intrinsic
 from torch import Tensor
 
-from graphormer_sepnorm.kernels.pool import pool_launcher
 from graphormer_sepnorm.kernels.simd import LANES
+from graphormer_sepnorm.kernels.switch import pool_launcher
 from graphormer_sepnorm.system.compiling import cached
 
 _HELPERS = (Path(__file__), Path(__file__).with_name("simd.py"))
@@ -46,12 +46,8 @@ class Loop:
     """A compiled loop over numbered items, distributed among the threads of PyTorch's pool.
 
     `body(arguments)` gets a C pointer to one record: a counter, `items` and `fields`, which are names with their format
-    characters of `struct`. It calls `claim(arguments)` for item numbers until they reach `items`. Tensors are passed as
-    addresses.
-
-    The compiled code is cached on disk. Numba compiles it again when the file of `body` changes. A checksum in the name
-    also makes Numba compile again when the helpers that bodies call, the number of lanes or the processor change. Numba
-    itself does not know the lanes, and it knows the processor only from ``NUMBA_CPU_NAME`` and ``NUMBA_CPU_FEATURES``.
+    characters of `struct`. It calls `claim(arguments)` for item numbers until they reach `items`. The compiled code is
+    cached on disk; the key in the first name makes Numba compile again when what it does not know changes.
     """
 
     def __init__(self, body: Callable, fields: dict[str, str]) -> None:

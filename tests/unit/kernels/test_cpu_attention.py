@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
+from graphormer_sepnorm.kernels.cpu import embedding_sum
 from graphormer_sepnorm.kernels.cpu_attention import ScoreLayout, ScoreValues, attention, attention_forward, lay_out
-from graphormer_sepnorm.kernels.cpu_rows import embedding_sum
 
 SIZES = {"mixed": [1, 17, 2, 16, 15, 33, 7, 1], "one atom": [1], "large": [3, 200, 31], "one": [22]}
 
