@@ -28,35 +28,23 @@ PER_MOLECULE = ("y", "bounds", "weight", "conditions")  # fields with a row per 
 
 @dataclass(frozen=True)
 class Graphs:
-    """Many molecular graphs in a few flat arrays. Use ``packed_graphs`` to create them.
+    """Many molecular graphs in a few flat arrays, in which molecule m has the rows ptr[m] to ptr[m + 1].
 
-    Attributes:
-        x: [T, F] atom features, one column per vocabulary.
-        atom_ptr: [M + 1]; molecule m has the atoms atom_ptr[m] to atom_ptr[m + 1].
-        edge_index: [2, E] source and target of each directed bond, numbered from 0 within each molecule. Bonds are
-            sorted by source, then target, without duplicates.
-        edge_ptr: [M + 1]; molecule m has the bonds edge_ptr[m] to edge_ptr[m + 1].
-        bond: uint8 [E] bond type, one number per combination of bond features, starting at 1.
-        y: float32 [M, tasks] targets, NaN where a label is missing; None if there are no targets.
-        bounds: float32 [M, tasks, 2] lower and upper bounds of a censored target, ±inf where unbounded; None if no
-            target is censored.
-        weight: float32 [M], how much each molecule counts in the loss; None: equal weights.
-        conditions: float32 [M, C], the conditions under which each molecule was measured; None: no conditions.
-        arrays: precomputed arrays of the encodings, by name.
-        levels: for each of ``arrays``, whether its rows are atoms, pairs or bonds.
+    Bonds are numbered from 0 within each molecule, and sorted by source, then target, without duplicates, as
+    ``packed_graphs`` makes them.
     """
 
-    x: np.ndarray
-    atom_ptr: np.ndarray
-    edge_index: np.ndarray
-    edge_ptr: np.ndarray
-    bond: np.ndarray
-    y: np.ndarray | None = None
-    bounds: np.ndarray | None = None
-    weight: np.ndarray | None = None
-    conditions: np.ndarray | None = None
-    arrays: dict[str, np.ndarray] = field(default_factory=dict)
-    levels: dict[str, Level] = field(default_factory=dict)
+    x: np.ndarray  # [T, F] atom features, one column per vocabulary
+    atom_ptr: np.ndarray  # [M + 1]
+    edge_index: np.ndarray  # [2, E] source and target of each directed bond
+    edge_ptr: np.ndarray  # [M + 1]
+    bond: np.ndarray  # uint8 [E] bond type, one number per combination of bond features, starting at 1
+    y: np.ndarray | None = None  # float32 [M, tasks] targets, NaN where a label is missing
+    bounds: np.ndarray | None = None  # float32 [M, tasks, 2] of censored targets, infinite where unbounded
+    weight: np.ndarray | None = None  # float32 [M], how much each molecule counts in the loss
+    conditions: np.ndarray | None = None  # float32 [M, C], under which each molecule was measured
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)  # precomputed, of the encodings
+    levels: dict[str, Level] = field(default_factory=dict)  # of the rows of each array
 
     @property
     def num_atoms(self) -> np.ndarray:

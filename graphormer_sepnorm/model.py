@@ -102,17 +102,11 @@ BODY = (*TRUNK, "cls", "blocks", "last_norm")  # all but the head
 
 
 class Trunk(NamedTuple):
-    """The output of the first part of a network, which fine-tuned networks with the same weights there can share.
+    """The output of the first part of a network, which fine-tuned networks with the same weights there can share."""
 
-    Attributes:
-        local_atoms: [T, D] atoms from the local blocks.
-        structure: structure that the other blocks read.
-        known: output of blocks, by the blocks and whether they read the atoms.
-    """
-
-    local_atoms: Tensor
+    local_atoms: Tensor  # [T, D] from the local blocks
     structure: Structure
-    known: dict[tuple[nn.Module, bool], tuple[Tensor, Tensor]]
+    known: dict[tuple[nn.Module, bool], tuple[Tensor, Tensor]]  # output of blocks, and whether they read the atoms
 
 
 class LocalBlock(nn.Module):

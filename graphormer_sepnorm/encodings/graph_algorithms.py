@@ -1,10 +1,4 @@
-"""Compiled loops over packed molecular graphs: shortest paths, random walks, resistances, rings and cycles.
-
-The loops release the GIL, so threads can prepare molecules in parallel. Importing this module imports Numba, so the
-encodings import it only when they run.
-
-Axis letters as in ``adjacency``, which gives most of their arguments.
-"""
+"""Compiled loops over packed molecular graphs, with the arguments of ``adjacency``; importing this imports Numba."""
 
 import numpy as np
 
@@ -92,14 +86,10 @@ def random_walks(
 def resistances(
     atom_ptr: np.ndarray, pair_ptr: np.ndarray, start: np.ndarray, neighbour: np.ndarray, bond: np.ndarray, cap: float
 ) -> np.ndarray:
-    """Effective resistances between atoms, L+_ii + L+_jj - 2 L+_ij, with the pseudo-inverse L+ of the graph Laplacian.
+    """Resistances L+_ii + L+_jj - 2 L+_ij in bonds: float32 [P], at most ``cap``, which unconnected atoms have.
 
-    Source: Klein and Randic, "Resistance distance", 1993; for transformers Zhang et al., ICLR 2023 (Graphormer-GD).
-
-    In a connected component, (L + J/n)^-1 with J all ones is the pseudo-inverse plus a multiple of J, which cancels.
-
-    Returns:
-        float32 [P], in bonds, at most ``cap``; ``cap`` between atoms of different components.
+    L+ is the pseudo-inverse of the Laplacian (Klein and Randic, 1993). In a connected component, (L + J/n)^-1 with J all
+    ones is L+ plus a multiple of J, which cancels.
     """
     out = np.empty(pair_ptr[-1], np.float32)
     for m in range(len(atom_ptr) - 1):
@@ -193,18 +183,11 @@ def distances_above(root: int, start: np.ndarray, neighbour: np.ndarray, distanc
 
 @compiled
 def count_cycles(atom_ptr: np.ndarray, start: np.ndarray, neighbour: np.ndarray, most: int) -> np.ndarray:
-    """Number of chordless cycles of at most ``most`` atoms through each atom.
+    """Number of chordless cycles with at least 3, 4, ... ``most`` atoms through each atom: uint8 [T, most - 2].
 
-    From each atom, the root, paths grow through atoms with larger numbers. The next atom must be bonded to the end of
-    the path and to no other atom of it. If it is also bonded to the root, the path is a complete cycle. Each cycle is
-    found in both directions and counted in the one whose second atom has a smaller number than the last. Atoms that are
-    too far from the root to return within the remaining length are skipped.
-
-    Args:
-        start, neighbour: the neighbours of atom i are neighbour[start[i]:start[i + 1]], each once.
-
-    Returns:
-        uint8 [T, most - 2], number of cycles with at least 3, 4, ... atoms, at most 255.
+    From each atom, the root, paths grow through atoms with larger numbers that are bonded to the end of the path and to
+    no other atom of it but the root, which completes a cycle. Each cycle is found in both directions and counted in the
+    one whose second atom has a smaller number than the last. Atoms too far from the root to return are skipped.
     """
     num_atoms = atom_ptr[-1]
     counts = np.zeros((num_atoms, most - 2), np.uint8)
