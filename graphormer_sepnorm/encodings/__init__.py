@@ -1,7 +1,7 @@
 """Structural encodings: the arrays that each precomputes per molecule, and the module that learns from them.
 
-Axis letters: T atoms, P ordered atom pairs, E directed bonds, D width, H heads, C channels of the pair terms (the heads,
-or the hidden width of the bias network), K steps or basis functions.
+Axis letters: T atoms, P ordered atom pairs, E directed bonds, D width, H heads, C channels of the pair terms (the
+heads, or the hidden width of the bias network), K steps or basis functions.
 """
 
 import hashlib

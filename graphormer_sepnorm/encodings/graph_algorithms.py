@@ -88,8 +88,8 @@ def resistances(
 ) -> np.ndarray:
     """Resistances L+_ii + L+_jj - 2 L+_ij in bonds: float32 [P], at most ``cap``, which unconnected atoms have.
 
-    L+ is the pseudo-inverse of the Laplacian (Klein and Randic, 1993). In a connected component, (L + J/n)^-1 with J all
-    ones is L+ plus a multiple of J, which cancels.
+    L+ is the pseudo-inverse of the Laplacian (Klein and Randic, 1993). In a connected component, (L + J/n)^-1 with J
+    all ones is L+ plus a multiple of J, which cancels.
     """
     out = np.empty(pair_ptr[-1], np.float32)
     for m in range(len(atom_ptr) - 1):

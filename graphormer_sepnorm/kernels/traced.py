@@ -1,7 +1,7 @@
 """The compiled CPU operations as PyTorch operators, which `torch.compile` and `torch.export` treat as single nodes.
 
-Each has a fake implementation, which computes only shapes, and a gradient. The number of all scores depends on the sizes
-of the molecules, not only on shapes.
+Each has a fake implementation, which computes only shapes, and a gradient. The number of all scores depends on the
+sizes of the molecules, not only on shapes.
 """
 
 import torch

@@ -32,12 +32,6 @@ def test_a_recipe_for_other_features_is_refused(tmp_path):
         task_config("ogbg-molhiv", "ogb", config.task, TrainConfig(), None, architecture)
 
 
-def test_the_norm_is_that_of_the_recipe_by_default():
-    best = RECIPES["best"].architecture
-    assert dataset_config("zinc", TrainConfig(), None, best).model.norm == "sepnorm-layernorm-batchnorm"
-    assert dataset_config("zinc", TrainConfig(), "sharenorm", best).model.norm == "sharenorm"
-
-
 def test_paper_has_the_hyper_parameters_of_graphormer_slim_on_zinc():
     recipe = RECIPES["paper"]
     model, train = recipe.architecture((28,), (4,), 1), recipe.train
