@@ -256,8 +256,8 @@ class Network(nn.Module):
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)
                 nn.init.zeros_(module.bias)
-        if self.atom_values is not None:
-            self.atom_values.start_near_zero()
+        if self.atom_values is not None:  # a prediction starts as that of the head
+            nn.init.normal_(self.atom_values.out.weight, std=1e-3)
 
     @property
     def layers(self) -> nn.ModuleList:
@@ -335,8 +335,7 @@ class Network(nn.Module):
     def run_blocks(self, atoms: Tensor, structure: Structure, read_atoms: bool = True) -> tuple[Tensor, Tensor]:
         """Runs the blocks on the atoms [T, D] from the local blocks; returns the CLS [B, D] and atom embeddings [T, D].
 
-        All blocks but the last compute every row. Without ``read_atoms``, the last one computes only the CLS rows, and
-        the returned atoms are empty.
+        Without ``read_atoms``, the last one computes only the CLS rows, and the returned atoms are empty.
         """
         (*blocks, last), num_cls = self.blocks, structure.num_cls
         x = torch.cat([self.cls.expand(num_cls, -1), atoms])  # [N, D]
@@ -361,14 +360,7 @@ class Network(nn.Module):
     def read(
         self, local_atoms: Tensor, cls: Tensor, atoms: Tensor, ptr: Tensor, conditions: Tensor | None = None
     ) -> Tensor:
-        """Output [B, tasks]; raises as ``forward``.
-
-        Args:
-            local_atoms: [T, D], output of the local blocks.
-            cls, atoms: output of ``run_blocks``.
-            ptr: [B + 1] atom offsets of the batch.
-            conditions: [B, C], of a model with ``conditions``.
-        """
+        """Output [B, tasks] from atoms of the local blocks and the output of ``run_blocks``; raises as ``forward``."""
         if self.config.conditions and conditions is None:
             raise InputError("the network reads conditions of the measurement: name the table model that it is part of")
         read = self.readout.read(cls, atoms, ptr)

@@ -10,11 +10,19 @@ import numpy as np
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.extensions import as_text
-from graphormer_sepnorm.chem.ogb import OGB_ATOM_SIZES, OGB_BOND_SIZES, ogb_atom, ogb_bond
 from graphormer_sepnorm.chem.smiles import atoms_of, bonds_of, guess, is_smiles, one_molecule, quoted, read_smiles
 from graphormer_sepnorm.chem.standardize import PREPARATIONS, reduction
 from graphormer_sepnorm.chem.stereo import label, with_stereo_labels
-from graphormer_sepnorm.chem.zinc import ZINC_ATOM_TYPES, ZINC_BOND_INDEX, zinc_atom_type, zinc_bond_type
+from graphormer_sepnorm.chem.vocabularies import (
+    OGB_ATOM_SIZES,
+    OGB_BOND_SIZES,
+    ZINC_ATOM_TYPES,
+    ZINC_BOND_INDEX,
+    ogb_atom,
+    ogb_bond,
+    zinc_atom_type,
+    zinc_bond_type,
+)
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs, bond_types, packed_graphs, pointers
 
@@ -97,9 +105,6 @@ class Featurizer:
         text, mol = self.read(smiles)
         with one_molecule(text):
             return self.features(mol, text)
-
-    def molecule(self, smiles: Chem.Mol | str | None) -> Chem.Mol:
-        return self.read(smiles)[1]
 
     def read(self, smiles: Chem.Mol | str | None) -> tuple[str, Chem.Mol]:
         """The SMILES and the molecule after preparation; an unaffected SMILES is kept as written."""

@@ -25,16 +25,10 @@ from graphormer_sepnorm.kernels import embedding_sum
 
 @dataclass(frozen=True, config=STRICT)
 class Centrality:
-    """Learned vectors for the in- and out-degree, added to the atoms.
-
-    Source: Ying et al., "Do Transformers Really Perform Badly for Graph Representation?", NeurIPS 2021, equation 5.
-
-    Attributes:
-        max_degree: larger degrees share the last entry.
-    """
+    """Learned vectors for the in- and out-degree, added to the atoms (Ying et al., NeurIPS 2021, equation 5)."""
 
     name: Literal["centrality"] = "centrality"
-    max_degree: Annotated[int, Field(ge=1, le=254)] = 15
+    max_degree: Annotated[int, Field(ge=1, le=254)] = 15  # larger degrees share the last entry
     arrays: ClassVar[Mapping[str, Level]] = {"degree": "atom"}
 
     def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:
@@ -59,16 +53,10 @@ class CentralityModule(nn.Module):
 
 @dataclass(frozen=True, config=STRICT)
 class Spatial:
-    """A learned value per channel for each shortest-path distance, with a separate entry for unreachable pairs.
-
-    Source: Ying et al., NeurIPS 2021, equation 6.
-
-    Attributes:
-        max_distance: longer distances share the last entry.
-    """
+    """A learned value per channel for each distance, and for unreachable pairs (Ying et al., equation 6)."""
 
     name: Literal["spatial"] = "spatial"
-    max_distance: Annotated[int, Field(ge=1, le=LONGEST_DISTANCE)] = 40
+    max_distance: Annotated[int, Field(ge=1, le=LONGEST_DISTANCE)] = 40  # longer distances share the last entry
     arrays: ClassVar[Mapping[str, Level]] = {"spd": "pair"}
 
     def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:
@@ -94,16 +82,10 @@ class SpatialModule(nn.Module):
 
 @dataclass(frozen=True, config=STRICT)
 class EdgePath:
-    """Average of the bonds along the shortest path, with separate weights for each step.
-
-    Source: Ying et al., NeurIPS 2021, equation 7; per channel, as in the authors' code.
-
-    Attributes:
-        max_hops: later steps of a path are ignored, as in the authors' code.
-    """
+    """Average of the bonds along the shortest path, with weights per step and channel (Ying et al., equation 7)."""
 
     name: Literal["edge"] = "edge"
-    max_hops: Annotated[int, Field(ge=1, le=64)] = 5
+    max_hops: Annotated[int, Field(ge=1, le=64)] = 5  # later steps are ignored, as in the authors' code
     arrays: ClassVar[Mapping[str, Level]] = {"path_bonds": "pair"}
 
     def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:

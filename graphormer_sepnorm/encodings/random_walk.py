@@ -15,16 +15,10 @@ from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 
 @dataclass(frozen=True, config=STRICT)
 class RandomWalk:
-    """Relative random-walk probabilities of pairs and return probabilities of atoms, each through a linear map.
-
-    Source: Ma et al., "Graph Inductive Biases in Transformers without Message Passing", ICML 2023 (GRIT), section 3.1.
-
-    Attributes:
-        steps: number of probabilities, for k = 0 to steps - 1 steps.
-    """
+    """Probabilities of pairs and of returns to atoms, each through a linear map (Ma et al., ICML 2023, section 3.1)."""
 
     name: Literal["rrwp"] = "rrwp"
-    steps: Annotated[int, Field(ge=1, le=64)] = 16
+    steps: Annotated[int, Field(ge=1, le=64)] = 16  # probabilities after 0 to steps - 1 steps
     arrays: ClassVar[Mapping[str, Level]] = {"rrwp": "pair", "rrwp_return": "atom"}
 
     def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:

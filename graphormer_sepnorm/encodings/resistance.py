@@ -15,24 +15,15 @@ from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 
 @dataclass(frozen=True, config=STRICT)
 class Resistance:
-    """Effective resistances of pairs, in a Gaussian basis with learned centres and widths.
+    """Effective resistances of pairs, in a Gaussian basis with learned centres and widths, as a bias of attention.
 
-    A linear map of the basis is added to the attention scores. Optionally, 1 plus another linear map multiplies the
-    attention weights.
-
-    Source: Zhang et al., "Rethinking the Expressive Power of GNNs via Graph Biconnectivity", ICLR 2023 (Graphormer-GD),
-    section 4.
-
-    Attributes:
-        basis: number of Gaussians.
-        cap: largest resistance, in bonds; also the resistance between unconnected atoms.
-        multiplies: whether attention weights are multiplied.
+    Source: Zhang et al., ICLR 2023 (Graphormer-GD), section 4.
     """
 
     name: Literal["resistance"] = "resistance"
-    basis: Annotated[int, Field(ge=1, le=256)] = 32
-    cap: Annotated[float, Field(gt=0, le=254)] = 24.0
-    multiplies: bool = False
+    basis: Annotated[int, Field(ge=1, le=256)] = 32  # number of Gaussians
+    cap: Annotated[float, Field(gt=0, le=254)] = 24.0  # largest resistance in bonds, also between unconnected atoms
+    multiplies: bool = False  # whether 1 plus another linear map of the basis multiplies attention weights
     arrays: ClassVar[Mapping[str, Level]] = {"resistance": "pair"}
 
     def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:

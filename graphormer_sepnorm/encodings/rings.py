@@ -39,18 +39,12 @@ class Rings:
     """Number of rings of each size through each atom, and the size of the smallest ring that a pair shares.
 
     An atom gets a linear map of its numbers of rings with at least 3, 4, ... atoms, so that weights learned from
-    smaller rings carry over to rare sizes. A pair gets a learned value per channel and ring size.
-
-    Sources: Bouritsas et al., "Improving Graph Neural Network Expressivity via Subgraph Isomorphism Counting", TPAMI
-    2022 (GSN), for counts of cycles as features; Bodnar et al., "Weisfeiler and Lehman Go Cellular", NeurIPS 2021
-    (CIN), for exchange within rings.
-
-    Attributes:
-        max_size: larger rings count as rings of this size.
+    smaller rings carry over to rare sizes. Sources: Bouritsas et al., TPAMI 2022 (GSN), for counts as features; Bodnar
+    et al., NeurIPS 2021 (CIN), for exchange within rings.
     """
 
     name: Literal["rings"] = "rings"
-    max_size: Annotated[int, Field(ge=3, le=254)] = 16
+    max_size: Annotated[int, Field(ge=3, le=254)] = 16  # larger rings count as rings of this size
     arrays: ClassVar[Mapping[str, Level]] = {"ring_counts": "atom", "shared_ring": "pair"}
 
     def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:
@@ -87,21 +81,13 @@ class RingsModule(nn.Module):
 
 @dataclass(frozen=True, config=STRICT)
 class Cycles:
-    """Number of chordless cycles of each size through each atom.
+    """Number of chordless cycles through each atom: smallest rings, and cycles around several, as around phenalene.
 
-    These include all smallest rings, and also cycles around several rings, such as the twelve atoms around phenalene,
-    which the smallest rings do not show. As in ``Rings``, the numbers of cycles with at least 3, 4, ... atoms pass
-    through a linear map and are added to the atom.
-
-    Source: Bodnar et al., "Weisfeiler and Lehman Go Cellular", NeurIPS 2021 (CIN), whose rings on ZINC are these, of up
-    to 18 atoms.
-
-    Attributes:
-        max_size: larger cycles are not counted; in cages, the time to find them grows steeply with this size.
+    Source: Bodnar et al., NeurIPS 2021 (CIN), whose rings on ZINC are these, of up to 18 atoms.
     """
 
     name: Literal["cycles"] = "cycles"
-    max_size: Annotated[int, Field(ge=3, le=32)] = 18
+    max_size: Annotated[int, Field(ge=3, le=32)] = 18  # the time to find larger ones in cages grows steeply
     arrays: ClassVar[Mapping[str, Level]] = {"cycle_counts": "atom"}
 
     def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:

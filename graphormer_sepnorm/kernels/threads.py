@@ -43,11 +43,10 @@ def claim(typingctx, arguments):
 
 
 class Loop:
-    """A compiled loop over numbered items, distributed among the threads of PyTorch's pool.
+    """A compiled loop over numbered items, distributed among the threads of PyTorch's pool, and cached on disk.
 
-    `body(arguments)` gets a C pointer to one record: a counter, `items` and `fields`, which are names with their format
-    characters of `struct`. It calls `claim(arguments)` for item numbers until they reach `items`. The compiled code is
-    cached on disk; the key in the first name makes Numba compile again when what it does not know changes.
+    `body(arguments)` gets a C pointer to one record, a counter, `items` and `fields` with their format characters of
+    `struct`, and calls `claim(arguments)` for item numbers. The key in the first name makes Numba compile again.
     """
 
     def __init__(self, body: Callable, fields: dict[str, str]) -> None:

@@ -16,10 +16,6 @@ class AtomValues(nn.Module):
         self.hidden = nn.Linear(width, width)
         self.out = nn.Linear(width, 2 * num_tasks)
 
-    def start_near_zero(self) -> None:
-        """So that a prediction starts as that of the head."""
-        nn.init.normal_(self.out.weight, std=1e-3)
-
     def forward(self, atoms: Tensor, ptr: Tensor) -> Tensor:
         """Maps atoms [T, D] and the ptr [B + 1] of a batch to [B, tasks]."""
         averaged, added = sum_atoms(self.out(gelu(self.hidden(atoms))), ptr).chunk(2, dim=1)
