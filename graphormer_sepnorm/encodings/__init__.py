@@ -15,8 +15,7 @@ from rdkit import rdBase
 
 from graphormer_sepnorm.encodings.base import Encoding
 from graphormer_sepnorm.encodings.graphormer import Centrality, EdgePath, Spatial
-from graphormer_sepnorm.encodings.random_walk import RandomWalk
-from graphormer_sepnorm.encodings.resistance import Resistance
+from graphormer_sepnorm.encodings.random_walk import RandomWalk, Resistance
 from graphormer_sepnorm.encodings.rings import Cycles, Rings
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level

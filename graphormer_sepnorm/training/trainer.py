@@ -25,8 +25,7 @@ from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast, current
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.finetune import start_from, start_head
-from graphormer_sepnorm.training.objectives.base import Objectives
-from graphormer_sepnorm.training.objectives.labels import LabelObjective
+from graphormer_sepnorm.training.objectives.base import LabelObjective, Objectives
 from graphormer_sepnorm.training.optimizers import make_optimizers
 from graphormer_sepnorm.training.schedule import epoch_batches, fitted_epochs, learning_rate, num_batches
 from graphormer_sepnorm.training.step import Step, find_loss

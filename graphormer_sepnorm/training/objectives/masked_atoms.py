@@ -12,9 +12,8 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.datasets.store import MoleculeDataset
 from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.training.objectives.base import Corpus, Pretraining
+from graphormer_sepnorm.training.objectives.base import Corpus, LabelObjective, Pretraining
 from graphormer_sepnorm.training.objectives.fingerprints import Counts, corpus_of_counts, count_each
-from graphormer_sepnorm.training.objectives.labels import LabelObjective
 
 SHARE = 0.15
 MASK = 0  # of every feature; an atom without element and with charge -4 does not occur
