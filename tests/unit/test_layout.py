@@ -17,38 +17,11 @@ PACKAGE = Path(graphormer_sepnorm.__file__).parent
 REPOSITORY = Path(__file__).parents[2]
 # A folder imports only those before it. Files at the top of the package count as folders, its public names as the last.
 ROOMS = [
-    "version",
-    "errors",
-    "options",
-    "resources",
-    "graphs",
-    "system",
-    "chem",
-    "kernels",
-    "layers",
-    "encodings",
-    "config",
-    "model",
-    "tasks",
-    "dataset",
-    "tables",
-    "datasets",
-    "runs",
-    "recipes",
-    "predict",
-    "output",
-    "explain",
-    "training",
-    "table_model",
-    "report",
-    "table_run",
-    "project",
-    "library",
-    "search",
-    "interfaces",
-    "__main__",
+    "version", "errors", "options", "resources", "graphs", "system", "chem", "kernels", "layers", "encodings",
+    "config", "model", "tasks", "dataset", "tables", "datasets", "runs", "recipes", "predict", "output", "explain",
+    "training", "table_model", "report", "table_run", "project", "library", "search", "interfaces", "__main__",
     "__init__",
-]
+]  # fmt: skip
 FILES = {".".join(path.relative_to(PACKAGE).with_suffix("").parts): path for path in PACKAGE.rglob("*.py")}
 REGISTRIES = {
     "chem.features": "FEATURIZERS",
