@@ -147,7 +147,7 @@ def _keep_weights(ctx: _Context, inputs: tuple, output: tuple[Tensor, Tensor, Te
 
 
 def _attention_gradient(ctx: _Context, out_gradient: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-    _, cls, factor, *_ = ctx.saved_tensors
+    cls, factor = ctx.saved_tensors[1:3]
     gradients = attention_backward(out_gradient, *ctx.saved_tensors, ctx.heads, ctx.dropout)
     of_rows, of_cls, of_bias, of_factor = gradients
     return of_rows, None if cls is None else of_cls, of_bias, None if factor is None else of_factor, *[None] * 4
