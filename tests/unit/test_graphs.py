@@ -131,14 +131,6 @@ def test_a_batch_is_padded_when_it_leaves_the_cpu_and_counts_its_pairs_without_s
     assert there.to("meta").padding is not None
 
 
-@pytest.mark.parametrize("name", ["x", "edge_index", "edge_attr"])
-def test_a_pyg_graph_without_a_part_is_refused(name):
-    parts = {"x": torch.zeros(2, 1).long(), "edge_index": torch.tensor([[0, 1], [1, 0]]), "edge_attr": torch.zeros(2)}
-    del parts[name]
-    with pytest.raises(InputError, match=f"molecule 0 has no {name}: graphs need x, edge_index and edge_attr"):
-        GraphormerTransform((), (4,))(Data(**parts))
-
-
 @pytest.mark.parametrize("of_atoms", [torch.zeros, lambda count: [0.0] * count])
 def test_labels_of_atoms_are_left_to_the_user(of_atoms):
     """Five atoms in two molecules."""

@@ -226,18 +226,6 @@ def test_state_dict_round_trip_and_independent_deep_copy(family):
     torch.testing.assert_close(family.read(other(**inputs)), expected)
 
 
-@pytest.mark.slow
-@every_family
-def test_compiles_to_one_graph(family):
-    torch._dynamo.reset()
-    model = separate_all(family)
-    compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
-    inputs = family.inputs()
-    with torch.no_grad():
-        expected = family.read(copy.deepcopy(model)(**inputs))
-        torch.testing.assert_close(family.read(compiled(**inputs)), expected, atol=1e-5, rtol=0)
-
-
 # Inference paths of torch.nn
 
 
