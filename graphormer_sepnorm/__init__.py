@@ -1,8 +1,7 @@
 """Graphormer with separate normalization of the CLS token, for molecular property prediction.
 
-Public names are imported on first use. PyTorch Geometric and scikit-learn take seconds to import, and processes that
-only read SMILES need neither of them. Editors and type checkers read the ``TYPE_CHECKING`` imports; at run time,
-``MODULES`` is used.
+Public names are imported on first use: PyTorch Geometric and scikit-learn take seconds. Editors and type checkers read
+the ``TYPE_CHECKING`` imports; at run time, ``MODULES`` is used.
 """
 
 import importlib

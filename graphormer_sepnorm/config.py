@@ -382,16 +382,7 @@ def read_config(path: Path) -> Config:
 
 
 def config_from_json(text: str | bytes, source: str) -> Config:
-    """Parses a config.
-
-    Args:
-        text: JSON.
-        source: name of its file, for the message.
-
-    Raises:
-        InputError: not JSON, a key that is unknown or missing, a value of the wrong type or out of range, or another
-            format than this package reads.
-    """
+    """Parses a config; ``source`` is the name of its file, for messages."""
     try:
         version = FORMAT.validate_json(text).format_version
         if version > FORMAT_VERSION:

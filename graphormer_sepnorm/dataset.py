@@ -18,24 +18,14 @@ ROOT_VARIABLE = "GRAPHORMER_SEPNORM_ROOT"
 
 @dataclass(frozen=True)
 class Dataset:
-    """A named dataset.
-
-    Attributes:
-        task: the targets and the metric; the scaling is computed from the training split.
-        featurizer: name in ``FEATURIZERS``.
-        read: maps a split and the root folder to molecules with targets.
-        source: maps the root folder to a text that changes when the raw data changes.
-        folder: folder below the root that holds the raw data; None if the data is not below the root.
-        evaluate: evaluator of the benchmark for the metric of ``task``, from labels [M, tasks] and predictions
-            [M, tasks] to the published score; None to use the package's own metric.
-    """
+    """A named dataset."""
 
     task: TaskConfig
     featurizer: str
-    read: Callable[[str, Path], Graphs]
-    source: Callable[[Path], str]
-    folder: str | None = None
-    evaluate: Callable[[np.ndarray, np.ndarray], float] | None = None
+    read: Callable[[str, Path], Graphs]  # from a split and the root folder
+    source: Callable[[Path], str]  # from the root folder to a text that changes when the raw data changes
+    folder: str | None = None  # of the raw data, below the root
+    evaluate: Callable[[np.ndarray, np.ndarray], float] | None = None  # the benchmark's, from labels and predictions
 
 
 def data_root(root: str | os.PathLike | None) -> Path:

@@ -34,11 +34,7 @@ def known(kind: str, name: str, choices: Collection[str]) -> str:
 
 
 def did_you_mean(name: str, choices: Collection[str]) -> str:
-    """The end of a message on a name that is none of the choices: the one that is most like it; "" if none is.
-
-    A choice that begins with the name, in any case, is like it, as "logS (mol/L)" is like "logs". One with bytes that
-    are not UTF-8 cannot be typed and is not offered. Only the first ``MOST_COMPARED`` choices are compared.
-    """
+    """The end of a message on an unknown name: the choice that is most like it, or begins with it; "" if none is."""
     choices = [choice for choice in islice(choices, MOST_COMPARED) if as_text(choice) == choice]
     longer = [choice for choice in choices if len(name) > 2 and choice.casefold().startswith(name.casefold())]
     near = get_close_matches(name, choices, n=1) or longer[:1]

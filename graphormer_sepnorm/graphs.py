@@ -28,35 +28,23 @@ PER_MOLECULE = ("y", "bounds", "weight", "conditions")  # fields with a row per 
 
 @dataclass(frozen=True)
 class Graphs:
-    """Many molecular graphs in a few flat arrays. Use ``packed_graphs`` to create them.
+    """Many molecular graphs in a few flat arrays, in which molecule m has the rows ptr[m] to ptr[m + 1].
 
-    Attributes:
-        x: [T, F] atom features, one column per vocabulary.
-        atom_ptr: [M + 1]; molecule m has the atoms atom_ptr[m] to atom_ptr[m + 1].
-        edge_index: [2, E] source and target of each directed bond, numbered from 0 within each molecule. Bonds are
-            sorted by source, then target, without duplicates.
-        edge_ptr: [M + 1]; molecule m has the bonds edge_ptr[m] to edge_ptr[m + 1].
-        bond: uint8 [E] bond type, one number per combination of bond features, starting at 1.
-        y: float32 [M, tasks] targets, NaN where a label is missing; None if there are no targets.
-        bounds: float32 [M, tasks, 2] lower and upper bounds of a censored target, ±inf where unbounded; None if no
-            target is censored.
-        weight: float32 [M], how much each molecule counts in the loss; None: equal weights.
-        conditions: float32 [M, C], the conditions under which each molecule was measured; None: no conditions.
-        arrays: precomputed arrays of the encodings, by name.
-        levels: for each of ``arrays``, whether its rows are atoms, pairs or bonds.
+    Bonds are numbered from 0 within each molecule, and sorted by source, then target, without duplicates, as
+    ``packed_graphs`` makes them.
     """
 
-    x: np.ndarray
-    atom_ptr: np.ndarray
-    edge_index: np.ndarray
-    edge_ptr: np.ndarray
-    bond: np.ndarray
-    y: np.ndarray | None = None
-    bounds: np.ndarray | None = None
-    weight: np.ndarray | None = None
-    conditions: np.ndarray | None = None
-    arrays: dict[str, np.ndarray] = field(default_factory=dict)
-    levels: dict[str, Level] = field(default_factory=dict)
+    x: np.ndarray  # [T, F] atom features, one column per vocabulary
+    atom_ptr: np.ndarray  # [M + 1]
+    edge_index: np.ndarray  # [2, E] source and target of each directed bond
+    edge_ptr: np.ndarray  # [M + 1]
+    bond: np.ndarray  # uint8 [E] bond type, one number per combination of bond features, starting at 1
+    y: np.ndarray | None = None  # float32 [M, tasks] targets, NaN where a label is missing
+    bounds: np.ndarray | None = None  # float32 [M, tasks, 2] of censored targets, infinite where unbounded
+    weight: np.ndarray | None = None  # float32 [M], how much each molecule counts in the loss
+    conditions: np.ndarray | None = None  # float32 [M, C], under which each molecule was measured
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)  # precomputed, of the encodings
+    levels: dict[str, Level] = field(default_factory=dict)  # of the rows of each array
 
     @property
     def num_atoms(self) -> np.ndarray:
@@ -115,10 +103,7 @@ def changed_rows(molecules: "Graphs | GraphBatch", change: Callable[[Any], Any])
 def packed_graphs(
     x: np.ndarray, atom_ptr: np.ndarray, edge_index: np.ndarray, edge_ptr: np.ndarray, bond: np.ndarray
 ) -> Graphs:
-    """Builds ``Graphs`` from packed arrays whose bonds may be in any order.
-
-    Of parallel bonds, the one with the smallest type is kept.
-    """
+    """From packed arrays with bonds in any order; of parallel bonds, the one with the smallest type is kept."""
     num_atoms = np.diff(atom_ptr)
     molecule = np.repeat(np.arange(len(num_atoms)), np.diff(edge_ptr))
     source, target = edge_index
@@ -142,12 +127,7 @@ def pointers(counts: np.ndarray | list[int]) -> np.ndarray:
 
 
 def bond_types(edge_attr: np.ndarray, bond_sizes: tuple[int, ...]) -> np.ndarray:
-    """One number, starting at 1, for each combination of bond features.
-
-    Args:
-        edge_attr: [E, C] bond features; column c is below bond_sizes[c].
-        bond_sizes: sizes of the C vocabularies.
-    """
+    """One number, starting at 1, for each combination of bond features [E, C] below ``bond_sizes``."""
     types = np.zeros(len(edge_attr), dtype=np.int64)
     for column, size in enumerate(bond_sizes):
         types = types * size + edge_attr[:, column]
@@ -155,12 +135,7 @@ def bond_types(edge_attr: np.ndarray, bond_sizes: tuple[int, ...]) -> np.ndarray
 
 
 def check_features(name: str, values: Tensor, sizes: tuple[int, ...], ptr: Tensor) -> None:
-    """Raises InputError unless values [R, C] are integers and column c is between 0 and sizes[c] - 1.
-
-    Args:
-        name: name of the values, for the message.
-        ptr: [M + 1]; molecule m has the rows ptr[m] to ptr[m + 1].
-    """
+    """Raises InputError unless the values [R, C] of molecules ``ptr`` are integers from 0 to sizes[c] - 1."""
     if values.is_floating_point() or values.is_complex() or values.dtype == torch.bool:
         raise InputError(f"{name} must hold integers, it holds {values.dtype}: number the categories of each column")
     if values.shape[1] != len(sizes):
@@ -196,12 +171,7 @@ def molecule_of(row: int, ptr: Tensor) -> int:
 def checked_graphs(
     x: Tensor, atom_ptr: Tensor, edge_index: Tensor, edge_ptr: Tensor, edge_attr: Tensor, bond_sizes: tuple[int, ...]
 ) -> Graphs:
-    """Builds ``Graphs`` from packed tensors and bond features [E, C], after checking them.
-
-    Raises:
-        InputError: a bond ends at an atom that its molecule does not have, a bond feature is outside its vocabulary, or
-            there are too many combinations of bond features.
-    """
+    """Builds ``Graphs`` from packed tensors and bond features [E, C], after checking them."""
     if math.prod(bond_sizes) > LARGEST_BOND_TYPE:
         raise InputError(
             f"bonds have {math.prod(bond_sizes)} combinations of features, at most {LARGEST_BOND_TYPE} fit: leave "
@@ -243,28 +213,16 @@ def pack_data(graphs: "list[Data]", bond_sizes: tuple[int, ...]) -> Graphs:
 
 @dataclass(frozen=True)
 class Padding:
-    """Positions of the rows of a batch in padded views. Each view holds molecules of similar size.
+    """Positions of the rows of a batch in padded views of b molecules of similar size, L tokens each, the CLS first."""
 
-    A view has b molecules of L tokens, the CLS first. Molecules, slots and scores are numbered across all views.
-
-    Attributes:
-        views: b and L of each view; L is a multiple of ``ALIGNMENT``.
-        molecule: int64 [B] position of each molecule.
-        slot: int64 [N] position of each row among the b * L slots of the views, the B CLS rows first.
-        score: int64 [P] position of each ordered atom pair among the b * L * L scores of the views.
-    """
-
-    views: tuple[tuple[int, int], ...]
-    molecule: Tensor
-    slot: Tensor
-    score: Tensor
+    views: tuple[tuple[int, int], ...]  # b and L of each, L a multiple of ALIGNMENT
+    molecule: Tensor  # int64 [B], numbered across all views
+    slot: Tensor  # int64 [N] among the b * L of the views, the B CLS rows first
+    score: Tensor  # int64 [P] among the b * L * L
 
     @classmethod
     def of(cls, ptr: Tensor) -> "Padding":
-        """The padding of molecules with the atoms ptr[b] to ptr[b + 1], on the device of ``ptr`` [B + 1].
-
-        This reads the sizes of the molecules, which synchronizes with a GPU, so pad a batch before moving it there.
-        """
+        """Of molecules with the atoms ptr[b] to ptr[b + 1]; reads their sizes, which synchronizes with a GPU."""
         atom_ptr = ptr.cpu().numpy()
         sizes = np.diff(atom_ptr)
         doublings = np.maximum(np.ceil(np.log2(sizes + 1)), SMALLEST_VIEW)
@@ -287,7 +245,6 @@ class Padding:
         return cls(views, *(torch.from_numpy(array).to(ptr.device) for array in numbers))
 
     def to(self, move: Callable[[Tensor], Tensor]) -> "Padding":
-        """Applies ``move`` to all tensors."""
         return Padding(self.views, move(self.molecule), move(self.slot), move(self.score))
 
 

@@ -1,7 +1,6 @@
 """Graphormer with separate normalization: embedding, local blocks, blocks, head.
 
-Every token-wise operation works on packed rows [N, D] with N = B + T: the CLS rows of the B molecules, then the T
-atoms.
+Every token-wise operation works on packed rows [N, D] with N = B + T: the CLS rows of the B molecules, then T atoms.
 
 Axis letters: B molecules, T atoms, N rows, P ordered atom pairs, E directed bonds, H heads, D width, F feature columns.
 """
@@ -11,23 +10,29 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
+from torch.nn import functional
 
 from graphormer_sepnorm.config import ModelConfig
 from graphormer_sepnorm.encodings.base import EncodingSizes, Terms, find_factor, in_one_tensor
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.kernels import Attention, embedding_sum, make_attention
-from graphormer_sepnorm.layers.atom_values import AtomValues
-from graphormer_sepnorm.layers.gelu import gelu
 from graphormer_sepnorm.layers.messages import DegreeScaler, make_messages
 from graphormer_sepnorm.layers.norms import NORMS
-from graphormer_sepnorm.layers.readouts import READOUTS
+from graphormer_sepnorm.layers.readouts import READOUTS, sum_atoms
 
 if TYPE_CHECKING:
     from torch_geometric.data import Batch
 
     from graphormer_sepnorm.encodings.transform import GraphormerTransform
+
+
+TYPICAL_ATOMS = 20
+
+
+def gelu(x: Tensor) -> Tensor:
+    """GELU without oneDNN, which for a contiguous tensor compiles a program per shape, and so fragments the memory."""
+    return functional.gelu(x.mT).mT
 
 
 class AtomEmbedding(nn.Module):
@@ -73,7 +78,7 @@ class SelfAttention(nn.Module):
             return self.out(attend(self.qkv(x), dropout)[:num_read])
         parts = [x.shape[1], 2 * x.shape[1]]
         weights, biases = self.qkv.weight.split(parts), self.qkv.bias.split(parts)
-        q, kv = (linear(rows, *part) for rows, *part in zip((x[:num_read], x), weights, biases, strict=True))
+        q, kv = (functional.linear(rows, *part) for rows, *part in zip((x[:num_read], x), weights, biases, strict=True))
         return self.out(attend.of_cls(q, kv, dropout))
 
 
@@ -88,21 +93,13 @@ class FeedForward(nn.Module):
 
 
 class Structure(NamedTuple):
-    """The structure of the molecules in a batch, shared by all blocks.
+    """The structure of the molecules in a batch, shared by all blocks."""
 
-    Attributes:
-        num_cls: number of molecules B, whose CLS rows come first.
-        attend: attention with the bias of this batch.
-        edge_index: int64 [2, E] source and target of the directed bonds.
-        bond: int64 [E] bond type, starting at 1.
-        in_degree: int64 [T].
-    """
-
-    num_cls: int
+    num_cls: int  # B
     attend: Attention
-    edge_index: Tensor
-    bond: Tensor
-    in_degree: Tensor
+    edge_index: Tensor  # int64 [2, E], source and target
+    bond: Tensor  # int64 [E], from 1
+    in_degree: Tensor  # int64 [T]
 
 
 TRUNK = ("embedding", "encodings", "bias_network", "cls_bias", "local_blocks")
@@ -110,24 +107,15 @@ BODY = (*TRUNK, "cls", "blocks", "last_norm")  # all but the head
 
 
 class Trunk(NamedTuple):
-    """The output of the first part of a network, which fine-tuned networks with the same weights there can share.
+    """The output of the first part of a network, which fine-tuned networks with the same weights there can share."""
 
-    Attributes:
-        local_atoms: [T, D] atoms from the local blocks.
-        structure: structure that the other blocks read.
-        known: output of blocks, by the blocks and whether they read the atoms.
-    """
-
-    local_atoms: Tensor
+    local_atoms: Tensor  # [T, D] from the local blocks
     structure: Structure
-    known: dict[tuple[nn.Module, bool], tuple[Tensor, Tensor]]
+    known: dict[tuple[nn.Module, bool], tuple[Tensor, Tensor]]  # output of blocks, and whether they read the atoms
 
 
 class LocalBlock(nn.Module):
-    """Messages along bonds and a feed-forward network, each with a residual and a norm; only for atoms, without CLS.
-
-    The norms are those that ``ModelConfig.norm`` uses for atoms.
-    """
+    """Messages along bonds and a feed-forward network, each with a residual and a norm; only for atoms, without CLS."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -165,11 +153,7 @@ class Block(nn.Module):
     """Attention and a feed-forward network, each with a residual and a norm.
 
     If the config asks for them, messages along bonds are added to the attention output of atoms, and the sum is scaled
-    by their degrees.
-
-    Args:
-        atoms_matter: whether the prediction depends on the atoms that leave this block. If not, the block has no
-            messages and no degree scaling, and the token norm that is not used is frozen.
+    by their degrees; not if no ``atoms_matter`` to the prediction, for which the unused token norm is frozen.
     """
 
     norms_of_read_rows: tuple[str, ...]  # those after the attention, which see only the rows that are read
@@ -224,6 +208,20 @@ class PreNormBlock(Block):
 BLOCKS = {"post": PostNormBlock, "pre": PreNormBlock}
 
 
+class AtomValues(nn.Module):
+    """Two values per atom and task, averaged (Ertl and Schuffenhauer, 2009) and summed (Wildman and Crippen, 1999)."""
+
+    def __init__(self, width: int, num_tasks: int):
+        super().__init__()
+        self.hidden = nn.Linear(width, width)
+        self.out = nn.Linear(width, 2 * num_tasks)
+
+    def forward(self, atoms: Tensor, ptr: Tensor) -> Tensor:
+        """Maps atoms [T, D] and the ptr [B + 1] of a batch to [B, tasks]."""
+        averaged, added = sum_atoms(self.out(gelu(self.hidden(atoms))), ptr).chunk(2, dim=1)
+        return averaged / ptr.diff().clamp(min=1).unsqueeze(1) + added / TYPICAL_ATOMS
+
+
 class Network(nn.Module):
     """Graph transformer that reads its prediction from a virtual graph token, the CLS.
 
@@ -273,8 +271,8 @@ class Network(nn.Module):
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)
                 nn.init.zeros_(module.bias)
-        if self.atom_values is not None:
-            self.atom_values.start_near_zero()
+        if self.atom_values is not None:  # a prediction starts as that of the head
+            nn.init.normal_(self.atom_values.out.weight, std=1e-3)
 
     @property
     def layers(self) -> nn.ModuleList:
@@ -338,6 +336,9 @@ class Network(nn.Module):
         structure = Structure(batch.num_graphs, attend, batch.edge_index, batch.bond, batch.in_degree)
         return Trunk(self.run_local_blocks(self.embed_atoms(batch, terms), structure), structure, {})
 
+    def embed_atoms(self, batch: GraphBatch, terms: list[Terms]) -> Tensor:
+        return sum((term.atom for term in terms if term.atom is not None), self.embedding(batch.x))  # [T, D]
+
     def run_local_blocks(self, atoms: Tensor, structure: Structure) -> Tensor:
         for block in self.local_blocks:
             atoms = block(atoms, structure)
@@ -352,8 +353,7 @@ class Network(nn.Module):
     def run_blocks(self, atoms: Tensor, structure: Structure, read_atoms: bool = True) -> tuple[Tensor, Tensor]:
         """Runs the blocks on the atoms [T, D] from the local blocks; returns the CLS [B, D] and atom embeddings [T, D].
 
-        All blocks but the last compute every row. Without ``read_atoms``, the last one computes only the CLS rows, and
-        the returned atoms are empty.
+        Without ``read_atoms``, the last one computes only the CLS rows, and the returned atoms are empty.
         """
         (*blocks, last), num_cls = self.blocks, structure.num_cls
         x = torch.cat([self.cls.expand(num_cls, -1), atoms])  # [N, D]
@@ -363,9 +363,6 @@ class Network(nn.Module):
         if self.last_norm is not None:
             x = self.last_norm.packed(x, num_cls)
         return x[:num_cls], x[num_cls:]
-
-    def embed_atoms(self, batch: GraphBatch, terms: list[Terms]) -> Tensor:
-        return sum((term.atom for term in terms if term.atom is not None), self.embedding(batch.x))  # [T, D]
 
     def pair_bias(self, batch: GraphBatch, terms: list[Terms]) -> Tensor:
         """Attention bias of ordered atom pairs [P, H], shared by all layers."""
@@ -378,14 +375,7 @@ class Network(nn.Module):
     def read(
         self, local_atoms: Tensor, cls: Tensor, atoms: Tensor, ptr: Tensor, conditions: Tensor | None = None
     ) -> Tensor:
-        """Output [B, tasks]; raises as ``forward``.
-
-        Args:
-            local_atoms: [T, D], output of the local blocks.
-            cls, atoms: output of ``run_blocks``.
-            ptr: [B + 1] atom offsets of the batch.
-            conditions: [B, C], of a model with ``conditions``.
-        """
+        """Output [B, tasks] from atoms of the local blocks and the output of ``run_blocks``; raises as ``forward``."""
         if self.config.conditions and conditions is None:
             raise InputError("the network reads conditions of the measurement: name the table model that it is part of")
         read = self.readout.read(cls, atoms, ptr)

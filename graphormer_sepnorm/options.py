@@ -1,8 +1,4 @@
-"""Options: dataclass fields that a user may set, each declared once, with its help text in its type.
-
-The command line, scikit-learn estimators and the page take names, types, defaults and help texts from these
-declarations. The dataclass validates the values.
-"""
+"""Options: dataclass fields that a user may set, declared once for commands, estimators and the page."""
 
 import types
 from collections.abc import Callable
@@ -15,51 +11,30 @@ Promise = Literal["expected-improvement", "confidence-bound", "prediction", "hyp
 
 @dataclass(frozen=True)
 class Option:
-    """Metadata in the type of a field: a user may set the field.
-
-    Attributes:
-        help: one sentence about its effect.
-        name: name for users, with hyphens; None: the name of the field.
-        read: parses the text of a command line; None: the type does.
-        default: description of the default; "" to hide it, None to show the field's own.
-    """
+    """Metadata in the type of a field: a user may set the field."""
 
     help: str
-    name: str | None = None
-    read: Callable[[str], Any] | None = None
-    default: str | None = None
+    name: str | None = None  # for users, with hyphens; None: the name of the field
+    read: Callable[[str], Any] | None = None  # parses the text of a command line; None: the type does
+    default: str | None = None  # its description; "" to hide it, None to show the field's own
 
 
 @dataclass(frozen=True)
 class Declared:
-    """A field that a user may set.
-
-    Attributes:
-        field: name of the field.
-        type: type of its value, without None: a type, a ``Literal`` of texts, or ``list[str]``.
-        default: its default value.
-        option: its declaration.
-    """
+    """A field that a user may set."""
 
     field: str
-    type: Any
+    type: Any  # of its value, without None: a type, a Literal of texts, or list[str]
     default: Any
     option: Option
 
     @property
     def name(self) -> str:
-        """The name of the option on the command line."""
         return "--" + (self.option.name or self.field.replace("_", "-"))
 
 
 def declared(cls: type, only: tuple[str, ...] = (), without: tuple[str, ...] = ()) -> list[Declared]:
-    """The fields of a dataclass that a user may set, in order.
-
-    Args:
-        cls: the dataclass.
-        only: names of fields to include; empty: all.
-        without: names of fields to exclude.
-    """
+    """The fields of a dataclass that a user may set, in order; ``only`` or ``without`` some names."""
     hints, found = get_type_hints(cls, include_extras=True), []
     for each in fields(cls):
         option = option_of(hints[each.name])
@@ -75,7 +50,6 @@ def changed(options: Any) -> list[str]:
 
 
 def option_of(hint: Any) -> Option | None:
-    """The option in the metadata of a type; None if there is none."""
     if get_origin(hint) is not Annotated:
         return None
     return next((each for each in get_args(hint)[1:] if isinstance(each, Option)), None)

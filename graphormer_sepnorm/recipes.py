@@ -9,12 +9,9 @@ from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, TrainConfig, read_config
 from graphormer_sepnorm.datasets.load import find_dataset
 from graphormer_sepnorm.encodings.base import Encoding
-from graphormer_sepnorm.encodings.centrality import Centrality
-from graphormer_sepnorm.encodings.cycles import Cycles
-from graphormer_sepnorm.encodings.edge_path import EdgePath
+from graphormer_sepnorm.encodings.graphormer import Centrality, EdgePath, Spatial
 from graphormer_sepnorm.encodings.random_walk import RandomWalk
-from graphormer_sepnorm.encodings.rings import Rings
-from graphormer_sepnorm.encodings.spatial import Spatial
+from graphormer_sepnorm.encodings.rings import Cycles, Rings
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.runs.checkpoint import load_tensors
 from graphormer_sepnorm.runs.zoo import PRETRAINED, shipped_models
@@ -135,10 +132,7 @@ FROM_RANDOM_WEIGHTS = [name for name, recipe in RECIPES.items() if recipe.train.
 
 
 def find_recipe(name: str) -> Recipe:
-    """The recipe for a name, shipped weights or the ``config.json`` of a run; raises InputError if there is none.
-
-    That of shipped weights is how they were trained, or, if these predict no property, their fine-tuning.
-    """
+    """The recipe for a name, shipped weights (those that predict nothing: their fine-tuning) or a ``config.json``."""
     if name in RECIPES:
         return RECIPES[name]
     shipped = shipped_models()

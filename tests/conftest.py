@@ -10,9 +10,7 @@ from torch_geometric.data import Data
 
 from graphormer_sepnorm.config import ModelConfig
 from graphormer_sepnorm.dataset import ROOT_VARIABLE
-from graphormer_sepnorm.encodings.centrality import Centrality
-from graphormer_sepnorm.encodings.edge_path import EdgePath
-from graphormer_sepnorm.encodings.spatial import Spatial
+from graphormer_sepnorm.encodings.graphormer import Centrality, EdgePath, Spatial
 from graphormer_sepnorm.system.files import CACHE_VARIABLE
 
 settings.register_profile("default", max_examples=100, deadline=None)

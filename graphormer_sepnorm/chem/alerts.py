@@ -12,11 +12,7 @@ CATALOGS = ("PAINS", "BRENK")
 
 @cache
 def alert_catalog() -> FilterCatalog:
-    """The alerts of ``CATALOGS``.
-
-    Sources: Baell and Holloway, "New substructure filters for removal of pan assay interference compounds (PAINS)",
-    J. Med. Chem. 2010; Brenk et al., "Lessons learnt from assembling screening libraries", ChemMedChem 2008.
-    """
+    """Sources: PAINS by Baell and Holloway, J. Med. Chem. 2010; BRENK by Brenk et al., ChemMedChem 2008."""
     chosen = FilterCatalogParams()
     for name in CATALOGS:
         chosen.AddCatalog(getattr(FilterCatalogParams.FilterCatalogs, name))

@@ -1,9 +1,6 @@
-"""Count fingerprints of molecules, of several kinds from RDKit.
+"""Count fingerprints of molecules, of several kinds from RDKit. Axis letters: M molecules, Z non-zero entries, K kinds.
 
-A kind has a name and a version, as in "torsions 2". What a kind computes never changes, because files have counts of
-it: a mended one is a new version, and the earlier one stays for the files that name it.
-
-Axis letters: M and N molecules, Z non-zero entries, K kinds.
+A kind has a version, as in "torsions 2", and never changes, because files have counts of it: a mended one is a new one.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -16,6 +13,7 @@ from rdkit.Chem import rdFingerprintGenerator
 from rdkit.Chem.rdMolDescriptors import GetFeatureInvariants
 from scipy.sparse import csr_array
 
+from graphormer_sepnorm.chem.fingerprints import MORGAN as MORGAN_GENERATOR
 from graphormer_sepnorm.chem.fingerprints import SIZE
 from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule
 from graphormer_sepnorm.errors import InputError
@@ -26,6 +24,7 @@ MORGAN, ERG = "morgan 1", "erg 1"
 PAIRS = ("atom-pairs 1", "chiral-atom-pairs 1", "feature-atom-pairs 1")
 KINDS: Kinds = (MORGAN, "feature-morgan 1", *PAIRS, "torsions 2", ERG)  # of new models
 UNRECORDED: Kinds = (MORGAN, "feature-morgan 1", *PAIRS, "torsions 1", ERG)  # of files that do not name theirs
+TORSIONS = rdFingerprintGenerator.GetTopologicalTorsionGenerator(fpSize=SIZE)
 PARTS_OF_ONE = 10  # ErG counts are stored in tenths
 Counter = Callable[[Chem.Mol, list[int]], np.ndarray]
 
@@ -33,12 +32,13 @@ Counter = Callable[[Chem.Mol, list[int]], np.ndarray]
 @cache
 def counters() -> dict[str, Counter]:
     """For each kind, a function of a molecule and its feature invariants: integers [SIZE] or fewer."""
-    morgan = rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=SIZE)
     pairs = rdFingerprintGenerator.GetAtomPairGenerator(fpSize=SIZE)
     chiral_pairs = rdFingerprintGenerator.GetAtomPairGenerator(fpSize=SIZE, includeChirality=True)
     return {
-        MORGAN: lambda mol, features: morgan.GetCountFingerprintAsNumPy(mol),
-        "feature-morgan 1": lambda mol, features: morgan.GetCountFingerprintAsNumPy(mol, customAtomInvariants=features),
+        MORGAN: lambda mol, features: MORGAN_GENERATOR.GetCountFingerprintAsNumPy(mol),
+        "feature-morgan 1": lambda mol, features: MORGAN_GENERATOR.GetCountFingerprintAsNumPy(
+            mol, customAtomInvariants=features
+        ),
         "atom-pairs 1": lambda mol, features: pairs.GetCountFingerprintAsNumPy(mol),
         "chiral-atom-pairs 1": lambda mol, features: chiral_pairs.GetCountFingerprintAsNumPy(mol),
         "feature-atom-pairs 1": lambda mol, features: pairs.GetCountFingerprintAsNumPy(
@@ -53,22 +53,13 @@ def counters() -> dict[str, Counter]:
 def known_kinds(
     facts: dict, path: Path, usual: Kinds = UNRECORDED, known: Collection[str] = (), key: str = "kinds"
 ) -> Kinds:
-    """The kinds that the facts of a file name under a key, or the usual ones of a file without names.
-
-    Raises:
-        InputError: one of them is not among those that are known, or in ``counters`` if those are not given.
-    """
+    """The known kinds that the facts of a file name under a key, or the usual ones of a file without names."""
     kinds = facts.get(key, usual)
     if not isinstance(kinds, list | tuple) or not all(isinstance(kind, str) for kind in kinds):
         raise InputError(f"{path} is damaged: it does not name its {key}")
     if unknown := [kind for kind in kinds if kind not in (known or counters())]:
         raise InputError(f"{path} needs {unknown[0]!r}, which this release does not know: install a later one")
     return tuple(kinds)
-
-
-@cache
-def torsion_generator() -> rdFingerprintGenerator.FingerprintGenerator64:
-    return rdFingerprintGenerator.GetTopologicalTorsionGenerator(fpSize=SIZE)
 
 
 def has_ring_of_three(mol: Chem.Mol) -> bool:
@@ -79,28 +70,23 @@ def torsions(mol: Chem.Mol) -> np.ndarray:
     """Topological torsions: uint32 [SIZE]. A ring of three atoms is one, from its first atom in canonical order."""
     if has_ring_of_three(mol):
         mol = Chem.RenumberAtoms(mol, np.argsort(list(Chem.CanonicalRankAtoms(mol))).tolist())
-    return torsion_generator().GetCountFingerprintAsNumPy(mol)
+    return TORSIONS.GetCountFingerprintAsNumPy(mol)
 
 
 def open_torsions(mol: Chem.Mol) -> np.ndarray:
     """Topological torsions of four different atoms: uint32 [SIZE]."""
-    counts = torsion_generator().GetCountFingerprintAsNumPy(mol)
+    counts = TORSIONS.GetCountFingerprintAsNumPy(mol)
     if has_ring_of_three(mol):
         output = rdFingerprintGenerator.AdditionalOutput()
         output.AllocateBitPaths()
-        torsion_generator().GetCountFingerprint(mol, additionalOutput=output)
+        TORSIONS.GetCountFingerprint(mol, additionalOutput=output)
         for place, paths in output.GetBitPaths().items():
             counts[place] -= sum(path[0] == path[-1] for path in paths)
     return counts
 
 
 def reduced_graph(mol: Chem.Mol, features: list[int]) -> np.ndarray:
-    """The ErG fingerprint of the reduced graph, in tenths: uint32 [315].
-
-    RDKit's function reads properties that other functions leave in a molecule, so it gets a copy without them.
-
-    Source: Stiefl et al., "ErG: 2D pharmacophore descriptions for scaffold hopping", J. Chem. Inf. Model. 2006.
-    """
+    """The ErG fingerprint, in tenths: uint32 [315]. Source: Stiefl et al., J. Chem. Inf. Model. 2006."""
     from rdkit.Chem.rdReducedGraphs import GetErGFingerprint  # its import takes a while
 
     mol = Chem.Mol(mol)

@@ -1,7 +1,4 @@
-"""RDKit's two-dimensional descriptors of many molecules, computed in worker processes and cached.
-
-Axis letters: M molecules, D descriptors.
-"""
+"""RDKit's two-dimensional descriptors of many molecules, computed in worker processes and cached."""
 
 import hashlib
 import zipfile
@@ -26,10 +23,7 @@ CHUNK = 250  # molecules; their descriptors take ten times as long as reading th
 
 
 def descriptors(molecules: Sequence[Molecule]) -> np.ndarray:
-    """All 2D descriptors of RDKit: float32 [M, D].
-
-    NaN for values that are not finite and for molecules that cannot be read.
-    """
+    """float32 [molecules, NAMES]: NaN for values that are not finite and for molecules that cannot be read."""
     values = np.full((len(molecules), len(NAMES)), np.nan)
     for row, molecule in zip(values, molecules, strict=True):
         try:

@@ -13,10 +13,7 @@ RELATIVE = (Chem.StereoGroupType.STEREO_AND, Chem.StereoGroupType.STEREO_OR)
 
 
 def refuse_incomplete(mol: Chem.Mol) -> None:
-    """Raises InputError for a polymer, a structure with attachment points or R groups, and for one with variable parts.
-
-    A wildcard without such a label is an atom like others.
-    """
+    """Raises InputError for a polymer, attachment points, labelled R groups, and variable parts."""
     if any(group.GetProp("TYPE") in POLYMERS for group in Chem.GetMolSubstanceGroups(mol)):
         raise InputError("The structure is a polymer: give one molecule, such as its monomer.")
     for atom in mol.GetAtoms():
@@ -29,12 +26,7 @@ def refuse_incomplete(mol: Chem.Mol) -> None:
 
 
 def with_settled_stereo(mol: Chem.Mol) -> Chem.Mol:
-    """The molecule of a racemate or of relative stereo, the same for both of its mirror images.
-
-    A centre that is racemic or unknown by itself (``|&1:3|``, ``|o1:3|``) becomes one without stereo. Of several
-    centres that are known in relation to each other, one mirror image is chosen, and the molecule keeps their group,
-    unless it is its own mirror image. The order of the atoms stays.
-    """
+    """The molecule of a racemate or of relative stereo, the same for both of its mirror images."""
     if not mol.GetStereoGroups():
         return mol
     settled = Chem.RWMol(mol)

@@ -1,10 +1,4 @@
-"""A selection of RDKit's two-dimensional descriptors, which takes about half a millisecond per molecule.
-
-Slow ones are left out: qed, BCUT2D, EState and its surfaces, BertzCT, SPS, Ipc, BalabanJ, chi and kappa indices,
-densities of Morgan environments, partial charges, and numbers of fragments (fr_).
-
-Axis letters: M molecules, D descriptors.
-"""
+"""RDKit's two-dimensional descriptors without the slow ones, in about half a millisecond per molecule."""
 
 from collections.abc import Sequence
 
@@ -14,30 +8,12 @@ from rdkit.Chem import rdMolDescriptors
 from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule
 
 NUMBERS = (
-    rdMolDescriptors.CalcExactMolWt,
-    rdMolDescriptors.CalcNumHeavyAtoms,
-    rdMolDescriptors.CalcTPSA,
-    rdMolDescriptors.CalcLabuteASA,
-    rdMolDescriptors.CalcHallKierAlpha,
-    rdMolDescriptors.CalcFractionCSP3,
-    rdMolDescriptors.CalcNumLipinskiHBA,
-    rdMolDescriptors.CalcNumLipinskiHBD,
-    rdMolDescriptors.CalcNumHBA,
-    rdMolDescriptors.CalcNumHBD,
-    rdMolDescriptors.CalcNumHeteroatoms,
-    rdMolDescriptors.CalcNumRotatableBonds,
-    rdMolDescriptors.CalcNumAmideBonds,
-    rdMolDescriptors.CalcNumAtomStereoCenters,
-    rdMolDescriptors.CalcNumRings,
-    rdMolDescriptors.CalcNumAromaticRings,
-    rdMolDescriptors.CalcNumAromaticCarbocycles,
-    rdMolDescriptors.CalcNumAromaticHeterocycles,
-    rdMolDescriptors.CalcNumAliphaticRings,
-    rdMolDescriptors.CalcNumAliphaticHeterocycles,
-    rdMolDescriptors.CalcNumSaturatedRings,
-    rdMolDescriptors.CalcNumBridgeheadAtoms,
-    rdMolDescriptors.CalcNumSpiroAtoms,
-)
+    "ExactMolWt", "NumHeavyAtoms", "TPSA", "LabuteASA", "HallKierAlpha", "FractionCSP3", "NumLipinskiHBA",
+    "NumLipinskiHBD", "NumHBA", "NumHBD", "NumHeteroatoms", "NumRotatableBonds", "NumAmideBonds",
+    "NumAtomStereoCenters", "NumRings", "NumAromaticRings", "NumAromaticCarbocycles", "NumAromaticHeterocycles",
+    "NumAliphaticRings", "NumAliphaticHeterocycles", "NumSaturatedRings", "NumBridgeheadAtoms", "NumSpiroAtoms",
+)  # fmt: skip
+FUNCTIONS = [getattr(rdMolDescriptors, f"Calc{name}") for name in NUMBERS]
 SEVERAL = (  # lipophilicity and refraction, and the surface by each of them and by charge
     rdMolDescriptors.CalcCrippenDescriptors,
     rdMolDescriptors.SlogP_VSA_,
@@ -49,15 +25,9 @@ WIDTH = len(NUMBERS) + 2 + 12 + 10 + 14
 
 
 def fast_descriptors(molecules: Sequence[Molecule]) -> np.ndarray:
-    """Counts of atoms, rings and bonds, logP, refractivity, and surface areas by each and by charge: float32 [M, D].
-
-    NaN where a value is not finite.
-
-    Raises:
-        InputError: a molecule cannot be read, or RDKit fails on it.
-    """
+    """Counts of atoms, rings and bonds, logP, refractivity, and surface areas: float32 [M, D], NaN where not finite."""
     values = np.empty((len(molecules), WIDTH))
     for row, mol in zip(values, map(molecule_of, molecules), strict=True):
         with one_molecule():
-            row[:] = [*(number(mol) for number in NUMBERS), *(each for several in SEVERAL for each in several(mol))]
+            row[:] = [*(number(mol) for number in FUNCTIONS), *(each for several in SEVERAL for each in several(mol))]
     return np.where(np.abs(values) < np.finfo(np.float32).max, values, np.nan).astype(np.float32)

@@ -1,7 +1,4 @@
-"""SMILES to graphs, and the vocabularies of atoms and bonds.
-
-Axis letters: T atoms and E directed bonds of all molecules.
-"""
+"""SMILES to graphs, and the vocabularies of atoms and bonds."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -13,11 +10,19 @@ import numpy as np
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.extensions import as_text
-from graphormer_sepnorm.chem.ogb import OGB_ATOM_SIZES, OGB_BOND_SIZES, ogb_atom, ogb_bond
 from graphormer_sepnorm.chem.smiles import atoms_of, bonds_of, guess, is_smiles, one_molecule, quoted, read_smiles
 from graphormer_sepnorm.chem.standardize import PREPARATIONS, reduction
 from graphormer_sepnorm.chem.stereo import label, with_stereo_labels
-from graphormer_sepnorm.chem.zinc import ZINC_ATOM_TYPES, ZINC_BOND_INDEX, zinc_atom_type, zinc_bond_type
+from graphormer_sepnorm.chem.vocabularies import (
+    OGB_ATOM_SIZES,
+    OGB_BOND_SIZES,
+    ZINC_ATOM_TYPES,
+    ZINC_BOND_INDEX,
+    ogb_atom,
+    ogb_bond,
+    zinc_atom_type,
+    zinc_bond_type,
+)
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs, bond_types, packed_graphs, pointers
 
@@ -33,17 +38,9 @@ LARGEST_RING = 8
 
 @dataclass(frozen=True)
 class MoleculeGraph:
-    """One molecule.
-
-    Attributes:
-        x: uint8 [n, F] atom features.
-        edge_index: int64 [2, e], both directions of each bond.
-        edge_attr: uint8 [e, C] bond features.
-    """
-
-    x: np.ndarray
-    edge_index: np.ndarray
-    edge_attr: np.ndarray
+    x: np.ndarray  # uint8 [n, F] atom features
+    edge_index: np.ndarray  # int64 [2, e], both directions of each bond
+    edge_attr: np.ndarray  # uint8 [e, C] bond features
 
 
 def each(*functions: Callable) -> tuple[Callable[[Sequence], Iterable], ...]:
@@ -53,19 +50,12 @@ def each(*functions: Callable) -> tuple[Callable[[Sequence], Iterable], ...]:
 
 @dataclass(frozen=True)
 class FeatureRows:
-    """Features of atoms or bonds, computed once for all that have the same ``inputs``.
-
-    Attributes:
-        width: number of features.
-        inputs: functions of all parts of a molecule in order, with one value per part; they determine the features.
-        compute: maps an atom or bond to its features, each below 256.
-        known: features computed so far, by the results of ``inputs``.
-    """
+    """Features of atoms or bonds, computed once for all that have the same ``inputs``."""
 
     width: int
-    inputs: tuple[Callable[[Sequence], Iterable], ...]
+    inputs: tuple[Callable[[Sequence], Iterable], ...]  # each gives one value per atom or bond of a molecule
     compute: Callable[[Chem.Atom | Chem.Bond], list[int]]
-    known: dict[tuple, bytes] = field(default_factory=dict)
+    known: dict[tuple, bytes] = field(default_factory=dict)  # by the results of inputs
 
     def __call__(self, parts: Sequence[Chem.Atom | Chem.Bond]) -> np.ndarray:
         """Features of all atoms or bonds of a molecule: uint8 [len(parts), width]; raises as ``compute``."""
@@ -102,45 +92,22 @@ def canonical_kekule(mol: Chem.Mol, written: str) -> Chem.Mol:
 
 @dataclass(frozen=True)
 class Featurizer:
-    """Maps atoms and bonds to integers.
-
-    Attributes:
-        atom_sizes, bond_sizes: vocabulary sizes of the columns of ``x`` and ``edge_attr``, at most 256 each.
-        atom_rows, bond_rows: compute the rows of ``x`` and ``edge_attr``; raise InputError for an atom or a bond
-            outside the vocabulary.
-        prepare: maps a molecule and the SMILES that it was read from ("" if unknown) to the form whose features are
-            computed; does not change the molecule.
-        preparation: name in ``PREPARATIONS`` of the preparation that is applied to molecules first, or "".
-    """
+    """Maps atoms and bonds to integers below 256."""
 
     atom_sizes: tuple[int, ...]
     bond_sizes: tuple[int, ...]
     atom_rows: FeatureRows
     bond_rows: FeatureRows
-    prepare: Callable[[Chem.Mol, str], Chem.Mol] = as_read
-    preparation: str = ""
+    prepare: Callable[[Chem.Mol, str], Chem.Mol] = as_read  # of a molecule and the SMILES it was read from
+    preparation: str = ""  # name in PREPARATIONS of what is done to molecules first
 
     def graph(self, smiles: Chem.Mol | str | None) -> MoleculeGraph:
-        """Reads a SMILES.
-
-        Raises:
-            InputError: the SMILES cannot be read (see ``read_smiles``), has an atom or a bond outside the vocabulary,
-                or RDKit fails on it; the message says which.
-        """
         text, mol = self.read(smiles)
         with one_molecule(text):
             return self.features(mol, text)
 
-    def molecule(self, smiles: Chem.Mol | str | None) -> Chem.Mol:
-        """The prepared molecule; raises InputError as ``read``."""
-        return self.read(smiles)[1]
-
     def read(self, smiles: Chem.Mol | str | None) -> tuple[str, Chem.Mol]:
-        """The SMILES and the molecule after preparation; an unaffected SMILES is kept as written.
-
-        Raises:
-            InputError: as ``read_smiles``, or the preparation fails.
-        """
+        """The SMILES and the molecule after preparation; an unaffected SMILES is kept as written."""
         mol = read_smiles(smiles)
         text = smiles if isinstance(smiles, str) and is_smiles(smiles) else as_text(mol)
         ready = PREPARATIONS[self.preparation](mol) if self.preparation else mol
@@ -291,28 +258,16 @@ class Sample:
 
 @dataclass(frozen=True)
 class Molecules:
-    """The molecules read from some SMILES, read once and shared by everything that uses them.
+    """The molecules read from some SMILES, read once and shared by everything that uses them."""
 
-    Attributes:
-        graphs: the molecules that could be read.
-        rows: int64 [len(graphs)] index of the SMILES of each graph.
-        errors: one text per SMILES, why it could not be read; "" if it could.
-        smiles: the SMILES that were read, as returned by ``Featurizer.read``.
-        mols: one per SMILES, as returned by ``read_smiles``, not to be modified; None where there is an error.
-        conditions: one tuple of texts per SMILES, the conditions of the measurement; empty if unknown.
-        reductions: one text per SMILES, as returned by ``reduction``, after what of an InChI is a ``guess``; empty if
-            unknown.
-        shared: features of the readable molecules that several models read, by the functions that compute them.
-    """
-
-    graphs: Graphs
-    rows: np.ndarray
-    errors: list[str]
-    smiles: Sequence[str | None]
-    mols: list[Chem.Mol | None]
-    conditions: Sequence[tuple[str, ...]] = ()
-    reductions: Sequence[str] = ()
-    shared: dict[Callable, Any] = field(default_factory=dict, repr=False)
+    graphs: Graphs  # of the molecules that could be read
+    rows: np.ndarray  # int64 [len(graphs)] index of the SMILES of each graph
+    errors: list[str]  # of each SMILES, why it could not be read, or ""
+    smiles: Sequence[str | None]  # as returned by Featurizer.read
+    mols: list[Chem.Mol | None]  # not to be modified; None where there is an error
+    conditions: Sequence[tuple[str, ...]] = ()  # of each SMILES, of its measurement
+    reductions: Sequence[str] = ()  # of each SMILES, what was guessed of an InChI or removed, or ""
+    shared: dict[Callable, Any] = field(default_factory=dict, repr=False)  # what several models read, by its function
 
     @classmethod
     def of_graphs(cls, graphs: Graphs) -> "Molecules":
@@ -322,16 +277,7 @@ class Molecules:
 
 
 def read_graphs(featurizer: str, smiles: Sequence[str | None], first_row: int = 0) -> Graphs:
-    """The graphs of a whole table, for training; nothing else of the molecules is kept in memory.
-
-    Args:
-        featurizer: name in ``FEATURIZERS``.
-        smiles: SMILES, all of them readable.
-        first_row: row number of the first SMILES, for the message.
-
-    Raises:
-        InputError: a SMILES cannot be read; the message names its row.
-    """
+    """The graphs of a whole table; raises InputError with the row of a SMILES that cannot be read."""
     found = FEATURIZERS[featurizer]
     graphs = []
     for row, text in enumerate(smiles, first_row):
@@ -343,12 +289,7 @@ def read_graphs(featurizer: str, smiles: Sequence[str | None], first_row: int = 
 
 
 def read_molecules(featurizer: str, smiles: Sequence[Sample | Chem.Mol | str | None]) -> Molecules:
-    """Reads molecules; those that cannot be read are reported in ``errors``.
-
-    Args:
-        featurizer: name in ``FEATURIZERS``.
-        smiles: SMILES, other notations of molecules, or samples; other values are reported as errors.
-    """
+    """Reads molecules; those that cannot be read are reported in ``errors``."""
     found = FEATURIZERS[featurizer]
     graphs, rows, errors, reductions = [], [], [""] * len(smiles), [""] * len(smiles)
     texts: list[str | None] = [None] * len(smiles)

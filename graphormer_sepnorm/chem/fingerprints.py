@@ -37,19 +37,7 @@ def unpacked(row: np.ndarray) -> ExplicitBitVect:
 
 
 def pick_diverse(mols: Sequence[Chem.Mol], count: int, distance: float) -> list[int]:
-    """The numbers of molecules to pick, the preferred ones first.
-
-    One after another, a molecule is picked if its Tanimoto distance to all that were picked before exceeds ``distance``
-    (sphere exclusion). If fewer than ``count`` are left by that, the first of the others fill up.
-
-    Args:
-        mols: in the order of preference.
-        count: how many to pick, at most all of them.
-        distance: 0 to 1; 0 picks the first ones, be they alike or not.
-
-    Raises:
-        InputError: RDKit fails on a molecule.
-    """
+    """The numbers to pick of molecules in order of preference: by sphere exclusion, then the first others."""
     from rdkit.SimDivFilters.rdSimDivPickers import LeaderPicker  # its import takes a while
 
     bits = [morgan_bits(mol) for mol in mols]

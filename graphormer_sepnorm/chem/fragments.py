@@ -6,16 +6,7 @@ from graphormer_sepnorm.chem.smiles import one_molecule
 
 
 def fragments(mol: Chem.Mol) -> list[tuple[int, ...]]:
-    """The atoms of each fragment; every atom is in exactly one of them.
-
-    Bonds are cut where BRICS cuts them. If BRICS cuts no bond of a molecule, ring systems are separated from their
-    substituents.
-
-    Source: Degen et al., "On the art of compiling and using drug-like chemical fragment spaces", ChemMedChem 2008.
-
-    Raises:
-        InputError: RDKit fails on the molecule.
-    """
+    """The atoms of each fragment, each in one. BRICS: Degen et al., ChemMedChem 2008; else rings and substituents."""
     from rdkit.Chem import BRICS  # its import takes a while
 
     with one_molecule():

@@ -1,8 +1,7 @@
-"""Reads InChI, with its mobile hydrogens and charges where chemists draw them.
+"""Reads InChI, with its mobile hydrogens, as the ``(H2,6,9)`` of an amide, and charges where chemists draw them.
 
-A standard InChI gives hydrogens to a group of atoms, as ``(H2,6,9)`` to those of an amide, and a number of protons to
-the whole molecule. RDKit restores any of these forms: of amides, imidic acids. Here a hydrogen moves within its group,
-along alternating single and double bonds, and a proton between any two atoms, to the form with the lowest ``cost``.
+RDKit restores any form. Here hydrogens move in their group along alternating bonds, protons anywhere, to the lowest
+``cost``.
 """
 
 import re
@@ -21,43 +20,15 @@ CLOSE = 1.5  # a form is a guess if the cost of another one is at most so much h
 # Of each match. The numbers are rounded coefficients of a logistic regression, the choice among the forms of 1,600
 # molecules as they are drawn in public tables; those of charges are estimated from acidities.
 COSTS = {
-    "a": -1.0,
-    "[OX2H1][#6X3]": 4.0,
-    "[OX2H1]C=N": 5.0,
-    "[OX2H1][S,P]": 2.5,
-    "[S,Se;X2H1][#6X3]": 2.5,
-    "[NX2]=[S,P]": 4.0,
-    "[NX2;!R]=[C;R]": 4.5,
-    "[NX2;!R]=c": 6.5,
-    "[NX2H1]=C": 1.5,
-    "[NX2]=C[NX3H2]": 2.5,
-    "[CX4][NX2]=C": 1.0,
-    "a[NX2]=C": -1.5,
-    "a[NX3H1]": -1.0,
-    "N[NX2]=C": 2.5,
-    "[NX2;R]=[NX2;R]": 5.0,
-    "[OX2][NX2]=C": -2.5,
-    "[O,S;X1]=C~[NX2;+0]=,:*": 6.5,
-    "[O,S;X1]=c:[nX2;+0]": 1.5,
-    "[nH+0]:n": -1.0,
-    "[nH+0](:n):n": 3.0,
-    "[nH]1:n:n:n:c1": 1.0,
-    "[nH+0]:[c;!$(c=*)]-[!#1]": 1.0,
-    "[nH+0;r6]": 2.0,
-    "[nH;r5]:c1:c:c:c:c:c1": -1.5,
-    "[nH;r5]:[cR2]:[n;r6]": -0.5,
-    "[NX4+;!H0][a,S,$(C=[O,S,N])]": 6.0,
-    "[n,NX3;+;!H0]": 3.0,
-    "[NX3+;!H0]=C[NX3]": -2.5,
-    "[NX2+;!H0]": 20.0,
-    "[O,S;+]": 20.0,
-    "[Cl,Br,I;H1]": 20.0,
-    "[OX1-][#6]": 4.0,
-    "[OX1-]C=O": -4.0,
-    "[OX1-][CX4]": 6.0,
-    "[N-,n-]": 4.0,
-    "[SX1-]": 1.0,
-}
+    "a": -1.0, "[OX2H1][#6X3]": 4.0, "[OX2H1]C=N": 5.0, "[OX2H1][S,P]": 2.5, "[S,Se;X2H1][#6X3]": 2.5,
+    "[NX2]=[S,P]": 4.0, "[NX2;!R]=[C;R]": 4.5, "[NX2;!R]=c": 6.5, "[NX2H1]=C": 1.5, "[NX2]=C[NX3H2]": 2.5,
+    "[CX4][NX2]=C": 1.0, "a[NX2]=C": -1.5, "a[NX3H1]": -1.0, "N[NX2]=C": 2.5, "[NX2;R]=[NX2;R]": 5.0,
+    "[OX2][NX2]=C": -2.5, "[O,S;X1]=C~[NX2;+0]=,:*": 6.5, "[O,S;X1]=c:[nX2;+0]": 1.5, "[nH+0]:n": -1.0,
+    "[nH+0](:n):n": 3.0, "[nH]1:n:n:n:c1": 1.0, "[nH+0]:[c;!$(c=*)]-[!#1]": 1.0, "[nH+0;r6]": 2.0,
+    "[nH;r5]:c1:c:c:c:c:c1": -1.5, "[nH;r5]:[cR2]:[n;r6]": -0.5, "[NX4+;!H0][a,S,$(C=[O,S,N])]": 6.0,
+    "[n,NX3;+;!H0]": 3.0, "[NX3+;!H0]=C[NX3]": -2.5, "[NX2+;!H0]": 20.0, "[O,S;+]": 20.0, "[Cl,Br,I;H1]": 20.0,
+    "[OX1-][#6]": 4.0, "[OX1-]C=O": -4.0, "[OX1-][CX4]": 6.0, "[N-,n-]": 4.0, "[SX1-]": 1.0,
+}  # fmt: skip
 HYDROGEN_HALIDE = Chem.MolFromSmarts("[Cl,Br,I;H1]")
 GROUP = re.compile(r"\(H\d*-?\d*,([\d,]+)\)")
 REPEATED = re.compile(r"(?:(\d+)\*)?(.*)")
@@ -67,16 +38,11 @@ ELEMENT = re.compile(r"([A-Z][a-z]?)(\d*)")
 
 @dataclass(frozen=True)
 class Form:
-    """A tautomer with localized double bonds.
+    """A tautomer with localized double bonds."""
 
-    Attributes:
-        hydrogens, charges: by atom.
-        orders: order of the bonds.
-    """
-
-    hydrogens: tuple[int, ...]
+    hydrogens: tuple[int, ...]  # by atom, as charges
     charges: tuple[int, ...]
-    orders: tuple[int, ...]
+    orders: tuple[int, ...]  # by bond
 
     @classmethod
     def of(cls, kekule: Chem.Mol) -> "Form":
@@ -103,10 +69,7 @@ class Form:
         return mol
 
     def moved(self, donor: int, acceptor: int, path: tuple[int, ...]) -> "Form":
-        """The form with a hydrogen of one atom, or else its negative charge, at the other end of a path of bonds.
-
-        Without a path it is a proton that moves.
-        """
+        """The form with a hydrogen, or else a negative charge, at the other end of a path; a proton needs no path."""
         hydrogens, charges, orders = list(self.hydrogens), list(self.charges), list(self.orders)
         has_hydrogen = self.hydrogens[donor] > 0
         charge = (not has_hydrogen) - (not path)
@@ -121,22 +84,11 @@ class Form:
 
 @dataclass(frozen=True)
 class Group:
-    """Atoms that share mobile hydrogens, or all atoms between which protons move.
+    """Atoms that share mobile hydrogens, or all atoms between which protons move."""
 
-    Attributes:
-        kekule: the molecule, with localized double bonds.
-        atoms: indices of the atoms.
-        protons: whether charges move with the hydrogens.
-    """
-
-    kekule: Chem.Mol
+    kekule: Chem.Mol  # with localized double bonds
     atoms: list[int]
-    protons: bool = False
-
-    @cached_property
-    def members(self) -> frozenset[int]:
-        """The ``atoms``."""
-        return frozenset(self.atoms)
+    protons: bool = False  # charges move with the hydrogens
 
     @cached_property
     def symbols(self) -> list[str]:
@@ -186,7 +138,7 @@ class Group:
             for bond in self.kekule.GetAtomWithIdx(atom).GetBonds():
                 other, number = bond.GetOtherAtomIdx(atom), bond.GetIdx()
                 if other not in visited and form.orders[number] == 1 + len(path) % 2:
-                    if len(path) % 2 and other in self.members and other not in found:
+                    if len(path) % 2 and other in self.atoms and other not in found:
                         found.add(other)
                         yield other, (*path, number)
                     stack.append((other, (*visited, other), (*path, number)))

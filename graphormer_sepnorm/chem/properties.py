@@ -19,14 +19,7 @@ NEGATIVE_CYCLE_MEAN, NEGATIVE_CYCLE_STD = -0.0485696876403053, 0.286021211024545
 
 
 def penalized_logp(mol_or_smiles: Chem.Mol | str) -> float:
-    """Returns the ZINC benchmark's target: logP minus the synthetic accessibility score minus the long-cycle penalty.
-
-    The terms are Crippen's logP, the SA score of Ertl and Schuffenhauer (2009) and ``excess_cycle_length``. Each is
-    normalized by its mean and standard deviation over ZINC before they are combined, as in Jin et al. (2018).
-
-    Raises:
-        InputError: the SMILES cannot be read (see ``read_smiles``), the molecule has no atoms, or RDKit fails on it.
-    """
+    """ZINC's target (Jin et al. 2018): Crippen's logP minus Ertl's SA score minus excess cycle length, normalized."""
     mol = molecule_of(mol_or_smiles)
     if mol.GetNumAtoms() == 0:
         raise InputError("A molecule without atoms has no penalized logP.")
@@ -41,12 +34,7 @@ def penalized_logp(mol_or_smiles: Chem.Mol | str) -> float:
 
 
 def excess_cycle_length(mol: Chem.Mol) -> int:
-    """Returns by how many atoms the longest cycle of the benchmark's cycle basis exceeds six, 0 if it does not.
-
-    The basis is Paton's (1969), grown from the first atom, as in ``networkx.cycle_basis``. In bridged systems it may
-    contain longer cycles than the smallest rings, and it depends on the order of the atoms: adamantane, whose smallest
-    rings all have six atoms, gives two.
-    """
+    """The longest cycle of Paton's (1969) basis beyond six, as in ``networkx.cycle_basis``; adamantane has two."""
     neighbors = [sorted(other.GetIdx() for other in atom.GetNeighbors()) for atom in mol.GetAtoms()]
     parent: dict[int, int] = {}
     linked: dict[int, set[int]] = {}
@@ -71,11 +59,7 @@ def excess_cycle_length(mol: Chem.Mol) -> int:
 
 
 def murcko_scaffold(mol_or_smiles: Chem.Mol | str) -> str:
-    """Returns the canonical SMILES, without stereo, of the Bemis-Murcko scaffold (1996); '' without rings.
-
-    Raises:
-        InputError: the SMILES cannot be read (see ``read_smiles``), or RDKit fails on the molecule.
-    """
+    """The canonical SMILES, without stereo, of the Bemis-Murcko scaffold (1996); "" without rings."""
     mol = molecule_of(mol_or_smiles)
     with one_molecule(mol_or_smiles if isinstance(mol_or_smiles, str) else ""):
         scaffold = Chem.MurckoDecompose(with_implied_hydrogens(mol))
@@ -104,13 +88,7 @@ def with_implied_hydrogens(mol: Chem.Mol) -> Chem.Mol:
 
 
 def molecule_key(mol_or_smiles: Chem.Mol | str) -> str:
-    """Returns the standard InChIKey, the same text for every way to write a molecule, including its mobile hydrogens.
-
-    If InChI has none, as for a wildcard atom, returns the canonical SMILES. Relative stereo is appended to it.
-
-    Raises:
-        InputError: the SMILES cannot be read (see ``read_smiles``), or RDKit fails on the molecule.
-    """
+    """The standard InChIKey, with relative stereo behind it; without one, as for a wildcard, the canonical SMILES."""
     mol = molecule_of(mol_or_smiles)
     with one_molecule(mol_or_smiles if isinstance(mol_or_smiles, str) else ""):
         key = Chem.MolToInchiKey(mol)
@@ -121,20 +99,12 @@ def molecule_key(mol_or_smiles: Chem.Mol | str) -> str:
 
 
 def parent_key(mol: Chem.Mol, key: str) -> str:
-    """Returns the same text for a molecule, its salts and its protonated forms: the InChIKey of ``neutral_parent``.
-
-    Args:
-        mol: a molecule.
-        key: its ``molecule_key``.
-
-    Raises:
-        InputError: RDKit fails on the molecule.
-    """
+    """The InChIKey of a molecule's ``neutral_parent``, the same for its salts; ``key`` is its ``molecule_key``."""
     part = neutral_parent(mol)
     found = key if part is mol else molecule_key(part)
     return PROTONATION.sub("", found)
 
 
 def family_of(parent: str) -> str:
-    """Returns the same text for all stereoisomers and isotopologues of a molecule with this ``parent_key``."""
+    """The same text for all stereoisomers and isotopologues of a molecule with this ``parent_key``."""
     return parent[:14] if INCHI_KEY.match(parent) else constitution_of(parent.partition(" ")[0])

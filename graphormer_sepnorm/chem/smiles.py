@@ -38,14 +38,7 @@ _FIXED_VALENCE = frozenset({"H", "C", "N", "O", "F", "Si", "P", "S", "Cl", "Se",
 
 @contextlib.contextmanager
 def one_molecule(smiles: str = "") -> Iterator[None]:
-    """Context manager for RDKit calls on one molecule: silences RDKit and turns all its errors into InputError.
-
-    RDKit raises many types: its own for sanitization, RuntimeError for a violated invariant, ArgumentError of its
-    bindings, UnicodeEncodeError, MemoryError. None of them may affect the other molecules of a table.
-
-    Args:
-        smiles: for the message.
-    """
+    """For RDKit calls on one molecule: silences RDKit and turns all its types of errors into InputError."""
     try:
         with rdBase.BlockLogs():
             yield
@@ -68,10 +61,7 @@ def truncated(text: str, length: int) -> str:
 
 
 def one_column(molecules: Any, name: str = "molecules") -> Any:
-    """An array of molecules with one column, [M, 1], as [M]; others as they are.
-
-    Raises InputError, with the name of the argument, for an array of another shape.
-    """
+    """An array of molecules with one column, [M, 1], as [M]; others as they are."""
     if getattr(molecules, "ndim", 1) == 1:
         return molecules
     if molecules.ndim == 2 and molecules.shape[1] == 1:
@@ -82,21 +72,9 @@ def one_column(molecules: Any, name: str = "molecules") -> Any:
 def read_smiles(smiles: Chem.Mol | str | None) -> Chem.Mol:
     """Returns the sanitized molecule of a SMILES. None, for a row without a SMILES, is rejected like any other type.
 
-    An InChI, a molfile or an RDKit molecule is converted to SMILES first, so that all of them give the same molecule.
-
-    RDKit's strict parser is tried first. If it only objects to the valence of a metal or metalloid, the molecule is
-    read without that check, as in older releases of RDKit; seven molecules of ogbg-molhiv, with aluminium, boron or
-    germanium, need it. A wrong valence of carbon, nitrogen and similar elements remains an error.
-
-    A name after a space is ignored, unless it is itself a SMILES. A CXSMILES extension in that place is read by RDKit;
-    racemic and relative stereo are read as ``with_settled_stereo``.
-    Atom maps, as in ``[CH3:1]``, are ignored; RDKit would treat them as a difference between atoms.
-
-    Raises:
-        InputError: not a string, empty, longer than ``MAX_SMILES_LENGTH``, with a space or characters that are not
-            printable ASCII, a reaction, not a SMILES, a SMILES of an impossible molecule, of one with more than
-            ``MAX_ATOMS`` atoms or too many rings (see ``check_size``), of a polymer or another structure that
-            ``refuse_incomplete`` refuses, or one that RDKit fails on; the message says which.
+    An InChI, a molfile or an RDKit molecule is converted to SMILES first, so that all of them give the same molecule. A
+    name after a space is ignored, unless it is itself a SMILES, and so are atom maps, as in ``[CH3:1]``, which RDKit
+    would treat as a difference between atoms. Raises InputError, which says what is wrong with it.
     """
     if isinstance(smiles, Chem.Mol):
         with one_molecule():
@@ -108,8 +86,7 @@ def read_smiles(smiles: Chem.Mol | str | None) -> Chem.Mol:
         raise InputError(f"A SMILES must be a string, not {type(smiles).__name__}.")
     if not is_smiles(smiles):
         smiles = smiles_of_other(smiles)
-    if len(smiles) > MAX_SMILES_LENGTH:
-        raise InputError(f"The SMILES has {len(smiles):,} characters; at most {MAX_SMILES_LENGTH:,} are read.")
+    check_length("SMILES", smiles)
     if not smiles.strip():
         raise InputError("The SMILES is empty: it has no atoms.")
     text = without_name(smiles.strip(" \t"))
@@ -126,8 +103,7 @@ def read_smiles(smiles: Chem.Mol | str | None) -> Chem.Mol:
         if " |" in text:
             refuse_incomplete(mol)
             mol = with_settled_stereo(mol)
-    if mol.GetNumAtoms() > MAX_ATOMS:  # with hydrogens that stay atoms
-        raise InputError(too_large(mol.GetNumAtoms()))
+    check_atoms(mol.GetNumAtoms())  # with hydrogens that stay atoms
     return mol
 
 
@@ -174,8 +150,7 @@ def is_smiles(text: str) -> bool:
 def smiles_of_other(text: str) -> str:
     """The SMILES of an InChI or a molfile; raises InputError if it is too long or RDKit cannot read it."""
     if END_OF_STRUCTURE in text:
-        if len(text) > MAX_BLOCK:
-            raise InputError(f"The molfile has {len(text):,} characters; at most {MAX_BLOCK:,} are read.")
+        check_length("molfile", text, MAX_BLOCK)
         return smiles_of_block(text.splitlines())
     return smiles_of_inchi(text.strip())[0]
 
@@ -183,8 +158,7 @@ def smiles_of_other(text: str) -> str:
 @lru_cache(maxsize=1000)
 def smiles_of_inchi(text: str) -> tuple[str, bool]:
     """As ``molecule_of_inchi``, as SMILES; raises InputError if the InChI is too long or RDKit cannot read it."""
-    if len(text) > MAX_SMILES_LENGTH:
-        raise InputError(f"The InChI has {len(text):,} characters; at most {MAX_SMILES_LENGTH:,} are read.")
+    check_length("InChI", text)
     with one_molecule(text):
         if found := molecule_of_inchi(text):
             return Chem.MolToSmiles(found[0]), found[1]
@@ -200,14 +174,10 @@ def guess(molecule: object) -> str:
 
 
 def smiles_of_block(lines: list[str]) -> str:
-    """The SMILES of a molfile, unsanitized if necessary; raises InputError if it is empty or too large.
-
-    Non-ASCII characters, which are allowed only in its title and comment, are not passed to RDKit.
-    """
+    """The SMILES of a molfile, unsanitized if necessary; raises InputError if it is empty or too large."""
     block = "\n".join(lines).encode("ascii", "replace").decode()
     atoms = num_heavy_atoms(lines)
-    if atoms > MAX_ATOMS:
-        raise InputError(too_large(atoms))
+    check_atoms(atoms)
     with one_molecule():
         if atoms and (unsanitized := Chem.MolFromMolBlock(block, sanitize=False)) is not None:
             check_size(unsanitized)
@@ -242,22 +212,23 @@ def _read_strictly(text: str) -> Chem.Mol | None:
 
 
 def check_size(unsanitized: Chem.Mol) -> None:
-    """Raises InputError for more than ``MAX_ATOMS`` atoms other than hydrogens, or for too many independent rings.
-
-    Too many are more than ``MAX_RINGS``, or more than 100 and ``RINGS_PER_ATOM``. RDKit takes gigabytes or minutes to
-    find the smallest rings of such a molecule, so they are only counted here.
-    """
+    """RDKit takes gigabytes or minutes to find the rings of a molecule with many, so they are only counted here."""
     atoms = sum(atom.GetAtomicNum() != 1 for atom in unsanitized.GetAtoms())
-    if atoms > MAX_ATOMS:
-        raise InputError(too_large(atoms))
+    check_atoms(atoms)
     rings = unsanitized.GetNumBonds() - unsanitized.GetNumAtoms() + len(Chem.GetMolFrags(unsanitized))
     most = min(MAX_RINGS, max(100, RINGS_PER_ATOM * atoms))
     if rings > most:
         raise InputError(f"The molecule has {rings:,} rings; at most {most:,} are read of {atoms:,} atoms.")
 
 
-def too_large(atoms: int) -> str:
-    return f"The molecule has {atoms:,} atoms; at most {MAX_ATOMS:,} are read."
+def check_atoms(atoms: int) -> None:
+    if atoms > MAX_ATOMS:
+        raise InputError(f"The molecule has {atoms:,} atoms; at most {MAX_ATOMS:,} are read.")
+
+
+def check_length(what: str, text: str, most: int = MAX_SMILES_LENGTH) -> None:
+    if len(text) > most:
+        raise InputError(f"The {what} has {len(text):,} characters; at most {most:,} are read.")
 
 
 def syntax_problem(text: str) -> str:
@@ -295,7 +266,7 @@ def in_words(message: str) -> str:
 
 
 def _read_leniently(text: str, shown: str) -> Chem.Mol:
-    """Reads a SMILES that the strict parser rejected, if it only objected to valences of metals or metalloids."""
+    """Reads a SMILES with an unusual valence of a metal or metalloid only, as seven molecules of ogbg-molhiv."""
     mol = Chem.MolFromSmiles(text, sanitize=False)
     if mol is None:
         reason = syntax_problem(text)

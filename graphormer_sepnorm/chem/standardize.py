@@ -1,8 +1,4 @@
-"""Preparation of molecules before featurization: parent part, neutral parent, canonical tautomer, ChEMBL's parent.
-
-A preparation is a function from molecule to molecule, named in ``PREPARATIONS``. The name of a model's featurizer ends
-in that of its preparation, so predictions prepare molecules as training did.
-"""
+"""Preparations of molecules before featurization, which the name of a featurizer ends in."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -25,14 +21,7 @@ from graphormer_sepnorm.errors import InputError, not_installed
 
 
 def parent(mol: Chem.Mol) -> Chem.Mol:
-    """The neutral parent: metals disconnected, groups normalized, ``parent_part``, charges neutralized.
-
-    Charges that no hydrogen can balance remain, such as that of a quaternary ammonium. Source: RDKit's
-    ``rdMolStandardize``, after MolVS by Matt Swain.
-
-    Raises:
-        InputError: RDKit fails on the molecule.
-    """
+    """The neutral parent, normalized; charges that no hydrogen can balance remain. Source: MolVS by Matt Swain."""
     from rdkit.Chem.MolStandardize import rdMolStandardize  # its import takes a while
 
     part = parent_without_metals(mol)
@@ -42,10 +31,7 @@ def parent(mol: Chem.Mol) -> Chem.Mol:
 
 
 def canonical_tautomer(mol: Chem.Mol) -> Chem.Mol:
-    """A canonical tautomer of the ``parent``, the same for all its tautomers; raises InputError as ``parent``.
-
-    It is chosen by RDKit's scores and is not necessarily the most stable one. Stereo is kept where the molecule had it.
-    """
+    """The same for all tautomers of the ``parent``, not necessarily the most stable one; keeps stereo."""
     from rdkit.Chem.MolStandardize import rdMolStandardize
 
     neutral = parent(mol)
@@ -57,15 +43,7 @@ def canonical_tautomer(mol: Chem.Mol) -> Chem.Mol:
 
 
 def chembl_parent(mol: Chem.Mol) -> Chem.Mol:
-    """The parent that ChEMBL stores: normalized and neutral, without known salts, solvents and isotopes.
-
-    Compounds of metals remain as they are, and a molecule remains whole if all its parts are known salts. Counter-ions
-    that ChEMBL does not know are removed as well, see ``without_counter_ions``. Source: Bento et al., "An open source
-    chemical structure curation pipeline using RDKit", J. Cheminform. 2020.
-
-    Raises:
-        InputError: the pipeline fails on the molecule, or as ``chembl_pipeline``.
-    """
+    """The parent that ChEMBL stores (Bento et al., J. Cheminform. 2020), without other counter-ions."""
     standardizer = chembl_pipeline()
     with one_molecule():
         found, excluded = standardizer.get_parent_mol(standardizer.standardize_mol(Chem.Mol(mol)))

@@ -21,13 +21,7 @@ def with_stereo_labels(mol: Chem.Mol, written: str) -> Chem.Mol:
 
 
 def label_stereo(mol: Chem.Mol) -> None:
-    """Labels the atoms and bonds of a molecule, replacing the labels that RDKit assigns on reading.
-
-    Those miss centres whose branches differ only in their handedness, such as cis and trans in rings; here they get
-    lower-case labels. A molecule that needs more than ``MAX_COMPARISONS`` comparisons of branches gets no labels.
-
-    Source: Hanson et al., "Algorithmic Analysis of Cahn-Ingold-Prelog Rules of Stereochemistry", JCIM 2018.
-    """
+    """Labels also centres whose branches differ only in handedness. Source: Hanson et al., JCIM 2018."""
     remove_labels(mol)
     try:
         rdCIPLabeler.AssignCIPLabels(mol, maxRecursiveIterations=MAX_COMPARISONS)

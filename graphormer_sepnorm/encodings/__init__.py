@@ -1,8 +1,7 @@
 """Structural encodings: the arrays that each precomputes per molecule, and the module that learns from them.
 
-An encoding is a frozen dataclass of its hyperparameters that implements ``base.Encoding``. To add one, write a class
-and add a line to ``ENCODINGS``. Axis letters: T atoms, P ordered atom pairs, E directed bonds, D width, H heads, C
-channels of the pair terms (the heads, or the hidden width of the bias network), K steps or basis functions.
+Axis letters: T atoms, P ordered atom pairs, E directed bonds, D width, H heads, C channels of the pair terms (the
+heads, or the hidden width of the bias network), K steps or basis functions.
 """
 
 import hashlib
@@ -15,13 +14,9 @@ import numpy as np
 from rdkit import rdBase
 
 from graphormer_sepnorm.encodings.base import Encoding
-from graphormer_sepnorm.encodings.centrality import Centrality
-from graphormer_sepnorm.encodings.cycles import Cycles
-from graphormer_sepnorm.encodings.edge_path import EdgePath
-from graphormer_sepnorm.encodings.random_walk import RandomWalk
-from graphormer_sepnorm.encodings.resistance import Resistance
-from graphormer_sepnorm.encodings.rings import Rings
-from graphormer_sepnorm.encodings.spatial import Spatial
+from graphormer_sepnorm.encodings.graphormer import Centrality, EdgePath, Spatial
+from graphormer_sepnorm.encodings.random_walk import RandomWalk, Resistance
+from graphormer_sepnorm.encodings.rings import Cycles, Rings
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 
@@ -45,11 +40,7 @@ RENUMBERED = ("index", "batch")  # parts of the names of the attributes to which
 
 
 def precompute(encodings: tuple[Encoding, ...], graphs: Graphs) -> dict[str, np.ndarray]:
-    """The arrays of all ``encodings`` for packed molecules, by name.
-
-    Raises InputError for an encoding that does not compute the arrays that it declares, or computes another number of
-    rows.
-    """
+    """The arrays of all encodings by name; raises InputError for others than an encoding declares."""
     arrays: dict[str, np.ndarray] = {}
     for encoding in encodings:
         own = encoding.precompute(graphs)

@@ -80,10 +80,7 @@ def with_columns(batch: GraphBatch, name: str, columns: int) -> Tensor:
 
 
 def in_one_tensor(parts: list[Tensor]) -> Tensor:
-    """The sum of tensors of the same shape, added up in the memory of the first sum.
-
-    New memory for every sum of [P, C] takes longer than the addition.
-    """
+    """The sum of tensors, in the memory of the first sum: new memory takes longer than the addition."""
     total = parts[0] + parts[1] if len(parts) > 1 else parts[0]
     for part in parts[2:]:
         total += part
@@ -102,14 +99,7 @@ def ends_of_bonds(graphs: Graphs) -> np.ndarray:
 
 
 def adjacency(graphs: Graphs) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Molecules as the loops of ``graph_algorithms`` read them.
-
-    Returns:
-        atom_ptr, pair_ptr: int64 [M + 1], as in ``Graphs``.
-        start: int64 [T + 1]; the bonds of atom i are those from start[i] to start[i + 1].
-        neighbour: int64 [E] the other atom of each bond, numbered within its molecule.
-        bond: uint8 [E] its type.
-    """
+    """atom_ptr, pair_ptr, start [T + 1] of the bonds of each atom, neighbour [E] in its molecule, bond type [E]."""
     out_degree = degrees(graphs)[:, 1]
     neighbour = np.ascontiguousarray(graphs.edge_index[1])
     return graphs.atom_ptr, graphs.pair_ptr, pointers(out_degree), neighbour, graphs.bond

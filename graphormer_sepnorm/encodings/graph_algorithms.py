@@ -1,10 +1,4 @@
-"""Compiled loops over packed molecular graphs: shortest paths, random walks, resistances, rings and cycles.
-
-The loops release the GIL, so threads can prepare molecules in parallel. Importing this module imports Numba, so the
-encodings import it only when they run.
-
-Axis letters as in ``adjacency``, which gives most of their arguments.
-"""
+"""Compiled loops over packed molecular graphs, with the arguments of ``adjacency``; importing this imports Numba."""
 
 import numpy as np
 
@@ -53,15 +47,7 @@ def paths_from(source, start, neighbour, kind, spd, paths, queue, candidate):
 def shortest_paths(
     atom_ptr: np.ndarray, pair_ptr: np.ndarray, start: np.ndarray, neighbour: np.ndarray, bond: np.ndarray, hops: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Shortest-path distances and the bonds along those paths, by one breadth-first search per atom.
-
-    Of several shortest paths, the one whose bond types come first in lexicographic order is taken, so the result does
-    not depend on the numbering of the atoms.
-
-    Returns:
-        spd: uint8 [P], distance in bonds (at most 254), 255 where there is no path.
-        path_bonds: uint8 [P, hops], bond types of the first ``hops`` steps of the path from i to j, 0 after it.
-    """
+    """spd uint8 [P] (255: no path), and [P, hops] bond types of the path that is first in lexicographic order."""
     spd = np.full(pair_ptr[-1], UNREACHABLE, np.uint8)
     path_bonds = np.zeros((pair_ptr[-1], hops), np.uint8)
     candidate = np.empty(hops, np.uint8)
@@ -78,11 +64,7 @@ def shortest_paths(
 def random_walks(
     atom_ptr: np.ndarray, pair_ptr: np.ndarray, start: np.ndarray, neighbour: np.ndarray, bond: np.ndarray, steps: int
 ) -> np.ndarray:
-    """Probabilities that a random walk from i is at j after k steps, ((D^-1 A)^k)_ij for k = 0..steps-1.
-
-    Returns:
-        float32 [P, steps]; for an atom without bonds, zero after the first entry (D^-1 = 0).
-    """
+    """((D^-1 A)^k)_ij for k = 0..steps-1: float32 [P, steps]; D^-1 = 0 for an atom without bonds."""
     out = np.zeros((pair_ptr[-1], steps), np.float32)
     for m in range(len(atom_ptr) - 1):
         n, pair, first = atom_ptr[m + 1] - atom_ptr[m], pair_ptr[m], start[atom_ptr[m] :]
@@ -104,14 +86,10 @@ def random_walks(
 def resistances(
     atom_ptr: np.ndarray, pair_ptr: np.ndarray, start: np.ndarray, neighbour: np.ndarray, bond: np.ndarray, cap: float
 ) -> np.ndarray:
-    """Effective resistances between atoms, L+_ii + L+_jj - 2 L+_ij, with the pseudo-inverse L+ of the graph Laplacian.
+    """Resistances L+_ii + L+_jj - 2 L+_ij in bonds: float32 [P], at most ``cap``, which unconnected atoms have.
 
-    Source: Klein and Randic, "Resistance distance", 1993; for transformers Zhang et al., ICLR 2023 (Graphormer-GD).
-
-    In a connected component, (L + J/n)^-1 with J all ones is the pseudo-inverse plus a multiple of J, which cancels.
-
-    Returns:
-        float32 [P], in bonds, at most ``cap``; ``cap`` between atoms of different components.
+    L+ is the pseudo-inverse of the Laplacian (Klein and Randic, 1993). In a connected component, (L + J/n)^-1 with J
+    all ones is L+ plus a multiple of J, which cancels.
     """
     out = np.empty(pair_ptr[-1], np.float32)
     for m in range(len(atom_ptr) - 1):
@@ -169,16 +147,7 @@ def count_ring(counts: np.ndarray, size: int) -> None:
 def mark_rings(
     atom_ptr: np.ndarray, pair_ptr: np.ndarray, molecule: np.ndarray, ring_ptr: np.ndarray, atoms: np.ndarray, most: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Ring counts of atoms and shared rings of pairs; rings larger than ``most`` atoms count as rings of that size.
-
-    Args:
-        molecule: molecule of each ring.
-        ring_ptr, atoms: start of each ring in ``atoms``, and the atoms of all rings, numbered within their molecules.
-
-    Returns:
-        counts: uint8 [T, most - 2], number of rings through the atom with at least 3, 4, ... atoms, at most 255.
-        shared: uint8 [P], size of the smallest ring through both atoms, 0 for none.
-    """
+    """Of rings ``atoms[ring_ptr[r]:ring_ptr[r + 1]]``: counts uint8 [T, most - 2], smallest shared ring [P]."""
     counts = np.zeros((atom_ptr[-1], most - 2), np.uint8)
     shared = np.zeros(pair_ptr[-1], np.uint8)
     for r in range(len(molecule)):
@@ -214,18 +183,11 @@ def distances_above(root: int, start: np.ndarray, neighbour: np.ndarray, distanc
 
 @compiled
 def count_cycles(atom_ptr: np.ndarray, start: np.ndarray, neighbour: np.ndarray, most: int) -> np.ndarray:
-    """Number of chordless cycles of at most ``most`` atoms through each atom.
+    """Number of chordless cycles with at least 3, 4, ... ``most`` atoms through each atom: uint8 [T, most - 2].
 
-    From each atom, the root, paths grow through atoms with larger numbers. The next atom must be bonded to the end of
-    the path and to no other atom of it. If it is also bonded to the root, the path is a complete cycle. Each cycle is
-    found in both directions and counted in the one whose second atom has a smaller number than the last. Atoms that are
-    too far from the root to return within the remaining length are skipped.
-
-    Args:
-        start, neighbour: the neighbours of atom i are neighbour[start[i]:start[i + 1]], each once.
-
-    Returns:
-        uint8 [T, most - 2], number of cycles with at least 3, 4, ... atoms, at most 255.
+    From each atom, the root, paths grow through atoms with larger numbers that are bonded to the end of the path and to
+    no other atom of it but the root, which completes a cycle. Each cycle is found in both directions and counted in the
+    one whose second atom has a smaller number than the last. Atoms too far from the root to return are skipped.
     """
     num_atoms = atom_ptr[-1]
     counts = np.zeros((num_atoms, most - 2), np.uint8)

@@ -52,12 +52,7 @@ def fingerprint(encodings: tuple[Encoding, ...], bond_sizes: tuple[int, ...]) ->
 def read_batch(
     batch: Batch, encodings: tuple[Encoding, ...], atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...]
 ) -> GraphBatch:
-    """A batch of transformed graphs, as a model with these fields of its config reads it.
-
-    Raises:
-        InputError: the graphs were prepared for another model, or have atom features outside the vocabularies; or as
-            ``from_pyg``.
-    """
+    """A batch of transformed graphs; raises InputError if they were prepared for another model."""
     read = from_pyg(batch, [name for encoding in encodings for name in encoding.arrays])
     if "prepared_for" in batch and (batch.prepared_for != fingerprint(encodings, bond_sizes)).any():
         raise InputError(
@@ -69,10 +64,7 @@ def read_batch(
 
 
 def from_pyg(batch: Batch, names: Collection[str]) -> GraphBatch:
-    """A batch of PyG's DataLoader with the arrays ``names``, and ``conditions`` [B, C] or [B] if the model reads them.
-
-    Raises ValueError if this is no batch, or an attribute that ``GraphormerTransform`` adds is missing.
-    """
+    """A batch of PyG's DataLoader with the arrays ``names``, and ``conditions`` if the model reads them."""
     if getattr(batch, "ptr", None) is None:
         raise InputError(
             f"the model reads a batch of transformed graphs, not {type(batch).__name__}: put the graphs, even a "

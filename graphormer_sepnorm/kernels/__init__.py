@@ -1,8 +1,4 @@
-"""Operations that have a fast implementation: attention over packed molecules, and sums of embeddings.
-
-Three modules implement them: ``cpu`` is compiled, for float32 on the CPU; ``traced`` wraps the same kernels as PyTorch
-operators, for ``torch.compile`` and ``torch.export``; ``dense`` is plain PyTorch, for other devices and precisions, and
-if ``use_kernels`` or the environment turned the kernels off. See README.md in this folder.
+"""Operations that have a fast implementation: attention over packed molecules, and sums of embeddings; see README.md.
 
 Axis letters: B molecules, T atoms, N = B + T rows (the CLS rows first), P ordered atom pairs, H heads, D width.
 """
@@ -16,41 +12,17 @@ from graphormer_sepnorm.graphs import Padding
 from graphormer_sepnorm.kernels import dense
 from graphormer_sepnorm.kernels.switch import KERNELS_VARIABLE, kernels_run, use_kernels
 
-__all__ = [
-    "KERNELS_VARIABLE",
-    "Attention",
-    "embedding_sum",
-    "make_attention",
-    "runs_compiled",
-    "use_kernels",
-]
+__all__ = ["KERNELS_VARIABLE", "Attention", "embedding_sum", "make_attention", "runs_compiled", "use_kernels"]
 
 
 class Attention(Protocol):
     """Attention within each molecule of a batch, with a precomputed bias shared by all layers."""
 
     def __call__(self, qkv: Tensor, dropout: float) -> Tensor:
-        """factor * softmax(q k^T / sqrt(d) + bias) v for each head.
-
-        Args:
-            qkv: [N, 3 D] queries, keys and values of the rows.
-            dropout: probability that an attention weight is dropped.
-
-        Returns:
-            [N, D].
-        """
+        """factor * softmax(q k^T / sqrt(d) + bias) v for each head: [N, D] from qkv [N, 3 D]."""
 
     def of_cls(self, q: Tensor, kv: Tensor, dropout: float) -> Tensor:
-        """The same, only for the CLS rows.
-
-        Args:
-            q: [B, D] queries of the CLS rows.
-            kv: [N, 2 D] keys and values of all rows.
-            dropout: as above.
-
-        Returns:
-            [B, D].
-        """
+        """The same for the CLS rows: [B, D] from q [B, D] and the kv [N, 2 D] of all rows."""
 
 
 class Operations(Protocol):
@@ -91,15 +63,7 @@ def make_attention(
     pair_factor: Tensor | None = None,
     padding: Padding | None = None,
 ) -> Attention:
-    """Prepares the attention of one batch.
-
-    Args:
-        ptr: int64 [B + 1] atom offsets.
-        pair_bias: [P, H] bias of ordered atom pairs.
-        cls_bias: [H] bias of pairs with the CLS.
-        pair_factor: [P, H] factors of the attention weights of ordered atom pairs, or None.
-        padding: padding of the batch, if it has one; otherwise plain PyTorch computes it.
-    """
+    """Of one batch: biases of ordered atom pairs [P, H] and of pairs with the CLS [H], and factors [P, H]."""
     if runs_compiled(pair_bias):
         return _compiled().make_attention(ptr, pair_bias, cls_bias, pair_factor)
     return dense.PaddedAttention(ptr, pair_bias, cls_bias, pair_factor, padding)

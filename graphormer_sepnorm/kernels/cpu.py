@@ -1,12 +1,123 @@
-"""The compiled CPU operations as autograd functions. Importing this module imports Numba."""
+"""The compiled CPU operations as autograd functions; the kernels of sums of embeddings. Importing it imports Numba.
 
+The gradient of a table is summed over a fixed number of chunks of rows, then over the chunks in order, for any number
+of threads.
+"""
+
+from functools import lru_cache
+
+import numpy as np
 import torch
+from numba import carray
 from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
 
+from graphormer_sepnorm.kernels import simd
 from graphormer_sepnorm.kernels.cpu_attention import ScoreLayout, attention, lay_out
-from graphormer_sepnorm.kernels.cpu_rows import embedding_sum
+from graphormer_sepnorm.kernels.simd import LANES
+from graphormer_sepnorm.kernels.threads import Loop, check_tensor, claim
 
-__all__ = ["FusedAttention", "embedding_sum", "make_attention"]
+_ROWS_PER_ITEM = 64
+_CHUNKS = 8
+
+
+@lru_cache
+def _embedding_forward(width: int, index_type: np.dtype) -> Loop:
+    def body(arguments):
+        a = carray(arguments, 1)[0]
+        index = carray(simd.void_pointer(a.index), (a.rows, a.columns), index_type)
+        table, out = simd.pointer(a.table), simd.pointer(a.out)
+        zero = simd.zero_span(width)
+        while True:
+            item = claim(arguments)
+            if item >= a.items:
+                break
+            for row in range(item * _ROWS_PER_ITEM, min(a.rows, (item + 1) * _ROWS_PER_ITEM)):
+                total = zero
+                for column in range(a.columns):
+                    entry = np.int64(index[row, column])
+                    if entry < 0 or entry >= a.entries:
+                        carray(simd.integers(a.invalid), 1)[0] = 1
+                        entry = np.int64(0)
+                    total = total + simd.load_span(zero, table, entry * width)
+                simd.store_span(out, row * width, total)
+
+    return Loop(body, dict.fromkeys(("index", "table", "out", "invalid", "rows", "columns", "entries"), "q"))
+
+
+@lru_cache
+def _embedding_backward(width: int, index_type: np.dtype) -> Loop:
+    padded = simd.padded(width)
+
+    def body(arguments):
+        a = carray(arguments, 1)[0]
+        index = carray(simd.void_pointer(a.index), (a.rows, a.columns), index_type)
+        zero = simd.zero_span(width)
+        while True:
+            item = claim(arguments)
+            if item >= a.items:
+                break
+            partial = simd.shifted(simd.pointer(a.partial), item * a.entries * padded)
+            for entry in range(a.entries):
+                simd.store_rows(partial, entry * padded, LANES, zero)
+            for row in range(a.rows * item // a.items, a.rows * (item + 1) // a.items):
+                vectors = simd.load_span(zero, simd.pointer(a.gradient), row * width)
+                for column in range(a.columns):
+                    start = np.int64(index[row, column]) * padded
+                    simd.store_rows(partial, start, LANES, simd.load_rows(zero, partial, start, LANES) + vectors)
+
+    return Loop(body, dict.fromkeys(("index", "gradient", "partial", "rows", "columns", "entries"), "q"))
+
+
+def embedding_forward(index: Tensor, table: Tensor) -> Tensor:
+    check_tensor("index", index, index.shape, index.dtype)
+    if index.is_floating_point() or index.is_complex() or index.dtype == torch.bool:
+        raise TypeError(f"index must be of an integer type, got {index.dtype}")
+    if index.dim() != 2 or table.dim() != 2:
+        raise ValueError(f"index and table must have 2 axes, got {index.dim()} and {table.dim()}")
+    check_tensor("table", table, table.shape)
+    rows, columns = index.shape
+    entries, width = table.shape
+    out, invalid = table.new_empty(rows, width), np.zeros(1, np.int64)
+    arrays = (index, table, out, invalid.ctypes.data)
+    items = -(-rows // _ROWS_PER_ITEM)
+    _embedding_forward(width, _numpy_type(index))(items, *arrays, rows, columns, entries)
+    if invalid[0]:
+        raise IndexError(f"index must lie in 0 .. {entries - 1}, the rows of table")
+    return out
+
+
+def embedding_backward(gradient: Tensor, index: Tensor, entries: int) -> Tensor:
+    """The gradient of a table with `entries` rows from that of the sums [M, W]."""
+    width = gradient.shape[1]
+    partial = gradient.new_empty(_CHUNKS, entries, simd.padded(width))
+    arrays = (index, gradient.contiguous(), partial)
+    _embedding_backward(width, _numpy_type(index))(_CHUNKS, *arrays, *index.shape, entries)
+    return partial.sum(0)[..., :width]  # over the chunks, in order
+
+
+def _numpy_type(index: Tensor) -> np.dtype:
+    return np.dtype(str(index.dtype).removeprefix("torch."))
+
+
+class _EmbeddingSum(Function):
+    @staticmethod
+    def forward(ctx, index, table):
+        ctx.save_for_backward(index)
+        ctx.entries = len(table)
+        return embedding_forward(index, table)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient):
+        (index,) = ctx.saved_tensors
+        return None, embedding_backward(gradient, index, ctx.entries)
+
+
+def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
+    """out[m] = sum over f of table[index[m, f]], [M, W]; index [M, F] of any integer type, table [V, W]."""
+    return _EmbeddingSum.apply(index.contiguous(), table.contiguous())
 
 
 class FusedAttention:

@@ -1,11 +1,7 @@
-"""Fused CPU kernels for attention over packed molecules, with their gradients.
-
-Axis letters: B molecules, T atoms, N = B + T tokens (the CLS of every molecule, then the atoms molecule by molecule), P
-ordered atom pairs, H heads, D width, d = D / H. A molecule of n atoms has L = n + 1 tokens, the CLS first.
+"""Fused CPU kernels for attention over packed molecules, with their gradients; d = D / H, and L tokens of a molecule.
 
 Attention works on one molecule and one head at a time, with LANES queries in the lanes of a vector. The L x L scores of
-a head are stored as tiles of LANES queries, each tile with L rows of one key each. The bias, the factor of the
-probabilities, their gradients and the probabilities saved for the backward pass use the same layout.
+a head are stored as tiles of LANES queries, each with L rows of one key, as are bias, factor and their gradients.
 """
 
 import math
@@ -32,33 +28,19 @@ _COMMON |= {"scale": "f", "kept_scale": "f"}
 
 @dataclass(frozen=True)
 class ScoreLayout:
-    """Positions of the tokens, pairs and scores of a batch.
+    """Positions of the tokens, pairs and scores of a batch; ``molecules`` has a last row for the ends."""
 
-    Attributes:
-        molecules: int64 [B + 1, 6]; for each molecule its CLS token, first atom token, L, first pair, and the number of
-            scores and of queries, padded to full tiles, of one head in the molecules before it. The last row holds the
-            ends.
-        batch: B.
-        heads: H.
-        tokens: N.
-        pairs: P.
-        scores: number of scores of all heads, including padded queries.
-        queries: number of padded queries of all heads.
-        longest: largest L.
-    """
-
-    molecules: np.ndarray
+    molecules: np.ndarray  # int64 [B + 1, 6]: CLS, first atom, L, first pair, scores and queries of one head before
     batch: int
     heads: int
     tokens: int
     pairs: int
-    scores: int
-    queries: int
-    longest: int
+    scores: int  # of all heads, including padded queries
+    queries: int  # of all heads, padded to full tiles
+    longest: int  # largest L
 
     @classmethod
     def from_ptr(cls, ptr: Tensor, heads: int) -> "ScoreLayout":
-        """The layout of molecules with the atoms ptr[b] .. ptr[b + 1] - 1, with ptr int64 [B + 1]."""
         bounds = ptr.numpy()
         atoms = np.diff(bounds)
         if bounds[0] != 0 or atoms.size == 0 or atoms.min() < 1:
@@ -77,17 +59,12 @@ class ScoreLayout:
 
 
 class _GradientSum:
-    """Gradient of the values of all scores, summed in place over the attention calls of a backward pass.
-
-    Otherwise autograd would receive a full gradient from every call and add them up. Every backward pass has its own
-    sum, so the remains of an interrupted pass are never used.
-    """
+    """Gradient of the values of all scores, summed in place over the attention calls of one backward pass."""
 
     def __init__(self) -> None:
         self._sums: dict[int, Tensor] = {}
 
     def buffer(self, like: Tensor) -> Tensor:
-        """The partial sum of the current backward pass."""
         backward_pass = torch._C._current_graph_task_id()
         if backward_pass not in self._sums:
             self._sums[backward_pass] = torch.zeros_like(like)
@@ -106,9 +83,6 @@ class ScoreValues:
     gradient: _GradientSum
 
 
-# ---------------------------------------------------------------------------------------------------------- attention
-
-
 @njit(forceinline=True)
 def _aligned(scratch):
     return simd.pointer((scratch.ctypes.data + 63) & ~63)
@@ -116,7 +90,6 @@ def _aligned(scratch):
 
 @njit(forceinline=True)
 def _row(molecule, token):
-    """The row of a token of a molecule."""
     return molecule[1] - 1 + token if token else molecule[0]
 
 
@@ -151,11 +124,7 @@ def _write_scores(q, keys, bias, scores, length, width):
 
 @njit(forceinline=True)
 def _weigh_values(a, top, values, scores, length, like, width, position):
-    """Turn the scores of a tile [L, LANES] into unscaled probabilities, negative where dropped.
-
-    Returns one over the sum of the probabilities, and the sum of the values weighted by the kept probabilities times
-    their factors.
-    """
+    """Makes scores [L, LANES] probabilities, negative where dropped; one over their sum, and the weighted values."""
     total, out = simd.spread(np.float32(0)), like
     factors = simd.shifted(simd.pointer(a.factor), position)
     for j in range(length):
@@ -214,11 +183,7 @@ def _attention_forward(d: int) -> Loop:
 
 @njit(forceinline=True)
 def _change_scores(a, g, mean, values, keys, kept, changes, length, like, width, position):
-    """Write the value weights and the score gradients of a tile, both [L, LANES].
-
-    Adds to the gradients of bias and factor. Returns the gradient of the queries, which is the sum of the keys weighted
-    by the score gradients.
-    """
+    """Writes value weights and score gradients [L, LANES], adds to sums; returns the gradient of the queries."""
     zero, out = simd.spread(np.float32(0)), like
     scores = simd.shifted(simd.pointer(a.scores), position)
     bias_gradient = simd.shifted(simd.pointer(a.bias_gradient), position)
@@ -245,11 +210,7 @@ def _change_scores(a, g, mean, values, keys, kept, changes, length, like, width,
 
 @njit(forceinline=True)
 def _add_key_gradients(kept, changes, outs, queries, values, keys, length, count, width):
-    """Add the contribution of a tile to the value and key gradients, [L, width] each.
-
-    Sums over the `count` queries of the tile: kept [L, LANES] times outs [LANES, width] and changes [L, LANES] times
-    queries [LANES, width].
-    """
+    """Adds kept [L, LANES] times outs, and changes times queries, to the value and key gradients [L, width]."""
     like = simd.zero_rows(_KEYS_AT_ONCE)
     for key in range(0, length, _KEYS_AT_ONCE):
         for column in range(0, width, LANES):
@@ -349,11 +310,7 @@ def attention_forward(
     seed: int,
     keeps: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The output of `attention`, the unscaled probabilities of all scores, and one over their sums for all queries.
-
-    Without `keeps`, for an output without gradients, there are no probabilities: those of a tile stay in the
-    first-level cache and are overwritten by those of the next.
-    """
+    """Output, unscaled probabilities (none without `keeps`: they stay in the cache), and one over their sums."""
     width = rows.shape[1] // (3 if cls is None else 2)
     if width % layout.heads or rows.shape[1] % width:
         raise ValueError(f"rows must hold columns of D each, a multiple of {layout.heads} heads, got {rows.shape[1]}")
@@ -383,13 +340,7 @@ def attention_backward(
     layout: ScoreLayout,
     dropout: float,
 ) -> tuple[Tensor, Tensor | None]:
-    """The gradients of rows and cls; those of bias and factor are added to their sums, if required.
-
-    Args:
-        out_gradient: gradient of the output.
-        saved: rows, cls, the factor, and the output, probabilities and inverses returned by `attention_forward`.
-        sums: gradient sums of bias and factor, for all scores.
-    """
+    """The gradients of rows and cls; those of bias and factor are added to their sums, if required."""
     rows, cls, factor, out, scores, inverses = saved
     d = out.shape[1] // layout.heads
     gradients = torch.empty_like(rows), None if cls is None else torch.empty_like(cls)
@@ -441,20 +392,10 @@ def attention(
     factor: ScoreValues | None = None,
     cls: Tensor | None = None,
 ) -> Tensor:
-    """Multi-head attention within each molecule: the output of all tokens [N, D], or only of the CLS tokens [B, D].
-
-    rows [N, 3 * D] holds the queries, keys and values, D columns each, head h in columns h * d .. (h + 1) * d - 1 of
-    each. Alternatively, rows [N, 2 * D] holds the keys and values, and cls [B, D] the queries of the CLS tokens. The
-    probabilities softmax_j(q_i . k_j / sqrt(d) + bias_hij) are dropped with probability `dropout`, by a hash seeded
-    from PyTorch's default generator, and the kept ones are scaled by 1 / (1 - dropout). Then they are multiplied by
-    factor_hij, if given.
-    """
+    """Attention of all tokens [N, D] from qkv rows [N, 3 D], or of the cls [B, D] from kv rows [N, 2 D]."""
     factors, factor_sum = (None, None) if factor is None else (factor.values, factor.gradient)
     cls = None if cls is None else cls.contiguous()
     return _Attention.apply(rows.contiguous(), cls, bias.values, factors, bias.gradient, factor_sum, layout, dropout)
-
-
-# ------------------------------------------------------------------------------------------------------------ lay out
 
 
 @lru_cache
@@ -515,7 +456,6 @@ def _lay_out_backward(heads: int) -> Loop:
 
 
 def lay_out_forward(pairs: Tensor, cls: Tensor, layout: ScoreLayout) -> Tensor:
-    """The output of `lay_out`, as a tensor."""
     check_tensor("pairs", pairs, (layout.pairs, layout.heads))
     check_tensor("cls", cls, (layout.heads,))
     values = pairs.new_empty(layout.scores)

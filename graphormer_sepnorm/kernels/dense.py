@@ -1,7 +1,4 @@
-"""The operations in plain PyTorch, with attention over padded views: on any device, in any precision.
-
-For a batch that is already padded, nothing here synchronizes with the GPU.
-"""
+"""The operations in plain PyTorch, with attention over padded views: on any device, in any precision."""
 
 import math
 from contextlib import AbstractContextManager, nullcontext
@@ -19,16 +16,7 @@ def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
 
 
 class PaddedAttention:
-    """PyTorch's attention over padded views. Each view holds molecules of similar size.
-
-    With several views, one large molecule does not pad all others to its size. Heads are padded with zeros to a
-    multiple of ``ALIGNMENT``: for other widths, such as the 10 of the recipes, PyTorch has no fused attention with a
-    bias on GPUs.
-
-    Attributes:
-        biases: bias of all scores, [b, H, L, L] for each view; -inf for padding.
-        factors: factors of all attention weights, in the same layout, or None.
-    """
+    """PyTorch's attention over padded views. With a bias, it is fused only for heads of multiples of ``ALIGNMENT``."""
 
     def __init__(
         self,
@@ -82,11 +70,7 @@ class PaddedAttention:
         return [part.unflatten(0, view).permute(2, 0, 3, 1, 4) for part, view in parts]
 
     def mix(self, view: int, q: Tensor, k: Tensor, v: Tensor, d: int, dropped: float) -> Tensor:
-        """Attention output [b, H, n, ...] for the first n tokens of each molecule; k and v are [b, H, L, ...].
-
-        Args:
-            d: width of a head, without its padding.
-        """
+        """Output [b, H, n, ...] for the first n tokens of each molecule; d is the width of a head without padding."""
         bias = self.biases[view] = self.biases[view].to(q.dtype)  # converted in the first layer, for all layers
         bias, n = bias[:, :, : q.shape[2]], q.shape[2]
         if self.factors is None:
@@ -97,11 +81,7 @@ class PaddedAttention:
 
 
 def fused(device: torch.device) -> AbstractContextManager[None]:
-    """Context manager: except on the CPU, attention uses the memory-efficient or the plain implementation.
-
-    PyTorch prefers cuDNN's implementation if the bias needs no gradient, as under frozen layers. In PyTorch 2.11, that
-    one returns NaN gradients for views of 64 tokens (PyTorch issue 196678).
-    """
+    """Not cuDNN's, which returns NaN gradients for views of 64 tokens in PyTorch 2.11 (PyTorch issue 196678)."""
     if device.type == "cpu":
         return nullcontext()
     return sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH])

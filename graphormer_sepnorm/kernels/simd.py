@@ -75,11 +75,7 @@ class _RowsModel(models.PrimitiveModel):
 
 
 def _simd(result: types.Type | None, *parameters: types.Type | None) -> Callable:
-    """Make `emit(builder, *values)` a function for kernels.
-
-    A type of None means the type of the `Rows` passed, or `VECTOR` if there are none. The parameter `tail` of `emit` is
-    not a parameter of the kernel function; it receives the tail of the `Rows`.
-    """
+    """Makes `emit(builder, *values)` a function for kernels; None is the type of the `Rows` passed, or `VECTOR`."""
 
     def wrap(emit: Callable) -> Callable:
         def define(typingctx, *arguments):
@@ -250,32 +246,27 @@ def zero_span(typingctx, width):
 
 @_simd(POINTER, POINTER, types.int64)
 def shifted(builder, start, offset):
-    """The pointer advanced by `offset` floats."""
     return builder.gep(start, [offset])
 
 
 @_simd(VECTOR, POINTER, types.int64)
 def load(builder, source, offset):
-    """Load LANES floats from `source[offset]`."""
     return _load(builder, source, offset)
 
 
 @_simd(types.void, POINTER, types.int64, VECTOR)
 def store(builder, target, offset, vector):
-    """Store LANES floats to `target[offset]`."""
     _store(builder, target, offset, vector)
 
 
 @_simd(VECTOR, types.float32)
 def spread(builder, scalar):
-    """The scalar in every lane."""
     return _spread(builder, scalar)
 
 
 @_simd(None, None, None)
 @_lanewise
 def larger(builder, a, b):
-    """The maximum of both vectors, lane by lane."""
     return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
 
@@ -289,14 +280,12 @@ def where_positive(builder, condition, a, b):
 @_simd(None, None)
 @_lanewise
 def inverse(builder, vector):
-    """One over each lane."""
     return builder.fdiv(_constant(1.0), vector)
 
 
 @_simd(None, None)
 @_lanewise
 def magnitude(builder, vector):
-    """Absolute values."""
     return _call(builder, f"llvm.fabs.v{LANES}f32", _FLOATS, vector)
 
 
@@ -337,7 +326,6 @@ def load_rows(builder, like, source, offset, stride):
 
 @_simd(types.void, POINTER, types.int64, types.int64, None)
 def store_rows(builder, target, offset, stride, rows):
-    """Store rows to `target[offset + row * stride]`."""
     for start, vector in zip(_steps(builder, offset, stride, rows.type.count), _split(builder, rows), strict=True):
         _store(builder, target, start, vector)
 
@@ -414,7 +402,7 @@ def store_span(builder, target, offset, rows, tail):
 
 @_simd(None, None, POINTER, types.int64, types.int64, types.int64)
 def load_columns(builder, like, source, stride, first, last):
-    """Load rows whose lane l comes from `source[column * stride + row]`, column first + l; zero outside 0 .. last."""
+    """Rows whose lane l comes from `source[column * stride + row]`, column first + l; zero outside 0 .. last."""
     vectors = []
     for group in _groups(like.type.count):
         start = builder.gep(source, [ir.Constant(first.type, group[0])])
@@ -428,7 +416,6 @@ def load_columns(builder, like, source, stride, first, last):
 
 @_simd(types.void, POINTER, types.int64, types.int64, types.int64, None)
 def store_columns(builder, target, stride, first, last, rows):
-    """The inverse of `load_columns`."""
     vectors = _split(builder, rows)
     for group in _groups(len(vectors)):
         start = builder.gep(target, [ir.Constant(first.type, group[0])])
@@ -439,14 +426,12 @@ def store_columns(builder, target, stride, first, last, rows):
 
 @_simd(None, None, None)
 def with_first_lane(builder, rows, others):
-    """The rows, with lane 0 replaced by that of `others`."""
     pairs = zip(_split(builder, rows), _split(builder, others), strict=True)
     return _join(builder, [builder.select(_first_lanes(1), other, row) for row, other in pairs])
 
 
 @_simd(None, None, POINTER)
 def spread_rows(builder, like, source):
-    """Rows filled with the scalar `source[row]`."""
     zero, one = ir.Constant(ir.IntType(64), 0), ir.Constant(ir.IntType(64), 1)
     starts = _steps(builder, zero, one, like.type.count)
     return _join(builder, [_spread(builder, builder.load(_at(builder, source, start, _FLOAT))) for start in starts])

@@ -1,45 +1,34 @@
 """Whether the operations may run compiled, given the user's choice and the machine."""
 
+import ctypes
 import importlib
 import os
 import warnings
+from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Literal, get_args
 
 import torch
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.kernels.pool import pool_launcher
 
 KERNELS_VARIABLE = "GRAPHORMER_SEPNORM_KERNELS"
 Mode = Literal["auto", "off"]
 
 
 def use_kernels(mode: Mode) -> None:
-    """Chooses how this process, and processes that it starts later, compute in float32 on the CPU.
-
-    Args:
-        mode: ``"auto"`` uses compiled kernels if the machine supports them; ``"off"`` uses plain PyTorch.
-
-    Raises:
-        InputError: another mode.
-    """
+    """How float32 is computed on the CPU from now on: "auto", in compiled kernels if possible, or "off"."""
     _check(mode, "mode")
     os.environ[KERNELS_VARIABLE] = mode
 
 
 def kernels_run() -> bool:
-    """Whether operations on float32 CPU tensors run compiled. Imports Numba to find out, unless they are turned off.
-
-    They do not run compiled if the user turned them off, if Numba cannot be imported, or if compiled loops would use
-    one thread while PyTorch uses several.
-
-    Raises:
-        InputError: the environment variable is neither ``auto`` nor ``off``.
-    """
+    """Whether float32 CPU tensors run compiled: not turned off, Numba works, and loops share PyTorch's threads."""
     mode = os.environ.get(KERNELS_VARIABLE, "auto")
     _check(mode, KERNELS_VARIABLE)
-    return mode == "auto" and _loops_share_threads() and _numba_works()
+    share_threads = torch.get_num_threads() == 1 or pool_launcher() is not None
+    return mode == "auto" and share_threads and _numba_works()
 
 
 # As torch.compiler.assume_constant_result does, which also imports a compiler and takes two seconds.
@@ -51,8 +40,16 @@ def _check(mode: str, name: str) -> None:
         raise InputError(f"{name} is {mode!r}: set it to auto or off")
 
 
-def _loops_share_threads() -> bool:
-    return torch.get_num_threads() == 1 or pool_launcher() is not None
+@cache
+def pool_launcher() -> Callable[..., None] | None:
+    """`GOMP_parallel` of the OpenMP library that PyTorch has loaded; None for other builds (macOS, Windows)."""
+    try:
+        launch = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so")).GOMP_parallel
+    except (OSError, AttributeError):
+        return None
+    launch.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
+    launch.restype = None
+    return launch
 
 
 @cache

@@ -1,7 +1,4 @@
-"""Runs compiled loops on PyTorch's own thread pool.
-
-Numba's threading layers would start a second pool, which would compete with PyTorch's for the cores.
-"""
+"""Runs compiled loops on PyTorch's own thread pool; Numba's would compete with it for the cores."""
 
 import ctypes
 import struct
@@ -18,8 +15,8 @@ from numba import cfunc, from_dtype, types
 from numba.extending import intrinsic
 from torch import Tensor
 
-from graphormer_sepnorm.kernels.pool import pool_launcher
 from graphormer_sepnorm.kernels.simd import LANES
+from graphormer_sepnorm.kernels.switch import pool_launcher
 from graphormer_sepnorm.system.compiling import cached
 
 _HELPERS = (Path(__file__), Path(__file__).with_name("simd.py"))
@@ -46,15 +43,10 @@ def claim(typingctx, arguments):
 
 
 class Loop:
-    """A compiled loop over numbered items, distributed among the threads of PyTorch's pool.
+    """A compiled loop over numbered items, distributed among the threads of PyTorch's pool, and cached on disk.
 
-    `body(arguments)` gets a C pointer to one record: a counter, `items` and `fields`, which are names with their format
-    characters of `struct`. It calls `claim(arguments)` for item numbers until they reach `items`. Tensors are passed as
-    addresses.
-
-    The compiled code is cached on disk. Numba compiles it again when the file of `body` changes. A checksum in the name
-    also makes Numba compile again when the helpers that bodies call, the number of lanes or the processor change. Numba
-    itself does not know the lanes, and it knows the processor only from ``NUMBA_CPU_NAME`` and ``NUMBA_CPU_FEATURES``.
+    `body(arguments)` gets a C pointer to one record, a counter, `items` and `fields` with their format characters of
+    `struct`, and calls `claim(arguments)` for item numbers. The key in the first name makes Numba compile again.
     """
 
     def __init__(self, body: Callable, fields: dict[str, str]) -> None:
@@ -76,7 +68,6 @@ class Loop:
 
 
 def check_tensor(name: str, tensor: Tensor, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> None:
-    """Raise TypeError unless the tensor is on the CPU with this dtype, ValueError unless it has this shape."""
     if not tensor.is_cpu or tensor.dtype != dtype:
         raise TypeError(f"{name} must be a {dtype} CPU tensor, got {tensor.dtype} on {tensor.device}")
     if tensor.shape != shape:

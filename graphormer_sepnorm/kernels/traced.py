@@ -1,15 +1,17 @@
 """The compiled CPU operations as PyTorch operators, which `torch.compile` and `torch.export` treat as single nodes.
 
-Each has a fake implementation, which computes only shapes, and a gradient. Numba is imported when an operator runs.
-
-Axis letters: B molecules, T atoms, N = B + T rows, P ordered atom pairs, H heads, D width; see `cpu_attention` for the
-layout of the values of all scores. Their number depends on the sizes of the molecules, not only on shapes.
+Each has a fake implementation, which computes only shapes, and a gradient. The number of all scores depends on the
+sizes of the molecules, not only on shapes.
 """
 
 import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 from torch.library import custom_op, get_ctx
+
+from graphormer_sepnorm.kernels import cpu, cpu_attention
+
+Maybe = Tensor | None
 
 
 class _Context(FunctionCtx):
@@ -22,15 +24,9 @@ class _Context(FunctionCtx):
     dropout: float
 
 
-# ----------------------------------------------------------------------------------------------------- row by row
-
-
 @custom_op("graphormer_sepnorm::embedding_sum", mutates_args=(), device_types="cpu")
 def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
-    """Sum of the rows of table [V, W] selected by each row of index [M, F]: [M, W]."""
-    from graphormer_sepnorm.kernels import cpu_rows
-
-    return cpu_rows.embedding_forward(index.contiguous(), table.contiguous())
+    return cpu.embedding_forward(index.contiguous(), table.contiguous())
 
 
 @embedding_sum.register_fake
@@ -40,10 +36,7 @@ def _(index: Tensor, table: Tensor) -> Tensor:
 
 @custom_op("graphormer_sepnorm::embedding_sum_backward", mutates_args=(), device_types="cpu")
 def embedding_sum_backward(gradient: Tensor, index: Tensor, entries: int) -> Tensor:
-    """The gradient of the table, [V, W] with V entries."""
-    from graphormer_sepnorm.kernels import cpu_rows
-
-    return cpu_rows.embedding_backward(gradient, index.contiguous(), entries).contiguous()
+    return cpu.embedding_backward(gradient, index.contiguous(), entries).contiguous()
 
 
 @embedding_sum_backward.register_fake
@@ -65,14 +58,8 @@ def _embedding_gradient(ctx: _Context, gradient: Tensor) -> tuple[None, Tensor]:
 embedding_sum.register_autograd(_embedding_gradient, setup_context=_keep_index)
 
 
-# ------------------------------------------------------------------------------------------------------ attention
-
-
 @custom_op("graphormer_sepnorm::lay_out", mutates_args=(), device_types="cpu")
 def lay_out(pairs: Tensor, cls: Tensor, ptr: Tensor) -> Tensor:
-    """The values of all scores: pairs [P, H] between atoms, cls [H] for every pair with the CLS; ptr int64 [B + 1]."""
-    from graphormer_sepnorm.kernels import cpu_attention
-
     layout = cpu_attention.ScoreLayout.from_ptr(ptr, cls.shape[0])
     return cpu_attention.lay_out_forward(pairs.contiguous(), cls.contiguous(), layout)
 
@@ -84,9 +71,6 @@ def _(pairs: Tensor, cls: Tensor, ptr: Tensor) -> Tensor:
 
 @custom_op("graphormer_sepnorm::lay_out_backward", mutates_args=(), device_types="cpu")
 def lay_out_backward(gradient: Tensor, ptr: Tensor, pairs: int, heads: int) -> tuple[Tensor, Tensor]:
-    """The gradients [P, H] with P pairs, and [H]."""
-    from graphormer_sepnorm.kernels import cpu_attention
-
     return cpu_attention.lay_out_backward(gradient.contiguous(), cpu_attention.ScoreLayout.from_ptr(ptr, heads))
 
 
@@ -111,46 +95,16 @@ lay_out.register_autograd(_lay_out_gradient, setup_context=_keep_ptr)
 
 @custom_op("graphormer_sepnorm::attention", mutates_args=(), device_types="cpu")
 def attention(
-    rows: Tensor,
-    cls: Tensor | None,
-    bias: Tensor,
-    factor: Tensor | None,
-    ptr: Tensor,
-    seed: Tensor | None,
-    heads: int,
-    dropout: float,
+    rows: Tensor, cls: Maybe, bias: Tensor, factor: Maybe, ptr: Tensor, seed: Maybe, heads: int, dropout: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The output of `cpu_attention.attention_forward`: the attention output, and the values that its gradient needs.
-
-    Args:
-        rows: [N, 3 D] queries, keys and values, or [N, 2 D] keys and values if `cls` holds the queries.
-        cls: [B, D] queries of the CLS rows, to compute only their output; None: all rows.
-        bias: of all scores, from `lay_out`.
-        factor: of all attention weights, from `lay_out`.
-        ptr: int64 [B + 1] atom offsets.
-        seed: int64 [] seed of the dropout; None without dropout.
-        heads: H.
-        dropout: probability that an attention weight is dropped.
-    """
-    from graphormer_sepnorm.kernels import cpu_attention
-
-    layout = cpu_attention.ScoreLayout.from_ptr(ptr, heads)
-    drawn = 0 if seed is None else int(seed)
+    """The output of `cpu_attention.attention_forward`, with a seed [] of the dropout, None without."""
+    layout, drawn = cpu_attention.ScoreLayout.from_ptr(ptr, heads), 0 if seed is None else int(seed)
     cls = None if cls is None else cls.contiguous()
     return cpu_attention.attention_forward(rows.contiguous(), cls, bias, factor, layout, dropout, drawn)
 
 
 @attention.register_fake
-def _(
-    rows: Tensor,
-    cls: Tensor | None,
-    bias: Tensor,
-    factor: Tensor | None,
-    ptr: Tensor,
-    seed: Tensor | None,
-    heads: int,
-    dropout: float,
-) -> tuple[Tensor, Tensor, Tensor]:
+def _(rows, cls, bias, factor, ptr, seed, heads, dropout):
     out = rows.new_empty(rows.shape[0], rows.shape[1] // 3) if cls is None else cls.new_empty(cls.shape)
     return out, bias.new_empty(bias.shape), bias.new_empty(get_ctx().new_dynamic_size())
 
@@ -159,8 +113,8 @@ def _(
 def attention_backward(
     out_gradient: Tensor,
     rows: Tensor,
-    cls: Tensor | None,
-    factor: Tensor | None,
+    cls: Maybe,
+    factor: Maybe,
     out: Tensor,
     scores: Tensor,
     inverses: Tensor,
@@ -169,8 +123,6 @@ def attention_backward(
     dropout: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of rows, cls, bias and factor; empty for cls and factor if they are None."""
-    from graphormer_sepnorm.kernels import cpu_attention
-
     layout = cpu_attention.ScoreLayout.from_ptr(ptr, heads)
     of_bias = torch.zeros_like(scores)
     of_factor = None if factor is None else torch.zeros_like(scores)
@@ -181,18 +133,7 @@ def attention_backward(
 
 
 @attention_backward.register_fake
-def _(
-    out_gradient: Tensor,
-    rows: Tensor,
-    cls: Tensor | None,
-    factor: Tensor | None,
-    out: Tensor,
-    scores: Tensor,
-    inverses: Tensor,
-    ptr: Tensor,
-    heads: int,
-    dropout: float,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _(out_gradient, rows, cls, factor, out, scores, inverses, ptr, heads, dropout):
     of_cls = scores.new_empty(0 if cls is None else cls.shape)
     of_factor = scores.new_empty(0 if factor is None else scores.shape)
     return rows.new_empty(rows.shape), of_cls, scores.new_empty(scores.shape), of_factor
@@ -206,12 +147,10 @@ def _keep_weights(ctx: _Context, inputs: tuple, output: tuple[Tensor, Tensor, Te
 
 
 def _attention_gradient(ctx: _Context, out_gradient: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-    saved = ctx.saved_tensors
-    cls, factor = saved[1], saved[2]
-    gradients = attention_backward(out_gradient, *saved, ctx.heads, ctx.dropout)
+    cls, factor = ctx.saved_tensors[1:3]
+    gradients = attention_backward(out_gradient, *ctx.saved_tensors, ctx.heads, ctx.dropout)
     of_rows, of_cls, of_bias, of_factor = gradients
-    wanted = (of_rows, None if cls is None else of_cls, of_bias, None if factor is None else of_factor)
-    return *wanted, None, None, None, None
+    return of_rows, None if cls is None else of_cls, of_bias, None if factor is None else of_factor, *[None] * 4
 
 
 attention.register_autograd(_attention_gradient, setup_context=_keep_weights)

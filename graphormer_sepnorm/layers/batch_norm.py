@@ -23,12 +23,7 @@ def synchronize_batch_norms(model: nn.Module) -> None:
 
 
 def statistics(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Number [], mean [d] and variance [d], without Bessel's correction, of the rows x [n, d] of all processes.
-
-    Combines the statistics of each process. Unlike a sum of squares, this loses no precision when the mean is much
-    larger than the spread.
-    Source: Chan, Golub and LeVeque, "Algorithms for computing the sample variance", 1983.
-    """
+    """Number [], mean [d] and variance [d] of the rows x [n, d] of all processes (Chan, Golub and LeVeque, 1983)."""
     variance, mean = torch.var_mean(x, dim=0, correction=0)
     each = gather(torch.cat([x.new_full((1,), x.shape[0]), mean, variance]))  # [processes, 1 + 2 d]
     counts, means, variances = each.split([1, x.shape[1], x.shape[1]], dim=1)
@@ -58,10 +53,7 @@ class Normalize(torch.autograd.Function):
 
 
 class SyncedBatchNorm(nn.BatchNorm1d):
-    """BatchNorm whose training statistics are over the rows of all processes, on any device.
-
-    It has the same parameters and buffers as ``BatchNorm1d``.
-    """
+    """BatchNorm whose training statistics are over the rows of all processes, on any device."""
 
     running_mean: Tensor
     running_var: Tensor
@@ -77,7 +69,6 @@ class SyncedBatchNorm(nn.BatchNorm1d):
         return copy
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalizes rows x [n, d]; in training with statistics over all processes, which update the running ones."""
         if not self.training:
             return super().forward(x)
         x = x.to(self.running_mean.dtype)  # bfloat16 cannot count the rows

@@ -6,11 +6,7 @@ from torch.nn.functional import embedding
 
 
 class BondMessages(nn.Module):
-    """Sums relu(atom + bond) over the neighbours of each atom, then applies a linear map.
-
-    Messages reach the CLS one block later, so the last block has none if only the CLS is read.
-    Source: Hu et al., "Strategies for Pre-training Graph Neural Networks", ICLR 2020 (GINE), without the atom itself.
-    """
+    """Sums relu(atom + bond) over the neighbours of each atom, then a linear map (Hu et al., ICLR 2020, GINE)."""
 
     def __init__(self, width: int, num_bond_types: int):
         super().__init__()
@@ -25,11 +21,7 @@ class BondMessages(nn.Module):
 
 
 class GatedMessages(BondMessages):
-    """``BondMessages`` with a gate for each channel of a message, computed from both atoms and the bond.
-
-    A gate is between 0 and 2, and near 1 at first.
-    Source: Bresson and Laurent, "Residual Gated Graph ConvNets", 2017, where the gates of an atom are normalized.
-    """
+    """With a gate from 0 to 2, at first near 1, for each channel (Bresson and Laurent, 2017)."""
 
     def __init__(self, width: int, num_bond_types: int):
         super().__init__(width, num_bond_types)
@@ -38,7 +30,6 @@ class GatedMessages(BondMessages):
         nn.init.zeros_(self.gate_bond.weight)
 
     def forward(self, atoms: Tensor, edge_index: Tensor, bond: Tensor) -> Tensor:
-        """As ``BondMessages.forward``."""
         source, target = edge_index
         own, other = self.gate(atoms).chunk(2, dim=1)
         gate = own.index_select(0, target) + other.index_select(0, source) + embedding(bond - 1, self.gate_bond.weight)
@@ -47,15 +38,11 @@ class GatedMessages(BondMessages):
 
 
 def make_messages(width: int, num_bond_types: int, gated: bool) -> BondMessages:
-    """The messages along bonds of a block, with gates or without."""
     return (GatedMessages if gated else BondMessages)(width, num_bond_types)
 
 
 class DegreeScaler(nn.Module):
-    """Multiplies rows [T, D] by scale + slope * log(1 + degree), each [D]; initialized to the identity.
-
-    Source: Ma et al., ICML 2023 (GRIT), the section on injecting degree information.
-    """
+    """Rows [T, D] times scale + slope * log(1 + degree), at first 1 (Ma et al., ICML 2023, GRIT)."""
 
     def __init__(self, width: int):
         super().__init__()

@@ -18,10 +18,7 @@ BY_ROW = (nn.LayerNorm, nn.RMSNorm, nn.Identity)
 
 
 def normalize_rows(norm: nn.Module, x: Tensor, mask: Tensor | None) -> Tensor:
-    """Applies ``norm`` to the last axis of x [..., d], only at the positions where ``mask`` [...] is True.
-
-    Other positions keep their values, so a norm with batch statistics never sees padding.
-    """
+    """Applies ``norm`` to x [..., d] where ``mask`` [...] is True, so that batch statistics never see padding."""
     if mask is None:
         return norm(x.reshape(-1, x.shape[-1])).view(x.shape)
     rows = norm(x[mask])  # under autocast, of another type than x
@@ -37,11 +34,7 @@ def check_mask(mask: Tensor | None, x: Tensor) -> None:
 
 
 def forbid_single_row(norm: nn.Module, rows: int, kind: str = "sequences") -> None:
-    """Raises ValueError if ``norm`` would compute batch statistics of a single row in training.
-
-    ``kind`` is what the rows stand for, for the message.
-    A synchronized BatchNorm may have a single row per process; training ensures that there are more in total.
-    """
+    """Raises ValueError for batch statistics of one row in training, unless they are synchronized."""
     synchronized = isinstance(norm, SyncedBatchNorm | nn.SyncBatchNorm)
     is_local = isinstance(norm, nn.modules.batchnorm._BatchNorm) and not synchronized
     if rows < 2 and norm.training and is_local:
@@ -64,12 +57,7 @@ def made(norm: NormLayer, width: int) -> nn.Module:
 
 
 class TokenNorm(Protocol):
-    """Interface of the norms in ``NORMS``, which are modules.
-
-    Attributes:
-        cls_sees_atoms: whether the normalized CLS depends on the other tokens, as by batch statistics.
-        of_atoms: the norm of the tokens other than the CLS.
-    """
+    """Interface of the norms in ``NORMS``, which are modules."""
 
     @property
     def cls_sees_atoms(self) -> bool: ...
@@ -129,10 +117,7 @@ class SepNorm(nn.Module):
         return torch.cat([cls.unsqueeze(1), tok], dim=1)
 
     def packed(self, x: Tensor, num_cls: int) -> Tensor:
-        """Normalizes packed rows x [n, d] whose first ``num_cls`` rows (possibly all) are CLS tokens.
-
-        Raises as ``forward``.
-        """
+        """Normalizes packed rows x [n, d] whose first ``num_cls`` rows (possibly all) are CLS tokens."""
         forbid_single_row(self.cls_norm_layer, num_cls, "molecules")
         if x.shape[0] == num_cls:
             return self.cls_norm_layer(x)
@@ -165,7 +150,6 @@ class ShareNorm(nn.Module):
 
     @property
     def cls_sees_atoms(self) -> bool:
-        """True for unknown norms."""
         return not isinstance(self.norm_layer, BY_ROW)
 
     @property

@@ -1,7 +1,4 @@
-"""Readouts: from the final embeddings to one vector per molecule, the input of the head.
-
-To add one, write a function and add a line to ``READOUTS``. Axis letters: B molecules, T atoms, D width.
-"""
+"""Readouts: from the final embeddings to one vector per molecule, the input of the head."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -14,10 +11,7 @@ Read = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def sum_atoms(atoms: Tensor, ptr: Tensor) -> Tensor:
-    """The sum over the atoms [T, D] of each molecule, [B, D]; zero for a molecule without atoms.
-
-    It is computed in float32 or more: in bfloat16, 300 ones add up to 256.
-    """
+    """The sum over the atoms [T, D] of each molecule, [B, D], not in bfloat16, where 300 ones add up to 256."""
     wide = atoms.to(torch.promote_types(atoms.dtype, torch.float32))
     if atoms.device.type in ("cpu", "cuda", "meta"):
         total = torch.segment_reduce(wide, "sum", offsets=ptr, axis=0, unsafe=True)
@@ -28,7 +22,6 @@ def sum_atoms(atoms: Tensor, ptr: Tensor) -> Tensor:
 
 
 def mean_atoms(atoms: Tensor, ptr: Tensor) -> Tensor:
-    """The mean over the atoms [T, D] of each molecule, [B, D]; zero for a molecule without atoms."""
     return sum_atoms(atoms, ptr) / ptr.diff().clamp(min=1).unsqueeze(1)
 
 

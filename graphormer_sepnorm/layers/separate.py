@@ -21,8 +21,6 @@ from graphormer_sepnorm.layers.norms import NormLayer, SepNorm, ShareNorm, forbi
 Model = TypeVar("Model", bound=nn.Module)
 TIMM_VIT = "timm.models.vision_transformer"
 VISION_TRANSFORMER = f"{TIMM_VIT}.VisionTransformer"
-BERT = "transformers.models.bert.modeling_bert"
-ROBERTA = "transformers.models.roberta.modeling_roberta"
 VIT = "transformers.models.vit.modeling_vit"
 VIT_MAE = "transformers.models.vit_mae.modeling_vit_mae"
 SEQUENCE_NORMS: dict[str, tuple[str, ...]] = {
@@ -32,12 +30,11 @@ SEQUENCE_NORMS: dict[str, tuple[str, ...]] = {
     f"{TIMM_VIT}.Block": ("norm1", "norm2"),
     f"{TIMM_VIT}.ResPostBlock": ("norm1", "norm2"),
     f"{TIMM_VIT}.ParallelScalingBlock": ("in_norm",),
-    f"{BERT}.BertEmbeddings": ("LayerNorm",),
-    f"{BERT}.BertSelfOutput": ("LayerNorm",),
-    f"{BERT}.BertOutput": ("LayerNorm",),
-    f"{ROBERTA}.RobertaEmbeddings": ("LayerNorm",),
-    f"{ROBERTA}.RobertaSelfOutput": ("LayerNorm",),
-    f"{ROBERTA}.RobertaOutput": ("LayerNorm",),
+    **{
+        f"transformers.models.{kind.lower()}.modeling_{kind.lower()}.{kind}{part}": ("LayerNorm",)
+        for kind in ("Bert", "Roberta")
+        for part in ("Embeddings", "SelfOutput", "Output")
+    },
     f"{VIT}.ViTLayer": ("layernorm_before", "layernorm_after"),
     f"{VIT}.ViTModel": ("layernorm",),
     f"{VIT_MAE}.ViTMAELayer": ("layernorm_before", "layernorm_after"),
@@ -104,15 +101,10 @@ class SequenceSepNorm(nn.Module):
 
 @dataclass(frozen=True)
 class NormReport:
-    """The norms that ``separate_norms`` replaced and skipped.
-
-    Attributes:
-        replaced: qualified names of the replaced norms.
-        skipped: qualified name of each norm that was left unchanged -> reason.
-    """
+    """The norms that ``separate_norms`` replaced, by qualified name, and why it skipped the others."""
 
     replaced: tuple[str, ...]
-    skipped: dict[str, str]
+    skipped: dict[str, str]  # the reason of each
 
     def __str__(self) -> str:
         replaced = [f"{name}: replaced" for name in self.replaced]

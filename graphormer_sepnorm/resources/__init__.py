@@ -1,1 +1,1 @@
-"""Files of the package that are not code: the sample, and weights with their cards; each is found by its name."""
+"""Files of the package that are not code, each found by its name: the sample, salts, and weights with their cards."""

@@ -163,7 +163,7 @@ def parts_of(model: TableModel, view: ExplainedTarget, smiles: str, weights: np.
         elif weight:
             weights_masked[name] = weight
     if weights_masked:
-        mol = FEATURIZERS[model.featurizer].molecule(smiles)
+        _, mol = FEATURIZERS[model.featurizer].read(smiles)
         with one_molecule(smiles):
             predict = partial(predict_masked, model, weights_masked, view.column, mol)
             found[MASKED] = Attributions(*contributions_by_masking(mol, predict))

@@ -79,25 +79,15 @@ def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, 
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of a run on a split, or of the mean prediction of several runs.
-
-    Attributes:
-        result: as returned by ``evaluate_run``.
-        task: task of the first run.
-        y: [M, tasks] labels, NaN where missing.
-        prediction: [M, tasks].
-        by_network: [models, M, tasks] predictions of each network.
-        table: the table that contains the molecules, for a run on a user's table.
-        bounds: [M, tasks, 2] of censored labels; None: there are none.
-    """
+    """Scores of a run on a split, or of the mean prediction of several runs."""
 
     result: dict
     task: TaskConfig
-    y: np.ndarray
-    prediction: np.ndarray
-    by_network: np.ndarray
-    table: Path | None = None
-    bounds: np.ndarray | None = None
+    y: np.ndarray  # [M, tasks], NaN where missing
+    prediction: np.ndarray  # [M, tasks]
+    by_network: np.ndarray  # [models, M, tasks]
+    table: Path | None = None  # that contains the molecules, for a run on a user's table
+    bounds: np.ndarray | None = None  # [M, tasks, 2] of censored labels
 
     @property
     def spread(self) -> np.ndarray:
@@ -119,10 +109,7 @@ class Scores:
         run.write_test(self.result)
 
     def lines(self) -> list[list]:
-        """A header, then one line per molecule: row, SMILES and split, and the label and prediction of each target.
-
-        For a named dataset, rows are numbered from 1 within the split, and SMILES are unknown.
-        """
+        """A header, then a line per molecule; rows of a named dataset are numbered from 1, without SMILES."""
         split, targets = self.result["split"], self.task.targets
         names: list[str] = []
         if self.table is None:
@@ -143,11 +130,7 @@ class Scores:
 
 
 def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = None) -> Scores:
-    """Scores the mean prediction of the best checkpoints of runs on one dataset.
-
-    Raises:
-        InputError: as ``evaluate_run``.
-    """
+    """Scores the mean prediction of the best checkpoints of runs on one dataset."""
     predictions, parameters = [], 0
     table: Path | None = None
     for run in runs:
@@ -184,17 +167,7 @@ def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = No
 
 
 def evaluate_run(run: Path, split: str = "test", root: str | os.PathLike | None = None) -> dict:
-    """Scores a run's best checkpoint on a split of its dataset.
-
-    Returns:
-        ``dataset, split, metric, value, scores, n, parameters, seed, epoch``; ``scores`` contains all metrics that are
-        usual for the task. If there are any,
-        ``left_out`` contains the targets without a score and the reason, and ``censored`` the number of censored labels
-        per target, which are not scored.
-
-    Raises:
-        InputError: not a run folder or weights file, or a split that cannot be loaded or scored.
-    """
+    """The scores of a run's best checkpoint on a split; raises InputError if they cannot be computed."""
     return score_runs([run], split, root).result
 
 

@@ -1,7 +1,4 @@
-"""Fine-tuning: a new last layer on pretrained weights, with the first blocks optionally frozen.
-
-Axis letters: M molecules, D width, T targets.
-"""
+"""Fine-tuning: a new last layer on pretrained weights, with the first blocks optionally frozen."""
 
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -34,21 +31,7 @@ MOST = 10_000  # molecules that the regression learns from
 
 
 def start_from(model: Network, path: Path, frozen_layers: int = 0) -> None:
-    """Copies the weights of a checkpoint, except for the last layer's, into a model, and freezes the first blocks.
-
-    Weights of conditions stay as they are: the conditions of the checkpoint are others.
-
-    The embeddings and the bias network before frozen blocks are frozen too. BatchNorm statistics are not weights: in
-    frozen blocks too, training estimates them on its own molecules, unless the run keeps them.
-
-    Args:
-        model: a model with the checkpoint's architecture; ``num_tasks`` may differ.
-        path: run folder or weights file.
-        frozen_layers: number of frozen blocks, counted from the input.
-
-    Raises:
-        InputError: as ``load_model``, another architecture, or more frozen layers than the model has.
-    """
+    """Copies all weights of a checkpoint but those of the last layer and of conditions; freezes the first blocks."""
     check_frozen_layers(frozen_layers, model.config)
     path = weights_file(path)
     tensors, _, _ = load_tensors(path)
@@ -66,15 +49,7 @@ def start_from(model: Network, path: Path, frozen_layers: int = 0) -> None:
 
 
 def start_head(model: Network, data: MoleculeDataset, task: Task) -> None:
-    """Sets the last layer of the head to the ridge regression of the labels on what the layer before gives.
-
-    Source: Kumar et al., "Fine-Tuning can Distort Pretrained Features and Underperform Out-of-Distribution", ICLR 2022.
-
-    Args:
-        model: with pretrained weights before that layer; its weights are changed in place.
-        data: the training split; of more than ``MOST`` molecules, the regression learns from the first ones.
-        task: of the labels, fitted. A target with fewer than ``FEWEST`` labels keeps the weights of the model.
-    """
+    """Sets the last layer to the ridge regression of the labels. Source: Kumar et al., ICLR 2022."""
     last = cast(nn.Linear, model.head[2])
     inputs: list[Tensor] = []
     hook = last.register_forward_pre_hook(lambda _, values: inputs.append(values[0]))
@@ -99,10 +74,7 @@ def start_head(model: Network, data: MoleculeDataset, task: Task) -> None:
 
 
 def ridge(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
-    """Weights [D] and bias of the ridge regression of y [M] on standardized x [M, D].
-
-    Of ``PENALTIES``, it has the one with the smallest leave-one-out error.
-    """
+    """Weights [D] and bias on standardized x [M, D], with the penalty of the smallest leave-one-out error."""
     mean, std = x.mean(axis=0), x.std(axis=0) + 1e-6
     left, singular, right = np.linalg.svd((x - mean) / std, full_matrices=False)
     along = left.T @ (y - y.mean())
@@ -115,26 +87,12 @@ def ridge(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def check_frozen_layers(frozen_layers: int, config: ModelConfig) -> None:
-    """Raises InputError if ``frozen_layers`` exceeds the number of layers of the model."""
     if frozen_layers > config.layers:
         raise InputError(f"cannot freeze {frozen_layers} layers, the model has {config.layers}")
 
 
 def starting_from(config: Config, source: str, frozen_layers: int | None = None) -> Config:
-    """The run with the architecture and the featurizer of the checkpoint that it starts from.
-
-    The run keeps its own dropout.
-
-    If the run or the checkpoint prepares molecules, the result does too.
-
-    Args:
-        config: the run; its number of tasks is kept.
-        source: run folder, weights file or name of shipped weights.
-        frozen_layers: number of first blocks to freeze; None: as many as the run freezes, but only local blocks.
-
-    Raises:
-        InputError: not a checkpoint, more than one network, or more frozen layers than it has.
-    """
+    """The run with the checkpoint's architecture and featurizer, but its own dropout, and preparation of either."""
     path = resolve_model(source)
     check_has_weights(path, source, why="training cannot start from it")
     _, checkpoint_config, _ = checkpoint.load_tensors(weights_file(path))
@@ -160,14 +118,7 @@ def starting_from(config: Config, source: str, frozen_layers: int | None = None)
 def from_weights(
     config: Config, named: str | None, frozen_layers: int | None, options: tuple[str, str] = ("--freeze", "--from")
 ) -> Config:
-    """As ``starting_from``, with the weights of ``config.train.start_from``; the same config if there are none.
-
-    Args:
-        config: the run.
-        named: the weights, if the user names them; None: they are those of the recipe, whose layers stay frozen.
-        frozen_layers: number of first layers to freeze; None: not given.
-        options: the names of these two.
-    """
+    """As ``starting_from``, from ``config.train.start_from`` if any; without options, its layers stay frozen."""
     if config.train.start_from is None:
         if frozen_layers:
             freeze, start = options

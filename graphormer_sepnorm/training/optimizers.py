@@ -1,8 +1,4 @@
-"""Optimizers of the parameters of a model.
-
-To add one, write a function and add a line to ``OPTIMIZERS``. All tensors, numbers and strings in its state, and all
-tensors and numbers in its parameter groups, are saved and resumed.
-"""
+"""Optimizers. Tensors, numbers and strings of their state, and tensors and numbers of groups, are saved and resumed."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -35,13 +31,7 @@ def adamw(model: Network, train: TrainConfig) -> list[Optimizer]:
 
 
 class BatchedMuon(Muon):
-    """PyTorch's Muon with one batched matrix product for all matrices of the same shape, in a third of the time.
-
-    Always uses Nesterov momentum and steps of the size of AdamW's (``adjust_lr_fn="match_rms_adamw"``).
-
-    Attributes:
-        found_inf: as in PyTorch's own optimizers: if this tensor [] is 1, a step changes no weight.
-    """
+    """PyTorch's Muon, batched over matrices of one shape, with Nesterov momentum and AdamW's step size."""
 
     _step_supports_amp_scaling = True
     found_inf: Tensor | None = None
@@ -60,7 +50,6 @@ class BatchedMuon(Muon):
         return loss
 
     def move(self, group: dict) -> None:
-        """Updates the matrices of a group that have a gradient, grouped by shape."""
         lists: list[list[Tensor]] = [[] for _ in range(3)]
         self._init_group(group, *lists)
         of_shape: dict[torch.Size, list[tuple[Tensor, ...]]] = defaultdict(list)
@@ -73,7 +62,6 @@ class BatchedMuon(Muon):
     def move_together(
         self, group: dict, matrices: list[Tensor], gradients: list[Tensor], momenta: list[Tensor]
     ) -> None:
-        """Updates matrices of one shape, with Nesterov momentum and a step of the size of AdamW's."""
         if self.found_inf is not None:
             before = list(torch.stack(matrices))
             gradients = list(torch.stack(gradients).masked_fill(self.found_inf > 0, 0))
@@ -88,11 +76,7 @@ class BatchedMuon(Muon):
 
 
 def orthogonalized(matrices: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
-    """Matrices [M, m, n] with singular values near 1, by the Newton-Schulz iteration.
-
-    In bfloat16 on a GPU and in float32 on the CPU, where bfloat16 products take thirty times as long without special
-    instructions, which most processors lack. Source: Jordan et al., "Muon", 2024.
-    """
+    """Matrices [M, m, n] with singular values near 1, by the Newton-Schulz iteration. Source: Jordan et al., 2024."""
     a, b, c = coefficients
     tall = matrices.shape[1] > matrices.shape[2]
     x = (matrices.mT if tall else matrices).to(torch.bfloat16 if matrices.is_cuda else torch.float32)
@@ -104,12 +88,7 @@ def orthogonalized(matrices: Tensor, coefficients: tuple[float, float, float], s
 
 
 def muon(model: Network, train: TrainConfig) -> list[Optimizer]:
-    """Muon for the weight matrices of the blocks, AdamW for the rest, with the same learning rate.
-
-    Muon updates a matrix along its orthogonalized momentum, so that no direction of the gradient dominates the others.
-    Its step is scaled to the root mean square of AdamW's. Sources: Jordan et al., "Muon", 2024; Liu et al., "Muon is
-    scalable for LLM training", 2025, section 2.2.
-    """
+    """Muon for the matrices of blocks, AdamW for the rest. Sources: Jordan et al., 2024; Liu et al., 2025."""
     matrices = [module.weight for module in model.layers.modules() if isinstance(module, nn.Linear)]
     taken = set(map(id, matrices))
     groups = parameter_groups(model, train.weight_decay)
@@ -125,10 +104,9 @@ OPTIMIZERS: dict[str, Callable[[Network, TrainConfig], list[Optimizer]]] = {"ada
 
 
 def find_optimizer(name: str) -> Callable[[Network, TrainConfig], list[Optimizer]]:
-    """The entry of ``OPTIMIZERS`` with this name; raises InputError if there is none."""
     return OPTIMIZERS[known("optimizer", name, OPTIMIZERS)]
 
 
 def make_optimizers(model: Network, train: TrainConfig) -> list[Optimizer]:
-    """The optimizers of a run, each for its own parameters; raises InputError as ``find_optimizer``."""
+    """The optimizers of a run, each for its own parameters."""
     return find_optimizer(train.optimizer)(model, train)

@@ -32,7 +32,6 @@ SIZES = {
 
 
 def split(corpus: Corpus, seed: int) -> tuple[Corpus, Corpus]:
-    """Random split into training and validation molecules."""
     order = np.random.default_rng(seed).permutation(len(corpus.smiles))
     num_val = max(round(VALIDATION * len(order)), 1)
     return corpus.take(np.sort(order[num_val:])), corpus.take(np.sort(order[:num_val]))
@@ -48,7 +47,6 @@ def prepared(corpus: Corpus, config: Config, name: str) -> MoleculeDataset:
 
 
 def labelled(corpus: Corpus) -> Graphs:
-    """The molecules as graphs with labels, read in several processes."""
     graphs = [graph for _, of_chunk in map_chunks(read_graphs, in_chunks(corpus.smiles), list) for graph in of_chunk]
     return FEATURIZERS[FOR_TABLES].pack(graphs).with_targets(corpus.y)
 
@@ -65,22 +63,7 @@ def pretrain(
     smiles_column: str | None = None,
     resume: bool = False,
 ) -> dict:
-    """Pretrains a model on all molecules of some tables.
-
-    Args:
-        sources, smiles_column: tables, as for ``open_table``.
-        objective: what the model learns, such as one of ``OBJECTIVES``.
-        recipe: one of ``SIZES``, possibly with a different optimization.
-        out: run folder; must be new unless ``resume``.
-        resume: continue from the last saved epoch of ``out``.
-
-    Returns:
-        ``molecules, validation, skipped, targets, epoch, metric, value``; the value is the score of the best epoch on
-        the validation molecules.
-
-    Raises:
-        InputError: bad input of any kind.
-    """
+    """Pretrains a model on all molecules of some tables; ``value`` is the validation score of the best epoch."""
     run = RunFolder(out)
     run.check_free(resume)
     find_optimizer(recipe.train.optimizer)

@@ -1,8 +1,4 @@
-"""Saves and restores the state of a trainer, to continue from the last saved epoch.
-
-Its tensors are named ``model.<name>``, ``average.<name>`` and ``optimizer.<place>.<key>``. Numbers and strings of
-optimizers are stored in the facts, with the same names without ``optimizer.``.
-"""
+"""Saves and restores the state of a trainer, to continue from the last saved epoch."""
 
 import copy
 import shlex
@@ -49,11 +45,7 @@ def state_of(trainer: Trainer) -> tuple[dict[str, Tensor], dict]:
 
 
 def resume(trainer: Trainer, run: RunFolder) -> None:
-    """Restores the last saved epoch of a run folder; does nothing if there is none yet.
-
-    Raises:
-        InputError: the state is damaged, missing, or belongs to another configuration.
-    """
+    """Restores the last saved epoch of a run folder; does nothing if there is none yet."""
     if not run.state.exists() and (
         not run.weights.exists() or checkpoint.load_tensors(run.weights)[2].get("epoch") == 1
     ):
@@ -116,11 +108,7 @@ def groups(optimizers: Sequence[Optimizer]) -> Iterator[tuple[str, Place]]:
 
 
 def kept(optimizers: Sequence[Optimizer], model: nn.Module) -> tuple[dict[str, Tensor], dict[str, Scalar]]:
-    """The state of optimizers: tensors, numbers and strings of parameters; tensors and numbers of groups.
-
-    Raises:
-        TypeError: an optimizer keeps something else for a parameter, which could not be resumed.
-    """
+    """The state of optimizers: tensors, numbers and strings of parameters; tensors and numbers of groups."""
     tensors: dict[str, Tensor] = {}
     scalars: dict[str, Scalar] = {}
     for place, state in states(optimizers, model):

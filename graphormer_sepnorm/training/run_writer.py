@@ -26,43 +26,25 @@ Content = tuple[dict[str, Tensor], dict]
 
 @dataclass(frozen=True)
 class Unsaved:
-    """Results of the epochs since the last write.
+    """Results of the epochs since the last write."""
 
-    Attributes:
-        lines: lines for the metrics file.
-        best: tensors and facts of the best epoch; None if it is an earlier epoch.
-        state: tensors and facts to continue from after the last of these epochs.
-    """
-
-    lines: list[dict[str, float]]
-    best: Content | None
-    state: Content
+    lines: list[dict[str, float]]  # for the metrics file
+    best: Content | None  # None if the best epoch is an earlier one
+    state: Content  # to continue from
 
 
 @dataclass
 class RunWriter:
-    """Writes the results of a trainer into a run folder; with several processes, only the first one writes.
-
-    It writes after every epoch; on a GPU after the first, then at most every ``SECONDS_BETWEEN_SAVES``, and when
-    training ends or is interrupted. Each write is consistent: a killed run continues after the last line of its
-    metrics.
-
-    Attributes:
-        trainer: a new trainer, or one restored by ``resume``.
-        run: the folder.
-        verbose: whether to print a line per epoch.
-        label: prefix of each of these lines.
-    """
+    """Writes after every epoch, on a GPU less often; a killed run continues after the last line of its metrics."""
 
     trainer: Trainer
     run: RunFolder
     verbose: bool = True
-    label: str = ""
+    label: str = ""  # prefix of the line of each epoch
     unsaved: Unsaved | None = field(default=None, init=False)
     saved_at: float | None = field(default=None, init=False)
 
     def resume(self) -> None:
-        """Restores the last saved epoch of the folder; raises InputError as ``resume.resume``."""
         resume.resume(self.trainer, self.run)
 
     def train(self) -> dict:
@@ -118,7 +100,6 @@ class RunWriter:
 
 
 def words(epoch: Epoch, config: Config) -> str:
-    """One line about an epoch."""
     metric = METRICS[config.task.metric].title
     scaled = " (scaled)" if config.task.std else ""  # in standard deviations of the labels, other than the metric
     return (
@@ -129,11 +110,7 @@ def words(epoch: Epoch, config: Config) -> str:
 
 @contextlib.contextmanager
 def training_alone(run: RunFolder, resume: bool) -> Iterator[None]:
-    """Context manager: no other run can train in the folder; with several processes, the first one holds the lock.
-
-    Raises:
-        InputError: as ``RunFolder.check_free`` and ``RunFolder.locked``.
-    """
+    """No other run can train in the folder; with several processes, the first one holds the lock."""
     if distributed.rank() != 0:
         yield
         return

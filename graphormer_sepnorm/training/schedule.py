@@ -9,17 +9,7 @@ from graphormer_sepnorm.config import TrainConfig
 
 
 def learning_rate(config: TrainConfig, update: int, updates: int) -> float:
-    """Linear warm-up to the peak, then decay to zero.
-
-    Each update uses the rate at the middle of its share of the run, so no update has a rate of zero, and a run with a
-    single update learns. Source of the trapezoid: Hagele et al., "Scaling laws and compute-optimal training beyond
-    fixed training durations", NeurIPS 2024.
-
-    Args:
-        config: warm-up, schedule and peak.
-        update: index of the update, from 0.
-        updates: number of updates of the whole run.
-    """
+    """Warm-up to the peak, then decay to zero, at the middle of an update. Trapezoid: Hagele et al., NeurIPS 2024."""
     progress = (update + 0.5) / updates
     if progress < config.warmup:
         return config.lr * progress / config.warmup
@@ -38,17 +28,13 @@ def epoch_batches(num_molecules: int, batch_size: int, seed: int, epoch: int) ->
 
 
 def fitted_epochs(config: TrainConfig, num_molecules: int) -> TrainConfig:
-    """The optimization with the number of epochs for a training split of this size.
-
-    The number is larger than in the config if ``min_updates`` requires it. At most half of the epochs are frozen, so
-    that the weights before the head are also trained in a short run.
-    """
+    """The optimization with the epochs that ``min_updates`` requires for a training split of this size."""
     least = math.ceil(config.min_updates / num_batches(num_molecules, config.batch_size))
     return with_epochs(config, max(config.epochs, least))
 
 
 def with_epochs(config: TrainConfig, epochs: int) -> TrainConfig:
-    """The optimization with another number of epochs, of which at most half are frozen."""
+    """With another number of epochs, of which at most half are frozen, so that the body is also trained."""
     return replace(config, epochs=epochs, frozen_epochs=min(config.frozen_epochs, epochs // 2))
 
 

@@ -16,10 +16,7 @@ ELSEWHERE = {"dataset", "format_version"}  # the dataset has its own option, the
 
 
 def with_given(config: TrainConfig, options: Mapping[str, Any]) -> TrainConfig:
-    """The optimization with the options that are not None; the others keep the recipe's values.
-
-    A number of epochs is exact: there is no minimum number of updates unless ``options`` have one.
-    """
+    """The optimization with the options that are not None; given epochs are exact, without a minimum of updates."""
     chosen = {name: value for name, value in options.items() if value is not None}
     exact = {"min_updates": 0} if "epochs" in chosen else {}
     return replace(config, **(exact | chosen))
@@ -33,18 +30,7 @@ def in_precision(train: TrainConfig, precision: Literal["auto", "float32", "bflo
 
 
 def with_settings(config: Config, settings: Sequence[str], option: str = "--set") -> Config:
-    """A config with some fields replaced.
-
-    Args:
-        config: the run.
-        settings: ``FIELD=VALUE`` each; later ones override earlier ones. FIELD is a path such as ``train.warmup`` or
-            ``model.encodings.2.max_hops``, and VALUE is JSON or, if it is not valid JSON, text.
-        option: name of the option or parameter that has them, for messages.
-
-    Raises:
-        InputError: a field that does not exist, a value that the config rejects, or another vocabulary than the
-            featurizer's.
-    """
+    """A config with fields replaced, as in ``model.encodings.2.max_hops=4``; the value is JSON or text."""
     if not settings:
         return config
     fields = ADAPTER.dump_python(config, mode="json", exclude=ELSEWHERE)

@@ -19,31 +19,14 @@ from graphormer_sepnorm.training.objectives.base import Objective
 
 
 class BatchShare(NamedTuple):
-    """This process's share of a batch, on the device of the model.
-
-    Attributes:
-        batch: molecules with labels.
-        weight: weight of its loss, such that the mean over processes is the mean over all labels.
-    """
+    """This process's share of a batch, on the device of the model."""
 
     batch: GraphBatch
-    weight: float
+    weight: float  # such that the mean loss over processes is the mean over all labels
 
 
 class Step:
-    """Updates a model.
-
-    Args:
-        model: in training mode.
-        objective: the training objective.
-        train: the training split.
-        config: precision, clipping and averaging.
-        optimizers: optimizers of the model's parameters.
-        average: moving average of the model's weights, or None.
-
-    Attributes:
-        updates_per_reading: number of updates after which to read their results, which synchronizes with a GPU.
-    """
+    """Updates a model, and its moving average if there is one."""
 
     def __init__(
         self,
@@ -57,7 +40,7 @@ class Step:
         self.model, self.objective, self.train, self.config = model, objective, train, config
         self.optimizers, self.average = optimizers, average
         self.device = model.cls.device
-        self.updates_per_reading = 1 if self.device.type == "cpu" else 100
+        self.updates_per_reading = 1 if self.device.type == "cpu" else 100  # reading synchronizes with a GPU
 
     def shares(self, batches: Sequence[np.ndarray]) -> Iterator[BatchShare]:
         """This process's shares of batches of the training split; a batch is given by the indices of its molecules."""
@@ -72,12 +55,7 @@ class Step:
         return distributed.num_processes() * distributed.share(counts).sum() / (counts.sum() or 1)
 
     def __call__(self, share: BatchShare, lr: float) -> Tensor:
-        """Updates the model, and its moving average if there is one, at a learning rate.
-
-        Returns:
-            The loss and the norm of the gradient before clipping [2], over all processes. If one of them is not finite,
-            the optimizers have changed no weight.
-        """
+        """The loss and the norm of the gradient [2] over all processes; no weight changes if one is not finite."""
         loss = find_loss(self.model, self.objective, self.config.precision, share.batch) * share.weight
         self.model.zero_grad()
         loss.backward()

@@ -71,7 +71,6 @@ def sweep(
 
 
 def swept_config(dataset: str, norm: str, seed: int, recipe: Recipe, settings: Sequence[str]) -> Config:
-    """The config of one run of a sweep."""
     train = replace(recipe.train, seed=seed)
     config = with_settings(dataset_config(dataset, train, norm, recipe.architecture), settings)
     if (config.model.norm, config.train.seed) != (norm, seed):
@@ -89,21 +88,7 @@ def check_config(folder: Path, config: Config) -> None:
 
 
 def leaderboard(runs: list[Path], root: str | os.PathLike | None = None) -> dict:
-    """The numbers required for an OGB submission, over runs that differ only in their seed.
-
-    Args:
-        runs: run folders; those without a test score are scored.
-        root: folder of the downloaded datasets, for scoring.
-
-    Returns:
-        ``dataset, norm, metric, test_mean, test_std, test, val_mean, val_std, runs, seeds, parameters, hardware``;
-        ``test`` contains the score of each seed; standard deviations use n - 1 and are ``None`` for a single run; the
-        hardware is that of this machine.
-
-    Raises:
-        InputError: not a run, runs that differ in more than their seed, a seed twice, or weights that training did not
-            write.
-    """
+    """The numbers required for an OGB submission, over runs that differ only in their seed; deviations use n - 1."""
     tests: list[float] = []
     validations: list[float] = []
     seeds: list[int] = []
@@ -139,15 +124,7 @@ def leaderboard(runs: list[Path], root: str | os.PathLike | None = None) -> dict
 
 
 def paired_difference(row: dict, other: dict) -> dict:
-    """Difference between the test scores of two leaderboard rows, paired by seed.
-
-    Args:
-        row, other: from ``leaderboard``, with the same seeds in the same order.
-
-    Returns:
-        ``norm, minus, mean, low, high``: the two norms, the mean difference of the test scores, and its 95 % confidence
-            interval from Student's t distribution, ``None`` for a single seed.
-    """
+    """Of the test scores of two leaderboard rows, paired by seed, with the 95 % interval of Student's t."""
     from scipy import stats  # its import takes seconds
 
     differences = [a - b for a, b in zip(row["test"], other["test"], strict=True)]

@@ -25,8 +25,7 @@ from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast, current
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.finetune import start_from, start_head
-from graphormer_sepnorm.training.objectives.base import Objectives
-from graphormer_sepnorm.training.objectives.labels import LabelObjective
+from graphormer_sepnorm.training.objectives.base import LabelObjective, Objectives
 from graphormer_sepnorm.training.optimizers import make_optimizers
 from graphormer_sepnorm.training.schedule import epoch_batches, fitted_epochs, learning_rate, num_batches
 from graphormer_sepnorm.training.step import Step, find_loss
@@ -36,10 +35,7 @@ REESTIMATE_BATCHES = 16
 
 @dataclass
 class TrainingProgress:
-    """Progress of a run: the last epoch, and the best one with its validation metric (0 and None at first).
-
-    If the config keeps the last epoch, that counts as the best one.
-    """
+    """The last epoch, and the best one, which is the last if the config keeps that."""
 
     epoch: int = 0
     best_metric: float | None = None
@@ -59,42 +55,15 @@ class Epoch:
 
 
 class Update(NamedTuple):
-    """An update whose results may still be on the device.
+    """An update whose results may still be on the device."""
 
-    Attributes:
-        step: its number in the epoch, from 1.
-        molecules: indices of the molecules of its batch.
-        loss_and_norm: [2], as ``Step`` returns.
-    """
-
-    step: int
+    step: int  # from 1
     molecules: np.ndarray
-    loss_and_norm: Tensor
+    loss_and_norm: Tensor  # [2]
 
 
 class Trainer:
-    """Trains one model.
-
-    Args:
-        config: the run; its task and number of epochs are fitted to the training split.
-        train, val: prepared splits.
-        verbose: show progress bars.
-        make_objective: creates the training objective from the task and the splits; by default, the labels.
-
-    Attributes:
-        config: the run, with the fitted task and epochs.
-        objective: the training objective.
-        model: the model that is trained.
-        evaluated: the model that is evaluated and saved: the moving average if there is one.
-        body: parameters before the head that are trained; ``frozen_epochs`` freezes them at first.
-        optimizers: each for its own parameters of the model.
-        step: updates the model.
-        progress: current progress.
-
-    Raises:
-        InputError: an unknown optimizer, fewer than two training molecules, splits that the objective cannot use, more
-            processes than molecules in a batch, or a checkpoint to start from that does not fit.
-    """
+    """Trains one model; ``config`` is the run with the task and epochs fitted to the training split."""
 
     def __init__(
         self,
@@ -143,7 +112,6 @@ class Trainer:
         return 0 < train.patience <= self.progress.epoch - max(self.progress.best_epoch, train.frozen_epochs)
 
     def autocast(self) -> AbstractContextManager:
-        """Context manager: the model computes in the precision of the run."""
         return autocast(self.config.train.precision, self.device)
 
     def epochs(self) -> Iterator[Epoch]:
@@ -160,10 +128,7 @@ class Trainer:
             yield self.run_epoch(self.progress.epoch + 1)
 
     def compile(self) -> None:
-        """Compiles what updates need by a gradient that is discarded, before a slow process could exceed a time limit.
-
-        In evaluation mode, which keeps the statistics of BatchNorm.
-        """
+        """Compiles what updates need by a discarded gradient, before a slow process could exceed a time limit."""
         molecules = np.arange(min(len(self.train), self.config.train.batch_size))
         (share,) = self.step.shares([molecules])
         loss = find_loss(self.model.eval(), self.objective, self.config.train.precision, share.batch)
@@ -171,7 +136,6 @@ class Trainer:
         torch.autograd.grad(loss, learning, allow_unused=True)
 
     def run_epoch(self, epoch: int) -> Epoch:
-        """One pass over the training split and an evaluation."""
         started = time.perf_counter()
         self.freeze(epoch)
         self.model.set_dropout(epoch <= self.epochs_in(self.config.train.dropout_until))
@@ -240,10 +204,7 @@ class Trainer:
 
     @torch.no_grad()
     def suspects(self, molecules: np.ndarray) -> np.ndarray:
-        """The molecules of a batch whose own loss is not finite; the whole batch if every loss is finite by itself.
-
-        Only for a run that has failed: resets the running statistics, which the batch may have corrupted.
-        """
+        """The molecules whose own loss is not finite, or all. For a failed run: resets running statistics."""
         for module in self.model.modules():
             if isinstance(module, nn.modules.batchnorm._BatchNorm):
                 module.reset_running_stats()

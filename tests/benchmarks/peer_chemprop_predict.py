@@ -1,8 +1,7 @@
-"""Speed of `chemprop predict` (chemprop 2.3.1, default architecture) on a CSV of SMILES, end to end on CPU.
+"""Speed of `chemprop predict` (chemprop 2.3.1, default architecture) on a CSV of SMILES: one line of JSON.
 
-A default model is first trained for one epoch on a few molecules with `chemprop train`; its accuracy does not
-matter and its time is not counted. Then the command is timed from start to exit at two sizes: the difference
-gives the speed without start-up, the rest is the start-up (interpreter, imports, model). One line of JSON.
+A model is first trained for one epoch, which is not counted. The command is timed from start to exit at two sizes: the
+difference gives the speed without start-up.
 """
 
 import argparse

@@ -1,9 +1,7 @@
-"""Preparation speed of Hugging Face's compiled Graphormer pipeline on one core, in microseconds per molecule.
+"""Preparation speed of Hugging Face's Graphormer on one core, in microseconds per molecule: one line of JSON.
 
-`encodings` is the compiled part with the arguments `preprocess_item` gives it: `floyd_warshall` (distances and
-paths) and `gen_edge_input` (bonds along every path). `preprocess_item` is the whole preparation of one molecule.
-The code is serial, so one core is all it uses. SMILES parsing and graph building come before the clock starts.
-One line of JSON, medians over repetitions.
+`encodings` is the compiled part: `floyd_warshall` (distances and paths) and `gen_edge_input` (bonds along every path).
+`preprocess_item` is the whole preparation. SMILES are read before the clock starts.
 """
 
 import argparse

@@ -1,11 +1,8 @@
-"""Memory Hugging Face's Graphormer needs to prepare a data set and train on it, per molecule.
+"""Memory that Hugging Face's Graphormer needs to prepare a data set and train on it: one line of JSON.
 
-Its way is to keep what `preprocess_item` returns (int64 distances and edge types, the bonds along every path)
-for all molecules in memory. For each size a fresh process prepares that many molecules, keeps them, trains a few
-random batches and reports its peak resident memory after both. The slope of the first peak is the memory per
-molecule; what training peaks at beyond it is a constant (libraries, model, one batch; it varies with the batches
-drawn). A run on the full data set would need the constant plus the slope times the number of molecules, which is
-printed as an extrapolation, not a measurement. Sizes below 2,000 say little. One line of JSON.
+For each size a fresh process prepares that many molecules, keeps them as Hugging Face does, trains a few random batches
+and reports its peak memory after both. The slope of the first peak is the memory per molecule, the rest a constant.
+Their sum for the full data set is an extrapolation. Sizes below 2,000 say little.
 """
 
 import argparse

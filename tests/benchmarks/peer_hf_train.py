@@ -1,9 +1,7 @@
-"""Training speed of Hugging Face's Graphormer (transformers 4.45.2) at the size of Graphormer slim, on CPU or GPU.
+"""Training speed of Hugging Face's Graphormer (transformers 4.45.2) at the size of slim: one line of JSON.
 
-Float32, AdamW, L1 loss, random batches of real molecules. Reading SMILES and `preprocess_item` (Cython) come
-before the clock starts. Two speeds are printed: `step`, which is forward, backward and optimizer step on
-batches already collated, and `step_with_collate`, which adds `GraphormerDataCollator` in the same process.
-The result is one line of JSON; speeds are medians over the repetitions, memory is the peak of the whole process.
+Float32, AdamW, L1 loss, random batches of real molecules, which are read and prepared before the clock starts. `step`
+is on batches that are collated before, `step_with_collate` adds `GraphormerDataCollator`.
 """
 
 import argparse

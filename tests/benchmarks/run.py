@@ -23,11 +23,20 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 HERE = Path(__file__).parent
+OURS = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}
+MAIN = "from graphormer_sepnorm.interfaces.cli import main; main()"
+
+
+def seconds(*arguments: str) -> float:
+    """The time of a Python program of ours, from the start of its process to its end."""
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-c", *arguments], env=OURS, check=True, capture_output=True)
+    return time.perf_counter() - started
 
 
 def call(python: str, script: str, *arguments: object) -> dict:
     """Runs a script of this folder in a fresh process and returns its JSON line."""
-    environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])} if python == sys.executable else os.environ
+    environment = OURS if python == sys.executable else os.environ
     done = subprocess.run(
         [python, script, *map(str, arguments)], cwd=HERE, env=environment, capture_output=True, text=True, check=False
     )
@@ -94,20 +103,14 @@ def predict_row(args: argparse.Namespace) -> dict:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         pd.read_csv(args.csv).sample(size, random_state=0)[["smiles"]].to_csv(folder / "in.csv", index=False)
-        command = [sys.executable, "-c", "from graphormer_sepnorm.interfaces.cli import main; main()"]
-        train = ["train", "--epochs", "1", "--out", str(folder / "run")]
-        environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}
-        subprocess.run([*command, *train], env=environment, check=True, capture_output=True)
+        seconds(MAIN, "train", "--epochs", "1", "--out", str(folder / "run"))
 
         def ours(model: str) -> dict:
-            started = time.perf_counter()
-            predict = ["predict", model, str(folder / "in.csv"), "-o", str(folder / "out.csv")]
-            subprocess.run([*command, *predict], env=environment, check=True, capture_output=True)
-            seconds = time.perf_counter() - started
+            taken = seconds(MAIN, "predict", model, str(folder / "in.csv"), "-o", str(folder / "out.csv"))
             table = pd.read_csv(folder / "out.csv")
             if len(table) != size or table.iloc[:, 1].isna().any():
                 raise SystemExit("predictions are missing")
-            return {"molecules_per_s": size / seconds}
+            return {"molecules_per_s": size / taken}
 
         options = ("--csv", args.csv, "--molecules", size, "--small", 5000, "--threads", args.threads)
         *mine, theirs = alternate(
@@ -150,11 +153,9 @@ def cores_row(args: argparse.Namespace) -> dict:
         folder = Path(name)
 
         def start(run: str, threads: int) -> subprocess.Popen:
-            command = [sys.executable, "-c", "from graphormer_sepnorm.interfaces.cli import main; main()", "train"]
-            options = ["--epochs", "3", "--out", str(folder / run)]
+            command = [sys.executable, "-c", MAIN, "train", "--epochs", "3", "--out", str(folder / run)]
             variables = {"OMP_NUM_THREADS": str(threads), "NUMBA_NUM_THREADS": str(threads)}
-            environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1]), **variables}
-            return subprocess.Popen([*command, *options], env=environment, stdout=subprocess.DEVNULL)
+            return subprocess.Popen(command, env=OURS | variables, stdout=subprocess.DEVNULL)
 
         def speed(*runs: tuple[str, int]) -> float:
             """Of the last epoch, the sum over trainings at once."""
@@ -178,20 +179,12 @@ def cores_row(args: argparse.Namespace) -> dict:
 
 def start_row(args: argparse.Namespace) -> dict:
     """Seconds from the shell's prompt to the shell's prompt, with a warm disk."""
-    main = "from graphormer_sepnorm.interfaces.cli import main; main()"
     commands = {
         "import torch": ["import torch"],
-        "--help": [main, "--help"],
-        "one molecule": [main, "predict", "zinc-subset", "CCO"],
+        "--help": [MAIN, "--help"],
+        "one molecule": [MAIN, "predict", "zinc-subset", "CCO"],
     }
-
-    def seconds(arguments: list[str]) -> float:
-        environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}
-        started = time.perf_counter()
-        subprocess.run([sys.executable, "-c", *arguments], env=environment, check=True, capture_output=True)
-        return time.perf_counter() - started
-
-    rounds = [{name: seconds(arguments) for name, arguments in commands.items()} for _ in range(args.rounds + 1)]
+    rounds = [{name: seconds(*arguments) for name, arguments in commands.items()} for _ in range(args.rounds + 1)]
     targets = {"--help": 0.6, "one molecule": 3.5}
     return {"row": "starting, seconds", **{name: median(rounds[1:], name) for name in commands}, "targets": targets}
 

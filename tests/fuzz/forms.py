@@ -9,13 +9,14 @@ from pathlib import Path
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.properties import family_of, molecule_key, parent_key
-from graphormer_sepnorm.chem.salts import COUNTER_IONS, INORGANIC, SOLVENTS, is_usual, parent_part
+from graphormer_sepnorm.chem.salts import NUM_KINDS, is_usual, listed_parts, parent_part
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from tests.fuzz.edits import run
 from tests.salts import ACIDS, BASES
 
-PARTS = (*(INORGANIC + SOLVENTS + COUNTER_IONS).split(), "Cl", "[Cl-]", "Br", "[Na+]", "[K+]", "[Ca+2]", "O", "[NH4+]")
+NO_DRUGS = [text for text, kind, _ in listed_parts() if kind < NUM_KINDS - 1]
+PARTS = (*NO_DRUGS, "Cl", "[Cl-]", "Br", "[Na+]", "[K+]", "[Ca+2]", "O", "[NH4+]")
 METALS = ("Na", "K", "Li")
 
 

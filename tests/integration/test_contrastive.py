@@ -38,18 +38,6 @@ def test_views_are_the_same_molecules_with_a_fifth_of_the_atoms_masked(example):
     assert not torch.equal(first.x, second.x)
 
 
-def test_the_foundation_keeps_what_it_learnt(example):
-    """Its own norms are BatchNorm on the CLS and on the atoms; the atoms' becomes that of all tokens."""
-    own, shared, separate = (
-        example.make_model("foundation", norm) for norm in ("LayerNorm on the CLS", "ShareNorm", "SepNorm")
-    )
-    norm = own.blocks[0].ffn_norm
-    assert norm.tok_norm_layer.running_mean.abs().max() > 0.1
-    assert torch.equal(shared.blocks[0].ffn_norm.norm_layer.running_mean, norm.tok_norm_layer.running_mean)
-    assert torch.equal(separate.blocks[0].ffn_norm.cls_norm_layer.weight, norm.cls_norm_layer.weight)
-    assert all(map(torch.equal, separate.embedding.parameters(), own.embedding.parameters()))
-
-
 def test_probes_of_numbers_and_of_classes(example):
     """Features that are the target tell it; their score is an error for numbers, a ranking for classes."""
     x = np.linspace(-1, 1, 30)[:, None]

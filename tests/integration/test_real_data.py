@@ -15,7 +15,7 @@ from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.datasets.benchmarks import DATASETS, load_molhiv
 from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.datasets.pickles import PYG_CLASSES
-from graphormer_sepnorm.encodings.centrality import Centrality
+from graphormer_sepnorm.encodings.graphormer import Centrality
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import dataset_config
 from graphormer_sepnorm.runs.info import describe_model

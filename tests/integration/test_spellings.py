@@ -24,6 +24,11 @@ HARD = [
     "CP(=O)(O)OC",
     "C[C@H]1CC[C@H](C)CC1",
     "O=[N+]([O-])c1ccc2[nH]c3ccccc3c2c1",
+    "O[C@H]1[C@H](O)[C@@H](O)[C@H](O)[C@H](O)[C@@H]1O",  # symmetric ones
+    "C[C@H](O)[C@H](F)[C@@H](C)O",
+    "C1C[C@H]2CC[C@@H]1C2",
+    "C/C=C/[C@H](O)/C=C\\C",
+    "C12C3C4C1C5C2C3C45",
 ]
 MOLECULES = [*HARD, *sample_table().smiles[:300]]
 # OGB's chiral tags say in which order the neighbors of an atom are written.

@@ -1,5 +1,4 @@
 import copy
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -10,14 +9,12 @@ from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import Config, TrainConfig
 from graphormer_sepnorm.datasets import store
 from graphormer_sepnorm.datasets.benchmarks import MAE, sample_table
-from graphormer_sepnorm.encodings.centrality import Centrality
-from graphormer_sepnorm.encodings.edge_path import EdgePath
+from graphormer_sepnorm.encodings.graphormer import Centrality, EdgePath, Spatial
 from graphormer_sepnorm.encodings.random_walk import RandomWalk
-from graphormer_sepnorm.encodings.spatial import Spatial
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.forward import predict_dataset
 from graphormer_sepnorm.runs import checkpoint
-from graphormer_sepnorm.runs.folder import CONFIG, CURVES, METRICS_FILE, WEIGHTS
+from graphormer_sepnorm.runs.folder import WEIGHTS
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training import step, trainer
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS, BatchedMuon
@@ -54,17 +51,6 @@ def weights(path):
     return checkpoint.load_tensors(path)[0]
 
 
-@pytest.mark.slow
-def test_overfits_sixteen_molecules(run_config, tmp_path):
-    config = replace(run_config, model=replace(run_config.model, attention_dropout=0.0, width=32, norm="sepnorm"))
-    config = replace(config, train=replace(config.train, epochs=150, batch_size=16, averaging=0.0))
-    data = molecules(16, config)
-    recorder(config, data, data, tmp_path).train()
-    lines = [json.loads(line) for line in (tmp_path / METRICS_FILE).read_text().splitlines()]
-    assert lines[0]["val_metric"] > 0.8
-    assert lines[-1]["val_metric"] < 0.1
-
-
 def test_resuming_with_another_configuration_is_refused(run_config, tmp_path):
     data = molecules(20, run_config)
     next(recorder(run_config, data, data, tmp_path).epochs())
@@ -74,38 +60,6 @@ def test_resuming_with_another_configuration_is_refused(run_config, tmp_path):
     ) as e:
         other.resume()
     assert str(e.value).endswith(f"or start another run from these weights with --from {tmp_path} --out OTHER")
-
-
-@pytest.mark.slow
-def test_the_run_folder_rebuilds_the_best_model(run_config, tmp_path):
-    train, val = molecules(40, run_config), molecules(20, run_config, skip=40)
-    facts = recorder(run_config, train, val, tmp_path).train()
-    model, config, kept = checkpoint.load_model(tmp_path)
-    task = make_task(config.task)
-    assert kept == facts
-    assert task.metric(val.y, predict_dataset(model, val, task)) == pytest.approx(facts["val_metric"], abs=1e-6)
-    assert json.loads((tmp_path / CONFIG).read_text())["model"]["norm"] == "sepnorm"
-    assert (tmp_path / CURVES).read_bytes().startswith(b"\x89PNG")
-    line = json.loads((tmp_path / METRICS_FILE).read_text().splitlines()[0])
-    assert set(line) == {"epoch", "train_loss", "val_metric", "lr", "molecules_per_second", "seconds"}
-
-
-def test_batch_norm_statistics_are_those_of_todays_weights(run_config):
-    """Running averages from before a jump of the weights would mislead the evaluation; re-estimated ones do not."""
-    data = molecules(64, run_config)
-    trainer = Trainer(replace(run_config, train=replace(run_config.train, averaging=0.0)), data, data)
-    with torch.no_grad():
-        trainer.model.cls.add_(3.0)
-    norm = trainer.model.blocks[0].attention_norm.cls_norm_layer
-    seen = []
-    hook = norm.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0]))
-    trainer.evaluate(1)
-    hook.remove()
-    training_batches = seen[: len(epoch_batches(64, 8, 0, 1))]
-    mean = torch.stack([x.mean(0) for x in training_batches]).mean(0)
-    variance = torch.stack([((x - x.mean(0)) ** 2).mean(0) for x in training_batches]).mean(0)
-    torch.testing.assert_close(norm.running_mean, mean)
-    torch.testing.assert_close(norm.running_var, variance)
 
 
 def test_batch_norm_statistics_are_those_of_the_training_split_alone(run_config):

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.datasets.load import load_split
-from graphormer_sepnorm.encodings.centrality import Centrality
-from graphormer_sepnorm.encodings.spatial import Spatial
+from graphormer_sepnorm.encodings.graphormer import Centrality, Spatial
 from graphormer_sepnorm.system.files import CACHE_VARIABLE
 from tests.robustness import processes, tiny_run
 

@@ -5,7 +5,6 @@ import json
 import os
 import socket
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,6 @@ from torch import nn
 from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.datasets.load import load_split
-from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.layers.batch_norm import SyncedBatchNorm, batch_statistics
 from graphormer_sepnorm.predict.forward import predict_together
 from graphormer_sepnorm.runs import checkpoint
@@ -27,7 +25,6 @@ from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.files import CACHE_VARIABLE
 from graphormer_sepnorm.tasks import make_task
-from graphormer_sepnorm.training.trainer import Trainer
 from tests.robustness import processes, tiny_run
 from tests.robustness.test_interruption import assert_complete, losses
 from tests.tiny import save_tiny
@@ -220,16 +217,3 @@ def test_processes_wait_for_one_that_prepares_molecules():
     for process in group:
         process.join(120)
     assert [process.exitcode for process in group] == [0, 0]
-
-
-def refuse_small_batches(rank: int, size: int, folder: Path) -> None:
-    config = tiny_run.tiny_config()
-    config = replace(config, train=replace(config.train, batch_size=2))
-    train, val = (load_split("tiny", split, config.model.encodings) for split in ("train", "val"))
-    with pytest.raises(InputError, match="batches of 2 molecules cannot be shared by 3 processes"):
-        Trainer(config, train, val)
-
-
-@pytest.mark.slow
-def test_more_processes_than_molecules_in_a_batch_are_refused(tmp_path):
-    in_group(refuse_small_batches, tmp_path, 3)

@@ -13,18 +13,6 @@ from tests.table_models import (
 )
 
 __all__ = [
-    "classes",
-    "command",
-    "conditioned",
-    "features",
-    "folds",
-    "forest",
-    "labels",
-    "logp",
-    "molecules",
-    "others",
-    "setting",
-    "small_forests",
-    "smiles",
-    "trained",
-]
+    "classes", "command", "conditioned", "features", "folds", "forest", "labels", "logp", "molecules", "others",
+    "setting", "small_forests", "smiles", "trained",
+]  # fmt: skip

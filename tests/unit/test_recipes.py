@@ -1,16 +1,10 @@
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, FOR_TABLES
 from graphormer_sepnorm.config import TrainConfig, config_to_json
-from graphormer_sepnorm.datasets.benchmarks import read_sample
-from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, task_config
 
 
@@ -32,12 +26,6 @@ def test_a_recipe_for_other_features_is_refused(tmp_path):
         task_config("ogbg-molhiv", "ogb", config.task, TrainConfig(), None, architecture)
 
 
-def test_the_norm_is_that_of_the_recipe_by_default():
-    best = RECIPES["best"].architecture
-    assert dataset_config("zinc", TrainConfig(), None, best).model.norm == "sepnorm-layernorm-batchnorm"
-    assert dataset_config("zinc", TrainConfig(), "sharenorm", best).model.norm == "sharenorm"
-
-
 def test_paper_has_the_hyper_parameters_of_graphormer_slim_on_zinc():
     recipe = RECIPES["paper"]
     model, train = recipe.architecture((28,), (4,), 1), recipe.train
@@ -48,22 +36,6 @@ def test_paper_has_the_hyper_parameters_of_graphormer_slim_on_zinc():
     assert model.encodings[2].max_hops == 20
     assert (train.optimizer, train.lr, train.schedule, train.warmup) == ("adamw", 2e-4, "linear", 0.1)
     assert (train.batch_size, train.weight_decay, train.clip_norm, train.averaging) == (256, 0.01, 5.0, 0.0)
-
-
-@pytest.mark.parametrize("name", [n if n == "slim" else pytest.param(n, marks=pytest.mark.slow) for n in RECIPES])
-def test_every_parameter_learns(name):
-    """Except for the last norms of atoms, which affect ``encode`` but no prediction."""
-    model = dataset_config("sample", TrainConfig(), None, RECIPES[name].architecture).model
-    molecules = read_sample("train", Path()).take(np.arange(64))
-    torch.manual_seed(0)
-    graphormer = Network(model)
-    (graphormer(in_memory(molecules, model.encodings).batch(range(64))) - 1).abs().sum().backward()
-    last = (f"blocks.{len(graphormer.blocks) - 1}.", "last_norm.")
-    for key, parameter in graphormer.named_parameters():
-        if not (key.startswith(last) and "tok_norm_layer" in key):
-            assert parameter.grad is not None and parameter.grad.any(), key
-        if key.endswith("messages.bond.weight"):
-            assert len(parameter) == model.num_bond_types
 
 
 def test_the_recipe_of_pretrained_weights_is_their_fine_tuning():

@@ -14,5 +14,4 @@ OBJECTIVES: dict[str, Pretraining] = {
 
 
 def find_objective(name: str) -> Pretraining:
-    """The entry of ``OBJECTIVES`` with this name; raises InputError if there is none."""
     return OBJECTIVES[known("objective", name, OBJECTIVES)]

@@ -1,10 +1,4 @@
-"""Pretraining on RDKit's descriptors of molecules.
-
-Source: Burns et al., "Deep Learning Foundation Models from Classical Molecular Descriptors", 2025 (CheMeleon), which
-uses Mordred's descriptors.
-
-Axis letters: M molecules, D descriptors.
-"""
+"""Pretraining on RDKit's descriptors of molecules, as CheMeleon on Mordred's (Burns et al., 2025)."""
 
 import numpy as np
 
@@ -25,18 +19,13 @@ class Descriptors(Pretraining):
     title = "RDKit's descriptors"
 
     def corpus(self, smiles: list[str]) -> Corpus:
-        """As ``corpus_of_descriptors``; the descriptors are computed once and cached."""
         folder = cache_root() / "descriptors"
         with locked(folder):
             return corpus_of_descriptors(smiles, all_descriptors([*smiles], folder))
 
 
 def corpus_of_descriptors(smiles: list[str], values: np.ndarray) -> Corpus:
-    """The molecules that have descriptors, with the descriptors that vary between them, scaled and clipped.
-
-    A descriptor is excluded if it is the same for all molecules, exceeds ``ABSURD`` for any, or is missing for more
-    than ``MOST_MISSING`` of them. ``values`` are [M, len(NAMES)], NaN where missing.
-    """
+    """The descriptors that vary, scaled and clipped, without those that are absurd or often missing."""
     rows = np.flatnonzero(~np.isnan(values).all(axis=1))
     if len(rows) < 3:
         raise InputError(f"{len(rows)} molecules can be read; pre-training needs many thousands")

@@ -1,11 +1,4 @@
-"""Pretraining on counts of atom environments, the Morgan fingerprints of molecules.
-
-Sources: Rogers and Hahn, "Extended-Connectivity Fingerprints", J. Chem. Inf. Model. 2010; as targets, they take the
-place of the motifs in Rong et al., "Self-Supervised Graph Transformer on Large-Scale Molecular Data", NeurIPS 2020
-(GROVER).
-
-Axis letters: M molecules, D targets.
-"""
+"""Pretraining on counts of Morgan environments, in the place of GROVER's motifs (Rong et al., NeurIPS 2020)."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +24,6 @@ class Fingerprints(Pretraining):
     title = "counts of Morgan fingerprints"
 
     def corpus(self, smiles: list[str]) -> Corpus:
-        """As ``corpus_of_counts``. Nothing is cached: counting takes less time than reading the molecules."""
         return corpus_of_counts(*count_each(environments, smiles))
 
 
@@ -61,17 +53,7 @@ def counts_of_chunk(count: Callable[[str], Counts], smiles: Smiles) -> list[Coun
 
 
 def corpus_of_counts(smiles: list[str], counts: Sequence[Counts]) -> Corpus:
-    """Counts on the scale log(1 + count) as labels, in standard deviations from the mean, clipped to ``CLIP``.
-
-    A target is a key that occurs in at least ``LEAST_SHARE`` of the molecules and whose count differs between them.
-
-    Args:
-        smiles: [M].
-        counts: of each molecule, 0 for other keys.
-
-    Raises:
-        InputError: too few molecules, or all have the same counts.
-    """
+    """log(1 + count) of the keys that are frequent and vary, in standard deviations from the mean, clipped."""
     if len(smiles) < FEWEST:
         raise InputError(f"{len(smiles)} molecules can be read; pre-training needs many thousands")
     molecules = Counter(key for of_molecule in counts for key in of_molecule)

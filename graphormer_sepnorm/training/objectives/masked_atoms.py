@@ -1,14 +1,4 @@
-"""Pretraining on molecules some of whose atoms are masked.
-
-Sources: Hu et al., "Strategies for Pre-training Graph Neural Networks", ICLR 2020, for masking all features of 15 % of
-the atoms and leaving the bonds visible. They classify each masked atom from its own output. Here the head reads the
-CLS, because the CLS is the embedding that is used later. It predicts how many atoms of each type the whole molecule
-has, as a denoising autoencoder predicts its input before corruption (Vincent et al., "Extracting and Composing Robust
-Features with Denoising Autoencoders", ICML 2008). The CLS can add up the visible atoms; it has to infer the masked
-ones.
-
-Axis letters: M molecules, T atoms, F feature columns.
-"""
+"""Pretraining on molecules with masked atoms (Hu et al., ICLR 2020): the CLS predicts all atom types of a molecule."""
 
 from collections import Counter
 from dataclasses import replace
@@ -22,32 +12,20 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.datasets.store import MoleculeDataset
 from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.training.objectives.base import Corpus, Pretraining
+from graphormer_sepnorm.training.objectives.base import Corpus, LabelObjective, Pretraining
 from graphormer_sepnorm.training.objectives.fingerprints import Counts, corpus_of_counts, count_each
-from graphormer_sepnorm.training.objectives.labels import LabelObjective
 
 SHARE = 0.15
 MASK = 0  # of every feature; an atom without element and with charge -4 does not occur
 
 
 class MaskedLabels(LabelObjective):
-    """Learns the labels of molecules from their graphs with masked atoms.
-
-    Each atom is masked with probability ``SHARE``: all its features, such as its element, charge and hydrogens, are
-    ``MASK``. Its bonds remain visible, with their orders and whether they are conjugated or in a ring. So do the
-    degrees, distances and rings of the encodings, and the features of its neighbours: their hybridization may depend on
-    it.
-
-    Args:
-        task, train, device: as for ``LabelObjective``; atoms of ``train`` are masked again in each batch.
-        val: as for ``LabelObjective``; the same atoms are masked for each score.
-    """
+    """Learns labels from graphs with masked atoms, but visible bonds; those of validation are always the same."""
 
     def __init__(self, task: TaskConfig, train: MoleculeDataset, val: MoleculeDataset, device: torch.device):
         super().__init__(task, train, with_masked_atoms(val), device)
 
     def loss(self, network: Network, batch: GraphBatch) -> Tensor:
-        """As ``LabelObjective.loss``, with masked atoms."""
         masked = torch.rand(batch.num_atoms, device=batch.x.device) < SHARE
         return super().loss(network, replace(batch, x=batch.x.masked_fill(masked[:, None], MASK)))
 
@@ -66,7 +44,6 @@ class MaskedAtoms(Pretraining):
     objective = MaskedLabels
 
     def corpus(self, smiles: list[str]) -> Corpus:
-        """As ``corpus_of_counts``; nothing is cached."""
         return corpus_of_counts(*count_each(atom_types, smiles))
 
 

@@ -1,10 +1,4 @@
-"""Pretraining on the embeddings of another model, to distill a large model into a small one.
-
-Source: Hinton et al., "Distilling the Knowledge in a Neural Network", 2015, with embeddings in the place of classes, as
-in Romero et al., "FitNets: Hints for Thin Deep Nets", ICLR 2015.
-
-Axis letters: M molecules, D embedding dimensions.
-"""
+"""Pretraining on embeddings of another model, to distill it (Hinton et al., 2015; Romero et al., ICLR 2015)."""
 
 import zipfile
 from pathlib import Path
@@ -20,17 +14,7 @@ FEWEST = 3
 
 
 class Teacher(Pretraining):
-    """Predicts the embeddings in a file, in standard deviations.
-
-    Args:
-        path: .npz from the command ``embed``, for any model.
-
-    Attributes:
-        title: contains the name of the file.
-
-    Raises:
-        InputError: the file is not of this kind.
-    """
+    """Predicts the embeddings in an .npz from the command ``embed``, in standard deviations."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -48,10 +32,7 @@ class Teacher(Pretraining):
         self.row = {text: row for row, text in enumerate(smiles) if finite[row]}
 
     def corpus(self, smiles: list[str]) -> Corpus:
-        """The molecules whose SMILES, exactly as in the tables, have an embedding.
-
-        Labels are the columns of the embeddings that vary, in standard deviations from the mean, clipped to ``CLIP``.
-        """
+        """The molecules whose SMILES, exactly as in the tables, have an embedding; labels are its columns that vary."""
         embedded = [text for text in smiles if text in self.row]
         if len(embedded) < FEWEST:
             raise InputError(

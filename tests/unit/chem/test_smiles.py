@@ -24,30 +24,23 @@ def test_molecules_are_what_rdkit_reads_by_default(smiles):
     ("smiles", "reason"),
     [
         (None, r"^The SMILES is missing\.$"),
-        (float("nan"), r"^The SMILES is missing\.$"),
         (6, "must be a string, not int"),
-        ("", "is empty"),
         ("C" * (MAX_SMILES_LENGTH + 1), r"has 20,001 characters; at most 20,000"),
         ("CC\n", r"'CC\\n' has characters that are not printable ASCII"),
-        ("C\x00C", r"'C\\x00C' has characters that are not printable ASCII"),
         ("[O\N{MINUS SIGN}]C", r"'\[O\\u2212\]C' has characters that are not printable ASCII"),
         ("C C", "'C C' has a space inside"),
-        ("CCO |bad|", r"'CCO \|bad\|' is not a valid SMILES"),
         ("CC>>CO", "'CC>>CO' is a reaction: give the SMILES of one molecule"),
         ("ethanol", "'ethanol' is not a valid SMILES: names are not looked up, write the SMILES of the molecule"),
         ("V69", "'V69' is not a valid SMILES: ids are not looked up, write the SMILES of the molecule"),
-        ("CH4", "'H' is no atom outside square brackets"),
         ("0.35025", r"'0.35025' is not a valid SMILES: it looks like a number\.$"),
         ("c1cccc", r"'c1cccc' is not a valid SMILES: ring 1 is not closed\.$"),
         ("C(C", r"'C\(C' is not a valid SMILES: a parenthesis is not closed\.$"),
         ("CX", "'X' is no atom outside square brackets"),
         ("CCO, ethanol", "'CCO,' is not a valid SMILES: leave out the comma and what is behind it"),
-        ("C(=)C", r"'C\(=\)C' is not a valid SMILES\.$"),
         ("C(C)(C)(C)(C)C", r"impossible molecule: atom 1 \(C\) has a valence of 5, which is too high\.$"),
         ("c1cccc1", r"impossible molecule: the aromatic ring with atom 1 has no Kekule structure; .* in \[nH\]\.$"),
         ("CCc", "impossible molecule: atom 3 is written as aromatic, but is in no ring"),
         ("[#119]", r"RDKit fails on '\[#119\]': Pre-condition Violation, Atomic number not found"),
-        ("[Al](C)(C)(C)(C)(C)(C)C(C)(C)(C)C", "impossible molecule: atom 8 .C. has a valence of 5"),
     ],
 )
 def test_read_smiles_explains_errors_in_one_line(smiles, reason):
@@ -64,8 +57,6 @@ def test_read_smiles_explains_errors_in_one_line(smiles, reason):
     [
         ("C" * 1001, "1,001"),
         ("C1" + "C" * 19_900 + "1", "19,901"),
-        ("C=C" * 6600, "13,200"),
-        ("*1" + "*" * 5000 + "1", "5,001"),
         ("[Na]" * 1001, "1,001"),
     ],
 )
@@ -107,7 +98,6 @@ def test_a_cxsmiles_extension_is_read_by_rdkit():
     ("text", "sentence"),
     [
         ("InChI=1S/nonsense", "'InChI=1S/nonsense' is not a valid InChI."),
-        ("InChI=" + "C" * 20_000, "The InChI has 20,006 characters"),
         ("\n\n\nM  END", "the record has no readable structure"),
         ("M  END" + " " * 1_000_000, "The molfile has 1,000,006 characters"),
     ],
@@ -115,13 +105,6 @@ def test_a_cxsmiles_extension_is_read_by_rdkit():
 def test_an_inchi_or_a_molfile_that_cannot_be_read_is_explained(text, sentence):
     with pytest.raises(InputError, match=sentence):
         read_smiles(text)
-
-
-def test_a_molecule_of_rdkit_is_read_as_its_smiles():
-    drawn = Chem.AddHs(Chem.MolFromSmiles("[CH3:7]O"))
-    assert Chem.MolToSmiles(read_smiles(drawn)) == "CO"
-    with pytest.raises(InputError, match="The SMILES is empty"):
-        read_smiles(Chem.Mol())
 
 
 @pytest.mark.parametrize(("smiles", "atoms", "rings"), [(ALUMINIUM_TRIOXALATE, 19, 3), (DIARYL_OXAZABOROLE, 19, 3)])

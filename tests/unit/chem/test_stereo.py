@@ -1,39 +1,14 @@
 """The featurizer "mol": its features, and that they do not depend on how a SMILES is written."""
 
-from pathlib import Path
-
-import numpy as np
-import pandas as pd
 import pytest
-import torch
-from rdkit import Chem
 
 from graphormer_sepnorm.chem import stereo
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.chem.stereo import label, label_stereo
-from graphormer_sepnorm.datasets.benchmarks import sample_table
-from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory
-from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm
-from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.recipes import best
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT
 
-DRUGS = Path(__file__).parents[3] / "data" / "drugs.csv"
 MOL = FEATURIZERS["mol"]
-SPELLINGS = 5
-SYMMETRIC = [
-    "O[C@H]1[C@H](O)[C@@H](O)[C@H](O)[C@H](O)[C@@H]1O",
-    "O[C@H]1[C@@H](O)[C@@H](O)[C@H](O)[C@H](O)[C@@H]1O",
-    "C[C@H](O)[C@H](F)[C@@H](C)O",
-    "N[C@@H]1CC[C@@H](C(=O)O)CC1",
-    "C1C[C@H]2CC[C@@H]1C2",
-    "C/C=C/[C@H](O)/C=C\\C",
-    "C[S@](=O)c1ccccc1",
-    "C[N@+]1(CC)CCC[C@H]1C",
-    "O=c1cc[nH]c2ccccc12",
-    "C12C3C4C1C5C2C3C45",
-]
 DIFFERENT = [
     ("C[C@H](N)C(=O)O", "C[C@@H](N)C(=O)O"),
     ("F/C=C/Cl", "F/C=C\\Cl"),
@@ -44,53 +19,11 @@ DIFFERENT = [
 ]
 
 
-def random_spellings(smiles: str) -> list[str]:
-    return list(Chem.MolToRandomSmilesVect(read_smiles(smiles), SPELLINGS, randomSeed=7))
-
-
-def prepare(model: Network, smiles: list[str]) -> MoleculeDataset:
-    graphs = MOL.pack([MOL.graph(text) for text in smiles])
-    return in_memory(graphs, model.config.encodings)
-
-
-@pytest.fixture(scope="module")
-def predict():
-    """Predictions of a ``best`` with random weights and BatchNorm statistics that fit its inputs.
-
-    Otherwise its values, and with them rounding errors, would grow from layer to layer.
-    """
-    torch.manual_seed(0)
-    model = Network(best(MOL.atom_sizes, MOL.bond_sizes))
-    known = prepare(model, list(pd.read_csv(DRUGS).smiles))
-    reestimate_batch_norm(model, model.encode, [known.batch(range(len(known)))])
-    model.eval()
-
-    def run(smiles: list[str]) -> np.ndarray:
-        data = prepare(model, smiles)
-        parts = np.array_split(np.arange(len(data)), len(data) // 64 + 1)
-        with torch.no_grad():
-            return np.concatenate([model(data.batch(part))[:, 0] for part in parts])
-
-    return run
-
-
-@pytest.mark.slow
-def test_a_prediction_does_not_depend_on_how_a_smiles_is_written(predict):
-    sample = sample_table().smiles
-    written = [*pd.read_csv(DRUGS).smiles, *sample[sample.str.contains("@|/")][:60], *SYMMETRIC]
-    molecules = [smiles for smiles in written if read_smiles(smiles).GetNumAtoms() > 1]
-    assert len(molecules) > 250
-    expected = predict(molecules)
-    spelled = predict([text for smiles in molecules for text in random_spellings(smiles)]).reshape(-1, SPELLINGS)
-    assert expected.std() > 0.01
-    worst = np.abs(spelled - expected[:, None]).max(axis=1)
-    assert worst.max() < 1e-5, molecules[worst.argmax()]
-
-
 @pytest.mark.parametrize("pair", DIFFERENT)
-def test_stereoisomers_differ(predict, pair):
-    first, second = predict(list(pair))
-    assert abs(first - second) > 1e-4
+def test_stereoisomers_differ(pair):
+    first, second = map(MOL.graph, pair)
+    rows = [sorted(graph.x.tolist()) + sorted(graph.edge_attr.tolist()) for graph in (first, second)]
+    assert rows[0] != rows[1]
 
 
 def test_labels_by_hand():

@@ -5,7 +5,7 @@ from torch import Tensor
 from graphormer_sepnorm.dataset import Dataset
 from graphormer_sepnorm.datasets.benchmarks import DATASETS
 from graphormer_sepnorm.datasets.load import explained_download, link_files, load_split, read_alone
-from graphormer_sepnorm.encodings.centrality import Centrality
+from graphormer_sepnorm.encodings.graphormer import Centrality
 from graphormer_sepnorm.errors import InputError
 
 

@@ -1,5 +1,4 @@
-from graphormer_sepnorm.encodings.centrality import Centrality
-from graphormer_sepnorm.encodings.spatial import Spatial
+from graphormer_sepnorm.encodings.graphormer import Centrality, Spatial
 from graphormer_sepnorm.encodings.transform import GraphormerTransform
 from tests.conftest import random_graph
 

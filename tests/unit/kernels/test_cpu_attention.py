@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
+from graphormer_sepnorm.kernels.cpu import embedding_sum
 from graphormer_sepnorm.kernels.cpu_attention import ScoreLayout, ScoreValues, attention, attention_forward, lay_out
-from graphormer_sepnorm.kernels.cpu_rows import embedding_sum
 
 SIZES = {"mixed": [1, 17, 2, 16, 15, 33, 7, 1], "one atom": [1], "large": [3, 200, 31], "one": [22]}
 
@@ -148,17 +148,6 @@ def test_the_cls_reads_the_same_with_and_without_the_atoms(dropout, with_factor)
     found, wanted = (torch.autograd.grad(loss, case.leaves, retain_graph=True) for loss in losses)
     for one, other in zip(found, wanted, strict=True):
         assert_close(one, other)
-
-
-def test_large_scores_do_not_overflow():
-    case = Case(SIZES["mixed"], 2, 10)
-    with torch.no_grad():
-        case.qkv[0].mul_(30)
-    outs = case.run()
-    expected_outs, expected = reference_gradients(case)
-    assert_close(outs[0], expected_outs[0], 1e-3)
-    for actual, wanted in zip(torch.autograd.grad(case.loss(outs), case.leaves), expected, strict=True):
-        assert_close(actual, wanted, 1e-3)
 
 
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
@@ -301,20 +290,10 @@ def test_inputs_are_checked():
         attention(qkv.double(), bias, case.layout, 0.0)
     with pytest.raises(ValueError, match="rows must have the shape"):
         attention(qkv[1:], bias, case.layout, 0.0)
-    with pytest.raises(ValueError, match="multiple of 2 heads"):
-        attention(qkv[:, 1:], bias, case.layout, 0.0)
-    with pytest.raises(ValueError, match=r"in \[0, 1\)"):
-        attention(qkv, bias, case.layout, 1.0)
     with pytest.raises(ValueError, match="factor must have"):
         attention(qkv, bias, case.layout, 0.0, Case([3, 5], 2, 10).bias())
-    with pytest.raises(ValueError, match="cls must have the shape"):
-        attention(qkv[:, 20:], bias, case.layout, 0.0, cls=qkv[:, :20])
-    with pytest.raises(ValueError, match="pairs must have the shape"):
-        lay_out(case.pair_bias[1:], case.cls_bias, case.layout)
     with pytest.raises(ValueError, match="at least one atom"):
         ScoreLayout.from_ptr(torch.tensor([0, 3, 3]), 2)
-    with pytest.raises(TypeError, match="integer type"):
-        embedding_sum(torch.rand(3, 2), torch.randn(4, 8))
 
 
 def test_non_contiguous_inputs():
@@ -340,3 +319,14 @@ def test_bias_of_minus_infinity_hides_a_key():
     (out,) = case.run()
     case.qkv[0].data[3, 20:] += 1
     assert torch.equal(case.run()[0][1:], out[1:])
+
+
+def test_large_scores_do_not_overflow():
+    case = Case(SIZES["mixed"], 2, 10)
+    with torch.no_grad():
+        case.qkv[0].mul_(30)
+    outs = case.run()
+    expected_outs, expected = reference_gradients(case)
+    assert_close(outs[0], expected_outs[0], 1e-3)
+    for actual, wanted in zip(torch.autograd.grad(case.loss(outs), case.leaves), expected, strict=True):
+        assert_close(actual, wanted, 1e-3)

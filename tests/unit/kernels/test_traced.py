@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from graphormer_sepnorm.config import ModelConfig
 from graphormer_sepnorm.datasets.store import in_memory
-from graphormer_sepnorm.encodings.resistance import Resistance
+from graphormer_sepnorm.encodings.random_walk import Resistance
 from graphormer_sepnorm.encodings.rings import Rings
 from graphormer_sepnorm.graphs import GraphBatch, pack_data
-from graphormer_sepnorm.kernels import KERNELS_VARIABLE, traced
+from graphormer_sepnorm.kernels import traced
 from graphormer_sepnorm.model import Network
 from tests.conftest import random_graph
 
@@ -85,20 +85,6 @@ def test_compiled_in_one_graph_the_model_learns_the_same_with_the_same_dropout(m
         assert torch.equal(*outs)
         for eager, traced_gradient in zip(*gradients, strict=True):
             torch.testing.assert_close(eager, traced_gradient, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.slow
-def test_switched_off_the_graph_holds_plain_pytorch(model, monkeypatch):
-    monkeypatch.setenv(KERNELS_VARIABLE, "off")
-    seen = set()
-
-    def look(graph_module, inputs):
-        seen.update(operators(graph_module.graph))
-        return graph_module
-
-    batch = make_batch(model.config, SIZES[0])
-    assert torch.equal(torch.compile(model, backend=look)(batch), model(batch))
-    assert not seen
 
 
 @pytest.mark.parametrize("strict", [pytest.param(True, marks=pytest.mark.nightly), False])

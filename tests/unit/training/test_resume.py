@@ -130,10 +130,7 @@ def test_everything_that_an_optimizer_keeps_is_in_the_state(tmp_path, splits):
     [
         ("adamw", {"optimizer.cls.exp_avg": None}, r"cls\.exp_avg is missing"),
         ("adamw", {"optimizer.cls.exp_avg": torch.zeros(2)}, r"cls\.exp_avg is torch\.float32 \[2\]"),
-        ("adamw", {"optimizer.cls.step": torch.zeros((), dtype=torch.float64)}, r"cls\.step is torch\.float64"),
         ("adamw", {"optimizer.nobody.exp_avg": torch.zeros(2)}, r"nobody\.exp_avg is not part of the model"),
-        ("odd", {"optimizer.cls.counts": torch.zeros(3)}, r"cls\.counts is torch\.float32 \[3\]"),
-        ("adamw", {"model.cls": None}, r"model\.cls is missing"),
         ("adamw", {"average.module.cls": torch.zeros(2)}, r"average\.module\.cls is torch\.float32 \[2\]"),
     ],
 )
@@ -150,11 +147,9 @@ def test_tensors_that_do_not_fit_are_refused(tmp_path, splits, optimizer, change
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"cls.steps": None}, r"cls\.steps is None, not a number"),
         ({"cls.steps": "many"}, r"cls\.steps is 'many', not a number"),
         ({"cls.steps": [1]}, r"optimizer\.cls\.steps"),
         ({"nobody.steps": 1}, r"nobody\.steps is not kept by the optimizer"),
-        ({"0.group.0.params": 1}, r"0\.group\.0\.params is not kept by the optimizer"),
         ({"0.group.7.updates": 1}, r"0\.group\.7\.updates is not kept by the optimizer"),
     ],
 )

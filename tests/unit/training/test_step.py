@@ -1,42 +1,23 @@
 """One update of a model: its result, its changes, and that it does not synchronize."""
 
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
 from torch.nn.utils import parameters_to_vector
 
 from graphormer_sepnorm.config import Config, TrainConfig
 from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.kernels import KERNELS_VARIABLE
 from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.predict.forward import batches_for
 from graphormer_sepnorm.recipes import RECIPES
-from graphormer_sepnorm.system.device import Compute, autocast, computing
+from graphormer_sepnorm.system.device import autocast
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
 from graphormer_sepnorm.training.step import find_loss, step_unless
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.robustness.tiny_run import tiny_config, update
-
-META = torch.device("meta")
-
-
-@pytest.fixture
-def on_meta(monkeypatch) -> None:
-    """A device that raises on any read of a value; the fused AdamW takes it for a GPU."""
-
-    def fused(*lists: list[torch.Tensor], found_inf: torch.Tensor, **options: object) -> None:
-        assert {tensor.device for some in lists for tensor in some} | {found_inf.device} == {META}
-
-    adam = sys.modules["torch.optim.adam"]
-    monkeypatch.setattr(adam, "_device_dtype_check_for_fused", lambda *arguments, **options: None)
-    monkeypatch.setattr(torch, "_fused_adamw_", fused)
-    with computing(Compute(META)):
-        yield
 
 
 def config_of(recipe: str, precision: str = "32-true", optimizer: str | None = None) -> Config:
@@ -138,46 +119,3 @@ def test_updates_of_padded_batches_are_those_of_the_compiled_kernels(monkeypatch
         batches = [np.arange(8), np.arange(8, 15), np.arange(15, 23)]
         found.append(torch.stack([update(trainer, batch).double() for batch in batches]))
     torch.testing.assert_close(found[1], found[0], rtol=2e-4, atol=1e-5)
-
-
-@pytest.mark.slow
-def test_a_compiled_model_learns_the_same(monkeypatch):
-    """Losses and norms of padded updates of two sizes; without machine code, whose compilation takes minutes."""
-    torch._dynamo.reset()
-    monkeypatch.setenv(KERNELS_VARIABLE, "off")
-    whole = nn.Module.compile
-    monkeypatch.setattr(Network, "compile", lambda model, **options: whole(model, backend="aot_eager", **options))
-    config = replace(without_dropout(), model=replace(without_dropout().model, layers=1))
-    found = []
-    for compiled in (False, True):
-        trainer = trainer_of(replace(config, train=replace(config.train, compile=compiled)))
-        assert (trainer.model._compiled_call_impl is not None) == compiled
-        trainer.model.train()
-        batches = [np.arange(8), np.arange(8, 15)]
-        found.append(torch.stack([update(trainer, batch) for batch in batches]))
-    torch.testing.assert_close(found[1], found[0], rtol=2e-4, atol=1e-5)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_updates_do_not_synchronize_and_leave_no_tensor_on_the_host(on_meta, recipe):
-    """Nor do batches that recompute statistics, or predictions until all of them are read."""
-    trainer = trainer_of(config_of(recipe))
-    trainer.model.train()
-    for molecules in (np.arange(8), np.arange(8, 15)):
-        found = update(trainer, molecules)
-        assert found.device == META and found.shape == (2,)
-    assert {p.grad.device for p in trainer.model.parameters() if p.grad is not None} == {META}
-    states = [value for o in trainer.optimizers for state in o.state.values() for value in state.values()]
-    assert {value.device for value in states} == {META}
-    with trainer.autocast():
-        for batch in trainer.reestimation_batches(1):
-            trainer.model.encode(batch)
-        model = trainer.evaluated.eval()
-        with torch.inference_mode():
-            for batch in trainer.val.batches(batches_for(model, trainer.val), META):
-                assert (
-                    trainer.objective.here.predict(model(batch).float()).device
-                    == model.encode_cls(batch).device
-                    == META
-                )

@@ -13,7 +13,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.predict.forward import predict_dataset
 from graphormer_sepnorm.tasks import METRICS, make_task
-from graphormer_sepnorm.training.objectives.labels import LabelObjective
+from graphormer_sepnorm.training.objectives.base import LabelObjective
 from tests.robustness.tiny_run import tiny_config
 
 CPU = torch.device("cpu")

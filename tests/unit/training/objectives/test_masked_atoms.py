@@ -9,7 +9,7 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import foundation_small
-from graphormer_sepnorm.training.objectives.labels import LabelObjective
+from graphormer_sepnorm.training.objectives.base import LabelObjective
 from graphormer_sepnorm.training.objectives.masked_atoms import MaskedAtoms, MaskedLabels, atom_types, with_masked_atoms
 
 CPU = torch.device("cpu")

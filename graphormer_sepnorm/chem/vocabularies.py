@@ -1,12 +1,41 @@
-"""The atom and bond features of the Open Graph Benchmark.
+"""Atom and bond types of the files of the ZINC benchmark, and the features of OGB (Hu et al., NeurIPS 2020).
 
-The vocabularies are copied here because importing ``ogb`` starts threads that look for updates.
-Source: ``ogb.utils.features``; Hu et al., "Open Graph Benchmark", NeurIPS 2020.
+The latter are copied because importing ``ogb`` starts threads that look for updates.
 """
 
 from rdkit import Chem
 
 from graphormer_sepnorm.errors import InputError
+
+# Index = atom type of the ZINC benchmark's files: symbol, hydrogens written in the Kekule SMILES, sign of the charge.
+ZINC_ATOM_TYPES = (
+    "C", "O", "N", "F", "C H1", "S", "Cl", "O -", "N H1 +", "Br", "N H3 +", "N H2 +", "N +", "N -",
+    "S -", "I", "P", "O H1 +", "N H1 -", "O +", "S +", "P H1", "P H2", "C H2 -", "P +", "S H1 +", "C H1 -", "P H1 +",
+)  # fmt: skip
+ZINC_ATOM_INDEX = {name: index for index, name in enumerate(ZINC_ATOM_TYPES)}
+ZINC_BOND_INDEX = {Chem.BondType.SINGLE: 1, Chem.BondType.DOUBLE: 2, Chem.BondType.TRIPLE: 3}
+
+
+def zinc_atom_type(atom: Chem.Atom) -> list[int]:
+    """Atom type of the ZINC benchmark; raises InputError for an atom that has none."""
+    charge, hydrogens = atom.GetFormalCharge(), atom.GetNumExplicitHs()
+    name = atom.GetSymbol() + (f" H{hydrogens}" if hydrogens else "") + (" +" if charge > 0 else " -" if charge else "")
+    index = ZINC_ATOM_INDEX.get(name)
+    if atom.GetSymbol() not in ZINC_ATOM_INDEX:
+        raise InputError(f"element {atom.GetSymbol()} is not in this model's vocabulary")
+    if index is None or abs(charge) > 1 or atom.GetNumRadicalElectrons():
+        written = Chem.MolFragmentToSmiles(atom.GetOwningMol(), [atom.GetIdx()], allHsExplicit=True)
+        raise InputError(f"the atom {written} is not in this model's vocabulary")
+    return [index]
+
+
+def zinc_bond_type(bond: Chem.Bond) -> list[int]:
+    """Bond order; raises InputError for a bond type that the ZINC benchmark does not have."""
+    index = ZINC_BOND_INDEX.get(bond.GetBondType())
+    if index is None:
+        raise InputError(f"bond type {bond.GetBondType().name.lower()} is not in this model's vocabulary")
+    return [index]
+
 
 # Element (118 unknown), chiral tag, bonds with hydrogens, charge, hydrogens, unpaired electrons, hybridization,
 # aromatic, in a ring; the last entry of each stands for all other values.
