@@ -34,14 +34,7 @@ LOCAL = {
 
 
 class Models(WorkerPlugin):
-    """The models of a job in a worker; Dask sends them once to each worker, including those that join later.
-
-    Args:
-        predictor: on the CPU.
-        options: the options of every partition.
-        device: as ``choose``, for each worker.
-        name: name of the plugin in the worker.
-    """
+    """The models of a job in a worker; Dask sends them once to each worker, including those that join later."""
 
     def __init__(self, predictor: PredictingModel, options: PartOptions, device: str, name: str):
         self.predictor = predictor
@@ -70,11 +63,7 @@ def write_in_worker(name: str, assignment: Assignment) -> Report:
 
 @contextlib.contextmanager
 def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
-    """A client of a scheduler, or of this many processes on this machine, which end with it.
-
-    Raises:
-        InputError: no scheduler answers at the address, or a process did not start.
-    """
+    """A client of a scheduler, or of this many processes on this machine, which end with it."""
     if scheduler is None:
         with dask.config.set(LOCAL), local_cluster(workers) as cluster, Client(cluster) as client:
             yield client
@@ -112,10 +101,7 @@ def local_cluster(workers: int) -> Iterator[LocalCluster]:
 
 
 def keep_tracker() -> None:
-    """Starts Python's resource tracker, again if it was killed, without its error output.
-
-    A new one reports each semaphore of which it was never told with a traceback.
-    """
+    """Starts Python's resource tracker, again if it was killed, without its tracebacks about unknown semaphores."""
     error, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 2)

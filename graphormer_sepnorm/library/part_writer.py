@@ -1,9 +1,4 @@
-"""Work of a Dask worker: reads one partition of a library and writes one Parquet part, in bounded memory.
-
-A part is written in groups of ``GROUP`` rows under a temporary name. Its footer records its inputs.
-
-Axis letters: M SMILES of a batch.
-"""
+"""Work of a Dask worker: reads one partition of a library and writes one Parquet part, in bounded memory."""
 
 import json
 import time
@@ -39,18 +34,11 @@ Count = Annotated[int, Field(ge=0)]
 
 @dataclass(frozen=True, config=STRICT)
 class Selection:
-    """The rows of a library to keep.
+    """The rows of a library to keep."""
 
-    Attributes:
-        by: the column that rows are compared by: a target, or that of an acquisition.
-        keep_top: number of best rows to keep; None: all.
-        threshold: minimum value of a row; None: no minimum.
-        lowest: whether lower values are better; then ``threshold`` is a maximum.
-    """
-
-    by: str
+    by: str  # the column of predictions that rows are compared by
     keep_top: Annotated[int, Field(ge=1)] | None = None
-    threshold: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    threshold: Annotated[float, Field(allow_inf_nan=False)] | None = None  # the least value; with ``lowest``, the largest
     lowest: bool = False
 
     @property
@@ -60,72 +48,45 @@ class Selection:
 
 @dataclass(frozen=True, config=STRICT)
 class PartOptions:
-    """The options of every partition.
-
-    Attributes:
-        selection: the rows to keep.
-        columns: columns of the input to keep; None: all.
-        smiles_column, delimiter: as ``open_table``.
-        strict: whether an unreadable row makes its whole partition fail.
-        precision: of matrix products, as ``device.choose``.
-        answers, acquisition, profile: as ``PredictionColumns``.
-    """
+    """The options of every partition."""
 
     selection: Selection
-    columns: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = None  # of the input, to keep; None: all
     smiles_column: str | None = None
     delimiter: str | None = None
-    strict: bool = False
+    strict: bool = False  # an unreadable row makes its whole partition fail
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     answers: Answers = NO_ANSWERS
     acquisition: Acquisition | None = None
     profile: Profile | None = None
 
     def of_predictions(self, predictor: PredictingModel) -> PredictionColumns:
-        """The columns of the predictions."""
         return PredictionColumns(predictor, self.answers, self.acquisition, profile=self.profile)
 
 
 @dataclass(frozen=True, config=STRICT)
 class Assignment:
-    """A partition and the part to write.
-
-    Attributes:
-        source, part: files to read and to write.
-        job: digest of models, version and options.
-        content: digest of ``source``; "" if it cannot be read.
-    """
+    """A partition and the part to write."""
 
     source: str
     part: str
-    job: str
-    content: str
+    job: str  # digest of models, version and options
+    content: str  # digest of ``source``; "" if it cannot be read
 
 
 @dataclass(frozen=True, config=STRICT)
 class Report:
-    """The content of the footer of a part.
-
-    Attributes:
-        job, content: as in its ``Assignment``.
-        rows: number of rows of the partition.
-        unreadable: number of rows that could not be read.
-        kept: number of rows of the part.
-        compared: column of the predictions that rows are compared by.
-        seconds: elapsed time.
-        cpu_seconds: processor time of the whole process.
-        memory_mib: maximum memory of the process at the end of a batch.
-    """
+    """The content of the footer of a part."""
 
     job: str
     content: str
     rows: Count
     unreadable: Count
-    kept: Count
-    compared: str
+    kept: Count  # rows of the part
+    compared: str  # column that rows are compared by
     seconds: float
-    cpu_seconds: float
-    memory_mib: float
+    cpu_seconds: float  # of the whole process
+    memory_mib: float  # the most of the process at the end of a batch
 
 
 def read_report(part: Path) -> Report | None:
@@ -178,11 +139,7 @@ def write_part(predictor: PredictingModel, compute: Compute, options: PartOption
 
 
 class PartColumns:
-    """The columns of a part: those kept from the input, those of the predictions, and the last one.
-
-    The last one is ``error`` if all rows are kept, as in ``predict_table``; for a selection it is ``row``, the number
-    of the row in its partition, from 0.
-    """
+    """Columns of the input and of predictions; then ``error``, or, of a selection, ``row``, its number from 0."""
 
     def __init__(self, columns: PredictionColumns, kept: pa.Schema, selection: Selection):
         self.selection = selection
@@ -228,13 +185,7 @@ def in_groups(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
 
 
 def best_rows(tables: Iterable[pa.Table], column: str, count: int, lowest: bool, schema: pa.Schema) -> pa.Table:
-    """The best rows, best first, ties in input order; rows without a value are left out.
-
-    Args:
-        tables: any number; at most ``2 * max(count, GROUP)`` of their rows are in memory at once.
-        column: the column to compare.
-        schema: of the tables.
-    """
+    """The best rows, best first, ties in input order; those without a value are left out."""
     best = schema.empty_table()
     for group in in_groups(tables, max(count, GROUP)):
         candidates = pa.concat_tables([best, group])

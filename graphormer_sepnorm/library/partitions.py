@@ -46,18 +46,7 @@ def open_partition(
     delimiter: str | None = None,
     asked: AskedConditions = NO_CONDITIONS,
 ) -> Iterator[Partition]:
-    """Opens a partition.
-
-    Args:
-        path: ``.parquet``, whose columns keep their types, or a file as for ``open_table``, whose columns are text.
-        columns: names of the columns to keep; None: all.
-        smiles_column, delimiter: as ``open_table``.
-        asked: the conditions of the molecules, as for ``samples_of``.
-
-    Raises:
-        InputError: as ``open_table`` and ``samples_of``; a Parquet file is damaged or its SMILES are not text; or a
-            column is missing or not unique. Also raised while rows are read.
-    """
+    """Opens a partition: Parquet, whose columns keep their types, or another table, whose columns are text."""
     if kind_of(path) == PARQUET:
         with open_parquet(path) as file:
             types = file.schema_arrow.remove_metadata()
@@ -93,6 +82,7 @@ def open_partition(
 
 
 def is_text(kind: pa.DataType) -> bool:
+    """-"""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)

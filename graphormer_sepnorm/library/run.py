@@ -1,12 +1,4 @@
-"""Predictions for libraries of many files: a Parquet part for each partition, in a folder with a manifest.
-
-    OUT/manifest.json        what the parts are made of: version, models, options, partitions
-    OUT/parts/NAME.parquet   one for each partition
-    OUT/top.parquet          the best rows of all, if only so many are kept
-    OUT/_SUCCESS             there once everything is: a summary, as JSON
-
-A part has its name only when it is whole, so whatever is killed, the same call does what is missing.
-"""
+"""Predictions for libraries of many files, a Parquet part for each partition; what is missing is done by the same call."""
 
 import contextlib
 import errno
@@ -54,19 +46,12 @@ DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 @dataclass(frozen=True, config=STRICT)
 class Manifest:
-    """The inputs of the parts in a folder.
-
-    Attributes:
-        version: of the package.
-        models: digest of configs and weights, and of the forest and the trust next to them.
-        options: the options of every partition.
-        partitions: digest of each partition's file, by name; "" if it cannot be read.
-    """
+    """The inputs of the parts in a folder."""
 
     version: str
-    models: str
+    models: str  # digest of configs, weights and what is next to them
     options: PartOptions
-    partitions: dict[str, str]
+    partitions: dict[str, str]  # digest of each file by name; "" if it cannot be read
 
     def job(self) -> str:
         """Digest of everything that a part depends on apart from its partition."""
@@ -104,28 +89,7 @@ def predict_library(
     device: str = "auto",
     is_own: bool = False,
 ) -> dict:
-    """Writes the predictions of all partitions that have none yet.
-
-    A job that fails before a part is finished leaves nothing.
-
-    Args:
-        predictor: the models, on the CPU.
-        source: a folder of partitions or a pattern of their names.
-        out: the folder to write.
-        scheduler: address of a Dask scheduler whose workers have access to both folders; None: processes on this
-            machine.
-        workers: number of these processes; by default one per core.
-        device: device of each worker, as ``device.choose``.
-        is_own: whether only one command uses the folder, so that the parts of another job in it are removed.
-
-    Returns:
-        ``rows, unreadable, kept, partitions, output``, ``cpu_seconds`` of all workers together, ``memory_mib``, the
-        maximum over workers, and ``top`` if the best rows are in one file.
-
-    Raises:
-        InputError: there are no partitions, ``out`` belongs to another job, a worker cannot compute, the disk is full,
-            the scheduler is lost, or partitions cannot be read, which the message lists; finished parts are kept.
-    """
+    """Writes the predictions of all partitions that have none yet; ``is_own`` folders may lose those of other jobs."""
     files = find_partitions(source)
     check_folder(out)
     busy = f"another process is writing to {out}: wait for it, or choose another folder"
@@ -159,13 +123,7 @@ def predict_library(
 
 
 def find_partitions(source: str) -> dict[str, Path]:
-    """A file, the files in a folder or those matching a pattern, sorted, by paths relative to the common parent.
-
-    In a folder, files whose suffix is that of a table count; hidden files and subfolders are ignored.
-
-    Raises:
-        InputError: there are none.
-    """
+    """A file, the tables in a folder or files that match a pattern, by paths relative to the common parent."""
     if Path(source).is_dir():
         found = [path for path in Path(source).glob("[!._]*") if is_table_name(path)]
     else:
@@ -197,7 +155,6 @@ def digest_of(path: Path) -> str:
 
 
 def has_parts(folder: Path) -> bool:
-    """Whether a folder has a finished part."""
     return any((folder / PARTS).rglob(f"[!.]*{PARQUET}"))
 
 
@@ -253,11 +210,7 @@ def part_name(name: str) -> str:
 
 
 def finished(assignments: dict[str, Assignment]) -> dict[str, Report]:
-    """The reports of the complete parts.
-
-    Raises:
-        InputError: a part was written by another job, or from a partition that has changed since.
-    """
+    """The reports of the complete parts; raises InputError if one is of another job or content."""
     reports = {name: read_report(Path(assignment.part)) for name, assignment in assignments.items()}
     done = {name: report for name, report in reports.items() if report is not None}
     for name, report in done.items():
@@ -273,11 +226,7 @@ def finished(assignments: dict[str, Assignment]) -> dict[str, Report]:
 def compute(
     missing: dict[str, Assignment], models: Models, scheduler: str | None, workers: int | None, announced: bool = True
 ) -> dict[str, Report]:
-    """Writes the missing parts, and reports failed partitions immediately; ``announced``: names processes too.
-
-    Raises:
-        InputError: as ``predict_library``.
-    """
+    """Writes the missing parts, and reports failed partitions immediately; ``announced``: names processes too."""
     names = {assignment.part: name for name, assignment in missing.items()}
     reports: dict[str, Report] = {}
     failed: dict[str, str] = {}

@@ -1,10 +1,4 @@
-"""Suggests molecules of a library to measure next: the most promising ones that differ from each other.
-
-The library is ranked part by part while it is predicted. Diverse molecules are then picked from a pool of the best
-rows.
-
-Axis letters: M molecules of the pool.
-"""
+"""Suggests molecules of a library to measure next: the most promising ones that differ from each other."""
 
 import contextlib
 import math
@@ -57,30 +51,16 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True)
 class SuggestRequest:
-    """The request of a suggestion.
-
-    Attributes:
-        count: number of molecules.
-        by: criterion of the ranking.
-        target: the target to optimize; None: the only one of the model.
-        minimize: whether lower values are better.
-        best: best value so far; None: that of the training molecules.
-        kappa: factor of the confidence bound.
-        distance: minimum Tanimoto distance between two of them, as in ``pick_diverse``.
-        profile: rank by the probability that all its criteria hold, or by "hypervolume", in place of a target.
-
-    Raises:
-        InputError: a number is out of range, or of another criterion.
-    """
+    """How many molecules to suggest, and how they are ranked; raises InputError for what does not fit together."""
 
     count: int
     by: Promise = "confidence-bound"
-    target: str | None = None
+    target: str | None = None  # None: the only one
     minimize: bool = False
-    best: float | None = None
-    kappa: float = 1.0
-    distance: float = 0.3
-    profile: Profile | None = None
+    best: float | None = None  # value so far; None: that of the training molecules
+    kappa: float = 1.0  # of the confidence bound
+    distance: float = 0.3  # least Tanimoto distance
+    profile: Profile | None = None  # ranks by the probability of all its criteria, or by hypervolume
 
     def __post_init__(self) -> None:
         if self.count < 1:
@@ -108,12 +88,7 @@ class SuggestRequest:
 
 
 def acquisition_of(predictor: PredictingModel, request: SuggestRequest) -> Acquisition:
-    """The ranking criterion of the molecules.
-
-    Raises:
-        InputError: the model does not predict the target, has several targets and none is named, does not estimate its
-            errors, or predicts probabilities; or no best value is known.
-    """
+    """The ranking criterion of the molecules; raises InputError where the model does not support it."""
     targets, target = ", ".join(predictor.targets), request.target
     if target is None:
         if len(predictor.targets) > 1:
@@ -154,30 +129,7 @@ def suggest(
     device: str = "auto",
     for_people: bool = False,
 ) -> dict:
-    """Writes the molecules of a library to measure next, the most promising first.
-
-    While it runs, the best rows of each partition are kept as ``folder_of_parts`` says. The same call continues there,
-    and another one replaces them.
-
-    Args:
-        predictor: the models, on the CPU.
-        source: a table, a folder of them, or a pattern, as ``predict_library``.
-        out: table to write, named by one of ``WRITERS``; "-" for standard output.
-        request: how many molecules to suggest, and by what they are ranked.
-        options: how the library is read; its selection and acquisition are those of the request.
-        scheduler, workers, device: as ``predict_library``.
-        for_people: write the first rows as ``BriefWriter`` in place of CSV to standard output.
-
-    Returns:
-        ``suggested``, the number of molecules; ``rows, unreadable`` of the library; ``left_out``, the number of the
-        best rows that were already measured or are duplicates; ``put_last``, the number of the other ones with a
-        warning of the model, and ``suggested_last``, how many of them are suggested; ``unlike``, the number of the
-        suggested ones that are less similar to all training molecules than ``usual_similarity``, as
-        ``Domain.unlike``; ``best``, the value to exceed; ``output``.
-
-    Raises:
-        InputError: as ``acquisition_of``, ``predict_library`` and ``write_whole``, or no molecule is left to suggest.
-    """
+    """Writes the molecules of a library to measure next, best first; interrupted work continues in ``OUT.parts``."""
     if is_standard_output(out) and scheduler:
         raise InputError("with --scheduler, name the output: -o OUT.csv in a folder that all workers have access to")
     find_output_writer(out)
@@ -236,25 +188,15 @@ def folder_of_parts(out: Path) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Pool:
-    """The best rows of a library, best first.
+    """The best rows of a library, best first."""
 
-    Attributes:
-        columns: columns of the library.
-        rows: M rows.
-        samples: what the model reads of them.
-        mols: their molecules.
-        warnings: M texts on what no training molecule has, "" if there is nothing.
-    """
-
-    columns: list[str]
+    columns: list[str]  # of the library
     rows: list[Row]
-    samples: Smiles
+    samples: Smiles  # what the model reads of them
     mols: list[Chem.Mol]
-    warnings: list[str]
+    warnings: list[str]  # "" if there is none
 
     def take(self, places: list[int]) -> "Pool":
-        """The rows with these numbers."""
-
         def of(column: Sequence[Part]) -> list[Part]:
             return [column[place] for place in places]
 
@@ -308,7 +250,6 @@ def notations_of(predictor: PredictingModel, path: Path, options: PartOptions) -
 
 
 def domains_of(predictor: PredictingModel) -> list[Domain]:
-    """The training domains of the models, as far as known."""
     return [model.trust.domain for model in parts_of(predictor) if model.trust]
 
 
@@ -333,14 +274,7 @@ def pick(pool: Pool, request: SuggestRequest) -> list[int]:
 
 
 class BriefWriter(TableWriter):
-    """Lines for people: rank, name, SMILES, predictions of the chosen targets, and the nearest training molecule.
-
-    The names, that of the nearest molecule and its similarity are there as far as known.
-
-    Args:
-        columns: columns of the library.
-        found: the columns of the predictions, with an acquisition or a profile.
-    """
+    """Lines for people: rank, name, SMILES, predictions of the chosen targets, and the nearest training molecule."""
 
     def __init__(self, columns: list[str], found: PredictionColumns):
         self.found, self.id_column = found, id_column_among(columns)
@@ -376,7 +310,7 @@ class BriefWriter(TableWriter):
 def write_picked(
     predictor: PredictingModel, out: Path, picked: Pool, options: PartOptions, for_people: bool
 ) -> np.ndarray:
-    """Writes the suggested molecules with their rank and predictions; arguments and errors as ``suggest``."""
+    """Writes the suggested molecules with their rank and predictions; returns their similarities, if known."""
     columns = options.of_predictions(predictor)
     found = columns.reader.compute(read_molecules(predictor.featurizer, picked.samples))
     rank = AddedColumn("rank")

@@ -1,7 +1,4 @@
-"""Columns of predictions of one model, each with the function that reads its cells.
-
-Axis letters: M molecules, N training molecules.
-"""
+"""Columns of predictions of one model, with the functions that read their cells: M molecules, N training ones."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -24,19 +21,13 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class PredictedColumn(AddedColumn):
-    """A column of predictions.
-
-    Attributes:
-        cells: its numbers [M] or M texts.
-        path: keys to its cell in the page's JSON of a molecule; by default, its name.
-    """
+    """A column of predictions, whose ``path`` is that of its cell in the page's JSON of a molecule."""
 
     cells: Callable[[Predictions], Cells] = lambda found: found.errors
-    path: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()  # by default its name
 
     @property
     def place(self) -> tuple[str, ...]:
-        """The keys to its cell in the page's JSON of a molecule."""
         return self.path or (self.name,)
 
 
@@ -73,14 +64,7 @@ def acquisition_column(
 
 
 def domain_columns(model: PredictingModel, labels: Sequence[str]) -> list[PredictedColumn]:
-    """The columns that compare a molecule with the training molecules of a model, whose targets have these labels.
-
-    They are, as far as known: the SMILES, name and labels of the nearest one, its Tanimoto similarity, the smallest
-    distance between embeddings, and a warning.
-
-    Raises:
-        InputError: the model has no information on its training molecules.
-    """
+    """The comparison with the training molecules of a model, as far as known; raises InputError without any."""
     trust = known_trust(model)
     rows = trust.rows
     found = [PredictedColumn("nearest", "text", cells=lambda found: given(found.nearness).molecule)]

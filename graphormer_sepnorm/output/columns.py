@@ -1,10 +1,4 @@
-"""The columns of predictions, declared once: for files, libraries, the page and Python.
-
-The order is: conditions that are the same for all molecules; for each target its value, class, interval and spread; the
-comparison with the training molecules; the error. A new column is a ``PredictedColumn`` in ``column.py``.
-
-Axis letters: M molecules.
-"""
+"""The columns of predictions, declared once: for files, libraries, the page and Python; M molecules."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -57,28 +51,15 @@ class Judging(Protocol):
 
 @dataclass(frozen=True)
 class PredictionColumns:
-    """The columns of a table of predictions.
-
-    Attributes:
-        model: model that predicts.
-        answers: what to add to the predictions, and the targets to show, by name or shell pattern.
-        acquisition: ranking criterion, which gets its own column; None: no ranking.
-        profile: judge of the molecules; None: no one.
-        is_whole: whether ``cells`` gets all molecules of a table at once, as a rank among them requires.
-        labels: what the targets of a model among others are called; empty: by their names.
-        drugs: predictions of the model for approved drugs; None: unknown.
-
-    Raises:
-        InputError: the model does not support intervals, the comparison or the profile, or no target is chosen.
-    """
+    """The columns of a table of predictions; raises InputError where the model does not support them."""
 
     model: PredictingModel
-    answers: Answers = NO_ANSWERS
+    answers: Answers = NO_ANSWERS  # what to add, and which targets to show
     acquisition: Acquisition | None = None
-    labels: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()  # what the targets are called; empty: by their names
     drugs: Drugs | None = None
     profile: Judging | None = None
-    is_whole: bool = False
+    is_whole: bool = False  # whether ``cells`` gets a whole table at once, as ranks require
 
     def __post_init__(self) -> None:
         if isinstance(self.model, SideBySide):
@@ -120,7 +101,6 @@ class PredictionColumns:
 
     @cached_property
     def parts(self) -> "list[PredictionColumns]":
-        """The columns of each model."""
         if not isinstance(self.model, SideBySide):
             return [self]
         found, shown = [], {part for part, _ in self.places}
@@ -149,7 +129,6 @@ class PredictionColumns:
 
     @cached_property
     def judged(self) -> list[PredictedColumn]:
-        """The columns of the profile."""
         return [] if self.profile is None else self.profile.columns_for(self.model, self.is_whole)
 
     @cached_property
@@ -188,7 +167,6 @@ class PredictionColumns:
         return [replace(column, cells=OfPart(column.cells, part)) for column in columns]
 
     def with_models_named(self, columns: list[PredictedColumn]) -> list[PredictedColumn]:
-        """Columns of which those of several models with the same name begin with the names of their models."""
         counts = Counter(column.name for column in columns)
         return [self.named(column) if counts[column.name] > 1 else column for column in columns]
 
@@ -218,7 +196,6 @@ class PredictionColumns:
 
     @property
     def targets(self) -> list[str]:
-        """The targets to show."""
         return [self.parts[part].shown[number] for part, number in self.places]
 
     @property
@@ -290,23 +267,16 @@ class PredictionColumns:
             )
 
     def columns(self) -> list[AddedColumn]:
-        """As ``Additions``."""
         return list(self.all)
 
     def cells(self, found: Predictions, errors: list[str]) -> list[Cells]:
-        """As ``Additions``."""
         found = replace(found, errors=errors)
         return [column.cells(found) for column in self.all]
 
 
 @dataclass(frozen=True)
 class OfPart:
-    """The cells of a column of one model among several.
-
-    Attributes:
-        cells: of its own predictions.
-        part: number of the model.
-    """
+    """The cells of a column of the ``part``-th model among several."""
 
     cells: Callable[[Predictions], Cells]
     part: int
@@ -316,15 +286,7 @@ class OfPart:
 
 
 def chosen_endpoints(patterns: Sequence[str], names: Sequence[set[str]]) -> list[bool]:
-    """Whether each target is chosen by one of several patterns; all are without patterns.
-
-    Args:
-        patterns: names, or shell patterns such as "CYP3A4*", of which case does not matter.
-        names: what each target is called.
-
-    Raises:
-        InputError: no target fits a pattern.
-    """
+    """Whether each target, of these names, fits one of the names or shell patterns; raises InputError for others."""
 
     def fits(pattern: str, known: set[str]) -> bool:
         return pattern in known or any(fnmatchcase(name.casefold(), pattern.casefold()) for name in known)

@@ -1,9 +1,4 @@
-"""Writes the embeddings of whole tables: NumPy's .npz, or any table format.
-
-For each row of the input, in order, every format holds the reason why it could not be read (``error``) and its
-embedding, which is NaN or empty in that case. Tables keep all columns of the input and are written in bounded memory;
-.npz holds only the SMILES and needs memory for everything at the end.
-"""
+"""Writes the embeddings of whole tables: NumPy's .npz, or any table format."""
 
 import io
 from collections.abc import Iterator
@@ -26,30 +21,21 @@ from graphormer_sepnorm.tables.writers import COMPLETED, WRITERS, AddedColumn, C
 
 @dataclass(frozen=True)
 class EmbeddingColumns:
-    """``error``, and ``embedding``, or ``e0``, ``e1``, ... in formats whose cells cannot hold lists.
-
-    Attributes:
-        width: width of an embedding.
-    """
+    """``error``, and ``embedding``, or ``e0``, ``e1``, ... in formats whose cells cannot hold lists."""
 
     width: int
     is_whole: ClassVar = False
 
     def columns(self) -> list[AddedColumn]:
-        """As ``Additions``."""
         places = tuple(f"e{place}" for place in range(self.width))
         return [AddedColumn("error", "text"), AddedColumn("embedding", "vector", places)]
 
     def cells(self, embeddings: Embeddings, errors: list[str]) -> list[Cells]:
-        """As ``Additions``."""
         return [errors, embeddings.values]
 
 
 class EmbeddingArrays(TableWriter):
-    """An .npz: arrays ``embeddings`` float32 [M, D], ``row`` int64 [M] from 0, ``smiles`` and ``error`` text [M].
-
-    The partial file is a sequence of parts in NumPy's .npy format: embeddings, SMILES and errors of some rows.
-    """
+    """An .npz: ``embeddings`` float32 [M, D], ``row`` int64 [M], ``smiles`` and ``error``; it grows as .npy arrays."""
 
     def __init__(self, columns: list[str], added: list[AddedColumn]):
         self.width = len(added[-1].flat)

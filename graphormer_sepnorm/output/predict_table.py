@@ -48,25 +48,7 @@ def predict_table(
     profile: Judging | None = None,
     watch: Callable[[Smiles, Predictions], None] | None = None,
 ) -> dict:
-    """Writes the columns of the input, one column per target (and its spread for several models) and ``error``.
-
-    Args:
-        predictor: the models.
-        out: file to write, named by one of ``WRITERS``; "-" for CSV on standard output.
-        source, reading, watch: as ``write_table``.
-        answers: the columns to add to those of the predictions, and the targets to write.
-        meanings: facts about targets: write lines for people, as ``TextWriter``, in place of CSV; None: do not. Models
-            side by side know them from their cards.
-        profile: judge of the molecules; the predictions of the whole table are kept in memory then.
-
-    Returns:
-        as ``write_table``, and two facts about the rows of this call: ``unfamiliar``, how many are outside the training
-        domain, or None if the training molecules are unknown; and ``below_zero``, how many of the columns of a
-        prediction and of its lower bound are below 0 although all training labels are above 0.
-
-    Raises:
-        InputError: as ``write_table``, or the predictor does not support intervals or the comparison.
-    """
+    """Writes the predictions for each row of a table, as ``write_table``; with ``meanings``, as lines for people."""
     columns = CountedColumns(predictor, answers, profile=profile, is_whole=profile is not None)
     if meanings is not None and isinstance(predictor, SideBySide):
         meanings = predictor.endpoints
@@ -79,15 +61,10 @@ def predict_table(
 
 @dataclass(frozen=True)
 class CountedColumns(PredictionColumns):
-    """The columns of predictions, with counts of rows that deserve a remark.
+    """The columns of predictions, with counts of rows that deserve a remark."""
 
-    Attributes:
-        unfamiliar: the number of "rows" that have a warning.
-        below_zero: by column, how many predictions or lower bounds are below 0 although all training labels are above.
-    """
-
-    unfamiliar: Counter[str] = field(default_factory=Counter)
-    below_zero: Counter[str] = field(default_factory=Counter)
+    unfamiliar: Counter[str] = field(default_factory=Counter)  # of "rows" with a warning
+    below_zero: Counter[str] = field(default_factory=Counter)  # predictions and lower bounds by column where all labels are above 0
 
     def cells(self, found: Predictions, errors: list[str]) -> list[Cells]:
         warnings = zip(*(each.warnings for each in found.parts or [found]), strict=True)
@@ -112,13 +89,7 @@ class CountedColumns(PredictionColumns):
 
 
 class TextWriter(TableWriter):
-    """Lines for people: a molecule, a line per target with its interval, and a line for each other column and limit.
-
-    Args:
-        columns, added: as of every writer.
-        found: the columns of the predictions.
-        meanings: facts about targets, as ``card_endpoints``; descriptions are printed at the end of their lines.
-    """
+    """Lines for people: a molecule, a line per target with its interval, and a line for each other column and limit."""
 
     def __init__(
         self, columns: list[str], added: list[AddedColumn], found: PredictionColumns, meanings: Mapping[str, dict]

@@ -1,8 +1,4 @@
-"""Resumable writer of tables: one output row per input row, in bounded memory.
-
-During a run, the output grows in ``OUT.partial``, and ``OUT.partial.json`` records the progress. After an interruption
-at any moment, the same command with ``resume`` produces the same bytes.
-"""
+"""Resumable writer of tables: one output row per input row, in bounded memory."""
 
 import contextlib
 import functools
@@ -49,34 +45,22 @@ Result = TypeVar("Result", bound=Results, contravariant=True)
 
 
 class Additions(Protocol[Result]):
-    """The columns that hold the results in a table.
-
-    Attributes:
-        is_whole: whether ``cells`` needs the results of all rows at once; they are kept in memory then.
-    """
+    """The columns that hold the results in a table."""
 
     @property
     def is_whole(self) -> bool: ...
 
     def columns(self) -> list[AddedColumn]:
-        """The added columns."""
-
+        ...
     def cells(self, result: Result, errors: list[str]) -> list[Cells]:
         """The cells of each column; ``errors`` has a text for each row, "" where there is a result."""
 
 
 @dataclass(config=STRICT)
 class Progress:
-    """The progress of a table, as stored in ``OUT.partial.json``.
+    """The progress of a table, as stored in ``OUT.partial.json``; ``bytes`` of ``OUT.partial`` belong to it."""
 
-    Attributes:
-        job: digest of everything that the output depends on.
-        rows, unreadable: done so far.
-        bytes: length of ``OUT.partial`` that belongs to them; 0 until it has its header.
-        complete: whether all rows are done.
-    """
-
-    job: str
+    job: str  # digest of everything that the output depends on
     rows: Count = 0
     unreadable: Count = 0
     bytes: Count = 0
@@ -84,11 +68,7 @@ class Progress:
 
 
 class StandardOutput:
-    """A streamed output, which cannot be resumed.
-
-    Attributes:
-        progress: rows and bytes written so far.
-    """
+    """A streamed output, which cannot be resumed."""
 
     def __init__(self) -> None:
         self.progress = Progress(job="")
@@ -118,21 +98,7 @@ def print_rows(writer: TableWriter, rows: list[Row], added: list[Cells]) -> None
 
 
 class PartialFile:
-    """An output file in progress.
-
-    The record is written before the first byte and after every part, so at any moment it describes a beginning of the
-    output that is on the disk, and what follows this beginning is overwritten.
-
-    Args:
-        out: final file.
-        job: digest of everything that its content depends on.
-        resume: continue from existing parts; without a record, start from the beginning. If not, existing parts are
-            replaced, and a sentence on standard error says so.
-
-    Raises:
-        InputError: ``resume`` and the parts are of another job, or the record is damaged.
-        OSError: the folder cannot be written.
-    """
+    """An output that grows in ``OUT.partial``; its record always describes a beginning that is on the disk."""
 
     def __init__(self, out: Path, job: str, resume: bool):
         self.out = out
@@ -209,27 +175,7 @@ def write_table(
     writers: Mapping[str, MakeWriter] = WRITERS,
     watch: Callable[[Smiles, Result], None] | None = None,
 ) -> dict:
-    """Writes a reader's results for every row of a table.
-
-    Args:
-        reader: the models.
-        added: the columns with its results, which follow those of the input.
-        source: as ``open_table``, or some SMILES.
-        out: file to write, whose suffix says how; behind a symbolic link, the file that it points at; "-" for CSV on
-            standard output.
-        reading: how to read the table, and whether to continue an interrupted call; a finished output is left as it is.
-        options: other settings that the output depends on.
-        writers: table writers by suffix.
-        watch: gets the molecules and results that this call computes, before they are written.
-
-    Returns:
-        ``rows, unreadable, output`` and ``errors``, the most frequent reasons with their counts in this call.
-
-    Raises:
-        InputError: another suffix; an unusable table, one of more rows than a sheet has, or an unreadable row if
-            ``strict``, nothing is left then; an output that cannot be
-            written, what is done is kept then; one that another process is writing; or nothing that fits to resume.
-    """
+    """Writes a reader's results for every row of a table, some SMILES, or standard input."""
     make_writer, resume = find_output_writer(out, writers), reading.resume
     if resume and is_standard_output(out):
         raise InputError("what goes to standard output cannot be resumed: name a file with -o")

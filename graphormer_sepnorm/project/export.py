@@ -23,21 +23,7 @@ NO_LICENCE = "not stated: ask whoever exported the model"
 
 
 def export_model(model: str | Path, out: str | Path, licence: str | None = None) -> dict:
-    """Writes the table model of a run folder into one file, which ``load_model`` and the commands open.
-
-    Equal runs give equal bytes. The file has the training molecules and their labels, from which the model predicts.
-
-    Args:
-        model: run folder, or the name of a shipped table model.
-        out: file to write, which ends in .gsn.
-        licence: of the model, for its card; None: that of the card in the run folder.
-
-    Returns:
-        ``model``, ``output``, ``bytes``, ``training_molecules`` and ``licence``.
-
-    Raises:
-        InputError: another ending, no finished table model, a damaged one, or the file cannot be written.
-    """
+    """Writes a table model, with its training molecules, into one file; equal runs give equal bytes."""
     out = Path(out)
     if out.suffix != SHARED:
         raise InputError(f"{out}: name a file that ends in {SHARED}")

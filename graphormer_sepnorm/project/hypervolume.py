@@ -24,26 +24,16 @@ FEWEST, MOST = 2, 3  # objectives
 
 @dataclass(frozen=True, eq=False)
 class Hypervolume:
-    """The volume that no measured molecule dominates, and how much of it a molecule is expected to take.
-
-    Attributes:
-        goals: K goals on targets of one model, each with one limit.
-        signs: float64 [K], 1 for a target to maximize, -1 for one to minimize.
-        low, high: float64 [B, K], the ends of the boxes beyond the front.
-    """
+    """The volume that no measured molecule dominates, in boxes, and how much of it a molecule is expected to take."""
 
     goals: tuple[Goal, ...]
-    signs: np.ndarray
-    low: np.ndarray
+    signs: np.ndarray  # float64 [K], -1 to minimize
+    low: np.ndarray  # float64 [B, K], ends of the boxes beyond the front
     high: np.ndarray
 
     @classmethod
     def of(cls, goals: Sequence[Goal]) -> "Hypervolume":
-        """The volume between the places where the desirability of targets is 0 and the labels of training molecules.
-
-        Raises:
-            InputError: there are not two or three such goals on one model, or it keeps no training labels.
-        """
+        """The volume between targets' zeros and training labels; raises InputError without 2 or 3 fit goals."""
         chosen = [goal for goal in goals if goal.of == "target" and np.isfinite(goal.low) != np.isfinite(goal.high)]
         owners = {id(goal.owner[0]): goal.owner[0] for goal in chosen if goal.owner}
         if not FEWEST <= len(chosen) <= MOST or len(owners) != 1:
@@ -76,18 +66,7 @@ class Hypervolume:
 
 
 def boxes_beyond(points: np.ndarray, reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Disjoint boxes that fill what is above a reference and below or equal to none of some points.
-
-    The volume is cut into slices along the last axis, between neighbouring values of the points, and each slice, beyond
-    the points that reach above it, along the axis before.
-
-    Args:
-        points: [P, K], higher is better.
-        reference: [K].
-
-    Returns:
-        the lower and the upper ends, float64 [B, K] each; those without an upper end are infinite.
-    """
+    """Disjoint boxes [B, K] of what is above a reference [K] and below no point [P, K]; higher is better."""
     points = points[(points > reference).all(axis=1)]
     *_, last = reference
     if len(reference) == 1:

@@ -1,7 +1,4 @@
-"""Desirability, probability of success and Pareto rank of molecules, from predictions and the goals of a profile.
-
-Axis letters: M molecules, G goals, Q points.
-"""
+"""Desirability, probability of success and Pareto rank of M molecules, by predictions and G goals."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -24,28 +21,17 @@ LEAST_DEVIATION = 1e-12
 
 @dataclass(frozen=True)
 class Goal:
-    """A criterion on the scale of its values.
-
-    Attributes:
-        name: in the profile.
-        of: its values: a target that is predicted with an error, the probability of a class, a class that a molecule
-            has with this probability, a property, or the number of alerts.
-        place: number of the target or property.
-        owner: the model of a target, and the target's number there; None: no target.
-        low, high: limits; infinite: none.
-        zero_low, zero_high: where the desirability is 0.
-        weight: in the desirability.
-    """
+    """A criterion on the scale of its values."""
 
     name: str
     of: Kind
-    place: int
-    low: float
+    place: int  # number of the target or property
+    low: float  # infinite: no limit
     high: float
-    zero_low: float
+    zero_low: float  # where the desirability is 0
     zero_high: float
     weight: float = 1.0
-    owner: tuple[PredictingModel, int] | None = None
+    owner: tuple[PredictingModel, int] | None = None  # the model of a target, and its number there
 
     def within(self, least: float | None, most: float | None) -> "Goal":
         """The goal for values inside the limits of their target, which all meet a limit that is no stricter."""
@@ -92,21 +78,11 @@ class Goal:
 
 @dataclass(frozen=True, eq=False)
 class Judge:
-    """The judge of predictions.
-
-    Labels are normal around predictions, with the expected standard deviation of the error, and errors of targets of
-    one model correlate as they do out of fold. On molecules that were not learnt from, these probabilities were as well
-    calibrated as those of conformal intervals (``docs/for-chemists/profiles.md``).
-
-    Attributes:
-        goals: G goals.
-        correlation: float64 [G, G], of the errors of goals on targets; 0 for others and where it is unknown.
-        independent: pairs of names of targets whose correlation is unknown.
-    """
+    """The judge: labels are normal around predictions, errors of one model's targets correlate as out of fold."""
 
     goals: tuple[Goal, ...]
-    correlation: np.ndarray
-    independent: tuple[tuple[str, str], ...] = ()
+    correlation: np.ndarray  # float64 [G, G], of errors; 0 where it is unknown
+    independent: tuple[tuple[str, str], ...] = ()  # pairs of targets whose correlation is unknown
 
     @classmethod
     def of(cls, goals: tuple[Goal, ...]) -> "Judge":
@@ -124,7 +100,6 @@ class Judge:
         return cls(goals, correlation, tuple(independent))
 
     def columns(self, is_whole: bool) -> list[PredictedColumn]:
-        """As ``Judging``."""
         found = [
             PredictedColumn("desirability", cells=self.desirability),
             PredictedColumn(PROBABILITY, cells=self.probability),
@@ -137,10 +112,7 @@ class Judge:
         return np.stack([goal.desirability(goal.values(found)) for goal in self.goals], axis=1)
 
     def desirability(self, found: Predictions) -> np.ndarray:
-        """The weighted geometric mean of the desirabilities by goal: float64 [M].
-
-        Source: Derringer and Suich, "Simultaneous optimization of several response variables", J. Qual. Technol. 1980.
-        """
+        """Weighted geometric mean [M] of the desirabilities by goal (Derringer and Suich, 1980)."""
         weights = np.array([goal.weight for goal in self.goals])
         with np.errstate(divide="ignore"):
             return np.exp(np.log(self.desirabilities(found)) @ (weights / weights.sum()))
@@ -156,7 +128,6 @@ class Judge:
         return chances.prod(axis=1)
 
     def ranks(self, found: Predictions) -> np.ndarray:
-        """The Pareto ranks of M molecules by their desirabilities, as ``pareto_ranks``."""
         return pareto_ranks(self.desirabilities(found))
 
     def weakest(self, found: Predictions) -> list[str]:
@@ -179,17 +150,7 @@ def blocks(correlation: np.ndarray) -> Iterator[list[int]]:
 
 
 def joint_probability(low: np.ndarray, high: np.ndarray, correlation: np.ndarray) -> np.ndarray:
-    """The probability that standard normal variables are all between their ends: float64 [M].
-
-    The same quasi-random points are used for all molecules, so that their order is not one of chance; SciPy takes
-    milliseconds for each.
-
-    Source: Genz, "Numerical computation of multivariate normal probabilities", J. Comput. Graph. Stat. 1992.
-
-    Args:
-        low, high: [M, G] with G of at least 2, NaN where there is none.
-        correlation: [G, G], positive definite.
-    """
+    """P(low < normals < high) [M], from [M, G], by the same quasi-random points for all (Genz, 1992)."""
     from scipy.special import ndtr, ndtri  # their import takes a while
     from scipy.stats.qmc import Sobol
 
@@ -211,17 +172,7 @@ def joint_probability(low: np.ndarray, high: np.ndarray, correlation: np.ndarray
 
 
 def pareto_ranks(scores: np.ndarray) -> np.ndarray:
-    """Pareto ranks from 1 on: float64 [M], NaN where a score is.
-
-    A row has rank 1 if no other one is at least as good by every score and better by one; the rows of the next rank are
-    those of which this is true without the rows before.
-
-    Source: Zhang et al., "An efficient approach to nondominated sorting for evolutionary multiobjective optimization",
-    IEEE Trans. Evol. Comput. 2015.
-
-    Args:
-        scores: [M, G], higher is better.
-    """
+    """Pareto ranks [M] from 1 on of scores [M, G], higher is better, NaN where one is (Zhang et al., 2015)."""
     found, known = np.full(len(scores), np.nan), ~np.isnan(scores).any(axis=1)
     rows, inverse = np.unique(-scores[known], axis=0, return_inverse=True)  # none is dominated by one that follows
     fronts: list[list[int]] = []

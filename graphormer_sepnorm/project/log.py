@@ -65,15 +65,7 @@ def conditions_text(names: Sequence[str], texts: Sequence[str]) -> str:
 
 
 def log_into(path: Path, model: PredictingModel, name: str) -> Callable[[Smiles, Predictions], None]:
-    """A function that appends predictions of a model to a log, which it begins if there is none.
-
-    Args:
-        path: a CSV with ``COLUMNS``, a line for each molecule and target; dates are UTC.
-        model, name: the model and its name for the log; models side by side have their own names.
-
-    Raises:
-        InputError: the file is no such log, or cannot be written.
-    """
+    """A function that appends predictions of a model to a log, a CSV with ``COLUMNS``, which it begins if there is none."""
     read_log(path)
 
     def append(asked_for: Smiles, found: Predictions) -> None:
@@ -115,10 +107,7 @@ def ancestor(name: str) -> str:
 
 
 def read_log(path: Path) -> list[dict[str, str]]:
-    """The lines of a log, none if there is no file; a line that a killed command has left incomplete is left out.
-
-    Raises InputError if the file is no log of predictions, or cannot be read.
-    """
+    """The lines of a log, none without a file or that are incomplete; raises InputError if it is no log."""
     if not path.exists():
         return []
     try:
@@ -140,10 +129,7 @@ def is_line(line: dict[str, str]) -> bool:
 
 
 def earliest(path: Path, featurizer: str, models: Container[str]) -> dict[tuple[str, str, str], dict[str, str]]:
-    """The earliest line of a log for each molecule, its conditions and target, by ``molecule_key`` and texts.
-
-    Only predictions of models count whose ``ancestor`` is among ``models``: others may predict another assay.
-    """
+    """The earliest line of a log on models of this ancestry, by ``molecule_key``, conditions and target."""
     found: dict[tuple[str, str, str], dict[str, str]] = {}
     known = (line for line in read_log(path) if ancestor(line["model"]) in models)
     lines = sorted(known, key=lambda line: datetime.fromisoformat(line["date"]))

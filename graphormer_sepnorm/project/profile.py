@@ -56,23 +56,14 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 
 @dataclass(frozen=True, config=STRICT)
 class Criterion:
-    """A line of a profile.
-
-    Attributes:
-        at_least, at_most: limits; one of them, or both.
-        class_name: the class that a molecule shall have, in place of limits.
-        unit: of the limits, if it is that of the measurements behind a logarithm.
-        weight: in the desirability.
-        zero: where the desirability is 0: a number, or the lower and the upper one if there are both limits; empty: as
-            ``RAMPS``.
-    """
+    """A line of a profile."""
 
     at_least: Number | None = None
     at_most: Number | None = None
-    class_name: str | None = None
-    unit: str | None = None
+    class_name: str | None = None  # that a molecule shall have, in place of limits
+    unit: str | None = None  # of limits as measured, behind a logarithm
     weight: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
-    zero: tuple[Number, ...] = ()
+    zero: tuple[Number, ...] = ()  # where the desirability is 0, one for each limit; empty: as ``RAMPS``
 
     def __post_init__(self) -> None:
         limits = [limit for limit in (self.at_least, self.at_most) if limit is not None]
@@ -164,7 +155,6 @@ class Profile:
         return Judge.of(tuple(goals))
 
     def columns_for(self, model: PredictingModel, is_whole: bool) -> list[PredictedColumn]:
-        """As ``Judging``."""
         judge = self.judge(model)
         if not self.with_hypervolume:
             return judge.columns(is_whole)
@@ -173,7 +163,6 @@ class Profile:
 
     @property
     def reads(self) -> set[str]:
-        """As ``Judging``."""
         known = {**dict.fromkeys([*PROPERTIES, *OTHER_NAMES], "properties"), ALERTS: ALERTS}
         return {known[name] for name in self.criteria if name in known}
 
@@ -239,15 +228,7 @@ def probability_goal(name: str, criterion: Criterion, place: int, owner: Predict
 
 
 def target_goal(name: str, criterion: Criterion, place: int, owner: PredictingModel, number: int) -> Goal:
-    """A criterion on a number that is predicted with an error, named as the target or as the column it is learnt from.
-
-    Limits are as measured if they have a unit or the name is that of the column, else on the scale of the predictions.
-
-    Args:
-        place: number of the target among all.
-        owner: the model of the target.
-        number: of the target among those of its model.
-    """
+    """A criterion on a number; limits with a unit, or by the name of the column, are as measured."""
     if criterion.class_name is not None:
         raise ValueError("it is a number, which has no classes: give at_least, at_most or between")
     target, unit, rows = owner.targets[number], criterion.unit, owner.trust.rows if owner.trust else None
@@ -292,17 +273,7 @@ def with_ramps(
     convert: Callable[[float], float] = float,
     turns: bool = False,
 ) -> Goal:
-    """The goal with the limits of a criterion, and where its desirability is 0.
-
-    Args:
-        name, of, place: as in ``Goal``.
-        ramp: distance of these places from the limits, unless the criterion has them.
-        convert: as ``conversion``.
-        turns: whether large numbers become small ones by that.
-
-    Raises:
-        ValueError: a zero is on the wrong side of its limit, or neither it nor a ramp is known.
-    """
+    """The goal with the limits of a criterion and a ramp next to them; ``turns``: conversion turns their order."""
     low, high = (None if end is None else convert(end) for end in (criterion.at_least, criterion.at_most))
     zeros = [convert(zero) for zero in criterion.zero]
     if turns:

@@ -118,27 +118,7 @@ def update_run(
     delimiter: str | None = None,
     same_unit: bool = False,
 ) -> dict:
-    """Scores a model on new measurements, and fits another one with the same settings to all rows.
-
-    The new run folder gets ``prospective.csv``, the predictions that were made before the model knew the measurements,
-    with those of earlier updates, and ``over-time.html``. After an interruption, the same call continues.
-
-    Args:
-        name: run folder, which is only read, or a file that ``export_model`` wrote.
-        table: new measurements, with the columns of the table that was trained on.
-        out: new run folder; None: RUN-update-1, or the next number.
-        log: of predictions, as ``log_into``; the earliest one of each molecule is compared with the measurement.
-        smiles_column, delimiter: of the new table, as ``open_table``; None: as before, or found.
-        same_unit: accept labels that look as if they were in another unit.
-
-    Returns:
-        as ``train_table``, and ``out``, ``prospective`` with the periods of each target, ``alarms``, and the numbers
-        ``new_rows``, ``repeated`` of rows that the model knows already, and ``known`` of rows with training molecules.
-
-    Raises:
-        InputError: the model cannot be updated, the new table does not fit it or has no new row, or the folder holds
-            anything else.
-    """
+    """Scores a model on new measurements, and fits another one with the same settings to all rows."""
     model = Model.read(name)
     whole = RunFolder(Path(out) if out else next_folder(Path(name)))
     if whole.path.resolve() == model.run.path.resolve():
@@ -168,21 +148,13 @@ def next_folder(run: Path) -> Path:
 
 @dataclass(frozen=True)
 class NewRows:
-    """The rows of a table of new measurements.
+    """The rows of a table of new measurements."""
 
-    Attributes:
-        table: the new rows that can be used, and the others.
-        repeated: rows that the model's table has with the same label.
-        known: number of new rows whose molecule the model was fitted to.
-        unseen: the other rows, with averages of replicates.
-        keys: ``molecule_key`` of ``unseen``.
-    """
-
-    table: LabelledTable
-    repeated: list[LabelledRow]
-    known: int
-    unseen: list[LabelledRow]
-    keys: list[str]
+    table: LabelledTable  # the new rows that can be used, and the others
+    repeated: list[LabelledRow]  # that the model's table has with the same label
+    known: int  # number of new rows whose molecule was learnt
+    unseen: list[LabelledRow]  # the other rows, with averages of replicates
+    keys: list[str]  # ``molecule_key`` of ``unseen``
 
 
 def read_new(model: Model, path: str, smiles_column: str | None, delimiter: str | None) -> NewRows:
@@ -281,10 +253,7 @@ def times_of(model: Model, new: NewRows) -> list[str]:
 
 
 def keep_log(whole: RunFolder, before: RunFolder, lines: list[list[str]]) -> list[dict[str, str]]:
-    """Writes ``prospective.csv`` of an update, unless an interrupted call has, and returns all of its lines.
-
-    Raises InputError if the folder holds another run, or an update with other rows.
-    """
+    """Writes ``prospective.csv``, unless an interrupted call has; raises InputError if the folder is another's."""
     path = whole.path / PROSPECTIVE
     earlier = read_prospective(before.path / PROSPECTIVE)
     ours = [*earlier, *(dict(zip(COLUMNS, line, strict=True)) for line in lines)]

@@ -21,13 +21,7 @@ REMOVING = ".removing-"  # begins the name of a folder that is being removed
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """An entry of the cache, kept or removed as a whole.
-
-    Attributes:
-        path: a file, or a folder with its content.
-        bytes: size of its files.
-        used: time of last use, in seconds since 1970.
-    """
+    """An entry of the cache, kept or removed as a whole; ``used`` is in seconds since 1970."""
 
     path: Path
     bytes: int
@@ -47,12 +41,10 @@ def limit_bytes() -> float:
 
 
 def lock_of(path: Path) -> Path:
-    """The lock of an entry that several processes use."""
     return path.parent / f".{path.name}.lock"
 
 
 def mark_used(path: Path) -> None:
-    """Records that an entry is used now."""
     with contextlib.suppress(OSError):
         os.utime(path)
 
@@ -93,10 +85,7 @@ def prune(kept: Path) -> None:
 
 
 def delete(path: Path) -> None:
-    """Removes a folder with its content, a file or a link.
-
-    A folder is renamed first, so that a process that is killed here leaves no part of it under its name.
-    """
+    """Removes a file, link or folder; this is renamed first, so that no part of it has its name if this is killed."""
     if path.is_dir() and not path.is_symlink():
         renamed = path.with_name(f"{REMOVING}{path.name}")
         shutil.rmtree(renamed, ignore_errors=True)  # left by a process that was killed
@@ -106,7 +95,6 @@ def delete(path: Path) -> None:
 
 
 def removed(path: Path) -> bool:
-    """Removes an entry if possible; returns whether it did."""
     try:
         with FileLock(lock_of(path), blocking=False):
             delete(path)

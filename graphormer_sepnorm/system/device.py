@@ -1,7 +1,4 @@
-"""Device and precision of a command.
-
-``choose`` reads the options, and everything that runs within ``computing`` uses the result.
-"""
+"""Device and precision of a command: ``choose`` reads the options, ``computing`` applies them."""
 
 import contextlib
 import re
@@ -28,10 +25,7 @@ NAMES = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 
 @dataclass(frozen=True)
 class Compute:
-    """The device, and the precision of matrix products that need no gradients.
-
-    Weights, batches and results are float32 in both precisions.
-    """
+    """The device, and the precision of matrix products that need no gradients; weights and results are float32."""
 
     device: torch.device
     precision: Precision = "float32"
@@ -52,15 +46,7 @@ _CURRENT: ContextVar[Compute | None] = ContextVar("compute", default=None)
 
 
 def choose(device: str = "auto", precision: Literal["auto", "float32", "bfloat16"] = "auto") -> Compute:
-    """Checks the device and precision options of a command.
-
-    Args:
-        device: as in ``find_device``.
-        precision: "auto" is float32.
-
-    Raises:
-        InputError: as ``find_device``, unknown precision, or the device does not support bfloat16.
-    """
+    """Checks the device and precision options of a command; raises InputError if they are not supported."""
     found = find_device(device)
     known("precision", precision, ("auto", "float32", "bfloat16"))
     if precision == "bfloat16" and found.type == "cuda" and not torch.cuda.is_bf16_supported():
@@ -69,15 +55,7 @@ def choose(device: str = "auto", precision: Literal["auto", "float32", "bfloat16
 
 
 def find_device(name: str = "auto") -> torch.device:
-    """The device with this name.
-
-    Args:
-        name: "cpu"; "cuda", which gives each of several processes on a machine its own GPU; "cuda:1"; "mps", Apple's
-            GPUs; or "auto", which is "cuda" if there is such a GPU and "cpu" otherwise.
-
-    Raises:
-        InputError: unknown name, or the device does not exist.
-    """
+    """The device called auto, cpu, mps, cuda (a GPU per process) or cuda:1; raises InputError if it does not exist."""
     if not (isinstance(name, str) and NAMES.fullmatch(name)):
         raise InputError(f"unknown device {name!r}, choose auto, cpu, cuda, cuda:N for GPU number N, or mps")
     if name == "auto":

@@ -1,8 +1,4 @@
-"""Several processes, started by torchrun. A single process is rank 0 of 1, for which these functions do nothing.
-
-Each process gets its share of every batch in training and of the molecules in evaluation. Gradients, losses and
-BatchNorm statistics are combined, so the result is that of a single process.
-"""
+"""Several processes, started by torchrun, whose result is that of one; alone, these functions do nothing."""
 
 import atexit
 import datetime
@@ -24,10 +20,7 @@ PREPARATION_TIMEOUT = datetime.timedelta(days=1)
 
 
 def join() -> None:
-    """Connects this process to the others, once, when all have called it, however long some prepare molecules.
-
-    If one of them is lost afterwards, the others end within ``TIMEOUT``.
-    """
+    """Connects this process to the others, once, however long some prepare molecules."""
     if num_processes() > 1 and not dist.is_initialized():
         backend = "gloo"
         if current().device.type == "cuda":

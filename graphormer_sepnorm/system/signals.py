@@ -12,12 +12,7 @@ END_WITH_INPUT = "GRAPHORMER_SEPNORM_END_WITH_INPUT"  # environment variable of 
 
 
 class Interrupted(BaseException):
-    """The process was asked to end.
-
-    Attributes:
-        exit_code: 128 plus the number of the signal, as in shells.
-        advice: how to continue, or "".
-    """
+    """The process was asked to end."""
 
     def __init__(self, number: int):
         super().__init__("interrupted" if number == signal.SIGINT else "terminated")
@@ -40,11 +35,7 @@ def interruptible() -> contextlib.AbstractContextManager[None]:
 
 
 def leaving_at_once() -> contextlib.AbstractContextManager[None]:
-    """Context manager: SIGINT and SIGTERM end the process with a one-line message.
-
-    For imports: they leave nothing to clean up, and an exception during the initialization of another package may
-    surface as any other error.
-    """
+    """Context manager for imports: a signal ends the process with a line, as an exception might be swallowed."""
     return handling(leave)
 
 
@@ -59,10 +50,7 @@ def handling(handler: Callable[[int, FrameType | None], NoReturn]) -> Iterator[N
 
 
 def end_with_input() -> None:
-    """Sends SIGTERM to this process once its standard input, a pipe that nobody writes to, is closed.
-
-    A parent that holds the pipe so ends the process with itself, even if it is killed. This needs ``END_WITH_INPUT``.
-    """
+    """Sends SIGTERM to this process once its standard input, a pipe of its parent, is closed."""
 
     def wait() -> None:
         os.read(0, 1)

@@ -47,17 +47,7 @@ def map_chunks(
     part_of: Callable[[Chunk], Part],
     alone: int = CHUNKS_ALONE,
 ) -> Iterator[tuple[Chunk, Result]]:
-    """Yields each chunk with the result of ``work`` for a part of it, in order; a few chunks run in this process.
-
-    All chunks run in this process if it is daemonic, as those of ``multiprocessing.Pool`` are, which may have no
-    children.
-
-    Args:
-        work: runs on one thread; its result is sent between processes.
-        chunks: consumed lazily, a few ahead of the caller.
-        part_of: returns the part of a chunk to work on, such as its SMILES.
-        alone: number of chunks up to which this process does all the work.
-    """
+    """Each chunk with the result of ``work`` for a part of it, in order; few chunks, or a daemon's, run here."""
     chunks = iter(chunks)
     first = list(islice(chunks, alone + 1))
     if len(first) <= alone or multiprocessing.current_process().daemon:
@@ -100,10 +90,7 @@ def in_processes(work: Callable[[int], Result], count: int, part: slice = slice(
 
 
 def end(processes: Iterable[BaseProcess]) -> None:
-    """Terminates processes and waits for their end.
-
-    PyTorch raises a RuntimeError about a killed worker of a DataLoader in whatever this process does at that moment.
-    """
+    """Ends processes; a killed worker makes PyTorch raise a RuntimeError in whatever this process does then."""
     for process in processes:
         with contextlib.suppress(RuntimeError):
             process.terminate()
@@ -130,7 +117,6 @@ class PartDataset(Dataset):
 
 
 def start_worker(worker: int) -> None:
-    """Prepares a worker process: see the functions that it calls."""
     leave_interrupts_to_parent()
     keep_freed_memory()
 
