@@ -2,9 +2,7 @@
 
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 from zipfile import BadZipFile
 
 import numpy as np
@@ -17,21 +15,6 @@ from graphormer_sepnorm.predict.predictors import Embedder, Embeddings, load_emb
 from graphormer_sepnorm.predict.teachers import TEACHERS, MiniMol
 from graphormer_sepnorm.tables.formats import Row, smiles_of_rows
 from graphormer_sepnorm.tables.writers import COMPLETED, WRITERS, AddedColumn, Cells, TableWriter
-
-
-@dataclass(frozen=True)
-class EmbeddingColumns:
-    """``error``, and ``embedding``, or ``e0``, ``e1``, ... in formats whose cells cannot hold lists."""
-
-    width: int
-    is_whole: ClassVar = False
-
-    def columns(self) -> list[AddedColumn]:
-        places = tuple(f"e{place}" for place in range(self.width))
-        return [AddedColumn("error", "text"), AddedColumn("embedding", "vector", places)]
-
-    def cells(self, embeddings: Embeddings, errors: list[str]) -> list[Cells]:
-        return [errors, embeddings.values]
 
 
 class EmbeddingArrays(TableWriter):
@@ -99,6 +82,11 @@ def find_embedder(name: str) -> Embedder | MiniMol:
 
 def embed_table(embedder: Embedder | MiniMol, source: str, out: Path, reading: ReadOptions = AS_FOUND) -> dict:
     """Writes the embeddings of the molecules of a table; arguments and errors as ``write_table``."""
-    columns = EmbeddingColumns(embedder.width)
-    result = write_table(embedder, columns, source, out, reading, embedder.settings, FORMATS)
+    places = tuple(f"e{place}" for place in range(embedder.width))  # in formats whose cells cannot hold lists
+    columns = [AddedColumn("error", "text"), AddedColumn("embedding", "vector", places)]
+
+    def cells(embeddings: Embeddings, errors: list[str]) -> list[Cells]:
+        return [errors, embeddings.values]
+
+    result = write_table(embedder, columns, cells, source, out, reading, embedder.settings, FORMATS)
     return {**result, "width": embedder.width}

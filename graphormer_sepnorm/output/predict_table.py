@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property, partial
-from itertools import compress, repeat, takewhile, zip_longest
+from itertools import compress, takewhile, zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.options import AS_FOUND, ReadOptions
-from graphormer_sepnorm.output.column import PredictedColumn, given, shown_decimals, two_classes
+from graphormer_sepnorm.output.column import PredictedColumn, shown_decimals, two_classes
 from graphormer_sepnorm.output.columns import Judging, PredictionColumns
 from graphormer_sepnorm.output.resumable_writer import write_table
 from graphormer_sepnorm.predict.answers import NO_ANSWERS, Answers
@@ -54,7 +54,8 @@ def predict_table(
         meanings = predictor.endpoints
     options = (str(answers.interval), predictor.digest, *([repr(profile)] if profile else []))
     writers = WRITERS if meanings is None else {".csv": partial(TextWriter, found=columns, meanings=meanings)}
-    result = write_table(columns.reader, columns, source, out, reading, options, writers, watch)
+    written = (source, out, reading, options, writers, columns.is_whole, watch)
+    result = write_table(columns.reader, columns.columns(), columns.cells, *written)
     unfamiliar = columns.unfamiliar["rows"] if any(model.trust for model in parts_of(predictor)) else None
     return {**result, "unfamiliar": unfamiliar, "below_zero": dict(columns.below_zero)}
 
@@ -64,7 +65,7 @@ class CountedColumns(PredictionColumns):
     """The columns of predictions, with counts of rows that deserve a remark."""
 
     unfamiliar: Counter[str] = field(default_factory=Counter)  # of "rows" with a warning
-    below_zero: Counter[str] = field(default_factory=Counter)  # predictions and lower bounds by column where all labels are above 0
+    below_zero: Counter[str] = field(default_factory=Counter)  # values by column whose training labels are above 0
 
     def cells(self, found: Predictions, errors: list[str]) -> list[Cells]:
         warnings = zip(*(each.warnings for each in found.parts or [found]), strict=True)
@@ -113,16 +114,10 @@ class TextWriter(TableWriter):
             self.in_units(column.place[1], cells) if column.place[-1] == "unlogged" else self.texts(column, each)
             for column, each in zip(self.columns, added, strict=True)
         )
-        records = zip(*columns, strict=True)
-        lines = [
-            line
-            for number, (row, texts) in enumerate(zip(rows, records, strict=True))
-            for line in (
-                row.smiles if self.id_place is None else f"{row.fields[self.id_place]}  {row.smiles}".strip(),
-                *self.lines(texts),
-                *self.remarks(row, number, cells),
-            )
-        ]
+        lines: list[str] = []
+        for number, (row, texts) in enumerate(zip(rows, zip(*columns, strict=True), strict=True)):
+            name = "" if self.id_place is None else row.fields[self.id_place]
+            lines += [f"{name}  {row.smiles}".strip(), *self.lines(texts), *self.remarks(row, number, cells)]
         return "".join(f"{line}\n" for line in lines).encode()
 
     def remarks(self, row: Row, number: int, cells: Mapping[tuple[str, ...], Cells]) -> Iterator[str]:
@@ -142,12 +137,9 @@ class TextWriter(TableWriter):
         """The predictions of a target in the unit of the measurements, from the ``cells`` at their places."""
         scale = self.scales[target]
         unit = measured_unit(scale, self.meanings.get(target, ""))
-        value, low, high = (cells.get(("predictions", target, part)) for part in ("value", "low", "high"))
-        ends = zip(low, high, strict=True) if low is not None and high is not None else repeat((None, None))
-        return [
-            "" if one != one else measured_words(one, scale, unit, *pair)
-            for one, pair in zip(given(value), ends, strict=False)
-        ]
+        parts = [cells.get(("predictions", target, part)) for part in ("value", "low", "high")]
+        found = zip(*(part for part in parts if part is not None), strict=True)
+        return ["" if value != value else measured_words(value, scale, unit, *ends) for value, *ends in found]
 
     def texts(self, column: PredictedColumn, cells: Cells) -> list[str]:
         """The cells of a column; probabilities and numbers on the scale of the labels have ``shown_decimals``."""
@@ -164,7 +156,9 @@ class TextWriter(TableWriter):
     def lines(self, texts: Sequence[str]) -> Iterator[str]:
         known = {column.place: text for column, text in zip(self.columns, texts, strict=True) if text}
         heads = {
-            place: place[1] if place[0] in ("predictions", "conditions", "properties") else words_of(place)
+            place: place[1]
+            if place[0] in ("predictions", "conditions", "properties")
+            else " ".join([*place[1:-1], SHORT.get(place[-1], place[-1])])  # after the name of its model, if it has one
             for place in known
             if place[2:] in ((), ("value",)) or place[0] == "models"
         }
@@ -197,11 +191,6 @@ class TextWriter(TableWriter):
             yield "  ".join(filter(None, cells)).rstrip()
 
 
-def words_of(place: tuple[str, ...]) -> str:
-    """The name of the column at a place in the page's JSON, after that of its model."""
-    return " ".join([*place[1:-1], SHORT.get(place[-1], place[-1])])
-
-
 def aligned(numbers: Sequence[str]) -> list[str]:
     """Numbers with blanks around them, so that their decimal points stand below each other."""
     parts = [number.partition(".") for number in numbers]
@@ -214,7 +203,9 @@ def models_and_source(arguments: Sequence[str]) -> tuple[list[str], str | list[s
     """Names of models, and the table or the SMILES that follow them."""
     *models, last = arguments
     is_table = last == STANDARD_INPUT or os.path.exists(last) or is_table_name(last)
-    smiles = [] if is_table else list(takewhile(lambda name: not is_model(name), reversed(arguments[1:])))[::-1]
+    shipped = shipped_models() | shipped_tables()
+    are_smiles = takewhile(lambda text: text not in shipped and not os.path.exists(text), reversed(arguments[1:]))
+    smiles = [] if is_table else list(are_smiles)[::-1]
     if not models or not (is_table or smiles):
         raise InputError(
             "name a model and then an input: graphormer-sepnorm predict MODEL INPUT -o OUT.csv, or predict MODEL SMILES"
@@ -226,12 +217,12 @@ def models_and_source(arguments: Sequence[str]) -> tuple[list[str], str | list[s
             read_smiles(text)
         except InputError as error:
             if CONDITION.match(text):
-                raise InputError(
-                    f"{text} is not readable as SMILES; if it is a condition, write --condition {shlex.quote(text)}"
-                ) from None
-            if near := similar_file(text):
-                raise InputError(f"there is no file {text}; did you mean {near}?") from None
-            raise InputError(f"{text} is neither a file nor readable as SMILES: {error}") from None
+                why = f"{text} is not readable as SMILES; if it is a condition, write --condition {shlex.quote(text)}"
+            elif near := similar_file(text):
+                why = f"there is no file {text}; did you mean {near}?"
+            else:
+                why = f"{text} is neither a file nor readable as SMILES: {error}"
+            raise InputError(why) from None
     return list(arguments[: -len(smiles)]), smiles
 
 
@@ -244,8 +235,3 @@ def similar_file(name: str) -> str | None:
         return None
     near = get_close_matches(path.name, tables, n=1) if path.suffix else []
     return str(path.with_name(near[0])) if near else None
-
-
-def is_model(name: str) -> bool:
-    """Whether a name is unambiguously a model."""
-    return os.path.exists(name) or name in shipped_models() | shipped_tables()
