@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import resource_tracker
 
@@ -33,15 +34,15 @@ LOCAL = {
 }
 
 
+@dataclass(eq=False)
 class Models(WorkerPlugin):
     """The models of a job in a worker; Dask sends them once to each worker, including those that join later."""
 
-    def __init__(self, predictor: PredictingModel, options: PartOptions, device: str, name: str):
-        self.predictor = predictor
-        self.options = options
-        self.device = device
-        self.name = name
-        self.version = __version__
+    predictor: PredictingModel
+    options: PartOptions
+    device: str
+    name: str
+    version: str = __version__
 
     def setup(self, worker: Worker) -> None:
         """Moves the models to the worker's device; raises InputError if the worker has another version or setup."""

@@ -1,11 +1,14 @@
 """Work of a Dask worker: reads one partition of a library and writes one Parquet part, in bounded memory."""
 
+import contextlib
 import json
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import psutil
@@ -15,7 +18,7 @@ from pydantic import Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from graphormer_sepnorm.config import STRICT
-from graphormer_sepnorm.library.partitions import open_partition
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.output.columns import PredictionColumns
 from graphormer_sepnorm.output.resumable_writer import refuse_errors
 from graphormer_sepnorm.predict.acquisition import Acquisition
@@ -24,8 +27,22 @@ from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions, 
 from graphormer_sepnorm.project.profile import Profile
 from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.system.files import replacing
-from graphormer_sepnorm.tables.formats import free_name
-from graphormer_sepnorm.tables.writers import arrow_array, arrow_fields
+from graphormer_sepnorm.system.workers import CHUNK, Smiles, in_chunks
+from graphormer_sepnorm.tables.formats import (
+    PARQUET,
+    Row,
+    find_column,
+    free_name,
+    kind_of,
+    named_column,
+    not_one_column,
+    open_table,
+    rows_of,
+)
+from graphormer_sepnorm.tables.formats.parquet import batches_of, open_parquet
+from graphormer_sepnorm.tables.formats.table import cell_text
+from graphormer_sepnorm.tables.rows import AskedConditions, samples_of
+from graphormer_sepnorm.tables.writers import arrow_array, arrow_fields, as_utf8
 
 GROUP = 65_536
 FOOTER = b"graphormer_sepnorm"
@@ -38,7 +55,7 @@ class Selection:
 
     by: str  # the column of predictions that rows are compared by
     keep_top: Annotated[int, Field(ge=1)] | None = None
-    threshold: Annotated[float, Field(allow_inf_nan=False)] | None = None  # the least value; with ``lowest``, the largest
+    threshold: Annotated[float, Field(allow_inf_nan=False)] | None = None  # the least value; if lowest, the largest
     lowest: bool = False
 
     @property
@@ -98,13 +115,75 @@ def read_report(part: Path) -> Report | None:
         return None
 
 
+class Batch(NamedTuple):
+    """Some rows of a partition: the columns to keep, their molecules, and why each cannot be used, or ""."""
+
+    columns: pa.Table
+    molecules: Smiles
+    errors: list[str]
+
+
+@contextlib.contextmanager
+def open_partition(
+    path: str, options: PartOptions, asked: AskedConditions
+) -> Iterator[tuple[pa.Schema, Iterator[Batch]]]:
+    """The columns to keep and lazily read rows of Parquet, which keeps its types, or of another table, as text."""
+    if kind_of(path) == PARQUET:
+        with open_parquet(path) as file:
+            types = file.schema_arrow.remove_metadata()
+            smiles = types.names[find_column(types.names, options.smiles_column, path)]
+            if not is_text(types.field(smiles).type):
+                raise InputError(f"the column {smiles!r} of {path} is {types.field(smiles).type}, not text")
+            kept = kept_columns(types.names, options.columns, path)
+            asked.places(types.names, path)
+            used = [smiles, *asked.columns]
+            read = samples_of(used, asked, path)
+
+            def batch_of(batch: pa.RecordBatch) -> Batch:
+                fields = zip(*(map(cell_text, batch.column(name).to_pylist()) for name in used), strict=True)
+                rows = [Row(list(texts), texts[0]) for texts in fields]
+                own = pa.Table.from_batches([batch]).select(kept).replace_schema_metadata(None)
+                return Batch(own, read(rows), [""] * len(rows))
+
+            found = batches_of(file, path, CHUNK, list(dict.fromkeys([*used, *kept])))
+            yield pa.schema([types.field(name) for name in kept]), map(batch_of, found)
+    else:
+        source = (path, named_column(path, options.smiles_column), options.delimiter)
+        with open_table(*source) as table:
+            kept = kept_columns(table.columns, options.columns, path)
+            schema = pa.schema([(as_utf8(name), pa.string()) for name in kept])
+            places = [table.columns.index(name) for name in kept]
+            read = samples_of(table.columns, asked, path, table.delimiter, partial(rows_of, *source))
+
+            def batch_of_text(rows: list[Row]) -> Batch:
+                texts = [pa.array([as_utf8(row.fields[place]) for row in rows], pa.string()) for place in places]
+                return Batch(pa.Table.from_arrays(texts, schema=schema), read(rows), [row.error for row in rows])
+
+            yield schema, map(batch_of_text, in_chunks(table.rows))
+
+
+def is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def kept_columns(names: list[str], wanted: tuple[str, ...] | None, path: str) -> list[str]:
+    """The columns to keep, by default all; raises InputError unless each name exists exactly once."""
+    kept = list(names if wanted is None else dict.fromkeys(wanted))
+    counts = Counter(names)
+    for name in kept:
+        if counts[name] != 1:
+            raise InputError(not_one_column(path, names, name, counts[name], "name those to keep with --columns"))
+    return kept
+
+
 def write_part(predictor: PredictingModel, compute: Compute, options: PartOptions, assignment: Assignment) -> Report:
     """Computes the predictions of a partition."""
     started, cpu_started = time.monotonic(), time.process_time()
-    rows, unreadable, memory, kept = 0, 0, 0, 0
+    rows = unreadable = memory = kept = 0
     columns = options.of_predictions(predictor)
-    asked = predictor.asked_conditions
-    opened = open_partition(assignment.source, options.columns, options.smiles_column, options.delimiter, asked)
+    opened = open_partition(assignment.source, options, predictor.asked_conditions)
     with opened as (schema, batches), replacing(Path(assignment.part)) as file:
         layout = PartColumns(columns, schema, options.selection)
 
@@ -123,17 +202,9 @@ def write_part(predictor: PredictingModel, compute: Compute, options: PartOption
             for table in layout.selected(scored()):
                 kept += len(table)
                 writer.write_table(table)
-            report = Report(
-                assignment.job,
-                assignment.content,
-                rows,
-                unreadable,
-                kept,
-                layout.compared,
-                seconds=round(time.monotonic() - started, 3),
-                cpu_seconds=round(time.process_time() - cpu_started, 3),
-                memory_mib=round(memory / 2**20, 1),
-            )
+            counts = (rows, unreadable, kept, layout.compared)
+            seconds = (round(time.monotonic() - started, 3), round(time.process_time() - cpu_started, 3))
+            report = Report(assignment.job, assignment.content, *counts, *seconds, round(memory / 2**20, 1))
             writer.add_key_value_metadata({FOOTER: json.dumps(asdict(report))})
     return report
 
@@ -144,13 +215,12 @@ class PartColumns:
     def __init__(self, columns: PredictionColumns, kept: pa.Schema, selection: Selection):
         self.selection = selection
         self.columns = columns
-        *fields, error = arrow_fields(columns.columns(), kept.names)
-        places = [column.name for column in columns.all].index(selection.by)
-        self.compared = fields[places].name
+        *fields, last = arrow_fields(columns.columns(), kept.names)
+        self.compared = fields[[column.name for column in columns.all].index(selection.by)].name
         if not selection.keeps_all:
             taken = [*kept.names, *(field.name for field in fields)]
-            error = pa.field(free_name("row", taken, "_predicted"), pa.int64())
-        self.schema = pa.schema([*kept, *fields, error])
+            last = pa.field(free_name("row", taken, "_predicted"), pa.int64())
+        self.schema = pa.schema([*kept, *fields, last])
 
     def table(self, kept: pa.Table, predictions: Predictions, errors: list[str], first: int) -> pa.Table:
         """One row for each row of a batch; ``first`` is the number of the first one."""

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -35,7 +35,7 @@ from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import Row, kind_of, named_column, open_table
 from graphormer_sepnorm.tables.formats.sdf import OF_MOLFILE
-from graphormer_sepnorm.tables.formats.table import cell_text, smiles_of_rows
+from graphormer_sepnorm.tables.formats.table import cell_text
 from graphormer_sepnorm.tables.label_text import Notation
 from graphormer_sepnorm.tables.rows import id_column_among, read_samples, separators
 from graphormer_sepnorm.tables.writers import AddedColumn, Cells, DelimitedWriter, TableWriter, as_utf8, write_whole
@@ -46,7 +46,6 @@ LEAST_POOL = 1000
 PARTS = ".parts"
 BY_PROFILE = ("confidence-bound", "hypervolume")  # the first one is the default, which is replaced
 SHOWN, LONGEST_SHOWN = 10, 60  # rows for people, and characters of a SMILES
-Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
@@ -80,11 +79,6 @@ class SuggestRequest:
             )
         if self.by == "hypervolume" and not self.profile:
             raise InputError("--by hypervolume is for the criteria of a --profile")
-
-    @property
-    def judge(self) -> Profile | None:
-        """The profile with what molecules are ranked by."""
-        return self.profile and replace(self.profile, with_hypervolume=self.by == "hypervolume")
 
 
 def acquisition_of(predictor: PredictingModel, request: SuggestRequest) -> Acquisition:
@@ -138,12 +132,12 @@ def suggest(
     acquisition = None if request.profile else acquisition_of(predictor, request)
     known = sum(len(domain.bits) for domain in domains_of(predictor))  # all of them can be among the best
     size = max(LEAST_POOL, POOL_PER_PICK * request.count) + known
-    of_profile = IMPROVEMENT if request.by == "hypervolume" else PROBABILITY
+    is_volume = request.by == "hypervolume"
+    of_profile = IMPROVEMENT if is_volume else PROBABILITY
     ranked_by, lowest = (acquisition.column, acquisition.lowest_first) if acquisition else (of_profile, False)
     selection = Selection(ranked_by, size, lowest=lowest)
-    options = replace(
-        options or PartOptions(selection), selection=selection, acquisition=acquisition, profile=request.judge
-    )
+    profile = request.profile and replace(request.profile, with_hypervolume=is_volume)
+    options = replace(options or PartOptions(selection), selection=selection, acquisition=acquisition, profile=profile)
     with folder_of_parts(out) as folder:
         result = predict_library(predictor, source, folder, options, scheduler, workers, device, is_own=True)
         pool = read_pool(predictor, source, Path(result["top"]), options)
@@ -157,8 +151,7 @@ def suggest(
     usual = predictor.trust.domain.usual_similarity if predictor.trust else None
     return {
         "suggested": len(picked),
-        "rows": result["rows"],
-        "unreadable": result["unreadable"],
+        **{name: result[name] for name in ("rows", "unreadable")},
         "left_out": len(pool.rows) - len(fresh.rows),
         "put_last": sum(map(bool, fresh.warnings)),
         "suggested_last": sum(bool(fresh.warnings[place]) for place in picked),
@@ -197,10 +190,8 @@ class Pool:
     warnings: list[str]  # "" if there is none
 
     def take(self, places: list[int]) -> "Pool":
-        def of(column: Sequence[Part]) -> list[Part]:
-            return [column[place] for place in places]
-
-        return Pool(self.columns, of(self.rows), of(self.samples), of(self.mols), of(self.warnings))
+        parts: tuple[Sequence[Any], ...] = (self.rows, self.samples, self.mols, self.warnings)
+        return Pool(self.columns, *([part[place] for place in places] for part in parts))
 
 
 def read_pool(predictor: PredictingModel, source: str, top: Path, options: PartOptions) -> Pool:
@@ -210,19 +201,15 @@ def read_pool(predictor: PredictingModel, source: str, top: Path, options: PartO
     added = len(options.of_predictions(predictor).columns()) + 1  # the row in place of the error, and the partition
     columns = table.column_names[:-added]
     partitions = table.columns[-1].to_pylist()
-    files = find_partitions(source)
-    places = {name: smiles_places(columns, files[name], options) for name in set(partitions)}
+    files, asked = find_partitions(source), predictor.asked_conditions.places(columns, str(top))
+    as_there = {name: reading_of(predictor, columns, files[name], options) for name in set(partitions)}
     fields = zip(*(map(cell_text, column.to_pylist()) for column in table.columns[:-added]), strict=True)
-    rows = [
-        Row(list(texts), next((texts[place] for place in places[name] if texts[place]), ""))
-        for texts, name in zip(fields, partitions, strict=True)
-    ]
-    samples: Smiles = smiles_of_rows(rows)
-    if asked := predictor.asked_conditions.places(columns, str(top)):
-        notations = {
-            name: dict(zip(asked, notations_of(predictor, files[name], options), strict=True)) for name in places
-        }
-        samples = [read_samples(asked, notations[name], [row])[0] for row, name in zip(rows, partitions, strict=True)]
+    rows, samples = [], []
+    for texts, name in zip(fields, partitions, strict=True):
+        places, notations = as_there[name]
+        row = Row(list(texts), next((texts[place] for place in places if texts[place]), ""))
+        rows.append(row)
+        samples.append(read_samples(asked, dict(zip(asked, notations, strict=True)), [row])[0] if asked else row.smiles)
     found = read_molecules(predictor.featurizer, samples)
     told = [domain.warnings_on(found) for domain in domains_of(predictor)]
     warnings = [" ".join(dict.fromkeys(filter(None, texts))) for texts in zip([""] * len(rows), *told, strict=True)]
@@ -231,22 +218,17 @@ def read_pool(predictor: PredictingModel, source: str, top: Path, options: PartO
     return Pool(columns, rows, samples, mols, warnings)
 
 
-def smiles_places(columns: list[str], path: Path, options: PartOptions) -> list[int]:
-    """The places of the columns with the molecules of a partition; in each row, the first that is not empty."""
+def reading_of(
+    predictor: PredictingModel, columns: list[str], path: Path, options: PartOptions
+) -> tuple[list[int], list[Notation]]:
+    """The places of the columns with the molecules of a partition, the first that is not empty, and its notations."""
+    with open_table(path, named_column(path, options.smiles_column), options.delimiter) as table:
+        own = [as_utf8(table.columns[table.smiles_place])]
+        asked = predictor.asked_conditions.places(table.columns, str(path))
+        found = separators(table.rows, asked, table.delimiter) if asked else {}
     if kind_of(path) == ".sdf" and options.smiles_column is None:
         own = [f"smiles{OF_MOLFILE}", "smiles"]
-    else:
-        with open_table(path, named_column(path, options.smiles_column), options.delimiter) as table:
-            own = [as_utf8(table.columns[table.smiles_place])]
-    return [columns.index(name) for name in own if name in columns]
-
-
-def notations_of(predictor: PredictingModel, path: Path, options: PartOptions) -> list[Notation]:
-    """The notation of each condition in a partition, as all its rows tell it."""
-    with open_table(path, named_column(path, options.smiles_column), options.delimiter) as table:
-        places = predictor.asked_conditions.places(table.columns, str(path))
-        found = separators(table.rows, places, table.delimiter)
-    return [found[place] for place in places]
+    return [columns.index(name) for name in own if name in columns], [found[place] for place in asked]
 
 
 def domains_of(predictor: PredictingModel) -> list[Domain]:
@@ -288,11 +270,8 @@ class BriefWriter(TableWriter):
         decimals_of: dict[str, int | None] = {"similarity": 2}
         for target in [chosen.target] if chosen else self.found.model.targets:
             decimals_of |= dict.fromkeys((target, f"{target}_std"), decimals.get(target))
-        decimals_of |= (
-            {chosen.column: decimals.get(chosen.target)}
-            if chosen
-            else {PROBABILITY: 3, "desirability": 3, IMPROVEMENT: 3}
-        )
+        by_profile: dict[str, int | None] = {PROBABILITY: 3, "desirability": 3, IMPROVEMENT: 3}
+        decimals_of |= {chosen.column: decimals.get(chosen.target)} if chosen else by_profile
         table = [["rank", *(str(place) for place in range(1, len(rows) + 1))]]
         if self.id_place is not None:
             table.append([str(self.id_column), *(row.fields[self.id_place] for row in rows)])
@@ -313,13 +292,13 @@ def write_picked(
     """Writes the suggested molecules with their rank and predictions; returns their similarities, if known."""
     columns = options.of_predictions(predictor)
     found = columns.reader.compute(read_molecules(predictor.featurizer, picked.samples))
-    rank = AddedColumn("rank")
     told = columns.cells(found, found.errors)
-    cells = [np.arange(1.0, len(picked.rows) + 1), *told]
+    added: list[AddedColumn] = [AddedColumn("rank"), *columns.all]
+    cells: list[Cells] = [np.arange(1.0, len(picked.rows) + 1), *told]
     if not is_standard_output(out):
-        write_whole(out, picked.columns, picked.rows, [rank, *columns.columns()], cells)
+        write_whole(out, picked.columns, picked.rows, added, cells)
     elif not for_people:
-        print_rows(DelimitedWriter(picked.columns, [rank, *columns.columns()]), picked.rows, cells)
+        print_rows(DelimitedWriter(picked.columns, added), picked.rows, cells)
     else:
         print_rows(BriefWriter(picked.columns, columns), picked.rows[:SHOWN], told)
     return np.empty(0) if found.nearness is None else found.nearness.similarity
