@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.archives import SHARED, write_archive
 from graphormer_sepnorm.runs.arrays import stored_facts
@@ -14,7 +13,6 @@ from graphormer_sepnorm.table_model.evaluate import check_table, kept_options
 from graphormer_sepnorm.table_model.info import unfinished_words
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.scores import STACK
-from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import MEASUREMENTS, TABLE
 from graphormer_sepnorm.tasks.scales import named_unit
 
@@ -48,8 +46,13 @@ def export_model(model: str | Path, out: str | Path, licence: str | None = None)
     except OSError as error:
         raise InputError(f"cannot write {out}: {error.strerror}") from None
     assert loaded.trust is not None
-    facts = {"bytes": out.stat().st_size, "training_molecules": len(loaded.trust.domain.bits)}
-    return {"model": str(model), "output": str(out), **facts, "licence": card.licence}
+    return {
+        "model": str(model),
+        "output": str(out),
+        "bytes": out.stat().st_size,
+        "training_molecules": len(loaded.trust.domain.bits),
+        "licence": card.licence,
+    }
 
 
 def names_of(run: RunFolder) -> list[str]:
@@ -77,24 +80,16 @@ def card_of(run: RunFolder, model: TableModel) -> ModelCard:
     options, scores = kept_options(run), run.saved_test().get("out_of_fold", {}).get(STACK, {})
     rmse = scores.get("rmse") if len(model.targets) == 1 else None
     counts = dict(zip(model.targets, rows.labelled if rows else (), strict=False))
-    endpoints = {
-        target: Endpoint(description, scale, counts.get(target), rmse)
-        for target, description, scale in described(options, model.task)
-    }
+    units, endpoints = dict(zip(options.targets, options.units, strict=False)), {}
+    for place, target in enumerate(model.targets):
+        column = options.targets[min(place, len(options.targets) - 1)]
+        unit = units.get(column, "")
+        description = f"{column} in {unit}" if unit and unit != named_unit(column) else column
+        scale = model.task.scales[place] if model.task.scales else ""
+        endpoints[target] = Endpoint(description, scale, counts.get(target), rmse)
     return ModelCard(names_only(options.path), NO_LICENCE, endpoints)
 
 
 def names_only(paths: str) -> str:
     """The names of files without their folders; of an updated model there are several."""
     return ", ".join(Path(path).name for path in paths.split(", "))
-
-
-def described(options: TableOptions, task: TaskConfig) -> list[tuple[str, str, str]]:
-    """For each target its name, its column with the unit, and its scale."""
-    found: list[tuple[str, str, str]] = []
-    for place, name in enumerate(task.targets):
-        column = options.targets[min(place, len(options.targets) - 1)]
-        unit = dict(zip(options.targets, options.units, strict=False)).get(column, "")
-        known = f"{column} in {unit}" if unit and unit != named_unit(column) else column
-        found.append((name, known, task.scales[place] if task.scales else ""))
-    return found

@@ -1,10 +1,10 @@
 """A log of predictions, which measurements that arrive later are compared with."""
 
+import contextlib
 import csv
 import json
 import re
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,30 +26,20 @@ CONFIDENCE = 0.9  # of the intervals in logs
 COLUMNS = ("date", "model", "smiles", "conditions", "target", "predicted", "low", "high")
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """The prediction of a target in texts, as files have it: with its 90 % interval, "" without one."""
-
-    target: str
-    predicted: str
-    low: str
-    high: str
-
-
-def predictions_of(model: PredictingModel, found: Predictions) -> list[list[Prediction]]:
-    """For each molecule the predictions of its targets; none for one that cannot be predicted."""
+def predictions_of(model: PredictingModel, found: Predictions) -> list[list[dict[str, str]]]:
+    """For each molecule, unless it cannot be predicted, each target, prediction, and ends of the 90 % interval or ""."""
     try:
         low, high = interval_ends(model, CONFIDENCE, found.values, found.spread)
     except InputError:  # no intervals, or too few molecules to calibrate them
         low = high = np.full(found.values.shape, np.nan)
     digits = [DIGITS[kind_of(model, number)] for number in range(len(model.targets))]
+    parts = {"predicted": found.values, "low": low, "high": high}
+
+    def of(row: int, place: int, target: str) -> dict[str, str]:
+        return {"target": target, **{name: as_text(part[row, place], digits[place]) for name, part in parts.items()}}
+
     return [
-        [
-            Prediction(target, *(as_text(each[row, place], digits[place]) for each in (found.values, low, high)))
-            for place, target in enumerate(model.targets)
-        ]
-        if not error
-        else []
+        [of(row, place, target) for place, target in enumerate(model.targets) if not error]
         for row, error in enumerate(found.errors)
     ]
 
@@ -65,7 +55,7 @@ def conditions_text(names: Sequence[str], texts: Sequence[str]) -> str:
 
 
 def log_into(path: Path, model: PredictingModel, name: str) -> Callable[[Smiles, Predictions], None]:
-    """A function that appends predictions of a model to a log, a CSV with ``COLUMNS``, which it begins if there is none."""
+    """A function that appends predictions of a model to a log, a CSV with ``COLUMNS`` that may not be there yet."""
     read_log(path)
 
     def append(asked_for: Smiles, found: Predictions) -> None:
@@ -94,8 +84,7 @@ def lines_of(
     for sample, predictions in zip(samples, predictions_of(model, found), strict=True):
         smiles, texts = (sample.smiles, sample.conditions) if isinstance(sample, Sample) else (sample, ())
         conditions = conditions_text([*asked, *given], [*texts, *given.values()])
-        of_molecule = (date, name, smiles, conditions)
-        lines += [(*of_molecule, each.target, each.predicted, each.low, each.high) for each in predictions]
+        lines += [(date, name, smiles, conditions, *each.values()) for each in predictions]
     return lines
 
 
@@ -108,24 +97,31 @@ def ancestor(name: str) -> str:
 
 def read_log(path: Path) -> list[dict[str, str]]:
     """The lines of a log, none without a file or that are incomplete; raises InputError if it is no log."""
-    if not path.exists():
-        return []
+    names, lines = read_records(path) if path.exists() else (COLUMNS, [])
+    if names not in ((), COLUMNS):
+        raise InputError(f"{path} is no log of predictions: name a new file or one that predict --log began")
+    return [line for line in lines if is_whole(line) and is_date(line["date"])]
+
+
+def read_records(path: Path) -> tuple[tuple[str, ...], list[dict[str, str]]]:
+    """The names of the columns of a CSV, and its lines; raises InputError if it cannot be read."""
     try:
         with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
             reader = csv.DictReader(file)
-            if tuple(reader.fieldnames or COLUMNS) != COLUMNS:
-                raise InputError(f"{path} is no log of predictions: name a new file or one that predict --log began")
-            return [line for line in reader if None not in line and is_line(line)]
+            return tuple(reader.fieldnames or ()), list(reader)
     except (OSError, csv.Error) as error:
         raise InputError(f"cannot read {path}: {error}") from None
 
 
-def is_line(line: dict[str, str]) -> bool:
-    """Whether a line of a log is whole."""
-    try:
-        return all(each is not None for each in line.values()) and bool(datetime.fromisoformat(line["date"]))
-    except ValueError:
-        return False
+def is_whole(line: dict[str, str]) -> bool:
+    """Whether a line has all fields and no others."""
+    return None not in line and None not in line.values()
+
+
+def is_date(text: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return bool(datetime.fromisoformat(text))
+    return False
 
 
 def earliest(path: Path, featurizer: str, models: Container[str]) -> dict[tuple[str, str, str], dict[str, str]]:

@@ -24,8 +24,7 @@ from graphormer_sepnorm.output.column import PredictedColumn
 from graphormer_sepnorm.predict.predictors import PredictingModel
 from graphormer_sepnorm.predict.side_by_side import SideBySide, parts_of
 from graphormer_sepnorm.predict.units import UNKNOWN, measured_unit
-from graphormer_sepnorm.project.hypervolume import Hypervolume
-from graphormer_sepnorm.project.judge import ALERTS, Goal, Judge, Kind
+from graphormer_sepnorm.project.judge import ALERTS, Goal, Hypervolume, Judge, Kind
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import falls, in_ascii, modelled, modelled_name, molar_scale
 
@@ -214,10 +213,8 @@ def probability_goal(name: str, criterion: Criterion, place: int, owner: Predict
     if criterion.class_name is not None:
         choices = (f"not {name}", name) if TASKS[owner.kind].adds_up else owner.classes[number]
         if criterion.class_name not in choices:
-            raise ValueError(
-                f"class {criterion.class_name!r} is not one of {', '.join(choices)}"
-                f"{did_you_mean(criterion.class_name, choices)}"
-            )
+            known = ", ".join(choices) + did_you_mean(criterion.class_name, choices)
+            raise ValueError(f"class {criterion.class_name!r} is not one of {known}")
         is_one = choices.index(criterion.class_name) == 1
         ends = (1.0, math.inf, 0.0, math.inf) if is_one else (-math.inf, 0.0, -math.inf, 1.0)
         return Goal(name, "class", place, *ends, criterion.weight)
@@ -278,11 +275,13 @@ def with_ramps(
     zeros = [convert(zero) for zero in criterion.zero]
     if turns:
         low, high, zeros = high, low, zeros[::-1]
-    zero_low = -math.inf if low is None else zeros[0] if zeros else low - ramp
-    zero_high = math.inf if high is None else zeros[-1] if zeros else high + ramp
-    ends = (-math.inf if low is None else low, math.inf if high is None else high)
-    if not all(ramp > 0 or zeros for end in ends if math.isfinite(end)):
+    if not (ramp > 0 or zeros):
         raise ValueError("the spread of its training labels is unknown: add zero, where the desirability is 0")
-    if (low is not None and zero_low >= low) or (high is not None and zero_high <= high):
+    found = Goal(name, of, place, -math.inf, math.inf, -math.inf, math.inf, criterion.weight)
+    if low is not None:
+        found = replace(found, low=low, zero_low=zeros[0] if zeros else low - ramp)
+    if high is not None:
+        found = replace(found, high=high, zero_high=zeros[-1] if zeros else high + ramp)
+    if found.zero_low >= found.low > -math.inf or found.zero_high <= found.high < math.inf:
         raise ValueError("zero is the value from which on a molecule is of no worth: choose it outside the limits")
-    return Goal(name, of, place, *ends, zero_low, zero_high, criterion.weight)
+    return found

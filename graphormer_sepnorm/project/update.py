@@ -20,7 +20,9 @@ from graphormer_sepnorm.project.log import (
     as_text,
     conditions_text,
     earliest,
+    is_whole,
     predictions_of,
+    read_records,
 )
 from graphormer_sepnorm.report.folds import predicted_together
 from graphormer_sepnorm.report.over_time import Checked, alarms, calibrated_labels, over_time, section
@@ -163,21 +165,19 @@ def read_new(model: Model, path: str, smiles_column: str | None, delimiter: str 
     options = replace(options, smiles_column=smiles_column or options.smiles_column)
     found = replace(read_usable(options, model.model.featurizer), class_names=model.table.class_names)
     before = set(map(signature, model.table.structures.keys, model.table.rows))
-    is_new = [signature(*each) not in before for each in zip(found.structures.keys, found.rows, strict=True)]
-    repeated = [row for row, new in zip(found.rows, is_new, strict=True) if not new]
+    signatures = list(map(signature, found.structures.keys, found.rows))
+    places = [place for place, each in enumerate(signatures) if each not in before]
+    repeated = [row for row, each in zip(found.rows, signatures, strict=True) if each in before]
     same = f"is in the table of {model.name} with the same label, and is skipped"
     progress.say(shortened([f"row {row.number} {same}" for row in repeated]))
     progress.say(shortened([f"row {number} is skipped: {reason}" for number, _, reason in found.skipped]))
-    places = [place for place, new in enumerate(is_new) if new]
     if not places:
         why = f": {found.skipped[0][2]}" if found.skipped and not repeated else " that the model does not know"
         raise InputError(f"{path} has no row of new measurements{why}")
     rows, structures = [found.rows[place] for place in places], found.structures.take(places)
     table = with_duplicates(options.kind, replace(found, rows=rows, structures=structures))
-    learnt = {
-        key for key, row in zip(model.table.structures.keys, model.table.rows, strict=True) if row.split != "test"
-    }
-    means = table.with_means(options.kind)
+    pairs = zip(model.table.structures.keys, model.table.rows, strict=True)
+    learnt, means = {key for key, row in pairs if row.split != "test"}, table.with_means(options.kind)
     unseen = [place for place, key in enumerate(means.structures.keys) if key not in learnt]
     known = len(means.rows) - len(unseen)
     if known:
@@ -198,8 +198,8 @@ def signature(key: str, row: LabelledRow) -> tuple:
     return (key, row.conditions, *texts)
 
 
-def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: bool) -> list[list[str]]:
-    """The lines of ``prospective.csv`` for new measurements, with ``COLUMNS``; raises InputError for another unit."""
+def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: bool) -> list[dict[str, str]]:
+    """The lines of ``prospective.csv`` for new measurements; raises InputError if they seem to be in another unit."""
     names = model.options.feature_columns
     samples = [Sample(row.smiles, row.conditions) for row in new.unseen]
     found = compute_all(model.model, samples)
@@ -210,22 +210,25 @@ def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: b
     models = {ancestor(name) for name in [model.name, *before]}
     logged = earliest(log, model.model.featurizer, models) if log is not None else {}
     today, lines = datetime.now(UTC).date().isoformat(), []
-    parts = zip(new.unseen, new.keys, predictions_of(model.model, found), similarity.tolist(), strict=True)
-    for (row, key, predictions, near), time in zip(parts, times_of(model, new), strict=True):
-        conditions, labels = conditions_text(names, row.conditions), label_texts(row)
-        for prediction, label in zip(predictions, labels, strict=False):
-            if not label:
-                continue
-            first = logged.get((key, conditions, prediction.target))
-            shown = ("predicted", "low", "high", "model", "date")
-            own = (prediction.predicted, prediction.low, prediction.high, model.name, today)
-            predicted, low, high, by, on = own if first is None else (first[name] for name in shown)
-            of_row = (today, time, key, row.smiles, conditions, prediction.target, label)
-            lines.append([*of_row, predicted, low, high, as_text(near), by, on])
+    parts = zip(new.unseen, new.keys, predictions_of(model.model, found), similarity, times_of(model, new), strict=True)
+    for row, key, predictions, near, time in parts:
+        conditions = conditions_text(names, row.conditions)
+        for prediction, label in zip(predictions, label_texts(row), strict=False):
+            if label:
+                of_row = (today, time, key, row.smiles, conditions, prediction["target"], label)
+                own = prediction | {"model": model.name, "date": today}
+                first = logged.get((key, conditions, prediction["target"]), own)
+                shown = [first[name] for name in ("predicted", "low", "high")]
+                lines.append(record_of(*of_row, *shown, as_text(near), first["model"], first["date"]))
     if log is not None:
-        known = {(line[2], line[4], line[5]) for line in lines} & logged.keys()
+        known = {(line["molecule"], line["conditions"], line["target"]) for line in lines} & logged.keys()
         progress.say([f"{counted(len(known), 'prediction')} of {', '.join(sorted(models))} in {log} measured since"])
     return lines
+
+
+def record_of(*texts: str) -> dict[str, str]:
+    """A line of ``prospective.csv``."""
+    return dict(zip(COLUMNS, texts, strict=True))
 
 
 def refuse_other_unit(model: Model, new: NewRows, found: Predictions, same_unit: bool) -> None:
@@ -252,34 +255,28 @@ def times_of(model: Model, new: NewRows) -> list[str]:
     return [f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d}" for time in times]
 
 
-def keep_log(whole: RunFolder, before: RunFolder, lines: list[list[str]]) -> list[dict[str, str]]:
+def keep_log(whole: RunFolder, before: RunFolder, lines: list[dict[str, str]]) -> list[dict[str, str]]:
     """Writes ``prospective.csv``, unless an interrupted call has; raises InputError if the folder is another's."""
     path = whole.path / PROSPECTIVE
-    earlier = read_prospective(before.path / PROSPECTIVE)
-    ours = [*earlier, *(dict(zip(COLUMNS, line, strict=True)) for line in lines)]
+    ours = [*read_prospective(before.path / PROSPECTIVE), *lines]
     if not path.exists():
         if whole.stack.exists() or whole.holds_run or whole.record.exists():
             raise InputError(f"{whole} holds another run: choose another --out")
         write_atomically(path, as_csv([COLUMNS, *(list(each.values()) for each in ours)]))
         return ours
     kept = read_prospective(path)
-    if list(map(without_dates, kept)) != list(map(without_dates, ours)):
+    undated = [[each | dict.fromkeys(WHEN, "") for each in records] for records in (kept, ours)]
+    if undated[0] != undated[1]:
         raise InputError(f"{whole} holds an update with other rows or another --log: choose another --out")
     return kept
-
-
-def without_dates(record: dict[str, str]) -> dict[str, str]:
-    return {name: text for name, text in record.items() if name not in WHEN}
 
 
 def read_prospective(path: Path) -> list[dict[str, str]]:
     """The lines of ``prospective.csv``, none if there is no file; raises InputError if it is damaged."""
     if not path.exists():
         return []
-    with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
-        reader = csv.DictReader(file)
-        found = list(reader)
-    if tuple(reader.fieldnames or ()) != COLUMNS or any(None in record.values() or None in record for record in found):
+    names, found = read_records(path)
+    if names != COLUMNS or not all(map(is_whole, found)):
         raise InputError(f"{path} is damaged: restore it, or remove it to begin with these rows")
     return found
 
@@ -310,12 +307,14 @@ def fit_all(model: Model, new: LabelledTable, out: Path, path: str) -> dict:
 
 def bounds_words(lines: list[dict[str, str]]) -> list[str]:
     """A sentence on measurements that are bounds, if there are any: how many are predicted on their known side."""
-    bounds = [each for each in lines if each["measured"][:1] in ("<", ">") and each["predicted"]]
-    signs = [1 if each["measured"][0] == ">" else -1 for each in bounds]
-    beyond = [float(each["predicted"]) - float(each["measured"].lstrip("<>=")) for each in bounds]
-    right = sum(sign * distance >= 0 for sign, distance in zip(signs, beyond, strict=True))
+    bounds = [(each["measured"], float(each["predicted"])) for each in lines if is_bound(each) and each["predicted"]]
+    right = sum((1 if text[0] == ">" else -1) * (value - float(text.lstrip("<>="))) >= 0 for text, value in bounds)
     words = f"{counted(len(bounds), 'bound')} such as <5 measured, {right:,} of them predicted on the known side"
     return [f"{words}; errors and alarms are those of exact measurements"] if bounds else []
+
+
+def is_bound(line: dict[str, str]) -> bool:
+    return line["measured"][:1] in ("<", ">")
 
 
 def write_page(model: Model, whole: RunFolder, lines: list[dict[str, str]]) -> tuple[dict[str, list[dict]], list[str]]:
@@ -330,23 +329,22 @@ def write_page(model: Model, whole: RunFolder, lines: list[dict[str, str]]) -> t
     found = over_time(checked_of(lines), reference, CONFIDENCE, calibrated)
     expected = EXPECTED.format(model.name)
     sentences = alarms(found, expected, CONFIDENCE)
-    progress.say(sentences)
     of_bounds = bounds_words(lines)
-    progress.say(of_bounds)
+    progress.say([*sentences, *of_bounds])
     part = section(found, reference, expected, error_words(model.model.task), CONFIDENCE)
     title = f"{whole.path.name}: {', '.join(found) or 'no new molecules'}"
     molecules = len({each["molecule"] for each in lines})
     summary = line("time.summary", molecules=molecules, models=list(dict.fromkeys(each["model"] for each in lines)))
     page = ReportPage(title, summary, (), (*sentences, *of_bounds), (part,), __version__)
     write_atomically(whole.path / PAGE, render(page))
-    facts = {target: [{**vars(each), "coverage": each.coverage} for each in parts] for target, parts in found.items()}
+    facts = {target: [vars(each) | {"coverage": each.coverage} for each in parts] for target, parts in found.items()}
     known = {target: [{n: v for n, v in each.items() if v == v} for each in parts] for target, parts in facts.items()}
     return known, sentences
 
 
 def checked_of(lines: list[dict[str, str]]) -> list[Checked]:
     """The lines with an exact label by period: by month if all have a time, else by the date of their update."""
-    exact = [each for each in lines if each["measured"][:1] not in ("<", ">") and each["predicted"]]
+    exact = [each for each in lines if not is_bound(each) and each["predicted"]]
     is_timed = all(each["time"] for each in exact)
     whens = [each["time" if is_timed else "date"] for each in exact]
     names = periods(whens) if is_timed else whens

@@ -3,10 +3,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from graphormer_sepnorm.library.partitions import open_partition
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.library import partitions
-from graphormer_sepnorm.library.partitions import open_partition
 
 TABLE = pd.DataFrame({"id": [1, 2, 3], "smiles": ["CCO", None, "C"], "weight": [0.5, None, 2.0]})
 

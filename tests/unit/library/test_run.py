@@ -77,7 +77,9 @@ def test_the_best_rows_of_all_in_one_file(written, source, tmp_path):
     rows = {
         (name, place): row
         for name in ("a.parquet", "b.csv")
-        for place, row in enumerate(pq.read_table(tmp_path / "all" / "parts" / f"{name.removesuffix(".parquet")}.parquet").to_pylist())
+        for place, row in enumerate(
+            pq.read_table(tmp_path / "all" / "parts" / name.replace("csv", "csv.parquet")).to_pylist()
+        )
     }
     best = sorted((key for key in rows if rows[key]["logp"] is not None), key=lambda key: -rows[key]["logp"])[:2]
     assert [(row["partition"], row["row"]) for row in top] == best

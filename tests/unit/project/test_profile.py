@@ -21,8 +21,7 @@ from graphormer_sepnorm.predict.predictors import Predictor
 from graphormer_sepnorm.predict.side_by_side import Part, SideBySide
 from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.predict.trust import Trust
-from graphormer_sepnorm.project.hypervolume import Hypervolume
-from graphormer_sepnorm.project.judge import PROBABILITY
+from graphormer_sepnorm.project.judge import PROBABILITY, Hypervolume
 from graphormer_sepnorm.project.profile import RAMPS, Profile
 from graphormer_sepnorm.system.device import choose
 from graphormer_sepnorm.table_model.load import LoadedModel
