@@ -49,10 +49,8 @@ class Models(WorkerPlugin):
         if self.version != __version__:
             raise InputError(f"the worker {worker.address} has version {__version__}: install {self.version} there")
         if worker.state.nthreads != 1:
-            raise InputError(
-                f"the worker {worker.address} has {worker.state.nthreads} threads: start workers with --nthreads 1, "
-                "one per core"
-            )
+            have = f"the worker {worker.address} has {worker.state.nthreads} threads"
+            raise InputError(f"{have}: start workers with --nthreads 1, one per core")
         self.compute = choose(self.device, self.options.precision)
         self.predictor = self.predictor.to(self.compute.device)
 
@@ -89,10 +87,8 @@ def local_cluster(workers: int) -> Iterator[LocalCluster]:
             silence_logs=logging.CRITICAL,  # lost workers and failed partitions are reported here
         )
     except RuntimeError as error:
-        raise InputError(
-            f"a worker process did not start, perhaps for lack of memory ({error}): run the same command again, with "
-            "fewer --workers"
-        ) from None
+        why = f"a worker process did not start, perhaps for lack of memory ({error})"
+        raise InputError(f"{why}: run the same command again, with fewer --workers") from None
     try:
         yield cluster
     finally:

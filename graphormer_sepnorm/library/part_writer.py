@@ -3,7 +3,6 @@
 import contextlib
 import json
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from functools import partial
@@ -163,18 +162,16 @@ def open_partition(
 
 
 def is_text(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    own = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return own in (pa.string(), pa.large_string(), pa.string_view())
 
 
 def kept_columns(names: list[str], wanted: tuple[str, ...] | None, path: str) -> list[str]:
     """The columns to keep, by default all; raises InputError unless each name exists exactly once."""
     kept = list(names if wanted is None else dict.fromkeys(wanted))
-    counts = Counter(names)
     for name in kept:
-        if counts[name] != 1:
-            raise InputError(not_one_column(path, names, name, counts[name], "name those to keep with --columns"))
+        if (count := names.count(name)) != 1:
+            raise InputError(not_one_column(path, names, name, count, "name those to keep with --columns"))
     return kept
 
 

@@ -97,19 +97,12 @@ def acquisition_of(predictor: PredictingModel, request: SuggestRequest) -> Acqui
         raise InputError(f"--by {request.by} is for regression models: rank probabilities with --by prediction")
     if not predictor.gives_spread:
         raise InputError(f"--by {request.by} needs a model that estimates its errors, such as one of your table")
-    best = best_so_far(predictor, target, request) if request.by == "expected-improvement" else 0.0
-    return Acquisition(request.by, target, request.minimize, best, request.kappa)
-
-
-def best_so_far(predictor: PredictingModel, target: str, request: SuggestRequest) -> float:
-    """The best value of a target that was measured, as ``TrainingRows.best``; raises InputError if none is known."""
-    if request.best is not None:
-        return request.best
-    rows = None if predictor.trust is None else predictor.trust.rows
-    best = math.nan if rows is None else rows.best(predictor.targets.index(target), request.minimize)
-    if math.isnan(best):
-        raise InputError("the model keeps no training labels: name the best value so far with --best")
-    return best
+    best, rows = request.best, predictor.trust.rows if predictor.trust else None
+    if request.by == "expected-improvement" and best is None:
+        best = rows.best(predictor.targets.index(target), request.minimize) if rows is not None else math.nan
+        if math.isnan(best):
+            raise InputError("the model keeps no training labels: name the best value so far with --best")
+    return Acquisition(request.by, target, request.minimize, best or 0.0, request.kappa)
 
 
 def suggest(

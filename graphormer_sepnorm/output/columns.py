@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain, compress, starmap
 from typing import Protocol
 
@@ -167,7 +167,11 @@ class PredictionColumns:
         """Columns of a model, the ``part``-th, which read its predictions among those of all."""
         if not isinstance(self.model, SideBySide):
             return list(columns)
-        return [replace(column, cells=partial(cells_of_part, column.cells, part), part=part) for column in columns]
+
+        def with_part(column: PredictedColumn) -> PredictedColumn:
+            return replace(column, cells=lambda found: column.cells(found.parts[part]), part=part)
+
+        return list(map(with_part, columns))
 
     def named(self, column: PredictedColumn) -> PredictedColumn:
         """A column whose name begins with that of its model."""
@@ -209,7 +213,6 @@ class PredictionColumns:
             yield PredictedColumn("class_set", "text", cells=self.class_set(0, self.answers.interval))
 
     def class_set(self, group: int, confidence: float) -> Callable[[Predictions], list[str]]:
-        """The cells with the sets of classes of one group."""
         sets, names = known_sets(self.model), self.model.classes[group]
         return lambda found: sets.texts(group, found.values, confidence, names)
 
@@ -264,11 +267,6 @@ class PredictionColumns:
     def cells(self, found: Predictions, errors: list[str]) -> list[Cells]:
         found = replace(found, errors=errors)
         return [column.cells(found) for column in self.all]
-
-
-def cells_of_part(cells: Callable[[Predictions], Cells], part: int, found: Predictions) -> Cells:
-    """The cells of a column of the ``part``-th model among several."""
-    return cells(found.parts[part])
 
 
 def chosen_endpoints(patterns: Sequence[str], names: Sequence[set[str]]) -> list[bool]:

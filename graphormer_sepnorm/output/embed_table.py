@@ -1,7 +1,6 @@
 """Writes the embeddings of whole tables: NumPy's .npz, or any table format."""
 
 import io
-from collections.abc import Iterator
 from pathlib import Path
 from zipfile import BadZipFile
 
@@ -13,7 +12,7 @@ from graphormer_sepnorm.options import AS_FOUND, ReadOptions
 from graphormer_sepnorm.output.resumable_writer import write_table
 from graphormer_sepnorm.predict.predictors import Embedder, Embeddings, load_embedder
 from graphormer_sepnorm.predict.teachers import TEACHERS, MiniMol
-from graphormer_sepnorm.tables.formats import Row, smiles_of_rows
+from graphormer_sepnorm.tables.formats import Row
 from graphormer_sepnorm.tables.writers import COMPLETED, WRITERS, AddedColumn, Cells, TableWriter
 
 
@@ -28,16 +27,17 @@ class EmbeddingArrays(TableWriter):
 
     def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
         errors, embeddings = added
-        texts = [
-            truncated(text, LONGEST_WITH_ERROR) if error else text
-            for text, error in zip(smiles_of_rows(rows), errors, strict=True)
-        ]
+        pairs = zip(rows, errors, strict=True)
+        texts = [truncated(row.smiles, LONGEST_WITH_ERROR) if error else row.smiles for row, error in pairs]
         return as_npy(np.asarray(embeddings), texts, list(errors))
 
     def complete(self, grown: Path) -> Path:
         completed = grown.with_suffix(COMPLETED)
-        parts = npy_arrays(grown)
-        values, smiles, errors = map(np.concatenate, zip(*zip(parts, parts, parts, strict=True), strict=True))
+        with open(grown, "rb") as file:
+            parts = []
+            while file.tell() < grown.stat().st_size:
+                parts.append([np.load(file, allow_pickle=False) for _ in range(3)])
+        values, smiles, errors = map(np.concatenate, zip(*parts, strict=True))
         with open(completed, "wb") as file:
             np.savez_compressed(file, embeddings=values, row=np.arange(len(smiles)), smiles=smiles, error=errors)
         return completed
@@ -59,14 +59,6 @@ def as_npy(values: np.ndarray, *texts: list[str]) -> bytes:
     for array in (values, *(np.array(text, np.str_) for text in texts)):
         np.save(content, array, allow_pickle=False)
     return content.getvalue()
-
-
-def npy_arrays(path: Path) -> Iterator[np.ndarray]:
-    """All arrays in a file."""
-    with open(path, "rb") as file:
-        end = path.stat().st_size
-        while file.tell() < end:
-            yield np.load(file, allow_pickle=False)
 
 
 LONGEST_WITH_ERROR = 200  # characters of a text that is no molecule; the longest one sets the width of the array

@@ -124,9 +124,8 @@ class TextWriter(TableWriter):
         """Lines on a molecule of the training table and on predictions near a limit, from ``cells`` at their places."""
         for *outer, last in cells:
             if last == "nearest" and outer[:1] != ["predictions"]:
-                near = (cells[(*outer, name)] for name in ("similarity", "nearest", "warning"))
-                similarity, nearest, warning = (np.asarray(each)[number] for each in near)
-                if is_in_training(row.smiles, similarity, nearest, str(warning)):
+                near = (cells[(*outer, name)][number] for name in ("similarity", "nearest", "warning"))
+                if is_in_training(row.smiles, *near):
                     of_model = f" of {outer[1]}" if outer else ""
                     yield f"  in the training table{of_model}: nearest is what was measured for this molecule"
         for place, texts in cells.items():
@@ -146,10 +145,9 @@ class TextWriter(TableWriter):
         target, part = column.place[1] if column.place[0] == "predictions" else "", column.place[-1]
         is_whole = part in ("percentile", "drugs", "class_name") or (part == "nearest" and target in self.of_classes)
         decimals = 0 if is_whole else DISTANCE_DECIMALS if part == "cls_distance" else self.decimals.get(target)
-        numbers = cells.tolist() if isinstance(cells, np.ndarray) else cells
+        numbers, end = cells.tolist() if isinstance(cells, np.ndarray) else cells, " %" * (part == "drugs")
         if column.place[0] == "properties":
             return ["" if cell != cell else f"{cell:.4g}" for cell in numbers]
-        end = " %" * (part == "drugs")
         found = (cell if isinstance(cell, str) else "" if cell != cell else shown(cell, decimals) for cell in numbers)
         return [text and f"{text}{end}" for text in found]
 
@@ -174,13 +172,10 @@ class TextWriter(TableWriter):
             said = {"value", "unlogged_low", "unlogged_high", "limit"}
             said |= {"low", "high", "std"} if ends else set()
             said |= {"nearest"} if is_target and place[1] in self.adding_up else set()
-            others = ", ".join(
-                text if part == "unlogged" else f"{SHORT.get(part, part)} {text}"
-                for part, text in parts.items()
-                if part not in said
-            )
+            parts = {part: text for part, text in parts.items() if part not in said}
+            words = [text if part == "unlogged" else f"{SHORT.get(part, part)} {text}" for part, text in parts.items()]
             unit, meaning = (self.units.get(head, ""), self.meanings.get(head, "")) if is_target else ("", "")
-            rows.append((f"  {head:{width}}", known[place] + unit, ends, others, meaning))
+            rows.append((f"  {head:{width}}", known[place] + unit, ends, ", ".join(words), meaning))
         are_targets = [place[2:] == ("value",) for place in heads]
         widths = [max(map(len, column)) for column in zip(*compress(rows, are_targets), strict=True)]
         group = ""

@@ -75,9 +75,6 @@ class StandardOutput:
             raise
         self.progress.add(content, rows, unreadable)
 
-    def discard(self) -> None:
-        """Does nothing: written output cannot be removed."""
-
 
 def print_rows(writer: TableWriter, rows: list[Row], added: list[Cells]) -> None:
     """Writes a table to standard output at once; raises InputError if that fails."""
@@ -110,10 +107,8 @@ class PartialFile:
         size = self.path.stat().st_size if self.path.exists() else 0
         is_named = progress.complete and not size and self.out.exists()
         if progress.job != job or (size < progress.bytes and not is_named):
-            raise InputError(
-                f"{self.path} was begun with another model, other input or other options: "
-                "resume with the same ones, or start again without --resume"
-            )
+            others = "another model, other input or other options: resume with the same ones"
+            raise InputError(f"{self.path} was begun with {others}, or start again without --resume")
         return progress
 
     def write_progress(self) -> None:
@@ -245,10 +240,8 @@ def finished_progress(out: Path, source: Path, writer: TableWriter, table: Table
     except InputError:
         rows = unreadable = -1
     if rows != sum(1 for _ in table.rows) or out.stat().st_mtime < source.stat().st_mtime:
-        raise InputError(
-            f"{out} is no interrupted run, and has other rows or columns than this command writes, or is older than "
-            f"{source}: without --resume it is replaced"
-        )
+        others = f"has other rows or columns than this command writes, or is older than {source}"
+        raise InputError(f"{out} is no interrupted run, and {others}: without --resume it is replaced")
     say([f"{out} is finished, with {counted(rows, 'row')}; without --resume it is computed again"])
     return Progress("", rows, unreadable, complete=True)
 
@@ -307,7 +300,8 @@ def fill(
                 errors.update(filter(None, reasons))
                 bar.update(len(rows))
     except InputError:
-        output.discard()
+        if isinstance(output, PartialFile):
+            output.discard()
         raise
     return progress, errors
 

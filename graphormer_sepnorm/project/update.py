@@ -120,7 +120,19 @@ def update_run(
     delimiter: str | None = None,
     same_unit: bool = False,
 ) -> dict:
-    """Scores a model on new measurements, and fits another one with the same settings to all rows."""
+    """Scores a model on new measurements, and fits another one with the same settings to all rows.
+
+    The new run folder gets ``prospective.csv``, the predictions that were made before the model knew the measurements,
+    with those of earlier updates, and ``over-time.html``. After an interruption, the same call continues.
+
+    Args:
+        name: run folder, which is only read, or a file that ``export_model`` wrote.
+        table: new measurements, with the columns of the table that was trained on; they are found as before, or by
+            ``smiles_column`` and ``delimiter``.
+        out: new run folder; None: RUN-update-1, or the next number.
+        log: of predictions, as ``log_into``; the earliest one of each molecule is compared with the measurement.
+        same_unit: accept labels that look as if they were in another unit.
+    """
     model = Model.read(name)
     whole = RunFolder(Path(out) if out else next_folder(Path(name)))
     if whole.path.resolve() == model.run.path.resolve():
@@ -219,16 +231,12 @@ def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: b
                 own = prediction | {"model": model.name, "date": today}
                 first = logged.get((key, conditions, prediction["target"]), own)
                 shown = [first[name] for name in ("predicted", "low", "high")]
-                lines.append(record_of(*of_row, *shown, as_text(near), first["model"], first["date"]))
+                of_prediction = (*shown, as_text(near), first["model"], first["date"])
+                lines.append(dict(zip(COLUMNS, (*of_row, *of_prediction), strict=True)))
     if log is not None:
         known = {(line["molecule"], line["conditions"], line["target"]) for line in lines} & logged.keys()
         progress.say([f"{counted(len(known), 'prediction')} of {', '.join(sorted(models))} in {log} measured since"])
     return lines
-
-
-def record_of(*texts: str) -> dict[str, str]:
-    """A line of ``prospective.csv``."""
-    return dict(zip(COLUMNS, texts, strict=True))
 
 
 def refuse_other_unit(model: Model, new: NewRows, found: Predictions, same_unit: bool) -> None:
@@ -238,10 +246,8 @@ def refuse_other_unit(model: Model, new: NewRows, found: Predictions, same_unit:
         return
     y, values = label_arrays([new.unseen[row] for row in rows])[0], found.values[rows]
     for target, words in other_scale(model.model.task, Scores({}, model.model.task, y, values, values[None])).items():
-        raise InputError(
-            f"{target}: {words}, as if they were in another unit than the training labels: convert them, or add "
-            "--same-unit if they are in the same"
-        )
+        others = f"{target}: {words}, as if they were in another unit than the training labels"
+        raise InputError(f"{others}: convert them, or add --same-unit if they are in the same")
 
 
 def times_of(model: Model, new: NewRows) -> list[str]:
@@ -287,8 +293,7 @@ def fit_all(model: Model, new: LabelledTable, out: Path, path: str) -> dict:
     offset = max(row.number for row in before.rows)
     rows = [*before.rows, *(replace(row, number=row.number + offset) for row in new.rows)]
     if options.split != "column":
-        is_kept = options.test_csv is not None
-        rows = [row if is_kept and row.split == "test" else replace(row, split="") for row in rows]
+        rows = [row if options.test_csv and row.split == "test" else replace(row, split="") for row in rows]
     table = replace(
         before,
         rows=rows,

@@ -4,7 +4,6 @@ import contextlib
 import os
 import re
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,26 +50,15 @@ def mark_used(path: Path) -> None:
 
 def entries() -> list[CacheEntry]:
     """The entries that may be removed, least recently used first."""
-    found = [entry for path in removable() if (entry := measured(path))]
+    found, root = [], cache_root()
+    paths = list(root.iterdir()) if root.is_dir() else []
+    for path in [*paths, *(root / "descriptors").glob("*.npz")]:  # many tables share descriptors
+        if not (ENTRY.fullmatch(path.name) or path.name.startswith(REMOVING) or path.parent != root):
+            continue
+        with contextlib.suppress(OSError):  # removed in the meantime
+            files = [path, *path.rglob("*")] if path.is_dir() else [path]
+            found.append(CacheEntry(path, sum(each.lstat().st_size for each in files), path.lstat().st_mtime))
     return sorted(found, key=lambda entry: entry.used)
-
-
-def removable() -> Iterator[Path]:
-    """The folders of the cache; for descriptors, which many tables share, each file."""
-    root = cache_root()
-    for path in root.iterdir() if root.is_dir() else ():
-        if path.name == "descriptors":
-            yield from path.glob("*.npz")
-        elif ENTRY.fullmatch(path.name) or path.name.startswith(REMOVING):
-            yield path
-
-
-def measured(path: Path) -> CacheEntry | None:
-    """An entry with its size; None if it was removed in the meantime."""
-    with contextlib.suppress(OSError):
-        files = [path, *path.rglob("*")] if path.is_dir() else [path]
-        return CacheEntry(path, sum(file.lstat().st_size for file in files), path.lstat().st_mtime)
-    return None
 
 
 def prune(kept: Path) -> None:

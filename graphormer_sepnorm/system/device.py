@@ -13,13 +13,6 @@ from graphormer_sepnorm.errors import InputError, known
 from graphormer_sepnorm.system.torchrun import local_rank, num_processes
 
 Precision = Literal["float32", "bfloat16"]
-# Keys: the names in ``Compute`` and ``TrainConfig``.
-NUMBERS = {
-    "float32": torch.float32,
-    "32-true": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "bf16-mixed": torch.bfloat16,
-}
 NAMES = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 
 
@@ -36,10 +29,10 @@ class Compute:
 
 
 def autocast(precision: str, device: torch.device) -> contextlib.AbstractContextManager[None]:
-    """Context manager: matrix products use a precision named in ``NUMBERS``; weights stay float32."""
-    if NUMBERS[precision] is torch.float32:
+    """Context manager: matrix products use a precision of ``Compute`` or ``TrainConfig``; weights stay float32."""
+    if precision in ("float32", "32-true"):
         return contextlib.nullcontext()
-    return torch.autocast(device.type, NUMBERS[precision])
+    return torch.autocast(device.type, torch.bfloat16)
 
 
 _CURRENT: ContextVar[Compute | None] = ContextVar("compute", default=None)

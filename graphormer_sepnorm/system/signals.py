@@ -20,33 +20,27 @@ class Interrupted(BaseException):
         self.advice = ""
 
 
-def interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    raise Interrupted(number)
-
-
-def leave(number: int, frame: FrameType | None) -> NoReturn:
-    os.write(2, f"{Interrupted(number)}\n".encode())
-    os._exit(128 + number)
-
-
-def interruptible() -> contextlib.AbstractContextManager[None]:
-    """Context manager: SIGINT and SIGTERM raise ``Interrupted``. Must be used in the main thread."""
-    return handling(interrupt)
-
-
-def leaving_at_once() -> contextlib.AbstractContextManager[None]:
-    """Context manager for imports: a signal ends the process with a line, as an exception might be swallowed."""
-    return handling(leave)
-
-
 @contextlib.contextmanager
-def handling(handler: Callable[[int, FrameType | None], NoReturn]) -> Iterator[None]:
-    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+def interruptible(at_once: bool = False) -> Iterator[None]:
+    """Context manager for the main thread: SIGINT and SIGTERM raise ``Interrupted``, or end the process ``at_once``."""
+
+    def handle(number: int, frame: FrameType | None) -> NoReturn:
+        if at_once:
+            os.write(2, f"{Interrupted(number)}\n".encode())
+            os._exit(128 + number)
+        raise Interrupted(number)
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
         for number, former in before.items():
             signal.signal(number, former)
+
+
+def leaving_at_once() -> contextlib.AbstractContextManager[None]:
+    """Context manager for imports: a signal ends the process with a line, as an exception might be swallowed."""
+    return interruptible(at_once=True)
 
 
 def end_with_input() -> None:

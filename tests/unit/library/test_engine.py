@@ -8,7 +8,7 @@ import torch
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.library import engine
-from graphormer_sepnorm.library.engine import Models, compute_parts, connected, describe
+from graphormer_sepnorm.library.engine import Models, compute_parts, connected
 from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Selection
 from graphormer_sepnorm.predict.predictors import Predictor
 from tests.tiny import tiny_model
@@ -38,15 +38,6 @@ def test_workers_with_another_version_or_setup_are_reported(monkeypatch):
         plugin.setup(worker(1))
 
 
-def test_a_worker_that_does_not_start_is_reported(monkeypatch):
-    def fail(**options):
-        raise RuntimeError("Nanny failed to start.")
-
-    monkeypatch.setattr(engine, "LocalCluster", fail)
-    with pytest.raises(InputError, match=r"did not start, .*Nanny.* fewer --workers"), connected(None, 2):
-        pass
-
-
 def test_an_address_without_a_scheduler_is_reported(monkeypatch):
     monkeypatch.setattr(engine, "SECONDS_TO_CONNECT", 0.2)
     with (
@@ -54,16 +45,6 @@ def test_an_address_without_a_scheduler_is_reported(monkeypatch):
         connected("tcp://127.0.0.1:9", 1),
     ):
         pass
-
-
-@pytest.mark.parametrize(
-    ("limits", "words"),
-    [([2**31], "computing in 1 process with at most 2.0 GiB each; "), ([0, 0], "computing in 2 processes; ")],
-)
-def test_what_computes_is_described(limits, words):
-    workers = {str(number): {"memory_limit": limit} for number, limit in enumerate(limits)}
-    client = SimpleNamespace(scheduler_info=lambda n_workers: {"workers": workers}, dashboard_link="http://x")
-    assert describe(client) == f"{words}progress at http://x"
 
 
 @pytest.mark.slow

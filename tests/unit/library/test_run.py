@@ -1,7 +1,6 @@
 """Jobs on libraries, with parts written in turn; ``tests/robustness/test_library.py`` tests the engine."""
 
 import contextlib
-import errno
 import json
 
 import pyarrow as pa
@@ -177,16 +176,6 @@ def test_a_job_killed_before_its_manifest_was_written_begins_again(written, sour
         (out / name).touch()
     assert predicted(source, tmp_path, out="out")["rows"] == 5
     assert not list(out.glob(".*"))
-
-
-def test_a_full_disk_ends_the_job(written, source, tmp_path, monkeypatch):
-    def full(path):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("graphormer_sepnorm.library.part_writer.replacing", full)
-    with pytest.raises(InputError, match=r"cannot write .*a\.parquet: No space left on device; make room"):
-        predicted(source, tmp_path)
-    assert written == ["a.parquet"]
 
 
 def test_names_are_those_below_what_partitions_have_in_common(tmp_path):

@@ -15,14 +15,7 @@ from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.predict.predictors import Predictor, load_embedder, load_networks
 from graphormer_sepnorm.recipes import RECIPES, dataset_config
-from graphormer_sepnorm.system.device import (
-    Compute,
-    autocast,
-    choose,
-    computing,
-    current,
-    find_device,
-)
+from graphormer_sepnorm.system.device import Compute, autocast, choose, computing, current, find_device
 from graphormer_sepnorm.training.experiment import evaluate_run
 from tests.tiny import save_tiny
 
@@ -57,9 +50,7 @@ def test_names_of_gpus(gpus, monkeypatch):
         ("cuda", "no device cuda:0: PyTorch finds no CUDA GPU"),
         ("cuda:3", "no device cuda:3"),
         ("mps", "no device mps"),
-        ("tpu", "unknown device 'tpu'"),
         ("cuda:", "unknown device"),
-        ("", "unknown device ''"),
     ],
 )
 def test_a_missing_device_gives_a_sentence(monkeypatch, name, problem):
@@ -78,18 +69,11 @@ def test_what_is_current_ends_with_its_block():
     assert current() == choose()
 
 
-@pytest.mark.parametrize(
-    ("precision", "numbers"),
-    [
-        ("float32", torch.float32),
-        ("32-true", torch.float32),
-        ("bfloat16", torch.bfloat16),
-        ("bf16-mixed", torch.bfloat16),
-    ],
-)
-def test_the_numbers_of_a_precision_by_its_names(precision, numbers):
+@pytest.mark.parametrize("precision", ["float32", "32-true", "bfloat16", "bf16-mixed"])
+def test_the_numbers_of_a_precision_by_its_names(precision):
     with autocast(precision, torch.device("cpu")):
-        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == numbers
+        found = (torch.ones(2, 2) @ torch.ones(2, 2)).dtype
+    assert found == (torch.bfloat16 if precision.startswith("bf") else torch.float32)
 
 
 @pytest.fixture(scope="module")
