@@ -27,7 +27,7 @@ COLUMNS = ("date", "model", "smiles", "conditions", "target", "predicted", "low"
 
 
 def predictions_of(model: PredictingModel, found: Predictions) -> list[list[dict[str, str]]]:
-    """For each molecule, unless it cannot be predicted, each target, prediction, and ends of the 90 % interval or ""."""
+    """For each molecule, unless it cannot be predicted, each target, prediction, and 90 % interval, or ""."""
     try:
         low, high = interval_ends(model, CONFIDENCE, found.values, found.spread)
     except InputError:  # no intervals, or too few molecules to calibrate them

@@ -68,8 +68,12 @@ def prune(kept: Path) -> None:
     for entry in found:
         if surplus <= 0:
             return
-        if entry.path != kept and removed(entry.path):
-            surplus -= entry.bytes
+        with contextlib.suppress(Timeout, OSError):
+            if entry.path != kept:
+                with FileLock(lock_of(entry.path), blocking=False):
+                    delete(entry.path)
+                    lock_of(entry.path).unlink(missing_ok=True)
+                surplus -= entry.bytes
 
 
 def delete(path: Path) -> None:
@@ -80,13 +84,3 @@ def delete(path: Path) -> None:
         shutil.rmtree(path.rename(renamed), ignore_errors=True)  # another process may remove it too
     else:
         path.unlink(missing_ok=True)
-
-
-def removed(path: Path) -> bool:
-    try:
-        with FileLock(lock_of(path), blocking=False):
-            delete(path)
-            lock_of(path).unlink(missing_ok=True)
-        return True
-    except (Timeout, OSError):
-        return False

@@ -64,12 +64,10 @@ def all_reduce(x: Tensor) -> None:
 
 
 def add_up(rows: np.ndarray) -> np.ndarray:
-    """The sum of an array over all processes."""
-    if num_processes() == 1:
-        return rows
-    total = torch.from_numpy(rows)
-    all_reduce(total)
-    return total.numpy()
+    """The sum of an array over all processes, in its place."""
+    if num_processes() > 1:
+        all_reduce(torch.from_numpy(rows))
+    return rows
 
 
 def mean(value: Tensor) -> Tensor:

@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import chain, islice
-from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import Any, NoReturn, TypeVar, cast
 
@@ -85,16 +84,11 @@ def in_processes(work: Callable[[int], Result], count: int, part: slice = slice(
     try:
         return [found for _, found in tracked(map_chunks(work, numbers, int, alone=0), count)]
     except BaseException:
-        end(set(multiprocessing.active_children()) - others)
+        for process in set(multiprocessing.active_children()) - others:
+            with contextlib.suppress(RuntimeError):  # raised by PyTorch, wherever this is, for a killed worker
+                process.terminate()
+                process.join()
         raise
-
-
-def end(processes: Iterable[BaseProcess]) -> None:
-    """Ends processes; a killed worker makes PyTorch raise a RuntimeError in whatever this process does then."""
-    for process in processes:
-        with contextlib.suppress(RuntimeError):
-            process.terminate()
-            process.join()
 
 
 def way_to_start() -> str | None:

@@ -97,15 +97,6 @@ def test_the_same_call_computes_missing_parts(written, source, tmp_path):
     assert [path.name for path in (tmp_path / "out" / "parts").glob(".*")] == []
 
 
-def test_a_damaged_part_is_computed_again(written, source, tmp_path):
-    predicted(source, tmp_path)
-    part = tmp_path / "out" / "parts" / "b.csv.parquet"
-    whole = pq.read_table(part)
-    part.write_bytes(part.read_bytes()[:-3])
-    predicted(source, tmp_path)
-    assert written == ["a.parquet", "b.csv", "b.csv"] and pq.read_table(part).equals(whole)
-
-
 def test_an_unreadable_partition_is_reported_and_can_be_repaired(written, source, tmp_path):
     whole = (source / "a.parquet").read_bytes()
     (source / "a.parquet").write_bytes(whole[:-1])
@@ -216,10 +207,11 @@ def test_rows_are_compared_by_an_existing_target():
     two = ["a", "b"]
     assert choose_rows(two, "b", 5, None, True) == Selection("b", 5, None, True)
     assert choose_rows(two, None, None, None, False).by == "a"
-    with pytest.raises(InputError, match="predict a, b: say with --by"):
-        choose_rows(two, None, None, 0.5, False)
-    with pytest.raises(InputError, match="--by c is no target of the predictions, which are of a, b"):
-        choose_rows(two, "c", 5, None, False)
-    for by, lowest, name in (("a", False, "--by"), (None, True, "--lowest")):
-        with pytest.raises(InputError, match=f"{name} needs --keep-top or --threshold"):
-            choose_rows(two, by, None, None, lowest)
+    for by, threshold, lowest, message in (
+        (None, 0.5, False, "predict a, b: say with --by"),
+        ("c", 0.5, False, "--by c is no target of the predictions, which are of a, b"),
+        ("a", None, False, "--by needs --keep-top or --threshold"),
+        (None, None, True, "--lowest needs --keep-top or --threshold"),
+    ):
+        with pytest.raises(InputError, match=message):
+            choose_rows(two, by, None, threshold, lowest)

@@ -1,6 +1,5 @@
 import csv
 import os
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,14 +12,12 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.options import ReadOptions
 from graphormer_sepnorm.output.predict_table import CountedColumns, models_and_source, predict_table
 from graphormer_sepnorm.predict.answers import Answers
-from graphormer_sepnorm.predict.class_sets import fit_class_sets
 from graphormer_sepnorm.predict.domain import fit_domain
 from graphormer_sepnorm.predict.intervals import fit_intervals
 from graphormer_sepnorm.predict.predictors import Embedder, Predictions, Predictor
 from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.predict.trust import Trust
 from graphormer_sepnorm.runs.numbers import shown
-from graphormer_sepnorm.runs.zoo import AssayLimit
 from graphormer_sepnorm.tables.formats import open_table
 from graphormer_sepnorm.tables.writers import WRITERS
 from graphormer_sepnorm.tables.writers.excel import ExcelWriter
@@ -84,48 +81,6 @@ def test_a_molecule_of_the_training_table_is_named_as_such(said):
     remark = "  in the training table: nearest is what was measured for this molecule"
     for smiles, count in (("OCC", 1), ("CCCO", 0), ("C[C", 0)):
         assert said(model, [smiles], answers=Answers(domain=True)).count(remark) == count
-
-
-def test_probabilities_have_three_decimals_whatever_those_of_the_labels(tmp_path, said):
-    y, probability = np.tile([[1.0], [0.0]], (20, 1)), np.tile([[0.9], [0.1]], (20, 1))
-    sets = fit_class_sets(y, probability, exclude_each_other=False)
-    trust = Trust(fit_domain(["CCO", "CCN"]), class_sets=sets, rows=TrainingRows.of(np.array([[1.0], [0.0]])))
-    names = (("weak", "strong"),)
-    model = Trusting([tiny_model(targets=("Class",), kind="classification", class_names=names)], trust=trust)
-    predict_table(model, ["CCO"], tmp_path / "out.csv", answers=Answers(0.9, True))
-    row = first_row(tmp_path / "out.csv")
-    line = said(model, ["CCO"], answers=Answers(0.9, True))[1]
-    value = f"{float(row['Class']):.3f}"
-    ends = f"class {row['Class_class']}, set {row['Class_set']}, nearest strong"
-    assert line == f"  Class       {value} (probability of strong)  {ends}"
-    assert row["Class_class"] == ("strong" if float(row["Class"]) >= 0.5 else "weak")
-    assert set(row["Class_set"].split("; ")) <= {"weak", "strong"}
-    assert row["nearest_Class"] == "strong"
-
-
-def test_the_unit_of_a_prediction_is_that_of_its_description(said):
-    model, config = tiny_model()
-    config = replace(config, task=replace(config.task, scales=("log10",)))
-    errors, zeros = np.linspace(0.1, 2, 99)[:, None], np.zeros((99, 1))
-    trust = Trust(fit_domain(["CCO"]), fit_intervals(errors, zeros, zeros))
-    meanings = {"logp": {"description": "log10 of solubility, g/L"}}
-    predictor = Trusting([(model, config)], trust=trust)
-    lines = said(predictor, ["CCO"], answers=Answers(0.9), meanings=meanings)
-    ends = r"\(-?[\d.]+ to -?[\d.]+\)"
-    line = rf"^  logp  -?[\d.]+  {ends}  = [\d.]+ g/L {ends}  log10 of solubility, g/L$"
-    assert re.search(line, "\n".join(lines), re.MULTILINE)
-
-
-def test_a_line_says_that_a_prediction_is_near_a_limit_of_its_assay(tmp_path, said):
-    (tmp_path / "in.csv").write_text("smiles,id\nCCO,a\nC[C,b\n")
-    for limit, words in (
-        (AssayLimit(99, "less"), ["  logp is near the lower limit of the assay: read as at most"]),
-        (AssayLimit(99, "more"), []),
-    ):
-        model = Predictor([tiny_model()])
-        model.assay_limits = {"logp": limit}
-        lines = said(model, str(tmp_path / "in.csv"))
-        assert lines[2 : lines.index("b  C[C")] == words and lines[-1].startswith("  error  ")
 
 
 def test_another_suffix_is_refused_before_anything_is_written(table, tmp_path):

@@ -1,20 +1,11 @@
 """Devices and precisions."""
 
-from dataclasses import replace
-
-import numpy as np
 import pytest
 import torch
 
-from graphormer_sepnorm.chem.features import FEATURIZERS
-from graphormer_sepnorm.datasets.store import in_memory
-from graphormer_sepnorm.encodings import ENCODINGS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.analyze import analyze_run
-from graphormer_sepnorm.layers.norms import NORMS
-from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.predict.predictors import Predictor, load_embedder, load_networks
-from graphormer_sepnorm.recipes import RECIPES, dataset_config
 from graphormer_sepnorm.system.device import Compute, autocast, choose, computing, current, find_device
 from graphormer_sepnorm.training.experiment import evaluate_run
 from tests.tiny import save_tiny
@@ -88,24 +79,3 @@ def test_scores_and_measures_are_computed_on_the_device(run):
         with pytest.raises(RuntimeError, match="meta"):
             analyze_run(run)
         assert Predictor(load_networks([run])).device == load_embedder(str(run)).device == NOWHERE.device
-
-
-def float64_tensors(tensors: dict[str, torch.Tensor]) -> list[str]:
-    return [name for name, tensor in tensors.items() if tensor.dtype == torch.float64]
-
-
-def test_batches_use_only_types_that_apples_gpus_support():
-    featurizer = FEATURIZERS["zinc"]
-    graphs = featurizer.pack([featurizer.graph(smiles) for smiles in ("CCO", "c1ccccc1")])
-    encodings = tuple(kind() for kind in ENCODINGS.values())
-    moved = in_memory(graphs.with_targets(np.zeros((2, 1), np.float32)), encodings).batch(np.arange(2))
-    tensors = {name: value for name, value in vars(moved).items() if isinstance(value, torch.Tensor)}
-    tensors |= getattr(moved, "arrays", {})
-    assert len(tensors) > 5 and not float64_tensors(tensors)
-
-
-@pytest.mark.parametrize("norm", NORMS)
-def test_models_use_only_types_that_apples_gpus_support(norm):
-    config = dataset_config("sample", RECIPES["best"].train, norm, RECIPES["best"].architecture).model
-    model = Network(replace(config, layers=2))
-    assert not float64_tensors(dict(model.named_parameters()) | dict(model.named_buffers()))
