@@ -71,7 +71,7 @@ DAMAGE = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_damaged_outdated_and_foreign_stores_are_rebuilt(cache, damage):
+def test_damaged_and_outdated_stores_are_rebuilt(cache, damage):
     before = content()
     assert reads(cache) == 1
     DAMAGE[damage](store(cache))
