@@ -17,6 +17,7 @@ from graphormer_sepnorm.tables.prepared_table import MEASUREMENTS, TABLE
 from graphormer_sepnorm.tasks.scales import named_unit
 
 PROSPECTIVE = "prospective.csv"  # the log of an update
+FACTS = Path(TABLE).with_suffix(".json").name
 NO_LICENCE = "not stated: ask whoever exported the model"
 
 
@@ -27,9 +28,8 @@ def export_model(model: str | Path, out: str | Path, licence: str | None = None)
         raise InputError(f"{out}: name a file that ends in {SHARED}")
     run = RunFolder(resolve_model(model))
     if not run.stack.exists():
-        raise InputError(
-            f"{model} is no table model: a network is one file already, model.safetensors of its run folder"
-        )
+        network = "a network is one file already, model.safetensors of its run folder"
+        raise InputError(f"{model} is no table model: {network}")
     loaded = TableModel.load(run.path)
     check_table(run.path)
     if unfinished := unfinished_words(run):
@@ -37,31 +37,24 @@ def export_model(model: str | Path, out: str | Path, licence: str | None = None)
     card = read_card(run.path) or card_of(run, loaded)
     card = card if licence is None else replace(card, licence=licence)
     files = {name: (run.path / name).read_bytes() for name in names_of(run)}
-    table = Path(TABLE).with_suffix(".json").name
-    if table in files:
-        files[table] = without_folders(files[table])
+    if FACTS in files:
+        files[FACTS] = without_folders(files[FACTS])
     files[CARD] = READ_CARD.dump_json(card, indent=2) + b"\n"
     try:
         write_archive(out, files)
     except OSError as error:
         raise InputError(f"cannot write {out}: {error.strerror}") from None
     assert loaded.trust is not None
-    return {
-        "model": str(model),
-        "output": str(out),
-        "bytes": out.stat().st_size,
-        "training_molecules": len(loaded.trust.domain.bits),
-        "licence": card.licence,
-    }
+    facts = {"bytes": out.stat().st_size, "training_molecules": len(loaded.trust.domain.bits)}
+    return {"model": str(model), "output": str(out), **facts, "licence": card.licence}
 
 
 def names_of(run: RunFolder) -> list[str]:
     """The files of a run folder that its model, its scores and its updates need."""
     configs = [each.config.relative_to(run.path).as_posix() for each in run.members()]
-    tables = [TABLE, MEASUREMENTS, PROSPECTIVE, Path(TABLE).with_suffix(".json").name]
+    tables = [TABLE, MEASUREMENTS, PROSPECTIVE, FACTS]
     others = [run.test.name, run.predictions.name, run.record.name, *configs, *tables]
-    listed = stored_facts(run.stack)["files"]
-    return [run.stack.name, *listed, *(name for name in others if (run.path / name).exists())]
+    return [run.stack.name, *stored_facts(run.stack)["files"], *(each for each in others if (run.path / each).exists())]
 
 
 def without_folders(facts: bytes) -> bytes:

@@ -5,7 +5,7 @@ al., J. Global Optim. 2019): K objectives, P points of a front, B boxes.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Literal
 
@@ -40,11 +40,6 @@ class Goal:
     zero_high: float
     weight: float = 1.0
     owner: tuple[PredictingModel, int] | None = None  # the model of a target, and its number there
-
-    def within(self, least: float | None, most: float | None) -> "Goal":
-        """The goal for values inside the limits of their target, which all meet a limit that is no stricter."""
-        low = -np.inf if least is not None and self.low <= least else self.low
-        return replace(self, low=low, high=np.inf if most is not None and self.high >= most else self.high)
 
     def values(self, found: Predictions) -> np.ndarray:
         """The values that the goal is on: float64 [M], NaN where a molecule could not be read."""
@@ -108,13 +103,13 @@ class Judge:
         return cls(goals, correlation, tuple(independent))
 
     def columns(self, is_whole: bool) -> list[PredictedColumn]:
-        found = [
+        ranks = PredictedColumn("pareto_rank", cells=lambda found: pareto_ranks(self.desirabilities(found)))
+        return [
             PredictedColumn("desirability", cells=self.desirability),
             PredictedColumn(PROBABILITY, cells=self.probability),
-            PredictedColumn("pareto_rank", cells=lambda found: pareto_ranks(self.desirabilities(found))),
+            *[ranks] * is_whole,
             PredictedColumn("weakest", "text", cells=self.weakest),
         ]
-        return found if is_whole else [*found[:2], found[3]]
 
     def desirabilities(self, found: Predictions) -> np.ndarray:
         """The desirability by each goal: float64 [M, G]."""

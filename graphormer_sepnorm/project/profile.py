@@ -155,10 +155,10 @@ class Profile:
 
     def columns_for(self, model: PredictingModel, is_whole: bool) -> list[PredictedColumn]:
         judge = self.judge(model)
-        if not self.with_hypervolume:
-            return judge.columns(is_whole)
-        volume = Hypervolume.of(judge.goals)
-        return [*judge.columns(is_whole), PredictedColumn(IMPROVEMENT, cells=volume.improvement)]
+        found = judge.columns(is_whole)
+        if self.with_hypervolume:
+            found.append(PredictedColumn(IMPROVEMENT, cells=Hypervolume.of(judge.goals).improvement))
+        return found
 
     @property
     def reads(self) -> set[str]:
@@ -195,11 +195,9 @@ def goal_of(name: str, criterion: Criterion, model: PredictingModel) -> Goal:
     known = OTHER_NAMES.get(name, name)
     if known not in (*PROPERTIES, ALERTS):
         measured = [target[len("log10(") : -1] for target in model.targets if target.startswith("log10(")]
-        names = [*model.targets, *measured, *PROPERTIES, ALERTS]
-        raise ValueError(
-            f"it is no target of the model ({', '.join(model.targets)}), no property ({', '.join(PROPERTIES)}) and not "
-            f"{ALERTS}{did_you_mean(name, names)}"
-        )
+        near = did_you_mean(name, [*model.targets, *measured, *PROPERTIES, ALERTS])
+        targets, properties = ", ".join(model.targets), ", ".join(PROPERTIES)
+        raise ValueError(f"it is no target of the model ({targets}), no property ({properties}) and not {ALERTS}{near}")
     if criterion.unit is not None or criterion.class_name is not None:
         raise ValueError("a property has no unit and no class: give limits only")
     place = list(PROPERTIES).index(known) if known in PROPERTIES else 0
@@ -246,7 +244,9 @@ def target_goal(name: str, criterion: Criterion, place: int, owner: PredictingMo
     least, most = owner.limits[number] if owner.limits else (None, None)
     if (most is not None and found.low > most) or (least is not None and found.high < least):
         raise ValueError("no molecule can be inside these limits, which are outside those of the target")
-    return replace(found.within(least, most), owner=(owner, number))
+    low = -math.inf if least is not None and found.low <= least else found.low  # all values meet such a limit
+    high = math.inf if most is not None and found.high >= most else found.high
+    return replace(found, low=low, high=high, owner=(owner, number))
 
 
 def scale_of_limits(unit: str, scale: Scale, known: str) -> Scale:

@@ -41,16 +41,8 @@ from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reliability import error_words
 from graphormer_sepnorm.table_model.scores import STACK
 from graphormer_sepnorm.table_run import READING, Plan, costs, train_labelled
+from graphormer_sepnorm.tables import labels
 from graphormer_sepnorm.tables.label_text import is_number
-from graphormer_sepnorm.tables.labels import (
-    LabelledTable,
-    assign_splits,
-    check_filled,
-    leave_out_tested,
-    read_usable,
-    table_task,
-    with_duplicates,
-)
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE, label_texts, read_measurements
 from graphormer_sepnorm.tables.rows import LabelledRow
@@ -80,7 +72,7 @@ class Model:
     model: TableModel
     options: TableOptions
     config: Config
-    table: LabelledTable
+    table: labels.LabelledTable
 
     @classmethod
     def read(cls, name: str) -> "Model":
@@ -98,8 +90,8 @@ class Model:
         if len(structures.smiles) < len(rows):
             raise InputError(f"{run}: some molecules of its table cannot be read by this release: train it again")
         units, class_names = options.units or ("",) * len(options.targets), model.task.class_names
-        table = LabelledTable(rows, structures=structures, names=names, class_names=class_names, units=units)
-        return cls(Path(name).name, run, model, options, replace(config, task=table_task(options)), table)
+        table = labels.LabelledTable(rows, structures=structures, names=names, class_names=class_names, units=units)
+        return cls(Path(name).name, run, model, options, replace(config, task=labels.table_task(options)), table)
 
     @property
     def plan(self) -> Plan:
@@ -164,7 +156,7 @@ def next_folder(run: Path) -> Path:
 class NewRows:
     """The rows of a table of new measurements."""
 
-    table: LabelledTable  # the new rows that can be used, and the others
+    table: labels.LabelledTable  # the new rows that can be used, and the others
     repeated: list[LabelledRow]  # that the model's table has with the same label
     known: int  # number of new rows whose molecule was learnt
     unseen: list[LabelledRow]  # the other rows, with averages of replicates
@@ -175,7 +167,7 @@ def read_new(model: Model, path: str, smiles_column: str | None, delimiter: str 
     """Reads new measurements with the settings of a model; raises InputError if there are none."""
     options = replace(model.options, path=path, test_csv=None, delimiter=delimiter)
     options = replace(options, smiles_column=smiles_column or options.smiles_column)
-    found = replace(read_usable(options, model.model.featurizer), class_names=model.table.class_names)
+    found = replace(labels.read_usable(options, model.model.featurizer), class_names=model.table.class_names)
     before = set(map(signature, model.table.structures.keys, model.table.rows))
     signatures = list(map(signature, found.structures.keys, found.rows))
     places = [place for place, each in enumerate(signatures) if each not in before]
@@ -187,7 +179,7 @@ def read_new(model: Model, path: str, smiles_column: str | None, delimiter: str 
         why = f": {found.skipped[0][2]}" if found.skipped and not repeated else " that the model does not know"
         raise InputError(f"{path} has no row of new measurements{why}")
     rows, structures = [found.rows[place] for place in places], found.structures.take(places)
-    table = with_duplicates(options.kind, replace(found, rows=rows, structures=structures))
+    table = labels.with_duplicates(options.kind, replace(found, rows=rows, structures=structures))
     pairs = zip(model.table.structures.keys, model.table.rows, strict=True)
     learnt, means = {key for key, row in pairs if row.split != "test"}, table.with_means(options.kind)
     unseen = [place for place, key in enumerate(means.structures.keys) if key not in learnt]
@@ -287,7 +279,7 @@ def read_prospective(path: Path) -> list[dict[str, str]]:
     return found
 
 
-def fit_all(model: Model, new: LabelledTable, out: Path, path: str) -> dict:
+def fit_all(model: Model, new: labels.LabelledTable, out: Path, path: str) -> dict:
     """Fits a model to all rows as ``train_table``, with the settings of the model that is updated."""
     options, before = replace(model.options, path=f"{model.options.path}, {path}"), model.table
     offset = max(row.number for row in before.rows)
@@ -303,10 +295,10 @@ def fit_all(model: Model, new: LabelledTable, out: Path, path: str) -> dict:
         changed=new.changed,
     )
     if options.test_csv is not None:
-        table = replace(table, structures=leave_out_tested(table, table.structures))
-    table = with_duplicates(options.kind, table)
-    table = table.with_splits(assign_splits(options, table, table.structures)).with_means(options.kind)
-    check_filled(options, table)
+        table = replace(table, structures=labels.leave_out_tested(table, table.structures))
+    table = labels.with_duplicates(options.kind, table)
+    table = table.with_splits(labels.assign_splits(options, table, table.structures)).with_means(options.kind)
+    labels.check_filled(options, table)
     return train_labelled(options, table, model.config, out, model.plan)
 
 
