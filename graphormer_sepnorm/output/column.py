@@ -32,7 +32,6 @@ class PredictedColumn(AddedColumn):
 
 
 def condition_column(name: str, text: str) -> PredictedColumn:
-    """A condition that is the same for all molecules."""
     value, path = condition_value(text), ("conditions", name)
     if isinstance(value, str):
         return PredictedColumn(name, "text", cells=lambda found: [value] * len(found.errors), path=path)
@@ -68,7 +67,6 @@ def domain_columns(model: PredictingModel, labels: Sequence[str]) -> list[Predic
 
 
 def property_column(number: int, name: str) -> PredictedColumn:
-    """The ``number``-th of the ``PROPERTIES``."""
     return PredictedColumn(name, cells=lambda found: given(found.properties)[:, number], path=("properties", name))
 
 
@@ -131,7 +129,6 @@ def given(found: Found | None) -> Found:
 
 
 def two_classes(model: PredictingModel) -> dict[str, tuple[str, ...]]:
-    """The names of the classes 0 and 1 by target that has two classes."""
     if isinstance(model, SideBySide):
         return model.by_target(two_classes)
     return dict(zip(model.targets, model.classes, strict=True)) if model.kind == "classification" else {}

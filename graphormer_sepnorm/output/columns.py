@@ -115,7 +115,6 @@ class PredictionColumns:
 
     @cached_property
     def reader(self) -> MoleculeModel[Predictions]:
-        """A reader that computes the contents of the columns."""
         answers = self.answers if self.profile is None else self.answers.reading(self.profile.reads)
         if not isinstance(self.model, SideBySide):
             is_described = answers.describe or self.model.assay_limits
@@ -174,7 +173,6 @@ class PredictionColumns:
         return list(map(with_part, columns))
 
     def named(self, column: PredictedColumn) -> PredictedColumn:
-        """A column whose name begins with that of its model."""
         if not isinstance(self.model, SideBySide) or column.part is None:
             return column
         name = self.model.parts[column.part].name
@@ -205,7 +203,6 @@ class PredictionColumns:
         return self.labels or self.model.targets
 
     def of_classes_together(self) -> Iterator[PredictedColumn]:
-        """The columns of a model whose targets are the classes of one column."""
         if not TASKS[self.model.kind].adds_up:
             return
         yield most_probable_class(self.model.classes[0])
@@ -217,7 +214,6 @@ class PredictionColumns:
         return lambda found: sets.texts(group, found.values, confidence, names)
 
     def of_target(self, number: int) -> Iterator[PredictedColumn]:
-        """The columns of the ``number``-th target of one model."""
         own, target, confidence = self.model.targets[number], self.shown[number], self.answers.interval
         scale = self.model.scales[number] if self.model.scales else ""
         name_in_units = measured_name(target, scale)

@@ -54,7 +54,6 @@ class EmbeddingArrays(TableWriter):
 
 
 def as_npy(values: np.ndarray, *texts: list[str]) -> bytes:
-    """Numbers and lists of texts in NumPy's .npy format, one after another."""
     content = io.BytesIO()
     for array in (values, *(np.array(text, np.str_) for text in texts)):
         np.save(content, array, allow_pickle=False)

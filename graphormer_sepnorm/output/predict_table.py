@@ -1,5 +1,6 @@
 """Predictions for whole tables into a file, row for row."""
 
+import contextlib
 import os
 import re
 import shlex
@@ -82,8 +83,7 @@ class CountedColumns(PredictionColumns):
         """The targets of a regression, other than logarithms, whose training labels are all above 0."""
         found = set()
         for part in self.parts:
-            rows = part.model.trust.rows if part.model.trust else None
-            if rows is not None and not part.of_classes:
+            if part.model.trust and (rows := part.model.trust.rows) is not None and not part.of_classes:
                 is_plain = [own and not scale for own, scale in zip_longest(rows.positive, part.model.scales)]
                 found |= set(compress(part.shown, is_plain))
         return found
@@ -124,7 +124,7 @@ class TextWriter(TableWriter):
         """Lines on a molecule of the training table and on predictions near a limit, from ``cells`` at their places."""
         for *outer, last in cells:
             if last == "nearest" and outer[:1] != ["predictions"]:
-                near = (cells[(*outer, name)][number] for name in ("similarity", "nearest", "warning"))
+                near = (np.asarray(cells[(*outer, name)])[number] for name in ("similarity", "nearest", "warning"))
                 if is_in_training(row.smiles, *near):
                     of_model = f" of {outer[1]}" if outer else ""
                     yield f"  in the training table{of_model}: nearest is what was measured for this molecule"
@@ -224,9 +224,8 @@ def models_and_source(arguments: Sequence[str]) -> tuple[list[str], str | list[s
 def similar_file(name: str) -> str | None:
     """The file in the same folder that a name of no file is most like, if this has an ending and names a table."""
     path = Path(name)
-    try:
+    with contextlib.suppress(OSError):
         tables = [each.name for each in path.parent.iterdir() if is_table_name(each)]
-    except OSError:
-        return None
-    near = get_close_matches(path.name, tables, n=1) if path.suffix else []
-    return str(path.with_name(near[0])) if near else None
+        for near in get_close_matches(path.name, tables, n=1) if path.suffix else ():
+            return str(path.with_name(near))
+    return None

@@ -50,7 +50,6 @@ class Progress:
     complete: bool = False
 
     def add(self, content: bytes, rows: int, unreadable: int) -> None:
-        """Counts what has been written."""
         self.bytes += len(content)
         self.rows += rows
         self.unreadable += unreadable
@@ -60,8 +59,6 @@ Written = tuple[Progress, Counter[str]]  # the progress of a job, and why rows o
 
 
 class StandardOutput:
-    """A streamed output, which cannot be resumed."""
-
     def __init__(self) -> None:
         self.progress = Progress()
 
@@ -131,7 +128,6 @@ class PartialFile:
         self.write_progress()
 
     def finish(self, complete: Callable[[Path], Path]) -> None:
-        """Gives the output its final name; raises OSError."""
         if not self.is_named:
             self.progress.complete = True
             self.write_progress()
@@ -211,7 +207,6 @@ def continued(
     writer: TableWriter,
     table: Table,
 ) -> Written:
-    """Writes the rows of a job that are missing; an output that is finished stays as it is."""
     file, replaced = behind_link(out), out.exists() and not resume
     busy = f"another process is writing {out}: wait for it, or choose another output"
     with files.locked(file.with_name(f".{file.name}.lock"), busy):
@@ -247,7 +242,6 @@ def finished_progress(out: Path, source: Path, writer: TableWriter, table: Table
 
 
 def find_output_writer(out: Path, writers: Mapping[str, MakeWriter] = WRITERS) -> MakeWriter:
-    """As ``find_writer``; standard output is CSV."""
     return find_writer(Path("out.csv") if is_standard_output(out) else out, writers)
 
 
@@ -258,7 +252,6 @@ def is_standard_output(out: Path) -> bool:
 def opened(
     source: str | Sequence[str], smiles_column: str | None, delimiter: str | None
 ) -> contextlib.AbstractContextManager[Table]:
-    """The table that ``source`` names, or that of some SMILES."""
     if isinstance(source, str):
         return open_table(source, smiles_column, delimiter)
     return contextlib.nullcontext(table_of_smiles(source))
@@ -307,7 +300,6 @@ def fill(
 
 
 def refuse_errors(reasons: list[str], rows_before: int) -> None:
-    """Raises InputError with the first reason, if there is one."""
     for row, reason in enumerate(reasons, rows_before + 1):
         if reason:
             raise InputError(f"row {row} (counted from 1) cannot be read: {reason}")

@@ -68,7 +68,6 @@ def without_folders(facts: bytes) -> bytes:
 
 
 def card_of(run: RunFolder, model: TableModel) -> ModelCard:
-    """The card of a model that has none, from what its run folder tells."""
     rows = model.trust.rows if model.trust else None
     options, scores = kept_options(run), run.saved_test().get("out_of_fold", {}).get(STACK, {})
     rmse = scores.get("rmse") if len(model.targets) == 1 else None

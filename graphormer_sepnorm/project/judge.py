@@ -29,8 +29,6 @@ LEAST_DEVIATION = 1e-12
 
 @dataclass(frozen=True)
 class Goal:
-    """A criterion on the scale of its values."""
-
     name: str
     of: Kind
     place: int  # number of the target or property
@@ -112,7 +110,6 @@ class Judge:
         ]
 
     def desirabilities(self, found: Predictions) -> np.ndarray:
-        """The desirability by each goal: float64 [M, G]."""
         return np.stack([goal.desirability(goal.values(found)) for goal in self.goals], axis=1)
 
     def desirability(self, found: Predictions) -> np.ndarray:
@@ -122,7 +119,6 @@ class Judge:
             return np.exp(np.log(self.desirabilities(found)) @ (weights / weights.sum()))
 
     def probability(self, found: Predictions) -> np.ndarray:
-        """The probability that all criteria hold: float64 [M]."""
         from scipy.sparse.csgraph import connected_components  # its import takes a while
 
         chances = np.stack([goal.probability(found) for goal in self.goals], axis=1)

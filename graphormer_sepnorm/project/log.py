@@ -78,7 +78,6 @@ def log_into(path: Path, model: PredictingModel, name: str) -> Callable[[Smiles,
 def lines_of(
     date: str, name: str, model: PredictingModel, samples: Smiles, found: Predictions
 ) -> list[tuple[str | None, ...]]:
-    """The lines of a log on the predictions of one model."""
     given, asked = model.asked_conditions.given, model.asked_conditions.columns
     lines: list[tuple[str | None, ...]] = []
     for sample, predictions in zip(samples, predictions_of(model, found), strict=True):
@@ -114,7 +113,6 @@ def read_records(path: Path) -> tuple[tuple[str, ...], list[dict[str, str]]]:
 
 
 def is_whole(line: dict[str, str]) -> bool:
-    """Whether a line has all fields and no others."""
     return None not in line and None not in line.values()
 
 

@@ -55,8 +55,6 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 
 @dataclass(frozen=True, config=STRICT)
 class Criterion:
-    """A line of a profile."""
-
     at_least: Number | None = None
     at_most: Number | None = None
     class_name: str | None = None  # that a molecule shall have, in place of limits

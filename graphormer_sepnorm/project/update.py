@@ -76,7 +76,6 @@ class Model:
 
     @classmethod
     def read(cls, name: str) -> "Model":
-        """Reads a model; raises InputError if it cannot be updated."""
         run = RunFolder(resolve_model(name))
         if not run.stack.exists() or run.is_from_python:
             raise InputError(f"{name} is no run folder that train FILE wrote, which could be updated")
@@ -154,8 +153,6 @@ def next_folder(run: Path) -> Path:
 
 @dataclass(frozen=True)
 class NewRows:
-    """The rows of a table of new measurements."""
-
     table: labels.LabelledTable  # the new rows that can be used, and the others
     repeated: list[LabelledRow]  # that the model's table has with the same label
     known: int  # number of new rows whose molecule was learnt
@@ -164,7 +161,6 @@ class NewRows:
 
 
 def read_new(model: Model, path: str, smiles_column: str | None, delimiter: str | None) -> NewRows:
-    """Reads new measurements with the settings of a model; raises InputError if there are none."""
     options = replace(model.options, path=path, test_csv=None, delimiter=delimiter)
     options = replace(options, smiles_column=smiles_column or options.smiles_column)
     found = replace(labels.read_usable(options, model.model.featurizer), class_names=model.table.class_names)
@@ -197,7 +193,6 @@ def shortened(sentences: list[str]) -> list[str]:
 
 
 def signature(key: str, row: LabelledRow) -> tuple:
-    """Equal for the same measurement of a molecule."""
     texts = (f"{float(text):.{DIGITS}g}" if text[:1] not in ("", "<", ">") else text for text in label_texts(row))
     return (key, row.conditions, *texts)
 
@@ -280,7 +275,6 @@ def read_prospective(path: Path) -> list[dict[str, str]]:
 
 
 def fit_all(model: Model, new: labels.LabelledTable, out: Path, path: str) -> dict:
-    """Fits a model to all rows as ``train_table``, with the settings of the model that is updated."""
     options, before = replace(model.options, path=f"{model.options.path}, {path}"), model.table
     offset = max(row.number for row in before.rows)
     rows = [*before.rows, *(replace(row, number=row.number + offset) for row in new.rows)]

@@ -30,13 +30,10 @@ class CacheEntry:
 def limit_bytes() -> float:
     """The size limit: the environment variable, in GB, or ``DEFAULT_GB``; raises InputError if it is not a number."""
     text = os.environ.get(LIMIT_VARIABLE) or str(DEFAULT_GB)
-    try:
-        limit = float(text)
-    except ValueError:
-        limit = -1.0
-    if not limit >= 0:
-        raise InputError(f"{LIMIT_VARIABLE} is {text!r}: give a number of gigabytes")
-    return limit * 1e9
+    with contextlib.suppress(ValueError):
+        if (limit := float(text)) >= 0:
+            return limit * 1e9
+    raise InputError(f"{LIMIT_VARIABLE} is {text!r}: give a number of gigabytes")
 
 
 def lock_of(path: Path) -> Path:

@@ -24,7 +24,6 @@ class Compute:
     precision: Precision = "float32"
 
     def arithmetic(self) -> contextlib.AbstractContextManager[None]:
-        """Context manager: matrix products use this precision."""
         return autocast(self.precision, self.device)
 
 
@@ -60,9 +59,8 @@ def find_device(name: str = "auto") -> torch.device:
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if number >= count:
             found = f"{count} CUDA GPU{'s' if count > 1 else ''}, from cuda:0 on" if count else "no CUDA GPU"
-            raise InputError(
-                f"there is no device cuda:{number}: PyTorch finds {found}; choose another device, such as cpu"
-            )
+            absent = f"there is no device cuda:{number}: PyTorch finds {found}"
+            raise InputError(f"{absent}; choose another device, such as cpu")
         return torch.device("cuda", number)
     if name == "mps" and not torch.backends.mps.is_available():
         raise InputError("there is no device mps: PyTorch finds no GPU of Apple's; choose the device cpu")
@@ -71,7 +69,6 @@ def find_device(name: str = "auto") -> torch.device:
 
 @contextlib.contextmanager
 def computing(compute: Compute) -> Iterator[None]:
-    """Context manager: ``current`` returns ``compute``."""
     token = _CURRENT.set(compute)
     try:
         yield

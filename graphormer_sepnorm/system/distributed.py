@@ -45,7 +45,6 @@ def wait_for_all() -> None:
 
 
 def share(items: Items) -> Items:
-    """This process's part of ``items``."""
     return items[rank() :: num_processes()]
 
 
@@ -71,7 +70,6 @@ def add_up(rows: np.ndarray) -> np.ndarray:
 
 
 def mean(value: Tensor) -> Tensor:
-    """The mean of a scalar over all processes."""
     if num_processes() == 1:
         return value
     value = value.detach().clone()

@@ -19,8 +19,6 @@ LINE = f"{MARK}{{desc}}|{{percentage:.0f}}|{{remaining}}\n"
 
 @dataclass
 class Phases:
-    """The phases of a command and how far it is."""
-
     bar: tqdm
     costs: dict[str, float]  # of phases that have not begun
     title: str = ""
@@ -55,7 +53,6 @@ def phases(costs: Mapping[str, float], title: str = "") -> Iterator[None]:
 
 
 def begin(phase: str) -> None:
-    """Begins a phase of the bar, if there is one."""
     if (current := CURRENT.get()) is not None:
         current.begin(phase)
 

@@ -12,8 +12,6 @@ END_WITH_INPUT = "GRAPHORMER_SEPNORM_END_WITH_INPUT"  # environment variable of 
 
 
 class Interrupted(BaseException):
-    """The process was asked to end."""
-
     def __init__(self, number: int):
         super().__init__("interrupted" if number == signal.SIGINT else "terminated")
         self.exit_code = 128 + number

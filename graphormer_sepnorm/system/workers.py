@@ -99,7 +99,6 @@ def way_to_start() -> str | None:
 
 
 def available_cores() -> int:
-    """The number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -128,7 +127,6 @@ def end_in_silence(number: int, frame: FrameType | None) -> NoReturn:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Limits PyTorch to one thread."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
