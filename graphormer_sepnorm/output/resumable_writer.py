@@ -36,7 +36,7 @@ from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, MakeW
 
 STANDARD_OUTPUT = "-"
 Count = Annotated[int, Field(ge=0, lt=2**63)]
-Result = TypeVar("Result", bound=Results, contravariant=True)
+Result = TypeVar("Result", bound=Results)
 
 
 @dataclass(config=STRICT)
