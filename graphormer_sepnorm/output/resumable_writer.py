@@ -49,8 +49,8 @@ class Progress:
     bytes: Count = 0
     complete: bool = False
 
-    def add(self, content: bytes, rows: int, unreadable: int) -> None:
-        self.bytes += len(content)
+    def add(self, size: int, rows: int, unreadable: int) -> None:
+        self.bytes += size
         self.rows += rows
         self.unreadable += unreadable
 
@@ -70,7 +70,7 @@ class StandardOutput:
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the final flush does not fail too
             raise
-        self.progress.add(content, rows, unreadable)
+        self.progress.add(len(content), rows, unreadable)
 
 
 def print_rows(writer: TableWriter, rows: list[Row], added: list[Cells]) -> None:
@@ -124,7 +124,7 @@ class PartialFile:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        self.progress.add(content, rows, unreadable)
+        self.progress.add(len(content), rows, unreadable)
         self.write_progress()
 
     def finish(self, complete: Callable[[Path], Path]) -> None:

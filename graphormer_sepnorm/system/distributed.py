@@ -1,4 +1,4 @@
-"""Several processes, started by torchrun, whose result is that of one; alone, these functions do nothing."""
+"""Several processes, started by torchrun, whose result is that of one; in a single process, these functions do nothing."""
 
 import atexit
 import datetime
