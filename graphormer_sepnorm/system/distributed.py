@@ -1,4 +1,4 @@
-"""Several processes, started by torchrun, whose result is that of one; in a single process, these functions do nothing."""
+"""Several processes, started by torchrun, with the result of one; in a single one, these functions do nothing."""
 
 import atexit
 import datetime
