@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import resource_tracker
 
@@ -33,32 +34,23 @@ LOCAL = {
 }
 
 
+@dataclass(eq=False)
 class Models(WorkerPlugin):
-    """The models of a job in a worker; Dask sends them once to each worker, including those that join later.
+    """The models of a job in a worker; Dask sends them once to each worker, including those that join later."""
 
-    Args:
-        predictor: on the CPU.
-        options: the options of every partition.
-        device: as ``choose``, for each worker.
-        name: name of the plugin in the worker.
-    """
-
-    def __init__(self, predictor: PredictingModel, options: PartOptions, device: str, name: str):
-        self.predictor = predictor
-        self.options = options
-        self.device = device
-        self.name = name
-        self.version = __version__
+    predictor: PredictingModel
+    options: PartOptions
+    device: str
+    name: str
+    version: str = __version__
 
     def setup(self, worker: Worker) -> None:
         """Moves the models to the worker's device; raises InputError if the worker has another version or setup."""
         if self.version != __version__:
             raise InputError(f"the worker {worker.address} has version {__version__}: install {self.version} there")
         if worker.state.nthreads != 1:
-            raise InputError(
-                f"the worker {worker.address} has {worker.state.nthreads} threads: start workers with --nthreads 1, "
-                "one per core"
-            )
+            have = f"the worker {worker.address} has {worker.state.nthreads} threads"
+            raise InputError(f"{have}: start workers with --nthreads 1, one per core")
         self.compute = choose(self.device, self.options.precision)
         self.predictor = self.predictor.to(self.compute.device)
 
@@ -70,11 +62,7 @@ def write_in_worker(name: str, assignment: Assignment) -> Report:
 
 @contextlib.contextmanager
 def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
-    """A client of a scheduler, or of this many processes on this machine, which end with it.
-
-    Raises:
-        InputError: no scheduler answers at the address, or a process did not start.
-    """
+    """A client of a scheduler, or of this many processes on this machine, which end with it."""
     if scheduler is None:
         with dask.config.set(LOCAL), local_cluster(workers) as cluster, Client(cluster) as client:
             yield client
@@ -99,10 +87,8 @@ def local_cluster(workers: int) -> Iterator[LocalCluster]:
             silence_logs=logging.CRITICAL,  # lost workers and failed partitions are reported here
         )
     except RuntimeError as error:
-        raise InputError(
-            f"a worker process did not start, perhaps for lack of memory ({error}): run the same command again, with "
-            "fewer --workers"
-        ) from None
+        why = f"a worker process did not start, perhaps for lack of memory ({error})"
+        raise InputError(f"{why}: run the same command again, with fewer --workers") from None
     try:
         yield cluster
     finally:
@@ -112,10 +98,7 @@ def local_cluster(workers: int) -> Iterator[LocalCluster]:
 
 
 def keep_tracker() -> None:
-    """Starts Python's resource tracker, again if it was killed, without its error output.
-
-    A new one reports each semaphore of which it was never told with a traceback.
-    """
+    """Starts Python's resource tracker, again if it was killed, without its tracebacks about unknown semaphores."""
     error, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 2)

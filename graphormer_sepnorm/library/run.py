@@ -1,12 +1,4 @@
-"""Predictions for libraries of many files: a Parquet part for each partition, in a folder with a manifest.
-
-    OUT/manifest.json        what the parts are made of: version, models, options, partitions
-    OUT/parts/NAME.parquet   one for each partition
-    OUT/top.parquet          the best rows of all, if only so many are kept
-    OUT/_SUCCESS             there once everything is: a summary, as JSON
-
-A part has its name only when it is whole, so whatever is killed, the same call does what is missing.
-"""
+"""Predictions for libraries of many files: a Parquet part for each partition, of which a call writes those missing."""
 
 import contextlib
 import errno
@@ -54,19 +46,12 @@ DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 @dataclass(frozen=True, config=STRICT)
 class Manifest:
-    """The inputs of the parts in a folder.
-
-    Attributes:
-        version: of the package.
-        models: digest of configs and weights, and of the forest and the trust next to them.
-        options: the options of every partition.
-        partitions: digest of each partition's file, by name; "" if it cannot be read.
-    """
+    """The inputs of the parts in a folder."""
 
     version: str
-    models: str
+    models: str  # digest of configs, weights and what is next to them
     options: PartOptions
-    partitions: dict[str, str]
+    partitions: dict[str, str]  # digest of each file by name; "" if it cannot be read
 
     def job(self) -> str:
         """Digest of everything that a part depends on apart from its partition."""
@@ -81,17 +66,15 @@ def choose_rows(
     targets: Sequence[str], by: str | None, keep_top: int | None, threshold: float | None, lowest: bool
 ) -> Selection:
     """The selection by one of the targets that are written, which may be omitted if there is only one."""
-    known, keeps_all = ", ".join(targets), keep_top is threshold is None
-    if by is not None and by not in targets:
+    known, selection = ", ".join(targets), Selection(by or targets[0], keep_top, threshold, lowest)
+    if selection.by not in targets:
         raise InputError(f"--by {by} is no target of the predictions, which are of {known}")
-    if keeps_all and (lowest or by is not None):
+    if selection.keeps_all and (lowest or by is not None):
         name = "--lowest" if lowest else "--by"
         raise InputError(f"{name} needs --keep-top or --threshold: without them, all rows are kept")
-    if by is None:
-        if len(targets) > 1 and not keeps_all:
-            raise InputError(f"the models predict {known}: say with --by which of them rows are kept by")
-        by = targets[0]
-    return Selection(by, keep_top, threshold, lowest)
+    if by is None and len(targets) > 1 and not selection.keeps_all:
+        raise InputError(f"the models predict {known}: say with --by which of them rows are kept by")
+    return selection
 
 
 def predict_library(
@@ -104,28 +87,7 @@ def predict_library(
     device: str = "auto",
     is_own: bool = False,
 ) -> dict:
-    """Writes the predictions of all partitions that have none yet.
-
-    A job that fails before a part is finished leaves nothing.
-
-    Args:
-        predictor: the models, on the CPU.
-        source: a folder of partitions or a pattern of their names.
-        out: the folder to write.
-        scheduler: address of a Dask scheduler whose workers have access to both folders; None: processes on this
-            machine.
-        workers: number of these processes; by default one per core.
-        device: device of each worker, as ``device.choose``.
-        is_own: whether only one command uses the folder, so that the parts of another job in it are removed.
-
-    Returns:
-        ``rows, unreadable, kept, partitions, output``, ``cpu_seconds`` of all workers together, ``memory_mib``, the
-        maximum over workers, and ``top`` if the best rows are in one file.
-
-    Raises:
-        InputError: there are no partitions, ``out`` belongs to another job, a worker cannot compute, the disk is full,
-            the scheduler is lost, or partitions cannot be read, which the message lists; finished parts are kept.
-    """
+    """Writes the predictions of all partitions that have none yet; ``is_own`` folders may lose those of other jobs."""
     files = find_partitions(source)
     check_folder(out)
     busy = f"another process is writing to {out}: wait for it, or choose another folder"
@@ -144,28 +106,18 @@ def predict_library(
                 reports |= compute(missing, plugin, scheduler, workers, len(files) > 1 or scheduler is not None)
         found = reports.values()
         summary: dict = {name: sum(getattr(each, name) for each in found) for name in ("rows", "unreadable", "kept")}
-        summary |= {
-            "partitions": len(found),
-            "output": str(out),
-            "cpu_seconds": round(sum(each.cpu_seconds for each in found), 1),
-            "memory_mib": max(each.memory_mib for each in found),
-        }
-        selection = options.selection
-        if selection.keep_top is not None:
-            added = len(options.of_predictions(predictor).columns())
-            summary["top"] = str(write_top(assignments, reports, added, selection, out / TOP))
+        summary |= {"partitions": len(found), "output": str(out)}
+        summary |= {"cpu_seconds": round(sum(each.cpu_seconds for each in found), 1)}
+        summary |= {"memory_mib": max(each.memory_mib for each in found)}
+        if options.selection.keep_top is not None:
+            write_top(assignments, reports, len(options.of_predictions(predictor).all), options.selection, out / TOP)
+            summary["top"] = str(out / TOP)
         write_atomically(out / SUCCESS, json.dumps(summary).encode())
     return summary
 
 
 def find_partitions(source: str) -> dict[str, Path]:
-    """A file, the files in a folder or those matching a pattern, sorted, by paths relative to the common parent.
-
-    In a folder, files whose suffix is that of a table count; hidden files and subfolders are ignored.
-
-    Raises:
-        InputError: there are none.
-    """
+    """A file, the tables in a folder or files that match a pattern, by paths relative to the common parent."""
     if Path(source).is_dir():
         found = [path for path in Path(source).glob("[!._]*") if is_table_name(path)]
     else:
@@ -196,16 +148,14 @@ def digest_of(path: Path) -> str:
         return ""
 
 
-def has_parts(folder: Path) -> bool:
-    """Whether a folder has a finished part."""
-    return any((folder / PARTS).rglob(f"[!.]*{PARQUET}"))
-
-
-def remove_job(folder: Path) -> None:
-    """Removes everything that a job wrote into its folder."""
+def removed_job(folder: Path, always: bool) -> bool:
+    """Removes everything that a job wrote into its folder, ``always`` or if no part is finished; whether it did."""
+    if any((folder / PARTS).rglob(f"[!.]*{PARQUET}")) and not always:
+        return False
     shutil.rmtree(folder / PARTS, ignore_errors=True)
     for name in (TOP, SUCCESS, MANIFEST):
         (folder / name).unlink(missing_ok=True)
+    return True
 
 
 @contextlib.contextmanager
@@ -214,8 +164,7 @@ def removing_failed(folder: Path) -> Iterator[None]:
     try:
         yield
     except InputError:
-        if not has_parts(folder):
-            remove_job(folder)
+        removed_job(folder, always=False)
         raise
 
 
@@ -225,59 +174,49 @@ def adopt(manifest: Manifest, folder: Path, is_own: bool) -> None:
     if path.exists():
         with contextlib.suppress(OSError, ValueError):
             before = TypeAdapter(Manifest).validate_json(path.read_bytes())
-        if before != manifest and (is_own or not has_parts(folder)):
-            remove_job(folder)
-        elif before is None:
-            raise InputError(f"{path} is damaged: choose a new folder")
-        elif others := [
-            words
-            for words, part in {"version of the package": "version", "models": "models", "options": "options"}.items()
-            if getattr(before, part) != getattr(manifest, part)
-        ] + ["input"] * (before.partitions.keys() != manifest.partitions.keys()):
-            shown = " and ".join(others)
-            raise InputError(f"{folder} was begun with other {shown}: remove it, or choose another -o")
+        if before != manifest and not removed_job(folder, always=is_own):
+            if before is None:
+                raise InputError(f"{path} is damaged: choose a new folder")
+            differs = {
+                "version of the package": before.version != manifest.version,
+                "models": before.models != manifest.models,
+                "options": before.options != manifest.options,
+                "input": before.partitions.keys() != manifest.partitions.keys(),
+            }
+            if any(differs.values()):
+                others = " and ".join(name for name, is_other in differs.items() if is_other)
+                raise InputError(f"{folder} was begun with other {others}: remove it, or choose another -o")
     write_atomically(path, as_json(manifest))
 
 
 def assign(files: dict[str, Path], folder: Path, manifest: Manifest) -> dict[str, Assignment]:
     """The assignment of each partition, by name; raises InputError if two have the same part."""
     job = manifest.job()
-    parts = {name: os.path.abspath(folder / part_name(name)) for name in files}
+    parts = {name: os.path.abspath(folder / f"{name.removesuffix(PARQUET)}{PARQUET}") for name in files}
     if len(set(parts.values())) < len(parts):
         raise InputError("two partitions have names that differ only in .parquet: rename one")
     return {name: Assignment(str(path), parts[name], job, manifest.partitions[name]) for name, path in files.items()}
 
 
-def part_name(name: str) -> str:
-    return name if name.endswith(PARQUET) else name + PARQUET
-
-
 def finished(assignments: dict[str, Assignment]) -> dict[str, Report]:
-    """The reports of the complete parts.
-
-    Raises:
-        InputError: a part was written by another job, or from a partition that has changed since.
-    """
-    reports = {name: read_report(Path(assignment.part)) for name, assignment in assignments.items()}
-    done = {name: report for name, report in reports.items() if report is not None}
-    for name, report in done.items():
-        assignment = assignments[name]
+    """The reports of the complete parts; raises InputError if one is of another job or content."""
+    done = {}
+    for name, assignment in assignments.items():
+        if (report := read_report(Path(assignment.part))) is None:
+            continue
         if (report.job, report.content) != (assignment.job, assignment.content):
             raise InputError(
                 f"{assignment.source} has changed since {assignment.part} was written: remove the part to compute it "
                 "again, or choose a new folder"
             )
+        done[name] = report
     return done
 
 
 def compute(
     missing: dict[str, Assignment], models: Models, scheduler: str | None, workers: int | None, announced: bool = True
 ) -> dict[str, Report]:
-    """Writes the missing parts, and reports failed partitions immediately; ``announced``: names processes too.
-
-    Raises:
-        InputError: as ``predict_library``.
-    """
+    """Writes the missing parts, and reports failed partitions immediately; ``announced``: names processes too."""
     names = {assignment.part: name for name, assignment in missing.items()}
     reports: dict[str, Report] = {}
     failed: dict[str, str] = {}
@@ -320,12 +259,11 @@ def reason_of(error: BaseException) -> str:
 
 def write_top(
     assignments: dict[str, Assignment], reports: dict[str, Report], added: int, selection: Selection, path: Path
-) -> Path:
+) -> None:
     """Writes the best rows of all parts, best first, with the name of their partition."""
     assert selection.keep_top is not None
     try:
-        schemas = [pq.read_schema(assignment.part).remove_metadata() for assignment in assignments.values()]
-        schema = unified(schemas, added)
+        schema = unified([pq.read_schema(each.part).remove_metadata() for each in assignments.values()], added)
         (compared,) = {report.compared for report in reports.values()}
     except (pa.ArrowException, ValueError):
         raise InputError(
@@ -346,7 +284,6 @@ def write_top(
             pq.write_table(best_rows(tables, compared, selection.keep_top, selection.lowest, schema), file)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
-    return path
 
 
 def unified(schemas: list[pa.Schema], added: int) -> pa.Schema:

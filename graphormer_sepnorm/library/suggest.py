@@ -1,10 +1,4 @@
-"""Suggests molecules of a library to measure next: the most promising ones that differ from each other.
-
-The library is ranked part by part while it is predicted. Diverse molecules are then picked from a pool of the best
-rows.
-
-Axis letters: M molecules of the pool.
-"""
+"""Suggests molecules of a library to measure next: the most promising ones that differ from each other."""
 
 import contextlib
 import math
@@ -13,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -41,7 +35,7 @@ from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import Row, kind_of, named_column, open_table
 from graphormer_sepnorm.tables.formats.sdf import OF_MOLFILE
-from graphormer_sepnorm.tables.formats.table import cell_text, smiles_of_rows
+from graphormer_sepnorm.tables.formats.table import cell_text
 from graphormer_sepnorm.tables.label_text import Notation
 from graphormer_sepnorm.tables.rows import id_column_among, read_samples, separators
 from graphormer_sepnorm.tables.writers import AddedColumn, Cells, DelimitedWriter, TableWriter, as_utf8, write_whole
@@ -52,35 +46,20 @@ LEAST_POOL = 1000
 PARTS = ".parts"
 BY_PROFILE = ("confidence-bound", "hypervolume")  # the first one is the default, which is replaced
 SHOWN, LONGEST_SHOWN = 10, 60  # rows for people, and characters of a SMILES
-Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
 class SuggestRequest:
-    """The request of a suggestion.
-
-    Attributes:
-        count: number of molecules.
-        by: criterion of the ranking.
-        target: the target to optimize; None: the only one of the model.
-        minimize: whether lower values are better.
-        best: best value so far; None: that of the training molecules.
-        kappa: factor of the confidence bound.
-        distance: minimum Tanimoto distance between two of them, as in ``pick_diverse``.
-        profile: rank by the probability that all its criteria hold, or by "hypervolume", in place of a target.
-
-    Raises:
-        InputError: a number is out of range, or of another criterion.
-    """
+    """How many molecules to suggest, and how they are ranked; raises InputError for what does not fit together."""
 
     count: int
     by: Promise = "confidence-bound"
-    target: str | None = None
+    target: str | None = None  # None: the only one
     minimize: bool = False
-    best: float | None = None
-    kappa: float = 1.0
-    distance: float = 0.3
-    profile: Profile | None = None
+    best: float | None = None  # value so far; None: that of the training molecules
+    kappa: float = 1.0  # of the confidence bound
+    distance: float = 0.3  # least Tanimoto distance
+    profile: Profile | None = None  # ranks by the probability of all its criteria, or by hypervolume
 
     def __post_init__(self) -> None:
         if self.count < 1:
@@ -101,19 +80,9 @@ class SuggestRequest:
         if self.by == "hypervolume" and not self.profile:
             raise InputError("--by hypervolume is for the criteria of a --profile")
 
-    @property
-    def judge(self) -> Profile | None:
-        """The profile with what molecules are ranked by."""
-        return self.profile and replace(self.profile, with_hypervolume=self.by == "hypervolume")
-
 
 def acquisition_of(predictor: PredictingModel, request: SuggestRequest) -> Acquisition:
-    """The ranking criterion of the molecules.
-
-    Raises:
-        InputError: the model does not predict the target, has several targets and none is named, does not estimate its
-            errors, or predicts probabilities; or no best value is known.
-    """
+    """The ranking criterion of the molecules; raises InputError where the model does not support it."""
     targets, target = ", ".join(predictor.targets), request.target
     if target is None:
         if len(predictor.targets) > 1:
@@ -128,19 +97,12 @@ def acquisition_of(predictor: PredictingModel, request: SuggestRequest) -> Acqui
         raise InputError(f"--by {request.by} is for regression models: rank probabilities with --by prediction")
     if not predictor.gives_spread:
         raise InputError(f"--by {request.by} needs a model that estimates its errors, such as one of your table")
-    best = best_so_far(predictor, target, request) if request.by == "expected-improvement" else 0.0
-    return Acquisition(request.by, target, request.minimize, best, request.kappa)
-
-
-def best_so_far(predictor: PredictingModel, target: str, request: SuggestRequest) -> float:
-    """The best value of a target that was measured, as ``TrainingRows.best``; raises InputError if none is known."""
-    if request.best is not None:
-        return request.best
-    rows = None if predictor.trust is None else predictor.trust.rows
-    best = math.nan if rows is None else rows.best(predictor.targets.index(target), request.minimize)
-    if math.isnan(best):
-        raise InputError("the model keeps no training labels: name the best value so far with --best")
-    return best
+    best, rows = request.best, predictor.trust.rows if predictor.trust else None
+    if request.by == "expected-improvement" and best is None:
+        best = rows.best(predictor.targets.index(target), request.minimize) if rows is not None else math.nan
+        if math.isnan(best):
+            raise InputError("the model keeps no training labels: name the best value so far with --best")
+    return Acquisition(request.by, target, request.minimize, best or 0.0, request.kappa)
 
 
 def suggest(
@@ -154,30 +116,7 @@ def suggest(
     device: str = "auto",
     for_people: bool = False,
 ) -> dict:
-    """Writes the molecules of a library to measure next, the most promising first.
-
-    While it runs, the best rows of each partition are kept as ``folder_of_parts`` says. The same call continues there,
-    and another one replaces them.
-
-    Args:
-        predictor: the models, on the CPU.
-        source: a table, a folder of them, or a pattern, as ``predict_library``.
-        out: table to write, named by one of ``WRITERS``; "-" for standard output.
-        request: how many molecules to suggest, and by what they are ranked.
-        options: how the library is read; its selection and acquisition are those of the request.
-        scheduler, workers, device: as ``predict_library``.
-        for_people: write the first rows as ``BriefWriter`` in place of CSV to standard output.
-
-    Returns:
-        ``suggested``, the number of molecules; ``rows, unreadable`` of the library; ``left_out``, the number of the
-        best rows that were already measured or are duplicates; ``put_last``, the number of the other ones with a
-        warning of the model, and ``suggested_last``, how many of them are suggested; ``unlike``, the number of the
-        suggested ones that are less similar to all training molecules than ``usual_similarity``, as
-        ``Domain.unlike``; ``best``, the value to exceed; ``output``.
-
-    Raises:
-        InputError: as ``acquisition_of``, ``predict_library`` and ``write_whole``, or no molecule is left to suggest.
-    """
+    """Writes the molecules of a library to measure next, best first; interrupted work continues in ``OUT.parts``."""
     if is_standard_output(out) and scheduler:
         raise InputError("with --scheduler, name the output: -o OUT.csv in a folder that all workers have access to")
     find_output_writer(out)
@@ -186,12 +125,12 @@ def suggest(
     acquisition = None if request.profile else acquisition_of(predictor, request)
     known = sum(len(domain.bits) for domain in domains_of(predictor))  # all of them can be among the best
     size = max(LEAST_POOL, POOL_PER_PICK * request.count) + known
-    of_profile = IMPROVEMENT if request.by == "hypervolume" else PROBABILITY
+    is_volume = request.by == "hypervolume"
+    of_profile = IMPROVEMENT if is_volume else PROBABILITY
     ranked_by, lowest = (acquisition.column, acquisition.lowest_first) if acquisition else (of_profile, False)
     selection = Selection(ranked_by, size, lowest=lowest)
-    options = replace(
-        options or PartOptions(selection), selection=selection, acquisition=acquisition, profile=request.judge
-    )
+    profile = request.profile and replace(request.profile, with_hypervolume=is_volume)
+    options = replace(options or PartOptions(selection), selection=selection, acquisition=acquisition, profile=profile)
     with folder_of_parts(out) as folder:
         result = predict_library(predictor, source, folder, options, scheduler, workers, device, is_own=True)
         pool = read_pool(predictor, source, Path(result["top"]), options)
@@ -205,8 +144,7 @@ def suggest(
     usual = predictor.trust.domain.usual_similarity if predictor.trust else None
     return {
         "suggested": len(picked),
-        "rows": result["rows"],
-        "unreadable": result["unreadable"],
+        **{name: result[name] for name in ("rows", "unreadable")},
         "left_out": len(pool.rows) - len(fresh.rows),
         "put_last": sum(map(bool, fresh.warnings)),
         "suggested_last": sum(bool(fresh.warnings[place]) for place in picked),
@@ -236,29 +174,17 @@ def folder_of_parts(out: Path) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Pool:
-    """The best rows of a library, best first.
+    """The best rows of a library, best first."""
 
-    Attributes:
-        columns: columns of the library.
-        rows: M rows.
-        samples: what the model reads of them.
-        mols: their molecules.
-        warnings: M texts on what no training molecule has, "" if there is nothing.
-    """
-
-    columns: list[str]
+    columns: list[str]  # of the library
     rows: list[Row]
-    samples: Smiles
+    samples: Smiles  # what the model reads of them
     mols: list[Chem.Mol]
-    warnings: list[str]
+    warnings: list[str]  # "" if there is none
 
     def take(self, places: list[int]) -> "Pool":
-        """The rows with these numbers."""
-
-        def of(column: Sequence[Part]) -> list[Part]:
-            return [column[place] for place in places]
-
-        return Pool(self.columns, of(self.rows), of(self.samples), of(self.mols), of(self.warnings))
+        parts: tuple[Sequence[Any], ...] = (self.rows, self.samples, self.mols, self.warnings)
+        return Pool(self.columns, *([part[place] for place in places] for part in parts))
 
 
 def read_pool(predictor: PredictingModel, source: str, top: Path, options: PartOptions) -> Pool:
@@ -268,19 +194,15 @@ def read_pool(predictor: PredictingModel, source: str, top: Path, options: PartO
     added = len(options.of_predictions(predictor).columns()) + 1  # the row in place of the error, and the partition
     columns = table.column_names[:-added]
     partitions = table.columns[-1].to_pylist()
-    files = find_partitions(source)
-    places = {name: smiles_places(columns, files[name], options) for name in set(partitions)}
+    files, asked = find_partitions(source), predictor.asked_conditions.places(columns, str(top))
+    as_there = {name: reading_of(predictor, columns, files[name], options) for name in set(partitions)}
     fields = zip(*(map(cell_text, column.to_pylist()) for column in table.columns[:-added]), strict=True)
-    rows = [
-        Row(list(texts), next((texts[place] for place in places[name] if texts[place]), ""))
-        for texts, name in zip(fields, partitions, strict=True)
-    ]
-    samples: Smiles = smiles_of_rows(rows)
-    if asked := predictor.asked_conditions.places(columns, str(top)):
-        notations = {
-            name: dict(zip(asked, notations_of(predictor, files[name], options), strict=True)) for name in places
-        }
-        samples = [read_samples(asked, notations[name], [row])[0] for row, name in zip(rows, partitions, strict=True)]
+    rows, samples = [], []
+    for texts, name in zip(fields, partitions, strict=True):
+        places, notations = as_there[name]
+        row = Row(list(texts), next((texts[place] for place in places if texts[place]), ""))
+        rows.append(row)
+        samples.append(read_samples(asked, dict(zip(asked, notations, strict=True)), [row])[0] if asked else row.smiles)
     found = read_molecules(predictor.featurizer, samples)
     told = [domain.warnings_on(found) for domain in domains_of(predictor)]
     warnings = [" ".join(dict.fromkeys(filter(None, texts))) for texts in zip([""] * len(rows), *told, strict=True)]
@@ -289,26 +211,20 @@ def read_pool(predictor: PredictingModel, source: str, top: Path, options: PartO
     return Pool(columns, rows, samples, mols, warnings)
 
 
-def smiles_places(columns: list[str], path: Path, options: PartOptions) -> list[int]:
-    """The places of the columns with the molecules of a partition; in each row, the first that is not empty."""
+def reading_of(
+    predictor: PredictingModel, columns: list[str], path: Path, options: PartOptions
+) -> tuple[list[int], list[Notation]]:
+    """The places of the columns with the molecules of a partition, the first that is not empty, and its notations."""
+    with open_table(path, named_column(path, options.smiles_column), options.delimiter) as table:
+        own = [as_utf8(table.columns[table.smiles_place])]
+        asked = predictor.asked_conditions.places(table.columns, str(path))
+        found = separators(table.rows, asked, table.delimiter) if asked else {}
     if kind_of(path) == ".sdf" and options.smiles_column is None:
         own = [f"smiles{OF_MOLFILE}", "smiles"]
-    else:
-        with open_table(path, named_column(path, options.smiles_column), options.delimiter) as table:
-            own = [as_utf8(table.columns[table.smiles_place])]
-    return [columns.index(name) for name in own if name in columns]
-
-
-def notations_of(predictor: PredictingModel, path: Path, options: PartOptions) -> list[Notation]:
-    """The notation of each condition in a partition, as all its rows tell it."""
-    with open_table(path, named_column(path, options.smiles_column), options.delimiter) as table:
-        places = predictor.asked_conditions.places(table.columns, str(path))
-        found = separators(table.rows, places, table.delimiter)
-    return [found[place] for place in places]
+    return [columns.index(name) for name in own if name in columns], [found[place] for place in asked]
 
 
 def domains_of(predictor: PredictingModel) -> list[Domain]:
-    """The training domains of the models, as far as known."""
     return [model.trust.domain for model in parts_of(predictor) if model.trust]
 
 
@@ -333,14 +249,7 @@ def pick(pool: Pool, request: SuggestRequest) -> list[int]:
 
 
 class BriefWriter(TableWriter):
-    """Lines for people: rank, name, SMILES, predictions of the chosen targets, and the nearest training molecule.
-
-    The names, that of the nearest molecule and its similarity are there as far as known.
-
-    Args:
-        columns: columns of the library.
-        found: the columns of the predictions, with an acquisition or a profile.
-    """
+    """Lines for people: rank, name, SMILES, predictions of the chosen targets, and the nearest training molecule."""
 
     def __init__(self, columns: list[str], found: PredictionColumns):
         self.found, self.id_column = found, id_column_among(columns)
@@ -354,11 +263,8 @@ class BriefWriter(TableWriter):
         decimals_of: dict[str, int | None] = {"similarity": 2}
         for target in [chosen.target] if chosen else self.found.model.targets:
             decimals_of |= dict.fromkeys((target, f"{target}_std"), decimals.get(target))
-        decimals_of |= (
-            {chosen.column: decimals.get(chosen.target)}
-            if chosen
-            else {PROBABILITY: 3, "desirability": 3, IMPROVEMENT: 3}
-        )
+        by_profile: dict[str, int | None] = {PROBABILITY: 3, "desirability": 3, IMPROVEMENT: 3}
+        decimals_of |= {chosen.column: decimals.get(chosen.target)} if chosen else by_profile
         table = [["rank", *(str(place) for place in range(1, len(rows) + 1))]]
         if self.id_place is not None:
             table.append([str(self.id_column), *(row.fields[self.id_place] for row in rows)])
@@ -376,16 +282,16 @@ class BriefWriter(TableWriter):
 def write_picked(
     predictor: PredictingModel, out: Path, picked: Pool, options: PartOptions, for_people: bool
 ) -> np.ndarray:
-    """Writes the suggested molecules with their rank and predictions; arguments and errors as ``suggest``."""
+    """Writes the suggested molecules with their rank and predictions; returns their similarities, if known."""
     columns = options.of_predictions(predictor)
     found = columns.reader.compute(read_molecules(predictor.featurizer, picked.samples))
-    rank = AddedColumn("rank")
     told = columns.cells(found, found.errors)
-    cells = [np.arange(1.0, len(picked.rows) + 1), *told]
+    added: list[AddedColumn] = [AddedColumn("rank"), *columns.all]
+    cells: list[Cells] = [np.arange(1.0, len(picked.rows) + 1), *told]
     if not is_standard_output(out):
-        write_whole(out, picked.columns, picked.rows, [rank, *columns.columns()], cells)
+        write_whole(out, picked.columns, picked.rows, added, cells)
     elif not for_people:
-        print_rows(DelimitedWriter(picked.columns, [rank, *columns.columns()]), picked.rows, cells)
+        print_rows(DelimitedWriter(picked.columns, added), picked.rows, cells)
     else:
         print_rows(BriefWriter(picked.columns, columns), picked.rows[:SHOWN], told)
     return np.empty(0) if found.nearness is None else found.nearness.similarity

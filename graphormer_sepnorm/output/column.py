@@ -1,7 +1,4 @@
-"""Columns of predictions of one model, each with the function that reads its cells.
-
-Axis letters: M molecules, N training molecules.
-"""
+"""Columns of predictions of one model, with the functions that read their cells: M molecules, N training ones."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +6,6 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
-from graphormer_sepnorm.predict.acquisition import Acquisition
 from graphormer_sepnorm.predict.known import known_trust
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
 from graphormer_sepnorm.predict.side_by_side import SideBySide
@@ -24,31 +20,22 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class PredictedColumn(AddedColumn):
-    """A column of predictions.
-
-    Attributes:
-        cells: its numbers [M] or M texts.
-        path: keys to its cell in the page's JSON of a molecule; by default, its name.
-    """
+    """A column of predictions, whose ``path`` is that of its cell in the page's JSON of a molecule."""
 
     cells: Callable[[Predictions], Cells] = lambda found: found.errors
-    path: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()  # by default its name
+    part: int | None = None  # the number of its model among several
 
     @property
     def place(self) -> tuple[str, ...]:
-        """The keys to its cell in the page's JSON of a molecule."""
         return self.path or (self.name,)
 
 
 def condition_column(name: str, text: str) -> PredictedColumn:
-    """A condition that is the same for all molecules."""
-    value = condition_value(text)
-
-    def cells(found: Predictions) -> Cells:
-        return [value] * len(found.errors) if isinstance(value, str) else np.full(len(found.errors), value)
-
-    kind: Literal["text", "number"] = "text" if isinstance(value, str) else "number"
-    return PredictedColumn(name, kind, cells=cells, path=("conditions", name))
+    value, path = condition_value(text), ("conditions", name)
+    if isinstance(value, str):
+        return PredictedColumn(name, "text", cells=lambda found: [value] * len(found.errors), path=path)
+    return PredictedColumn(name, cells=lambda found: np.full(len(found.errors), value), path=path)
 
 
 def condition_value(text: str) -> float | str:
@@ -61,33 +48,13 @@ def kind_of(model: PredictingModel, number: int) -> Literal["number", "precise"]
     return "precise" if model.offset and model.offset[number] else "number"
 
 
-def acquisition_column(
-    acquisition: Acquisition, number: int, kind: Literal["number", "precise"] = "number"
-) -> PredictedColumn:
-    """The acquisition value of the ``number``-th target."""
-
-    def cells(found: Predictions) -> np.ndarray:
-        return acquisition(found.values[:, number], found.spread[:, number])
-
-    return PredictedColumn(acquisition.column, kind, cells=cells)
-
-
 def domain_columns(model: PredictingModel, labels: Sequence[str]) -> list[PredictedColumn]:
-    """The columns that compare a molecule with the training molecules of a model, whose targets have these labels.
-
-    They are, as far as known: the SMILES, name and labels of the nearest one, its Tanimoto similarity, the smallest
-    distance between embeddings, and a warning.
-
-    Raises:
-        InputError: the model has no information on its training molecules.
-    """
-    trust = known_trust(model)
-    rows = trust.rows
+    """The comparison with the training molecules of a model, as far as known; raises InputError without any."""
+    trust, words = known_trust(model), two_classes(model)
     found = [PredictedColumn("nearest", "text", cells=lambda found: given(found.nearness).molecule)]
-    if rows is not None and len(rows.text):
-        found.append(text_of_nearest("nearest_id", rows.names))
-    if rows is not None:
-        words = two_classes(model)
+    if (rows := trust.rows) is not None:
+        if len(rows.text):
+            found.append(text_of_nearest("nearest_id", rows.names))
         for number, (own, target) in enumerate(zip(model.targets, labels, strict=True)):
             label = label_of_nearest(target, rows.labels[:, number], words.get(own, ()))
             found.append(label if label.kind == "text" else replace(label, kind=kind_of(model, number)))
@@ -100,7 +67,6 @@ def domain_columns(model: PredictingModel, labels: Sequence[str]) -> list[Predic
 
 
 def property_column(number: int, name: str) -> PredictedColumn:
-    """The ``number``-th of the ``PROPERTIES``."""
     return PredictedColumn(name, cells=lambda found: given(found.properties)[:, number], path=("properties", name))
 
 
@@ -128,8 +94,7 @@ def most_probable_class(names: tuple[str, ...]) -> PredictedColumn:
     """The most probable one of several classes; of equally probable ones the first."""
 
     def words(found: Predictions) -> list[str]:
-        unread = np.isnan(found.values).any(axis=1)
-        return ["" if none else names[place] for none, place in zip(unread, found.values.argmax(axis=1), strict=True)]
+        return ["" if np.isnan(row).any() else names[row.argmax()] for row in found.values]
 
     return PredictedColumn("class", "text", cells=words, path=("class_name",))
 
@@ -164,7 +129,6 @@ def given(found: Found | None) -> Found:
 
 
 def two_classes(model: PredictingModel) -> dict[str, tuple[str, ...]]:
-    """The names of the classes 0 and 1 by target that has two classes."""
     if isinstance(model, SideBySide):
         return model.by_target(two_classes)
     return dict(zip(model.targets, model.classes, strict=True)) if model.kind == "classification" else {}

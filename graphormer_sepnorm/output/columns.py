@@ -1,17 +1,11 @@
-"""The columns of predictions, declared once: for files, libraries, the page and Python.
-
-The order is: conditions that are the same for all molecules; for each target its value, class, interval and spread; the
-comparison with the training molecules; the error. A new column is a ``PredictedColumn`` in ``column.py``.
-
-Axis letters: M molecules.
-"""
+"""The columns of predictions, declared once: for files, libraries, the page and Python; M molecules."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from itertools import starmap
+from itertools import chain, compress, starmap
 from typing import Protocol
 
 import numpy as np
@@ -20,7 +14,6 @@ from graphormer_sepnorm.chem.basic_properties import PROPERTIES
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.output.column import (
     PredictedColumn,
-    acquisition_column,
     condition_column,
     domain_columns,
     given,
@@ -36,7 +29,7 @@ from graphormer_sepnorm.predict.drugs import Drugs
 from graphormer_sepnorm.predict.known import interval_ends, known_intervals, known_sets, known_trust
 from graphormer_sepnorm.predict.predictors import MoleculeModel, PredictingModel, Predictions
 from graphormer_sepnorm.predict.side_by_side import SideBySide
-from graphormer_sepnorm.tables.writers import AddedColumn, Cells
+from graphormer_sepnorm.tables.writers import AddedColumn, Cells, ColumnKind
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import falls, measured, measured_name
 
@@ -57,34 +50,20 @@ class Judging(Protocol):
 
 @dataclass(frozen=True)
 class PredictionColumns:
-    """The columns of a table of predictions.
-
-    Attributes:
-        model: model that predicts.
-        answers: what to add to the predictions, and the targets to show, by name or shell pattern.
-        acquisition: ranking criterion, which gets its own column; None: no ranking.
-        profile: judge of the molecules; None: no one.
-        is_whole: whether ``cells`` gets all molecules of a table at once, as a rank among them requires.
-        labels: what the targets of a model among others are called; empty: by their names.
-        drugs: predictions of the model for approved drugs; None: unknown.
-
-    Raises:
-        InputError: the model does not support intervals, the comparison or the profile, or no target is chosen.
-    """
+    """The columns of a table of predictions; raises InputError where the model does not support them."""
 
     model: PredictingModel
-    answers: Answers = NO_ANSWERS
+    answers: Answers = NO_ANSWERS  # what to add, and which targets to show
     acquisition: Acquisition | None = None
-    labels: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()  # what the targets are called; empty: by their names
     drugs: Drugs | None = None
     profile: Judging | None = None
-    is_whole: bool = False
+    is_whole: bool = False  # whether ``cells`` gets a whole table at once, as ranks require
 
     def __post_init__(self) -> None:
+        _ = self.places, self.parts, self.judged  # which check the options
         if isinstance(self.model, SideBySide):
-            _ = self.parts, self.judged  # which check the options
             return
-        _ = self.places
         nothing = np.zeros((1, len(self.model.targets)))
         if self.answers.domain:
             known_trust(self.model)
@@ -92,7 +71,6 @@ class PredictionColumns:
             known_sets(self.model).holds(nothing, self.answers.interval)
         elif self.answers.interval is not None:
             known_intervals(self.model).half_widths(self.answers.interval, nothing)
-        _ = self.judged
 
     @property
     def of_classes(self) -> bool:
@@ -101,14 +79,12 @@ class PredictionColumns:
     @cached_property
     def places(self) -> list[tuple[int, int]]:
         """The targets to show, in order: the number of the model, and of the target among its targets."""
+        places = [(0, number) for number in range(len(self.model.targets))]
+        names = [{target} for target in self.model.targets]
         if isinstance(self.model, SideBySide):
             places = self.model.places
             names = [{label, self.model.owner(label)[1]} for label in self.model.targets]
-        else:
-            places = [(0, number) for number in range(len(self.model.targets))]
-            names = [{target} for target in self.model.targets]
-        chosen = chosen_endpoints(self.answers.endpoints, names)
-        return [place for place, is_chosen in zip(places, chosen, strict=True) if is_chosen]
+        return list(compress(places, chosen_endpoints(self.answers.endpoints, names)))
 
     @cached_property
     def domains(self) -> list[int]:
@@ -120,22 +96,25 @@ class PredictionColumns:
 
     @cached_property
     def parts(self) -> "list[PredictionColumns]":
-        """The columns of each model."""
         if not isinstance(self.model, SideBySide):
             return [self]
-        found, shown = [], {part for part, _ in self.places}
+        found = []
         for number, (part, labels) in enumerate(zip(self.model.parts, self.model.labels, strict=True)):
-            is_compared = self.answers.domain and (number in shown or number in self.domains)
+            is_compared = self.answers.domain and (number in self.shown_parts or number in self.domains)
             try:
-                answers = Answers(self.answers.interval if number in shown else None, is_compared)
+                answers = Answers(self.answers.interval if number in self.shown_parts else None, is_compared)
                 found.append(PredictionColumns(part.model, answers, labels=labels, drugs=part.drugs))
             except InputError as error:
                 raise InputError(f"{part.name}: {error}") from None
         return found
 
+    @property
+    def shown_parts(self) -> list[int]:
+        """The numbers of the models with targets to show, in their order."""
+        return list(dict.fromkeys(part for part, _ in self.places))
+
     @cached_property
     def reader(self) -> MoleculeModel[Predictions]:
-        """A reader that computes the contents of the columns."""
         answers = self.answers if self.profile is None else self.answers.reading(self.profile.reads)
         if not isinstance(self.model, SideBySide):
             is_described = answers.describe or self.model.assay_limits
@@ -144,12 +123,11 @@ class PredictionColumns:
             Describer(model, answers.of_part(is_first=number == 0, in_domain=number in self.domains))
             for number, model in enumerate(self.model.part_models)
         ]
-        unshown = set(range(len(readers))) - {part for part, _ in self.places}
-        return replace(self.model, readers=tuple(readers), unshown=frozenset(unshown))
+        unshown = frozenset(range(len(readers))).difference(self.shown_parts)
+        return replace(self.model, readers=tuple(readers), unshown=unshown)
 
     @cached_property
     def judged(self) -> list[PredictedColumn]:
-        """The columns of the profile."""
         return [] if self.profile is None else self.profile.columns_for(self.model, self.is_whole)
 
     @cached_property
@@ -157,68 +135,66 @@ class PredictionColumns:
         """The columns in order; that of a target or a condition called ``error``, say, has a longer name."""
         found = list(starmap(condition_column, self.model.asked_conditions.given.items()))
         own = [each for part, number in self.places for each in self.of(part, self.parts[part].of_target(number))]
-        for part in dict.fromkeys(part for part, _ in self.places):
+        for part in self.shown_parts:
             own += self.of(part, self.parts[part].of_classes_together())
-        found += self.with_models_named(own)
-        if self.acquisition is not None and self.acquisition.by != "prediction":
-            number = self.model.targets.index(self.acquisition.target)
-            found.append(acquisition_column(self.acquisition, number, kind_of(self.model, number)))
-        found += self.judged
-        for first in self.domains:
-            found += self.of_domain(first)
+        counts = Counter(column.name for column in own)
+        found += [self.named(column) if counts[column.name] > 1 else column for column in own]
+        found += [*self.of_acquisition(), *self.judged, *chain.from_iterable(map(self.of_domain, self.domains))]
         if self.answers.alerts:
             found.append(PredictedColumn("alerts", "text", cells=lambda found: given(found.alerts)))
         if self.answers.properties:
-            found += map(property_column, range(len(PROPERTIES)), PROPERTIES)
+            found += starmap(property_column, enumerate(PROPERTIES))
         found.append(PredictedColumn(ERROR, "text"))
         for kind, end in (("conditions", OF_CONDITION), ("predictions", "_predicted")):
             taken = {column.name for column in found if column.place[0] != kind}
-            found = [
-                replace(column, name=f"{column.name}{end}")
-                if column.place[0] == kind and column.name in taken
-                else column
-                for column in found
-            ]
+            for number, column in enumerate(found):
+                if column.place[0] == kind and column.name in taken:
+                    found[number] = replace(column, name=f"{column.name}{end}")
         return found
+
+    def of_acquisition(self) -> Iterator[PredictedColumn]:
+        """The column of the ranking criterion, unless that is a prediction."""
+        if (by := self.acquisition) is not None and by.by != "prediction":
+            number = self.model.targets.index(by.target)
+
+            def cells(found: Predictions) -> np.ndarray:
+                return by(found.values[:, number], found.spread[:, number])
+
+            yield PredictedColumn(by.column, kind_of(self.model, number), cells=cells)
 
     def of(self, part: int, columns: Iterable[PredictedColumn]) -> list[PredictedColumn]:
         """Columns of a model, the ``part``-th, which read its predictions among those of all."""
         if not isinstance(self.model, SideBySide):
             return list(columns)
-        return [replace(column, cells=OfPart(column.cells, part)) for column in columns]
 
-    def with_models_named(self, columns: list[PredictedColumn]) -> list[PredictedColumn]:
-        """Columns of which those of several models with the same name begin with the names of their models."""
-        counts = Counter(column.name for column in columns)
-        return [self.named(column) if counts[column.name] > 1 else column for column in columns]
+        def with_part(column: PredictedColumn) -> PredictedColumn:
+            return replace(column, cells=lambda found: column.cells(found.parts[part]), part=part)
+
+        return list(map(with_part, columns))
 
     def named(self, column: PredictedColumn) -> PredictedColumn:
-        """A column whose name begins with that of its model."""
-        if not (isinstance(self.model, SideBySide) and isinstance(column.cells, OfPart)):
+        if not isinstance(self.model, SideBySide) or column.part is None:
             return column
-        name = self.model.parts[column.cells.part].name
+        name = self.model.parts[column.part].name
         path = column.place if len(column.place) > 1 else ("models", name, *column.place)
         return replace(column, name=f"{name}_{column.name}", path=path)
 
     def of_domain(self, first: int) -> list[PredictedColumn]:
         """The comparison with the training molecules of a model, the ``first`` of those that have the same ones."""
-        sharing = [first]
-        if isinstance(self.model, SideBySide):
-            alike = self.model.first_of_domain
-            sharing = [part for part in range(len(alike)) if alike[part] == first]
+        alike = self.model.first_of_domain if isinstance(self.model, SideBySide) else [first]
+        sharing = [part for part, its_first in enumerate(alike) if its_first == first]
         by_part = [self.of(part, domain_columns(self.parts[part].model, self.parts[part].shown)) for part in sharing]
-        own = [column for column in by_part[0] if column.place[0] != "predictions"]
-        if len(self.domains) > 1:
-            own = [self.named(column) for column in own]
-        after_labels = next(place for place, column in enumerate(own) if column.place[-1] == "similarity")
         of_targets = [column for columns in by_part for column in columns if column.place[0] == "predictions"]
         of_targets = [column for column in of_targets if column.place[1] in self.targets]
+        own = [column for column in by_part[0] if column.place[0] != "predictions"]
+        after_labels = next(place for place, column in enumerate(own) if column.place[-1] == "similarity")
+        if len(self.domains) > 1:
+            own = list(map(self.named, own))
         own[after_labels:after_labels] = sorted(of_targets, key=lambda column: self.targets.index(column.place[1]))
         return own
 
     @property
     def targets(self) -> list[str]:
-        """The targets to show."""
         return [self.parts[part].shown[number] for part, number in self.places]
 
     @property
@@ -227,7 +203,6 @@ class PredictionColumns:
         return self.labels or self.model.targets
 
     def of_classes_together(self) -> Iterator[PredictedColumn]:
-        """The columns of a model whose targets are the classes of one column."""
         if not TASKS[self.model.kind].adds_up:
             return
         yield most_probable_class(self.model.classes[0])
@@ -235,17 +210,17 @@ class PredictionColumns:
             yield PredictedColumn("class_set", "text", cells=self.class_set(0, self.answers.interval))
 
     def class_set(self, group: int, confidence: float) -> Callable[[Predictions], list[str]]:
-        """The cells with the sets of classes of one group."""
         sets, names = known_sets(self.model), self.model.classes[group]
         return lambda found: sets.texts(group, found.values, confidence, names)
 
     def of_target(self, number: int) -> Iterator[PredictedColumn]:
-        """The columns of the ``number``-th target of one model."""
-        own, target = self.model.targets[number], self.shown[number]
+        own, target, confidence = self.model.targets[number], self.shown[number], self.answers.interval
+        scale = self.model.scales[number] if self.model.scales else ""
+        name_in_units = measured_name(target, scale)
 
-        def of(name: str, part: str, cells: Callable[[Predictions], np.ndarray]) -> PredictedColumn:
-            kind = kind_of(self.model, number) if part in ("value", "low", "high") else "number"
-            return PredictedColumn(name, kind, cells=cells, path=("predictions", target, part))
+        def of(name: str, part: str, cells: Callable[[Predictions], Cells], is_text: bool = False) -> PredictedColumn:
+            kind: ColumnKind = kind_of(self.model, number) if part in ("value", "low", "high") else "number"
+            return PredictedColumn(name, "text" if is_text else kind, cells=cells, path=("predictions", target, part))
 
         def value(found: Predictions) -> np.ndarray:
             return found.values[:, number]
@@ -256,75 +231,42 @@ class PredictionColumns:
         def in_units(cells: Callable[[Predictions], np.ndarray]) -> Callable[[Predictions], np.ndarray]:
             return lambda found: measured(cells(found)[:, None], [scale])[:, 0]
 
-        scale = self.model.scales[number] if self.model.scales else ""
-        name_in_units = measured_name(target, scale)
         yield of(target, "value", value)
         if scale:
             yield of(name_in_units, "unlogged", in_units(value))
         if own in self.model.assay_limits:
-            place = ("predictions", target, "limit")
-            yield PredictedColumn(
-                f"{target}_limit", "text", cells=lambda found: given(found.limit_words)[own], path=place
-            )
+            yield of(f"{target}_limit", "limit", lambda found: given(found.limit_words)[own], is_text=True)
         if self.model.kind == "classification":
             yield probable_class(number, target, self.model.classes[number])
-        if self.answers.interval is not None and not self.of_classes:
-            low, high = end(0, self.answers.interval), end(1, self.answers.interval)
+        if confidence is not None and not self.of_classes:
+            low, high = end(0, confidence), end(1, confidence)
             yield of(f"{target}_low", "low", low)
             yield of(f"{target}_high", "high", high)
             if scale:
                 low, high = (high, low) if falls(scale) else (low, high)
                 yield of(f"{name_in_units}_low", "unlogged_low", in_units(low))
                 yield of(f"{name_in_units}_high", "unlogged_high", in_units(high))
-        if self.answers.interval is not None and self.of_classes and not TASKS[self.model.kind].adds_up:
-            cells = self.class_set(number, self.answers.interval)
-            yield PredictedColumn(f"{target}_set", "text", cells=cells, path=("predictions", target, "set"))
+        if confidence is not None and self.of_classes and not TASKS[self.model.kind].adds_up:
+            yield of(f"{target}_set", "set", self.class_set(number, confidence), is_text=True)
         if self.model.gives_spread:
             yield of(f"{target}_std", "std", lambda found: found.spread[:, number])
         rows = self.model.trust.rows if self.answers.domain and self.model.trust else None
-        if rows is not None and not TASKS[self.model.kind].predicts_probabilities:
+        if rows is not None and not self.of_classes:
             yield of(f"{target}_percentile", "percentile", lambda found: rows.percentiles(found.values)[:, number])
         if (drugs := self.drugs) is not None and own in drugs.targets:
-            yield of(
-                f"{target}_drug_percentile", "drugs", lambda found: drugs.percentiles(found.values[:, number], own)
-            )
+            name = f"{target}_drug_percentile"
+            yield of(name, "drugs", lambda found: drugs.percentiles(found.values[:, number], own))
 
     def columns(self) -> list[AddedColumn]:
-        """As ``Additions``."""
         return list(self.all)
 
     def cells(self, found: Predictions, errors: list[str]) -> list[Cells]:
-        """As ``Additions``."""
         found = replace(found, errors=errors)
         return [column.cells(found) for column in self.all]
 
 
-@dataclass(frozen=True)
-class OfPart:
-    """The cells of a column of one model among several.
-
-    Attributes:
-        cells: of its own predictions.
-        part: number of the model.
-    """
-
-    cells: Callable[[Predictions], Cells]
-    part: int
-
-    def __call__(self, found: Predictions) -> Cells:
-        return self.cells(found.parts[self.part])
-
-
 def chosen_endpoints(patterns: Sequence[str], names: Sequence[set[str]]) -> list[bool]:
-    """Whether each target is chosen by one of several patterns; all are without patterns.
-
-    Args:
-        patterns: names, or shell patterns such as "CYP3A4*", of which case does not matter.
-        names: what each target is called.
-
-    Raises:
-        InputError: no target fits a pattern.
-    """
+    """Whether each target, of these names, fits one of the names or shell patterns; raises InputError for others."""
 
     def fits(pattern: str, known: set[str]) -> bool:
         return pattern in known or any(fnmatchcase(name.casefold(), pattern.casefold()) for name in known)

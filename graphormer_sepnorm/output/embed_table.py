@@ -1,15 +1,7 @@
-"""Writes the embeddings of whole tables: NumPy's .npz, or any table format.
-
-For each row of the input, in order, every format holds the reason why it could not be read (``error``) and its
-embedding, which is NaN or empty in that case. Tables keep all columns of the input and are written in bounded memory;
-.npz holds only the SMILES and needs memory for everything at the end.
-"""
+"""Writes the embeddings of whole tables: NumPy's .npz, or any table format."""
 
 import io
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 from zipfile import BadZipFile
 
 import numpy as np
@@ -20,36 +12,12 @@ from graphormer_sepnorm.options import AS_FOUND, ReadOptions
 from graphormer_sepnorm.output.resumable_writer import write_table
 from graphormer_sepnorm.predict.predictors import Embedder, Embeddings, load_embedder
 from graphormer_sepnorm.predict.teachers import TEACHERS, MiniMol
-from graphormer_sepnorm.tables.formats import Row, smiles_of_rows
+from graphormer_sepnorm.tables.formats import Row
 from graphormer_sepnorm.tables.writers import COMPLETED, WRITERS, AddedColumn, Cells, TableWriter
 
 
-@dataclass(frozen=True)
-class EmbeddingColumns:
-    """``error``, and ``embedding``, or ``e0``, ``e1``, ... in formats whose cells cannot hold lists.
-
-    Attributes:
-        width: width of an embedding.
-    """
-
-    width: int
-    is_whole: ClassVar = False
-
-    def columns(self) -> list[AddedColumn]:
-        """As ``Additions``."""
-        places = tuple(f"e{place}" for place in range(self.width))
-        return [AddedColumn("error", "text"), AddedColumn("embedding", "vector", places)]
-
-    def cells(self, embeddings: Embeddings, errors: list[str]) -> list[Cells]:
-        """As ``Additions``."""
-        return [errors, embeddings.values]
-
-
 class EmbeddingArrays(TableWriter):
-    """An .npz: arrays ``embeddings`` float32 [M, D], ``row`` int64 [M] from 0, ``smiles`` and ``error`` text [M].
-
-    The partial file is a sequence of parts in NumPy's .npy format: embeddings, SMILES and errors of some rows.
-    """
+    """An .npz: ``embeddings`` float32 [M, D], ``row`` int64 [M], ``smiles`` and ``error``; it grows as .npy arrays."""
 
     def __init__(self, columns: list[str], added: list[AddedColumn]):
         self.width = len(added[-1].flat)
@@ -59,16 +27,17 @@ class EmbeddingArrays(TableWriter):
 
     def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
         errors, embeddings = added
-        texts = [
-            truncated(text, LONGEST_WITH_ERROR) if error else text
-            for text, error in zip(smiles_of_rows(rows), errors, strict=True)
-        ]
+        pairs = zip(rows, errors, strict=True)
+        texts = [truncated(row.smiles, LONGEST_WITH_ERROR) if error else row.smiles for row, error in pairs]
         return as_npy(np.asarray(embeddings), texts, list(errors))
 
     def complete(self, grown: Path) -> Path:
         completed = grown.with_suffix(COMPLETED)
-        parts = npy_arrays(grown)
-        values, smiles, errors = map(np.concatenate, zip(*zip(parts, parts, parts, strict=True), strict=True))
+        with open(grown, "rb") as file:
+            parts = []
+            while file.tell() < grown.stat().st_size:
+                parts.append([np.load(file, allow_pickle=False) for _ in range(3)])
+        values, smiles, errors = map(np.concatenate, zip(*parts, strict=True))
         with open(completed, "wb") as file:
             np.savez_compressed(file, embeddings=values, row=np.arange(len(smiles)), smiles=smiles, error=errors)
         return completed
@@ -85,19 +54,10 @@ class EmbeddingArrays(TableWriter):
 
 
 def as_npy(values: np.ndarray, *texts: list[str]) -> bytes:
-    """Numbers and lists of texts in NumPy's .npy format, one after another."""
     content = io.BytesIO()
     for array in (values, *(np.array(text, np.str_) for text in texts)):
         np.save(content, array, allow_pickle=False)
     return content.getvalue()
-
-
-def npy_arrays(path: Path) -> Iterator[np.ndarray]:
-    """All arrays in a file."""
-    with open(path, "rb") as file:
-        end = path.stat().st_size
-        while file.tell() < end:
-            yield np.load(file, allow_pickle=False)
 
 
 LONGEST_WITH_ERROR = 200  # characters of a text that is no molecule; the longest one sets the width of the array
@@ -113,6 +73,11 @@ def find_embedder(name: str) -> Embedder | MiniMol:
 
 def embed_table(embedder: Embedder | MiniMol, source: str, out: Path, reading: ReadOptions = AS_FOUND) -> dict:
     """Writes the embeddings of the molecules of a table; arguments and errors as ``write_table``."""
-    columns = EmbeddingColumns(embedder.width)
-    result = write_table(embedder, columns, source, out, reading, embedder.settings, FORMATS)
+    places = tuple(f"e{place}" for place in range(embedder.width))  # in formats whose cells cannot hold lists
+    columns = [AddedColumn("error", "text"), AddedColumn("embedding", "vector", places)]
+
+    def cells(embeddings: Embeddings, errors: list[str]) -> list[Cells]:
+        return [errors, embeddings.values]
+
+    result = write_table(embedder, columns, cells, source, out, reading, embedder.settings, FORMATS)
     return {**result, "width": embedder.width}

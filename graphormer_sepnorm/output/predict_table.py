@@ -1,5 +1,6 @@
 """Predictions for whole tables into a file, row for row."""
 
+import contextlib
 import os
 import re
 import shlex
@@ -8,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property, partial
-from itertools import compress, repeat, takewhile, zip_longest
+from itertools import compress, takewhile, zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.options import AS_FOUND, ReadOptions
-from graphormer_sepnorm.output.column import PredictedColumn, given, shown_decimals, two_classes
+from graphormer_sepnorm.output.column import PredictedColumn, shown_decimals, two_classes
 from graphormer_sepnorm.output.columns import Judging, PredictionColumns
 from graphormer_sepnorm.output.resumable_writer import write_table
 from graphormer_sepnorm.predict.answers import NO_ANSWERS, Answers
@@ -48,46 +49,24 @@ def predict_table(
     profile: Judging | None = None,
     watch: Callable[[Smiles, Predictions], None] | None = None,
 ) -> dict:
-    """Writes the columns of the input, one column per target (and its spread for several models) and ``error``.
-
-    Args:
-        predictor: the models.
-        out: file to write, named by one of ``WRITERS``; "-" for CSV on standard output.
-        source, reading, watch: as ``write_table``.
-        answers: the columns to add to those of the predictions, and the targets to write.
-        meanings: facts about targets: write lines for people, as ``TextWriter``, in place of CSV; None: do not. Models
-            side by side know them from their cards.
-        profile: judge of the molecules; the predictions of the whole table are kept in memory then.
-
-    Returns:
-        as ``write_table``, and two facts about the rows of this call: ``unfamiliar``, how many are outside the training
-        domain, or None if the training molecules are unknown; and ``below_zero``, how many of the columns of a
-        prediction and of its lower bound are below 0 although all training labels are above 0.
-
-    Raises:
-        InputError: as ``write_table``, or the predictor does not support intervals or the comparison.
-    """
+    """Writes the predictions for each row of a table, as ``write_table``; with ``meanings``, as lines for people."""
     columns = CountedColumns(predictor, answers, profile=profile, is_whole=profile is not None)
     if meanings is not None and isinstance(predictor, SideBySide):
         meanings = predictor.endpoints
     options = (str(answers.interval), predictor.digest, *([repr(profile)] if profile else []))
     writers = WRITERS if meanings is None else {".csv": partial(TextWriter, found=columns, meanings=meanings)}
-    result = write_table(columns.reader, columns, source, out, reading, options, writers, watch)
+    written = (source, out, reading, options, writers, columns.is_whole, watch)
+    result = write_table(columns.reader, columns.columns(), columns.cells, *written)
     unfamiliar = columns.unfamiliar["rows"] if any(model.trust for model in parts_of(predictor)) else None
     return {**result, "unfamiliar": unfamiliar, "below_zero": dict(columns.below_zero)}
 
 
 @dataclass(frozen=True)
 class CountedColumns(PredictionColumns):
-    """The columns of predictions, with counts of rows that deserve a remark.
+    """The columns of predictions, with counts of rows that deserve a remark."""
 
-    Attributes:
-        unfamiliar: the number of "rows" that have a warning.
-        below_zero: by column, how many predictions or lower bounds are below 0 although all training labels are above.
-    """
-
-    unfamiliar: Counter[str] = field(default_factory=Counter)
-    below_zero: Counter[str] = field(default_factory=Counter)
+    unfamiliar: Counter[str] = field(default_factory=Counter)  # of "rows" with a warning
+    below_zero: Counter[str] = field(default_factory=Counter)  # values by column whose training labels are above 0
 
     def cells(self, found: Predictions, errors: list[str]) -> list[Cells]:
         warnings = zip(*(each.warnings for each in found.parts or [found]), strict=True)
@@ -104,21 +83,14 @@ class CountedColumns(PredictionColumns):
         """The targets of a regression, other than logarithms, whose training labels are all above 0."""
         found = set()
         for part in self.parts:
-            rows = part.model.trust.rows if part.model.trust else None
-            if rows is not None and not part.of_classes:
+            if part.model.trust and (rows := part.model.trust.rows) is not None and not part.of_classes:
                 is_plain = [own and not scale for own, scale in zip_longest(rows.positive, part.model.scales)]
                 found |= set(compress(part.shown, is_plain))
         return found
 
 
 class TextWriter(TableWriter):
-    """Lines for people: a molecule, a line per target with its interval, and a line for each other column and limit.
-
-    Args:
-        columns, added: as of every writer.
-        found: the columns of the predictions.
-        meanings: facts about targets, as ``card_endpoints``; descriptions are printed at the end of their lines.
-    """
+    """Lines for people: a molecule, a line per target with its interval, and a line for each other column and limit."""
 
     def __init__(
         self, columns: list[str], added: list[AddedColumn], found: PredictionColumns, meanings: Mapping[str, dict]
@@ -142,25 +114,18 @@ class TextWriter(TableWriter):
             self.in_units(column.place[1], cells) if column.place[-1] == "unlogged" else self.texts(column, each)
             for column, each in zip(self.columns, added, strict=True)
         )
-        records = zip(*columns, strict=True)
-        lines = [
-            line
-            for number, (row, texts) in enumerate(zip(rows, records, strict=True))
-            for line in (
-                row.smiles if self.id_place is None else f"{row.fields[self.id_place]}  {row.smiles}".strip(),
-                *self.lines(texts),
-                *self.remarks(row, number, cells),
-            )
-        ]
+        lines: list[str] = []
+        for number, (row, texts) in enumerate(zip(rows, zip(*columns, strict=True), strict=True)):
+            name = "" if self.id_place is None else row.fields[self.id_place]
+            lines += [f"{name}  {row.smiles}".strip(), *self.lines(texts), *self.remarks(row, number, cells)]
         return "".join(f"{line}\n" for line in lines).encode()
 
     def remarks(self, row: Row, number: int, cells: Mapping[tuple[str, ...], Cells]) -> Iterator[str]:
         """Lines on a molecule of the training table and on predictions near a limit, from ``cells`` at their places."""
         for *outer, last in cells:
             if last == "nearest" and outer[:1] != ["predictions"]:
-                near = (cells[(*outer, name)] for name in ("similarity", "nearest", "warning"))
-                similarity, nearest, warning = (np.asarray(each)[number] for each in near)
-                if is_in_training(row.smiles, similarity, nearest, str(warning)):
+                near = (np.asarray(cells[(*outer, name)])[number] for name in ("similarity", "nearest", "warning"))
+                if is_in_training(row.smiles, *near):
                     of_model = f" of {outer[1]}" if outer else ""
                     yield f"  in the training table{of_model}: nearest is what was measured for this molecule"
         for place, texts in cells.items():
@@ -171,29 +136,27 @@ class TextWriter(TableWriter):
         """The predictions of a target in the unit of the measurements, from the ``cells`` at their places."""
         scale = self.scales[target]
         unit = measured_unit(scale, self.meanings.get(target, ""))
-        value, low, high = (cells.get(("predictions", target, part)) for part in ("value", "low", "high"))
-        ends = zip(low, high, strict=True) if low is not None and high is not None else repeat((None, None))
-        return [
-            "" if one != one else measured_words(one, scale, unit, *pair)
-            for one, pair in zip(given(value), ends, strict=False)
-        ]
+        parts = [cells.get(("predictions", target, part)) for part in ("value", "low", "high")]
+        found = zip(*(part for part in parts if part is not None), strict=True)
+        return ["" if value != value else measured_words(value, scale, unit, *ends) for value, *ends in found]
 
     def texts(self, column: PredictedColumn, cells: Cells) -> list[str]:
         """The cells of a column; probabilities and numbers on the scale of the labels have ``shown_decimals``."""
         target, part = column.place[1] if column.place[0] == "predictions" else "", column.place[-1]
         is_whole = part in ("percentile", "drugs", "class_name") or (part == "nearest" and target in self.of_classes)
         decimals = 0 if is_whole else DISTANCE_DECIMALS if part == "cls_distance" else self.decimals.get(target)
-        numbers = cells.tolist() if isinstance(cells, np.ndarray) else cells
+        numbers, end = cells.tolist() if isinstance(cells, np.ndarray) else cells, " %" * (part == "drugs")
         if column.place[0] == "properties":
             return ["" if cell != cell else f"{cell:.4g}" for cell in numbers]
-        end = " %" * (part == "drugs")
         found = (cell if isinstance(cell, str) else "" if cell != cell else shown(cell, decimals) for cell in numbers)
         return [text and f"{text}{end}" for text in found]
 
     def lines(self, texts: Sequence[str]) -> Iterator[str]:
         known = {column.place: text for column, text in zip(self.columns, texts, strict=True) if text}
         heads = {
-            place: place[1] if place[0] in ("predictions", "conditions", "properties") else words_of(place)
+            place: place[1]
+            if place[0] in ("predictions", "conditions", "properties")
+            else " ".join([*place[1:-1], SHORT.get(place[-1], place[-1])])  # after the name of its model, if it has one
             for place in known
             if place[2:] in ((), ("value",)) or place[0] == "models"
         }
@@ -209,13 +172,10 @@ class TextWriter(TableWriter):
             said = {"value", "unlogged_low", "unlogged_high", "limit"}
             said |= {"low", "high", "std"} if ends else set()
             said |= {"nearest"} if is_target and place[1] in self.adding_up else set()
-            others = ", ".join(
-                text if part == "unlogged" else f"{SHORT.get(part, part)} {text}"
-                for part, text in parts.items()
-                if part not in said
-            )
+            parts = {part: text for part, text in parts.items() if part not in said}
+            words = [text if part == "unlogged" else f"{SHORT.get(part, part)} {text}" for part, text in parts.items()]
             unit, meaning = (self.units.get(head, ""), self.meanings.get(head, "")) if is_target else ("", "")
-            rows.append((f"  {head:{width}}", known[place] + unit, ends, others, meaning))
+            rows.append((f"  {head:{width}}", known[place] + unit, ends, ", ".join(words), meaning))
         are_targets = [place[2:] == ("value",) for place in heads]
         widths = [max(map(len, column)) for column in zip(*compress(rows, are_targets), strict=True)]
         group = ""
@@ -224,11 +184,6 @@ class TextWriter(TableWriter):
                 yield f" {group}".rstrip()
             cells = (f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)) if is_target else row
             yield "  ".join(filter(None, cells)).rstrip()
-
-
-def words_of(place: tuple[str, ...]) -> str:
-    """The name of the column at a place in the page's JSON, after that of its model."""
-    return " ".join([*place[1:-1], SHORT.get(place[-1], place[-1])])
 
 
 def aligned(numbers: Sequence[str]) -> list[str]:
@@ -243,7 +198,9 @@ def models_and_source(arguments: Sequence[str]) -> tuple[list[str], str | list[s
     """Names of models, and the table or the SMILES that follow them."""
     *models, last = arguments
     is_table = last == STANDARD_INPUT or os.path.exists(last) or is_table_name(last)
-    smiles = [] if is_table else list(takewhile(lambda name: not is_model(name), reversed(arguments[1:])))[::-1]
+    shipped = shipped_models() | shipped_tables()
+    are_smiles = takewhile(lambda text: text not in shipped and not os.path.exists(text), reversed(arguments[1:]))
+    smiles = [] if is_table else list(are_smiles)[::-1]
     if not models or not (is_table or smiles):
         raise InputError(
             "name a model and then an input: graphormer-sepnorm predict MODEL INPUT -o OUT.csv, or predict MODEL SMILES"
@@ -255,26 +212,20 @@ def models_and_source(arguments: Sequence[str]) -> tuple[list[str], str | list[s
             read_smiles(text)
         except InputError as error:
             if CONDITION.match(text):
-                raise InputError(
-                    f"{text} is not readable as SMILES; if it is a condition, write --condition {shlex.quote(text)}"
-                ) from None
-            if near := similar_file(text):
-                raise InputError(f"there is no file {text}; did you mean {near}?") from None
-            raise InputError(f"{text} is neither a file nor readable as SMILES: {error}") from None
+                why = f"{text} is not readable as SMILES; if it is a condition, write --condition {shlex.quote(text)}"
+            elif near := similar_file(text):
+                why = f"there is no file {text}; did you mean {near}?"
+            else:
+                why = f"{text} is neither a file nor readable as SMILES: {error}"
+            raise InputError(why) from None
     return list(arguments[: -len(smiles)]), smiles
 
 
 def similar_file(name: str) -> str | None:
     """The file in the same folder that a name of no file is most like, if this has an ending and names a table."""
     path = Path(name)
-    try:
+    with contextlib.suppress(OSError):
         tables = [each.name for each in path.parent.iterdir() if is_table_name(each)]
-    except OSError:
-        return None
-    near = get_close_matches(path.name, tables, n=1) if path.suffix else []
-    return str(path.with_name(near[0])) if near else None
-
-
-def is_model(name: str) -> bool:
-    """Whether a name is unambiguously a model."""
-    return os.path.exists(name) or name in shipped_models() | shipped_tables()
+        for near in get_close_matches(path.name, tables, n=1) if path.suffix else ():
+            return str(path.with_name(near))
+    return None

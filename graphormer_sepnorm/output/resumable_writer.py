@@ -1,21 +1,17 @@
-"""Resumable writer of tables: one output row per input row, in bounded memory.
-
-During a run, the output grows in ``OUT.partial``, and ``OUT.partial.json`` records the progress. After an interruption
-at any moment, the same command with ``resume`` produces the same bytes.
-"""
+"""Resumable writer of tables: one output row per input row, in bounded memory."""
 
 import contextlib
-import functools
 import hashlib
 import json
 import os
 import sys
-from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Protocol, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -24,19 +20,14 @@ from tqdm import tqdm
 from graphormer_sepnorm.config import STRICT, config_to_json
 from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.options import AS_FOUND, ReadOptions
+from graphormer_sepnorm.options import ReadOptions
 from graphormer_sepnorm.predict.predictors import MoleculeModel, Results, compute_chunks, molecules_at_once
 from graphormer_sepnorm.runs.checkpoint import content_of
 from graphormer_sepnorm.runs.numbers import counted
+from graphormer_sepnorm.system import files
 from graphormer_sepnorm.system.device import current
-from graphormer_sepnorm.system.files import (
-    behind_link,
-    check_output,
-    locked,
-    remove_leftovers,
-    rename_durably,
-    replacing,
-)
+from graphormer_sepnorm.system.files import behind_link, check_output
+from graphormer_sepnorm.system.progress import say
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles, as_one, in_chunks
 from graphormer_sepnorm.tables.formats import Row, Table, is_file, open_table, rows_of, table_of_smiles
@@ -46,53 +37,31 @@ from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, MakeW
 STANDARD_OUTPUT = "-"
 MOST_NAMED = 5  # rows that cannot be read
 Count = Annotated[int, Field(ge=0, lt=2**63)]
-Result = TypeVar("Result", bound=Results, contravariant=True)
-
-
-class Additions(Protocol[Result]):
-    """The columns that hold the results in a table.
-
-    Attributes:
-        is_whole: whether ``cells`` needs the results of all rows at once; they are kept in memory then.
-    """
-
-    @property
-    def is_whole(self) -> bool: ...
-
-    def columns(self) -> list[AddedColumn]:
-        """The added columns."""
-
-    def cells(self, result: Result, errors: list[str]) -> list[Cells]:
-        """The cells of each column; ``errors`` has a text for each row, "" where there is a result."""
+Result = TypeVar("Result", bound=Results)
 
 
 @dataclass(config=STRICT)
 class Progress:
-    """The progress of a table, as stored in ``OUT.partial.json``.
+    """The progress of a table, as stored in ``OUT.partial.json``; ``bytes`` of ``OUT.partial`` belong to it."""
 
-    Attributes:
-        job: digest of everything that the output depends on.
-        rows, unreadable: done so far.
-        bytes: length of ``OUT.partial`` that belongs to them; 0 until it has its header.
-        complete: whether all rows are done.
-    """
-
-    job: str
+    job: str = ""  # digest of everything that the output depends on
     rows: Count = 0
     unreadable: Count = 0
     bytes: Count = 0
     complete: bool = False
 
+    def add(self, size: int, rows: int, unreadable: int) -> None:
+        self.bytes += size
+        self.rows += rows
+        self.unreadable += unreadable
+
+
+Written = tuple[Progress, Counter[str]]  # the progress of a job, and why rows of this call are unreadable
+
 
 class StandardOutput:
-    """A streamed output, which cannot be resumed.
-
-    Attributes:
-        progress: rows and bytes written so far.
-    """
-
     def __init__(self) -> None:
-        self.progress = Progress(job="")
+        self.progress = Progress()
 
     def append(self, content: bytes, rows: int = 0, unreadable: int = 0) -> None:
         """Writes finished rows; raises OSError, for example for a closed pipe."""
@@ -102,12 +71,7 @@ class StandardOutput:
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the final flush does not fail too
             raise
-        self.progress.bytes += len(content)
-        self.progress.rows += rows
-        self.progress.unreadable += unreadable
-
-    def discard(self) -> None:
-        """Does nothing: written output cannot be removed."""
+        self.progress.add(len(content), rows, unreadable)
 
 
 def print_rows(writer: TableWriter, rows: list[Row], added: list[Cells]) -> None:
@@ -119,21 +83,7 @@ def print_rows(writer: TableWriter, rows: list[Row], added: list[Cells]) -> None
 
 
 class PartialFile:
-    """An output file in progress.
-
-    The record is written before the first byte and after every part, so at any moment it describes a beginning of the
-    output that is on the disk, and what follows this beginning is overwritten.
-
-    Args:
-        out: final file.
-        job: digest of everything that its content depends on.
-        resume: continue from existing parts; without a record, start from the beginning. If not, existing parts are
-            replaced, and a sentence on standard error says so.
-
-    Raises:
-        InputError: ``resume`` and the parts are of another job, or the record is damaged.
-        OSError: the folder cannot be written.
-    """
+    """An output that grows in ``OUT.partial``; its record always describes a beginning that is on the disk."""
 
     def __init__(self, out: Path, job: str, resume: bool):
         self.out = out
@@ -143,8 +93,7 @@ class PartialFile:
             self.progress = self.read_progress(job)
         else:
             if self.record.exists():
-                said = f"{self.path} of an interrupted run is replaced: --resume would have continued it"
-                print(said, file=sys.stderr)
+                say([f"{self.path} of an interrupted run is replaced: --resume would have continued it"])
             self.progress = Progress(job)
             self.write_progress()
 
@@ -156,14 +105,12 @@ class PartialFile:
         size = self.path.stat().st_size if self.path.exists() else 0
         is_named = progress.complete and not size and self.out.exists()
         if progress.job != job or (size < progress.bytes and not is_named):
-            raise InputError(
-                f"{self.path} was begun with another model, other input or other options: "
-                "resume with the same ones, or start again without --resume"
-            )
+            others = "another model, other input or other options: resume with the same ones"
+            raise InputError(f"{self.path} was begun with {others}, or start again without --resume")
         return progress
 
     def write_progress(self) -> None:
-        with replacing(self.record) as file:
+        with files.replacing(self.record) as file:
             file.write(json.dumps(asdict(self.progress)).encode())
 
     @property
@@ -173,95 +120,79 @@ class PartialFile:
 
     def append(self, content: bytes, rows: int = 0, unreadable: int = 0) -> None:
         """Appends finished rows and then updates the record; raises OSError."""
-        self.path.touch()
-        with open(self.path, "r+b") as file:
-            file.seek(self.progress.bytes)
-            file.truncate()
+        with open(self.path, "ab") as file:
+            file.truncate(self.progress.bytes)
             file.write(content)
-            self.progress.bytes = file.tell()
             file.flush()
             os.fsync(file.fileno())
-        self.progress.rows += rows
-        self.progress.unreadable += unreadable
+        self.progress.add(len(content), rows, unreadable)
         self.write_progress()
 
     def finish(self, complete: Callable[[Path], Path]) -> None:
-        """Gives the output its final name; raises OSError."""
         if not self.is_named:
             self.progress.complete = True
             self.write_progress()
-            rename_durably(complete(self.path), self.out)
+            files.rename_durably(complete(self.path), self.out)
         self.discard()
 
     def discard(self) -> None:
         """Removes the partial files; the record last, because it identifies the others."""
         self.path.unlink(missing_ok=True)
-        remove_leftovers(self.record.parent, f"{self.record.name}.")
+        files.remove_leftovers(self.record.parent, f"{self.record.name}.")
         self.record.unlink(missing_ok=True)
 
 
 def write_table(
     reader: MoleculeModel[Result],
-    added: Additions[Result],
+    columns: list[AddedColumn],
+    cells: Callable[[Result, list[str]], list[Cells]],
     source: str | Sequence[str],
     out: Path,
-    reading: ReadOptions = AS_FOUND,
-    options: tuple[str, ...] = (),
-    writers: Mapping[str, MakeWriter] = WRITERS,
+    reading: ReadOptions,
+    options: tuple[str, ...],
+    writers: Mapping[str, MakeWriter],
+    is_whole: bool = False,
     watch: Callable[[Smiles, Result], None] | None = None,
 ) -> dict:
-    """Writes a reader's results for every row of a table.
+    """Writes a reader's results for every row of a table, of some SMILES, or of standard input.
 
-    Args:
-        reader: the models.
-        added: the columns with its results, which follow those of the input.
-        source: as ``open_table``, or some SMILES.
-        out: file to write, whose suffix says how; behind a symbolic link, the file that it points at; "-" for CSV on
-            standard output.
-        reading: how to read the table, and whether to continue an interrupted call; a finished output is left as it is.
-        options: other settings that the output depends on.
-        writers: table writers by suffix.
-        watch: gets the molecules and results that this call computes, before they are written.
-
-    Returns:
-        ``rows, unreadable, output`` and ``errors``, the most frequent reasons with their counts in this call.
-
-    Raises:
-        InputError: another suffix; an unusable table, one of more rows than a sheet has, or an unreadable row if
-            ``strict``, nothing is left then; an output that cannot be
-            written, what is done is kept then; one that another process is writing; or nothing that fits to resume.
+    ``cells`` gets results, of the whole table at once if ``is_whole``, and the errors of their rows, "" for none.
+    ``options`` is what else the output depends on. ``watch`` gets results of this call before they are written.
     """
     make_writer, resume = find_output_writer(out, writers), reading.resume
+    of_input, names = (reading.smiles_column, reading.delimiter, reading.sheet), [column.name for column in columns]
+    is_read_again = isinstance(source, str) and is_file(source)
+    all_rows = partial(rows_of, str(source), *of_input) if is_read_again else None
     if resume and is_standard_output(out):
         raise InputError("what goes to standard output cannot be resumed: name a file with -o")
-    of_input = (reading.smiles_column, reading.delimiter, reading.sheet)
-    is_read_again = isinstance(source, str) and is_file(source)
-    all_rows = functools.partial(rows_of, str(source), *of_input) if is_read_again else None
-    if resume and all_rows is None:
+    if resume and not is_read_again:
         raise InputError(f"{source} can be read only once, so it cannot be resumed: save it in a file first")
     if isinstance(source, str):
         check_output(out, source)
-    with opened(source, *of_input) as opened_table:
-        table = with_decimal(opened_table)
-        writer = make_writer(table.columns, added.columns())
+    with opened(source, *of_input) as found:
+        table = with_decimal(found)
+        writer = make_writer(table.columns, columns)
         writer.keep_notation(table)
-        names = [column.name for column in added.columns()]
         read = samples_of(table.columns, reader.asked_conditions, "the input", table.delimiter, all_rows)
-        of_output = (out.suffix, current().precision, reader.featurizer, *names, *options)
-        fill_with = functools.partial(fill, reader, read, added, writer, table, reading.strict, watch)
+
+        def results(done: int) -> Iterator[tuple[list[Row], Result]]:
+            rows = in_chunks(islice(table.rows, done, None), molecules_at_once(reader.device))
+            chunks = compute_chunks(reader, rows, read)
+            return as_one(chunks) if is_whole else chunks
+
+        def encode(rows: list[Row], result: Result, errors: list[str]) -> bytes:
+            if watch is not None:
+                watch(read(rows), result)
+            return writer.encode(rows, cells(result, errors))
+
+        fill_with = partial(fill, results, encode, writer, reading.strict, table.header)
         try:
             if is_standard_output(out):
-                errors = fill_with(output := StandardOutput())
-                progress = output.progress
+                progress, errors = fill_with(StandardOutput())
             else:
-                file = behind_link(out)
-                busy = f"another process is writing {out}: wait for it, or choose another output"
-                with locked(file.with_name(f".{file.name}.lock"), busy):
-                    finished = finished_progress(out, Path(str(source)), writer, table) if resume else None
-                    progress, errors = finished or Progress(""), Counter()
-                    if finished is None:
-                        job = job_digest(reader, source, *of_input, *map(str, table.types), *of_output)
-                        progress, errors = continued(out, job, resume, fill_with, writer.complete)
+                of_output = (*map(str, table.types), out.suffix, current().precision, reader.featurizer)
+                job = partial(job_digest, reader, source, *of_input, *of_output, *names, *options)
+                progress, errors = continued(out, Path(str(source)), job, resume, fill_with, writer, table)
         except OSError as error:
             raise InputError(f"cannot write {out}: {error.strerror}") from None
     most = dict(errors.most_common(5))
@@ -269,23 +200,30 @@ def write_table(
 
 
 def continued(
-    out: Path, job: str, resume: bool, fill_with: Callable[[PartialFile], Counter[str]], complete: Callable
-) -> tuple[Progress, Counter[str]]:
-    """Writes the rows of a job that are missing; returns its progress and why rows of this call are unreadable."""
-    replaced = out.exists() and not resume
-    partial = PartialFile(behind_link(out), job, resume)
-    if resume and not partial.progress.bytes:
-        print(f"{out} has no finished rows to continue: starting with the first row", file=sys.stderr)
-    with advising(f"{partial.path} keeps the finished rows: continue with the same command and --resume"):
-        errors = Counter() if partial.is_named else fill_with(partial)
-        partial.finish(complete)
-    if replaced:
-        print(f"replaced {out}", file=sys.stderr)
-    return partial.progress, errors
+    out: Path,
+    source: Path,
+    job: Callable[[], str],
+    resume: bool,
+    fill_with: Callable[[PartialFile], Written],
+    writer: TableWriter,
+    table: Table,
+) -> Written:
+    file, replaced = behind_link(out), out.exists() and not resume
+    busy = f"another process is writing {out}: wait for it, or choose another output"
+    with files.locked(file.with_name(f".{file.name}.lock"), busy):
+        if resume and (finished := finished_progress(out, source, writer, table)):
+            return finished, Counter()
+        grown = PartialFile(file, job(), resume)
+        if resume and not grown.progress.bytes:
+            say([f"{out} has no finished rows to continue: starting with the first row"])
+        with advising(f"{grown.path} keeps the finished rows: continue with the same command and --resume"):
+            written = (grown.progress, Counter[str]()) if grown.is_named else fill_with(grown)
+            grown.finish(writer.complete)
+    say([f"replaced {out}"] * replaced)
+    return written
 
 
 def record_of(out: Path) -> Path:
-    """The record of the progress of an output."""
     return out.with_name(f"{out.name}.partial.json")
 
 
@@ -298,16 +236,13 @@ def finished_progress(out: Path, source: Path, writer: TableWriter, table: Table
     except InputError:
         rows = unreadable = -1
     if rows != sum(1 for _ in table.rows) or out.stat().st_mtime < source.stat().st_mtime:
-        raise InputError(
-            f"{out} is no interrupted run, and has other rows or columns than this command writes, or is older than "
-            f"{source}: without --resume it is replaced"
-        )
-    print(f"{out} is finished, with {counted(rows, 'row')}; without --resume it is computed again", file=sys.stderr)
+        others = f"has other rows or columns than this command writes, or is older than {source}"
+        raise InputError(f"{out} is no interrupted run, and {others}: without --resume it is replaced")
+    say([f"{out} is finished, with {counted(rows, 'row')}; without --resume it is computed again"])
     return Progress("", rows, unreadable, complete=True)
 
 
 def find_output_writer(out: Path, writers: Mapping[str, MakeWriter] = WRITERS) -> MakeWriter:
-    """As ``find_writer``; standard output is CSV."""
     return find_writer(Path("out.csv") if is_standard_output(out) else out, writers)
 
 
@@ -316,7 +251,6 @@ def is_standard_output(out: Path) -> bool:
 
 
 def opened(source: str | Sequence[str], *reading: str | None) -> contextlib.AbstractContextManager[Table]:
-    """The table that ``source`` names, or that of some SMILES."""
     if isinstance(source, str):
         return open_table(source, *reading)
     return contextlib.nullcontext(table_of_smiles(source))
@@ -335,51 +269,42 @@ def job_digest(reader: MoleculeModel, source: str | Sequence[str], *settings: st
 
 
 def fill(
-    reader: MoleculeModel[Result],
-    read: Callable[[list[Row]], Smiles],
-    added: Additions[Result],
+    results: Callable[[int], Iterator[tuple[list[Row], Result]]],
+    encode: Callable[[list[Row], Result, list[str]], bytes],
     writer: TableWriter,
-    table: Table,
     strict: bool,
-    watch: Callable[[Smiles, Result], None] | None,
+    header: int,
     output: PartialFile | StandardOutput,
-) -> Counter[str]:
-    """Appends all rows that are missing, and counts why rows are unreadable; discards all if the input is unusable."""
-    errors: Counter[str] = Counter()
-    first: list[str] = []
-    progress = output.progress
+) -> Written:
+    """Appends the ``results`` from the first row on that is missing; discards all if the input is unusable."""
+    errors, first, progress = Counter[str](), list[str](), output.progress
+    on_terminal = isinstance(output, StandardOutput) and sys.stdout.isatty()  # where a bar would mix with the rows
     try:
         if progress.bytes == 0:
             output.append(writer.header())
-        deque(islice(table.rows, progress.rows), maxlen=0)
-        on_terminal = isinstance(output, StandardOutput) and sys.stdout.isatty()  # where a bar would mix with the rows
         with tqdm(initial=progress.rows, unit=" molecules", disable=on_terminal or None) as bar:
-            chunks = compute_chunks(reader, in_chunks(table.rows, molecules_at_once(reader.device)), read)
-            for rows, result in as_one(chunks) if added.is_whole else chunks:
+            for rows, result in results(progress.rows):
                 reasons = [row.error or error for row, error in zip(rows, result.errors, strict=True)]
                 if strict:
-                    refuse_errors(reasons, progress.rows + table.header)
+                    refuse_errors(reasons, progress.rows + header)
                 if progress.rows + len(rows) > writer.most_rows:
                     raise InputError(f"a sheet has at most {writer.most_rows:,} rows: write .csv or .parquet")
-                if watch is not None:
-                    watch(read(rows), result)
-                content = writer.encode(rows, added.cells(result, reasons))
-                output.append(content, len(rows), sum(map(bool, reasons)))
+                output.append(encode(rows, result, reasons), len(rows), sum(map(bool, reasons)))
                 errors.update(filter(None, reasons))
                 if len(first) <= MOST_NAMED:
-                    numbered = enumerate(reasons, progress.rows - len(rows) + table.header + 1)
+                    numbered = enumerate(reasons, progress.rows - len(rows) + header + 1)
                     first += [f"row {number} ({reason})" for number, reason in numbered if reason]
                 bar.update(len(rows))
     except InputError:
-        output.discard()
+        if isinstance(output, PartialFile):
+            output.discard()
         raise
     if first and not on_terminal:
         print(f"unreadable: {', '.join(first[:MOST_NAMED])}{', ...' * (len(first) > MOST_NAMED)}", file=sys.stderr)
-    return errors
+    return progress, errors
 
 
 def refuse_errors(reasons: list[str], rows_before: int) -> None:
-    """Raises InputError with the first reason, if there is one."""
     for row, reason in enumerate(reasons, rows_before + 1):
         if reason:
             raise InputError(f"row {row} cannot be read: {reason}")

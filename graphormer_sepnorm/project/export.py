@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.archives import SHARED, write_archive
 from graphormer_sepnorm.runs.arrays import stored_facts
@@ -14,38 +13,23 @@ from graphormer_sepnorm.table_model.evaluate import check_table, kept_options
 from graphormer_sepnorm.table_model.info import unfinished_words
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.scores import STACK
-from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import MEASUREMENTS, TABLE
 from graphormer_sepnorm.tasks.scales import named_unit
 
 PROSPECTIVE = "prospective.csv"  # the log of an update
+FACTS = Path(TABLE).with_suffix(".json").name
 NO_LICENCE = "not stated: ask whoever exported the model"
 
 
 def export_model(model: str | Path, out: str | Path, licence: str | None = None) -> dict:
-    """Writes the table model of a run folder into one file, which ``load_model`` and the commands open.
-
-    Equal runs give equal bytes. The file has the training molecules and their labels, from which the model predicts.
-
-    Args:
-        model: run folder, or the name of a shipped table model.
-        out: file to write, which ends in .gsn.
-        licence: of the model, for its card; None: that of the card in the run folder.
-
-    Returns:
-        ``model``, ``output``, ``bytes``, ``training_molecules`` and ``licence``.
-
-    Raises:
-        InputError: another ending, no finished table model, a damaged one, or the file cannot be written.
-    """
+    """Writes a table model, with its training molecules, into one file; equal runs give equal bytes."""
     out = Path(out)
     if out.suffix != SHARED:
         raise InputError(f"{out}: name a file that ends in {SHARED}")
     run = RunFolder(resolve_model(model))
     if not run.stack.exists():
-        raise InputError(
-            f"{model} is no table model: a network is one file already, model.safetensors of its run folder"
-        )
+        network = "a network is one file already, model.safetensors of its run folder"
+        raise InputError(f"{model} is no table model: {network}")
     loaded = TableModel.load(run.path)
     check_table(run.path)
     if unfinished := unfinished_words(run):
@@ -53,9 +37,8 @@ def export_model(model: str | Path, out: str | Path, licence: str | None = None)
     card = read_card(run.path) or card_of(run, loaded)
     card = card if licence is None else replace(card, licence=licence)
     files = {name: (run.path / name).read_bytes() for name in names_of(run)}
-    table = Path(TABLE).with_suffix(".json").name
-    if table in files:
-        files[table] = without_folders(files[table])
+    if FACTS in files:
+        files[FACTS] = without_folders(files[FACTS])
     files[CARD] = READ_CARD.dump_json(card, indent=2) + b"\n"
     try:
         write_archive(out, files)
@@ -69,10 +52,9 @@ def export_model(model: str | Path, out: str | Path, licence: str | None = None)
 def names_of(run: RunFolder) -> list[str]:
     """The files of a run folder that its model, its scores and its updates need."""
     configs = [each.config.relative_to(run.path).as_posix() for each in run.members()]
-    tables = [TABLE, MEASUREMENTS, PROSPECTIVE, Path(TABLE).with_suffix(".json").name]
+    tables = [TABLE, MEASUREMENTS, PROSPECTIVE, FACTS]
     others = [run.test.name, run.predictions.name, run.record.name, *configs, *tables]
-    listed = stored_facts(run.stack)["files"]
-    return [run.stack.name, *listed, *(name for name in others if (run.path / name).exists())]
+    return [run.stack.name, *stored_facts(run.stack)["files"], *(each for each in others if (run.path / each).exists())]
 
 
 def without_folders(facts: bytes) -> bytes:
@@ -86,29 +68,20 @@ def without_folders(facts: bytes) -> bytes:
 
 
 def card_of(run: RunFolder, model: TableModel) -> ModelCard:
-    """The card of a model that has none, from what its run folder tells."""
     rows = model.trust.rows if model.trust else None
     options, scores = kept_options(run), run.saved_test().get("out_of_fold", {}).get(STACK, {})
     rmse = scores.get("rmse") if len(model.targets) == 1 else None
     counts = dict(zip(model.targets, rows.labelled if rows else (), strict=False))
-    endpoints = {
-        target: Endpoint(description, scale, counts.get(target), rmse)
-        for target, description, scale in described(options, model.task)
-    }
+    units, endpoints = dict(zip(options.targets, options.units, strict=False)), {}
+    for place, target in enumerate(model.targets):
+        column = options.targets[min(place, len(options.targets) - 1)]
+        unit = units.get(column, "")
+        description = f"{column} in {unit}" if unit and unit != named_unit(column) else column
+        scale = model.task.scales[place] if model.task.scales else ""
+        endpoints[target] = Endpoint(description, scale, counts.get(target), rmse)
     return ModelCard(names_only(options.path), NO_LICENCE, endpoints)
 
 
 def names_only(paths: str) -> str:
     """The names of files without their folders; of an updated model there are several."""
     return ", ".join(Path(path).name for path in paths.split(", "))
-
-
-def described(options: TableOptions, task: TaskConfig) -> list[tuple[str, str, str]]:
-    """For each target its name, its column with the unit, and its scale."""
-    found: list[tuple[str, str, str]] = []
-    for place, name in enumerate(task.targets):
-        column = options.targets[min(place, len(options.targets) - 1)]
-        unit = dict(zip(options.targets, options.units, strict=False)).get(column, "")
-        known = f"{column} in {unit}" if unit and unit != named_unit(column) else column
-        found.append((name, known, task.scales[place] if task.scales else ""))
-    return found

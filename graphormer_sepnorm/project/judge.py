@@ -1,16 +1,19 @@
-"""Desirability, probability of success and Pareto rank of molecules, from predictions and the goals of a profile.
+"""Desirability, probability of success, Pareto rank and expected hypervolume improvement of M molecules by G goals.
 
-Axis letters: M molecules, G goals, Q points.
+The improvement is by how much a molecule moves the front of two or three criteria (Zitzler and Thiele, 1999; Yang et
+al., J. Global Optim. 2019): K objectives, P points of a front, B boxes.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import combinations
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
 from typing import Literal
 
 import numpy as np
 
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.output.column import PredictedColumn, given
+from graphormer_sepnorm.predict.acquisition import expected_improvement
 from graphormer_sepnorm.predict.known import known_intervals
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
 
@@ -19,48 +22,32 @@ ALERTS = "alerts"
 PROBABILITY = "probability_of_success"
 POINTS = 1024
 ROWS_AT_ONCE = 256
+ROWS_OF_VOLUME = 1024
+FEWEST, MOST = 2, 3  # objectives of a hypervolume
 LEAST_DEVIATION = 1e-12
 
 
 @dataclass(frozen=True)
 class Goal:
-    """A criterion on the scale of its values.
-
-    Attributes:
-        name: in the profile.
-        of: its values: a target that is predicted with an error, the probability of a class, a class that a molecule
-            has with this probability, a property, or the number of alerts.
-        place: number of the target or property.
-        owner: the model of a target, and the target's number there; None: no target.
-        low, high: limits; infinite: none.
-        zero_low, zero_high: where the desirability is 0.
-        weight: in the desirability.
-    """
-
     name: str
     of: Kind
-    place: int
-    low: float
+    place: int  # number of the target or property
+    low: float  # infinite: no limit
     high: float
-    zero_low: float
+    zero_low: float  # where the desirability is 0
     zero_high: float
     weight: float = 1.0
-    owner: tuple[PredictingModel, int] | None = None
-
-    def within(self, least: float | None, most: float | None) -> "Goal":
-        """The goal for values inside the limits of their target, which all meet a limit that is no stricter."""
-        low = -np.inf if least is not None and self.low <= least else self.low
-        return replace(self, low=low, high=np.inf if most is not None and self.high >= most else self.high)
+    owner: tuple[PredictingModel, int] | None = None  # the model of a target, and its number there
 
     def values(self, found: Predictions) -> np.ndarray:
         """The values that the goal is on: float64 [M], NaN where a molecule could not be read."""
         if self.of == "property":
             return given(found.properties)[:, self.place]
-        values = found.values[:, self.place if self.of != "alerts" else 0].astype(np.float64)
-        if self.of != "alerts":
-            return values
-        counts = np.array([text.count("; ") + bool(text) for text in given(found.alerts)], np.float64)
-        return np.where(np.isnan(values), np.nan, counts)
+        values = found.values[:, self.place].astype(np.float64)
+        if self.of == "alerts":
+            counts = [text.count("; ") + bool(text) for text in given(found.alerts)]
+            return np.where(np.isnan(values), np.nan, np.array(counts, np.float64))
+        return values
 
     def desirability(self, values: np.ndarray) -> np.ndarray:
         """1 within the limits, 0 from the zeros on, linear between: float64 [M]."""
@@ -92,21 +79,11 @@ class Goal:
 
 @dataclass(frozen=True, eq=False)
 class Judge:
-    """The judge of predictions.
-
-    Labels are normal around predictions, with the expected standard deviation of the error, and errors of targets of
-    one model correlate as they do out of fold. On molecules that were not learnt from, these probabilities were as well
-    calibrated as those of conformal intervals (``docs/for-chemists/profiles.md``).
-
-    Attributes:
-        goals: G goals.
-        correlation: float64 [G, G], of the errors of goals on targets; 0 for others and where it is unknown.
-        independent: pairs of names of targets whose correlation is unknown.
-    """
+    """The judge: labels are normal around predictions, errors of one model's targets correlate as out of fold."""
 
     goals: tuple[Goal, ...]
-    correlation: np.ndarray
-    independent: tuple[tuple[str, str], ...] = ()
+    correlation: np.ndarray  # float64 [G, G], of errors; 0 where it is unknown
+    independent: tuple[tuple[str, str], ...] = ()  # pairs of targets whose correlation is unknown
 
     @classmethod
     def of(cls, goals: tuple[Goal, ...]) -> "Judge":
@@ -124,40 +101,34 @@ class Judge:
         return cls(goals, correlation, tuple(independent))
 
     def columns(self, is_whole: bool) -> list[PredictedColumn]:
-        """As ``Judging``."""
-        found = [
+        ranks = PredictedColumn("pareto_rank", cells=lambda found: pareto_ranks(self.desirabilities(found)))
+        return [
             PredictedColumn("desirability", cells=self.desirability),
             PredictedColumn(PROBABILITY, cells=self.probability),
+            *[ranks] * is_whole,
             PredictedColumn("weakest", "text", cells=self.weakest),
         ]
-        return [*found[:2], PredictedColumn("pareto_rank", cells=self.ranks), *found[2:]] if is_whole else found
 
     def desirabilities(self, found: Predictions) -> np.ndarray:
-        """The desirability by each goal: float64 [M, G]."""
         return np.stack([goal.desirability(goal.values(found)) for goal in self.goals], axis=1)
 
     def desirability(self, found: Predictions) -> np.ndarray:
-        """The weighted geometric mean of the desirabilities by goal: float64 [M].
-
-        Source: Derringer and Suich, "Simultaneous optimization of several response variables", J. Qual. Technol. 1980.
-        """
+        """Weighted geometric mean [M] of the desirabilities by goal (Derringer and Suich, 1980)."""
         weights = np.array([goal.weight for goal in self.goals])
         with np.errstate(divide="ignore"):
             return np.exp(np.log(self.desirabilities(found)) @ (weights / weights.sum()))
 
     def probability(self, found: Predictions) -> np.ndarray:
-        """The probability that all criteria hold: float64 [M]."""
+        from scipy.sparse.csgraph import connected_components  # its import takes a while
+
         chances = np.stack([goal.probability(found) for goal in self.goals], axis=1)
-        for block in blocks(self.correlation):
+        count, group = connected_components(self.correlation != 0)
+        for block in (np.flatnonzero(group == number) for number in range(count)):
             if len(block) > 1:
                 low, high = np.stack([self.goals[place].ends(found) for place in block], axis=2)
                 chances[:, block] = 1
                 chances[:, block[0]] = joint_probability(low, high, self.correlation[np.ix_(block, block)])
         return chances.prod(axis=1)
-
-    def ranks(self, found: Predictions) -> np.ndarray:
-        """The Pareto ranks of M molecules by their desirabilities, as ``pareto_ranks``."""
-        return pareto_ranks(self.desirabilities(found))
 
     def weakest(self, found: Predictions) -> list[str]:
         """The name of the criterion that fails most probably: M texts, "" if none can fail, or without a prediction."""
@@ -169,27 +140,8 @@ class Judge:
         ]
 
 
-def blocks(correlation: np.ndarray) -> Iterator[list[int]]:
-    """The groups of variables that are correlated with each other, from a matrix [G, G]."""
-    from scipy.sparse.csgraph import connected_components  # its import takes a while
-
-    _, group = connected_components(correlation != 0)
-    for number in range(group.max() + 1):
-        yield np.flatnonzero(group == number).tolist()
-
-
 def joint_probability(low: np.ndarray, high: np.ndarray, correlation: np.ndarray) -> np.ndarray:
-    """The probability that standard normal variables are all between their ends: float64 [M].
-
-    The same quasi-random points are used for all molecules, so that their order is not one of chance; SciPy takes
-    milliseconds for each.
-
-    Source: Genz, "Numerical computation of multivariate normal probabilities", J. Comput. Graph. Stat. 1992.
-
-    Args:
-        low, high: [M, G] with G of at least 2, NaN where there is none.
-        correlation: [G, G], positive definite.
-    """
+    """P(low < normals < high) [M], from [M, G], by the same quasi-random points for all (Genz, 1992)."""
     from scipy.special import ndtr, ndtri  # their import takes a while
     from scipy.stats.qmc import Sobol
 
@@ -211,17 +163,7 @@ def joint_probability(low: np.ndarray, high: np.ndarray, correlation: np.ndarray
 
 
 def pareto_ranks(scores: np.ndarray) -> np.ndarray:
-    """Pareto ranks from 1 on: float64 [M], NaN where a score is.
-
-    A row has rank 1 if no other one is at least as good by every score and better by one; the rows of the next rank are
-    those of which this is true without the rows before.
-
-    Source: Zhang et al., "An efficient approach to nondominated sorting for evolutionary multiobjective optimization",
-    IEEE Trans. Evol. Comput. 2015.
-
-    Args:
-        scores: [M, G], higher is better.
-    """
+    """Pareto ranks [M] from 1 on of scores [M, G], higher is better, NaN where one is (Zhang et al., 2015)."""
     found, known = np.full(len(scores), np.nan), ~np.isnan(scores).any(axis=1)
     rows, inverse = np.unique(-scores[known], axis=0, return_inverse=True)  # none is dominated by one that follows
     fronts: list[list[int]] = []
@@ -234,3 +176,61 @@ def pareto_ranks(scores: np.ndarray) -> np.ndarray:
         ranks[number] = rank + 1
     found[known] = ranks[inverse.ravel()]
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class Hypervolume:
+    """The volume that no measured molecule dominates, in boxes, and how much of it a molecule is expected to take."""
+
+    goals: tuple[Goal, ...]
+    signs: np.ndarray  # float64 [K], -1 to minimize
+    low: np.ndarray  # float64 [B, K], ends of the boxes beyond the front
+    high: np.ndarray
+
+    @classmethod
+    def of(cls, goals: Sequence[Goal]) -> "Hypervolume":
+        """The volume between targets' zeros and training labels; raises InputError without 2 or 3 fit goals."""
+        chosen = [goal for goal in goals if goal.of == "target" and np.isfinite(goal.low) != np.isfinite(goal.high)]
+        owners = {id(goal.owner[0]): goal.owner[0] for goal in chosen if goal.owner}
+        if not FEWEST <= len(chosen) <= MOST or len(owners) != 1:
+            raise InputError(
+                f"--by hypervolume needs {FEWEST} or {MOST} criteria with one limit on targets of one model; the "
+                f"profile has {len(chosen)} such criteria on {len(owners)} models"
+            )
+        trust = next(iter(owners.values())).trust
+        if trust is None or trust.rows is None:
+            raise InputError("--by hypervolume needs a model that keeps its training labels")
+        signs = np.where([np.isfinite(goal.low) for goal in chosen], 1.0, -1.0)
+        zeros = [goal.zero_low if sign > 0 else goal.zero_high for goal, sign in zip(chosen, signs, strict=True)]
+        labels = trust.rows.labels[:, [goal.owner[1] for goal in chosen if goal.owner]]
+        front = signs * labels[~np.isnan(labels).any(axis=1)]
+        return cls(tuple(chosen), signs, *boxes_beyond(front, signs * np.array(zeros)))
+
+    def improvement(self, found: Predictions) -> np.ndarray:
+        """The expected improvement, with independent errors: float64 [M], NaN for what could not be read."""
+        mean = np.stack([goal.values(found) for goal in self.goals], axis=1) * self.signs
+        deviation = np.stack([found.spread[:, goal.place] for goal in self.goals], axis=1).astype(np.float64)
+        is_open, parts = np.isinf(self.high), [np.empty(0)]
+        for start in range(0, len(mean), ROWS_OF_VOLUME):
+            rows = slice(start, start + ROWS_OF_VOLUME)
+            above_low, above_high = (
+                expected_improvement(mean[rows, None] - ends, deviation[rows, None])
+                for ends in (self.low, np.where(is_open, 0, self.high))
+            )
+            parts.append((above_low - np.where(is_open, 0, above_high)).prod(axis=2).sum(axis=1))
+        return np.concatenate(parts)
+
+
+def boxes_beyond(points: np.ndarray, reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Disjoint boxes [B, K] of what is above a reference [K] and below no point [P, K]; higher is better."""
+    points = points[(points > reference).all(axis=1)]
+    *_, last = reference
+    if len(reference) == 1:
+        return np.array([[points.max(initial=last)]]), np.array([[np.inf]])
+    levels = [np.inf, *np.unique(points[:, -1])[::-1].tolist(), last]
+    lows, highs = [], []
+    for upper, lower in pairwise(levels):
+        low, high = boxes_beyond(points[points[:, -1] >= upper, :-1], reference[:-1])
+        lows.append(np.column_stack([low, np.full(len(low), lower)]))
+        highs.append(np.column_stack([high, np.full(len(high), upper)]))
+    return np.concatenate(lows), np.concatenate(highs)

@@ -1,10 +1,10 @@
 """A log of predictions, which measurements that arrive later are compared with."""
 
+import contextlib
 import csv
 import json
 import re
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,30 +26,20 @@ CONFIDENCE = 0.9  # of the intervals in logs
 COLUMNS = ("date", "model", "smiles", "conditions", "target", "predicted", "low", "high")
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """The prediction of a target in texts, as files have it: with its 90 % interval, "" without one."""
-
-    target: str
-    predicted: str
-    low: str
-    high: str
-
-
-def predictions_of(model: PredictingModel, found: Predictions) -> list[list[Prediction]]:
-    """For each molecule the predictions of its targets; none for one that cannot be predicted."""
+def predictions_of(model: PredictingModel, found: Predictions) -> list[list[dict[str, str]]]:
+    """For each molecule, unless it cannot be predicted, each target, prediction, and 90 % interval, or ""."""
     try:
         low, high = interval_ends(model, CONFIDENCE, found.values, found.spread)
     except InputError:  # no intervals, or too few molecules to calibrate them
         low = high = np.full(found.values.shape, np.nan)
     digits = [DIGITS[kind_of(model, number)] for number in range(len(model.targets))]
+    parts = {"predicted": found.values, "low": low, "high": high}
+
+    def of(row: int, place: int, target: str) -> dict[str, str]:
+        return {"target": target, **{name: as_text(part[row, place], digits[place]) for name, part in parts.items()}}
+
     return [
-        [
-            Prediction(target, *(as_text(each[row, place], digits[place]) for each in (found.values, low, high)))
-            for place, target in enumerate(model.targets)
-        ]
-        if not error
-        else []
+        [of(row, place, target) for place, target in enumerate(model.targets) if not error]
         for row, error in enumerate(found.errors)
     ]
 
@@ -65,15 +55,7 @@ def conditions_text(names: Sequence[str], texts: Sequence[str]) -> str:
 
 
 def log_into(path: Path, model: PredictingModel, name: str) -> Callable[[Smiles, Predictions], None]:
-    """A function that appends predictions of a model to a log, which it begins if there is none.
-
-    Args:
-        path: a CSV with ``COLUMNS``, a line for each molecule and target; dates are UTC.
-        model, name: the model and its name for the log; models side by side have their own names.
-
-    Raises:
-        InputError: the file is no such log, or cannot be written.
-    """
+    """A function that appends predictions of a model to a log, a CSV with ``COLUMNS`` that may not be there yet."""
     read_log(path)
 
     def append(asked_for: Smiles, found: Predictions) -> None:
@@ -96,14 +78,12 @@ def log_into(path: Path, model: PredictingModel, name: str) -> Callable[[Smiles,
 def lines_of(
     date: str, name: str, model: PredictingModel, samples: Smiles, found: Predictions
 ) -> list[tuple[str | None, ...]]:
-    """The lines of a log on the predictions of one model."""
     given, asked = model.asked_conditions.given, model.asked_conditions.columns
     lines: list[tuple[str | None, ...]] = []
     for sample, predictions in zip(samples, predictions_of(model, found), strict=True):
         smiles, texts = (sample.smiles, sample.conditions) if isinstance(sample, Sample) else (sample, ())
         conditions = conditions_text([*asked, *given], [*texts, *given.values()])
-        of_molecule = (date, name, smiles, conditions)
-        lines += [(*of_molecule, each.target, each.predicted, each.low, each.high) for each in predictions]
+        lines += [(date, name, smiles, conditions, *each.values()) for each in predictions]
     return lines
 
 
@@ -115,35 +95,35 @@ def ancestor(name: str) -> str:
 
 
 def read_log(path: Path) -> list[dict[str, str]]:
-    """The lines of a log, none if there is no file; a line that a killed command has left incomplete is left out.
+    """The lines of a log, none without a file or that are incomplete; raises InputError if it is no log."""
+    names, lines = read_records(path) if path.exists() else (COLUMNS, [])
+    if names not in ((), COLUMNS):
+        raise InputError(f"{path} is no log of predictions: name a new file or one that predict --log began")
+    return [line for line in lines if is_whole(line) and is_date(line["date"])]
 
-    Raises InputError if the file is no log of predictions, or cannot be read.
-    """
-    if not path.exists():
-        return []
+
+def read_records(path: Path) -> tuple[tuple[str, ...], list[dict[str, str]]]:
+    """The names of the columns of a CSV, and its lines; raises InputError if it cannot be read."""
     try:
         with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
             reader = csv.DictReader(file)
-            if tuple(reader.fieldnames or COLUMNS) != COLUMNS:
-                raise InputError(f"{path} is no log of predictions: name a new file or one that predict --log began")
-            return [line for line in reader if None not in line and is_line(line)]
+            return tuple(reader.fieldnames or ()), list(reader)
     except (OSError, csv.Error) as error:
         raise InputError(f"cannot read {path}: {error}") from None
 
 
-def is_line(line: dict[str, str]) -> bool:
-    """Whether a line of a log is whole."""
-    try:
-        return all(each is not None for each in line.values()) and bool(datetime.fromisoformat(line["date"]))
-    except ValueError:
-        return False
+def is_whole(line: dict[str, str]) -> bool:
+    return None not in line and None not in line.values()
+
+
+def is_date(text: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return bool(datetime.fromisoformat(text))
+    return False
 
 
 def earliest(path: Path, featurizer: str, models: Container[str]) -> dict[tuple[str, str, str], dict[str, str]]:
-    """The earliest line of a log for each molecule, its conditions and target, by ``molecule_key`` and texts.
-
-    Only predictions of models count whose ``ancestor`` is among ``models``: others may predict another assay.
-    """
+    """The earliest line of a log on models of this ancestry, by ``molecule_key``, conditions and target."""
     found: dict[tuple[str, str, str], dict[str, str]] = {}
     known = (line for line in read_log(path) if ancestor(line["model"]) in models)
     lines = sorted(known, key=lambda line: datetime.fromisoformat(line["date"]))

@@ -24,8 +24,7 @@ from graphormer_sepnorm.output.column import PredictedColumn
 from graphormer_sepnorm.predict.predictors import PredictingModel
 from graphormer_sepnorm.predict.side_by_side import SideBySide, parts_of
 from graphormer_sepnorm.predict.units import UNKNOWN, measured_unit
-from graphormer_sepnorm.project.hypervolume import Hypervolume
-from graphormer_sepnorm.project.judge import ALERTS, Goal, Judge, Kind
+from graphormer_sepnorm.project.judge import ALERTS, Goal, Hypervolume, Judge, Kind
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import falls, in_ascii, modelled, modelled_name, molar_scale
 
@@ -56,23 +55,12 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 
 @dataclass(frozen=True, config=STRICT)
 class Criterion:
-    """A line of a profile.
-
-    Attributes:
-        at_least, at_most: limits; one of them, or both.
-        class_name: the class that a molecule shall have, in place of limits.
-        unit: of the limits, if it is that of the measurements behind a logarithm.
-        weight: in the desirability.
-        zero: where the desirability is 0: a number, or the lower and the upper one if there are both limits; empty: as
-            ``RAMPS``.
-    """
-
     at_least: Number | None = None
     at_most: Number | None = None
-    class_name: str | None = None
-    unit: str | None = None
+    class_name: str | None = None  # that a molecule shall have, in place of limits
+    unit: str | None = None  # of limits as measured, behind a logarithm
     weight: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
-    zero: tuple[Number, ...] = ()
+    zero: tuple[Number, ...] = ()  # where the desirability is 0, one for each limit; empty: as ``RAMPS``
 
     def __post_init__(self) -> None:
         limits = [limit for limit in (self.at_least, self.at_most) if limit is not None]
@@ -164,16 +152,14 @@ class Profile:
         return Judge.of(tuple(goals))
 
     def columns_for(self, model: PredictingModel, is_whole: bool) -> list[PredictedColumn]:
-        """As ``Judging``."""
         judge = self.judge(model)
-        if not self.with_hypervolume:
-            return judge.columns(is_whole)
-        volume = Hypervolume.of(judge.goals)
-        return [*judge.columns(is_whole), PredictedColumn(IMPROVEMENT, cells=volume.improvement)]
+        found = judge.columns(is_whole)
+        if self.with_hypervolume:
+            found.append(PredictedColumn(IMPROVEMENT, cells=Hypervolume.of(judge.goals).improvement))
+        return found
 
     @property
     def reads(self) -> set[str]:
-        """As ``Judging``."""
         known = {**dict.fromkeys([*PROPERTIES, *OTHER_NAMES], "properties"), ALERTS: ALERTS}
         return {known[name] for name in self.criteria if name in known}
 
@@ -207,11 +193,9 @@ def goal_of(name: str, criterion: Criterion, model: PredictingModel) -> Goal:
     known = OTHER_NAMES.get(name, name)
     if known not in (*PROPERTIES, ALERTS):
         measured = [target[len("log10(") : -1] for target in model.targets if target.startswith("log10(")]
-        names = [*model.targets, *measured, *PROPERTIES, ALERTS]
-        raise ValueError(
-            f"it is no target of the model ({', '.join(model.targets)}), no property ({', '.join(PROPERTIES)}) and not "
-            f"{ALERTS}{did_you_mean(name, names)}"
-        )
+        near = did_you_mean(name, [*model.targets, *measured, *PROPERTIES, ALERTS])
+        targets, properties = ", ".join(model.targets), ", ".join(PROPERTIES)
+        raise ValueError(f"it is no target of the model ({targets}), no property ({properties}) and not {ALERTS}{near}")
     if criterion.unit is not None or criterion.class_name is not None:
         raise ValueError("a property has no unit and no class: give limits only")
     place = list(PROPERTIES).index(known) if known in PROPERTIES else 0
@@ -225,10 +209,8 @@ def probability_goal(name: str, criterion: Criterion, place: int, owner: Predict
     if criterion.class_name is not None:
         choices = (f"not {name}", name) if TASKS[owner.kind].adds_up else owner.classes[number]
         if criterion.class_name not in choices:
-            raise ValueError(
-                f"class {criterion.class_name!r} is not one of {', '.join(choices)}"
-                f"{did_you_mean(criterion.class_name, choices)}"
-            )
+            known = ", ".join(choices) + did_you_mean(criterion.class_name, choices)
+            raise ValueError(f"class {criterion.class_name!r} is not one of {known}")
         is_one = choices.index(criterion.class_name) == 1
         ends = (1.0, math.inf, 0.0, math.inf) if is_one else (-math.inf, 0.0, -math.inf, 1.0)
         return Goal(name, "class", place, *ends, criterion.weight)
@@ -239,15 +221,7 @@ def probability_goal(name: str, criterion: Criterion, place: int, owner: Predict
 
 
 def target_goal(name: str, criterion: Criterion, place: int, owner: PredictingModel, number: int) -> Goal:
-    """A criterion on a number that is predicted with an error, named as the target or as the column it is learnt from.
-
-    Limits are as measured if they have a unit or the name is that of the column, else on the scale of the predictions.
-
-    Args:
-        place: number of the target among all.
-        owner: the model of the target.
-        number: of the target among those of its model.
-    """
+    """A criterion on a number; limits with a unit, or by the name of the column, are as measured."""
     if criterion.class_name is not None:
         raise ValueError("it is a number, which has no classes: give at_least, at_most or between")
     target, unit, rows = owner.targets[number], criterion.unit, owner.trust.rows if owner.trust else None
@@ -268,7 +242,9 @@ def target_goal(name: str, criterion: Criterion, place: int, owner: PredictingMo
     least, most = owner.limits[number] if owner.limits else (None, None)
     if (most is not None and found.low > most) or (least is not None and found.high < least):
         raise ValueError("no molecule can be inside these limits, which are outside those of the target")
-    return replace(found.within(least, most), owner=(owner, number))
+    low = -math.inf if least is not None and found.low <= least else found.low  # all values meet such a limit
+    high = math.inf if most is not None and found.high >= most else found.high
+    return replace(found, low=low, high=high, owner=(owner, number))
 
 
 def scale_of_limits(unit: str, scale: Scale, known: str) -> Scale:
@@ -292,26 +268,18 @@ def with_ramps(
     convert: Callable[[float], float] = float,
     turns: bool = False,
 ) -> Goal:
-    """The goal with the limits of a criterion, and where its desirability is 0.
-
-    Args:
-        name, of, place: as in ``Goal``.
-        ramp: distance of these places from the limits, unless the criterion has them.
-        convert: as ``conversion``.
-        turns: whether large numbers become small ones by that.
-
-    Raises:
-        ValueError: a zero is on the wrong side of its limit, or neither it nor a ramp is known.
-    """
+    """The goal with the limits of a criterion and a ramp next to them; ``turns``: conversion turns their order."""
     low, high = (None if end is None else convert(end) for end in (criterion.at_least, criterion.at_most))
     zeros = [convert(zero) for zero in criterion.zero]
     if turns:
         low, high, zeros = high, low, zeros[::-1]
-    zero_low = -math.inf if low is None else zeros[0] if zeros else low - ramp
-    zero_high = math.inf if high is None else zeros[-1] if zeros else high + ramp
-    ends = (-math.inf if low is None else low, math.inf if high is None else high)
-    if not all(ramp > 0 or zeros for end in ends if math.isfinite(end)):
+    if not (ramp > 0 or zeros):
         raise ValueError("the spread of its training labels is unknown: add zero, where the desirability is 0")
-    if (low is not None and zero_low >= low) or (high is not None and zero_high <= high):
+    found = Goal(name, of, place, -math.inf, math.inf, -math.inf, math.inf, criterion.weight)
+    if low is not None:
+        found = replace(found, low=low, zero_low=zeros[0] if zeros else low - ramp)
+    if high is not None:
+        found = replace(found, high=high, zero_high=zeros[-1] if zeros else high + ramp)
+    if found.zero_low >= found.low > -math.inf or found.zero_high <= found.high < math.inf:
         raise ValueError("zero is the value from which on a molecule is of no worth: choose it outside the limits")
-    return Goal(name, of, place, *ends, zero_low, zero_high, criterion.weight)
+    return found

@@ -20,7 +20,9 @@ from graphormer_sepnorm.project.log import (
     as_text,
     conditions_text,
     earliest,
+    is_whole,
     predictions_of,
+    read_records,
 )
 from graphormer_sepnorm.report.folds import predicted_together
 from graphormer_sepnorm.report.over_time import Checked, alarms, calibrated_labels, over_time, section
@@ -39,16 +41,8 @@ from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reliability import error_words
 from graphormer_sepnorm.table_model.scores import STACK
 from graphormer_sepnorm.table_run import READING, Plan, costs, train_labelled
+from graphormer_sepnorm.tables import labels
 from graphormer_sepnorm.tables.label_text import is_number
-from graphormer_sepnorm.tables.labels import (
-    LabelledTable,
-    assign_splits,
-    check_filled,
-    leave_out_tested,
-    read_usable,
-    table_task,
-    with_duplicates,
-)
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE, label_texts, read_measurements
 from graphormer_sepnorm.tables.rows import LabelledRow
@@ -78,11 +72,10 @@ class Model:
     model: TableModel
     options: TableOptions
     config: Config
-    table: LabelledTable
+    table: labels.LabelledTable
 
     @classmethod
     def read(cls, name: str) -> "Model":
-        """Reads a model; raises InputError if it cannot be updated."""
         run = RunFolder(resolve_model(name))
         if not run.stack.exists() or run.is_from_python:
             raise InputError(f"{name} is no run folder that train FILE wrote, which could be updated")
@@ -96,8 +89,8 @@ class Model:
         if len(structures.smiles) < len(rows):
             raise InputError(f"{run}: some molecules of its table cannot be read by this release: train it again")
         units, class_names = options.units or ("",) * len(options.targets), model.task.class_names
-        table = LabelledTable(rows, structures=structures, names=names, class_names=class_names, units=units)
-        return cls(Path(name).name, run, model, options, replace(config, task=table_task(options)), table)
+        table = labels.LabelledTable(rows, structures=structures, names=names, class_names=class_names, units=units)
+        return cls(Path(name).name, run, model, options, replace(config, task=labels.table_task(options)), table)
 
     @property
     def plan(self) -> Plan:
@@ -125,19 +118,11 @@ def update_run(
 
     Args:
         name: run folder, which is only read, or a file that ``export_model`` wrote.
-        table: new measurements, with the columns of the table that was trained on.
+        table: new measurements, with the columns of the table that was trained on; they are found as before, or by
+            ``smiles_column`` and ``delimiter``.
         out: new run folder; None: RUN-update-1, or the next number.
         log: of predictions, as ``log_into``; the earliest one of each molecule is compared with the measurement.
-        smiles_column, delimiter: of the new table, as ``open_table``; None: as before, or found.
         same_unit: accept labels that look as if they were in another unit.
-
-    Returns:
-        as ``train_table``, and ``out``, ``prospective`` with the periods of each target, ``alarms``, and the numbers
-        ``new_rows``, ``repeated`` of rows that the model knows already, and ``known`` of rows with training molecules.
-
-    Raises:
-        InputError: the model cannot be updated, the new table does not fit it or has no new row, or the folder holds
-            anything else.
     """
     model = Model.read(name)
     whole = RunFolder(Path(out) if out else next_folder(Path(name)))
@@ -168,44 +153,31 @@ def next_folder(run: Path) -> Path:
 
 @dataclass(frozen=True)
 class NewRows:
-    """The rows of a table of new measurements.
-
-    Attributes:
-        table: the new rows that can be used, and the others.
-        repeated: rows that the model's table has with the same label.
-        known: number of new rows whose molecule the model was fitted to.
-        unseen: the other rows, with averages of replicates.
-        keys: ``molecule_key`` of ``unseen``.
-    """
-
-    table: LabelledTable
-    repeated: list[LabelledRow]
-    known: int
-    unseen: list[LabelledRow]
-    keys: list[str]
+    table: labels.LabelledTable  # the new rows that can be used, and the others
+    repeated: list[LabelledRow]  # that the model's table has with the same label
+    known: int  # number of new rows whose molecule was learnt
+    unseen: list[LabelledRow]  # the other rows, with averages of replicates
+    keys: list[str]  # ``molecule_key`` of ``unseen``
 
 
 def read_new(model: Model, path: str, smiles_column: str | None, delimiter: str | None) -> NewRows:
-    """Reads new measurements with the settings of a model; raises InputError if there are none."""
     options = replace(model.options, path=path, test_csv=None, delimiter=delimiter, sheet=None)
     options = replace(options, smiles_column=smiles_column or options.smiles_column)
-    found = replace(read_usable(options, model.model.featurizer), class_names=model.table.class_names)
+    found = replace(labels.read_usable(options, model.model.featurizer), class_names=model.table.class_names)
     before = set(map(signature, model.table.structures.keys, model.table.rows))
-    is_new = [signature(*each) not in before for each in zip(found.structures.keys, found.rows, strict=True)]
-    repeated = [row for row, new in zip(found.rows, is_new, strict=True) if not new]
+    signatures = list(map(signature, found.structures.keys, found.rows))
+    places = [place for place, each in enumerate(signatures) if each not in before]
+    repeated = [row for row, each in zip(found.rows, signatures, strict=True) if each in before]
     same = f"is in the table of {model.name} with the same label, and is skipped"
     progress.say(shortened([f"row {row.number} {same}" for row in repeated]))
     progress.say(shortened([f"row {number} is skipped: {reason}" for number, _, reason in found.skipped]))
-    places = [place for place, new in enumerate(is_new) if new]
     if not places:
         why = f": {found.skipped[0][2]}" if found.skipped and not repeated else " that the model does not know"
         raise InputError(f"{path} has no row of new measurements{why}")
     rows, structures = [found.rows[place] for place in places], found.structures.take(places)
-    table = with_duplicates(options.kind, replace(found, rows=rows, structures=structures))
-    learnt = {
-        key for key, row in zip(model.table.structures.keys, model.table.rows, strict=True) if row.split != "test"
-    }
-    means = table.with_means(options.kind)
+    table = labels.with_duplicates(options.kind, replace(found, rows=rows, structures=structures))
+    pairs = zip(model.table.structures.keys, model.table.rows, strict=True)
+    learnt, means = {key for key, row in pairs if row.split != "test"}, table.with_means(options.kind)
     unseen = [place for place, key in enumerate(means.structures.keys) if key not in learnt]
     known = len(means.rows) - len(unseen)
     if known:
@@ -221,13 +193,12 @@ def shortened(sentences: list[str]) -> list[str]:
 
 
 def signature(key: str, row: LabelledRow) -> tuple:
-    """Equal for the same measurement of a molecule."""
     texts = (f"{float(text):.{DIGITS}g}" if text[:1] not in ("", "<", ">") else text for text in label_texts(row))
     return (key, row.conditions, *texts)
 
 
-def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: bool) -> list[list[str]]:
-    """The lines of ``prospective.csv`` for new measurements, with ``COLUMNS``; raises InputError for another unit."""
+def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: bool) -> list[dict[str, str]]:
+    """The lines of ``prospective.csv`` for new measurements; raises InputError if they seem to be in another unit."""
     names = model.options.feature_columns
     samples = [Sample(row.smiles, row.conditions) for row in new.unseen]
     found = compute_all(model.model, samples)
@@ -238,20 +209,19 @@ def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: b
     models = {ancestor(name) for name in [model.name, *before]}
     logged = earliest(log, model.model.featurizer, models) if log is not None else {}
     today, lines = datetime.now(UTC).date().isoformat(), []
-    parts = zip(new.unseen, new.keys, predictions_of(model.model, found), similarity.tolist(), strict=True)
-    for (row, key, predictions, near), time in zip(parts, times_of(model, new), strict=True):
-        conditions, labels = conditions_text(names, row.conditions), label_texts(row)
-        for prediction, label in zip(predictions, labels, strict=False):
-            if not label:
-                continue
-            first = logged.get((key, conditions, prediction.target))
-            shown = ("predicted", "low", "high", "model", "date")
-            own = (prediction.predicted, prediction.low, prediction.high, model.name, today)
-            predicted, low, high, by, on = own if first is None else (first[name] for name in shown)
-            of_row = (today, time, key, row.smiles, conditions, prediction.target, label)
-            lines.append([*of_row, predicted, low, high, as_text(near), by, on])
+    parts = zip(new.unseen, new.keys, predictions_of(model.model, found), similarity, times_of(model, new), strict=True)
+    for row, key, predictions, near, time in parts:
+        conditions = conditions_text(names, row.conditions)
+        for prediction, label in zip(predictions, label_texts(row), strict=False):
+            if label:
+                of_row = (today, time, key, row.smiles, conditions, prediction["target"], label)
+                own = prediction | {"model": model.name, "date": today}
+                first = logged.get((key, conditions, prediction["target"]), own)
+                shown = [first[name] for name in ("predicted", "low", "high")]
+                of_prediction = (*shown, as_text(near), first["model"], first["date"])
+                lines.append(dict(zip(COLUMNS, (*of_row, *of_prediction), strict=True)))
     if log is not None:
-        known = {(line[2], line[4], line[5]) for line in lines} & logged.keys()
+        known = {(line["molecule"], line["conditions"], line["target"]) for line in lines} & logged.keys()
         progress.say([f"{counted(len(known), 'prediction')} of {', '.join(sorted(models))} in {log} measured since"])
     return lines
 
@@ -263,10 +233,8 @@ def refuse_other_unit(model: Model, new: NewRows, found: Predictions, same_unit:
         return
     y, values = label_arrays([new.unseen[row] for row in rows])[0], found.values[rows]
     for target, words in other_scale(model.model.task, Scores({}, model.model.task, y, values, values[None])).items():
-        raise InputError(
-            f"{target}: {words}, as if they were in another unit than the training labels: convert them, or add "
-            "--same-unit if they are in the same"
-        )
+        others = f"{target}: {words}, as if they were in another unit than the training labels"
+        raise InputError(f"{others}: convert them, or add --same-unit if they are in the same")
 
 
 def times_of(model: Model, new: NewRows) -> list[str]:
@@ -280,49 +248,38 @@ def times_of(model: Model, new: NewRows) -> list[str]:
     return [f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d}" for time in times]
 
 
-def keep_log(whole: RunFolder, before: RunFolder, lines: list[list[str]]) -> list[dict[str, str]]:
-    """Writes ``prospective.csv`` of an update, unless an interrupted call has, and returns all of its lines.
-
-    Raises InputError if the folder holds another run, or an update with other rows.
-    """
+def keep_log(whole: RunFolder, before: RunFolder, lines: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Writes ``prospective.csv``, unless an interrupted call has; raises InputError if the folder is another's."""
     path = whole.path / PROSPECTIVE
-    earlier = read_prospective(before.path / PROSPECTIVE)
-    ours = [*earlier, *(dict(zip(COLUMNS, line, strict=True)) for line in lines)]
+    ours = [*read_prospective(before.path / PROSPECTIVE), *lines]
     if not path.exists():
         if whole.stack.exists() or whole.holds_run or whole.record.exists():
             raise InputError(f"{whole} holds another run: choose another --out")
         write_atomically(path, as_csv([COLUMNS, *(list(each.values()) for each in ours)]))
         return ours
     kept = read_prospective(path)
-    if list(map(without_dates, kept)) != list(map(without_dates, ours)):
+    undated = [[each | dict.fromkeys(WHEN, "") for each in records] for records in (kept, ours)]
+    if undated[0] != undated[1]:
         raise InputError(f"{whole} holds an update with other rows or another --log: choose another --out")
     return kept
-
-
-def without_dates(record: dict[str, str]) -> dict[str, str]:
-    return {name: text for name, text in record.items() if name not in WHEN}
 
 
 def read_prospective(path: Path) -> list[dict[str, str]]:
     """The lines of ``prospective.csv``, none if there is no file; raises InputError if it is damaged."""
     if not path.exists():
         return []
-    with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
-        reader = csv.DictReader(file)
-        found = list(reader)
-    if tuple(reader.fieldnames or ()) != COLUMNS or any(None in record.values() or None in record for record in found):
+    names, found = read_records(path)
+    if names != COLUMNS or not all(map(is_whole, found)):
         raise InputError(f"{path} is damaged: restore it, or remove it to begin with these rows")
     return found
 
 
-def fit_all(model: Model, new: LabelledTable, out: Path, path: str) -> dict:
-    """Fits a model to all rows as ``train_table``, with the settings of the model that is updated."""
+def fit_all(model: Model, new: labels.LabelledTable, out: Path, path: str) -> dict:
     options, before = replace(model.options, path=f"{model.options.path}, {path}"), model.table
     offset = max(row.number for row in before.rows)
     rows = [*before.rows, *(replace(row, number=row.number + offset) for row in new.rows)]
     if options.split != "column":
-        is_kept = options.test_csv is not None
-        rows = [row if is_kept and row.split == "test" else replace(row, split="") for row in rows]
+        rows = [row if options.test_csv and row.split == "test" else replace(row, split="") for row in rows]
     table = replace(
         before,
         rows=rows,
@@ -332,21 +289,23 @@ def fit_all(model: Model, new: LabelledTable, out: Path, path: str) -> dict:
         changed=new.changed,
     )
     if options.test_csv is not None:
-        table = replace(table, structures=leave_out_tested(table, table.structures))
-    table = with_duplicates(options.kind, table)
-    table = table.with_splits(assign_splits(options, table, table.structures)).with_means(options.kind)
-    check_filled(options, table)
+        table = replace(table, structures=labels.leave_out_tested(table, table.structures))
+    table = labels.with_duplicates(options.kind, table)
+    table = table.with_splits(labels.assign_splits(options, table, table.structures)).with_means(options.kind)
+    labels.check_filled(options, table)
     return train_labelled(options, table, model.config, out, model.plan)
 
 
 def bounds_words(lines: list[dict[str, str]]) -> list[str]:
     """A sentence on measurements that are bounds, if there are any: how many are predicted on their known side."""
-    bounds = [each for each in lines if each["measured"][:1] in ("<", ">") and each["predicted"]]
-    signs = [1 if each["measured"][0] == ">" else -1 for each in bounds]
-    beyond = [float(each["predicted"]) - float(each["measured"].lstrip("<>=")) for each in bounds]
-    right = sum(sign * distance >= 0 for sign, distance in zip(signs, beyond, strict=True))
+    bounds = [(each["measured"], float(each["predicted"])) for each in lines if is_bound(each) and each["predicted"]]
+    right = sum((1 if text[0] == ">" else -1) * (value - float(text.lstrip("<>="))) >= 0 for text, value in bounds)
     words = f"{counted(len(bounds), 'bound')} such as <5 measured, {right:,} of them predicted on the known side"
     return [f"{words}; errors and alarms are those of exact measurements"] if bounds else []
+
+
+def is_bound(line: dict[str, str]) -> bool:
+    return line["measured"][:1] in ("<", ">")
 
 
 def write_page(model: Model, whole: RunFolder, lines: list[dict[str, str]]) -> tuple[dict[str, list[dict]], list[str]]:
@@ -361,23 +320,22 @@ def write_page(model: Model, whole: RunFolder, lines: list[dict[str, str]]) -> t
     found = over_time(checked_of(lines), reference, CONFIDENCE, calibrated)
     expected = EXPECTED.format(model.name)
     sentences = alarms(found, expected, CONFIDENCE)
-    progress.say(sentences)
     of_bounds = bounds_words(lines)
-    progress.say(of_bounds)
+    progress.say([*sentences, *of_bounds])
     part = section(found, reference, expected, error_words(model.model.task), CONFIDENCE)
     title = f"{whole.path.name}: {', '.join(found) or 'no new molecules'}"
     molecules = len({each["molecule"] for each in lines})
     summary = line("time.summary", molecules=molecules, models=list(dict.fromkeys(each["model"] for each in lines)))
     page = ReportPage(title, summary, (), (*sentences, *of_bounds), (part,), __version__)
     write_atomically(whole.path / PAGE, render(page))
-    facts = {target: [{**vars(each), "coverage": each.coverage} for each in parts] for target, parts in found.items()}
+    facts = {target: [vars(each) | {"coverage": each.coverage} for each in parts] for target, parts in found.items()}
     known = {target: [{n: v for n, v in each.items() if v == v} for each in parts] for target, parts in facts.items()}
     return known, sentences
 
 
 def checked_of(lines: list[dict[str, str]]) -> list[Checked]:
     """The lines with an exact label by period: by month if all have a time, else by the date of their update."""
-    exact = [each for each in lines if each["measured"][:1] not in ("<", ">") and each["predicted"]]
+    exact = [each for each in lines if not is_bound(each) and each["predicted"]]
     is_timed = all(each["time"] for each in exact)
     whens = [each["time" if is_timed else "date"] for each in exact]
     names = periods(whens) if is_timed else whens

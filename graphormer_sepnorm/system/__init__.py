@@ -1,4 +1,1 @@
-"""System: files, threads, worker processes, distributed training, devices and signals.
-
-Nothing here depends on molecules or models.
-"""
+"""System: files, threads, worker processes, devices and signals; nothing depends on molecules or models."""

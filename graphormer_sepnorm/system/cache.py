@@ -4,7 +4,6 @@ import contextlib
 import os
 import re
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,13 +20,7 @@ REMOVING = ".removing-"  # begins the name of a folder that is being removed
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """An entry of the cache, kept or removed as a whole.
-
-    Attributes:
-        path: a file, or a folder with its content.
-        bytes: size of its files.
-        used: time of last use, in seconds since 1970.
-    """
+    """An entry of the cache, kept or removed as a whole; ``used`` is in seconds since 1970."""
 
     path: Path
     bytes: int
@@ -37,48 +30,32 @@ class CacheEntry:
 def limit_bytes() -> float:
     """The size limit: the environment variable, in GB, or ``DEFAULT_GB``; raises InputError if it is not a number."""
     text = os.environ.get(LIMIT_VARIABLE) or str(DEFAULT_GB)
-    try:
-        limit = float(text)
-    except ValueError:
-        limit = -1.0
-    if not limit >= 0:
-        raise InputError(f"{LIMIT_VARIABLE} is {text!r}: give a number of gigabytes")
-    return limit * 1e9
+    with contextlib.suppress(ValueError):
+        if (limit := float(text)) >= 0:
+            return limit * 1e9
+    raise InputError(f"{LIMIT_VARIABLE} is {text!r}: give a number of gigabytes")
 
 
 def lock_of(path: Path) -> Path:
-    """The lock of an entry that several processes use."""
     return path.parent / f".{path.name}.lock"
 
 
 def mark_used(path: Path) -> None:
-    """Records that an entry is used now."""
     with contextlib.suppress(OSError):
         os.utime(path)
 
 
 def entries() -> list[CacheEntry]:
     """The entries that may be removed, least recently used first."""
-    found = [entry for path in removable() if (entry := measured(path))]
+    found, root = [], cache_root()
+    paths = list(root.iterdir()) if root.is_dir() else []
+    for path in [*paths, *(root / "descriptors").glob("*.npz")]:  # many tables share descriptors
+        if not (ENTRY.fullmatch(path.name) or path.name.startswith(REMOVING) or path.parent != root):
+            continue
+        with contextlib.suppress(OSError):  # removed in the meantime
+            files = [path, *path.rglob("*")] if path.is_dir() else [path]
+            found.append(CacheEntry(path, sum(each.lstat().st_size for each in files), path.lstat().st_mtime))
     return sorted(found, key=lambda entry: entry.used)
-
-
-def removable() -> Iterator[Path]:
-    """The folders of the cache; for descriptors, which many tables share, each file."""
-    root = cache_root()
-    for path in root.iterdir() if root.is_dir() else ():
-        if path.name == "descriptors":
-            yield from path.glob("*.npz")
-        elif ENTRY.fullmatch(path.name) or path.name.startswith(REMOVING):
-            yield path
-
-
-def measured(path: Path) -> CacheEntry | None:
-    """An entry with its size; None if it was removed in the meantime."""
-    with contextlib.suppress(OSError):
-        files = [path, *path.rglob("*")] if path.is_dir() else [path]
-        return CacheEntry(path, sum(file.lstat().st_size for file in files), path.lstat().st_mtime)
-    return None
 
 
 def prune(kept: Path) -> None:
@@ -88,29 +65,19 @@ def prune(kept: Path) -> None:
     for entry in found:
         if surplus <= 0:
             return
-        if entry.path != kept and removed(entry.path):
-            surplus -= entry.bytes
+        with contextlib.suppress(Timeout, OSError):
+            if entry.path != kept:
+                with FileLock(lock_of(entry.path), blocking=False):
+                    delete(entry.path)
+                    lock_of(entry.path).unlink(missing_ok=True)
+                surplus -= entry.bytes
 
 
 def delete(path: Path) -> None:
-    """Removes a folder with its content, a file or a link.
-
-    A folder is renamed first, so that a process that is killed here leaves no part of it under its name.
-    """
+    """Removes a file, link or folder; this is renamed first, so that no part of it has its name if this is killed."""
     if path.is_dir() and not path.is_symlink():
         renamed = path.with_name(f"{REMOVING}{path.name}")
         shutil.rmtree(renamed, ignore_errors=True)  # left by a process that was killed
         shutil.rmtree(path.rename(renamed), ignore_errors=True)  # another process may remove it too
     else:
         path.unlink(missing_ok=True)
-
-
-def removed(path: Path) -> bool:
-    """Removes an entry if possible; returns whether it did."""
-    try:
-        with FileLock(lock_of(path), blocking=False):
-            delete(path)
-            lock_of(path).unlink(missing_ok=True)
-        return True
-    except (Timeout, OSError):
-        return False

@@ -9,11 +9,7 @@ Compiled = TypeVar("Compiled")
 
 
 def cached(compiler: Callable[..., Callable[[Callable], Compiled]], function: Callable) -> Compiled:
-    """`compiler(cache=True)(function)`, or without a cache if none can be written.
-
-    Numba raises RuntimeError if the folder of the function's file, the home and ``NUMBA_CACHE_DIR`` are all read-only,
-    as in many containers. Each process then compiles again.
-    """
+    """`compiler(cache=True)(function)`; without a cache where Numba finds no folder to write, as in many containers."""
     try:
         return compiler(cache=True)(function)
     except RuntimeError:

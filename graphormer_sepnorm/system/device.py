@@ -1,7 +1,4 @@
-"""Device and precision of a command.
-
-``choose`` reads the options, and everything that runs within ``computing`` uses the result.
-"""
+"""Device and precision of a command: ``choose`` reads the options, ``computing`` applies them."""
 
 import contextlib
 import re
@@ -16,51 +13,32 @@ from graphormer_sepnorm.errors import InputError, known
 from graphormer_sepnorm.system.torchrun import local_rank, num_processes
 
 Precision = Literal["float32", "bfloat16"]
-# Keys: the names in ``Compute`` and ``TrainConfig``.
-NUMBERS = {
-    "float32": torch.float32,
-    "32-true": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "bf16-mixed": torch.bfloat16,
-}
 NAMES = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 
 
 @dataclass(frozen=True)
 class Compute:
-    """The device, and the precision of matrix products that need no gradients.
-
-    Weights, batches and results are float32 in both precisions.
-    """
+    """The device, and the precision of matrix products that need no gradients; weights and results are float32."""
 
     device: torch.device
     precision: Precision = "float32"
 
     def arithmetic(self) -> contextlib.AbstractContextManager[None]:
-        """Context manager: matrix products use this precision."""
         return autocast(self.precision, self.device)
 
 
 def autocast(precision: str, device: torch.device) -> contextlib.AbstractContextManager[None]:
-    """Context manager: matrix products use a precision named in ``NUMBERS``; weights stay float32."""
-    if NUMBERS[precision] is torch.float32:
+    """Context manager: matrix products use a precision of ``Compute`` or ``TrainConfig``; weights stay float32."""
+    if precision in ("float32", "32-true"):
         return contextlib.nullcontext()
-    return torch.autocast(device.type, NUMBERS[precision])
+    return torch.autocast(device.type, torch.bfloat16)
 
 
 _CURRENT: ContextVar[Compute | None] = ContextVar("compute", default=None)
 
 
 def choose(device: str = "auto", precision: Literal["auto", "float32", "bfloat16"] = "auto") -> Compute:
-    """Checks the device and precision options of a command.
-
-    Args:
-        device: as in ``find_device``.
-        precision: "auto" is float32.
-
-    Raises:
-        InputError: as ``find_device``, unknown precision, or the device does not support bfloat16.
-    """
+    """Checks the device and precision options of a command; raises InputError if they are not supported."""
     found = find_device(device)
     known("precision", precision, ("auto", "float32", "bfloat16"))
     if precision == "bfloat16" and found.type == "cuda" and not torch.cuda.is_bf16_supported():
@@ -69,15 +47,7 @@ def choose(device: str = "auto", precision: Literal["auto", "float32", "bfloat16
 
 
 def find_device(name: str = "auto") -> torch.device:
-    """The device with this name.
-
-    Args:
-        name: "cpu"; "cuda", which gives each of several processes on a machine its own GPU; "cuda:1"; "mps", Apple's
-            GPUs; or "auto", which is "cuda" if there is such a GPU and "cpu" otherwise.
-
-    Raises:
-        InputError: unknown name, or the device does not exist.
-    """
+    """The device called auto, cpu, mps, cuda (a GPU per process) or cuda:1; raises InputError if it does not exist."""
     if not (isinstance(name, str) and NAMES.fullmatch(name)):
         raise InputError(f"unknown device {name!r}, choose auto, cpu, cuda, cuda:N for GPU number N, or mps")
     if name == "auto":
@@ -89,9 +59,8 @@ def find_device(name: str = "auto") -> torch.device:
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if number >= count:
             found = f"{count} CUDA GPU{'s' if count > 1 else ''}, from cuda:0 on" if count else "no CUDA GPU"
-            raise InputError(
-                f"there is no device cuda:{number}: PyTorch finds {found}; choose another device, such as cpu"
-            )
+            absent = f"there is no device cuda:{number}: PyTorch finds {found}"
+            raise InputError(f"{absent}; choose another device, such as cpu")
         return torch.device("cuda", number)
     if name == "mps" and not torch.backends.mps.is_available():
         raise InputError("there is no device mps: PyTorch finds no GPU of Apple's; choose the device cpu")
@@ -100,7 +69,6 @@ def find_device(name: str = "auto") -> torch.device:
 
 @contextlib.contextmanager
 def computing(compute: Compute) -> Iterator[None]:
-    """Context manager: ``current`` returns ``compute``."""
     token = _CURRENT.set(compute)
     try:
         yield

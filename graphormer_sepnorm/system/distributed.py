@@ -1,8 +1,4 @@
-"""Several processes, started by torchrun. A single process is rank 0 of 1, for which these functions do nothing.
-
-Each process gets its share of every batch in training and of the molecules in evaluation. Gradients, losses and
-BatchNorm statistics are combined, so the result is that of a single process.
-"""
+"""Several processes, started by torchrun, with the result of one; in a single one, these functions do nothing."""
 
 import atexit
 import datetime
@@ -24,10 +20,7 @@ PREPARATION_TIMEOUT = datetime.timedelta(days=1)
 
 
 def join() -> None:
-    """Connects this process to the others, once, when all have called it, however long some prepare molecules.
-
-    If one of them is lost afterwards, the others end within ``TIMEOUT``.
-    """
+    """Connects this process to the others, once, however long some prepare molecules."""
     if num_processes() > 1 and not dist.is_initialized():
         backend = "gloo"
         if current().device.type == "cuda":
@@ -52,7 +45,6 @@ def wait_for_all() -> None:
 
 
 def share(items: Items) -> Items:
-    """This process's part of ``items``."""
     return items[rank() :: num_processes()]
 
 
@@ -71,16 +63,13 @@ def all_reduce(x: Tensor) -> None:
 
 
 def add_up(rows: np.ndarray) -> np.ndarray:
-    """The sum of an array over all processes."""
-    if num_processes() == 1:
-        return rows
-    total = torch.from_numpy(rows)
-    all_reduce(total)
-    return total.numpy()
+    """The sum of an array over all processes, in its place."""
+    if num_processes() > 1:
+        all_reduce(torch.from_numpy(rows))
+    return rows
 
 
 def mean(value: Tensor) -> Tensor:
-    """The mean of a scalar over all processes."""
     if num_processes() == 1:
         return value
     value = value.detach().clone()

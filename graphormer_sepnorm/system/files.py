@@ -41,11 +41,7 @@ def check_output(out: Path, source: str) -> None:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replaces the content of ``path`` as ``replacing`` does.
-
-    Raises:
-        InputError: the disk is full or the folder cannot be written; ``path`` is unchanged.
-    """
+    """Replaces the content of a file; raises InputError if that fails, and leaves it unchanged."""
     try:
         with replacing(path) as file:
             file.write(content)
@@ -55,11 +51,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Context manager: a temporary file next to ``path``, flushed to disk and renamed at the end; raises OSError.
-
-    If ``path`` is a symbolic link, its target is replaced. After an exception, ``path`` is unchanged. Temporary files
-    that killed writers of ``path`` left are removed.
-    """
+    """Context manager: a temporary file, flushed and renamed to ``path`` at the end; raises OSError."""
     path = behind_link(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path.parent, f"{path.name}.")
@@ -86,11 +78,7 @@ def temporary_beside(path: Path) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def claimed(handle: int, wait: bool = False) -> Iterator[None]:
-    """Context manager: the file is marked as in use by this process, even after ``handle`` is closed.
-
-    Raises:
-        OSError: without ``wait``, if another process has marked it, or the file system does not support locks.
-    """
+    """Context manager: the file is marked as in use, even after ``handle`` is closed; raises OSError if it was."""
     if fcntl is None:
         yield
         return
@@ -123,12 +111,7 @@ def rename_durably(temporary: Path, path: Path) -> None:
 
 
 def remove_leftovers(folder: Path, name: str = "") -> None:
-    """Removes temporary files of killed writers, but none that a process is writing.
-
-    Args:
-        folder: folder of the temporary files.
-        name: start of the name of the file that they wrote; "" for every file in ``folder``.
-    """
+    """Removes temporary files of killed writers of ``name``..., but none that a process is writing."""
     for path in folder.glob(f".{glob.escape(name)}*{TEMPORARY}"):
         with contextlib.suppress(OSError), open(path, "rb") as file, claimed(file.fileno()):
             path.unlink()
@@ -136,15 +119,7 @@ def remove_leftovers(folder: Path, name: str = "") -> None:
 
 @contextlib.contextmanager
 def locked(path: Path, busy: str) -> Iterator[None]:
-    """Context manager: this process holds the lock ``path``; the lock of a killed process is released.
-
-    Args:
-        path: the file to lock, created if necessary and removed at the end.
-        busy: the error if another process holds it.
-
-    Raises:
-        InputError: another process holds it, or the folder cannot be written.
-    """
+    """Context manager: holds the lock ``path``; raises InputError, ``busy``, if another process does."""
     lock = FileLock(path, blocking=False)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -163,15 +138,7 @@ def locked(path: Path, busy: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def own_folder(parent: Path, prefix: str) -> Iterator[Path]:
-    """Context manager: a new folder, only for this process and removed at the end, as are those of killed processes.
-
-    Args:
-        parent: an existing folder.
-        prefix: of its name.
-
-    Raises:
-        InputError: the folder cannot be made.
-    """
+    """Context manager: a new folder for this process only, removed at the end as are those of killed processes."""
     for left in parent.glob(f"{glob.escape(prefix)}*"):
         with contextlib.suppress(InputError), locked(left / LOCK, "another process uses it"):
             shutil.rmtree(left, ignore_errors=True)

@@ -19,21 +19,11 @@ LINE = f"{MARK}{{desc}}|{{percentage:.0f}}|{{remaining}}\n"
 
 @dataclass
 class Phases:
-    """The phases of a command and how far it is.
-
-    Attributes:
-        bar: the bar, whose unit is that of the costs.
-        costs: expected cost of each phase that has not begun; the bar estimates the time from what it has taken so far.
-        title: text before the name of the phase.
-        cost: of the phase in progress.
-        end: the place of the bar at its end.
-    """
-
     bar: tqdm
-    costs: dict[str, float]
+    costs: dict[str, float]  # of phases that have not begun
     title: str = ""
-    cost: float = 0.0
-    end: float = 0.0
+    cost: float = 0.0  # of the phase in progress
+    end: float = 0.0  # place of the bar at its end
 
     def begin(self, name: str) -> None:
         """Completes the phase before and begins the named one, which costs nothing when it is begun again."""
@@ -52,12 +42,7 @@ CURRENT: ContextVar[Phases | None] = ContextVar("phases", default=None)
 
 @contextlib.contextmanager
 def phases(costs: Mapping[str, float], title: str = "") -> Iterator[None]:
-    """Context manager: shows a bar over phases on a terminal, or writes lines for a program that asks for them.
-
-    Args:
-        costs: the expected cost of each phase by its name, in any unit.
-        title: text before the name of the phase.
-    """
+    """Context manager: a bar over phases by expected cost, on a terminal or as lines for a program that asks."""
     shown, hidden = (LINE, False) if os.environ.get(AS_LINES) else (FORMAT, None)
     with tqdm(total=sum(costs.values()), bar_format=shown, leave=False, disable=hidden) as bar:
         token = CURRENT.set(Phases(bar, dict(costs), title))
@@ -68,7 +53,6 @@ def phases(costs: Mapping[str, float], title: str = "") -> Iterator[None]:
 
 
 def begin(phase: str) -> None:
-    """Begins a phase of the bar, if there is one."""
     if (current := CURRENT.get()) is not None:
         current.begin(phase)
 

@@ -12,45 +12,23 @@ END_WITH_INPUT = "GRAPHORMER_SEPNORM_END_WITH_INPUT"  # environment variable of 
 
 
 class Interrupted(BaseException):
-    """The process was asked to end.
-
-    Attributes:
-        exit_code: 128 plus the number of the signal, as in shells.
-        advice: how to continue, or "".
-    """
-
     def __init__(self, number: int):
         super().__init__("interrupted" if number == signal.SIGINT else "terminated")
         self.exit_code = 128 + number
         self.advice = ""
 
 
-def interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    raise Interrupted(number)
-
-
-def leave(number: int, frame: FrameType | None) -> NoReturn:
-    os.write(2, f"{Interrupted(number)}\n".encode())
-    os._exit(128 + number)
-
-
-def interruptible() -> contextlib.AbstractContextManager[None]:
-    """Context manager: SIGINT and SIGTERM raise ``Interrupted``. Must be used in the main thread."""
-    return handling(interrupt)
-
-
-def leaving_at_once() -> contextlib.AbstractContextManager[None]:
-    """Context manager: SIGINT and SIGTERM end the process with a one-line message.
-
-    For imports: they leave nothing to clean up, and an exception during the initialization of another package may
-    surface as any other error.
-    """
-    return handling(leave)
-
-
 @contextlib.contextmanager
-def handling(handler: Callable[[int, FrameType | None], NoReturn]) -> Iterator[None]:
-    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+def interruptible(at_once: bool = False) -> Iterator[None]:
+    """Context manager for the main thread: SIGINT and SIGTERM raise ``Interrupted``, or end the process ``at_once``."""
+
+    def handle(number: int, frame: FrameType | None) -> NoReturn:
+        if at_once:
+            os.write(2, f"{Interrupted(number)}\n".encode())
+            os._exit(128 + number)
+        raise Interrupted(number)
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
@@ -58,11 +36,13 @@ def handling(handler: Callable[[int, FrameType | None], NoReturn]) -> Iterator[N
             signal.signal(number, former)
 
 
-def end_with_input() -> None:
-    """Sends SIGTERM to this process once its standard input, a pipe that nobody writes to, is closed.
+def leaving_at_once() -> contextlib.AbstractContextManager[None]:
+    """Context manager for imports: a signal ends the process with a line, as an exception might be swallowed."""
+    return interruptible(at_once=True)
 
-    A parent that holds the pipe so ends the process with itself, even if it is killed. This needs ``END_WITH_INPUT``.
-    """
+
+def end_with_input() -> None:
+    """Sends SIGTERM to this process once its standard input, a pipe of its parent, is closed."""
 
     def wait() -> None:
         os.read(0, 1)

@@ -8,7 +8,6 @@ def from_torchrun(variable: str, default: int) -> int:
 
 
 def rank() -> int:
-    """The rank of this process."""
     return from_torchrun("RANK", 0)
 
 
@@ -18,5 +17,4 @@ def num_processes() -> int:
 
 
 def local_rank() -> int:
-    """The rank of this process on its machine."""
     return from_torchrun("LOCAL_RANK", 0)

@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import chain, islice
-from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import Any, NoReturn, TypeVar, cast
 
@@ -47,17 +46,7 @@ def map_chunks(
     part_of: Callable[[Chunk], Part],
     alone: int = CHUNKS_ALONE,
 ) -> Iterator[tuple[Chunk, Result]]:
-    """Yields each chunk with the result of ``work`` for a part of it, in order; a few chunks run in this process.
-
-    All chunks run in this process if it is daemonic, as those of ``multiprocessing.Pool`` are, which may have no
-    children.
-
-    Args:
-        work: runs on one thread; its result is sent between processes.
-        chunks: consumed lazily, a few ahead of the caller.
-        part_of: returns the part of a chunk to work on, such as its SMILES.
-        alone: number of chunks up to which this process does all the work.
-    """
+    """Each chunk with the result of ``work`` for a part of it, in order; few chunks, or a daemon's, run here."""
     chunks = iter(chunks)
     first = list(islice(chunks, alone + 1))
     if len(first) <= alone or multiprocessing.current_process().daemon:
@@ -95,19 +84,11 @@ def in_processes(work: Callable[[int], Result], count: int, part: slice = slice(
     try:
         return [found for _, found in tracked(map_chunks(work, numbers, int, alone=0), count)]
     except BaseException:
-        end(set(multiprocessing.active_children()) - others)
+        for process in set(multiprocessing.active_children()) - others:
+            with contextlib.suppress(RuntimeError):  # raised by PyTorch, wherever this is, for a killed worker
+                process.terminate()
+                process.join()
         raise
-
-
-def end(processes: Iterable[BaseProcess]) -> None:
-    """Terminates processes and waits for their end.
-
-    PyTorch raises a RuntimeError about a killed worker of a DataLoader in whatever this process does at that moment.
-    """
-    for process in processes:
-        with contextlib.suppress(RuntimeError):
-            process.terminate()
-            process.join()
 
 
 def way_to_start() -> str | None:
@@ -118,7 +99,6 @@ def way_to_start() -> str | None:
 
 
 def available_cores() -> int:
-    """The number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -130,25 +110,15 @@ class PartDataset(Dataset):
 
 
 def start_worker(worker: int) -> None:
-    """Prepares a worker process: see the functions that it calls."""
-    leave_interrupts_to_parent()
-    keep_freed_memory()
-
-
-def keep_freed_memory() -> None:
-    """Makes glibc keep freed memory for the next batch instead of clearing it: a tenth of the time of a prediction."""
-    set_option = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    if set_option is not None:
-        set_option(M_MMAP_THRESHOLD, LARGEST_KEPT)
-        set_option(M_TRIM_THRESHOLD, MOST_KEPT)
-
-
-def leave_interrupts_to_parent() -> None:
-    """Makes a worker end silently with its parent, as ``timeout`` ends both; no orphan keeps files open."""
+    """Makes a worker end silently with its parent, and glibc keep freed memory, a tenth of the time of a prediction."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, end_in_silence)
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        library = ctypes.CDLL(None)
+        library.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if hasattr(library, "mallopt"):
+            library.mallopt(M_MMAP_THRESHOLD, LARGEST_KEPT)
+            library.mallopt(M_TRIM_THRESHOLD, MOST_KEPT)
 
 
 def end_in_silence(number: int, frame: FrameType | None) -> NoReturn:
@@ -157,7 +127,6 @@ def end_in_silence(number: int, frame: FrameType | None) -> NoReturn:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Limits PyTorch to one thread."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -25,9 +25,7 @@ def usage() -> tuple[int, int]:
 
 def assert_flat(before: tuple[int, int]) -> None:
     memory, handles = usage()
-    print(f"{before[0] / 1e6:.0f} MB and {before[1]} files, then {memory / 1e6:.0f} MB and {handles}")
-    assert memory < 1.05 * before[0]
-    assert handles <= before[1]
+    assert memory < 1.05 * before[0] and handles <= before[1]
 
 
 def predict_often() -> None:

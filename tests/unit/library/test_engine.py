@@ -1,6 +1,3 @@
-import os
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -8,8 +5,8 @@ import torch
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.library import engine
-from graphormer_sepnorm.library.engine import Models, compute_parts, connected, describe
-from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Selection
+from graphormer_sepnorm.library.engine import Models, connected
+from graphormer_sepnorm.library.part_writer import PartOptions, Selection
 from graphormer_sepnorm.predict.predictors import Predictor
 from tests.tiny import tiny_model
 
@@ -38,15 +35,6 @@ def test_workers_with_another_version_or_setup_are_reported(monkeypatch):
         plugin.setup(worker(1))
 
 
-def test_a_worker_that_does_not_start_is_reported(monkeypatch):
-    def fail(**options):
-        raise RuntimeError("Nanny failed to start.")
-
-    monkeypatch.setattr(engine, "LocalCluster", fail)
-    with pytest.raises(InputError, match=r"did not start, .*Nanny.* fewer --workers"), connected(None, 2):
-        pass
-
-
 def test_an_address_without_a_scheduler_is_reported(monkeypatch):
     monkeypatch.setattr(engine, "SECONDS_TO_CONNECT", 0.2)
     with (
@@ -54,48 +42,3 @@ def test_an_address_without_a_scheduler_is_reported(monkeypatch):
         connected("tcp://127.0.0.1:9", 1),
     ):
         pass
-
-
-@pytest.mark.parametrize(
-    ("limits", "words"),
-    [([2**31], "computing in 1 process with at most 2.0 GiB each; "), ([0, 0], "computing in 2 processes; ")],
-)
-def test_what_computes_is_described(limits, words):
-    workers = {str(number): {"memory_limit": limit} for number, limit in enumerate(limits)}
-    client = SimpleNamespace(scheduler_info=lambda n_workers: {"workers": workers}, dashboard_link="http://x")
-    assert describe(client) == f"{words}progress at http://x"
-
-
-@pytest.mark.slow
-def test_partitions_are_queued_at_the_scheduler_and_workers_keep_their_memory(tmp_path):
-    assignments = []
-    for number in range(8):
-        source, part = tmp_path / f"{number}.csv", tmp_path / f"{number}.parquet"
-        source.write_text("smiles\nCCO\n")
-        assignments.append(Assignment(str(source), str(part), "job", "content"))
-    with connected(None, workers=1) as client:
-        written = {assignment.part for assignment, _ in compute_parts(client, models(), assignments)}
-        queued = client.run_on_scheduler(count_queued)
-        environments = client.run(dict, os.environ)
-    assert written == {assignment.part for assignment in assignments}
-    assert queued == 7
-    assert all("MALLOC_TRIM_THRESHOLD_" not in environment for environment in environments.values())
-
-
-def count_queued(dask_scheduler) -> int:
-    return sum(entry.finish == "queued" for entry in dask_scheduler.transition_log)
-
-
-def test_a_killed_resource_tracker_leaves_no_traces(tmp_path):
-    code = """
-import multiprocessing, os, signal, time
-from multiprocessing import resource_tracker
-from graphormer_sepnorm.library.engine import keep_tracker
-locks = [multiprocessing.get_context("spawn").Lock() for _ in range(3)]
-os.kill(resource_tracker._resource_tracker._pid, signal.SIGKILL)
-time.sleep(0.5)
-keep_tracker()
-locks.clear()
-"""
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (result.returncode, result.stderr) == (0, "")

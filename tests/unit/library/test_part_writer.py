@@ -15,6 +15,7 @@ from graphormer_sepnorm.library.part_writer import (
     PartOptions,
     Selection,
     best_rows,
+    open_partition,
     read_report,
     write_part,
 )
@@ -25,6 +26,7 @@ from graphormer_sepnorm.predict.intervals import fit_intervals
 from graphormer_sepnorm.predict.predictors import Predictor, read_and_compute
 from graphormer_sepnorm.predict.trust import Trust
 from graphormer_sepnorm.system.device import Compute
+from graphormer_sepnorm.tables.rows import NO_CONDITIONS
 from tests.tiny import Trusting, tiny_model
 
 CPU = Compute(torch.device("cpu"))
@@ -56,15 +58,6 @@ def test_all_rows_with_their_errors_and_the_footer(predictor, assignment, tmp_pa
     assert [bool(error) for error in table["error"].to_pylist()] == [False, True, False, False, False]
     assert (report.rows, report.unreadable, report.kept, report.compared) == (5, 1, 5, "logp_predicted")
     assert report.memory_mib > 50 and read_report(tmp_path / "out.parquet") == report
-
-
-def test_several_models_have_a_spread(assignment):
-    predictor = Predictor([tiny_model(seed=seed) for seed in (0, 1)])
-    write_part(predictor, CPU, PartOptions(Selection("logp"), columns=()), assignment)
-    table = pq.read_table(assignment.part)
-    assert table.column_names == ["logp", "logp_std", "error"]
-    both = read_and_compute(predictor, CPU, SMILES)
-    np.testing.assert_array_equal(table["logp_std"].to_numpy(), both.spread[:, 0])
 
 
 def test_intervals_and_neighbours_are_those_of_a_table(assignment, tmp_path):
@@ -117,7 +110,7 @@ def test_a_failed_part_leaves_no_file(predictor, assignment, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
 
 
-@pytest.mark.parametrize("content", [None, b"", b"PAR1", "cut", "foreign", "other footer"])
+@pytest.mark.parametrize("content", [None, b"", "cut", "foreign", "other footer"])
 def test_an_incomplete_part_has_no_report(predictor, assignment, tmp_path, content):
     part = tmp_path / "out.parquet"
     report = write_part(predictor, CPU, PartOptions(Selection("logp")), assignment)
@@ -133,3 +126,70 @@ def test_an_incomplete_part_has_no_report(predictor, assignment, tmp_path, conte
     else:
         part.write_bytes(content)
     assert read_report(part) is None
+
+
+TABLE = pd.DataFrame({"id": [1, 2, 3], "smiles": ["CCO", None, "C"], "weight": [0.5, None, 2.0]})
+
+
+@pytest.fixture
+def parquet(tmp_path):
+    TABLE.to_parquet(tmp_path / "in.parquet")
+    return str(tmp_path / "in.parquet")
+
+
+def rows(path, **options):
+    with open_partition(str(path), PartOptions(Selection("y"), **options), NO_CONDITIONS) as (schema, opened):
+        batches = list(opened)
+        assert all(batch.columns.schema == schema for batch in batches)
+    table = pa.concat_tables([batch.columns for batch in batches])
+    smiles = [text for batch in batches for text in batch.molecules]
+    return table, smiles, [error for batch in batches for error in batch.errors]
+
+
+def test_parquet_keeps_its_types_and_a_missing_smiles_is_an_empty_one(parquet, monkeypatch):
+    monkeypatch.setattr(part_writer, "CHUNK", 2)
+    table, smiles, errors = rows(parquet)
+    assert table.to_pydict() == {"id": [1, 2, 3], "smiles": ["CCO", None, "C"], "weight": [0.5, None, 2.0]}
+    assert table.schema.field("id").type == pa.int64()
+    assert smiles == ["CCO", "", "C"] and errors == ["", "", ""]
+    assert rows(parquet, columns=("weight", "id"))[0].column_names == ["weight", "id"]
+
+
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+def test_smiles_are_read_from_every_type_of_text(tmp_path, kind):
+    pq.write_table(pa.table({"smiles": pa.array(["C", "CC", "C"]).cast(kind)}), tmp_path / "in.parquet")
+    assert rows(tmp_path / "in.parquet")[1] == ["C", "CC", "C"]
+
+
+def test_a_table_is_read_as_text_with_its_broken_rows(tmp_path):
+    (tmp_path / "in.csv").write_bytes(b"smiles,note\nCCO,caf\xe9\nC,1,2\n")
+    table, smiles, errors = rows(tmp_path / "in.csv", columns=("note",))
+    assert table.to_pydict() == {"note": ["caf?", "1"]} and smiles == ["CCO", ""]
+    assert errors == ["", "the row has 3 fields, the header has 2"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"columns": ("id", "mass")}, "has no column 'mass': name those to keep with --columns"),
+        ({"smiles_column": "mol"}, "has no column 'mol'"),
+        ({"smiles_column": "id"}, r"the column 'id' of .*in.parquet is int64, not text"),
+    ],
+)
+def test_missing_columns_are_reported(parquet, options, message):
+    with pytest.raises(InputError, match=message):
+        rows(parquet, **options)
+
+
+@pytest.mark.parametrize("place", [2, 0.5, -4])
+def test_a_damaged_file_is_reported(tmp_path, place):
+    """Damaged in its first bytes, in a page of data, and in its length at the end."""
+    path = tmp_path / "in.parquet"
+    texts = np.random.default_rng(0).integers(0, 10**9, 2000).astype(str)
+    pq.write_table(pa.table({"smiles": texts}), path, write_page_checksum=True, use_dictionary=False)
+    content = bytearray(path.read_bytes())
+    start = int(len(content) * place) if place == 0.5 else place % len(content)
+    content[start : start + 4] = b"\0\0\0\0"
+    path.write_bytes(content if place != 2 else content[: len(content) // 2])
+    with pytest.raises(InputError, match=r"cannot read .*in\.parquet: ."):
+        rows(path)

@@ -196,10 +196,19 @@ def test_each_file_of_a_library_has_its_own_column_of_molecules(predictor, tmp_p
     assert sorted(found) == pytest.approx(sorted(expected), rel=1e-5)
 
 
-@pytest.mark.parametrize(("number", "by"), [({"best": 1.0}, "confidence-bound"), ({"kappa": 2.0}, "prediction")])
-def test_a_number_of_another_criterion_is_refused(number, by):
-    with pytest.raises(InputError, match=f"--{next(iter(number))} is for --by .*, not for --by {by}"):
-        SuggestRequest(1, by, **number)
+@pytest.mark.parametrize(
+    ("wish", "message"),
+    [
+        ({"best": 1.0}, "--best is for --by .*, not for --by confidence-bound"),
+        ({"by": "prediction", "kappa": 2.0}, "--kappa is for --by .*, not for --by prediction"),
+        ({"count": 0}, "-n 0"),
+        ({"distance": 1.5}, "--distance 1.5"),
+        ({"kappa": -1.0}, "--kappa -1"),
+    ],
+)
+def test_wishes_that_make_no_sense_are_refused(wish, message):
+    with pytest.raises(InputError, match=message):
+        SuggestRequest(**{"count": 1, **wish})
 
 
 def test_the_best_value_so_far_is_the_best_label(predictor):
@@ -224,12 +233,3 @@ def test_what_cannot_be_ranked_is_refused(predictor, tmp_path):
             acquisition_of(model, request)
     with pytest.raises(InputError, match=r"not as '\.txt'"):
         suggest(predictor, "library.csv", tmp_path / "next.txt", SuggestRequest(1))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [({"count": 0}, "-n 0"), ({"distance": 1.5}, "--distance 1.5"), ({"kappa": -1.0}, "--kappa -1")],
-)
-def test_wishes_that_make_no_sense_are_refused(changes, message):
-    with pytest.raises(InputError, match=message):
-        replace(SuggestRequest(1), **changes)

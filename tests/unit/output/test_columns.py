@@ -4,12 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from rdkit import Chem
 
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.output.columns import PredictionColumns
-from graphormer_sepnorm.predict import predictors as predict
 from graphormer_sepnorm.predict.acquisition import Acquisition
 from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.class_sets import fit_class_sets
@@ -130,11 +128,6 @@ def test_the_censored_label_of_the_nearest_molecule_has_a_column_of_its_own(trus
     np.testing.assert_array_equal(cells["nearest_b"], [np.nan, 3, np.nan])
 
 
-def test_every_column_has_a_place_of_its_own(trusting):
-    places = [column.place for column in PredictionColumns(trusting, Answers(0.9, True)).all]
-    assert len(set(places)) == len(places) and ("predictions", "b", "low") in places and () not in places
-
-
 @pytest.mark.parametrize("target", ["error", "warning", "similarity"])
 def test_a_target_may_have_the_name_of_another_column(trusting, target):
     model = Trusting([tiny_model(targets=(target, "b"), seed=seed) for seed in range(2)], trusting.trust)
@@ -212,37 +205,6 @@ def test_of_several_classes_the_most_probable_one_is_named():
     found = columns.reader.compute(read_molecules("ogb", ["OCC", "C", "CC", "C[C"]))
     found.values[:3] = [[0.2, 0.2, 0.6], [0.4, 0.4, 0.2], [0.3, 0.4, 0.3]]
     assert columns.cells(found, found.errors)[3] == ["high", "low", "mid", ""]
-
-
-def test_a_molecule_unlike_all_others_is_warned_of_behind_what_no_other_has(trusting):
-    columns = PredictionColumns(trusting, Answers(domain=True))
-    found = columns.reader.compute(read_molecules("ogb", ["C1CCC1", "CCCN", "C[C"]))
-    strange, usual, unread = columns.cells(found, found.errors)[names(columns).index("warning")]
-    assert strange == (
-        "The molecule has 4 heavy atoms; training molecules have 3 to 3. "
-        "No training molecule is similar: the Tanimoto similarity to the nearest one is 0.000; for 99 % of training "
-        "molecules it is 0.333 or more."
-    )
-    assert "similar" not in usual and unread == ""
-    assert "similar" not in PredictionColumns(trusting).reader.compute(read_molecules("ogb", ["C1CCC1"])).warnings[0]
-
-
-def test_a_molecule_is_parsed_once_and_prepared_once(monkeypatch):
-    """For all networks, the warnings, the nearest neighbour and the distance together."""
-    smiles = ["CCO", "c1ccccc1C", "C(", "CC(=O)[O-]"]
-    trust = Trust(fit_domain(["CCO", "CCN"], np.zeros((2, 16))))
-    comparer = PredictionColumns(
-        Trusting([tiny_model(seed=seed) for seed in range(3)], trust), Answers(domain=True)
-    ).reader
-    parsed, prepared = [], []
-    parse, prepare = Chem.MolFromSmiles, predict.in_memory
-    monkeypatch.setattr(Chem, "MolFromSmiles", lambda text, *rest, **known: parsed.append(text) or parse(text, *rest))
-    monkeypatch.setattr(
-        predict, "in_memory", lambda graphs, kinds: prepared.append(len(graphs)) or prepare(graphs, kinds)
-    )
-    found = comparer.compute(read_molecules("ogb", smiles))
-    assert np.isfinite(found.values[[0, 1, 3]]).all() and np.isfinite(found.nearness.distance[[0, 1, 3]]).all()
-    assert [text for text in parsed if text != "C("] == ["CCO", "c1ccccc1C", "CC(=O)[O-]"] and prepared == [3]
 
 
 def test_nearness_is_measured_from_the_first_model():

@@ -5,7 +5,7 @@ import pytest
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.options import ReadOptions
-from graphormer_sepnorm.output.embed_table import FORMATS, as_npy, embed_table, npy_arrays
+from graphormer_sepnorm.output.embed_table import FORMATS, embed_table
 from graphormer_sepnorm.predict.predictors import Embedder
 from tests.tiny import tiny_model
 
@@ -14,12 +14,6 @@ from tests.tiny import tiny_model
 def table(tmp_path):
     (tmp_path / "in.csv").write_text("smiles,name\nCCO,ethanol\nC(,broken\nCC,ethane\n")
     return str(tmp_path / "in.csv")
-
-
-def test_arrays_one_after_another_are_read_to_the_end(tmp_path):
-    (tmp_path / "parts").write_bytes(as_npy(np.eye(2), ["a", "bc"]) + as_npy(np.zeros((0, 2)), []))
-    arrays = [array.tolist() for array in npy_arrays(tmp_path / "parts")]
-    assert arrays == [[[1.0, 0.0], [0.0, 1.0]], ["a", "bc"], [], []]
 
 
 def test_every_format_holds_the_same_numbers(table, tmp_path):
@@ -49,10 +43,3 @@ def test_a_finished_output_stays_as_it_is(table, tmp_path, suffix, monkeypatch, 
     with pytest.raises(InputError, match="is no interrupted run"):
         embed_table(embedder, table, out, reading=ReadOptions(resume=True))
     assert out.read_bytes() == b"notes"
-
-
-def test_another_suffix_is_refused(table, tmp_path):
-    with pytest.raises(
-        InputError, match=r"a table is written as \.npz, \.csv, \.tsv, \.parquet, \.xlsx, \.sdf, not as '\.txt'"
-    ):
-        embed_table(Embedder(*tiny_model()), table, tmp_path / "out.txt")

@@ -1,6 +1,5 @@
 import csv
 import os
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,16 +10,14 @@ from rdkit import Chem
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.options import ReadOptions
-from graphormer_sepnorm.output.predict_table import CountedColumns, aligned, models_and_source, predict_table
+from graphormer_sepnorm.output.predict_table import CountedColumns, models_and_source, predict_table
 from graphormer_sepnorm.predict.answers import Answers
-from graphormer_sepnorm.predict.class_sets import fit_class_sets
 from graphormer_sepnorm.predict.domain import fit_domain
 from graphormer_sepnorm.predict.intervals import fit_intervals
 from graphormer_sepnorm.predict.predictors import Embedder, Predictions, Predictor
 from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.predict.trust import Trust
 from graphormer_sepnorm.runs.numbers import shown
-from graphormer_sepnorm.runs.zoo import AssayLimit
 from graphormer_sepnorm.tables.formats import open_table
 from graphormer_sepnorm.tables.writers import WRITERS
 from graphormer_sepnorm.tables.writers.excel import ExcelWriter
@@ -86,83 +83,6 @@ def test_a_molecule_of_the_training_table_is_named_as_such(said):
         assert said(model, [smiles], answers=Answers(domain=True)).count(remark) == count
 
 
-def test_a_replaced_output_is_said(table, tmp_path, capsys):
-    for options, message in (
-        ({}, ""),
-        ({}, f"replaced {tmp_path / 'out.csv'}\n"),
-        ({"reading": ReadOptions(resume=True)}, ""),
-    ):
-        predict_table(Predictor([tiny_model()]), str(table), tmp_path / "out.csv", **options)
-        said = capsys.readouterr().err
-        assert said.endswith(message) and (f"replaced {tmp_path}" in said) == bool(message)
-
-
-def test_numbers_of_targets_stand_below_each_other(said):
-    assert aligned(["1.06", "-0.043", "12"]) == [" 1.06 ", "-0.043", "12    "] and aligned([]) == []
-    model = Predictor([tiny_model(targets=("a", "longer"))])
-    meanings = {"a": {"description": "of a"}, "longer": {"description": "of both"}}
-    lines = said(model, ["CCO"], meanings=meanings)[1:]
-    assert len({line.index(".") for line in lines}) == len({line.index("of") for line in lines}) == 1
-    assert [line.split()[0] for line in lines] == ["a", "longer"] and lines[1].endswith("of both")
-
-
-def test_the_class_has_the_name_of_its_column(tmp_path, said):
-    model = Trusting([tiny_model(targets=("c_x", "c_y"), kind="multiclass")])
-    predict_table(model, ["CCO"], tmp_path / "out.csv")
-    row = first_row(tmp_path / "out.csv")
-    lines = [line.split() for line in said(model, ["CCO"])]
-    assert ["class", row["class"]] in lines and row["class"] in ("x", "y", "c_x", "c_y")
-
-
-def test_probabilities_have_three_decimals_whatever_those_of_the_labels(tmp_path, said):
-    y, probability = np.tile([[1.0], [0.0]], (20, 1)), np.tile([[0.9], [0.1]], (20, 1))
-    sets = fit_class_sets(y, probability, exclude_each_other=False)
-    trust = Trust(fit_domain(["CCO", "CCN"]), class_sets=sets, rows=TrainingRows.of(np.array([[1.0], [0.0]])))
-    names = (("weak", "strong"),)
-    model = Trusting([tiny_model(targets=("Class",), kind="classification", class_names=names)], trust=trust)
-    predict_table(model, ["CCO"], tmp_path / "out.csv", answers=Answers(0.9, True))
-    row = first_row(tmp_path / "out.csv")
-    line = said(model, ["CCO"], answers=Answers(0.9, True))[1]
-    value = f"{float(row['Class']):.3f}"
-    ends = f"class {row['Class_class']}, set {row['Class_set']}, nearest strong"
-    assert line == f"  Class       {value} (probability of strong)  {ends}"
-    assert row["Class_class"] == ("strong" if float(row["Class"]) >= 0.5 else "weak")
-    assert set(row["Class_set"].split("; ")) <= {"weak", "strong"}
-    assert row["nearest_Class"] == "strong"
-
-
-def test_a_value_in_the_unit_of_the_measurements_is_not_called_measured(said):
-    model, config = tiny_model()
-    task = replace(config.task, scales=("log10",))
-    _, line = said(Predictor([(model, replace(config, task=task))]), ["CCO"])
-    assert re.fullmatch(r"  logp  -?[\d.]+  = [\d.]+ in the unit of the table", line)
-
-
-def test_the_unit_of_a_prediction_is_that_of_its_description(said):
-    model, config = tiny_model()
-    config = replace(config, task=replace(config.task, scales=("log10",)))
-    errors, zeros = np.linspace(0.1, 2, 99)[:, None], np.zeros((99, 1))
-    trust = Trust(fit_domain(["CCO"]), fit_intervals(errors, zeros, zeros))
-    meanings = {"logp": {"description": "log10 of solubility, g/L"}}
-    predictor = Trusting([(model, config)], trust=trust)
-    lines = said(predictor, ["CCO"], answers=Answers(0.9), meanings=meanings)
-    ends = r"\(-?[\d.]+ to -?[\d.]+\)"
-    line = rf"^  logp  -?[\d.]+  {ends}  = [\d.]+ g/L {ends}  log10 of solubility, g/L$"
-    assert re.search(line, "\n".join(lines), re.MULTILINE)
-
-
-def test_a_line_says_that_a_prediction_is_near_a_limit_of_its_assay(tmp_path, said):
-    (tmp_path / "in.csv").write_text("smiles,id\nCCO,a\nC[C,b\n")
-    for limit, words in (
-        (AssayLimit(99, "less"), ["  logp is near the lower limit of the assay: read as at most"]),
-        (AssayLimit(99, "more"), []),
-    ):
-        model = Predictor([tiny_model()])
-        model.assay_limits = {"logp": limit}
-        lines = said(model, str(tmp_path / "in.csv"))
-        assert lines[2 : lines.index("b  C[C")] == words and lines[-1].startswith("  error  ")
-
-
 def test_another_suffix_is_refused_before_anything_is_written(table, tmp_path):
     with pytest.raises(InputError, match=r"^a table is written as \.csv, .*, \.sdf, not as '\.npz'"):
         predict_table(Predictor([tiny_model()]), str(table), tmp_path / "out.npz")
@@ -206,12 +126,6 @@ def test_what_is_none_of_them_is_named(table, monkeypatch, arguments, sentence):
         models_and_source(arguments)
 
 
-def test_smiles_are_a_table_of_one_column(tmp_path):
-    predict_table(Predictor([tiny_model()]), ["CCO", "C("], tmp_path / "out.csv")
-    rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
-    assert [row["smiles"] for row in rows] == ["CCO", "C("] and [bool(row["logp"]) for row in rows] == [True, False]
-
-
 def test_standard_output_gets_the_same_bytes(table, tmp_path, capsysbinary):
     predictor = Predictor([tiny_model()])
     predict_table(predictor, str(table), tmp_path / "out.csv")
@@ -220,12 +134,6 @@ def test_standard_output_gets_the_same_bytes(table, tmp_path, capsysbinary):
     assert (result["rows"], result["unreadable"], result["output"]) == (2, 1, "-")
     with pytest.raises(InputError, match="what goes to standard output cannot be resumed"):
         predict_table(predictor, str(table), Path("-"), reading=ReadOptions(resume=True))
-
-
-def test_nothing_to_resume_is_said(table, tmp_path, capsys):
-    predict_table(Predictor([tiny_model()]), str(table), tmp_path / "out.csv", reading=ReadOptions(resume=True))
-    said = "out.csv has no finished rows to continue: starting with the first row"
-    assert said in capsys.readouterr().err and (tmp_path / "out.csv").exists()
 
 
 @pytest.mark.parametrize("suffix", WRITERS)

@@ -3,13 +3,7 @@ import json
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.output.resumable_writer import PartialFile, StandardOutput, refuse_errors
-
-
-def test_the_first_reason_is_named_with_its_row():
-    refuse_errors(["", ""], 5)
-    with pytest.raises(InputError, match=r"row 7 cannot be read: second"):
-        refuse_errors(["", "second", "third"], 5)
+from graphormer_sepnorm.output.resumable_writer import PartialFile
 
 
 def test_the_record_is_there_before_the_first_byte_and_nothing_is_left_at_the_end(tmp_path):
@@ -47,17 +41,6 @@ def test_a_job_that_was_stopped_before_its_first_record_begins(tmp_path):
     assert out.read_bytes() == b"header\n" and [path.name for path in tmp_path.iterdir()] == ["out.csv"]
 
 
-def test_it_is_said_that_an_interrupted_job_is_replaced_without_resume(tmp_path, capsys):
-    first = PartialFile(tmp_path / "out.csv", "job", resume=False)
-    first.append(b"header\n1\n", rows=1)
-    PartialFile(tmp_path / "out.csv", "job", resume=True)
-    assert capsys.readouterr().err == ""
-    assert PartialFile(tmp_path / "out.csv", "job", resume=False).progress.rows == 0
-    assert capsys.readouterr().err.endswith(
-        "out.csv.partial of an interrupted run is replaced: --resume would have continued it\n"
-    )
-
-
 def test_only_the_same_job_goes_on(tmp_path):
     out = tmp_path / "out.csv"
     partial = PartialFile(out, "job", resume=False)
@@ -70,12 +53,3 @@ def test_only_the_same_job_goes_on(tmp_path):
     partial.record.write_text("{")
     with pytest.raises(InputError, match="is damaged: start again without --resume"):
         PartialFile(out, "job", resume=True)
-
-
-def test_standard_output_counts_what_went(capsysbinary):
-    output = StandardOutput()
-    output.append(b"header\n")
-    output.append(b"1\n2\n", rows=2, unreadable=1)
-    output.discard()
-    assert capsysbinary.readouterr().out == b"header\n1\n2\n"
-    assert (output.progress.rows, output.progress.unreadable, output.progress.bytes) == (2, 1, 11)

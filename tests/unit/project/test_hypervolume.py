@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.predict.predictors import Predictions
-from graphormer_sepnorm.project.hypervolume import Hypervolume, boxes_beyond
-from graphormer_sepnorm.project.judge import Goal
+from graphormer_sepnorm.project.judge import Goal, Hypervolume, boxes_beyond
 
 INF = np.inf
 

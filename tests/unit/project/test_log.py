@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from graphormer_sepnorm.chem.features import Sample
-from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.output.predict_table import predict_table
 from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.side_by_side import Part, SideBySide
@@ -64,19 +63,3 @@ def test_conditions_are_logged_by_name(conditioned: RunFolder, tmp_path):
     found = model.predict(samples)
     log_into(tmp_path / "log.csv", model, "run")(samples, found)
     assert read_log(tmp_path / "log.csv")[0]["conditions"] == '{"T": "25.0", "assay": "a"}'
-
-
-def test_another_file_is_no_log(trained: Trained, tmp_path):
-    (tmp_path / "other.csv").write_text("smiles,a\nCC,1\n")
-    with pytest.raises(InputError, match="is no log of predictions"):
-        log_into(tmp_path / "other.csv", TableModel.load(trained.run.path), "run")
-
-
-def test_the_command_logs_tables_and_refuses_libraries(trained: Trained, tmp_path, command):
-    (tmp_path / "in.csv").write_text("smiles\nCCO\nbroken\n")
-    log = ("--log", tmp_path / "log.csv")
-    code, result, _ = command("predict", trained.run.path, tmp_path / "in.csv", "-o", tmp_path / "out.csv", *log)
-    assert (code, result["unreadable"]) == (0, 1)
-    assert [(line["model"], line["smiles"]) for line in read_log(tmp_path / "log.csv")] == [(str(trained.run), "CCO")]
-    code, _, said = command("predict", trained.run.path, tmp_path, "-o", tmp_path / "out", *log)
-    assert code == 2 and "--log is for tables" in said

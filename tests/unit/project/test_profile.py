@@ -21,8 +21,7 @@ from graphormer_sepnorm.predict.predictors import Predictor
 from graphormer_sepnorm.predict.side_by_side import Part, SideBySide
 from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.predict.trust import Trust
-from graphormer_sepnorm.project.hypervolume import Hypervolume
-from graphormer_sepnorm.project.judge import PROBABILITY
+from graphormer_sepnorm.project.judge import PROBABILITY, Hypervolume
 from graphormer_sepnorm.project.profile import RAMPS, Profile
 from graphormer_sepnorm.system.device import choose
 from graphormer_sepnorm.table_model.load import LoadedModel
@@ -137,14 +136,10 @@ def test_classes_and_probabilities():
         ("p = ", "not a profile in TOML"),
         ("p = 8", "give limits in braces"),
         ("p = {}", "give at_least, at_most, between or class"),
-        ("p = {at_leest = 8}", "did you mean 'at_least'"),
-        ("p = {at_least = 8, at_most = 7}", "contradict"),
         ("p = {between = [8, 7]}", "contradict"),
-        ("p = {between = 8}", "LOW, HIGH"),
         ("p = {between = [1, 2], at_most = 3}", "without at_least and at_most"),
         ("p = {at_least = nan}", "finite"),
         ("p = {at_least = '8'}", "at_least should be a valid number"),
-        ("p = {at_least = 8, weight = 0}", "weight"),
         ("p = {between = [1, 2], zero = 0}", "two numbers"),
         ("p = {at_least = 8, zero = 9}", "outside the limits"),
         ("p = {at_least = 8, class = 'active'}", "a class has no limits"),

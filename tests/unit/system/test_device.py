@@ -1,28 +1,12 @@
 """Devices and precisions."""
 
-from dataclasses import replace
-
-import numpy as np
 import pytest
 import torch
 
-from graphormer_sepnorm.chem.features import FEATURIZERS
-from graphormer_sepnorm.datasets.store import in_memory
-from graphormer_sepnorm.encodings import ENCODINGS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.analyze import analyze_run
-from graphormer_sepnorm.layers.norms import NORMS
-from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.predict.predictors import Predictor, load_embedder, load_networks
-from graphormer_sepnorm.recipes import RECIPES, dataset_config
-from graphormer_sepnorm.system.device import (
-    Compute,
-    autocast,
-    choose,
-    computing,
-    current,
-    find_device,
-)
+from graphormer_sepnorm.system.device import Compute, autocast, choose, computing, current, find_device
 from graphormer_sepnorm.training.experiment import evaluate_run
 from tests.tiny import save_tiny
 
@@ -57,9 +41,7 @@ def test_names_of_gpus(gpus, monkeypatch):
         ("cuda", "no device cuda:0: PyTorch finds no CUDA GPU"),
         ("cuda:3", "no device cuda:3"),
         ("mps", "no device mps"),
-        ("tpu", "unknown device 'tpu'"),
         ("cuda:", "unknown device"),
-        ("", "unknown device ''"),
     ],
 )
 def test_a_missing_device_gives_a_sentence(monkeypatch, name, problem):
@@ -78,18 +60,11 @@ def test_what_is_current_ends_with_its_block():
     assert current() == choose()
 
 
-@pytest.mark.parametrize(
-    ("precision", "numbers"),
-    [
-        ("float32", torch.float32),
-        ("32-true", torch.float32),
-        ("bfloat16", torch.bfloat16),
-        ("bf16-mixed", torch.bfloat16),
-    ],
-)
-def test_the_numbers_of_a_precision_by_its_names(precision, numbers):
+@pytest.mark.parametrize("precision", ["float32", "32-true", "bfloat16", "bf16-mixed"])
+def test_the_numbers_of_a_precision_by_its_names(precision):
     with autocast(precision, torch.device("cpu")):
-        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == numbers
+        found = (torch.ones(2, 2) @ torch.ones(2, 2)).dtype
+    assert found == (torch.bfloat16 if precision.startswith("bf") else torch.float32)
 
 
 @pytest.fixture(scope="module")
@@ -104,24 +79,3 @@ def test_scores_and_measures_are_computed_on_the_device(run):
         with pytest.raises(RuntimeError, match="meta"):
             analyze_run(run)
         assert Predictor(load_networks([run])).device == load_embedder(str(run)).device == NOWHERE.device
-
-
-def float64_tensors(tensors: dict[str, torch.Tensor]) -> list[str]:
-    return [name for name, tensor in tensors.items() if tensor.dtype == torch.float64]
-
-
-def test_batches_use_only_types_that_apples_gpus_support():
-    featurizer = FEATURIZERS["zinc"]
-    graphs = featurizer.pack([featurizer.graph(smiles) for smiles in ("CCO", "c1ccccc1")])
-    encodings = tuple(kind() for kind in ENCODINGS.values())
-    moved = in_memory(graphs.with_targets(np.zeros((2, 1), np.float32)), encodings).batch(np.arange(2))
-    tensors = {name: value for name, value in vars(moved).items() if isinstance(value, torch.Tensor)}
-    tensors |= getattr(moved, "arrays", {})
-    assert len(tensors) > 5 and not float64_tensors(tensors)
-
-
-@pytest.mark.parametrize("norm", NORMS)
-def test_models_use_only_types_that_apples_gpus_support(norm):
-    config = dataset_config("sample", RECIPES["best"].train, norm, RECIPES["best"].architecture).model
-    model = Network(replace(config, layers=2))
-    assert not float64_tensors(dict(model.named_parameters()) | dict(model.named_buffers()))

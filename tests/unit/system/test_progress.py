@@ -37,13 +37,6 @@ def test_a_bar_moves_through_phases_by_their_costs(terminal):
     assert CURRENT.get() is None
 
 
-def test_without_a_bar_items_pass_and_sentences_are_printed(capsys):
-    begin("reading")
-    assert list(tracked([1, 2], 2)) == [1, 2]
-    say(["one", "two"])
-    assert capsys.readouterr().err == "one\ntwo\n"
-
-
 def test_a_program_reads_phases_as_lines(monkeypatch, capsys):
     monkeypatch.setenv(AS_LINES, "1")
     with phases({"a|b": 1, "c": 3}):

@@ -18,7 +18,6 @@ from graphormer_sepnorm.system.workers import (
     in_processes,
     map_chunks,
     one_thread_for_small,
-    way_to_start,
 )
 
 
@@ -83,20 +82,6 @@ def test_an_error_in_one_process_ends_all():
         in_processes(fail_or_wait, 2)
     for process in set(multiprocessing.active_children()) - before:
         process.join()
-
-
-def parent(smiles: list[str]) -> int:
-    return os.getppid()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere processes are never copied")
-def test_processes_are_not_copied_where_a_gpu_is_in_use(monkeypatch):
-    chunks = [(number, [f"C{number}"]) for number in range(3)]
-    assert way_to_start() == "fork"
-    assert {process for _, process in map_chunks(parent, iter(chunks), smiles_of)} == {os.getpid()}
-    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
-    assert os.getpid() not in {process for _, process in map_chunks(parent, iter(chunks), smiles_of)}
 
 
 COMMAND = """
