@@ -1,4 +1,4 @@
-"""The verdict on top of a report: one sentence on what the predictions of a target are good for."""
+"""The verdict on top of a report: what the predictions of a target are good for."""
 
 import re
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from graphormer_sepnorm.table_model.scores import MEAN, STACK
 from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.tasks.scales import falls, measured, unit_of
 
+FEW_TESTED = 50
 STRENGTHS = ((0.6, "well"), (0.3, "fairly"), (0.0, "weakly"))  # by the lower end of the interval of Spearman's rho
 # Names of columns that are -log10 of a concentration in M, whose scale is not among the options.
 MOLAR_NAMES = re.compile(r"p(IC|EC|AC|XC|GI|CC|ED|LC)50|pK[id]|pActivity|pchembl([ _]value)?", re.IGNORECASE)
@@ -21,34 +22,22 @@ MOLAR_NAMES = re.compile(r"p(IC|EC|AC|XC|GI|CC|ED|LC)50|pK[id]|pActivity|pchembl
 
 @dataclass(frozen=True)
 class Verdict:
-    """The facts of the verdict on a target.
-
-    Attributes:
-        title: the target, if there are several.
-        n: number of exact test labels.
-        ranks: "well", "fairly", "weakly", or "" where the order may be chance; None without an interval.
-        ranking, value, interval: title of the score of the order, its value, and its 95 % interval.
-        rmse, repeats: of a regression, the error, and the deviation of replicate measurements, if it is known.
-        factor, example: what the error is for a logarithm of a concentration, and two such values that far apart.
-        calibration: of two classes, the mean error of the probabilities.
-        level, held: confidence of the intervals, or sets of classes, and the share of labels inside; None without.
-        rival: name of the constant prediction if the model is not clearly better.
-    """
+    """The facts of the verdict on a target of ``n`` exact test labels; its ``title`` if there are several."""
 
     title: str | None
     n: int
-    ranks: str | None
-    ranking: str
+    ranks: str | None  # "" where the order may be chance; None without an interval
+    ranking: str  # title of the score of the order
     value: float | None
     interval: list[float] | None
     rmse: float | None
-    repeats: float | None
-    factor: float | None
-    example: tuple[str, ...]
-    calibration: float | None
-    level: float | None
-    held: float | None
-    rival: str | None
+    repeats: float | None  # deviation of replicate measurements
+    factor: float | None  # of a concentration, which the RMSE of a logarithm is
+    example: tuple[str, ...]  # two concentrations that far apart
+    calibration: float | None  # mean error of the probabilities of two classes
+    level: float | None  # confidence of the intervals, or sets of classes
+    held: float | None  # share of labels inside
+    rival: str | None  # constant prediction, if the model is not clearly better
 
     @property
     def decimals(self) -> int:
@@ -69,23 +58,14 @@ def verdict_of(
     repeats: Mapping[str, float] | None = None,
     median: float | None = None,
 ) -> Verdict:
-    """The verdict on a target.
-
-    Args:
-        task: the task.
-        target, facts: a target and its scores, as ``scores_by_target``.
-        trust: as ``measure_trust``.
-        title: the target, if it is named.
-        repeats: deviations of replicate measurements, by target.
-        median: median label, next to which the example is.
-    """
+    """The verdict on a target, from its ``scores_by_target`` and ``measure_trust``; the example is near the median."""
     ranking = facts.get("ranking", {"metric": "spearman", "value": None, "interval": None})
     level, sets = usual_confidence(trust), trust.get("set_coverage", {}).get(USUAL_CONFIDENCE, {}).get(target)
     held = sets if level is None else trust["coverage"][level].get(target)
-    rmse = facts["scores"][STACK].get("rmse")
-    scale = dict(zip(task.targets, task.scales, strict=False)).get(target, "")
-    factor = 10**rmse if rmse is not None and (scale or MOLAR_NAMES.fullmatch(target)) else None
-    of_classes = TASKS[task.kind].predicts_probabilities
+    rmse, scale = facts["scores"][STACK].get("rmse"), scale_of(task, target)
+    factor = 10**rmse if rmse is not None and is_logarithm(task, target) else None
+    calibration = trust.get("calibration_error", {}).get("after", {}).get(target)
+    constant = "always the same probability" if TASKS[task.kind].predicts_probabilities else "the mean label"
     return Verdict(
         title,
         facts["n"],
@@ -97,13 +77,20 @@ def verdict_of(
         (repeats or {}).get(target) or None,
         factor,
         apart(scale, factor, median) if factor is not None and falls(scale) and median is not None else (),
-        trust.get("calibration_error", {}).get("after", {}).get(target),
+        calibration if facts["n"] >= FEW_TESTED else None,  # of few it is mostly noise
         None if held is None else float(level or USUAL_CONFIDENCE),
         held,
-        ("the same probability" if of_classes else "the mean label")
-        if MEAN in facts["scores"] and is_no_better(facts, task.metric)
-        else None,
+        constant if MEAN in facts["scores"] and is_no_better(facts, task.metric) else None,
     )
+
+
+def scale_of(task: TaskConfig, target: str) -> Scale:
+    return dict(zip(task.targets, task.scales, strict=False)).get(target, "")
+
+
+def is_logarithm(task: TaskConfig, target: str) -> bool:
+    """Whether a target is the logarithm of a measured value, by its scale or its name."""
+    return bool(scale_of(task, target) or MOLAR_NAMES.fullmatch(target))
 
 
 def apart(scale: Scale, factor: float, median: float) -> tuple[str, str, str]:

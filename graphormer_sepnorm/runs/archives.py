@@ -1,8 +1,4 @@
-"""Models in one file: archives of run folders, which are unpacked into the cache.
-
-A file of somebody else is data only: safetensors, JSON and CSV under names of a run folder, never pickle. Nothing is
-written outside the folder in the cache, and no more than ``MOST_BYTES``.
-"""
+"""Models in one file: archives of run folders, which are unpacked into the cache."""
 
 import hashlib
 import json
@@ -48,10 +44,7 @@ def digest(path: Path) -> str:
 
 
 def in_cache(name: str, content: str, archive: Path, fill: Callable[[Path], None]) -> Path:
-    """The folder of an unpacked model in the cache, named by ``name`` and ``content``, a digest of everything in it.
-
-    The first process that needs it fills it. A damaged folder is filled again.
-    """
+    """The folder of an unpacked model in the cache, named by ``name`` and ``content``, a digest of everything in it."""
     folder = cache_root() / f"{name}-{content[:16]}"
     try:
         if (folder.exists() or folder.is_symlink()) and not is_whole(folder):

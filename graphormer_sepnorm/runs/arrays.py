@@ -24,12 +24,7 @@ from graphormer_sepnorm.system.files import write_atomically
 
 @dataclass(frozen=True)
 class Stored:
-    """Metadata in the type of a dataclass field that is an array in a file.
-
-    Attributes:
-        dtype, ndim: its type and number of axes.
-        finite: whether all its values must be finite.
-    """
+    """Metadata in the type of a dataclass field that is an array in a file."""
 
     dtype: type
     ndim: int
@@ -37,11 +32,7 @@ class Stored:
 
 
 def save_arrays(path: Path, arrays: dict[str, np.ndarray], facts: dict) -> None:
-    """Writes arrays and JSON facts atomically; equal content gives equal bytes.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
+    """Writes arrays and JSON facts atomically; equal content gives equal bytes."""
     tensors = as_tensors(arrays)
     texts = {"facts": json.dumps(facts, sort_keys=True)}
     write_atomically(path, with_sorted_metadata(save(tensors, {**texts, CHECKSUM: checksum(tensors, texts)})))
@@ -84,11 +75,7 @@ def load_format(path: Path, number: int) -> tuple[dict[str, np.ndarray], dict]:
 def checked_array(
     arrays: dict[str, np.ndarray], name: str, dtype: type, ndim: int, path: Path, finite: bool = True
 ) -> np.ndarray:
-    """The array with this name.
-
-    Raises:
-        InputError: it is missing, has another type or number of axes, or, with ``finite``, values that are not finite.
-    """
+    """The array with this name."""
     array = arrays.get(name)
     if array is None or array.dtype != dtype or array.ndim != ndim:
         raise InputError(f"{path} is damaged: it has no {np.dtype(dtype)} array {name} of {ndim} axes")
@@ -103,13 +90,7 @@ def part_arrays(name: str, part: Any) -> dict[str, np.ndarray]:
 
 
 def read_part(kind: type, name: str, arrays: dict[str, np.ndarray], path: Path) -> Any:
-    """The dataclass with the arrays ``NAME.FIELD`` of a file, whose fields are ``Stored``; None if there are none.
-
-    A field with a default may be missing, as in a file of an earlier release.
-
-    Raises:
-        InputError: as ``checked_array``.
-    """
+    """The dataclass with the arrays ``NAME.FIELD`` of a file, whose fields are ``Stored``; None if there are none."""
     if not any(each.startswith(f"{name}.") for each in arrays):
         return None
     hints = get_type_hints(kind, include_extras=True)

@@ -1,8 +1,4 @@
-"""Checkpoints: safetensors with the run's config as JSON in the header, never pickle.
-
-A run folder holds ``model.safetensors`` (the best weights), ``state.safetensors`` (the state to resume training from)
-and ``config.json`` (a readable copy of the config).
-"""
+"""Checkpoints: safetensors with the run's config as JSON in the header, never pickle."""
 
 import hashlib
 import json
@@ -75,12 +71,7 @@ def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], Config, dict]:
-    """Reads a file written by ``save_tensors``.
-
-    Raises:
-        InputError: the file does not exist, is too large, damaged, of a newer format or not a checkpoint; or its config
-            describes a larger model than the file holds, or unknown features, metrics or vocabularies.
-    """
+    """Reads a file written by ``save_tensors``."""
     tensors, metadata = read_safetensors(path)
     if not {"config", "facts"} <= metadata.keys():
         raise InputError(f"{path} has no config in its header, so it is not a checkpoint of graphormer_sepnorm")
@@ -112,12 +103,7 @@ def json_object(text: str | bytes) -> dict | None:
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """The header of a safetensors file, for which no tensor is read.
-
-    Raises:
-        InputError: no such file; its size, its header or the number of its tensors is above the limits; or its header
-            is no JSON object.
-    """
+    """The header of a safetensors file, for which no tensor is read."""
     if not path.exists():
         raise InputError(f"{path} does not exist")
     if not path.is_file():
@@ -208,11 +194,7 @@ def save_model(path: Path, model: Network, config: Config, facts: dict) -> None:
 
 
 def load_model(path: Path) -> tuple[Network, Config, dict]:
-    """Loads a model in evaluation mode from a run folder or a weights file.
-
-    Raises:
-        InputError: the file is missing, damaged or of a newer format, or its tensors do not fit its config.
-    """
+    """Loads a model in evaluation mode from a run folder or a weights file."""
     return load_as(Network, path)
 
 

@@ -47,11 +47,7 @@ READ_PARTS = TypeAdapter(Parts)
 
 
 class RunFolder:
-    """The files of a run, or of a table model, whose folder holds the run folders ``model-0``, ``model-1``, ...
-
-    Attributes:
-        path: the folder, which may not exist yet.
-    """
+    """The files of a run, or of a table model, whose folder holds the run folders ``model-0``, ``model-1``, ..."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -100,11 +96,7 @@ class RunFolder:
         return RunFolder(self.path / f"{FOLD}{number}")
 
     def parts(self) -> Parts | None:
-        """The run folders in this one, from its record; None if there are none.
-
-        Raises:
-            InputError: the record is damaged.
-        """
+        """The run folders in this one, from its record; None if there are none."""
         if not self.record.exists():
             return None
         try:
@@ -134,10 +126,7 @@ class RunFolder:
         return str(self.path / TABLE) if config.dataset == TABLE else config.dataset
 
     def check_free(self, resume: bool) -> None:
-        """Raises InputError if no model may be trained here.
-
-        The reasons are a run that is not resumed, a table model, several run folders, or a file of another program.
-        """
+        """Raises InputError if no model may be trained here."""
         if self.stack.exists():
             raise InputError(f"{self} holds a table model: choose another --out")
         if (held := self.parts()) is not None:
@@ -164,11 +153,7 @@ class RunFolder:
         remove_leftovers(self.path)
 
     def append_metrics(self, lines: list[dict[str, float]]) -> None:
-        """Appends lines to the metrics, replacing lines of the same or later epochs from an interrupted run.
-
-        Raises:
-            InputError: the existing metrics cannot be read, or the folder cannot be written.
-        """
+        """Appends lines to the metrics, replacing lines of the same or later epochs from an interrupted run."""
         before = self.metrics.read_text().splitlines() if self.metrics.exists() else []
         try:
             kept = [text for text in before if json.loads(text)["epoch"] < lines[0]["epoch"]]

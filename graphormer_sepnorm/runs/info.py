@@ -27,14 +27,7 @@ SALTS = {
 
 
 def describe_model(path: Path) -> dict:
-    """Facts about a model, JSON-serializable.
-
-    Args:
-        path: run folder or weights file.
-
-    Raises:
-        InputError: as ``load_model``.
-    """
+    """Facts about a model, JSON-serializable."""
     model, config, facts = load_model(path)
     shape = config.model
     return {
