@@ -7,18 +7,17 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.report import trust
-from graphormer_sepnorm.report.charts import Axis, Drawing
+from graphormer_sepnorm.report.charts import Axis, Chart
 from graphormer_sepnorm.report.trust import (
     distance_charts,
     distance_section,
-    narrow_words,
     of_sets,
     reliability_charts,
     trust_section,
     unlike_words,
 )
 from graphormer_sepnorm.table_model.labels import Folds
-from tests.unit.report.conftest import reported
+from tests.unit.report.conftest import fitted, reported
 
 
 def test_what_is_not_calibrated_is_said_for_its_own_reason():
@@ -79,22 +78,9 @@ def test_a_low_similarity_is_named_only_where_errors_grow(grow):
     ] * grow
 
 
-@pytest.mark.parametrize(
-    ("highest", "held"),
-    [(0.79, "even 95 % intervals contain only 79 %"), (0.91, "95 % intervals contain 91 %"), (None, None)],
-)
-def test_it_is_said_how_far_a_higher_confidence_helps(highest, held):
-    told = {"coverage": {"0.9": {"a": 0.7}, "0.95": {"a": highest}}, "needed_width": {"0.9": {"a": 1.6}}}
-    found = list(narrow_words(reported({"trust": told, "targets": {"a": {"n": 100}}}, targets=("a",))))
-    narrow = "The 90 % intervals are too narrow: to contain 90 %, they would have to be 1.6 times as wide."
-    assert found == ([f"On these test molecules, {held}. {narrow}"] if held else [])
-    told["coverage"]["0.9"]["a"] = 0.9
-    assert not list(narrow_words(reported({"trust": told, "targets": {"a": {"n": 100}}}, targets=("a",))))
-
-
 @pytest.mark.parametrize("width", [None, 2.0])
 def test_an_undefined_level_is_explained_where_there_is_one(monkeypatch, width):
-    monkeypatch.setattr(trust, "coverage_charts", lambda page: ())
+    monkeypatch.setattr(trust, "coverage_curve", lambda intervals, test: np.zeros((0, 0)))
     told = {
         "calibrated_on": 1_210,
         "calibrated_by": "validation molecules",
@@ -102,7 +88,8 @@ def test_an_undefined_level_is_explained_where_there_is_one(monkeypatch, width):
         "mean_width": {"0.5": {"a": 1.0}, "0.9": {"a": width}},
     }
     y, folds = np.array([[1.0, 2.0], [2, np.nan], [3, 3]]), Folds(np.array([0, 0, -1]))
-    page = reported({"trust": told, "targets": {"a": {"n": 9}}}, targets=("a",), y=y, folds=folds)
+    known = fitted([[1.0]], trust={"intervals": ()})
+    page = reported({"trust": told, "targets": {"a": {"n": 9}}}, targets=("a",), y=y, folds=folds, fitted=known)
     section = trust_section(page)
     assert "1 to 2 exact labels of the validation" in section.words[0]
     assert ("Not defined: this level needs more" in section.words[0]) == (width is None)
@@ -134,16 +121,6 @@ def test_errors_are_drawn_against_both_distances_where_they_are_known(known, lin
     assert ('class="mean"' in chart.svg, "The line joins the means of 2 groups" in chart.words) == (line, line)
 
 
-def test_a_similarity_without_test_molecules_is_said():
-    parts = [{"from": 0.0, "to": 0.3, "n": 0, "error": None}, {"from": 0.3, "to": 1.0, "n": 2, "error": 0.5}]
-    near = SimpleNamespace(similarity=np.zeros(0), distance=np.zeros(0))
-    model = SimpleNamespace(conditions=SimpleNamespace(columns=()))
-    told = {"trust": {"unfamiliar": 0, "compared": 0, "error_by_similarity": parts}}
-    looked = SimpleNamespace(nearness=near, errors=np.zeros(0), smiles=[])
-    (grid,) = distance_section(reported(told, fitted=SimpleNamespace(model=model), looked=looked)).grids
-    assert grid.rows == (("0 to 0.3", "0", "no molecules"), ("0.3 to 1", "2", "0.500"))
-
-
 def test_calibration_is_drawn_before_and_after_for_targets_with_labels():
     y, after = np.array([[0.0, np.nan], [1, np.nan]]), np.array([[0.1, 0.5], [0.8, 0.5]])
     page = reported(kind="classification", test={"y": y, "prediction": after}, plain=after / 2)
@@ -155,7 +132,7 @@ def test_calibration_is_drawn_before_and_after_for_targets_with_labels():
         for kind in ("mean", "trend")
         for line in ElementTree.fromstring(chart.svg).findall(f"polyline[@class='{kind}']")
     )
-    zero = Drawing("", Axis("", (0, 1)), Axis("", (0, 1))).across(0)
+    zero = Chart("", Axis("", (0, 1)), Axis("", (0, 1))).across(0)
     for small, large in zip(before, calibrated, strict=True):
         assert abs(2 * (small - zero) - (large - zero)) < 0.2
 
