@@ -284,6 +284,12 @@ class PredictionColumns:
         rows = self.model.trust.rows if self.answers.domain and self.model.trust else None
         if rows is not None and not TASKS[self.model.kind].predicts_probabilities:
             yield of(f"{target}_percentile", "percentile", lambda found: rows.percentiles(found.values)[:, number])
+            for place, end_of in enumerate(("low", "high") if any(map(len, rows.sorted_bounds[number])) else ()):
+                yield of(
+                    f"{target}_percentile_{end_of}",
+                    f"percentile_{end_of}",
+                    lambda found, place=place: rows.percentile_ends(found.values)[place][:, number],
+                )
         if (drugs := self.drugs) is not None and own in drugs.targets:
             yield of(
                 f"{target}_drug_percentile", "drugs", lambda found: drugs.percentiles(found.values[:, number], own)

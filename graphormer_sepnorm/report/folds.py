@@ -50,7 +50,9 @@ def report_folds(
     together = replace(together, task=task)
     titles = {name: options.targets[0] if TASKS[task.kind].adds_up else name for name in results[0]["targets"]}
     of_all = pooled(results, together)
-    grids, cards, verdicts = [], [], []
+    grids: list[Grid] = []
+    cards: list[Card] = []
+    verdicts: list[str] = []
     for name, title in list(titles.items())[:MAX_PANELS]:
         folds, columns = [result["targets"][name] for result in results], columns_of(task)[name]
         facts = scores_of_target(together, columns)
@@ -184,7 +186,8 @@ def title_of(lines: Sequence[list[str]], place: int) -> str:
 
 
 def worst_molecule(together: Predicted, lines: Sequence[list[str]], row: int) -> Molecule:
-    targets, facts = together.task.targets, []
+    targets = together.task.targets
+    facts: list[tuple[str, str]] = []
     for place in np.flatnonzero(~np.isnan(together.y[row]))[:MAX_PANELS].tolist():
         labels, of = together.y[:, place], f" {targets[place]}" if len(targets) > 1 else ""
         decimals = decimals_of(labels[~np.isnan(labels)])

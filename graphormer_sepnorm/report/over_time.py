@@ -190,7 +190,7 @@ def charts_of(target: str, found: Sequence[Period], expected: float, of: str, co
         lines |= {"guide": (places[[0, -1]], [guide, guide])} if guide == guide else {}
         said = (f"{each.name}: {text}\n{each.n:,} measurements" for each, text in zip(found, texts, strict=True))
         caption = line("time.guide", is_error=y.label == of)
-        return Chart(f"{target}: {title}", x, y, caption, lines, list(map(Dot, places, values, said)))
+        return Chart(f"{target}: {title}", x, y, caption, lines, list(map(Dot, places.tolist(), values, said)))
 
     errors = [each.error for each in found]
     y = Axis.around(of, np.array([0.0, expected, *errors]))

@@ -33,8 +33,7 @@ class Stored:
 
 def save_arrays(path: Path, arrays: dict[str, np.ndarray], facts: dict) -> None:
     """Writes arrays and JSON facts atomically; equal content gives equal bytes."""
-    tensors = as_tensors(arrays)
-    texts = {"facts": json.dumps(facts, sort_keys=True)}
+    tensors, texts = as_tensors(arrays), {"facts": json.dumps(facts, sort_keys=True)}
     write_atomically(path, with_sorted_metadata(save(tensors, {**texts, CHECKSUM: checksum(tensors, texts)})))
 
 
@@ -93,15 +92,10 @@ def read_part(kind: type, name: str, arrays: dict[str, np.ndarray], path: Path) 
     """The dataclass with the arrays ``NAME.FIELD`` of a file, whose fields are ``Stored``; None if there are none."""
     if not any(each.startswith(f"{name}.") for each in arrays):
         return None
-    hints = get_type_hints(kind, include_extras=True)
-    stored: dict[str, Stored] = {
-        field.name: hints[field.name].__metadata__[0]
-        for field in fields(kind)
-        if field.default_factory is MISSING or f"{name}.{field.name}" in arrays
-    }
-    return kind(
-        **{
-            field: checked_array(arrays, f"{name}.{field}", s.dtype, s.ndim, path, s.finite)
-            for field, s in stored.items()
-        }
-    )
+    hints, found = get_type_hints(kind, include_extras=True), {}
+    for field in fields(kind):
+        key = f"{name}.{field.name}"
+        if field.default_factory is MISSING or key in arrays:
+            (stored,) = hints[field.name].__metadata__
+            found[field.name] = checked_array(arrays, key, stored.dtype, stored.ndim, path, stored.finite)
+    return kind(**found)
