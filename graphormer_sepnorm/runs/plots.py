@@ -74,13 +74,9 @@ def draw_parity(axis: "Axes", y: np.ndarray, prediction: np.ndarray, bounds: np.
     measured, arrows = at_bounds(y, bounds)
     ends = np.nanmin([y, prediction]), np.nanmax([y, prediction])
     axis.plot(ends, ends, color="tab:gray", linewidth=1)
-    for arrow, size, marker, color in (
-        (0, 9, "o", "tab:blue"),
-        (1, 12, ">", "tab:orange"),
-        (-1, 12, "<", "tab:orange"),
-    ):
-        known = arrows == arrow
-        axis.scatter(measured[known], prediction[known], size, color, marker, alpha=0.5, linewidths=0)
+    for arrow, marker in ((0, "o"), (1, ">"), (-1, "<")):
+        known, color = arrows == arrow, "tab:orange" if arrow else "tab:blue"
+        axis.scatter(measured[known], prediction[known], 10, color, marker=marker, alpha=0.5, linewidths=0)
     axis.set(xlabel="measured", ylabel="predicted")
 
 

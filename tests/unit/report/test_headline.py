@@ -68,23 +68,6 @@ def test_the_first_paragraph_counts_molecules_or_rows():
     assert "3 rows" in summary(replace(page, labelled=repeated))
 
 
-@pytest.mark.parametrize(
-    ("members", "left_out", "option"),
-    [
-        (("kernel",), {}, "--quick"),
-        (("networks",), {}, "--no-blend"),
-        (("kernel", "networks"), {}, "--no-baseline"),
-        (("kernel", "forest"), {}, None),
-        (("kernel",), {"forest": "no memory"}, None),
-    ],
-)
-def test_the_option_that_left_the_forest_out_is_named(members, left_out, option):
-    fitted = model(members)
-    fitted.left_out.update(left_out)
-    text = summary(reported(result({"a": facts()}), labelled=many(), fitted=fitted))
-    assert ("forest" in text, (option or "") in text) == (option is not None, True)
-
-
 def test_a_card_has_the_score_and_its_worth():
     better = facts(
         against_forest={"difference": -0.25, "interval": [-0.3, -0.1]},
@@ -151,12 +134,6 @@ def test_a_card_of_few_test_labels_has_the_score_out_of_fold(folds, words):
         assert card.lines[-1] == last
 
 
-def test_a_card_says_how_many_of_the_highest_are_found():
-    top = {"highest": {"n": 20, "best": 21, "found": 9, "chance": 2.04}}
-    (card,) = cards(reported(result({"a": facts() | {"n": 200, "top": top}}), targets=("a",)))
-    assert "Of the 20 predicted highest, 9 are among the 21 highest; 2.0 by chance." in card.lines
-
-
 def test_several_targets_have_a_card_for_their_mean():
     forest = {"random_forest": {"mae": 0.75}}
     mean, first, second = cards(reported(result({"a": facts(), "b": facts(value=0.7)}, baseline=forest)))
@@ -214,12 +191,6 @@ def test_few_molecules_are_said():
     assert warning == "a: a warning." and "20 labels" in tested and "--folds 5" in tested and "40" in learnt
 
 
-def test_intervals_that_contain_too_few_labels_are_said():
-    trust = {"coverage": {"0.9": {"a": 0.7}}, "needed_width": {"0.9": {"a": 2}}}
-    (note,) = warned(result({"a": facts()}, trust=trust), Y, np.stack([Y, Y]), Y + 0.01)
-    assert note.startswith("Only 70 % of the 60 test labels of a are inside their 90 % intervals")
-
-
 def test_salts_with_larger_errors_are_said():
     found = looked(["C.Cl"] * 5 + ["CC"] * 5, [2.0] * 5 + [0.5] * 4 + [NAN])
     (note,) = warned(result({"a": facts()}), Y, np.stack([Y, Y]), Y + 0.01, looked=found)
@@ -244,12 +215,3 @@ def test_members_without_weight_are_named_with_the_minutes_that_they_took(tmp_pa
     (line,) = of_idle(reported(told, fitted=model(MEMBERS, weights), run=run))
     assert "networks" in line and "3 minutes" in line and "forest" not in line
     assert of_idle(reported(told, fitted=model(MEMBERS, ((0.5,), (0.4,), (0.1,))), run=run)) == ()
-
-
-def test_members_that_were_left_out_and_remarks_are_said():
-    told = result({"a": facts()}, left_out_members={"networks": "no time"}, remarks={"kernel": "the kernel is odd"})
-    found = warned(told, Y, Y[None], Y + 0.01, model={"members": ("kernel",), "weights": [[1.0]]})
-    assert found == (
-        "The member networks was left out: no time.",
-        "The kernel is odd.",
-    )

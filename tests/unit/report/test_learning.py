@@ -7,7 +7,7 @@ import pytest
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.report import learning
-from graphormer_sepnorm.report.learning import learning_curve, learning_section
+from graphormer_sepnorm.report.learning import learning_curve
 from graphormer_sepnorm.report.reported import Trained
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
@@ -15,7 +15,6 @@ from graphormer_sepnorm.table_model.members.base import Setting
 from graphormer_sepnorm.table_model.members.kernel import KernelMember
 from graphormer_sepnorm.table_model.model import Stacked
 from graphormer_sepnorm.tasks import METRICS
-from tests.unit.report.conftest import reported
 
 
 def curve_of(fitted, molecules, labels, folds) -> dict | None:
@@ -103,31 +102,3 @@ def test_the_curve_of_several_classes_ends_at_the_score_of_a_model_of_the_kernel
     assert (
         facts["values"][-1] == METRICS["rocauc"](several.y, values) != METRICS["rocauc"](several.y, fitted.out_of_fold)
     )
-
-
-def test_the_section_says_what_the_last_half_of_the_molecules_gave():
-    facts = {
-        "values": [1.0, 0.75, 0.5],
-        "interval": [[0.5, 1.5], [0.5, 1.0], [0.25, 0.75]],
-        "last_doubling": {"difference": -0.25, "interval": [-0.3, -0.1]},
-    }
-    told = {"learning_curve": {"rows": [10, 20, 40], "targets": {"a": facts}}}
-    pair, kernel = (SimpleNamespace(model=SimpleNamespace(members=dict.fromkeys(names))) for names in ("ab", "a"))
-    page = reported(told, targets=("a",), folds=Folds(np.arange(15) % 5), fitted=pair)
-    section = learning_section(page)
-    assert section.charts[0].words == (
-        "From 20 to 40 training molecules, the MAE is better by 0.250 (95 % interval 0.100 to 0.300)."
-    )
-    assert "out-of-fold" in section.words[0] and "4/5" in section.words[0] and "Only the kernel" in section.words[0]
-    (single,) = learning_section(reported(told, targets=("a",), folds=Folds(np.array([-1, 0])), fitted=kernel)).words
-    assert "validation molecules" in single and "folds" not in single and "other" not in single
-    assert learning_section(reported()) is None
-    for kind, difference, ends, words in (
-        ("classification", -0.25, [-0.3, -0.1], "the ROC-AUC is worse by 0.250 (95 % interval 0.100 "),
-        ("regression", 0.001, [-0.01, 0.012], "does not clearly change: it is worse by 0.001 (95 % interval -0.010 to"),
-        ("regression", 0.0, [-0.01, 0.01], "the MAE does not change (95 % interval -0.010 to 0.010)."),
-        ("classification", None, None, "is not defined."),
-    ):
-        facts["last_doubling"] = {"difference": difference, "interval": ends}
-        (chart,) = learning_section(reported(told, kind, ("a",), folds=Folds(np.arange(15) % 5), fitted=pair)).charts
-        assert words in chart.words

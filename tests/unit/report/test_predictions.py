@@ -1,6 +1,5 @@
 """Predictions of test molecules in charts and tables, by hand."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
@@ -18,7 +17,7 @@ from graphormer_sepnorm.report.predictions import (
     structures,
     thresholds_grid,
 )
-from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.labels import Folds
 from tests.unit.report.conftest import fitted, reported, table
 
 NAN = float("nan")
@@ -85,14 +84,6 @@ def test_many_points_are_an_evenly_spaced_part(monkeypatch):
         monkeypatch.setattr(module, "MOST_POINTS", 1)
     assert len(points_of(page(), 0, None).words) == 1
     assert "The charts show 1 of the 2 test labels." in predictions_section(page()).words[0]
-
-
-def test_missed_extremes_are_a_paragraph_of_the_section():
-    y = np.tile(np.arange(20.0)[:, None], 2)
-    whole = page()
-    whole.fitted.out_of_fold.values = np.hstack([y[:, :1], np.zeros((20, 1))])
-    _, words = predictions_section(replace(whole, labels=Labels(whole.task, y), folds=Folds(np.zeros(20, int)))).words
-    assert words.startswith("b: extremes are missed. Out of fold, a ")
 
 
 def test_each_target_of_a_regression_has_three_charts():

@@ -9,7 +9,6 @@ import pytest
 from graphormer_sepnorm.report.reported import frequent_class
 from graphormer_sepnorm.report.scores import scores_grid, scores_section, weight_words
 from graphormer_sepnorm.table_model.labels import Folds
-from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.model import Stacked
 from graphormer_sepnorm.table_model.scores import columns_of
 from tests.unit.report.conftest import reported
@@ -75,30 +74,6 @@ def test_a_single_member_has_no_row_of_its_own_and_no_weight():
     assert scores_grid("a", facts, "mae", ("mae",), "mean training label", found).rows[1][0] == "only the kernel"
     told = {"targets": {}, "weights": {"kernel": {"a": 1.0}}}
     assert "one member, the kernel" in scores_section(reported(told)).words[1]
-
-
-@pytest.mark.parametrize(("n", "few"), [(49, True), (50, False)])
-def test_few_test_labels_are_pointed_out(n, few):
-    weights = {name: {"a": 0.5} for name in ("kernel", "forest")}
-    told = {"targets": {"a": {"n": n, "scores": {"stack": {"mae": 0.5, "rmse": 1, "r2": 0, "spearman": 0}}}}}
-    y = np.array([[1.0], [0]])
-    parts = {"fitted": SimpleNamespace(out_of_fold=Stacked(np.array([y]), y, y)), "folds": Folds(np.arange(2))}
-    found = {name: {"mae": score} for name, score in (("kernel", 0.25), ("forest", 1.0))}
-    section = scores_section(reported({**told, "weights": weights, "out_of_fold": found}, targets=("a",), y=y, **parts))
-    assert [row[:3] for row in section.grids[-1].rows] == [("kernel", "0.50", "0.25"), ("forest", "0.50", "1.00")]
-    words = section.words
-    assert ("With 49 test labels, only large differences between members can be seen." in words) == few
-
-
-@pytest.mark.parametrize("kind", ["regression", "classification", "multiclass"])
-def test_each_member_is_described_for_the_task(kind):
-    weights, found = {name: {"a": 0.25} for name in MEMBERS}, {name: {"mae": 0.5, "rocauc": 0.5} for name in MEMBERS}
-    page = reported({"targets": {}, "weights": weights, "out_of_fold": found}, kind)
-    grid = scores_section(page).grids[-1]
-    assert grid.rows == tuple((name, "0.25", "0.500", member.words(page.task, 0)) for name, member in MEMBERS.items())
-    assert grid.header[2] == f"out-of-fold {page.metric}"
-    assert any("support vector machine" in words for *_, words in grid.rows) == (kind == "regression")
-    assert "support vector machine" not in MEMBERS["kernel"].words(page.task, 10_001)
 
 
 @pytest.mark.parametrize(

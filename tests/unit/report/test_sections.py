@@ -72,23 +72,3 @@ def test_the_curves_of_the_networks_are_drawn_from_their_metrics(tmp_path):
         ends = [f"{drawing.across(x):.1f},{drawing.up(y):.1f}" for x, y in zip((1, 2), values, strict=True)]
         assert line.get("points").split() == ends
     assert training_section(reported({"members": ["kernel"]}, run=run)) is None
-
-
-@pytest.mark.parametrize(
-    ("kind", "metric", "scores", "rises"),
-    [
-        ("regression", "MAE", (2, 1, 3), True),
-        ("regression", "MAE", (2, 3, 2), False),
-        ("classification", "log loss", (0.7, 0.6), False),
-        ("classification", "log loss", (0.7, 0.8), True),
-    ],
-)
-def test_a_network_that_became_worse_is_pointed_at(tmp_path, kind, metric, scores, rises):
-    run = RunFolder(tmp_path)
-    run.begin_parts(Parts("model", 1))
-    run.member(0).path.mkdir()
-    lines = [{"epoch": epoch, "train_loss": 1, "val_metric": score} for epoch, score in enumerate(scores, 1)]
-    run.member(0).metrics.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (words,) = training_section(reported({"members": ["networks"]}, kind, ("a",), run=run)).words
-    assert ("A network whose blue curve rises overfits" in words) == rises
-    assert f"Blue: {metric} for" in words

@@ -61,15 +61,6 @@ def test_the_report_appears_before_sections_that_take_long(monkeypatch):
     assert [section.title for section in whole.sections] == ["late", "quick", "Glossary"]
 
 
-def test_the_headline_compares_with_the_forest_and_the_mean(trained: Trained):
-    report, facts = trained.run.report.read_text(), trained.result["targets"]["a"]
-    assert f'<p class="value">{trained.result["value"]:.3f} <small>mean absolute error (MAE)</small></p>' in report
-    for rival, name in (("forest", "Forest"), ("mean", "Mean training label")):
-        assert f"{name}: {facts['scores'][rival]['mae']:.3f}. The model is " in report
-    share = trained.result["trust"]["coverage"]["0.8"]["a"]
-    assert f"<title>80 % intervals\n{100 * share:.0f} % of the test values are inside</title>" in report
-
-
 def test_each_test_molecule_is_a_point_with_its_values(trained: Trained):
     report = trained.run.report.read_text()
     tested = trained.labelled.of_split("test")
