@@ -97,7 +97,7 @@ def train_table(
         content: content of the table if it has been read already.
 
     Returns:
-        as ``report_table``, and the numbers of rows that were used and skipped, of molecules that appear in more than
+        as ``report``, and the numbers of rows that were used and skipped, of molecules that appear in more than
         one row, and of such molecules with contradictory labels.
 
     Raises:
@@ -235,7 +235,7 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
         plan: the members to fit.
 
     Returns:
-        as ``report_table``.
+        as ``report``.
 
     Raises:
         InputError: the folder holds other members or is in use by another training, no model can be fitted to the

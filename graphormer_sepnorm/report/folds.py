@@ -14,13 +14,12 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.predict.training_rows import decimals_of
 from graphormer_sepnorm.report.charts import Chart, Points, parity_chart
 from graphormer_sepnorm.report.glossary import glossary, metric_words
-from graphormer_sepnorm.report.headline import coverage_card
+from graphormer_sepnorm.report.headline import coverage_card, verdict_of
 from graphormer_sepnorm.report.molecules import WORST
 from graphormer_sepnorm.report.page import Card, Grid, Molecule, ReportPage, Section, render
 from graphormer_sepnorm.report.predictions import structures
 from graphormer_sepnorm.report.reported import constant_words, plain_picture
 from graphormer_sepnorm.report.scores import scores_grid, shown_metrics
-from graphormer_sepnorm.report.verdict import verdict_of
 from graphormer_sepnorm.report.words import line, words
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval, shown_together

@@ -1,9 +1,9 @@
 """The section of a report on scores: a table per target, and the weights of the members."""
 
 from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.report.headline import FEW_TESTED
 from graphormer_sepnorm.report.page import Grid, Section
 from graphormer_sepnorm.report.reported import Reported, constant_words, frequent_class
-from graphormer_sepnorm.report.verdict import FEW_TESTED
 from graphormer_sepnorm.report.words import words
 from graphormer_sepnorm.runs.numbers import counted, decimals_for, percent, shown, shown_interval, shown_together
 from graphormer_sepnorm.table_model.members import MEMBERS

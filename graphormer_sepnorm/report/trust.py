@@ -6,9 +6,9 @@ import numpy as np
 
 from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.report.charts import MOST_POINTS, Axis, Chart, Dot, Line, coverage_chart, reliability_chart
+from graphormer_sepnorm.report.headline import FEW_TESTED
 from graphormer_sepnorm.report.page import Grid, Section
 from graphormer_sepnorm.report.reported import Reported
-from graphormer_sepnorm.report.verdict import FEW_TESTED
 from graphormer_sepnorm.report.words import line, words
 from graphormer_sepnorm.runs.numbers import percent, shown, shown_together
 from graphormer_sepnorm.runs.plots import binned

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.report.verdict import strength, verdict_of
+from graphormer_sepnorm.report.headline import strength, verdict_of
 
 TASK = TaskConfig("regression", "mae", ("a", "pIC50"), scales=("-log10 nM", ""))
 FACTS = {
