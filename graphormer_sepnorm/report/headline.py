@@ -78,7 +78,9 @@ def verdict_of(
     rmse, scale = facts["scores"][STACK].get("rmse"), scale_of(task, target)
     factor = 10**rmse if rmse is not None and is_logarithm(task, target) else None
     calibration = trust.get("calibration_error", {}).get("after", {}).get(target)
-    constant = "always the same probability" if TASKS[task.kind].predicts_probabilities else "the mean label"
+    constant = (
+        "the same probability for every molecule" if TASKS[task.kind].predicts_probabilities else "the mean label"
+    )
     return Verdict(
         title,
         facts["n"],

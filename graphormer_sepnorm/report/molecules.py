@@ -176,15 +176,14 @@ def changes_grid(target: str, changes: list[Change], smiles: Sequence[str], y: n
     """The replacements and their mean effect on a target, each with a pair of the molecules, with labels [M]."""
     decimals = decimals_for(number for change in changes for number in (change.mean, change.deviation))
     rows: list[tuple[Picture | str, ...]] = []
-    further: list[str] = []
-    header: tuple[str, ...] = ("from", "to", "mean change", "standard deviation", "pairs")
     for change in changes:
         numbers = f"{change.mean:+.{decimals}f}", shown(change.deviation, decimals), f"{len(change.pairs):,}"
-        rows.append((*example_of(change, smiles, y), *numbers))
         counts = {"up": change.rising, "down": change.falling, "undecided": change.undecided}
-        further.append(", ".join(f"{count:,} {name}" for name, count in counts.items() if count))
-    if any(further):
-        header, rows = (*header, "pairs with a bound"), [(*row, cell) for row, cell in zip(rows, further, strict=True)]
+        further = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+        rows.append((*example_of(change, smiles, y), *numbers, further))
+    header = ("from", "to", "mean change", "standard deviation", "pairs", "pairs with a bound")
+    if not any(further for *_, further in rows):
+        header, rows = header[:-1], [row[:-1] for row in rows]
     return Grid(header, tuple(rows), target)
 
 
