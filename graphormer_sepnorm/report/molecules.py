@@ -181,7 +181,7 @@ def changes_grid(target: str, changes: list[Change], smiles: Sequence[str], y: n
         counts = {"up": change.rising, "down": change.falling, "undecided": change.undecided}
         further = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
         rows.append((*example_of(change, smiles, y), *numbers, further))
-    header = ("from", "to", "mean change", "standard deviation", "pairs", "pairs with a bound")
+    header: tuple[str, ...] = ("from", "to", "mean change", "standard deviation", "pairs", "pairs with a bound")
     if not any(further for *_, further in rows):
         header, rows = header[:-1], [row[:-1] for row in rows]
     return Grid(header, tuple(rows), target)

@@ -25,7 +25,7 @@ PRETRAINED = {"foundation", "foundation-mini"}  # for fine-tuning and embeddings
 
 
 def resolve_model(name: str | os.PathLike) -> Path:
-    """The run folder or weights file of a path or the name of a shipped model; that of a shared file is in the cache."""
+    """The run folder or weights file of a path or of a shipped model by name; that of a shared file is in the cache."""
     path = Path(name)
     if os.path.isfile(path) and is_table_name(path):
         raise InputError(f"{name} is a table, not a model: name a run folder, a weights file or a shipped model")
