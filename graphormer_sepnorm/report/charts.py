@@ -71,7 +71,7 @@ class Dot(NamedTuple):
         return bool(np.isfinite(self.ends).all())
 
 
-class Bar(NamedTuple):
+class HistogramBar(NamedTuple):
     """A bar from the bottom of a chart, of training or test labels."""
 
     start: float
@@ -91,7 +91,7 @@ class Chart:
     words: str = ""
     lines: Mapping[str, Line] = field(default_factory=dict)
     dots: Sequence[Dot] = ()
-    bars: Sequence[Bar] = ()
+    bars: Sequence[HistogramBar] = ()
     size: tuple[int, int] = SMALL
 
     def across(self, value: float) -> float:
@@ -187,7 +187,7 @@ def histogram_chart(title: str, learnt: np.ndarray, tested: np.ndarray, words: s
             (first, last), (start, end) = rounded[place : place + 2], edges[place : place + 2]
             text = f"{first:.12g} to {last:.12g}: {count} of {len(labels)} {name} labels"
             gap = shrink * (end - start)
-            bars.append(Bar(start + gap, end - gap, 100 * count / max(len(labels), 1), text, name))
+            bars.append(HistogramBar(start + gap, end - gap, 100 * count / max(len(labels), 1), text, name))
     heights = np.array([0, *(bar.height for bar in bars)])
     return Chart(title, Axis.around("measured", edges), Axis.around("% of the labels", heights), words, bars=bars)
 
