@@ -14,9 +14,9 @@ import numpy as np
 
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.report.final import report_final
 from graphormer_sepnorm.report.folds import pooled, predicted_together, report_folds
-from graphormer_sepnorm.report.write import report_table
+from graphormer_sepnorm.report.reported import Trained
+from graphormer_sepnorm.report.write import report
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.runs.numbers import counted
 from graphormer_sepnorm.system import distributed, progress
@@ -97,7 +97,7 @@ def train_table(
         content: content of the table if it has been read already.
 
     Returns:
-        as ``report_table``, and the numbers of rows that were used and skipped, of molecules that appear in more than
+        as ``report``, and the numbers of rows that were used and skipped, of molecules that appear in more than
         one row, and of such molecules with contradictory labels.
 
     Raises:
@@ -235,7 +235,7 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
         plan: the members to fit.
 
     Returns:
-        as ``report_table``.
+        as ``report``.
 
     Raises:
         InputError: the folder holds other members or is in use by another training, no model can be fitted to the
@@ -269,8 +269,7 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
                 return evaluate_table(whole)
             say([f"scoring the {'predictions out of fold' if options.final else 'test molecules'}, writing the report"])
             progress.begin(SCORING)
-            report = report_final if options.final else report_table
-            return report(whole, fitted, molecules, labels, folds, labelled, options)
+            return report(Trained(whole, fitted, molecules, labels, folds, labelled, options))
 
 
 def finished_result(whole: RunFolder, config: Config, folds: Folds) -> dict:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, compress, starmap
 from typing import Protocol
 
@@ -29,6 +29,7 @@ from graphormer_sepnorm.predict.drugs import Drugs
 from graphormer_sepnorm.predict.known import interval_ends, known_intervals, known_sets, known_trust
 from graphormer_sepnorm.predict.predictors import MoleculeModel, PredictingModel, Predictions
 from graphormer_sepnorm.predict.side_by_side import SideBySide
+from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.tables.writers import AddedColumn, Cells, ColumnKind
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import falls, measured, measured_name
@@ -253,6 +254,12 @@ class PredictionColumns:
         rows = self.model.trust.rows if self.answers.domain and self.model.trust else None
         if rows is not None and not self.of_classes:
             yield of(f"{target}_percentile", "percentile", lambda found: rows.percentiles(found.values)[:, number])
+            for side, end_of in enumerate(("low", "high") if any(map(len, rows.sorted_bounds[number])) else ()):
+                yield of(
+                    f"{target}_percentile_{end_of}",
+                    f"percentile_{end_of}",
+                    partial(percentile_end, rows, number, side),
+                )
         if (drugs := self.drugs) is not None and own in drugs.targets:
             name = f"{target}_drug_percentile"
             yield of(name, "drugs", lambda found: drugs.percentiles(found.values[:, number], own))
@@ -263,6 +270,11 @@ class PredictionColumns:
     def cells(self, found: Predictions, errors: list[str]) -> list[Cells]:
         found = replace(found, errors=errors)
         return [column.cells(found) for column in self.all]
+
+
+def percentile_end(rows: TrainingRows, target: int, side: int, found: Predictions) -> np.ndarray:
+    """The least or the greatest possible percentiles of the predictions of a target among its training labels."""
+    return rows.percentile_ends(found.values)[side, :, target]
 
 
 def chosen_endpoints(patterns: Sequence[str], names: Sequence[set[str]]) -> list[bool]:

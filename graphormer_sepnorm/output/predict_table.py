@@ -37,6 +37,7 @@ from graphormer_sepnorm.tasks import TASKS
 CONDITION = re.compile(r"[^\W\d]\w+=[^=]+$")  # NAME=VALUE; most SMILES with such a beginning are readable
 SHORT = {"class_name": "class", "nearest_bound": "nearest"}  # as in the names of columns
 DISTANCE_DECIMALS = 2
+PERCENTILES = ("percentile", "percentile_low", "percentile_high")
 
 
 def predict_table(
@@ -143,7 +144,7 @@ class TextWriter(TableWriter):
     def texts(self, column: PredictedColumn, cells: Cells) -> list[str]:
         """The cells of a column; probabilities and numbers on the scale of the labels have ``shown_decimals``."""
         target, part = column.place[1] if column.place[0] == "predictions" else "", column.place[-1]
-        is_whole = part in ("percentile", "drugs", "class_name") or (part == "nearest" and target in self.of_classes)
+        is_whole = part in (*PERCENTILES, "drugs", "class_name") or (part == "nearest" and target in self.of_classes)
         decimals = 0 if is_whole else DISTANCE_DECIMALS if part == "cls_distance" else self.decimals.get(target)
         numbers, end = cells.tolist() if isinstance(cells, np.ndarray) else cells, " %" * (part == "drugs")
         if column.place[0] == "properties":
@@ -169,7 +170,9 @@ class TextWriter(TableWriter):
             is_target = place[0] == "predictions"
             parts = {at[2]: text for at, text in known.items() if at[:2] == place[:2]} if is_target else {}
             ends = f"({parts['low']} to {parts['high']})" if "low" in parts else ""
-            said = {"value", "unlogged_low", "unlogged_high", "limit"}
+            if parts.get("percentile_low") != parts.get("percentile_high"):
+                parts["percentile"] = f"{parts['percentile_low']} to {parts['percentile_high']}"
+            said = {"value", "unlogged_low", "unlogged_high", "limit", *PERCENTILES[1:]}
             said |= {"low", "high", "std"} if ends else set()
             said |= {"nearest"} if is_target and place[1] in self.adding_up else set()
             parts = {part: text for part, text in parts.items() if part not in said}

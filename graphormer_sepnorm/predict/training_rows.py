@@ -114,21 +114,26 @@ class TrainingRows:
         return found
 
     def percentiles(self, values: np.ndarray) -> np.ndarray:
-        """Percentiles of values [M, T] among the labels, where ties count half: float64 [M, T].
+        """Percentiles of values [M, T] among the labels: float64 [M, T], in the middle of ``percentile_ends``."""
+        return self.percentile_ends(values).mean(axis=0)
 
-        A censored label is below a value that its upper bound does not exceed, and above one that its lower bound
-        reaches; for other values, it counts as a tie. NaN where the value is NaN, or there are no labels.
+    def percentile_ends(self, values: np.ndarray) -> np.ndarray:
+        """The least and greatest possible percentiles of values [M, T] among the labels: float64 [2, M, T].
+
+        Equal labels count half. A censored label is below a value that its upper bound does not exceed, and above one
+        that its lower bound reaches; otherwise it may be either. NaN where the value is NaN, or there are no labels.
         """
-        found = np.full(values.shape, np.nan)
+        found = np.full((2, *values.shape), np.nan)
         for target, known in enumerate(self.sorted_labels):
             asked = ~np.isnan(values[:, target])
             value = values[asked, target]
             least, most = self.sorted_bounds[target]
-            below = np.searchsorted(known, value) + np.searchsorted(most, value, "right")
-            above = len(known) - np.searchsorted(known, value, "right") + len(least) - np.searchsorted(least, value)
+            first, last = np.searchsorted(known, value), np.searchsorted(known, value, "right")
+            below = (first + last) / 2 + np.searchsorted(most, value, "right")
+            above = len(known) - (first + last) / 2 + len(least) - np.searchsorted(least, value)
             total = len(known) + len(least) + len(most)
             with np.errstate(invalid="ignore"):
-                found[asked, target] = 100 * (below + (total - below - above) / 2) / np.float64(total)
+                found[:, asked, target] = 100 * np.stack([below, total - above]) / np.float64(total)
         return found
 
     def best(self, target: int, minimize: bool) -> float:

@@ -50,7 +50,6 @@ from graphormer_sepnorm.tables.structures import structures_of
 from graphormer_sepnorm.tables.times import in_order, periods, read_times
 from graphormer_sepnorm.tables.writers import as_csv
 from graphormer_sepnorm.training.experiment import Scores
-from graphormer_sepnorm.version import __version__
 
 PAGE = "over-time.html"  # written last
 COLUMNS = (
@@ -326,7 +325,7 @@ def write_page(model: Model, whole: RunFolder, lines: list[dict[str, str]]) -> t
     title = f"{whole.path.name}: {', '.join(found) or 'no new molecules'}"
     molecules = len({each["molecule"] for each in lines})
     summary = line("time.summary", molecules=molecules, models=list(dict.fromkeys(each["model"] for each in lines)))
-    page = ReportPage(title, summary, (), (*sentences, *of_bounds), (part,), __version__)
+    page = ReportPage(title, summary, notes=(*sentences, *of_bounds), sections=(part,))
     write_atomically(whole.path / PAGE, render(page))
     facts = {target: [vars(each) | {"coverage": each.coverage} for each in parts] for target, parts in found.items()}
     known = {target: [{n: v for n, v in each.items() if v == v} for each in parts] for target, parts in facts.items()}

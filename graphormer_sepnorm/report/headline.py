@@ -1,45 +1,125 @@
-"""The top of a report: a paragraph, cards with the most important numbers, and warnings.
+"""The top of a report: the verdict on each target, a paragraph, cards with the most important numbers, and warnings."""
 
-Axis letters: M training molecules, C columns of a target.
-"""
-
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from graphormer_sepnorm.config import Scale, TaskConfig
 from graphormer_sepnorm.report.bias import of_bias
 from graphormer_sepnorm.report.glossary import metric_words
 from graphormer_sepnorm.report.page import Card
 from graphormer_sepnorm.report.reported import CUT, Reported, constant_words, frequent_class
-from graphormer_sepnorm.report.verdict import verdict_of
 from graphormer_sepnorm.report.words import line, words
 from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_together
-from graphormer_sepnorm.runs.plots import MAX_PANELS
-from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, low_coverage
-from graphormer_sepnorm.table_model.scores import (
-    MEAN,
-    MOST_DRAWN,
-    STACK,
-    columns_of,
-    paired_difference,
-    resampled,
-    top_words,
-)
-from graphormer_sepnorm.table_model.stacking import combined, each_by_itself, stacking_weights
+from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, is_no_better, low_coverage, usual_confidence
+from graphormer_sepnorm.table_model.scores import MEAN, STACK, columns_of, top_words
 from graphormer_sepnorm.tables.remarks import of_labels, repeatability
 from graphormer_sepnorm.tables.splits import SPLITTERS
 from graphormer_sepnorm.tables.structures import known_words
 from graphormer_sepnorm.tasks import METRICS, TASKS
+from graphormer_sepnorm.tasks.scales import falls, measured, unit_of
 
 FEW_TESTED = 50
+STRENGTHS = ((0.6, "well"), (0.3, "fairly"), (0.0, "weakly"))  # by the lower end of the interval of Spearman's rho
+# Names of columns that are -log10 of a concentration in M, whose scale is not among the options.
+MOLAR_NAMES = re.compile(r"p(IC|EC|AC|XC|GI|CC|ED|LC)50|pK[id]|pActivity|pchembl([ _]value)?", re.IGNORECASE)
 FEW_LEARNT = 100
 LEAST_SALTS = 5  # test molecules of several parts
 RIVALS = {"against_forest": "forest", "against_mean": MEAN}
 IN_UNITS = ("mae", "rmse")  # metrics on the scale of the labels
 DIFFERENT_SCALES = 5  # times the standard deviation of another target
-OF_NETWORKS = ("networks", "tuned kernel")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The facts of the verdict on a target of ``n`` exact test labels; its ``title`` if there are several."""
+
+    title: str | None
+    n: int
+    ranks: str | None  # "" where the order may be chance; None without an interval
+    ranking: str  # title of the score of the order
+    value: float | None
+    interval: list[float] | None
+    rmse: float | None
+    repeats: float | None  # deviation of replicate measurements
+    factor: float | None  # of a concentration, which the RMSE of a logarithm is
+    example: tuple[str, ...]  # two concentrations that far apart
+    calibration: float | None  # mean error of the probabilities of two classes
+    level: float | None  # confidence of the intervals, or sets of classes
+    held: float | None  # share of labels inside
+    rival: str | None  # constant prediction, if the model is not clearly better
+
+    @property
+    def decimals(self) -> int:
+        """Of the error and of replicates."""
+        return decimals_for([self.rmse, self.repeats], self.rmse)
+
+    @property
+    def sentence(self) -> str:
+        return line("headline.verdict", verdict=self)
+
+
+def verdict_of(
+    task: TaskConfig,
+    target: str,
+    facts: dict,
+    trust: dict,
+    title: str | None = None,
+    repeats: Mapping[str, float] | None = None,
+    median: float | None = None,
+) -> Verdict:
+    """The verdict on a target, from its ``scores_by_target`` and ``measure_trust``; the example is near the median."""
+    ranking = facts.get("ranking", {"metric": "spearman", "value": None, "interval": None})
+    level, sets = usual_confidence(trust), trust.get("set_coverage", {}).get(USUAL_CONFIDENCE, {}).get(target)
+    held = sets if level is None else trust["coverage"][level].get(target)
+    rmse, scale = facts["scores"][STACK].get("rmse"), scale_of(task, target)
+    factor = 10**rmse if rmse is not None and is_logarithm(task, target) else None
+    calibration = trust.get("calibration_error", {}).get("after", {}).get(target)
+    constant = (
+        "the same probability for every molecule" if TASKS[task.kind].predicts_probabilities else "the mean label"
+    )
+    return Verdict(
+        title,
+        facts["n"],
+        strength(ranking),
+        METRICS[ranking["metric"]].title,
+        ranking["value"],
+        ranking["interval"],
+        rmse,
+        (repeats or {}).get(target) or None,
+        factor,
+        apart(scale, factor, median) if factor is not None and falls(scale) and median is not None else (),
+        calibration if facts["n"] >= FEW_TESTED else None,  # of few it is mostly noise
+        None if held is None else float(level or USUAL_CONFIDENCE),
+        held,
+        constant if MEAN in facts["scores"] and is_no_better(facts, task.metric) else None,
+    )
+
+
+def scale_of(task: TaskConfig, target: str) -> Scale:
+    return dict(zip(task.targets, task.scales, strict=False)).get(target, "")
+
+
+def is_logarithm(task: TaskConfig, target: str) -> bool:
+    """Whether a target is the logarithm of a measured value, by its scale or its name."""
+    return bool(scale_of(task, target) or MOLAR_NAMES.fullmatch(target))
+
+
+def apart(scale: Scale, factor: float, median: float) -> tuple[str, str, str]:
+    """Two concentrations near a median label, the second larger by a factor, and their unit."""
+    smaller = float(f"{measured(np.array([[median]]), [scale])[0, 0]:.1g}")
+    return f"{smaller:,g}", f"{float(f'{smaller * factor:.2g}'):,g}", unit_of(scale)
+
+
+def strength(ranking: dict) -> str | None:
+    """How clearly a score of the order is better than chance, by the lower end of its interval."""
+    if not ranking["interval"]:
+        return None
+    low = ranking["interval"][0] if ranking["metric"] == "spearman" else 2 * ranking["interval"][0] - 1
+    return next((words for least, words in STRENGTHS if low > least), "")
 
 
 class Gain(NamedTuple):
@@ -70,79 +150,15 @@ def gain_of(found: dict, metric: str) -> Gain | None:
     return Gain(sign * found["difference"], *sorted(sign * end for end in found["interval"]))
 
 
-@dataclass(frozen=True)
-class Rival:
-    """A prediction that the model is compared with: its name, its score, and the gain of the model over it."""
-
-    name: str
-    score: float | None
-    gain: Gain | None
-
-
-@dataclass(frozen=True)
-class TargetFacts:
-    """The numbers of the card of a target: its labels, score, and decimals of all scores; whether it has an interval.
-
-    With the ends of the interval if they are defined, the ``bound_scores`` of censored labels, the best molecules as
-    ``top_words``, the factor that an error in the logarithm of a value is, the other predictions, and for few test
-    labels the score out of fold.
-    """
-
-    n: int
-    value: float | None
-    decimals: int
-    has_interval: bool
-    interval: list[float] | None
-    bounds: dict | None
-    top: list[str]
-    factor: float | None
-    rivals: tuple[Rival, ...]
-    out_of_fold: tuple[float | None, str] | None
-
-
-def target_facts(page: Reported, target: str, facts: dict) -> TargetFacts:
-    """The numbers of the card of a target; ``facts`` as ``scores_by_target``."""
-    metric, value = page.task.metric, facts["scores"][STACK][page.task.metric]
-    names = {"forest": "Forest", MEAN: constant_words(page.task).capitalize()}
-    rivals = tuple(
-        Rival(names[rival], facts["scores"][rival][metric], gain_of(facts[against], metric))
-        for against, rival in RIVALS.items()
-        if against in facts
-    )
-    interval = facts.get("interval", {}).get(STACK)
-    numbers = [*(interval or ()), *(each.score for each in rivals)]
-    numbers += [number for each in rivals for number in each.gain or ()]
-    is_factor = page.is_logarithm(target) and metric in IN_UNITS and value is not None
-    scores, where = page.out_of_fold(target) if facts["n"] < FEW_TESTED else ({}, "")
-    return TargetFacts(
-        facts["n"],
-        value,
-        decimals_for(numbers, value),
-        "interval" in facts,
-        interval,
-        facts.get("bounds", {}).get(STACK),
-        top_words(facts.get("top", {})),
-        10**value if is_factor else None,
-        rivals,
-        (scores[metric], where) if scores else None,
-    )
-
-
 def verdicts(page: Reported) -> tuple[str, ...]:
     """The verdict on each target."""
-    targets, repeats = page.result["targets"], repeatability(page.options, page.labelled)
-    return tuple(
-        verdict_of(
-            page.task,
-            target,
-            facts,
-            page.result["trust"],
-            page.title_of(target) if len(targets) > 1 else None,
-            repeats,
-            float(np.nanmedian(page.labels.y[:, columns_of(page.task)[target]])),
-        ).sentence
-        for target, facts in list(targets.items())[:MAX_PANELS]
-    )
+    are_several, repeats = len(page.result["targets"]) > 1, repeatability(page.options, page.labelled)
+    found = []
+    for target, facts in page.scored.items():
+        title = page.title_of(target) if are_several else None
+        median = float(np.nanmedian(page.labels.y[:, columns_of(page.task)[target]]))
+        found.append(verdict_of(page.task, target, facts, page.result["trust"], title, repeats, median).sentence)
+    return tuple(found)
 
 
 def summary(page: Reported) -> str:
@@ -159,37 +175,63 @@ def summary(page: Reported) -> str:
 
 def cards(page: Reported) -> tuple[Card, ...]:
     """A card for the mean score of several targets, one for each target, and one for the reliability."""
-    targets, unit, found = page.result["targets"], metric_words(page.task.metric), []
-    if len(targets) > 1:
+    count, trust, found = len(page.result["targets"]), page.result["trust"], []
+    if count > 1:
         forest = page.result.get("baseline", {}).get("random_forest", {}).get(page.task.metric)
         value, rival = shown_together([page.result["value"], forest], page.result["value"])
         std = np.array(page.task.std)
         differ = page.task.metric in IN_UNITS and std.max() > DIFFERENT_SCALES * std.min()
         lines = words("headline.mean", forest=None if forest is None else rival, differ=differ)
-        found.append(Card(f"Mean of {len(targets)} targets", value, unit, lines))
-    for target, scores in list(targets.items())[:MAX_PANELS]:
-        facts = target_facts(page, target, scores)
-        value = shown(facts.value, facts.decimals)
-        found.append(Card(page.title_of(target), value, unit, words("headline.target", card=facts)))
-    if page.confidence is not None:
-        trust, level = page.result["trust"], page.confidence
+        found.append(Card(f"Mean of {count} targets", value, metric_words(page.task.metric), lines))
+    found += [target_card(page, target, facts) for target, facts in page.scored.items()]
+    if (level := page.confidence) is not None:
         widths = trust["mean_width"][level]
-        found.append(coverage_card(level, trust["coverage"][level], widths, any(map(page.is_logarithm, widths))))
-    sets, single = (
-        page.result["trust"].get(name, {}).get(USUAL_CONFIDENCE, {}) for name in ("set_coverage", "one_class")
-    )
+        logarithm = any(is_logarithm(page.task, target) for target in widths)
+        found.append(coverage_card(level, trust["coverage"][level], widths, logarithm))
+    sets, single = (trust.get(name, {}).get(USUAL_CONFIDENCE, {}) for name in ("set_coverage", "one_class"))
     if any(share is not None for share in sets.values()):
         lines = words("headline.sets", level=float(USUAL_CONFIDENCE), single=mean_of(single))
-        found.append(Card("Sets", percent(mean_of(sets)), "", lines))
+        found.append(Card("Sets of classes", percent(mean_of(sets)), "", lines))
     return (*found, *accuracy_cards(page))
+
+
+def target_card(page: Reported, target: str, facts: dict) -> Card:
+    """The score of a target and those of other predictions, and for few test labels the score out of fold.
+
+    ``facts`` as ``scores_by_target``.
+    """
+    metric, value = page.task.metric, facts["scores"][STACK][page.task.metric]
+    names = {"forest": "Forest", MEAN: constant_words(page.task).capitalize()}
+    rivals = [
+        (names[rival], facts["scores"][rival][metric], gain_of(facts[against], metric))
+        for against, rival in RIVALS.items()
+        if against in facts
+    ]
+    interval = facts.get("interval", {}).get(STACK)
+    numbers = [number for _, score, gain in rivals for number in (score, *(gain or ()))]
+    decimals = decimals_for([*(interval or ()), *numbers], value)
+    scores, where = page.out_of_fold(target) if facts["n"] < FEW_TESTED else ({}, "")
+    lines = words(
+        "headline.target",
+        n=facts["n"],
+        decimals=decimals,
+        has_interval="interval" in facts,
+        interval=interval,
+        bounds=facts.get("bounds", {}).get(STACK),
+        top=top_words(facts.get("top", {})),
+        rivals=rivals,
+        out_of_fold=scores.get(metric),
+        where=where,
+    )
+    return Card(page.title_of(target), shown(value, decimals), metric_words(metric), lines)
 
 
 def coverage_card(
     level: str, shares: dict[str, float | None], widths: dict[str, float], is_logarithm: bool = False
 ) -> Card:
-    """A card on the mean coverage of the intervals at a confidence level; coverage is None without test labels.
+    """The mean coverage of the intervals at a confidence level, and their mean width if there is one target.
 
-    The mean width is shown if there is one target; ``is_logarithm``: it is that of the logarithm of the values.
+    ``is_logarithm``: the width is that of the logarithm of the values.
     """
     width = next(iter(widths.values())) if len(widths) == 1 else None
     factor = 10 ** (width / 2) if width is not None and is_logarithm else None
@@ -207,7 +249,7 @@ def accuracy_cards(page: Reported) -> Iterator[Card]:
     if page.is_regression or len(page.result["targets"]) > 1:
         return
     y, prediction = page.test.y, page.test.prediction
-    if not TASKS[page.task.kind].adds_up:
+    if not page.adds_up:
         y, prediction = np.hstack([1 - y, y]), np.hstack([prediction < CUT, prediction >= CUT])
     known = ~np.isnan(y).any(axis=1)
     correct = float((y[known].argmax(axis=1) == prediction[known].argmax(axis=1)).mean())
@@ -219,18 +261,15 @@ def accuracy_cards(page: Reported) -> Iterator[Card]:
 def notes(page: Reported) -> tuple[str, ...]:
     """Warnings to read before relying on the model, one sentence each."""
     result = page.result
-    known = known_words(result)
+    sentences = [*filter(None, [known_words(result)]), *of_labels(page.options, page.labelled), *low_coverage(result)]
     return (
         *words("headline.members", left_out=result.get("left_out_members", {}), remarks=result.get("remarks", {})),
-        *([f"{known}."] if known else ()),
         *of_idle(page),
         *of_few(page),
-        *(f"{sentence}." for sentence in of_labels(page.options, page.labelled)),
-        *(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in low_coverage(result)),
+        *(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in sentences),
         *of_probabilities(page),
         *of_bias(page),
         *of_salts(page),
-        *of_networks(page),
     )
 
 
@@ -238,9 +277,7 @@ def of_idle(page: Reported) -> tuple[str, ...]:
     """Members without weight for any target, with the minutes that networks trained, as far as these are known."""
     by_member = zip(page.model.members, page.model.weights, strict=True)
     idle = [name for name, weights in by_member if not weights.any()]
-    logs = (
-        [network.read_metrics() for network in page.networks if network.metrics.exists()] if "networks" in idle else ()
-    )
+    logs = [network.read_metrics() for network in page.networks] if "networks" in idle else []
     seconds = sum(line.get("seconds", 0) for lines in logs for line in lines)
     return words("headline.idle", idle=idle, minutes=seconds / 60)
 
@@ -259,11 +296,10 @@ def of_probabilities(page: Reported) -> Iterator[str]:
     """Targets of two classes whose probabilities are worse than the same probability for all molecules."""
     brier = page.result.get("trust", {}).get("brier", {}).get("after", {})
     for place, (target, score) in enumerate(brier.items()):
-        y, share = page.test.y[:, place], float(np.nanmean(page.labels.y[:, place]))
-        constant = float(np.nanmean((y - share) ** 2))
+        constant = float(np.nanmean((page.test.y[:, place] - np.nanmean(page.labels.y[:, place])) ** 2))
         if score is not None and score > constant:
-            numbers = dict(zip(("score", "constant"), shown_together([score, constant]), strict=True))
-            yield line("headline.probabilities", title=page.title_of(target), **numbers)
+            ours, theirs = shown_together([score, constant])
+            yield line("headline.probabilities", title=page.title_of(target), score=ours, constant=theirs)
 
 
 def of_salts(page: Reported) -> Iterator[str]:
@@ -272,43 +308,5 @@ def of_salts(page: Reported) -> Iterator[str]:
     several = np.array(["." in smiles.split(None, 1)[0] for smiles in page.looked.smiles], bool)
     salts, others = (errors[part & np.isfinite(errors)] for part in (several, ~several))
     if len(salts) >= LEAST_SALTS and len(others) and salts.mean() > others.mean():
-        numbers = dict(zip(("error", "others"), shown_together([salts.mean(), others.mean()]), strict=True))
-        yield line("headline.salts", count=len(salts), **numbers)
-
-
-def of_networks(page: Reported) -> Iterator[str]:
-    """Targets for which the model is not clearly better out of fold than without networks, nor than its kernel."""
-    without, names = without_networks(page), list(page.model.members)
-    if without is None or "kernel" not in names:
-        return
-    kernel = each_by_itself(page.task, page.fitted.out_of_fold.by_member)[names.index("kernel")]  # as --quick trains it
-    for target, columns in list(columns_of(page.task).items())[:MAX_PANELS]:
-        gain, over_kernel = (gain_out_of_fold(page, columns, others) for others in (without, kernel))
-        if gain is not None and gain.low <= 0 and over_kernel is not None and over_kernel.low <= 0:
-            weights = page.model.weights[[name in OF_NETWORKS for name in names], columns]
-            numbers = {"gain": gain, "decimals": decimals_for(gain, page.out_of_fold(target)[0][page.task.metric])}
-            facts = {"title": page.title_of(target), "have_weight": weights.any(), "metric": page.metric}
-            yield line("headline.networks", **facts, **numbers)
-
-
-def gain_out_of_fold(page: Reported, columns: slice, others: np.ndarray) -> Gain | None:
-    """The gain of the model over other predictions [M, T], both out of fold; None if it is undefined."""
-    rows, metric = page.folds.predicted, page.task.metric
-    y, ours, theirs = (each[rows, columns] for each in (page.labels.y, page.fitted.out_of_fold.values, others))
-    labelled = ~np.isnan(y).all(axis=1)
-    if not 2 <= labelled.sum() <= MOST_DRAWN:
-        return None
-    y, ours, theirs = y[labelled], ours[labelled], theirs[labelled]
-    drawn = resampled(metric, y, [ours, theirs])
-    return gain_of(paired_difference(METRICS[metric], y, ours, theirs, drawn), metric)
-
-
-def without_networks(page: Reported) -> np.ndarray | None:
-    """The out-of-fold predictions [M, T] of a model without the members that need networks; None if all or none do."""
-    names = list(page.model.members)
-    kept = [place for place, name in enumerate(names) if name not in OF_NETWORKS]
-    if len(kept) in (0, len(names)):
-        return None
-    by_member = page.fitted.out_of_fold.by_member[kept]
-    shares = np.array([page.model.members[names[place]].share for place in kept])
-    return combined(page.task, by_member, stacking_weights(page.labels, by_member, shares))
+        error, of_others = shown_together([salts.mean(), others.mean()])
+        yield line("headline.salts", count=len(salts), error=error, others=of_others)

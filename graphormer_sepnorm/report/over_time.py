@@ -1,7 +1,4 @@
-"""Predictions that were checked by later measurements, over time, and alarms where chance does not explain them.
-
-Axis letters: N predictions, P periods.
-"""
+"""Predictions that were checked by later measurements, over time, and alarms where chance does not explain them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,15 +9,14 @@ import numpy as np
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.predict.predictors import PredictingModel
-from graphormer_sepnorm.report.charts import UNIT, Axis, Line, lines_chart
-from graphormer_sepnorm.report.page import Chart, Grid, Section
+from graphormer_sepnorm.report.charts import UNIT, Axis, Chart, Dot, Line
+from graphormer_sepnorm.report.page import Grid, Section
 from graphormer_sepnorm.report.reported import Reported
 from graphormer_sepnorm.report.words import line, words
 from graphormer_sepnorm.runs.numbers import percent, shown, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.reliability import error_words
 from graphormer_sepnorm.tables.times import in_order, periods
-from graphormer_sepnorm.tasks import TASKS
 
 LEVEL = 0.05  # chance of a false alarm on a page
 MOST_NAMES = 6  # of periods on the axis of a chart
@@ -40,16 +36,11 @@ class Checked(NamedTuple):
 
 @dataclass(frozen=True)
 class Period:
-    """The predictions of a target that were checked in one period.
+    """The predictions of a target that were checked in one period, such as "2026-11".
 
-    Attributes:
-        name: such as "2026-11".
-        n: number of predictions.
-        error, bias: mean of the absolute errors, and of predicted minus measured values.
-        intervals, held: number of predictions with an interval, and of measurements inside.
-        similarity: mean similarity to the nearest training molecule; NaN if unknown.
-        chance_of_error: p-value of larger errors than the reference, by ranks (Mann and Whitney, 1947); NaN if unknown.
-        chance_of_coverage: p-value of so few measurements inside, as ``chance_of_holding``; NaN if unknown.
+    ``error`` and ``bias`` are means, of predicted minus measured values; ``held`` of the ``intervals`` contain their
+    measurement; chances are p-values: of larger errors than the reference, by ranks (Mann and Whitney, 1947), and of so
+    few measurements inside, as ``chance_of_holding``. Unknown numbers are NaN.
     """
 
     name: str
@@ -78,23 +69,19 @@ def over_time(
     confidence: float = 0.9,
     calibrated: Mapping[str, int] | None = None,
 ) -> dict[str, list[Period]]:
-    """The periods of each target.
+    """The periods of each target, in the order of the predictions.
 
-    Args:
-        checked: predictions in the order of their periods.
-        reference: by target, the absolute errors that the model is expected to have.
-        confidence: level of the intervals.
-        calibrated: by target, the number of labels that the intervals were calibrated on; None: very many.
+    ``reference`` has the absolute errors that the model is expected to have, by target, and ``calibrated`` the numbers
+    of labels that the intervals were calibrated on; None: very many.
     """
-    found: dict[str, list[Period]] = {}
-    for target in dict.fromkeys(each.target for each in checked):
-        of_target = [each for each in checked if each.target == target]
+    groups: dict[str, dict[str, list[Checked]]] = {}
+    for each in checked:
+        groups.setdefault(each.target, {}).setdefault(each.period, []).append(each)
+    found = {}
+    for target, parts in groups.items():
         errors, labels = reference.get(target, np.empty(0)), (calibrated or {}).get(target)
         expected = errors[~np.isnan(errors)], confidence, labels
-        found[target] = [
-            period_of(name, [each for each in of_target if each.period == name], *expected)
-            for name in dict.fromkeys(each.period for each in of_target)
-        ]
+        found[target] = [period_of(name, part, *expected) for name, part in parts.items()]
     return found
 
 
@@ -107,6 +94,7 @@ def period_of(
     measured, predicted, low, high, similarity = np.array([each[2:] for each in checked], np.float64).T
     errors, known = np.abs(measured - predicted), np.isfinite(low) & np.isfinite(high)
     intervals, held = int(known.sum()), int(((low <= measured) & (measured <= high) & known).sum())
+    near = similarity[~np.isnan(similarity)]
     return Period(
         name,
         len(checked),
@@ -114,7 +102,7 @@ def period_of(
         float((predicted - measured).mean()),
         intervals,
         held,
-        float(np.mean(similarity[~np.isnan(similarity)])) if not np.isnan(similarity).all() else np.nan,
+        float(near.mean()) if len(near) else np.nan,
         float(mannwhitneyu(errors, reference, alternative="greater").pvalue) if len(reference) else np.nan,
         chance_of_holding(held, intervals, confidence, calibrated) if intervals else np.nan,
     )
@@ -146,12 +134,9 @@ def level_of(found: Mapping[str, Sequence[Period]]) -> float:
 
 
 def alarms(found: Mapping[str, Sequence[Period]], expected: str, confidence: float = 0.9) -> list[str]:
-    """A sentence on each period in which chance explains neither the errors nor the coverage.
+    """A sentence on each period in which chance does not explain the errors or the coverage.
 
-    Args:
-        found: as ``over_time``.
-        expected: whose errors are the reference, in words.
-        confidence: level of the intervals.
+    ``expected`` says whose errors are the reference.
     """
     level, sentences = level_of(found), []
     for target, each in ((target, each) for target, parts in found.items() for each in parts):
@@ -173,13 +158,12 @@ def section(
     """The section on errors over time; arguments as ``over_time`` and ``alarms``, and ``of``: the errors in words."""
     sentences = alarms(found, expected, confidence)
     paragraphs = words("time.section", alarms=len(sentences), level=level_of(found), total=LEVEL, expected=expected)
-    shown_targets = list(found.items())[:MAX_PANELS]
-    grids = tuple(grid_of(target, parts, of, confidence) for target, parts in shown_targets)
-    charts: list[Chart] = []
-    for target, each in shown_targets:
-        if len(each) > 1:
-            charts += charts_of(target, each, float(np.nanmean(reference.get(target, [np.nan]))), of, confidence)
-    return Section("Error over time", (*paragraphs, *sentences), grids, tuple(charts))
+    grids, charts = [], []
+    for target, parts in list(found.items())[:MAX_PANELS]:
+        grids.append(grid_of(target, parts, of, confidence))
+        if len(parts) > 1:
+            charts += charts_of(target, parts, float(np.nanmean(reference.get(target, [np.nan]))), of, confidence)
+    return Section("Error over time", (*paragraphs, *sentences), tuple(grids), tuple(charts))
 
 
 def grid_of(target: str, found: Sequence[Period], of: str, confidence: float) -> Grid:
@@ -193,39 +177,33 @@ def grid_of(target: str, found: Sequence[Period], of: str, confidence: float) ->
         "mean similarity": [shown(each.similarity, 2) for each in found if each.similarity == each.similarity],
     }
     whole = {name: column for name, column in columns.items() if len(column) == len(found)}
-    return Grid(tuple(whole), tuple(zip(*whole.values(), strict=True)), target)
+    return Grid.of(whole, target)
 
 
 def charts_of(target: str, found: Sequence[Period], expected: float, of: str, confidence: float) -> list[Chart]:
     """The errors, and the coverage if there are intervals, by period."""
-    places = np.arange(len(found))
-    named = evenly(len(found), MOST_NAMES)
+    places, named = np.arange(len(found)), evenly(len(found), MOST_NAMES)
     x = Axis("period", tuple(named.astype(float).tolist()), tuple(found[place].name for place in named))
-    both = places[[0, -1]]
 
-    def chart(title: str, y: Axis, values: np.ndarray, guide: float, texts: list[str]) -> Chart:
+    def chart(title: str, y: Axis, values: list[float], guide: float, texts: list[str]) -> Chart:
         lines: dict[str, Line] = {"trend": (places, values)}
-        lines |= {"guide": (both, [guide, guide])} if guide == guide else {}
+        lines |= {"guide": (places[[0, -1]], [guide, guide])} if guide == guide else {}
+        said = (f"{each.name}: {text}\n{each.n:,} measurements" for each, text in zip(found, texts, strict=True))
         caption = line("time.guide", is_error=y.label == of)
-        dots = [
-            (float(place), value, f"{each.name}: {text}\n{each.n:,} measurements")
-            for place, value, text, each in zip(places, values.tolist(), texts, found, strict=True)
-        ]
-        return lines_chart(title, (x, y), lines, caption, dots)
+        return Chart(f"{target}: {title}", x, y, caption, lines, list(map(Dot, places.tolist(), values, said)))
 
-    errors = np.array([each.error for each in found])
-    y = Axis.around(of, errors, np.array([0.0, expected]))
-    charts = [chart(f"{target}: errors", y, errors, expected, shown_together(errors.tolist()))]
+    errors = [each.error for each in found]
+    y = Axis.around(of, np.array([0.0, expected, *errors]))
+    charts = [chart("errors", y, errors, expected, shown_together(errors))]
     if all(each.intervals for each in found):
-        shares = np.array([each.coverage for each in found])
-        texts = [percent(share) for share in shares.tolist()]
-        charts.append(chart(f"{target}: coverage", Axis("share inside", UNIT), shares, confidence, texts))
+        shares = [each.coverage for each in found]
+        charts.append(chart("coverage", Axis("share inside", UNIT), shares, confidence, list(map(percent, shares))))
     return charts
 
 
 def time_section(page: Reported) -> Section | None:
     """The test molecules of a split by time, against the errors out of fold; None for other splits."""
-    if page.options.split != "time" or TASKS[page.task.kind].adds_up:
+    if page.options.split != "time" or page.adds_up:
         return None
     rows, times = page.folds.predicted, [row.time for row in page.labelled.rows]
     try:
@@ -235,13 +213,12 @@ def time_section(page: Reported) -> Section | None:
     values = page.model.final(page.fitted.out_of_fold.values[rows])
     reference = dict(zip(page.task.targets, np.abs(page.labels.y[rows] - values).T, strict=True))
     ends = page.interval_ends or np.full((2, *page.test.y.shape), np.nan)
-    order = in_order([row.time for row in page.tested])
     similarity = np.broadcast_to(page.looked.nearness.similarity[:, None], page.test.y.shape)
     facts = np.stack([page.test.y, page.test.prediction, *ends, similarity])
     checked = [
         Checked(target, names[page.tested[row].time], *facts[:, row, place].tolist())
         for place, target in enumerate(page.task.targets)
-        for row in order
+        for row in in_order([row.time for row in page.tested])
         if not np.isnan(page.test.y[row, place])
     ]
     confidence = float(page.confidence or 0.9)

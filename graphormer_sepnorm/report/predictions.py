@@ -11,28 +11,27 @@ import numpy as np
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.pictures import draw_small
 from graphormer_sepnorm.predict.domain import evenly
-from graphormer_sepnorm.report.bias import of_extremes, of_test_bias
+from graphormer_sepnorm.report.bias import of_extremes
 from graphormer_sepnorm.report.charts import (
     DIAGONAL,
+    MOST_POINTS,
     UNIT,
     Axis,
+    Chart,
+    Line,
     Points,
     histogram_chart,
-    lines_chart,
-    on_axis,
     parity_chart,
     residual_chart,
     strip_chart,
 )
-from graphormer_sepnorm.report.page import Chart, Grid, Section
+from graphormer_sepnorm.report.page import Grid, Section
 from graphormer_sepnorm.report.reported import CUT, Reported
 from graphormer_sepnorm.report.words import line, words
 from graphormer_sepnorm.runs.numbers import UNDEFINED
-from graphormer_sepnorm.runs.plots import MAX_PANELS
-from graphormer_sepnorm.tasks import TASKS
+from graphormer_sepnorm.runs.plots import roc_of
 
-MOST_POINTS = 1_000  # of a chart
-MOST_STRUCTURES = 300  # that appear in it: about 400 kB
+MOST_STRUCTURES = 300  # that appear in a chart: about 400 kB
 THRESHOLDS = (0.1, 0.3, 0.5, 0.7, 0.9)
 
 
@@ -40,23 +39,21 @@ def predictions_section(page: Reported) -> Section:
     """The predictions for the test molecules."""
     if page.is_regression:
         return values_section(page)
-    if TASKS[page.task.kind].adds_up:
+    if page.adds_up:
         known = ~np.isnan(page.test.y).any(axis=1)
         classes = (each[known].argmax(axis=1) for each in (page.test.y, page.test.prediction))
-        title, counts = (
-            "Measured and most probable classes of the test molecules.",
-            ("", page.options.classes, *classes),
-        )
-        return Section("Predictions", (title,), (counts_grid(*counts),), tuple(ranking_charts(page)))
+        grid = counts_grid("", page.options.classes, *classes)
+        title = "Measured and most probable classes of the test molecules."
+        return Section("Predictions", (title,), (grid,), tuple(curve_charts(page)))
     return probabilities_section(page)
 
 
 def values_section(page: Reported) -> Section:
     """Residuals and the histogram of labels of each target of a regression."""
     charts: list[Chart] = []
-    for place, target in enumerate(page.task.targets[:MAX_PANELS]):
-        points = points_of(page, place)
-        if len(points.words):
+    for place, target in enumerate(page.panels):
+        points = points_of(page, place, None)
+        if points.words:
             said = "Residuals should scatter around 0 everywhere."
             charts.append(residual_chart(f"{target}: residuals", points, said))
         learnt, tested = (y[~np.isnan(y)] for y in (page.labels.y[:, place], page.test.y[:, place].astype(np.float64)))
@@ -64,23 +61,18 @@ def values_section(page: Reported) -> Section:
         charts.append(histogram_chart(f"{target}: labels", learnt, tested, caption))
     labels = int((~np.isnan(page.test.y)).sum(axis=0).max())
     paragraphs = words("predictions.values", labels=labels, most=MOST_POINTS)
-    return Section("Predictions", (*paragraphs, *of_extremes(page), *of_test_bias(page)), charts=tuple(charts))
+    return Section("Predictions", (*paragraphs, *of_extremes(page)), charts=tuple(charts))
 
 
 def hero(page: Reported) -> Iterator[Chart]:
     """The chart of each target on top of the page: parity, or the probabilities of two classes."""
-    confidence = None if page.confidence is None else float(page.confidence)
-    for place, target in enumerate(() if TASKS[page.task.kind].adds_up else page.task.targets[:MAX_PANELS]):
-        points = points_of(page, place, with_bounds=True)
-        if not len(points.words):
-            continue
-        if page.is_regression:
-            has_bounds = points.arrows is not None and bool(points.arrows.any())
-            said = line("predictions.parity", confidence=confidence, has_bounds=has_bounds)
-            yield parity_chart(f"{target}: predicted against measured", points, said)
-        else:
+    for place, target in enumerate(() if page.adds_up else page.panels):
+        points = points_of(page, place, page.test.bounds)
+        if points.words and page.is_regression:
+            yield parity_chart(target, points, None if page.confidence is None else float(page.confidence))
+        elif points.words:
             said = "Probabilities by measured class; the dashed line is 0.5."
-            yield strip_chart(f"{target}: probabilities", points, page.classes_of(target), said)
+            yield strip_chart(f"{target}: probabilities", points, page.classes_of(place), said)
 
 
 def structures(smiles: Sequence[str], errors: np.ndarray) -> dict[str, str]:
@@ -95,40 +87,34 @@ def structures(smiles: Sequence[str], errors: np.ndarray) -> dict[str, str]:
     return found
 
 
-def points_of(page: Reported, place: int, with_bounds: bool = False) -> Points:
-    """The labelled test molecules of a target, at most ``MOST_POINTS``; with those of censored labels on request."""
-    measured = page.test.y[:, place].astype(np.float64)
-    bounds = page.test.bounds if with_bounds else None
-    measured, arrows = on_axis(measured, None if bounds is None else bounds[:, place])
-    labelled = np.flatnonzero(~np.isnan(measured))
-    rows = labelled[evenly(len(labelled), MOST_POINTS)] if len(labelled) else labelled
-    predicted = page.test.prediction[:, place].astype(np.float64)
-    low, high = [ends[rows, place] for ends in page.interval_ends] if page.interval_ends else (None, None)
-    texts = []
-    for row in rows.tolist():
+def points_of(page: Reported, place: int, bounds: np.ndarray | None) -> Points:
+    """The labels of the test molecules for a target, and their bounds [M, T, 2], with the predictions."""
+
+    def text_of(row: int) -> str:
         tested, interval = page.tested[row], page.interval(row, place)
-        texts.append(
-            f"{page.name_of(tested.number)}\n{tested.smiles}\nmeasured {page.label_text(tested, place)}\n"
-            f"predicted {page.predicted(float(page.test.prediction[row, place]), place)}"
-            + (f"\n{page.interval_name} {interval}" if interval is not None else "")
-        )
-    return Points(measured[rows], predicted[rows], low, high, texts, arrows[rows])
+        facts = [page.name_of(tested.number), tested.smiles, f"measured {page.label_text(tested, place)}"]
+        facts.append(f"predicted {page.predicted(float(page.test.prediction[row, place]), place)}")
+        return "\n".join([*facts, f"{page.interval_name} {interval}"] if interval else facts)
+
+    ends = np.stack([each[:, place] for each in page.interval_ends], axis=1) if page.interval_ends else None
+    given = page.test.y[:, place], None if bounds is None else bounds[:, place], page.test.prediction[:, place]
+    return Points.of(*given, text_of, ends)
 
 
 def probabilities_section(page: Reported) -> Section:
     """Confusion tables, probabilities and curves of a binary classification."""
     grids = []
-    for place, target in enumerate(page.task.targets[:MAX_PANELS]):
-        names, (y, probability) = page.classes_of(target), page.labelled_pairs(place, page.test.prediction)
+    for place, target in enumerate(page.panels):
+        names, (y, probability) = page.classes_of(place), page.labelled_pairs(place)
         if len(y):
             caption = f"{target} at the threshold {CUT:g}"
             grids.append(counts_grid(caption, names, y > 0.5, probability >= CUT))
             grids.append(thresholds_grid(target, names, y, probability))
-    charts = (*ranking_charts(page), *precision_charts(page))
-    return Section("Predictions", words("predictions.thresholds", cut=f"{CUT:g}"), tuple(grids), charts)
+    said = words("predictions.thresholds", cut=f"{CUT:g}")
+    return Section("Predictions", said, tuple(grids), tuple(curve_charts(page, with_precision=True)))
 
 
-def counts_grid(caption: str, names: tuple[str, ...], measured: np.ndarray, predicted: np.ndarray) -> Grid:
+def counts_grid(caption: str, names: Sequence[str], measured: np.ndarray, predicted: np.ndarray) -> Grid:
     """How many molecules [M] of each class, by number, are predicted as which class."""
     from sklearn.metrics import confusion_matrix  # its import takes seconds
 
@@ -138,7 +124,7 @@ def counts_grid(caption: str, names: tuple[str, ...], measured: np.ndarray, pred
     return Grid(header, tuple((name, *(f"{count:,}" for count in row)) for name, row in rows), caption)
 
 
-def thresholds_grid(target: str, names: tuple[str, ...], y: np.ndarray, probability: np.ndarray) -> Grid:
+def thresholds_grid(target: str, names: Sequence[str], y: np.ndarray, probability: np.ndarray) -> Grid:
     """Sensitivity, specificity and precision at several thresholds."""
     rows = []
     for threshold in THRESHOLDS:
@@ -150,30 +136,19 @@ def thresholds_grid(target: str, names: tuple[str, ...], y: np.ndarray, probabil
     return Grid(header, tuple(rows), f"{target} at other thresholds")
 
 
-def curves(page: Reported) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """The targets with labels of both classes, their labels and the probabilities for them."""
-    for place, target in enumerate(page.task.targets[:MAX_PANELS]):
-        y, probability = page.labelled_pairs(place, page.test.prediction)
-        if len(np.unique(y)) == 2:
-            yield target, y, probability
-
-
-def ranking_charts(page: Reported) -> Iterator[Chart]:
-    """The ROC curve of each target."""
-    from sklearn.metrics import roc_curve  # its import takes seconds
-
-    axes = Axis("false positive rate", UNIT), Axis("true positive rate", UNIT)
-    for target, y, probability in curves(page):
-        lines = {"guide": DIAGONAL, "trend": roc_curve(y, probability)[:2]}
-        yield lines_chart(f"{target}: ROC curve", axes, lines, "Dashed: chance.")
-
-
-def precision_charts(page: Reported) -> Iterator[Chart]:
-    """The precision-recall curve of each target."""
+def curve_charts(page: Reported, with_precision: bool = False) -> Iterator[Chart]:
+    """The ROC curve of each target with labels of both classes, and precision against recall on request."""
     from sklearn.metrics import precision_recall_curve  # its import takes seconds
 
-    axes = Axis("recall", UNIT), Axis("precision", UNIT)
-    for target, y, probability in curves(page):
-        precision, recall, _ = precision_recall_curve(y, probability)
-        lines = {"guide": ([0.0, 1.0], [y.mean()] * 2), "trend": (recall, precision)}
-        yield lines_chart(f"{target}: precision and recall", axes, lines, "Dashed: the share of positives.")
+    for place, target in enumerate(page.panels):
+        y, probability = page.labelled_pairs(place)
+        if (rates := roc_of(y, probability)) is None:
+            continue
+        lines: dict[str, Line] = {"guide": DIAGONAL, "trend": rates}
+        axes = Axis("false positive rate", UNIT), Axis("true positive rate", UNIT)
+        yield Chart(f"{target}: ROC curve", *axes, "Dashed: chance.", lines)
+        if with_precision:
+            precision, recall, _ = precision_recall_curve(y, probability)
+            lines = {"guide": ([0.0, 1.0], [y.mean()] * 2), "trend": (recall, precision)}
+            axes, said = (Axis("recall", UNIT), Axis("precision", UNIT)), "Dashed: the share of positives."
+            yield Chart(f"{target}: precision and recall", *axes, said, lines)

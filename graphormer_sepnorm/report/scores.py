@@ -17,10 +17,13 @@ def scores_section(page: Reported) -> Section:
     weights, targets = page.result["weights"], page.result["targets"]
     least = min((facts["n"] for facts in targets.values()), default=0)
     described = {name: MEMBERS[name].words(page.task, len(page.learnt)) for name in weights}
-    grids = [
-        scores_grid(page.title_of(name), facts, metric, columns, mean_words(page, name), page.out_of_fold(name))
-        for name, facts in targets.items()
-    ]
+    grids = []
+    for name, facts in targets.items():
+        constant = constant_words(page.task)
+        if not page.is_regression:
+            constant += f": always {frequent_class(page, name)[1]}"
+        title = f"{page.title_of(name)}, {counted(facts['n'], 'test label')}"
+        grids.append(scores_grid(title, facts, metric, columns, constant, page.out_of_fold(name)))
     if len(weights) > 1:
         scores = shown_together(page.result["out_of_fold"][name][metric] for name in weights)
         members = zip(weights.items(), scores, strict=True)
@@ -37,47 +40,42 @@ def shown_metrics(task: TaskConfig) -> tuple[str, ...]:
     return reported if task.metric in reported else (task.metric, *reported)
 
 
-def mean_words(page: Reported, target: str) -> str:
-    """The name of the prediction without a model, with the class that it predicts."""
-    name = constant_words(page.task)
-    return name if page.is_regression else f"{name}: always {frequent_class(page, target)[1]}"
-
-
 def scores_grid(
-    target: str,
+    title: str,
     facts: dict,
     metric: str,
     columns: tuple[str, ...],
-    mean_label: str,
+    constant: str,
     out_of_fold: tuple[dict[str, float | None], str] | None = None,
 ) -> Grid:
     """The scores of one target, one row per prediction; ``facts`` as ``scores_by_target``.
 
-    The last row is ``out_of_fold``, as ``Reported.out_of_fold``; None: there is no such row.
+    ``constant`` is the name of the prediction without a model. ``Reported.out_of_fold`` is the last row.
     """
-    names, has_bounds = {STACK: "prediction", MEAN: mean_label}, "bounds" in facts
-    others = [] if out_of_fold is None else [out_of_fold[0]]
-    by_column = {each: [scores[each] for scores in (*facts["scores"].values(), *others)] for each in columns}
-    by_column[metric] += [end for ends in facts.get("interval", {}).values() for end in ends or ()]
+    names, intervals, bounds = {STACK: "prediction", MEAN: constant}, facts.get("interval"), facts.get("bounds")
+    # a single member is the prediction
+    shown_names = [name for name in facts["scores"] if name in names or len(facts["scores"]) > len(names) + 1]
+    last = [] if out_of_fold is None else [out_of_fold[0]]
+    by_column = {each: [scores[each] for scores in (*facts["scores"].values(), *last)] for each in columns}
+    by_column[metric] += [end for ends in (intervals or {}).values() for end in ends or ()]
     decimals = {each: decimals_for(values, facts["scores"][STACK][each]) for each, values in by_column.items()}
-    rows = tuple(
-        (
-            names.get(name, f"only the {name}"),
-            *(shown(scores[each], decimals[each]) for each in columns),
-            *([interval_words(facts["interval"][name], decimals[metric])] if "interval" in facts else []),
-            *(bounded_cells(facts.get("bounds", {}).get(name, {})) if has_bounds else ()),
-        )
-        for name, scores in facts["scores"].items()
-        if name in names or len(facts["scores"]) > len(names) + 1  # a single member is the prediction
-    )
+    header = ("", *(METRICS[each].title for each in columns))
+    rows = [
+        [names.get(name, f"only the {name}"), *(shown(facts["scores"][name][each], decimals[each]) for each in columns)]
+        for name in shown_names
+    ]
     if out_of_fold is not None:
         found, where = out_of_fold
-        last = (f"prediction, {where}", *(shown(found[each], decimals[each]) for each in columns))
-        rows += ((*last, *[""] * ("interval" in facts), *(bounded_cells(found) if has_bounds else ())),)
-    titles = (METRICS[each].title for each in columns)
-    header = ("", *titles, *([f"95 % interval of the {METRICS[metric].title}"] if "interval" in facts else []))
-    header += ("bounds on their side", "concordance") if has_bounds else ()
-    return Grid(header, rows, f"{target}, {counted(facts['n'], 'test label')}")
+        rows.append([f"prediction, {where}", *(shown(found[each], decimals[each]) for each in columns)])
+    if intervals is not None:
+        header += (f"95 % interval of the {METRICS[metric].title}",)
+        texts = [interval_words(intervals[name], decimals[metric]) for name in shown_names] + [""] * len(last)
+        rows = [[*row, text] for row, text in zip(rows, texts, strict=True)]
+    if bounds is not None:
+        header += ("bounds on their side", "concordance")
+        cells = map(bounded_cells, [*(bounds.get(name, {}) for name in shown_names), *last])
+        rows = [[*row, *more] for row, more in zip(rows, cells, strict=True)]
+    return Grid(header, tuple(map(tuple, rows)), title)
 
 
 def bounded_cells(scores: dict[str, float | None]) -> tuple[str, str]:

@@ -11,24 +11,18 @@ if TYPE_CHECKING:
 
 @cache
 def environment() -> "Environment":
-    """The templates; only HTML is escaped, once, with all words in it."""
+    """The templates; only HTML and SVG are escaped, once, with all words in them."""
     from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape  # their import takes a while
 
     found = Environment(
         loader=PackageLoader("graphormer_sepnorm.report"),
-        autoescape=select_autoescape(("html",)),
+        autoescape=select_autoescape(("html", "svg")),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {
-        "counted": counted,
-        "ends": shown_interval,
-        "percent": percent,
-        "shown": shown,
-        "thousands": "{:,}".format,
-        "begin": lambda text: f"{text[:1].upper()}{text[1:]}",
-    }
+    found.filters |= {"counted": counted, "ends": shown_interval, "percent": percent, "shown": shown}
+    found.filters |= {"thousands": "{:,}".format, "begin": lambda text: f"{text[:1].upper()}{text[1:]}"}
     return found
 
 

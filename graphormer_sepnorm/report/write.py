@@ -1,103 +1,154 @@
-"""Scores, predictions, pictures and the report at the end of training on a table."""
+"""Scores, predictions, pictures and the report at the end of training on a table.
 
-from collections.abc import Callable, Iterator
+Axis letters: M molecules, T targets.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.predict.intervals import fit_intervals
+from graphormer_sepnorm.report.folds import pooled, predicted_together, report_folds
 from graphormer_sepnorm.report.glossary import glossary
 from graphormer_sepnorm.report.headline import cards, notes, summary, verdicts
 from graphormer_sepnorm.report.learning import learning_curve
 from graphormer_sepnorm.report.page import ReportPage, Section, render
 from graphormer_sepnorm.report.predictions import hero, structures
-from graphormer_sepnorm.report.reported import Reported
-from graphormer_sepnorm.report.sections import LATE, SECTIONS
-from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.report.reported import Reported, Trained
+from graphormer_sepnorm.report.sections import LATE, SECTIONS, use_section
+from graphormer_sepnorm.runs.plots import plot_predictions
+from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.files import write_atomically
-from graphormer_sepnorm.table_model.evaluate import means_of, rows_for_test, score_rows
-from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.fit import FittedTable
-from graphormer_sepnorm.table_model.labels import Folds, Labels
-from graphormer_sepnorm.table_model.reliability import compare, measure_trust
+from graphormer_sepnorm.table_model.evaluate import (
+    OUT_OF_FOLD,
+    ScoredRows,
+    StackScores,
+    means_of,
+    rows_for_test,
+    score_predictions,
+    score_rows,
+)
+from graphormer_sepnorm.table_model.fit import LEAST_SHARE
+from graphormer_sepnorm.table_model.model import Stacked
+from graphormer_sepnorm.table_model.reliability import compare, measure_trust, usual_confidence
 from graphormer_sepnorm.table_model.scores import STACK, scores_of
 from graphormer_sepnorm.table_model.stacking import each_by_itself
-from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions
-from graphormer_sepnorm.version import __version__
+from graphormer_sepnorm.tables.prepared_table import NAME, TABLE, label_texts
+from graphormer_sepnorm.tables.remarks import repeatability
+from graphormer_sepnorm.tables.writers import DIGITS
 
 
-def report_table(
-    run: RunFolder,
-    fitted: FittedTable,
-    molecules: MoleculeFeatures,
-    labels: Labels,
-    folds: Folds,
-    labelled: LabelledTable,
-    options: TableOptions,
-) -> dict:
-    """Scores a fitted table model on the test rows of its run folder and writes the report.
+def report(trained: Trained) -> dict:
+    """Scores a model on its test rows, or without such out of fold; writes all files of the run with its predictions.
 
-    Writes ``test.json``, ``predictions.csv``, pictures and ``report.html``.
-
-    Args:
-        run: the run folder, which holds the table.
-        fitted, molecules, labels, folds: the model, and what it was fitted to.
-        labelled, options: the table, and how it was read; the seed of the options is that of the training.
-
-    Returns:
-        as ``evaluate_table``, with scores ``out_of_fold`` of the members and of the whole on the training rows, and
-        the measurements of intervals, probabilities and distances, ``trust``; ``FittedTable.notes``, and
-        ``learning_curve``, if there is one.
-
-    Raises:
-        InputError: the table cannot be read, or the folder cannot be written.
+    The result is that of ``evaluate_table``, with ``out_of_fold``, the scores of the members and of the whole on the
+    training rows; ``trust``, the measurements of intervals, probabilities and distances; ``FittedTable.notes``; and
+    ``learning_curve``, if there is one.
     """
+    return report_final(trained) if trained.options.final else report_table(trained)
+
+
+def report_table(trained: Trained) -> dict:
+    """As ``report``, on the test rows."""
+    run, fitted, labels, folds = trained.run, trained.fitted, trained.labels, trained.folds
     model, rows = fitted.model, rows_for_test(run, fitted.model)
     assert model.trust is not None
     scored = score_rows(model, rows, means_of(run, model))
     looked = compare(model, rows.smiles, scored.final, [sample.conditions for sample in rows.samples])
-    by_whom = "molecules with out-of-fold predictions" if folds.predict_all else "validation molecules"
     trust = {
         "calibrated_on": int((~np.isnan(labels.y) | labels.bounded)[folds.predicted].any(axis=1).sum()),
-        "calibrated_by": by_whom,
+        "calibrated_by": "molecules with out-of-fold predictions" if folds.predict_all else "validation molecules",
         **measure_trust(model.trust, scored.plain, scored.final),
         **looked.by_similarity(),
     }
-    result = {
-        **scored.final.result,
-        **labelled.known,
-        "seed": options.seed,
-        "folds": len(folds),
-        "out_of_fold": scores_out_of_fold(fitted, labels, folds),
-        "trust": trust,
-    }
-    curve = learning_curve(fitted, molecules, labels, folds, options.seed)
-    result |= fitted.notes | ({"learning_curve": curve} if curve else {})
+    result = scored.final.result | trained.labelled.known | facts_out_of_fold(trained, trust)
+    if curve := learning_curve(trained):
+        result["learning_curve"] = curve
     final = replace(scored.final, result=result)
     final.write(run)
-    page = Reported(run, fitted, labels, folds, labelled, options, final, scored.plain.prediction, looked)
-    for report in pages_of(page):
-        write_atomically(run.report, render(report))
+    for page in pages_of(Reported(**vars(trained), test=final, plain=scored.plain.prediction, looked=looked)):
+        write_atomically(run.report, render(page))
     return result
+
+
+def facts_out_of_fold(trained: Trained, trust: dict) -> dict:
+    """The parts of a result that do not come from test rows: ``out_of_fold`` has scores of the members by name."""
+    labels, rows, found = trained.labels, trained.folds.predicted, trained.fitted.out_of_fold
+    predictions = [*each_by_itself(labels.task, found.by_member), found.values]
+    scores = {
+        name: scores_of(labels.task, labels.y[rows], each[rows])
+        for name, each in zip([*trained.fitted.model.members, STACK], predictions, strict=True)
+    }
+    facts = {"seed": trained.options.seed, "folds": len(trained.folds), "out_of_fold": scores, "trust": trust}
+    return facts | trained.fitted.notes
 
 
 def pages_of(page: Reported) -> Iterator[ReportPage]:
     """The page that describes a run: first without the sections that take long, then whole."""
-    titles = ", ".join(map(page.title_of, page.result["targets"]))
+    title = f"{page.run.path.name}: {', '.join(map(page.title_of, page.result['targets']))}"
     top, drawn = cards(page), {} if page.looked is None else structures(page.looked.smiles, page.looked.errors)
-    last = __version__, verdicts(page), tuple(hero(page)), drawn
-    first = page.options.title or f"{page.run.path.name}: {titles}", summary(page), top, notes(page)
+    first, last = (page.options.title or title, summary(page), top, notes(page)), (verdicts(page), tuple(hero(page)))
     found: dict[Callable, Section | None] = {}
     for writers in (set(SECTIONS) - LATE, LATE):
         found |= {write: write(page) for write in SECTIONS if write in writers}
         sections = tuple(section for write in SECTIONS if (section := found.get(write)))
-        yield ReportPage(*first, (*sections, glossary(top, sections)), *last)
+        yield ReportPage(*first, (*sections, glossary(top, sections)), *last, drawn)
 
 
-def scores_out_of_fold(fitted: FittedTable, labels: Labels, folds: Folds) -> dict[str, dict]:
-    """The scores of the members and of the whole, by name, on the rows that a fold predicted."""
-    rows, found = folds.predicted, fitted.out_of_fold
-    predictions = [*each_by_itself(labels.task, found.by_member), found.values]
-    return {
-        name: scores_of(labels.task, labels.y[rows], each[rows])
-        for name, each in zip([*fitted.model.members, STACK], predictions, strict=True)
-    }
+def report_final(trained: Trained) -> dict:
+    """As ``report``, on predictions out of fold; intervals that are scored on a fold are calibrated on the others."""
+    run, labels, folds, options = trained.run, trained.labels, trained.folds, trained.options
+    whole, results = np.arange(len(labels)), []
+    final = scores_of_rows(trained, whole, whole)
+    for outside, inside in folds.parts():
+        try:
+            scores = scores_of_rows(trained, inside, outside)
+        except InputError:  # labels of one class
+            continue
+        results.append({**scores.result, "trust": coverage_of(trained, scores, outside)})
+    lines = lines_of(trained, final)
+    found = pooled(results, predicted_together(labels.task, lines)) if results else {}
+    result = final.result | facts_out_of_fold(trained, found.get("trust", {}))
+    if distributed.rank() == 0:
+        run.write_predictions(lines)
+        plot_predictions(final.task, final.y, final.prediction, run.predictions_picture(final.task.kind), final.bounds)
+        repeats, level = repeatability(options, trained.labelled), usual_confidence(found.get("trust", {}))
+        use = (use_section(run.path, trained.fitted.model, level),)
+        report_folds(run, labels.task, options, results or [{**result, "trust": {}}], lines, repeats, use)
+        run.write_test(result)
+    return result
+
+
+def scores_of_rows(trained: Trained, rows: np.ndarray, others: np.ndarray) -> StackScores:
+    """The scores of predictions out of fold for some rows, compared with the mean labels of others."""
+    part, out = trained.labels.take(rows), trained.fitted.out_of_fold
+    asked = ScoredRows([""] * len(rows), part.y, part.bounds, {"dataset": TABLE, "split": OUT_OF_FOLD})
+    stacked = Stacked(out.by_member[:, rows], out.values[rows], out.spread[rows])
+    means = np.nanmean(trained.labels.y[others], axis=0)
+    return score_predictions(trained.fitted.model, asked, means, stacked).final
+
+
+def coverage_of(trained: Trained, scores: StackScores, others: np.ndarray) -> dict:
+    """As ``measure_trust``, of intervals that are calibrated on other rows; empty without intervals."""
+    trust, out, labels = trained.fitted.model.trust, trained.fitted.out_of_fold, trained.labels
+    if trust is None or trust.intervals is None or np.isnan(labels.y[others]).all(axis=0).any():
+        return {}
+    bounds = None if labels.bounds is None else labels.bounds[others]
+    intervals = fit_intervals(labels.y[others], out.values[others], out.spread[others], LEAST_SHARE, bounds)
+    return measure_trust(replace(trust, intervals=intervals), scores, scores)
+
+
+def lines_of(trained: Trained, final: StackScores) -> list[list]:
+    """The predictions as ``Scores.lines``; the split of a molecule is its fold."""
+    labelled, folds = trained.labelled, trained.folds.numbers.tolist()
+    targets, digits = final.task.targets, DIGITS["precise" if final.task.offset else "number"]
+    lines: list[list] = [["row", "smiles", "split", *targets, *(f"{name}_predicted" for name in targets)]]
+    for row, fold, values in zip(labelled.rows, folds, final.prediction.tolist(), strict=True):
+        predicted = [f"{value:.{digits}g}" for value in values]
+        lines.append([row.number, row.smiles, f"fold-{fold}", *label_texts(row), *predicted])
+    if labelled.names:
+        names: Sequence[str] = [NAME, *(labelled.names.get(row.number, "") for row in labelled.rows)]
+        lines = [[*line, name] for line, name in zip(lines, names, strict=True)]
+    return lines

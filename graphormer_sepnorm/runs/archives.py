@@ -1,8 +1,4 @@
-"""Models in one file: archives of run folders, which are unpacked into the cache.
-
-A file of somebody else is data only: safetensors, JSON and CSV under names of a run folder, never pickle. Nothing is
-written outside the folder in the cache, and no more than ``MOST_BYTES``.
-"""
+"""Models in one file: archives of run folders, which are unpacked into the cache."""
 
 import hashlib
 import json
@@ -48,10 +44,7 @@ def digest(path: Path) -> str:
 
 
 def in_cache(name: str, content: str, archive: Path, fill: Callable[[Path], None]) -> Path:
-    """The folder of an unpacked model in the cache, named by ``name`` and ``content``, a digest of everything in it.
-
-    The first process that needs it fills it. A damaged folder is filled again.
-    """
+    """The folder of an unpacked model in the cache, named by ``name`` and ``content``, a digest of everything in it."""
     folder = cache_root() / f"{name}-{content[:16]}"
     try:
         if (folder.exists() or folder.is_symlink()) and not is_whole(folder):
@@ -63,9 +56,8 @@ def in_cache(name: str, content: str, archive: Path, fill: Callable[[Path], None
                 whole = Path(elsewhere) / "model"
                 whole.mkdir()
                 fill(whole)
-                digests = {
-                    path.relative_to(whole).as_posix(): digest(path) for path in whole.rglob("*") if path.is_file()
-                }
+                files = (path for path in whole.rglob("*") if path.is_file())
+                digests = {path.relative_to(whole).as_posix(): digest(path) for path in files}
                 (whole / DIGESTS).write_text(json.dumps(digests))
                 whole.rename(folder)
     except UNREADABLE as error:
@@ -123,17 +115,15 @@ def opened_model(archive: Path) -> Path:
 
 def check_content(archive: Path, files: list[zipfile.ZipInfo]) -> None:
     """Raises InputError unless the files of an archive are those of a run folder, few, and not too large."""
-    names = [info.filename for info in files]
+    names, foreign = [info.filename for info in files], f"{archive} is no model that export wrote"
     for info in files:
         kind = stat.S_IFMT(info.external_attr >> 16)
         if not FILE_OF_RUN.fullmatch(info.filename) or kind not in (0, stat.S_IFREG) or info.flag_bits & 1:
-            raise InputError(
-                f"{archive} is no model that export wrote: it has {info.filename[:80]!r}, and is not opened"
-            )
+            raise InputError(f"{foreign}: it has {info.filename[:80]!r}, and is not opened")
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise InputError(f"{archive} is no model that export wrote: {info.filename} is packed in another way")
+            raise InputError(f"{foreign}: {info.filename} is packed in another way")
     if STACK not in names or len(set(map(str.lower, names))) < len(names) or len(names) > MOST_FILES:
-        raise InputError(f"{archive} is no model that export wrote: it has no {STACK}, or too many files")
+        raise InputError(f"{foreign}: it has no {STACK}, or too many files")
     if sum(info.file_size for info in files) > MOST_BYTES:
         raise InputError(f"{archive} would need more than {MOST_BYTES / 1e9:g} GB, more than a model: it is not opened")
 

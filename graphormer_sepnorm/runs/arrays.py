@@ -24,12 +24,7 @@ from graphormer_sepnorm.system.files import write_atomically
 
 @dataclass(frozen=True)
 class Stored:
-    """Metadata in the type of a dataclass field that is an array in a file.
-
-    Attributes:
-        dtype, ndim: its type and number of axes.
-        finite: whether all its values must be finite.
-    """
+    """Metadata in the type of a dataclass field that is an array in a file."""
 
     dtype: type
     ndim: int
@@ -37,13 +32,8 @@ class Stored:
 
 
 def save_arrays(path: Path, arrays: dict[str, np.ndarray], facts: dict) -> None:
-    """Writes arrays and JSON facts atomically; equal content gives equal bytes.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
-    tensors = as_tensors(arrays)
-    texts = {"facts": json.dumps(facts, sort_keys=True)}
+    """Writes arrays and JSON facts atomically; equal content gives equal bytes."""
+    tensors, texts = as_tensors(arrays), {"facts": json.dumps(facts, sort_keys=True)}
     write_atomically(path, with_sorted_metadata(save(tensors, {**texts, CHECKSUM: checksum(tensors, texts)})))
 
 
@@ -84,11 +74,7 @@ def load_format(path: Path, number: int) -> tuple[dict[str, np.ndarray], dict]:
 def checked_array(
     arrays: dict[str, np.ndarray], name: str, dtype: type, ndim: int, path: Path, finite: bool = True
 ) -> np.ndarray:
-    """The array with this name.
-
-    Raises:
-        InputError: it is missing, has another type or number of axes, or, with ``finite``, values that are not finite.
-    """
+    """The array with this name."""
     array = arrays.get(name)
     if array is None or array.dtype != dtype or array.ndim != ndim:
         raise InputError(f"{path} is damaged: it has no {np.dtype(dtype)} array {name} of {ndim} axes")
@@ -103,24 +89,13 @@ def part_arrays(name: str, part: Any) -> dict[str, np.ndarray]:
 
 
 def read_part(kind: type, name: str, arrays: dict[str, np.ndarray], path: Path) -> Any:
-    """The dataclass with the arrays ``NAME.FIELD`` of a file, whose fields are ``Stored``; None if there are none.
-
-    A field with a default may be missing, as in a file of an earlier release.
-
-    Raises:
-        InputError: as ``checked_array``.
-    """
+    """The dataclass with the arrays ``NAME.FIELD`` of a file, whose fields are ``Stored``; None if there are none."""
     if not any(each.startswith(f"{name}.") for each in arrays):
         return None
-    hints = get_type_hints(kind, include_extras=True)
-    stored: dict[str, Stored] = {
-        field.name: hints[field.name].__metadata__[0]
-        for field in fields(kind)
-        if field.default_factory is MISSING or f"{name}.{field.name}" in arrays
-    }
-    return kind(
-        **{
-            field: checked_array(arrays, f"{name}.{field}", s.dtype, s.ndim, path, s.finite)
-            for field, s in stored.items()
-        }
-    )
+    hints, found = get_type_hints(kind, include_extras=True), {}
+    for field in fields(kind):
+        key = f"{name}.{field.name}"
+        if field.default_factory is MISSING or key in arrays:
+            (stored,) = hints[field.name].__metadata__
+            found[field.name] = checked_array(arrays, key, stored.dtype, stored.ndim, path, stored.finite)
+    return kind(**found)

@@ -1,8 +1,4 @@
-"""Checkpoints: safetensors with the run's config as JSON in the header, never pickle.
-
-A run folder holds ``model.safetensors`` (the best weights), ``state.safetensors`` (the state to resume training from)
-and ``config.json`` (a readable copy of the config).
-"""
+"""Checkpoints: safetensors with the run's config as JSON in the header, never pickle."""
 
 import hashlib
 import json
@@ -75,12 +71,7 @@ def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], Config, dict]:
-    """Reads a file written by ``save_tensors``.
-
-    Raises:
-        InputError: the file does not exist, is too large, damaged, of a newer format or not a checkpoint; or its config
-            describes a larger model than the file holds, or unknown features, metrics or vocabularies.
-    """
+    """Reads a file written by ``save_tensors``."""
     tensors, metadata = read_safetensors(path)
     if not {"config", "facts"} <= metadata.keys():
         raise InputError(f"{path} has no config in its header, so it is not a checkpoint of graphormer_sepnorm")
@@ -112,16 +103,9 @@ def json_object(text: str | bytes) -> dict | None:
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """The header of a safetensors file, for which no tensor is read.
-
-    Raises:
-        InputError: no such file; its size, its header or the number of its tensors is above the limits; or its header
-            is no JSON object.
-    """
-    if not path.exists():
-        raise InputError(f"{path} does not exist")
+    """The header of a safetensors file, for which no tensor is read."""
     if not path.is_file():
-        raise InputError(f"{path} is not a file")
+        raise InputError(f"{path} {'is not a file' if path.exists() else 'does not exist'}")
     if path.stat().st_size > MAX_FILE:
         raise InputError(f"{path} has {path.stat().st_size:,} bytes; checkpoints of up to {MAX_FILE:,} are read")
     try:
@@ -131,10 +115,10 @@ def read_header(path: Path) -> dict[str, Any]:
             header = file.read(size) if size <= MAX_HEADER else b""
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
+    if start.startswith(b"PK\x03\x04"):
+        how = "read it as in docs/for-developers/python.md"
+        raise InputError(f"{path} is no safetensors file but one of torch.save: {how}")
     if size > MAX_HEADER:
-        if start.startswith(b"PK\x03\x04"):
-            how = "read it as in docs/for-developers/python.md"
-            raise InputError(f"{path} is no safetensors file but one of torch.save: {how}")
         raise InputError(f"{path} is not a readable safetensors file: its header would have {size:,} bytes")
     if (count := header.count(b'"dtype"')) > MAX_TENSORS:
         raise InputError(f"{path} has {count:,} tensors; files with up to {MAX_TENSORS:,} are read")
@@ -167,12 +151,10 @@ def check_names(config: Config, path: str) -> None:
     if config.task.metric not in metrics:
         problem = f"metric {config.task.metric!r} does not score a {kind.kind}"
         raise InputError(f"{path}: {problem}, choose one of {', '.join(metrics)}")
-    featurizer, model = FEATURIZERS[config.featurizer], config.model
-    if (model.atom_sizes, model.bond_sizes) != (featurizer.atom_sizes, featurizer.bond_sizes):
-        raise InputError(
-            f"{path}: its vocabularies {model.atom_sizes} and {model.bond_sizes} are not those of the featurizer "
-            f"{config.featurizer!r}, {featurizer.atom_sizes} and {featurizer.bond_sizes}"
-        )
+    ours, theirs = ((each.atom_sizes, each.bond_sizes) for each in (config.model, FEATURIZERS[config.featurizer]))
+    if ours != theirs:
+        of = f"the featurizer {config.featurizer!r}, {theirs[0]} and {theirs[1]}"
+        raise InputError(f"{path}: its vocabularies {ours[0]} and {ours[1]} are not those of {of}")
 
 
 @lru_cache  # the networks of a table model have the same config
@@ -208,11 +190,7 @@ def save_model(path: Path, model: Network, config: Config, facts: dict) -> None:
 
 
 def load_model(path: Path) -> tuple[Network, Config, dict]:
-    """Loads a model in evaluation mode from a run folder or a weights file.
-
-    Raises:
-        InputError: the file is missing, damaged or of a newer format, or its tensors do not fit its config.
-    """
+    """Loads a model in evaluation mode from a run folder or a weights file."""
     return load_as(Network, path)
 
 

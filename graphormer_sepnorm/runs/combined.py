@@ -11,14 +11,7 @@ NO_EMBEDDING = "it has no single embedding"
 
 
 def check_one_network(path: Path, name: str, predict: str = "", why: str = NO_EMBEDDING) -> None:
-    """Raises InputError for a run folder that predicts with more than one network.
-
-    Args:
-        path: the run folder, or any other path.
-        name: of the model, as the user named it.
-        predict: how to predict with all parts, for the message.
-        why: reason why the folder cannot be used.
-    """
+    """Raises InputError for a run folder that predicts with more than one network."""
     run = RunFolder(path)
     members = [member.path for member in run.members()]
     if not members and not run.stack.exists():

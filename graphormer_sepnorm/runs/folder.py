@@ -38,20 +38,15 @@ class Parts:
     count: Annotated[int, Field(ge=1)]
 
     def __str__(self) -> str:
-        if self.kind == "fold":
-            return f"{self.count} folds: continue with --folds {self.count}"
-        return f"{self.count} networks: continue with --ensemble {self.count}"
+        name, option = ("folds", "--folds") if self.kind == "fold" else ("networks", "--ensemble")
+        return f"{self.count} {name}: continue with {option} {self.count}"
 
 
 READ_PARTS = TypeAdapter(Parts)
 
 
 class RunFolder:
-    """The files of a run, or of a table model, whose folder holds the run folders ``model-0``, ``model-1``, ...
-
-    Attributes:
-        path: the folder, which may not exist yet.
-    """
+    """The files of a run, or of a table model, whose folder holds the run folders ``model-0``, ``model-1``, ..."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -75,7 +70,6 @@ class RunFolder:
         return str(self.path)
 
     def predictions_picture(self, kind: str) -> Path:
-        """The plot of the test predictions for a kind of task."""
         return self.path / ("roc.png" if TASKS[kind].predicts_probabilities else "parity.png")
 
     @property
@@ -92,19 +86,13 @@ class RunFolder:
             return False
 
     def member(self, number: int) -> "RunFolder":
-        """The run folder of a network of a table model."""
         return RunFolder(self.path / f"{MEMBER}{number}")
 
     def fold(self, number: int) -> "RunFolder":
-        """The run folder of a fold."""
         return RunFolder(self.path / f"{FOLD}{number}")
 
     def parts(self) -> Parts | None:
-        """The run folders in this one, from its record; None if there are none.
-
-        Raises:
-            InputError: the record is damaged.
-        """
+        """The run folders in this one, from its record; None if there are none."""
         if not self.record.exists():
             return None
         try:
@@ -134,10 +122,7 @@ class RunFolder:
         return str(self.path / TABLE) if config.dataset == TABLE else config.dataset
 
     def check_free(self, resume: bool) -> None:
-        """Raises InputError if no model may be trained here.
-
-        The reasons are a run that is not resumed, a table model, several run folders, or a file of another program.
-        """
+        """Raises InputError if no model may be trained here."""
         if self.stack.exists():
             raise InputError(f"{self} holds a table model: choose another --out")
         if (held := self.parts()) is not None:
@@ -164,19 +149,14 @@ class RunFolder:
         remove_leftovers(self.path)
 
     def append_metrics(self, lines: list[dict[str, float]]) -> None:
-        """Appends lines to the metrics, replacing lines of the same or later epochs from an interrupted run.
-
-        Raises:
-            InputError: the existing metrics cannot be read, or the folder cannot be written.
-        """
+        """Appends lines to the metrics, replacing lines of the same or later epochs from an interrupted run."""
         before = self.metrics.read_text().splitlines() if self.metrics.exists() else []
         try:
             kept = [text for text in before if json.loads(text)["epoch"] < lines[0]["epoch"]]
         except (ValueError, KeyError, TypeError, RecursionError):
-            message = f"{self.metrics} is damaged: remove it to continue the run without its earlier epochs"
-            raise InputError(message) from None
-        content = "".join(f"{text}\n" for text in [*kept, *map(json.dumps, lines)])
-        write_atomically(self.metrics, content.encode())
+            advice = "remove it to continue the run without its earlier epochs"
+            raise InputError(f"{self.metrics} is damaged: {advice}") from None
+        write_atomically(self.metrics, "".join(f"{text}\n" for text in [*kept, *map(json.dumps, lines)]).encode())
 
     def read_metrics(self) -> list[dict[str, float]]:
         """The lines of the metrics, empty if there are none; raises InputError if they cannot be read."""
@@ -188,7 +168,6 @@ class RunFolder:
             raise InputError(f"{self.metrics} is damaged: remove it, the run does not need it") from None
 
     def write_test(self, result: dict) -> None:
-        """Writes the test scores."""
         write_atomically(self.test, (json.dumps(result) + "\n").encode())
 
     def write_predictions(self, lines: list[list]) -> None:
@@ -207,9 +186,8 @@ class RunFolder:
             result = json.loads(self.test.read_bytes())
             return {**result, "value": float(result["value"])}
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise InputError(
-                f"{self.test} is damaged: remove it, and score the run again with train --resume"
-            ) from None
+            advice = "remove it, and score the run again with train --resume"
+            raise InputError(f"{self.test} is damaged: {advice}") from None
 
 
 def weights_file(path: Path) -> Path:
@@ -218,21 +196,17 @@ def weights_file(path: Path) -> Path:
         return path
     run = RunFolder(path)
     if not run.stack.exists() and (parts := [name for name in PARTS if (path / name).exists()]):
-        raise InputError(
-            f"{path} has a part of a table model, {parts[0]}, but no {STACK}: copy the whole folder again, or continue "
-            "its training with --resume"
-        )
-    if not run.weights.exists():
-        hint = "".join(f": it holds networks, name one of them, such as {member}" for member in run.members()[:1])
-        if run.fold(0).path.is_dir():
-            hint = f": it holds folds, name one of them, such as {run.fold(0)}"
-        hint = hint or "".join(f": it holds runs, name one of them, such as {each}" for each in runs_in(path)[:1])
-        if run.stack.exists() and not hint:
-            raise InputError(f"{path} has no networks, which this needs; predict and evaluate work without")
-        if hint:
-            raise InputError(f"{path} is not one model{hint}")
-        raise InputError(f"{path} is not a folder that train wrote: it has no {WEIGHTS}")
-    return run.weights
+        advice = "copy the whole folder again, or continue its training with --resume"
+        raise InputError(f"{path} has a part of a table model, {parts[0]}, but no {STACK}: {advice}")
+    if run.weights.exists():
+        return run.weights
+    folds = [run.fold(0)] if run.fold(0).path.is_dir() else []
+    for kind, held in (("folds", folds), ("networks", run.members()), ("runs", runs_in(path))):
+        if held:
+            raise InputError(f"{path} is not one model: it holds {kind}, name one of them, such as {held[0]}")
+    if run.stack.exists():
+        raise InputError(f"{path} has no networks, which this needs; predict and evaluate work without")
+    raise InputError(f"{path} is not a folder that train wrote: it has no {WEIGHTS}")
 
 
 def runs_in(folder: Path) -> list[Path]:

@@ -8,7 +8,7 @@ from graphormer_sepnorm.chem.smiles import MAX_ATOMS
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval
+from graphormer_sepnorm.runs.numbers import counted, decimals_for, shown, shown_interval
 from graphormer_sepnorm.tasks import METRICS
 
 AS_WRITTEN = {
@@ -27,14 +27,7 @@ SALTS = {
 
 
 def describe_model(path: Path) -> dict:
-    """Facts about a model, JSON-serializable.
-
-    Args:
-        path: run folder or weights file.
-
-    Raises:
-        InputError: as ``load_model``.
-    """
+    """Facts about a model, JSON-serializable."""
     model, config, facts = load_model(path)
     shape = config.model
     return {
@@ -109,11 +102,10 @@ def fact_words(name: str, facts: dict) -> str:
 
 def score_words(value: float, interval: Sequence[float] | None = None, molecules: int | None = None) -> str:
     """A score with its interval and the number of molecules, where known: "0.662 (0.415 to 0.870, 30 molecules)"."""
-    decimals = decimals_for([value])
-    details = [shown_interval(list(interval), decimals)] if interval else []
+    details = [shown_interval(list(interval), decimals_for([value]))] if interval else []
     if molecules is not None:
-        details.append(f"{molecules:,} molecule{'' if molecules == 1 else 's'}")
-    return shown(value, decimals) + (f" ({', '.join(details)})" if details else "")
+        details.append(counted(molecules, "molecule"))
+    return shown(value) + (f" ({', '.join(details)})" if details else "")
 
 
 def endpoint_lines(endpoints: dict[str, dict]) -> list[str]:

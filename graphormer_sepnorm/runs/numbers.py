@@ -9,14 +9,7 @@ UNDEFINED = "not defined"
 
 
 def decimals_for(values: Iterable[float | None], lead: float | None = None) -> int:
-    """The decimals of numbers that are shown together: three significant digits of the leading one.
-
-    There is one more if it keeps a smaller number from being shown as 0.
-
-    Args:
-        values: the numbers; undefined ones do not count.
-        lead: the most important number, such as the score of the model; None: the largest one.
-    """
+    """The decimals of numbers that are shown together: three significant digits of the leading one."""
     sizes = sizes_of(values)
     leading = max(sizes_of([lead]) or sizes, default=1.0)
     decimals = max(SIGNIFICANT - 1 - math.floor(math.log10(leading)), 0)

@@ -1,7 +1,6 @@
 """Plots of runs."""
 
 import io
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,62 +53,57 @@ def plot_predictions(
     task: TaskConfig, y: np.ndarray, prediction: np.ndarray, picture: Path, bounds: np.ndarray | None = None
 ) -> None:
     """Plots predictions against labels, a panel per target: a scatter plot, or the ROC curve of probabilities."""
-    draw = draw_roc if TASKS[task.kind].predicts_probabilities else draw_parity
-    figure = panels_of_targets(task.targets, y, prediction, draw)
-    for place, axis in enumerate(figure.axes[: len(task.targets)] if bounds is not None else ()):
-        assert bounds is not None
-        censored = is_bounded(y[:, place], bounds[:, place])
-        for side, marker in enumerate((">", "<")):  # towards the values that a label can have
-            ends = np.where(censored, bounds[:, place, side], np.nan)
-            axis.scatter(ends, prediction[:, place], s=12, alpha=0.5, linewidths=0, marker=marker, color="tab:orange")
-    save_png(figure, picture)
-
-
-def panels_of_targets(
-    targets: tuple[str, ...],
-    y: np.ndarray,
-    prediction: np.ndarray,
-    draw: Callable[["Axes", np.ndarray, np.ndarray], None],
-) -> "Figure":
-    """One panel for each of the first ``MAX_PANELS`` targets, drawn from its labelled molecules."""
-    panels = min(len(targets), MAX_PANELS)
+    panels = min(len(task.targets), MAX_PANELS)
     columns = min(panels, 3)
     rows = -(-panels // columns)
     figure = new_figure(4 * columns, 4 * rows)
-    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
-    for axis, target, label, predicted in zip(axes, targets, y.T, prediction.T, strict=False):
-        labelled = ~np.isnan(label)
-        if labelled.any():
-            draw(axis, label[labelled], predicted[labelled])
-        axis.set_title(target, parse_math=False)
+    for place in range(panels):
+        axis = figure.add_subplot(rows, columns, place + 1)
+        label, predicted = y[:, place], prediction[:, place]
+        if TASKS[task.kind].predicts_probabilities:
+            draw_roc(axis, label, predicted)
+        else:
+            draw_parity(axis, label, predicted, None if bounds is None else bounds[:, place])
+        axis.set_title(task.targets[place], parse_math=False)
         axis.set_aspect("equal", adjustable="datalim")
-    for axis in axes[panels:]:
-        axis.set_visible(False)
-    return figure
+    save_png(figure, picture)
 
 
-def draw_parity(axis: "Axes", y: np.ndarray, prediction: np.ndarray) -> None:
-    ends = [min(y.min(), prediction.min()), max(y.max(), prediction.max())]
+def draw_parity(axis: "Axes", y: np.ndarray, prediction: np.ndarray, bounds: np.ndarray | None = None) -> None:
+    """Exact labels as points, and bounds as triangles towards the values that a label can have."""
+    measured, arrows = at_bounds(y, bounds)
+    ends = np.nanmin([y, prediction]), np.nanmax([y, prediction])
     axis.plot(ends, ends, color="tab:gray", linewidth=1)
-    axis.scatter(y, prediction, s=9, alpha=0.5, linewidths=0)
+    for arrow, marker in ((0, "o"), (1, ">"), (-1, "<")):
+        known, color = arrows == arrow, "tab:orange" if arrow else "tab:blue"
+        axis.scatter(measured[known], prediction[known], 10, color, marker=marker, alpha=0.5, linewidths=0)
     axis.set(xlabel="measured", ylabel="predicted")
 
 
-def draw_roc(axis: "Axes", y: np.ndarray, prediction: np.ndarray) -> None:
+def at_bounds(y: np.ndarray, bounds: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Labels [M], or in their place their bounds [M, 2]; and 1 for values above, -1 for values below, otherwise 0."""
+    if bounds is None:
+        return y, np.zeros(len(y))
+    arrows = np.where(is_bounded(y, bounds), np.isfinite(bounds) @ [1.0, -1.0], 0)
+    return np.where(arrows > 0, bounds[:, 0], np.where(arrows < 0, bounds[:, 1], y)), arrows
+
+
+def roc_of(y: np.ndarray, probability: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """False and true positive rates of known labels [M]; None if they are all equal."""
     from sklearn.metrics import roc_curve  # its import takes seconds
 
-    if len(np.unique(y)) < 2:
-        return
-    false_positive, true_positive, _ = roc_curve(y, prediction)
-    axis.plot([0, 1], [0, 1], color="tab:gray", linewidth=1)
-    axis.plot(false_positive, true_positive)
-    axis.set(xlabel="false positive rate", ylabel="true positive rate")
+    known = ~np.isnan(y)
+    return roc_curve(y[known], probability[known])[:2] if len(np.unique(y[known])) == 2 else None
+
+
+def draw_roc(axis: "Axes", y: np.ndarray, probability: np.ndarray) -> None:
+    if (rates := roc_of(y, probability)) is not None:
+        axis.plot([0, 1], [0, 1], color="tab:gray", linewidth=1)
+        axis.plot(*rates)
+        axis.set(xlabel="false positive rate", ylabel="true positive rate")
 
 
 def binned(x: np.ndarray, y: np.ndarray, least: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """The means of ``x`` [M] and ``y`` [M] in up to ``BINS`` bins of equal size, sorted by ``x``.
-
-    Bins have ``least`` values or more, unless there are fewer.
-    """
+    """The means of ``x`` and ``y`` [M] in up to ``BINS`` bins of equal size, of at least ``least``, sorted by ``x``."""
     parts = np.array_split(np.argsort(x, kind="stable"), max(min(BINS, len(x) // least), 1))
     return np.array([x[part].mean() for part in parts]), np.array([y[part].mean() for part in parts])

@@ -25,11 +25,7 @@ PRETRAINED = {"foundation", "foundation-mini"}  # for fine-tuning and embeddings
 
 
 def resolve_model(name: str | os.PathLike) -> Path:
-    """The run folder or weights file for a path or the name of a shipped model; that of a shared file is in the cache.
-
-    Raises:
-        InputError: there is no such path and no such name, or it is a table.
-    """
+    """The run folder or weights file of a path or of a shipped model by name; that of a shared file is in the cache."""
     path = Path(name)
     if os.path.isfile(path) and is_table_name(path):
         raise InputError(f"{name} is a table, not a model: name a run folder, a weights file or a shipped model")
@@ -38,17 +34,16 @@ def resolve_model(name: str | os.PathLike) -> Path:
     if os.path.exists(path):
         return path
     shipped, tables = shipped_models(), shipped_tables()
-    if str(name) in tables:
-        archive = tables[str(name)]
+    if (archive := tables.get(str(name))) is not None:
         return unpacked(archive, str(name), archive.with_name(f"{name}.json"), CARD)
-    if str(name) not in shipped:
-        names = sorted(shipped | tables)
-        similar = get_close_matches(path.name, [run.name for run in runs_in(path.parent)], n=1)
-        near = did_you_mean(str(name), [*names, *(str(path.parent / run) for run in similar)])
-        predicting = ", ".join(each for each in names if each not in PRETRAINED)
-        listed = f"{predicting}; for fine-tuning {', '.join(sorted(PRETRAINED))}"
-        raise InputError(f"{name} is neither a run folder, nor a weights file, nor a shipped model ({listed}){near}")
-    return shipped[str(name)]
+    if str(name) in shipped:
+        return shipped[str(name)]
+    names = sorted(shipped | tables)
+    similar = get_close_matches(path.name, [run.name for run in runs_in(path.parent)], n=1)
+    near = did_you_mean(str(name), [*names, *(str(path.parent / run) for run in similar)])
+    predicting = ", ".join(each for each in names if each not in PRETRAINED)
+    listed = f"{predicting}; for fine-tuning {', '.join(sorted(PRETRAINED))}"
+    raise InputError(f"{name} is neither a run folder, nor a weights file, nor a shipped model ({listed}){near}")
 
 
 def shipped_models() -> dict[str, Path]:
@@ -134,12 +129,7 @@ class Endpoint:
 
 @dataclass(frozen=True, config=STRICT)
 class ModelCard:
-    """Facts about a table model, in ``card.json`` in its folder.
-
-    Attributes:
-        training_data, licence: in words.
-        endpoints: by target.
-    """
+    """Facts about a table model, in ``card.json`` in its folder: data and licence in words, and endpoints by target."""
 
     training_data: str
     licence: str
@@ -147,12 +137,10 @@ class ModelCard:
 
     @property
     def limits(self) -> dict[str, AssayLimit]:
-        """The limits of the assays by target."""
         return {target: endpoint.limit for target, endpoint in self.endpoints.items() if endpoint.limit}
 
     @property
     def descriptions(self) -> dict[str, str]:
-        """The descriptions of the targets."""
         return {target: endpoint.description for target, endpoint in self.endpoints.items()}
 
 

@@ -20,7 +20,7 @@ BOXES = "found => found.map(each => each.getBoundingClientRect().toJSON())"
 
 def boxes_on_a_phone(grid: Grid) -> tuple[list[dict], list[dict]]:
     """The boxes of the cells and of the pictures of a table with one row."""
-    content = render(ReportPage("title", "summary", (), (), (Section("section", grids=(grid,)),), "1.0")).decode()
+    content = render(ReportPage("title", "summary", sections=(Section("section", grids=(grid,)),))).decode()
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": 400, "height": 900})

@@ -42,7 +42,9 @@ def bar_of(facts: ModelFacts, one: TargetPrediction, target: str, known: Endpoin
     if facts.is_probability or target in facts.classes:
         return Bar(target, 100 * one.value, None, standing_of(100 * one.value, known.direction))
     if one.drugs is None:
-        return Bar(target, one.percentile, among="" if one.percentile is None else "training values")
+        low, high = one.percentile_low, one.percentile_high
+        ends = None if low is None or high is None or low == high else (low, high)
+        return Bar(target, one.percentile, ends, among="" if one.percentile is None else "training values")
     ends = None if one.drugs_low is None or one.drugs_high is None else (one.drugs_low, one.drugs_high)
     direction = "" if one.limit else known.direction  # beyond a limit of the assay, drugs do not differ
     return Bar(target, one.drugs, ends, standing_of(one.drugs, direction), "drugs")

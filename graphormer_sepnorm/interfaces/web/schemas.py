@@ -134,6 +134,10 @@ class TargetPrediction(BaseModel):
     )
     set: str | None = Field(default=None, description="the class, or both, at the confidence of the sets")
     percentile: float | None = Field(default=None, description="how many of 100 training values are lower")
+    percentile_low: float | None = Field(
+        default=None, description="the fewest that can be lower; null if no training label is a bound, such as <5"
+    )
+    percentile_high: float | None = Field(default=None, description="the most that can be lower")
     drugs: float | None = Field(default=None, description="how many of 100 approved drugs have a lower prediction")
     drugs_low: float | None = Field(default=None, description="the same of the lower end of the interval")
     drugs_high: float | None = Field(default=None, description="the same of the upper end")

@@ -47,6 +47,21 @@ def first_row(path):
     return next(csv.DictReader(path.read_text().splitlines()))
 
 
+def test_a_value_beyond_the_strongest_bound_has_a_range_of_percentiles(tmp_path, capsys):
+    """A fifth of the labels is above -100: a prediction above it is above the others, and possibly above all."""
+    service, bounds = tiny_service(tmp_path), np.tile([-np.inf, np.inf], (200, 1, 1))
+    bounds[160:, 0, 0] = -100
+    rows = TrainingRows.of(np.array([[-200.0]] * 160 + [[np.nan]] * 40), bounds)
+    predictor = Trusting(service.predictor.models, trust=replace(service.trust, rows=rows))
+    predict_table(predictor, ["CCO"], tmp_path / "out.csv", answers=Answers(domain=True))
+    found = first_row(tmp_path / "out.csv")
+    columns = ("logp_percentile", "logp_percentile_low", "logp_percentile_high")
+    assert [float(found[name]) for name in columns] == [90, 80, 100]
+    capsys.readouterr()
+    predict_table(predictor, ["CCO"], Path("-"), answers=Answers(domain=True), meanings={})
+    assert "percentile 80 to 100" in capsys.readouterr().out
+
+
 def test_lines_for_people(tmp_path, capsys):
     service = tiny_service(tmp_path)
     rows = TrainingRows.of(np.full((200, 1), 1.5))

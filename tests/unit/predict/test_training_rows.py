@@ -27,6 +27,8 @@ def test_censored_labels_count_in_percentiles_where_they_can_be_compared():
     bounds = np.array([[-inf, 5], [-inf, 5], [-inf, 9], [8, inf], [-inf, inf], [-inf, inf]])[:, None]
     found = TrainingRows.of(labels, bounds).percentiles(np.array([[5.5], [4.0], [9.0]]))
     assert found[:, 0].tolist() == pytest.approx([100 * 2.5 / 6, 100 * 1.5 / 6, 100 * 5.5 / 6])
+    ends = TrainingRows.of(labels, bounds).percentile_ends(np.array([[5.5], [4.0], [9.0], [6.0]]))[..., 0]
+    np.testing.assert_allclose(ends, np.array([[2, 0, 5, 2.5], [3, 3, 6, 3.5]]) * 100 / 6)
     only = TrainingRows.of(np.full((1, 1), nan), np.array([[[-inf, 5]]])).percentiles(np.array([[4.0], [6.0]]))
     assert only[:, 0].tolist() == [50, 100]
 

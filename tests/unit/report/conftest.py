@@ -26,32 +26,16 @@ def reported(
     class_names: tuple[tuple[str, str], ...] = (),
     **parts,
 ) -> Reported:
-    """A report with a result and some of its other parts.
-
-    Args:
-        result, kind, targets, metric: the result and its task.
-        test: further attributes of the test scores.
-        options: further options of the table.
-        y: labels of the training molecules.
-        class_names: of the task.
-        **parts: attributes of the report.
-    """
+    """A report with a result and some of its other parts; ``test`` and ``options`` add to the usual ones."""
     classes = {"classes": targets} if kind == "multiclass" else {}
     known = TableOptions("a.csv", ("y",) if kind == "multiclass" else targets, kind, **classes, **(options or {}))
     scaling = {"mean": (0.0,) * 2, "std": (2.0,) * len(targets)}
     task = TaskConfig(kind, TASKS[kind].find_metric(metric), known.names, **scaling, class_names=class_names)
     no_rows = dict.fromkeys(("y", "prediction"), np.empty((0, len(known.names)))) | {"bounds": None}
     scores = SimpleNamespace(task=task, result=result or {}, **no_rows | (test or {}))
-    empty = dict.fromkeys(("fitted", "plain", "looked")) | {"folds": Folds(np.arange(2))}
-    labels = None if y is None else Labels(task, y)
-    whole = {
-        "labels": labels,
-        "run": RunFolder(Path("run")),
-        "labelled": LabelledTable(),
-        "options": known,
-        "test": scores,
-    }
-    return Reported(**empty | whole | parts)
+    empty = dict.fromkeys(("fitted", "molecules", "plain", "looked")) | {"folds": Folds(np.arange(2))}
+    table = {"labels": None if y is None else Labels(task, y), "labelled": LabelledTable(), "options": known}
+    return Reported(**empty | table | {"run": RunFolder(Path("run")), "test": scores} | parts)
 
 
 def fitted(labels: list[list[float]], names: tuple[str, ...] = (), **parts) -> SimpleNamespace:

@@ -5,22 +5,42 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.report.bias import NARROW, of_bias, of_extremes, of_test_bias
-from graphormer_sepnorm.report.slopes import Slope
-from graphormer_sepnorm.report.words import line
+from graphormer_sepnorm.report.bias import LEAST_DRAWN, of_bias, of_extremes, resampled_slope, slope_of
 from graphormer_sepnorm.table_model.labels import Folds
 from tests.unit.report.conftest import reported
-from tests.unit.report.test_slopes import calibrated
 
 NAN = float("nan")
-NO_LABEL = np.full((2, 1), NAN)
 
 
-def told(y: np.ndarray, predicted: np.ndarray, kind: str = "regression", words=of_bias) -> list[str]:
-    """The warnings about labels and out-of-fold predictions of one target, or other words on them."""
+def calibrated(noise: float, count: int = 400) -> tuple[np.ndarray, np.ndarray]:
+    """Labels with a slope of exactly 1 against predictions of variance 1, and of 1 / (1 + noise^2) the other way."""
+    columns = np.random.default_rng(1).normal(size=(count, 2))
+    predicted, rest = np.linalg.qr(columns - columns.mean(axis=0))[0].T * count**0.5
+    return predicted + noise * rest, predicted
+
+
+def told(y: np.ndarray, predicted: np.ndarray, kind: str = "regression", words=of_bias, tested=None) -> list[str]:
+    """The sentences on labels and out-of-fold predictions of one target, and on test molecules."""
     found = SimpleNamespace(out_of_fold=SimpleNamespace(values=predicted[:, None]))
     parts = {"fitted": found, "folds": Folds(np.arange(len(y)) % 2)}
-    return list(words(reported(kind=kind, targets=("a",), y=y[:, None], **parts)))
+    test = None if tested is None else dict(zip(("y", "prediction"), (each[:, None] for each in tested), strict=True))
+    return list(words(reported(kind=kind, targets=("a",), y=y[:, None], test=test, **parts)))
+
+
+def test_a_slope_by_hand():
+    assert slope_of(np.array([0.0, 1]), np.array([0.0, 0.5])) == pytest.approx(0.5)
+    assert np.isnan(slope_of(np.ones(3), np.arange(3.0))) and np.isnan(slope_of(np.empty(0), np.empty(0)))
+    few = np.arange(LEAST_DRAWN - 1.0)
+    assert resampled_slope(few, few) is None and resampled_slope(np.ones(20), np.arange(20.0)) is None
+    assert resampled_slope(np.arange(20.0), 3 * np.arange(20.0)) == pytest.approx((3, 3, 3))
+
+
+def test_a_slope_that_may_be_noise_is_no_bias():
+    """With 15 molecules, the interval of a slope of 0.67 contains 1."""
+    y, predicted = calibrated(1.0, 15)
+    slope = resampled_slope(1.5 * predicted, y)
+    assert slope.value < 0.8 < 1 < slope.high and not slope.is_biased
+    assert resampled_slope(1.5 * np.tile(predicted, 40), np.tile(y, 40)).is_biased, "the same of 600 molecules"
 
 
 def test_accurate_predictions_need_no_sentence():
@@ -31,78 +51,29 @@ def test_accurate_predictions_need_no_sentence():
 
 def test_a_calibrated_model_of_low_r2_misses_extremes_but_its_values_may_be_used():
     """R2, and the slope of predicted against measured values, is 1 / (1 + 1.5) = 0.4."""
-    assert told(*calibrated(1.5**0.5)) == [], "nothing to act on"
-    (sentence,) = told(*calibrated(1.5**0.5), words=of_extremes)
-    assert sentence.startswith("a: extremes are missed.") and "predictions are right on average" in sentence
-    assert "is predicted 0.40 above it" in sentence and "is measured 1.00 above it (95 % interval" in sentence
-    assert "rank" not in sentence
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "words"),
-    [
-        (0.94, 1.31, "predictions are right on average"),
-        (1.07, 1.5, "understate slightly"),
-        (0.6, 0.93, "exaggerate slightly"),
-        (-2.1, 1.4, "too few molecules to tell"),
-    ],
-)
-def test_values_are_right_on_average_only_if_the_interval_contains_1(low, high, words):
-    sentence = line("headline.extremes", target="a", spread=0.4, slope=Slope(1.12, low, high), narrow=NARROW)
-    assert words in sentence and f"measured 1.12 above it (95 % interval {low:.2f} to {high:.2f}" in sentence
+    y, predicted = calibrated(1.5**0.5)
+    assert told(y, predicted) == [], "nothing to act on"
+    (sentence,) = told(y, predicted, words=of_extremes)
+    assert "is predicted 0.40 above it" in sentence and "is measured 1.00 above it" in sentence
+    missing = np.append(y, [NAN, 100.0]), np.append(predicted, [100.0, NAN])
+    assert told(*missing, words=of_extremes) == [sentence], "missing labels do not count"
 
 
 @pytest.mark.parametrize(("factor", "words", "slope"), [(0.5, "close to", "2.00"), (2, "far from", "0.50")])
 def test_biased_values_are_good_for_ranking_only(factor, words, slope):
     y, predicted = calibrated(0.3)
     (sentence,) = told(y, factor * predicted)
-    assert f"too {words} the mean" in sentence and f"is measured {slope} above it" in sentence
+    assert f"out of fold, predictions are too {words} the mean" in sentence and f"measured {slope} above" in sentence
     assert "rank molecules, not as values" in sentence
+    (of_test,) = told(y, predicted, tested=(np.append(y, NAN), np.append(factor * predicted, 100.0)))
+    assert f"on the test molecules, predictions are too {words}" in of_test and slope in of_test
+    assert told(y, predicted, tested=(y[:9], factor * predicted[:9])) == [], "too few molecules to say"
 
 
-def test_neither_values_nor_order_of_predictions_without_skill_are_reliable():
+def test_predictions_without_skill_are_not_reliable():
     generator = np.random.default_rng(0)
     (sentence,) = told(generator.normal(size=400), generator.normal(size=400))
-    assert "too far from the mean" in sentence
     assert sentence.endswith("Rely neither on the values nor on their order.")
-
-
-def test_the_same_prediction_for_all_misses_extremes():
     (sentence,) = told(np.arange(20.0), np.zeros(20), words=of_extremes)
     assert sentence.endswith("is predicted 0.00 above it on average.")
     assert told(np.ones(20), np.ones(20)) == []
-
-
-def test_missing_labels_do_not_count():
-    y, predicted = calibrated(1.25)
-    y_more, more = np.append(y, [NAN, 100.0]), np.append(predicted, [100.0, NAN])
-    assert told(y_more, more, words=of_extremes) == told(y, predicted, words=of_extremes) != []
-
-
-def on_test(y: np.ndarray, predicted: np.ndarray, kind: str = "regression", words=of_test_bias) -> list[str]:
-    """The sentences on the predictions for test molecules; there are too few out of fold for others."""
-    test = {"y": y[:, None], "prediction": predicted[:, None].astype(np.float32)}
-    found = SimpleNamespace(out_of_fold=SimpleNamespace(values=NO_LABEL))
-    parts = {"y": NO_LABEL, "fitted": found, "folds": Folds(np.arange(2))}
-    return list(words(reported(kind=kind, targets=("a",), test=test, **parts)))
-
-
-@pytest.mark.parametrize(
-    ("factor", "words", "slope", "place"),
-    [
-        (0.5, "close to", "2.00", of_bias),
-        (2, "far from", "0.50", of_bias),
-        (0.85, "close to", "1.18", of_test_bias),
-        (1.1, "far from", "0.91", of_test_bias),
-    ],
-)
-def test_a_bias_on_the_test_molecules_is_a_warning_only_if_it_is_strong(factor, words, slope, place):
-    y, predicted = calibrated(0.3)
-    labels, values = np.append(y, NAN), np.append(factor * predicted, 100.0)
-    (sentence,) = on_test(labels, values, words=place)
-    assert sentence.startswith(f"a: on the test molecules, predictions are too {words} the mean")
-    assert f"is measured {slope} above it" in sentence
-    (other,) = {of_bias, of_test_bias} - {place}
-    assert on_test(labels, values, words=other) == [], "it is said in one place"
-    assert on_test(y, predicted) == on_test(y, factor * predicted, "classification", place) == []
-    assert on_test(y[:9], factor * predicted[:9], words=place) == [], "too few molecules to say"

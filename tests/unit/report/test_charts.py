@@ -1,5 +1,6 @@
 """Charts by their marks, with positions by hand."""
 
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -7,27 +8,26 @@ import pytest
 
 from graphormer_sepnorm.report.charts import (
     BOTTOM,
-    HEIGHT,
     LARGE,
     LEFT,
     RIGHT,
+    SMALL,
     TOP,
-    WIDTH,
     Axis,
-    Drawing,
+    Chart,
     Points,
     coverage_chart,
     histogram_chart,
     learning_chart,
-    lines_chart,
     parity_chart,
     reliability_chart,
     residual_chart,
     strip_chart,
 )
-from graphormer_sepnorm.report.page import Chart
 
-TWO = Points(np.array([0.0, 10]), np.array([1.0, 7]), np.array([0.0, 5]), np.array([2.0, 9]), ["one", "two"])
+ENDS = np.array([[0.0, 2], [5, 9]])
+TWO = Points.of(np.array([0.0, 10]), None, np.array([1.0, 7]), ["one", "two"].__getitem__, ENDS)
+UNIT = Axis("", (0, 1))
 
 
 def parsed(chart: Chart) -> ElementTree.Element:
@@ -44,9 +44,9 @@ def titles(chart: Chart) -> list[str]:
 
 def test_an_axis_has_round_ticks_around_all_values():
     axis = Axis.around("x", np.array([0.1, np.nan, 9.7]), np.array([np.inf]))
-    assert axis.ticks == (0, 2, 4, 6, 8, 10) and axis.texts == ("0", "2", "4", "6", "8", "10")
+    assert axis.ticks == (0, 2, 4, 6, 8, 10) and [text for _, text in axis.named] == ["0", "2", "4", "6", "8", "10"]
     assert [axis.share(value) for value in (0, 5, 10)] == [0, 0.5, 1]
-    assert Axis.around("x", np.array([1e6, 1e6 + 1])).texts[1:3] == ("1000000.2", "1000000.4")
+    assert [text for _, text in Axis.around("x", np.array([1e6, 1e6 + 1])).named[1:3]] == ["1000000.2", "1000000.4"]
     for values in ([3.0], [], [np.nan]):
         ticks = Axis.around("x", np.array(values)).ticks
         assert ticks[0] < ticks[-1] and all(ticks[0] <= value <= ticks[-1] for value in values if value == value)
@@ -54,45 +54,42 @@ def test_an_axis_has_round_ticks_around_all_values():
 
 def test_values_lie_on_the_chart_where_the_axes_say():
     axis = Axis("x", (0.0, 5, 10))
-    drawing = Drawing("", axis, axis)
-    assert (drawing.across(0), drawing.across(10)) == (LEFT, WIDTH - RIGHT)
-    assert (drawing.up(0), drawing.up(10)) == (HEIGHT - BOTTOM, TOP)
+    drawing = Chart("", axis, axis)
+    assert (drawing.across(0), drawing.across(10)) == (LEFT, SMALL[0] - RIGHT)
+    assert (drawing.up(0), drawing.up(10)) == (SMALL[1] - BOTTOM, TOP)
 
 
 def test_texts_are_escaped():
     hostile = "</svg><script>alert(1)</script>&\"'"
-    points = Points(np.zeros(1), np.ones(1), None, None, [hostile])
-    chart = parity_chart(hostile, points, "")
+    chart = residual_chart(hostile, Points.of(np.zeros(1), None, np.ones(1), [hostile].__getitem__), "")
     assert "<script" not in chart.svg and titles(chart) == [hostile]
     assert parsed(chart).get("aria-label") == hostile
 
 
 def test_parity_has_a_point_and_an_interval_for_each_molecule():
-    chart = parity_chart("a", TWO, "words")
-    drawing = Drawing("", Axis("", tuple(range(0, 11, 2))), Axis("", tuple(range(0, 11, 2))), LARGE)
+    chart = parity_chart("a", TWO)
+    drawing = Chart("", *[Axis("", tuple(range(0, 11, 2)))] * 2, size=LARGE)
     first, second = marks(chart)
-    assert titles(chart) == ["one", "two"] and chart.words == "words"
+    assert titles(chart) == ["one", "two"]
     assert first.find("circle").get("cx") == f"{drawing.across(0):.1f}"
     assert second.find("circle").get("cy") == f"{drawing.up(7):.1f}"
     ends = second.find("polyline").get("points").split()
     assert ends == [f"{drawing.across(10):.1f},{drawing.up(y):.1f}" for y in (5, 9)]
-    without = parity_chart(
-        "a", Points(*(getattr(TWO, name) for name in ("measured", "predicted")), None, None, TWO.words), ""
-    )
+    without = parity_chart("a", replace(TWO, ends=np.full((2, 2), np.nan)))
     assert marks(without)[0].find("polyline") is None
 
 
 def test_residuals_are_measured_minus_predicted():
     chart = residual_chart("a", TWO, "")
     heights = [float(mark.find("circle").get("cy")) for mark in marks(chart)]
-    drawing = Drawing("", Axis("", (0, 1)), Axis("", (-1, 0, 1, 2, 3)))
+    drawing = Chart("", UNIT, Axis("", (-1, 0, 1, 2, 3)))
     assert heights == pytest.approx([drawing.up(-1), drawing.up(3)], abs=0.1)
 
 
 def test_coverage_has_a_point_where_it_is_defined():
     chart = coverage_chart("a", [0.5, 0.9], np.array([0.4, np.nan]), "words")
     assert titles(chart) == ["50 % intervals\n40 % of the test values are inside"]
-    drawing = Drawing("", Axis("", (0, 1)), Axis("", (0, 1)))
+    drawing = Chart("", UNIT, UNIT)
     circle = marks(chart)[0].find("circle")
     assert (circle.get("cx"), circle.get("cy")) == (f"{drawing.across(0.5):.1f}", f"{drawing.up(0.4):.1f}")
 
@@ -114,9 +111,9 @@ def test_a_histogram_has_the_share_of_labels_in_each_bin():
 
 
 def test_probabilities_are_in_the_row_of_their_class():
-    points = Points(np.array([0.0, 1]), np.array([0.2, 0.9]), None, None, ["one", "two"])
+    points = Points.of(np.array([0.0, 1]), None, np.array([0.2, 0.9]), ["one", "two"].__getitem__)
     chart = strip_chart("a", points, ("inactive", "active"), "")
-    drawing = Drawing("", Axis("", (0, 1)), Axis("", (-0.5, 1.5)), LARGE)
+    drawing = Chart("", UNIT, Axis("", (-0.5, 1.5)), size=LARGE)
     for mark, x, y in zip(marks(chart), (0.2, 0.9), (0, 1), strict=True):
         circle = mark.find("circle")
         assert float(circle.get("cx")) == pytest.approx(drawing.across(x), abs=0.1)
@@ -142,15 +139,7 @@ def test_reliability_has_a_point_for_each_bin_after_calibration():
         "mean predicted probability 0.200\n25 % are positive",
         "mean predicted probability 0.500\n50 % are positive",
     ]
-    drawing = Drawing("", Axis("", (0, 1)), Axis("", (0, 1)))
+    drawing = Chart("", UNIT, UNIT)
     (line,) = parsed(chart).findall("polyline[@class='mean']")
     ends = [f"{drawing.across(x):.1f},{drawing.up(y):.1f}" for x, y in zip(*before, strict=True)]
     assert line.get("points").split() == ends
-
-
-def test_lines_are_drawn_by_their_kind():
-    axis = Axis("", (0, 1))
-    chart = lines_chart("a", (axis, axis), {"trend": (np.array([0.0, 1]), np.array([1.0, 0]))}, "words")
-    (line,) = parsed(chart).findall("polyline[@class='trend']")
-    drawing = Drawing("", axis, axis)
-    assert line.get("points") == f"{LEFT:.1f},{TOP:.1f} {WIDTH - RIGHT:.1f},{drawing.up(0):.1f}"

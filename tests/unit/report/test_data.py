@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from graphormer_sepnorm.report import data
 from graphormer_sepnorm.report.data import data_section, repeatability_section
 from graphormer_sepnorm.tables import remarks
@@ -14,20 +12,6 @@ from tests.unit.report.conftest import fitted, reported, table
 
 NAN = float("nan")
 SCORES = {"targets": {name: {"scores": {"stack": {"rmse": 0.8}}} for name in ("a", "b")}}
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"split": "scaffold", "seed": 3}, "scaffold, 80:10:10, seed 3"),
-        ({"split": "column", "split_column": "part"}, "the column part"),
-        ({"split": "random", "seed": 1, "folds": 5}, "random into 5 folds, one of which is the test set here, seed 1"),
-        ({"split": "time", "split_column": "day"}, "the times in the column day, 80:10:10"),
-    ],
-)
-def test_a_split_in_words(options, words):
-    page = reported(options=options, labelled=table(("test", "C", [1, 2])))
-    assert data_section(page).words[0].startswith(f"a.csv was split by {words}. The model is")
 
 
 def replicated() -> LabelledTable:
@@ -54,18 +38,6 @@ def test_counts_are_those_of_the_command():
     assert data_section(reported(labelled=table(("test", "C", [1, 2])))).words[1:] == ("1 usable row.",)
 
 
-@pytest.mark.parametrize(
-    ("options", "changed", "facts"),
-    [
-        ({"standardize": "parent"}, 3, ("(--standardize parent)", "3 rows")),
-        ({"strip_salts": True}, 0, ("(--strip-salts).",)),
-    ],
-)
-def test_how_molecules_were_read_is_said(options, changed, facts):
-    (words,) = data_section(reported(options=options, labelled=table(("test", "C", [1, 2]), changed=changed))).words[2:]
-    assert all(fact in words for fact in facts) and ("changed" in words) == bool(changed)
-
-
 def test_molecules_of_a_class_are_counted():
     rows = [("train", "C", [1.0]), ("train", "CC", [0.0]), ("train", "CCC", [NAN]), ("val", "CO", [0.0])]
     page = reported(kind="classification", targets=("a",), labelled=table(*rows), class_names=(("no", "yes"),))
@@ -75,13 +47,6 @@ def test_molecules_of_a_class_are_counted():
     grid = data_section(reported(kind="multiclass", targets=("low", "high"), labelled=table(*rows))).grids[0]
     assert grid.rows[0] == ("train", "2", "2", "0") and grid.rows[2] == ("test", "1", "0", "1")
     assert grid.header[2:] == ("y_low", "y_high")
-
-
-def test_data_leaves_repeatability_to_its_section_and_counts_have_separators():
-    section = data_section(reported(labelled=replicated()))
-    assert not any("standard deviation of measurements" in words for words in section.words)
-    many = table(*[("train", "C", [1, 2])] * 1_210)
-    assert data_section(reported(labelled=many)).grids[0].rows[0] == ("train", "1,210", "1,210", "1,210")
 
 
 def test_replicates_that_agree_are_not_listed(monkeypatch):

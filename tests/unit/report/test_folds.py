@@ -6,11 +6,11 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.interfaces.commands.train import left_out_lines
 from graphormer_sepnorm.report.folds import (
     folds_grid,
-    parity_charts,
+    parity_of,
     pooled,
     predicted_together,
     report_folds,
-    worst_section,
+    worst_molecule,
 )
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.tables.options import TableOptions
@@ -40,7 +40,7 @@ def test_the_report_has_the_mean_and_each_fold(tmp_path):
     assert "<h1>Kinase &amp; friends</h1>" in report
     assert "This is the mean of 2 folds, which range from 0.400 to 0.600 (standard deviation 0.141)." in report
     assert "On all 1 label together: 0.250.</p>" in report
-    assert "a, all folds together, 1 test label<" in report and "<h3>row 1, fold-0</h3>" in report
+    assert "a, all folds together<" in report and "<h3>row 1, fold-0</h3>" in report
     assert '<p class="value">90 % <small></small></p>' in report
     assert "3 molecules in 2 folds (random, seed 0)" in report and "--final in place of --folds" in report
     assert report.count("<svg") == 1 and "Only" not in report
@@ -48,7 +48,7 @@ def test_the_report_has_the_mean_and_each_fold(tmp_path):
 
 def test_scores_are_a_row_per_fold():
     grid = folds_grid(TASK, "a", [fold(0.4)["targets"]["a"], fold(0.6, n=59)["targets"]["a"]])
-    assert grid.header == ("fold", "test labels", "prediction", "forest", "mean training label")
+    assert grid.header == ("fold", "labels", "prediction", "forest", "mean training label")
     assert grid.rows == (("fold-0", "60", "0.400", "0.750", "2.000"), ("fold-1", "59", "0.600", "0.750", "2.000"))
 
 
@@ -74,7 +74,7 @@ def test_bounds_of_all_folds_together_are_scored(tmp_path):
     assert scores["concordance"] == 0 and scores["log_likelihood"] < 0
     report_folds(RunFolder(tmp_path), TASK, TableOptions("a.csv", ("a",), folds=2), results, lines)
     report = (tmp_path / "report.html").read_text()
-    assert "2 bounds: 50 % are predicted on their side; concordance 0.000." in report
+    assert "2 more labels are bounds: 50 % predicted on the right side." in report
     assert "<th>concordance</th>" in report.replace(' scope="col"', "")
     (said,) = left_out_lines({"metric": "mae", **found, "trust": {}})
     assert said.startswith("2 censored test labels of a") and said.endswith(": 1")
@@ -93,10 +93,10 @@ def test_molecules_that_a_fold_was_trained_on_are_counted(tmp_path):
 
 
 def test_bounds_are_arrows():
-    (chart,) = parity_charts(predicted_together(TASK, LINES), LINES)
+    chart = parity_of(predicted_together(TASK, LINES), LINES, 0)
     assert chart.svg.count("<circle") == chart.svg.count("<polygon") == 1
     assert "row 1, fold-0" in chart.svg and "measured &lt;5.0\npredicted" in chart.svg
-    assert not list(parity_charts(replace(TOGETHER, task=TaskConfig("classification", "rocauc", ("a",))), LINES))
+    assert parity_of(replace(TOGETHER, task=TaskConfig("classification", "rocauc", ("a",))), LINES, 0) is None
 
 
 def test_large_folds_count_more_in_the_score_of_all_labels_together(tmp_path):
@@ -123,7 +123,6 @@ def test_the_best_of_all_folds_together_are_looked_for(tmp_path):
 
 
 def test_the_worst_predictions_are_named_with_their_facts():
-    """The second target has a tenfold spread, so its error of 5 is smaller than one of 2 of the first target."""
     task = TaskConfig("regression", "mae", ("a", "b"), mean=(0.0, 0.0), std=(1.0, 10.0))
     header = ["row", "smiles", "split", "a", "b", "a_predicted", "b_predicted", "name"]
     lines = [
@@ -132,7 +131,7 @@ def test_the_worst_predictions_are_named_with_their_facts():
         ["2", "CCO", "fold-1", "1.5", "", "3.5", "1", ""],
         ["3", "C", "fold-1", "<5", "", "4.0", "1", "methane"],
     ]
-    first, second = worst_section(predicted_together(task, lines), lines).molecules
+    first, second = (worst_molecule(predicted_together(task, lines), lines, row) for row in (1, 0))
     assert (first.name, second.name) == ("row 2, fold-1", "ethane, fold-0")
     assert first.facts == (("measured a", "1.5"), ("predicted a", "3.5"), ("error a", "2.0")), "decimals of the labels"
     assert second.facts[0] == ("measured b", "5") and second.picture is not None

@@ -12,13 +12,6 @@ def test_only_the_terms_that_occur_are_explained():
     assert ("MAE", TERMS["MAE"]) in grid.rows
 
 
-def test_terms_of_classes_and_intervals_are_explained_where_they_occur():
-    sections = [Section("", ("The coverage. A calibration error.",), (Grid(("sensitivity", "specificity"), ()),))]
-    (grid,) = glossary([Card("Sets", "90 %", "", ("in their 90 % set",))], sections).grids
-    known = ["calibration error", "sensitivity", "specificity", "90 % set", "coverage"]
-    assert [term for term, _ in grid.rows] == known
-
-
 def test_every_metric_is_explained():
     assert {metric.title for metric in METRICS.values()} <= TERMS.keys()
 

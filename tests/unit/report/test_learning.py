@@ -7,14 +7,19 @@ import pytest
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.report import learning
-from graphormer_sepnorm.report.learning import curve_words, learning_curve, learning_section
+from graphormer_sepnorm.report.learning import learning_curve
+from graphormer_sepnorm.report.reported import Trained
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members.base import Setting
 from graphormer_sepnorm.table_model.members.kernel import KernelMember
 from graphormer_sepnorm.table_model.model import Stacked
 from graphormer_sepnorm.tasks import METRICS
-from tests.unit.report.conftest import reported
+
+
+def curve_of(fitted, molecules, labels, folds) -> dict | None:
+    """The learning curve with the seed 0."""
+    return learning_curve(Trained(None, fitted, molecules, labels, folds, None, SimpleNamespace(seed=0)))
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +32,7 @@ def kernel(molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: S
 
 
 def test_the_last_point_is_the_score_of_the_kernel_and_fewer_molecules_do_worse(kernel, molecules, labels, folds):
-    curve = learning_curve(kernel, molecules, labels, folds, 0)
+    curve = curve_of(kernel, molecules, labels, folds)
     assert curve["rows"] == [10, 20, 40] and list(curve["targets"]) == ["logP", "TPSA"]
     for place, facts in enumerate(curve["targets"].values()):
         error = kernel.out_of_fold.by_member[1][:, place] - labels.y[:, place]
@@ -44,9 +49,7 @@ def test_bounds_are_learnt_and_scored(kernel, molecules, labels, folds):
     hidden, y = labels.y[:, 0] > limit, labels.y.copy()
     bounds = np.tile([-np.inf, np.inf], (*y.shape, 1))
     y[hidden, 0], bounds[hidden, 0, 0] = np.nan, limit
-    curves = [
-        learning_curve(kernel, molecules, Labels(labels.task, y, each), folds, 0)["targets"] for each in (bounds, None)
-    ]
+    curves = [curve_of(kernel, molecules, Labels(labels.task, y, each), folds)["targets"] for each in (bounds, None)]
     assert len(curves[0]["logP"]["log_likelihood"]) == 3 and "log_likelihood" not in curves[0]["TPSA"]
     assert "log_likelihood" not in curves[1]["logP"]
     assert curves[0]["logP"]["values"][0] != curves[1]["logP"]["values"][0]
@@ -61,7 +64,7 @@ def test_a_part_is_fitted_without_the_molecules_of_its_fold(kernel, molecules, l
         return lambda similarities: np.zeros((len(similarities), 2))
 
     monkeypatch.setattr(learning, "fit_machines", watched)
-    learning_curve(kernel, molecules, labels, folds, 0)
+    curve_of(kernel, molecules, labels, folds)
     outside = [set(learnt.tolist()) for learnt, _ in folds.parts()]
     assert [len(rows) for rows in fitted] == [10] * 3 + [20] * 3
     for number, allowed in enumerate(outside):
@@ -72,16 +75,16 @@ def test_tables_that_are_too_small_or_too_costly_have_no_curve(kernel, molecules
     for name, value in (("LEAST_MOLECULES", 61), ("MOST_LABELS", 119)):
         with monkeypatch.context() as patch:
             patch.setattr(learning, name, value)
-            assert learning_curve(kernel, molecules, labels, folds, 0) is None
+            assert curve_of(kernel, molecules, labels, folds) is None
     without = SimpleNamespace(model=SimpleNamespace(members={"networks": None}))
-    assert learning_curve(without, molecules, labels, folds, 0) is None
+    assert curve_of(without, molecules, labels, folds) is None
 
 
 def test_probabilities_are_scored_by_class(molecules, classes, folds, setting):
     fitted = KernelMember.fit(molecules, classes, folds, setting)
     model = SimpleNamespace(members={"kernel": fitted.member})
     whole = SimpleNamespace(model=model, out_of_fold=Stacked(fitted.out_of_fold[None], None, None))
-    curve = learning_curve(whole, molecules, classes, folds, 0)
+    curve = curve_of(whole, molecules, classes, folds)
     assert all(0.4 < value <= 1 for facts in curve["targets"].values() for value in facts["values"])
 
 
@@ -95,35 +98,7 @@ def test_the_curve_of_several_classes_ends_at_the_score_of_a_model_of_the_kernel
         model=SimpleNamespace(members={"kernel": fitted.member}),
         out_of_fold=Stacked(fitted.out_of_fold[None], values, values),
     )
-    (facts,) = learning_curve(whole, molecules, several, folds, 0)["targets"].values()
+    (facts,) = curve_of(whole, molecules, several, folds)["targets"].values()
     assert (
         facts["values"][-1] == METRICS["rocauc"](several.y, values) != METRICS["rocauc"](several.y, fitted.out_of_fold)
     )
-
-
-def test_the_section_says_what_the_last_half_of_the_molecules_gave():
-    facts = {
-        "values": [1.0, 0.75, 0.5],
-        "interval": [[0.5, 1.5], [0.5, 1.0], [0.25, 0.75]],
-        "last_doubling": {"difference": -0.25, "interval": [-0.3, -0.1]},
-    }
-    told = {"learning_curve": {"rows": [10, 20, 40], "targets": {"a": facts}}}
-    pair, kernel = (SimpleNamespace(model=SimpleNamespace(members=dict.fromkeys(names))) for names in ("ab", "a"))
-    page = reported(told, targets=("a",), folds=Folds(np.arange(15) % 5), fitted=pair)
-    section = learning_section(page)
-    assert section.charts[0].words == (
-        "From 20 to 40 training molecules, the MAE is better by 0.250 (95 % interval 0.100 to 0.300)."
-    )
-    assert "out-of-fold" in section.words[0] and "4/5" in section.words[0] and "Only the kernel" in section.words[0]
-    (single,) = learning_section(reported(told, targets=("a",), folds=Folds(np.array([-1, 0])), fitted=kernel)).words
-    assert "validation molecules" in single and "folds" not in single and "other" not in single
-    assert learning_section(reported()) is None
-    classes, rows = reported(kind="classification", targets=("a",)), [250, 500, 1_000]
-    for known, difference, ends, words in (
-        (classes, -0.25, [-0.3, -0.1], "1,000 training molecules, the ROC-AUC is worse by 0.250 (95 % interval 0.100 "),
-        (page, 0.001, [-0.01, 0.012], "does not clearly change: it is worse by 0.001 (95 % interval -0.010 to 0.012)."),
-        (page, 0.0, [-0.01, 0.01], "the MAE does not change (95 % interval -0.010 to 0.010)."),
-        (classes, None, None, "is not defined."),
-    ):
-        facts["last_doubling"] = {"difference": difference, "interval": ends}
-        assert words in curve_words(known, rows, facts)

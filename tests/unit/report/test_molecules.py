@@ -16,7 +16,6 @@ from graphormer_sepnorm.report.molecules import (
     cliffs_section,
     contributions_section,
     example_of,
-    explained_class,
     facts_of,
     pairs_section,
     worst_section,
@@ -115,19 +114,6 @@ def test_the_sets_of_several_targets_are_told_by_target():
     )
     assert ("90 % set of a", "no") in facts_of(page, 0, 0)
     assert ("90 % set of b", "0; 1") in facts_of(page, 0, 1)
-
-
-@pytest.mark.parametrize(
-    ("kind", "targets", "names", "words"),
-    [
-        ("regression", ("a", "b"), (), None),
-        ("classification", ("a",), (("inactive", "active"),), "active"),
-        ("classification", ("a", "b"), (("no", "yes"), ("0", "1")), "yes (a)"),
-        ("multiclass", ("y_low", "y_high"), (("low", "high"),), "low"),
-    ],
-)
-def test_contributions_are_to_a_value_or_to_the_probability_of_a_class(kind, targets, names, words):
-    assert explained_class(reported(kind=kind, targets=targets, class_names=names)) == words
 
 
 @pytest.mark.parametrize(("seconds", "explained"), [(1e9, {"C", "CCO", "CC"}), (0, set())])

@@ -6,7 +6,8 @@ import json
 import re
 import zlib
 
-from graphormer_sepnorm.report.page import Card, Chart, Command, Grid, Molecule, Picture, ReportPage, Section, render
+from graphormer_sepnorm.report.charts import Axis, Chart
+from graphormer_sepnorm.report.page import Card, Command, Grid, Molecule, Picture, ReportPage, Section, render
 
 HOSTILE = "</code><script>alert('x')</script>\"><img src=x onerror=alert(1)> {{ 7 * 7 }} &amp;"
 ESCAPED = (
@@ -16,19 +17,22 @@ ESCAPED = (
 
 
 def page(**section) -> str:
-    return render(ReportPage("title", "summary", (), (), (Section("section", **section),), "1.0")).decode()
+    return render(ReportPage("title", "summary", sections=(Section("section", **section),))).decode()
 
 
 def test_whatever_comes_from_the_user_is_escaped_wherever_it_stands():
     picture = Picture(b"<svg/>", HOSTILE)
     molecule = Molecule(HOSTILE, HOSTILE, picture, ((HOSTILE, HOSTILE),))
-    grid, chart = Grid((HOSTILE,), ((HOSTILE,),), HOSTILE), Chart("<svg></svg>", HOSTILE)
+    grid, chart = (
+        Grid((HOSTILE,), ((HOSTILE,),), HOSTILE),
+        Chart(HOSTILE, Axis(HOSTILE, (0, 1)), Axis(HOSTILE, (0, 1)), HOSTILE),
+    )
     parts = (HOSTILE,), (grid,), (chart,), (picture,), (molecule,), (Command(HOSTILE, HOSTILE),)
     section = Section(HOSTILE, *parts)
     card = Card(HOSTILE, HOSTILE, HOSTILE, (HOSTILE,))
-    text = render(ReportPage(HOSTILE, HOSTILE, (card,), (HOSTILE,), (section,), HOSTILE)).decode()
+    text = render(ReportPage(HOSTILE, HOSTILE, (card,), (HOSTILE,), (section,), (HOSTILE,))).decode()
     assert text.count("<script") == 1 and "onerror=alert(1)>" not in text and "49" not in text
-    assert text.count(ESCAPED) == 26
+    assert text.count(ESCAPED) == 30
     assert text.count("<img") == 2
 
 
@@ -41,10 +45,8 @@ def test_the_only_script_is_the_one_that_the_policy_names():
 
 def test_the_verdict_the_chart_and_structures_come_first():
     """Structures are compressed JSON, which neither is a script nor can end its element."""
-    chart, drawings = Chart("<svg></svg>", "parity"), {"CCO": "</script><svg/>"}
-    report = ReportPage(
-        "title", "summary", (Card("card", "1"),), (), (), "1.0", ("a: well", "b: badly"), (chart,), drawings
-    )
+    chart, drawings = Chart("", Axis("", (0, 1)), Axis("", (0, 1)), "parity"), {"CCO": "</script><svg/>"}
+    report = ReportPage("", "", (Card("card", "1"),), (), (), ("a: well", "b: badly"), (chart,), drawings)
     text = render(report).decode()
     places = [text.index(each) for each in ("<li>a: well", "<li>b: badly", "<figcaption>parity", "<h3>card", 'id="str')]
     assert places == sorted(places)
@@ -57,7 +59,7 @@ def test_pictures_are_embedded():
     assert '<figure><img src="data:image/svg+xml;base64,PHN2Zy8+" alt="of something"><figcaption>of something' in text
     cell = page(grids=(Grid(("part",), ((Picture(b"<svg/>", "C[*:1]"),),)),))
     assert '<td><img src="data:image/svg+xml;base64,PHN2Zy8+" alt="C[*:1]" title="C[*:1]"></td>' in cell
-    assert re.search(r"<footer>graphormer_sepnorm 1\.0, \d{4}-\d\d-\d\d</footer>", text)
+    assert re.search(r"<footer>graphormer_sepnorm [0-9.]+, \d{4}-\d\d-\d\d</footer>", text)
     assert "http:" not in text and "https:" not in text and "default-src 'none'" in text
 
 
@@ -70,7 +72,7 @@ def test_a_molecule_that_cannot_be_drawn_has_its_text_and_stands_with_its_partne
 
 def test_cards_and_notes_come_before_the_sections():
     cards = (Card("solubility", "0.5", "MAE", ("on 9 labels",)),)
-    text = render(ReportPage("title", "", cards, ("few labels",), (Section("Data and split"),), "1")).decode()
+    text = render(ReportPage("title", "", cards, ("few labels",), (Section("Data and split"),))).decode()
     assert '<h3>solubility</h3>\n<p class="value">0.5 <small>MAE</small></p>\n<p>on 9 labels</p>' in text
     assert text.index("solubility") < text.index("<li>few labels</li>") < text.index('<section id="data-and-split">')
     assert '<a href="#data-and-split">Data and split</a>' in text
@@ -90,4 +92,4 @@ def test_a_table_that_is_too_wide_for_a_phone_is_stacked_there():
 
 
 def test_bytes_that_are_no_text_do_not_stop_the_page():
-    assert b"caf?" in render(ReportPage("caf\udce9", "", (), (), (), "1.0"))
+    assert b"caf?" in render(ReportPage("caf\udce9", ""))

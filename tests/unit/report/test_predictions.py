@@ -1,26 +1,23 @@
 """Predictions of test molecules in charts and tables, by hand."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
 
 from graphormer_sepnorm.predict.intervals import Intervals
-from graphormer_sepnorm.report import predictions
-from graphormer_sepnorm.report.charts import UNIT, Axis, Drawing
-from graphormer_sepnorm.report.page import Chart
+from graphormer_sepnorm.report import charts, predictions
+from graphormer_sepnorm.report.charts import UNIT, Axis, Chart
 from graphormer_sepnorm.report.predictions import (
     counts_grid,
+    curve_charts,
     hero,
     points_of,
-    precision_charts,
     predictions_section,
-    ranking_charts,
     structures,
     thresholds_grid,
 )
-from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.labels import Folds
 from tests.unit.report.conftest import fitted, reported, table
 
 NAN = float("nan")
@@ -55,14 +52,14 @@ def texts(chart: Chart) -> list[str]:
 
 
 def test_a_point_says_which_molecule_it_is_and_its_interval():
-    points = points_of(page(), 0)
+    points = points_of(page(), 0, None)
     assert points.words == [
         "CHEMBL2\nCC\nmeasured 1.0\npredicted 1.2\n50 % interval -0.8 to 3.2",
         "row 3\nCCC\nmeasured 2.5\npredicted 2.0\n50 % interval 0.0 to 4.0",
     ]
-    np.testing.assert_array_equal(points.low, [-0.75, 0])
-    np.testing.assert_array_equal(points.high, [3.25, 4])
-    assert points_of(page(None), 0).low is None and "interval" not in points_of(page(None), 0).words[0]
+    np.testing.assert_array_equal(points.ends, [[-0.75, 3.25], [0, 4]])
+    without = points_of(page(None), 0, None)
+    assert np.isnan(without.ends).all() and "interval" not in without.words[0]
 
 
 def test_bounds_are_arrows_to_the_values_that_are_possible():
@@ -70,9 +67,9 @@ def test_bounds_are_arrows_to_the_values_that_are_possible():
     whole, nan, inf = page(), NAN, np.inf
     whole.test.y = np.array([[1, NAN], [nan, 3], [nan, 4]])
     whole.test.bounds = np.array([[-inf, inf], [2.5, inf], [-inf, 0]])[:, None].repeat(2, axis=1)
-    points = points_of(whole, 0, with_bounds=True)
+    points = points_of(whole, 0, whole.test.bounds)
     assert (points.measured.tolist(), points.arrows.tolist()) == ([1, 2.5, 0], [0, 1, -1])
-    assert len(points_of(whole, 0).words) == 1
+    assert len(points_of(whole, 0, None).words) == 1
     chart, _ = hero(whole)
     drawn = [[float(corner.split(",")[0]) for corner in each.get("points").split()] for each in polygons(chart)]
     assert [tip > tail for tip, tail, _ in drawn] == [True, False]
@@ -83,25 +80,18 @@ def polygons(chart: Chart) -> list[ElementTree.Element]:
 
 
 def test_many_points_are_an_evenly_spaced_part(monkeypatch):
-    monkeypatch.setattr(predictions, "MOST_POINTS", 1)
-    assert len(points_of(page(), 0).words) == 1
+    for module in (charts, predictions):
+        monkeypatch.setattr(module, "MOST_POINTS", 1)
+    assert len(points_of(page(), 0, None).words) == 1
     assert "The charts show 1 of the 2 test labels." in predictions_section(page()).words[0]
 
 
-def test_missed_extremes_are_a_paragraph_of_the_section():
-    y = np.tile(np.arange(20.0)[:, None], 2)
-    whole = page()
-    whole.fitted.out_of_fold.values = np.hstack([y[:, :1], np.zeros((20, 1))])
-    _, words = predictions_section(replace(whole, labels=Labels(whole.task, y), folds=Folds(np.zeros(20, int)))).words
-    assert words.startswith("b: extremes are missed. Out of fold, a ")
-
-
 def test_each_target_of_a_regression_has_three_charts():
-    charts = predictions_section(page()).charts
+    found = predictions_section(page()).charts
     first, second = hero(page())
-    assert [len(texts(chart)) for chart in (first, second, charts[0])] == [2, 2, 2] and len(charts) == 4
+    assert [len(texts(chart)) for chart in (first, second, found[0])] == [2, 2, 2] and len(found) == 4
     assert first.words.endswith("Lines: 50 % intervals of the predictions.")
-    assert charts[1].words == "1 training label (blue) and 2 test labels (orange)."
+    assert found[1].words == "1 training label (blue) and 2 test labels (orange)."
 
 
 def test_a_confusion_table_by_hand():
@@ -154,7 +144,7 @@ def test_structures_are_of_the_worst_and_of_evenly_chosen_others(monkeypatch):
 
 def points_of_lines(chart: Chart) -> list[list[list[float]]]:
     """The points of the blue line and of the dashed one, in units of the axes from 0 to 1."""
-    drawing = Drawing("", Axis("", UNIT), Axis("", UNIT))
+    drawing = Chart("", Axis("", UNIT), Axis("", UNIT))
     (left, right), (bottom, top) = (drawing.across(0), drawing.across(1)), (drawing.up(0), drawing.up(1))
     found = []
     for kind in ("trend", "guide"):
@@ -167,7 +157,7 @@ def points_of_lines(chart: Chart) -> list[list[list[float]]]:
 def test_a_roc_curve_and_precision_and_recall_by_hand():
     test = {"y": np.array([[0.0], [1], [1], [0], [NAN]]), "prediction": np.array([[0.1], [0.9], [0.2], [0.3], [1]])}
     page = reported(kind="classification", targets=("a",), test=test)
-    (roc,), (precision,) = ranking_charts(page), precision_charts(page)
+    roc, precision = curve_charts(page, with_precision=True)
     # by falling probability: positive, negative, positive, negative
     assert points_of_lines(roc) == [[[0, 0], [0, 0.5], [0.5, 0.5], [0.5, 1], [1, 1]], [[0, 0], [1, 1]]]
     assert points_of_lines(precision) == [
@@ -175,4 +165,4 @@ def test_a_roc_curve_and_precision_and_recall_by_hand():
         [[0, 0.5], [1, 0.5]],
     ]
     single = reported(kind="classification", targets=("a",), test=test | {"y": np.ones((5, 1))})
-    assert not [*ranking_charts(single), *precision_charts(single)], "undefined without both classes"
+    assert not list(curve_charts(single, with_precision=True)), "undefined without both classes"

@@ -27,14 +27,14 @@ def test_rows_are_learnt_or_tested():
 
 def test_values_have_the_decimals_of_the_labels():
     page = reported(targets=("a", "b"), fitted=fitted([[1.5, 100], [2.25, 200]]))
-    assert (page.measured(3.14159, 0), page.predicted(3.14159, 1)) == ("3.14", "3")
+    assert (page.rounded(3.14159, 0), page.predicted(3.14159, 1)) == ("3.14", "3")
     assert page.predicted(-0.001, 0) == "0.00", "no negative zero"
-    assert page.measured(np.nan, 0) == "not measured"
 
 
 def test_classes_have_their_names():
     page = reported(kind="classification", targets=("a", "b"), class_names=(("No", "Yes"), ("0", "1")))
-    assert (page.measured(1.0, 0), page.measured(0.0, 1)) == ("Yes", "0")
+    row = LabelledRow(1, "C", [1.0, 0.0], "test")
+    assert [page.label_text(row, place) for place in (0, 1)] == ["Yes", "0"]
     assert page.predicted(0.75, 0) == "Yes (probability of Yes: 0.750)"
     assert page.predicted(0.5, 0) == "Yes (probability of Yes: 0.500)", "as predict"
     assert page.predicted(0.25, 1) == "0 (probability of 1: 0.250)"

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.report.scores import mean_words, scores_grid, scores_section, weight_words
+from graphormer_sepnorm.report.reported import frequent_class
+from graphormer_sepnorm.report.scores import scores_grid, scores_section, weight_words
 from graphormer_sepnorm.table_model.labels import Folds
-from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.model import Stacked
 from graphormer_sepnorm.table_model.scores import columns_of
 from tests.unit.report.conftest import reported
@@ -28,7 +28,7 @@ def test_the_scores_of_a_target_stand_with_their_interval():
         ("mean training label", "1.000", "0.000", "not defined"),
         ("prediction, out of fold, on 90 training labels", "0.450", "0.900", ""),
     )
-    assert grid.header[-1] == "95 % interval of the MAE" and grid.words == "a, 9 test labels"
+    assert grid.header[-1] == "95 % interval of the MAE"
     single = {"n": 1, "scores": {"stack": {"mae": 0.5}}}
     grid = scores_grid("a", single, "mae", ("mae",), "", found)
     assert grid.header == ("", "MAE") and {len(row) for row in grid.rows} == {2}
@@ -76,42 +76,17 @@ def test_a_single_member_has_no_row_of_its_own_and_no_weight():
     assert "one member, the kernel" in scores_section(reported(told)).words[1]
 
 
-@pytest.mark.parametrize(("n", "few"), [(49, True), (50, False)])
-def test_few_test_labels_are_pointed_out(n, few):
-    weights = {name: {"a": 0.5} for name in ("kernel", "forest")}
-    told = {"targets": {"a": {"n": n, "scores": {"stack": {"mae": 0.5, "rmse": 1, "r2": 0, "spearman": 0}}}}}
-    y = np.array([[1.0], [0]])
-    parts = {"fitted": SimpleNamespace(out_of_fold=Stacked(np.array([y]), y, y)), "folds": Folds(np.arange(2))}
-    found = {name: {"mae": score} for name, score in (("kernel", 0.25), ("forest", 1.0))}
-    section = scores_section(reported({**told, "weights": weights, "out_of_fold": found}, targets=("a",), y=y, **parts))
-    assert [row[:3] for row in section.grids[-1].rows] == [("kernel", "0.50", "0.25"), ("forest", "0.50", "1.00")]
-    words = section.words
-    assert ("With 49 test labels, only large differences between members can be seen." in words) == few
-
-
-@pytest.mark.parametrize("kind", ["regression", "classification", "multiclass"])
-def test_each_member_is_described_for_the_task(kind):
-    weights, found = {name: {"a": 0.25} for name in MEMBERS}, {name: {"mae": 0.5, "rocauc": 0.5} for name in MEMBERS}
-    page = reported({"targets": {}, "weights": weights, "out_of_fold": found}, kind)
-    grid = scores_section(page).grids[-1]
-    assert grid.rows == tuple((name, "0.25", "0.500", member.words(page.task, 0)) for name, member in MEMBERS.items())
-    assert grid.header[2] == f"out-of-fold {page.metric}"
-    assert any("support vector machine" in words for *_, words in grid.rows) == (kind == "regression")
-    assert "support vector machine" not in MEMBERS["kernel"].words(page.task, 10_001)
-
-
 @pytest.mark.parametrize(
-    ("kind", "targets", "y", "words"),
+    ("kind", "targets", "y", "name"),
     [
-        ("regression", ("a",), [[1.0]], "mean training label"),
-        ("classification", ("a",), [[1.0], [0], [1], [np.nan]], "constant prediction: always yes"),
-        ("multiclass", ("low", "high"), [[1.0, 0], [0, 1], [0, 1]], "constant prediction: always high"),
+        ("classification", ("a",), [[1.0], [0], [1], [np.nan]], "yes"),
+        ("multiclass", ("low", "high"), [[1.0, 0], [0, 1], [0, 1]], "high"),
     ],
 )
-def test_the_mean_of_labels_of_classes_names_the_class_that_it_predicts(kind, targets, y, words):
+def test_the_most_frequent_class_is_named(kind, targets, y, name):
     names = (("no", "yes"),) if kind == "classification" else ()
     page = reported(None, kind, targets, y=np.array(y), class_names=names)
-    assert mean_words(page, next(iter(columns_of(page.task)))) == words
+    assert frequent_class(page, next(iter(columns_of(page.task))))[1] == name
 
 
 def test_weights_in_words():

@@ -10,13 +10,15 @@ import pytest
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.report import write
 from graphormer_sepnorm.report.page import Section
+from graphormer_sepnorm.report.reported import Trained as Whole
 from graphormer_sepnorm.report.sections import SECTIONS
-from graphormer_sepnorm.report.write import scores_out_of_fold
+from graphormer_sepnorm.report.write import facts_out_of_fold
 from graphormer_sepnorm.table_model.fit import FittedTable
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import WithoutNetworks
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
+from graphormer_sepnorm.tables.options import TableOptions
 from tests.table_models import Trained
 from tests.unit.report.conftest import reported
 
@@ -59,15 +61,6 @@ def test_the_report_appears_before_sections_that_take_long(monkeypatch):
     assert [section.title for section in whole.sections] == ["late", "quick", "Glossary"]
 
 
-def test_the_headline_compares_with_the_forest_and_the_mean(trained: Trained):
-    report, facts = trained.run.report.read_text(), trained.result["targets"]["a"]
-    assert f'<p class="value">{trained.result["value"]:.3f} <small>mean absolute error (MAE)</small></p>' in report
-    for rival, name in (("forest", "Forest"), ("mean", "Mean training label")):
-        assert f"{name}: {facts['scores'][rival]['mae']:.3f}. The model is " in report
-    share = trained.result["trust"]["coverage"]["0.8"]["a"]
-    assert f"<title>80 % intervals\n{100 * share:.0f} % of the test values are inside</title>" in report
-
-
 def test_each_test_molecule_is_a_point_with_its_values(trained: Trained):
     report = trained.run.report.read_text()
     tested = trained.labelled.of_split("test")
@@ -90,12 +83,17 @@ def test_the_learning_curve_is_kept(trained: Trained):
     assert curve["targets"]["a"]["values"][-1] == pytest.approx(trained.result["out_of_fold"]["kernel"]["mae"])
 
 
+def scores_of(fitted: FittedTable, labels: Labels, folds: Folds) -> dict:
+    options = TableOptions("a.csv", ("a",))
+    return facts_out_of_fold(Whole(None, fitted, None, labels, folds, None, options), {})["out_of_fold"]
+
+
 def test_scores_out_of_fold_are_of_the_rows_that_were_predicted():
     y = np.array([[1.0], [2], [5]])
     member = np.array([[[np.nan], [3], [5]]])
     model = TableModel(TaskConfig("regression", "mae", ("a",)), "mol", {"kernel": WithoutNetworks()}, np.ones((1, 1)))
     fitted = FittedTable(model, Stacked(member, member[0], member[0]), {})
-    found = scores_out_of_fold(fitted, Labels(model.task, y), Folds(np.array([-1, 0, 0])))
+    found = scores_of(fitted, Labels(model.task, y), Folds(np.array([-1, 0, 0])))
     assert found["kernel"]["mae"] == found["stack"]["mae"] == pytest.approx(0.5)
 
 
@@ -104,7 +102,7 @@ def test_scores_out_of_fold_have_the_metric_of_the_task_even_if_it_is_not_usuall
     task = TaskConfig("classification", "logloss", ("a",))
     model = TableModel(task, "mol", {"kernel": WithoutNetworks()}, np.ones((1, 1)))
     fitted = FittedTable(model, Stacked(y[None] / 2 + 0.25, y / 2 + 0.25, y), {})
-    found = scores_out_of_fold(fitted, Labels(task, y), Folds(np.array([0, 1])))
+    found = scores_of(fitted, Labels(task, y), Folds(np.array([0, 1])))
     assert found["kernel"]["logloss"] == pytest.approx(-np.log(0.75)) and found["kernel"]["rocauc"] == 1
 
 
@@ -116,5 +114,5 @@ def test_the_only_member_of_a_model_of_several_classes_has_the_score_of_the_mode
     model = TableModel(task, "mol", {"kernel": WithoutNetworks()}, np.ones((1, 2)))
     values = member / member.sum(axis=1, keepdims=True)
     fitted = FittedTable(model, Stacked(member[None], values, values), {})
-    found = scores_out_of_fold(fitted, Labels(task, y), Folds(np.array([0, 1, 0, 1])))
+    found = scores_of(fitted, Labels(task, y), Folds(np.array([0, 1, 0, 1])))
     assert found["kernel"] == found["stack"] and found["stack"]["rocauc"] == 1
