@@ -1,11 +1,11 @@
-"""Shared code of the commands: options, and the report on a written table."""
+"""What several commands share: parameters, and reports on results."""
 
 import glob
 import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -15,52 +15,8 @@ from graphormer_sepnorm.errors import InputError
 PACKED = "(also .gz, .bz2, .xz, .zst)"
 LABELLED_TABLES = f"CSV, SDF or .xlsx {PACKED}, or .parquet"
 MOLECULE_TABLES = f"CSV, .smi, SDF or .xlsx {PACKED}, .parquet"
-
-Root = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder of the downloaded datasets, by default datasets; also the environment variable "
-        "GRAPHORMER_SEPNORM_ROOT."
-    ),
-]
-Device = Annotated[str, typer.Option(help="Device: auto (a CUDA GPU, otherwise the CPU), cpu, cuda, cuda:N, or mps.")]
-Precision = Annotated[
-    Literal["auto", "float32", "bfloat16"], typer.Option(help="Precision of matrix products; auto: float32.")
-]
-TrainingPrecision = Annotated[
-    Literal["auto", "float32", "bfloat16"], typer.Option(help="Precision of matrix products; auto: the recipe's.")
-]
-AskedTask = Annotated[
-    Literal["regression", "classification"] | None,
-    typer.Option(
-        "--task", help="Task of the table; by default detected from its labels.", rich_help_panel="Your table"
-    ),
-]
-TableFile = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="FILE", help=f"Your table: {LABELLED_TABLES}; - for CSV on standard input.", show_default=False
-    ),
-]
-SmilesColumn = Annotated[
-    str | None, typer.Option(help="SMILES column of the table; by default recognized by its name.")
-]
-Delimiter = Annotated[str | None, typer.Option(help="Delimiter of the table; by default detected from its header.")]
-StripSalts = Annotated[
-    bool,
-    typer.Option("--strip-salts", help="Read molecules without counter-ions and solvents; a model may do so anyway."),
-]
-Conditions = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME=VALUE",
-        help="A condition that is the same for all molecules and not a column of the table; may be repeated.",
-    ),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="FIELD=VALUE", help="Any field of the config, such as model.layers=6; applied last."),
-]
+ANSWERS, READING, COMPUTING = "Output", "Reading the table", "Computing"  # headings of options
+PrecisionName = Literal["auto", "float32", "bfloat16"]
 
 
 def model_names(incomplete: str) -> list[str]:
@@ -76,6 +32,53 @@ def predicting_names(incomplete: str) -> list[str]:
     from graphormer_sepnorm.runs.zoo import PRETRAINED
 
     return [name for name in model_names(incomplete) if name not in PRETRAINED]
+
+
+def option(panel: str | None, text: str, *names: str, **more: Any) -> Any:
+    """An option with this help text, below the heading ``panel``."""
+    return typer.Option(*names, help=text, rich_help_panel=panel, **more)
+
+
+MODEL = "run folder that train wrote, .gsn or weights file, or name of a shipped model, such as adme"
+FOLDER = (
+    "Folder of the downloaded datasets, by default datasets; also the environment variable GRAPHORMER_SEPNORM_ROOT."
+)
+ONE_CONDITION = "A condition that is the same for all molecules and not a column of the table; may be repeated."
+GOOD = "File .toml that says what a good molecule is: add the probability that it is one; suggest ranks by it."
+
+Run = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN", help="Run folder of train FILE, or a .gsn file of it.", autocompletion=predicting_names
+    ),
+]
+TableFile = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="FILE", help=f"Your table: {LABELLED_TABLES}; - for CSV on standard input.", show_default=False
+    ),
+]
+Root = Annotated[Path | None, option(COMPUTING, FOLDER)]
+Device = Annotated[str, option(COMPUTING, "Device: auto (a CUDA GPU, otherwise the CPU), cpu, cuda, cuda:N, or mps.")]
+Precision = Annotated[PrecisionName, option(COMPUTING, "Precision of matrix products; auto: float32.")]
+TrainingPrecision = Annotated[PrecisionName, option(COMPUTING, "Precision of matrix products; auto: the recipe's.")]
+Settings = Annotated[
+    list[str] | None,
+    option(COMPUTING, "Any field of the config, such as model.layers=6; applied last.", "--set", metavar="FIELD=VALUE"),
+]
+AskedTask = Annotated[
+    Literal["regression", "classification"] | None,
+    option("Your table", "Task of the table; by default detected from its labels.", "--task"),
+]
+SmilesColumn = Annotated[str | None, option(READING, "SMILES column of the table; by default recognized by its name.")]
+Delimiter = Annotated[str | None, option(READING, "Delimiter of the table; by default detected from its header.")]
+StripSalts = Annotated[
+    bool,
+    option(READING, "Read molecules without counter-ions and solvents; a model may do so anyway.", "--strip-salts"),
+]
+Conditions = Annotated[list[str] | None, option(READING, ONE_CONDITION, metavar="NAME=VALUE")]
+Split = Annotated[str, typer.Option(help="train, val or test.")]
+Profile = Annotated[str | None, option(ANSWERS, GOOD)]
 
 
 def one_table(file: str | None, csv: str | None) -> str | None:
@@ -98,11 +101,17 @@ def read_conditions(texts: list[str] | None) -> dict[str, str]:
     return conditions
 
 
+def tell(sentences: Iterable[str]) -> None:
+    """Prints sentences for people, one per line."""
+    for sentence in sentences:
+        print(sentence, file=sys.stderr)
+
+
 def report_rows(result: dict, seconds: float) -> None:
     """Prints a line to standard error, and the result as JSON unless its rows went to standard output."""
     rows, unreadable, is_printed = result["rows"], result["unreadable"], result["output"] == "-"
     where = "" if is_printed else f"{result['output']}: "
-    print(f"{where}{rows - unreadable:,} of {rows:,} rows, {unreadable:,} unreadable", file=sys.stderr)
+    tell([f"{where}{rows - unreadable:,} of {rows:,} rows, {unreadable:,} unreadable"])
     if not is_printed:
         print_result({**result, "seconds": round(seconds, 3)})
 
@@ -111,17 +120,11 @@ def say_unfinished(models: Iterable[str | Path]) -> None:
     """Prints a sentence on each table model whose training is not finished."""
     from graphormer_sepnorm.table_model.load import unfinished
 
-    for words in unfinished(models):
-        print(words, file=sys.stderr)
+    tell(unfinished(models))
 
 
 def print_result(result: object, is_told: bool = True) -> None:
-    """Prints a result as one line of JSON for programs, or nothing on a terminal, where sentences have told it.
-
-    Args:
-        result: a JSON value.
-        is_told: whether other output gives the result; if not, a terminal shows the JSON with indentation.
-    """
+    """Prints a result as one line of JSON for programs; on a terminal with indentation, unless sentences told it."""
     if not sys.stdout.isatty():
         print(json.dumps(result), flush=True)
     elif not is_told:
