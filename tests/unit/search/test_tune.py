@@ -4,7 +4,6 @@ import csv
 import multiprocessing
 import signal
 import sqlite3
-from dataclasses import fields
 from functools import partial
 from types import SimpleNamespace
 
@@ -18,7 +17,7 @@ from graphormer_sepnorm.recipes import find_recipe, slim, task_config
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.search import trial
 from graphormer_sepnorm.search import tune as module
-from graphormer_sepnorm.search.search_space import SearchSpace, values_of
+from graphormer_sepnorm.search.search_space import SPACE, values_of
 from graphormer_sepnorm.search.study import StudyFolder
 from graphormer_sepnorm.search.trial import TrialKilled
 from graphormer_sepnorm.search.tune import SearchLimits, tune
@@ -289,7 +288,7 @@ def test_a_full_disk_gives_a_sentence_and_the_search_can_continue(search, monkey
 
 def test_nothing_to_search_is_refused_before_anything_is_written(search, tmp_path):
     with pytest.raises(InputError, match="nothing to search"):
-        search(fixed=frozenset(field.name for field in fields(SearchSpace)))
+        search(fixed=frozenset(SPACE))
     assert not (tmp_path / "study").exists()
 
 
