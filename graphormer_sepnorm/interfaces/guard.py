@@ -14,7 +14,7 @@ from graphormer_sepnorm.system.torchrun import rank
 def guarded(command: Callable[[], None]) -> None:
     """Runs a command; bad input gives one sentence on standard error and exit code 2, a signal 128 plus its number.
 
-    With several torchrun processes, only the first prints results.
+    Of several processes of torchrun, only the first prints results.
     """
     output = contextlib.nullcontext() if rank() == 0 else contextlib.redirect_stdout(io.StringIO())
     try:
