@@ -98,7 +98,7 @@ def test_invalid_lanes_are_a_sentence(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*sorted(shipped_models().keys() - PRETRAINED), *shipped_tables()])
 def test_a_shipped_model_imports_what_it_needs_to_predict(name):
-    """Numba looks for BLAS in SciPy, and counts of table models are its sparse arrays; nothing else of it is imported."""
+    """Numba looks for BLAS in SciPy, and counts of table models are sparse arrays of it."""
     modules = modules_after("predict", name, "CCO")
     needed = {"scipy.sparse"} if name in shipped_tables() else set()
     assert {"torch", "rdkit"} <= modules

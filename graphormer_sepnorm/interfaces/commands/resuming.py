@@ -29,15 +29,17 @@ def take_up(context: Any) -> None:
 
     Raises InputError for an option that contradicts them. After a finished ``--quick``, training goes on without it.
     """
-    out = RunFolder(Path(context.params["out"]))
+    out, given = RunFolder(Path(context.params["out"])), given_options(context)
     path = next((each.command for each in (out, out.fold(0)) if each.command.exists()), None)
-    if path is None:  # begun by an earlier release, or not yet
-        return
+    if path is None and given.keys() & {"file", "csv", "dataset", "files", "smiles"}:
+        return  # begun by an earlier release, or not yet
+    if path is None:
+        raise InputError(f"{out} keeps no options of a training: name its table or --dataset, and its options")
     try:
         kept = dict(json.loads(path.read_bytes()))
     except (OSError, ValueError, TypeError, RecursionError):
         raise InputError(f"{path} is damaged: remove it, and repeat the options of the training") from None
-    given, was_quick = given_options(context), "quick" in kept and out.report.exists()
+    was_quick = "quick" in kept and out.report.exists()
     for name, value in given.items():
         is_new = name not in kept and was_quick
         if name not in PLACES and not is_new and value != kept.get(name):
