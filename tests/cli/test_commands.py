@@ -86,6 +86,8 @@ def test_a_finished_run_is_not_overwritten(finished, command):
         (["--root"], "Option '--root' needs a value"),
         (["--split", "random"], "--split: options of a table need one: name it first"),
         (["nowhere.csv", "--target-columns", "a"], "nowhere.csv"),
+        (["tests"], "tests is a folder, not a table: name the file"),
+        (["--resume"], "keeps no options of a training: name its table"),
         (["--dataset", "zinc", "--root", "/nowhere"], "--root"),
     ],
 )

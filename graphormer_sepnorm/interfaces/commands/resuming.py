@@ -1,6 +1,7 @@
 """Options of a training that is continued: those of the call that began it, which its run folder keeps."""
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,13 @@ def given_options(context: Any) -> dict[str, Any]:
     defaults = {each.name: each.default for each in context.command.params}
     found = {name: value for name, value in given.items() if value not in (None, [], (), defaults[name])}
     return json.loads(json.dumps(found, default=str))
+
+
+def given_names(context: Any, names: Collection[str]) -> list[str]:
+    """The options that were given of the parameters with these names, as on the command line."""
+    given = given_options(context)
+    found = [each for each in context.command.params if each.name in given and each.name in names]
+    return [(each.secondary_opts if given[each.name] is False else each.opts)[0] for each in found]
 
 
 def as_command(context: Any, scales: dict[str, tuple[str, ...]]) -> str:
@@ -43,9 +51,8 @@ def take_up(context: Any) -> None:
     for name, value in given.items():
         is_new = name not in kept and was_quick
         if name not in PLACES and not is_new and value != kept.get(name):
-            option = next(each.opts[0] for each in context.command.params if each.name == name)
             before = f"with {kept[name]}" if name in kept else "without it"
             advice = "leave it out, or choose another --out"
-            raise InputError(f"{option} contradicts {out}, which was begun {before}: {advice}")
+            raise InputError(f"{given_names(context, [name])[0]} contradicts {out}, begun {before}: {advice}")
     left_out = (*given, *(PLACES if given.keys() & set(PLACES) else ()), *(("quick",) if was_quick else ()))
     context.params |= {name: value for name, value in kept.items() if name not in left_out and name in context.params}

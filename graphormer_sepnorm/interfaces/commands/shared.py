@@ -82,10 +82,13 @@ Profile = Annotated[str | None, option(ANSWERS, GOOD)]
 
 
 def one_table(file: str | None, csv: str | None) -> str | None:
-    """The table that is named as FILE or by --csv; raises InputError if both are given."""
+    """The table that is named as FILE or by --csv; raises InputError if both are given, or it is a folder."""
     if file is not None and csv is not None:
         raise InputError(f"name one table: {file} or --csv {csv}")
-    return csv if file is None else file
+    path = csv if file is None else file
+    if path is not None and Path(path).is_dir():
+        raise InputError(f"{path} is a folder, not a table: name the file of your table")
+    return path
 
 
 def read_conditions(texts: list[str] | None) -> dict[str, str]:

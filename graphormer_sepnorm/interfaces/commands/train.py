@@ -16,9 +16,9 @@ from graphormer_sepnorm.interfaces import quick
 from graphormer_sepnorm.interfaces.commands import shared
 from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, expanded
 from graphormer_sepnorm.interfaces.commands.own_table import OF_LABELS, detected, on_better_scales
-from graphormer_sepnorm.interfaces.commands.resuming import as_command
+from graphormer_sepnorm.interfaces.commands.resuming import as_command, given_names
 from graphormer_sepnorm.layers.norms import NORMS
-from graphormer_sepnorm.options import Option, changed
+from graphormer_sepnorm.options import Option
 from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, task_config
 from graphormer_sepnorm.runs.folder import REPORT
 from graphormer_sepnorm.runs.numbers import counted, decimals_for, shown_interval
@@ -104,6 +104,7 @@ NETWORKS = {"default": "as in the recipe", "panel": "Training of networks"}
 OF_TABLES = FieldsOf(TableOptions, panel=BEGINNING, panels=OF_LABELS)
 OF_RUNS = FieldsOf(RunOptions, panel="Benchmarks and recipes", panels={BEGINNING: ("out", "resume")})
 OF_ENSEMBLES = FieldsOf(EnsembleOptions, panel="Members of a table model", panels={BEGINNING: ("quick",)})
+ONLY_OF_TABLES = {"task", *(each.field for of in (OF_TABLES, OF_ENSEMBLES) for each in of.declared())}
 OF_RECIPES = FieldsOf(TrainConfig, **NETWORKS)
 DROPOUTS = FieldsOf(ModelConfig, ("dropout", "attention_dropout"), **NETWORKS)
 
@@ -141,7 +142,8 @@ def train(
     train_config = in_precision(with_given(recipe.train, {**optimization, "start_from": run.start}), precision)
     content, options = None, None
     if run.csv is None:
-        refuse_options_of_tables(table, task, ensemble)
+        if names := given_names(context, ONLY_OF_TABLES):
+            raise InputError(f"{', '.join(names)}: options of a table need one: name it first, as in train FILE")
         config = dataset_config(run.dataset, train_config, run.norm, recipe.architecture)
     else:
         content = read_whole(run.csv, table.get("smiles_column"), table.get("delimiter"))
@@ -165,12 +167,12 @@ def train(
     if options is None:
         hint = "; for your own table: train FILE" if run.dataset == RunOptions.dataset else ""
         say([f"training {run.found_recipe} on {run.dataset}{hint}"])
-    if ensemble.quick and (
-        unused := unused_options(table | optimization | dropouts, precision, ensemble, run, settings)
-    ):
+    if ensemble.quick and (unused := unused_options(context, run, settings or ())):
         say([quick.remark("--quick", unused)])
     scales = {} if options is None else {"log10": options.log10, "negative_log_molar": options.negative_log_molar}
     folder, command = run.folder(config), as_command(context, scales)
+    if folder.is_file():
+        raise InputError(f"{folder} is a file: name a folder to write with --out")
     with computing(compute):
         if options is None:
             result = train_run(config, folder, root, run.resume, command)
@@ -199,30 +201,12 @@ def own_table(file: str | None, run: RunOptions) -> str | None:
     return path
 
 
-def refuse_options_of_tables(table: dict[str, Any], task: str | None, ensemble: EnsembleOptions) -> None:
-    """Raises InputError if an option is given that has no effect without a table."""
-    names = ["--task"] * (task is not None) + [each.name for each in OF_TABLES.declared() if each.field in table]
-    if names := names + changed(ensemble):
-        raise InputError(f"{', '.join(names)}: options of a table need one: name it first, as in train FILE")
-
-
-def unused_options(
-    given: dict[str, Any],
-    precision: str,
-    ensemble: EnsembleOptions,
-    run: RunOptions,
-    settings: Sequence[str] | None,
-) -> list[str]:
-    """The options that have no effect because of --quick; ``given`` has values by field."""
-    declarations = [*OF_TABLES.declared(), *OF_RECIPES.declared(), *DROPOUTS.declared()]
-    names = [each.name for each in declarations if each.field in given and each.field in quick.UNUSED]
-    names += ["--precision"] * (precision != "auto")
-    names += [f"--no-{name}" for name in ("baseline", "blend") if not getattr(ensemble, name)]
-    names += [f"--{name}" for name in ("norm", "freeze") if getattr(run, name) is not None]
-    names += ["--recipe"] * (run.recipe is not None and quick.is_unused(run.recipe, run.start))
-    return names + [
-        f"--set {name}" for name in quick.unused_settings(each.partition("=")[0] for each in settings or ())
-    ]
+def unused_options(context: typer.Context, run: RunOptions, settings: Sequence[str]) -> list[str]:
+    """The given options that have no effect because of --quick."""
+    recipe = {"recipe"} if run.recipe is not None and quick.is_unused(run.recipe, run.start) else set()
+    of_config = quick.unused_settings(each.partition("=")[0] for each in settings)
+    names = given_names(context, quick.UNUSED | recipe | {"baseline", "norm", "freeze"})
+    return [*names, *(f"--set {name}" for name in of_config)]
 
 
 def left_out_lines(result: dict) -> Iterator[str]:
