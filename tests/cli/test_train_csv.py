@@ -17,7 +17,7 @@ from graphormer_sepnorm.table_model.members import MEMBERS, forest
 NETWORK_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors"}
 FILES = {
     "table.csv", "table.json", "skipped.csv", "duplicates.csv", "parts.json", "stack.safetensors",
-    "test.json", "predictions.csv", "measurements.csv", "report.html",
+    "test.json", "predictions.csv", "measurements.csv", "report.html", "command.json",
 }  # fmt: skip
 
 
