@@ -5,7 +5,7 @@ help does not wait for PyTorch.
 """
 
 import importlib
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -40,7 +40,7 @@ GROUPS = {
     "Research": ("pretrain", "sweep", "embed", "analyze"),
 }
 OF_ALL_PROCESSES = ("train", "pretrain", "evaluate", "sweep", "tune")  # of torchrun; others run in the first one
-PROGRAM = {
+PROGRAM: dict[str, Any] = {
     "pretty_exceptions_enable": False,
     "rich_markup_mode": None,
     "context_settings": {"help_option_names": ["-h", "--help"]},

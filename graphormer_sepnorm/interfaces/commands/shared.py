@@ -1,4 +1,4 @@
-"""What several commands share: parameters, and reports on results."""
+"""Parameters that several commands share, and reports on results."""
 
 import glob
 import json

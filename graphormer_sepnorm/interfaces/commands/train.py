@@ -100,7 +100,7 @@ class EnsembleOptions:
 
 
 BEGINNING = "Your table"
-NETWORKS = {"default": "as in the recipe", "panel": "Training of networks"}
+NETWORKS: dict[str, Any] = {"default": "as in the recipe", "panel": "Training of networks"}
 OF_TABLES = FieldsOf(TableOptions, panel=BEGINNING, panels=OF_LABELS)
 OF_RUNS = FieldsOf(RunOptions, panel="Benchmarks and recipes", panels={BEGINNING: ("out", "resume")})
 OF_ENSEMBLES = FieldsOf(EnsembleOptions, panel="Members of a table model", panels={BEGINNING: ("quick",)})
