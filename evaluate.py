@@ -1,6 +1,6 @@
 """Score a run: python evaluate.py --help."""
 
-from graphormer_sepnorm.interfaces.cli import run_alone
+from graphormer_sepnorm.interfaces.cli import main
 
 if __name__ == "__main__":
-    run_alone("evaluate")
+    main("evaluate")

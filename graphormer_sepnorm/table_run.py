@@ -20,6 +20,7 @@ from graphormer_sepnorm.report.write import report
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.runs.numbers import counted
 from graphormer_sepnorm.system import distributed, progress
+from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import one_thread_for_small
 from graphormer_sepnorm.table_model.conditions import Conditions, condition_values, with_known
@@ -65,6 +66,7 @@ class Plan:
         quick: stop after the kernel.
         resume: continue the run in the run folder.
         look: train only the network of the first fold where it does not help.
+        command: the options of the command as JSON, to keep in the run folder; "": none.
     """
 
     networks: int = FOLDS
@@ -73,6 +75,7 @@ class Plan:
     quick: bool = False
     resume: bool = False
     look: bool = False
+    command: str = ""
 
     @property
     def steps(self) -> list[list[str]]:
@@ -254,6 +257,8 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
     with whole.locked() if distributed.rank() == 0 else contextlib.nullcontext():
         if distributed.rank() == 0:
             write_labelled(whole.path, labelled, config, options)
+            if plan.command:
+                write_atomically(whole.command, plan.command.encode())
         distributed.wait_for_all()
         if plan.quick and plan.resume and (kept := finished_result(whole, config, folds)):
             say([f"{whole} is finished: to train again, choose another --out"])

@@ -1,4 +1,1 @@
-"""Interfaces of the package: the commands and the scikit-learn estimators.
-
-A command is a function here that parses, calls the package and prints; computations belong in another folder.
-"""
+"""Interfaces of the package: commands, page and scikit-learn estimators; computations belong in another folder."""

@@ -14,7 +14,7 @@ from graphormer_sepnorm.system.torchrun import rank
 def guarded(command: Callable[[], None]) -> None:
     """Runs a command; bad input gives one sentence on standard error and exit code 2, a signal 128 plus its number.
 
-    With several torchrun processes, only the first prints results.
+    Of several processes of torchrun, only the first prints results.
     """
     output = contextlib.nullcontext() if rank() == 0 else contextlib.redirect_stdout(io.StringIO())
     try:
@@ -23,32 +23,22 @@ def guarded(command: Callable[[], None]) -> None:
     except Interrupted as interruption:
         print("; ".join(filter(None, (str(interruption), interruption.advice))), file=sys.stderr)
         sys.exit(interruption.exit_code)
-    except InputError as error:
-        problem = str(error)
-    except ValueError as error:
-        problem = sentence_of(error)
-    except RuntimeError as error:
-        problem = memory_sentence(error)
-    else:
-        return
-    where = f" in process {rank()}" if rank() else ""
-    print(f"error{where}: {problem}", file=sys.stderr)
-    sys.exit(2)
+    except (ValueError, RuntimeError) as error:
+        where = f" in process {rank()}" if rank() else ""
+        print(f"error{where}: {sentence_of(error)}", file=sys.stderr)
+        sys.exit(2)
 
 
-def sentence_of(error: ValueError) -> str:
-    """The first problem of a validation error; re-raises any other error."""
-    from pydantic import ValidationError  # imported already if this is one
+def sentence_of(error: Exception) -> str:
+    """The problem that a user can solve: input, memory, or a killed process; re-raises any other error."""
+    if isinstance(error, InputError):
+        return str(error)
+    from pydantic import ValidationError  # a quick command imports neither
 
     from graphormer_sepnorm.config import first_problem
 
-    if not isinstance(error, ValidationError):
-        raise error
-    return first_problem(error)
-
-
-def memory_sentence(error: RuntimeError) -> str:
-    """Advice if GPU memory is exhausted or a process was killed; re-raises any other error."""
+    if isinstance(error, ValidationError):
+        return first_problem(error)
     if str(error).startswith("DataLoader worker (pid"):  # PyTorch's words, for which it has no type
         return (
             "a worker process was killed, perhaps for lack of memory: free memory and run the same command again, "

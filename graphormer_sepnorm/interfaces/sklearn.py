@@ -54,7 +54,7 @@ def label_columns(y) -> np.ndarray:
 
 
 def labelled(number: int, values: np.ndarray, names: tuple[str, ...]) -> LabelledRow:
-    """A table row with labels [T], numbered from 1; raises InputError for a text that is not a label."""
+    """A table row with labels [T]; raises InputError for a text that is not a label."""
     import pandas as pd  # its import takes a while
 
     texts = ["" if pd.isna(value) else str(value) if isinstance(value, str) else repr(float(value)) for value in values]

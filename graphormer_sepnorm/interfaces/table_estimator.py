@@ -1,8 +1,6 @@
 """Shared base of the scikit-learn estimators on molecules: reading X and fitting a table model.
 
-X is a list, an array or a pandas Series of SMILES or RDKit molecules, or a table with one column of them.
-
-Axis letters: M molecules, T targets, D width, K classes.
+Axis letters: M molecules, T targets.
 """
 
 import inspect
@@ -69,15 +67,7 @@ class SmilesEstimator(BaseEstimator):
         return super().__getstate__()
 
     def _read_input(self, X, reset: bool) -> np.ndarray:
-        """The SMILES of X: [M].
-
-        Args:
-            X: input as given by the user.
-            reset: True in ``fit``, which sets ``n_features_in_``.
-
-        Raises:
-            InputError: X is not one column.
-        """
+        """The SMILES of X, [M]; ``reset`` in ``fit``, which sets ``n_features_in_``."""
         refuse_one_or_many(X)
         column = one_column(np.asarray(X, dtype=object), "X")
         if reset:
@@ -176,23 +166,16 @@ class TableEstimator(SmilesEstimator):
             strip_salts: whether to read molecules without counter-ions and solvents.
             standardize: as ``--standardize``: learn and predict each molecule as its neutral "parent", the canonical
                 "tautomer" of that, or the parent of "chembl"; None: as it is.
-            epochs: Passes over the molecules. None: the recipe's.
-            min_updates: Minimum number of updates, for small tables. None: the recipe's.
-            batch_size: Molecules per update. None: the recipe's.
-            lr: Peak learning rate. None: the recipe's.
-            warmup: Fraction of all updates in which the rate rises. None: the recipe's.
-            schedule: How the rate falls to zero after the peak. None: the recipe's.
-            cooldown: Fraction of updates in which a trapezoid falls. None: the recipe's.
-            dropout_until: Fraction of the epochs that have dropout. None: the recipe's.
-            statistics_until: Fraction of the epochs in which BatchNorm uses the statistics of each batch. None: the
-                recipe's.
-            optimizer: Either adamw or muon. None: the recipe's.
-            weight_decay: Weight decay of the weight matrices. None: the recipe's.
-            clip_norm: Maximum norm of the gradient. None: the recipe's.
-            averaging: Decay per update of the mean of weights that is evaluated. None: the recipe's.
-            compile: Compile the model with PyTorch, which takes minutes; for GPUs. None: the recipe's.
-            frozen_epochs: First epochs in which only the head learns. None: the recipe's.
-            frozen_statistics: Keep the statistics of BatchNorm that training starts from. None: the recipe's.
+            epochs, min_updates, batch_size: passes over the molecules, least updates, molecules per update.
+            lr, warmup, schedule, cooldown: peak learning rate, fraction of updates in which it rises, how it falls to
+                zero, fraction of updates in which a trapezoid falls.
+            dropout_until, statistics_until: fraction of the epochs that have dropout, and of those in which BatchNorm
+                uses the statistics of each batch.
+            optimizer, weight_decay, clip_norm, averaging: "adamw" or "muon", decay of the weight matrices, maximum norm
+                of the gradient, decay per update of the mean of weights that is evaluated.
+            compile: compile the model with PyTorch, which takes minutes; for GPUs.
+            frozen_epochs, frozen_statistics: first epochs in which only the head learns, and whether the statistics of
+                BatchNorm stay those of the start. Of all these, from ``epochs`` on, None: the recipe's.
             settings: other fields of the config, as ``--set``, such as ``{"model.layers": 4}``.
             pretrained: run folder, weights file or shipped weights to start from; None: those of the recipe.
             frozen_layers: number of first layers whose weights are frozen; None: those that the recipe freezes.
@@ -205,12 +188,7 @@ class TableEstimator(SmilesEstimator):
     def _learn(self, X, rows: list[LabelledRow], options: dict, sample_weight, class_names: tuple = ()) -> None:
         """Sets ``model_``, ``out_of_fold_`` and ``left_out_``.
 
-        Args:
-            X: M molecules.
-            rows: M rows, numbered from 1, without SMILES.
-            options: ``targets``, ``kind`` and ``classes`` of ``TableOptions``.
-            sample_weight: [M], or None.
-            class_names: as in ``TaskConfig``.
+        The rows are numbered from 1 and have no SMILES; ``options`` are targets, kind and classes of ``TableOptions``.
         """
         smiles = self._read_input(X, reset=True)
         check_consistent_length(smiles, rows, sample_weight)
@@ -259,15 +237,11 @@ class TableEstimator(SmilesEstimator):
         self._learnt = learnt, config, replace(chosen, path=IN_PYTHON)
 
     def _parameters(self) -> dict[str, Any]:
-        """All parameters; numbers of NumPy, as a parameter search gives them, become those of Python."""
+        """All parameters, with numbers of NumPy, as a parameter search gives them, as those of Python."""
         return {name: plain(value) for name, value in self.get_params(deep=False).items()}
 
     def _predictions(self, X) -> tuple[np.ndarray, np.ndarray]:
-        """Values or probabilities, and standard deviations: float32 [M, T] each.
-
-        Raises:
-            InputError: a molecule cannot be read.
-        """
+        """Values or probabilities, and standard deviations: float32 [M, T] each."""
         check_is_fitted(self)
         found = all_read(self.model_, self._read_input(X, reset=False), self._parameters()["device"])
         return found.values, found.spread
@@ -335,16 +309,7 @@ def plain(value: Any) -> Any:
 
 
 def read_rows(smiles: np.ndarray, rows: list[LabelledRow], featurizer: str) -> LabelledTable:
-    """The rows that have labels, with their molecules and structures.
-
-    Args:
-        smiles: M SMILES.
-        rows: M rows, numbered from 1.
-        featurizer: name of the featurizer that reads the molecules.
-
-    Raises:
-        InputError: no row has a label, or a molecule cannot be read.
-    """
+    """Those of M rows that have labels, with their molecules and structures; raises InputError if none has."""
     labelled = [row for row in rows if row.bounds or not np.isnan(row.labels).all()]
     if not labelled:
         raise InputError("y has no labels: all of them are missing")
@@ -358,7 +323,7 @@ def read_rows(smiles: np.ndarray, rows: list[LabelledRow], featurizer: str) -> L
 def for_each_row(values: np.ndarray, labelled: LabelledTable, learnt: LabelledTable, count: int) -> np.ndarray:
     """Values [N, T] of the N rows of ``learnt`` as [M, T] in the order of the input; NaN for rows without a label.
 
-    ``labelled`` are the rows with a label, and ``learnt`` the same after ``with_means``: averaged rows have one value.
+    ``learnt`` are the ``labelled`` rows after ``with_means``: averaged rows have one value.
     """
     places = list(range(len(labelled.rows)))
     if learnt.measured:

@@ -59,6 +59,7 @@ class RunFolder:
         self.predictions = path / "predictions.csv"  # the test predictions, a line per molecule
         self.stack = path / STACK  # how the members of a table model are combined, and their files; written last
         self.report = path / REPORT  # report of a run on a table, as one page
+        self.command = path / "command.json"  # the options that train was given, which --resume takes up
         self.record = path / "parts.json"  # the run folders inside the folder, written before the first is trained
 
     @classmethod

@@ -24,11 +24,12 @@ from graphormer_sepnorm.tables.writers import as_csv
 from graphormer_sepnorm.tasks import METRICS
 
 STARTUP_TRIALS = 5  # never pruned, because there is no median yet
+ENDED = TrialState.COMPLETE, TrialState.PRUNED
 PROBLEM = "problem"  # user attribute of a trial that describes what went wrong
 
 
 class StudyFolder:
-    """The files of a search, in a folder that may not exist yet."""
+    """The files of a search."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -61,7 +62,7 @@ class StudyFolder:
 
 @contextlib.contextmanager
 def storage_problems(path: Path) -> Iterator[None]:
-    """Context manager: errors of a study's file become one sentence."""
+    """Errors of a study's file become one sentence."""
     try:
         yield
     except (StorageInternalError, SQLAlchemyError) as error:
@@ -99,17 +100,8 @@ def trials_in(study: Study, *states: TrialState) -> list[FrozenTrial]:
     return study.get_trials(deepcopy=False, states=states)
 
 
-def ended(study: Study) -> list[FrozenTrial]:
-    """The trials that were completed or pruned."""
-    return trials_in(study, TrialState.COMPLETE, TrialState.PRUNED)
-
-
-def complete(study: Study) -> list[FrozenTrial]:
-    return trials_in(study, TrialState.COMPLETE)
-
-
 def best_of(trial: FrozenTrial, config: Config) -> float | None:
-    """The validation metric of the epoch of a trial that training would keep, or None if it has none."""
+    """The validation metric of the epoch of a trial that training would keep."""
     if config.train.keep == "last" and trial.intermediate_values:
         return trial.intermediate_values[max(trial.intermediate_values)]
     choose = max if METRICS[config.task.metric].higher_is_better else min
@@ -117,7 +109,6 @@ def best_of(trial: FrozenTrial, config: Config) -> float | None:
 
 
 def write_trials(study: Study, folder: StudyFolder, config: Config) -> None:
-    """Writes a line per trial."""
     trials = study.get_trials(deepcopy=False)
     names = sorted({name for trial in trials for name in trial.params})
     header = ["trial", "state", f"validation {config.task.metric}", "epochs", "seconds", *names, PROBLEM]
@@ -138,9 +129,9 @@ def write_trials(study: Study, folder: StudyFolder, config: Config) -> None:
 
 def summary(study: Study, folder: StudyFolder, config: Config) -> dict:
     """Results of the trials; raises InputError if none was completed."""
-    trials = complete(study)
+    trials, ended = trials_in(study, TrialState.COMPLETE), trials_in(study, *ENDED)
     if not trials:
-        problems = [trial.user_attrs[PROBLEM] for trial in ended(study) if PROBLEM in trial.user_attrs]
+        problems = [trial.user_attrs[PROBLEM] for trial in ended if PROBLEM in trial.user_attrs]
         reason = f"; the first of {len(problems)} problems: {problems[0]}" if problems else ""
         raise InputError(
             f"no trial was complete{reason}: continue with --resume and more --trials or --time-limit, or choose "
@@ -148,9 +139,9 @@ def summary(study: Study, folder: StudyFolder, config: Config) -> dict:
         )
     return {
         "out": str(folder),
-        "trials": len(ended(study)),
+        "trials": len(ended),
         "complete": len(trials),
-        "pruned": len(ended(study)) - len(trials),
+        "pruned": len(ended) - len(trials),
         "metric": config.task.metric,
         "validation": study.best_value,
         "parameters": study.best_params,
@@ -168,7 +159,7 @@ def draw(study: Study, folder: StudyFolder, config: Config) -> None:
     with warnings.catch_warnings(), matplotlib.rc_context():
         warnings.simplefilter("ignore", ExperimentalWarning)
         axes = {folder.history: pictures.plot_optimization_history(study, target_name=name)}
-        if len({trial.value for trial in complete(study)}) > 1:
+        if len({trial.value for trial in trials_in(study, TrialState.COMPLETE)}) > 1:
             axes[folder.importance] = pictures.plot_param_importances(study, target_name=name)
         for path, axis in axes.items():
             figure = axis.get_figure(root=True)

@@ -22,6 +22,8 @@ from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.training.trainer import Trainer
 
 SECONDS_TO_END = 10  # of a process that has sent its outcome
+# PyTorch has no exception of its own for lack of memory on the CPU and in cuBLAS.
+LACK_OF_MEMORY = ("can't allocate memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 
 
 class TrialKilled(Exception):
@@ -29,14 +31,7 @@ class TrialKilled(Exception):
 
 
 class TrialProcess:
-    """A process that trains one config.
-
-    Args:
-        arguments: arguments of ``train_trial``.
-
-    Attributes:
-        connection: readable when the trial has ended.
-    """
+    """A process that runs ``train_trial``; its ``connection`` is readable when the trial has ended."""
 
     def __init__(self, *arguments: object):
         context = starting()
@@ -47,10 +42,9 @@ class TrialProcess:
         theirs.close()
 
     def outcome(self) -> Exception | None:
-        """Outcome of the trial: None if it was completed, otherwise TrialPruned, InputError or TrialKilled.
+        """None if the trial was completed, otherwise the TrialPruned, InputError or TrialKilled that ended it.
 
-        Raises:
-            RuntimeError: another exception ended it, whose traceback it has printed.
+        Another exception, whose traceback the process has printed, becomes a RuntimeError.
         """
         try:
             outcome = self.connection.recv()
@@ -84,24 +78,26 @@ def train_apart(connection: Connection, *arguments: Any) -> None:
 def train_trial(trial: Trial, folder: StudyFolder, config: Config, compute: Compute, threads: int) -> None:
     """Trains one config and reports the validation metric of every epoch to the study.
 
-    Raises TrialPruned if the trial is worse than earlier ones, diverged or ran out of memory; the attribute ``PROBLEM``
-    of the trial names the cause in the last two cases.
+    Raises TrialPruned if the trial is worse than earlier ones; or if it diverges or lacks memory, so that later trials
+    avoid its values. Then its attribute ``PROBLEM`` names the cause.
     """
     torch.set_num_threads(threads)
     with computing(compute), storage_problems(folder.study):
         train, val = (load_split(str(folder.path / TABLE), split, config.model.encodings) for split in ("train", "val"))
-        with lost_by_lack_of_memory(trial):
-            trainer = Trainer(config, train, val)
+        trainer = None
         try:
-            with lost_by_lack_of_memory(trial):
-                for epoch in trainer.epochs():
-                    if is_orphan():
-                        return
-                    trial.report(epoch.val_metric, epoch.epoch)
-                    if epoch.epoch < trainer.config.train.epochs and trial.should_prune():
-                        raise TrialPruned
-        except InputError as error:  # it diverges: later trials avoid its values
-            trial.set_user_attr(PROBLEM, str(error))
+            trainer = Trainer(config, train, val)
+            for epoch in trainer.epochs():
+                if is_orphan():
+                    return
+                trial.report(epoch.val_metric, epoch.epoch)
+                if epoch.epoch < trainer.config.train.epochs and trial.should_prune():
+                    raise TrialPruned
+        except (InputError, MemoryError, RuntimeError) as error:
+            diverges = isinstance(error, InputError) and trainer is not None
+            if not diverges and not is_lack_of_memory(error):
+                raise
+            trial.set_user_attr(PROBLEM, str(error) if diverges else "out of memory")
             raise TrialPruned from None
 
 
@@ -111,22 +107,9 @@ def is_orphan() -> bool:
     return parent is not None and not parent.is_alive()
 
 
-@contextlib.contextmanager
-def lost_by_lack_of_memory(trial: Trial) -> Iterator[None]:
-    """Context manager: prunes a trial that runs out of memory."""
-    try:
-        yield
-    except (MemoryError, RuntimeError) as error:
-        if not is_lack_of_memory(error):
-            raise
-        trial.set_user_attr(PROBLEM, "out of memory")
-        raise TrialPruned from None
-
-
 def is_lack_of_memory(error: Exception) -> bool:
-    """Whether an error means out of memory; PyTorch has no exception of its own for the CPU and for cuBLAS."""
-    words = ("can't allocate memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(text in str(error) for text in words)
+    is_its_type = isinstance(error, MemoryError | torch.OutOfMemoryError)
+    return is_its_type or any(text in str(error) for text in LACK_OF_MEMORY)
 
 
 def starting() -> SpawnContext | ForkServerContext:
@@ -140,7 +123,7 @@ def starting() -> SpawnContext | ForkServerContext:
 
 @contextlib.contextmanager
 def sigint_blocked() -> Iterator[None]:
-    """Context manager: a process server started within it never receives SIGINT, not even while it imports."""
+    """A process server that is started within it never receives SIGINT, not even while it imports."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -4,10 +4,10 @@ The study is a SQLite file with atomic writes. Each trial is trained in a separa
 validation splits, and reports its validation metrics to the study. The test split is used once, after the search.
 """
 
+import json
 import math
 import sys
 import time
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from optuna import Study
+from optuna.distributions import BaseDistribution, distribution_to_json
 from optuna.samplers import TPESampler
 from optuna.trial import Trial, TrialState
 from tqdm import tqdm
@@ -24,22 +25,13 @@ from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.numbers import shown_together
-from graphormer_sepnorm.search.search_space import (
-    Range,
-    SearchSpace,
-    Value,
-    searched,
-    suggested,
-    values_of,
-    with_values,
-)
+from graphormer_sepnorm.search.search_space import searched, values_of, with_values
 from graphormer_sepnorm.search.study import (
+    ENDED,
     PROBLEM,
     StudyFolder,
     best_of,
-    complete,
     draw,
-    ended,
     give_up_running,
     open_study,
     storage_problems,
@@ -63,21 +55,13 @@ from graphormer_sepnorm.training.optimizers import find_optimizer
 
 MAX_KILLED = 3
 LONGEST_WAIT = 86_400.0  # seconds; a longer wait is repeated
+Places = dict[str, BaseDistribution]
 NOT_OF_SEARCH = {"path", "folds"}  # the path of a table does not matter, and a search splits it once
 
 
 @dataclass(frozen=True)
 class SearchLimits:
-    """Limits of a search.
-
-    Attributes:
-        trials: number of completed or pruned trials.
-        processes: number of parallel trials.
-        seconds: time after which running trials are stopped; None: no limit.
-
-    Raises:
-        InputError: a limit that is not a number.
-    """
+    """The number of completed or pruned trials and of parallel ones; and when running ones are stopped, None: never."""
 
     trials: int
     processes: int = 1
@@ -100,21 +84,12 @@ def tune(
 ) -> dict:
     """Searches for a better recipe than ``config`` for a table; the first trial is ``config`` itself.
 
-    Args:
-        options: how to read the table.
-        config: starting point of the search, with the task of ``table_task`` and the dataset ``TABLE``.
-        out: folder of the search.
-        limits: limits of the search.
-        fixed: names of fields of ``SearchSpace`` that keep the value of ``config``.
-        resume: continue the search in ``out``; interrupted trials start again.
-        compare: at the end, train with the best recipe and with ``config``, and score both on the test split. The
-            search then cannot be continued, because further trials would be selected by the test split.
-        content: content of the table, if it was already read.
+    Fields of ``SearchSpace`` that are ``fixed`` keep its value. A comparison scores the best recipe and ``config`` on
+    the test split. The search then cannot be continued, because further trials would be selected by the test split.
 
     Returns:
         ``out, trials, complete, pruned, metric``, the ``validation`` metric and the ``parameters`` of the best trial,
-        and, if compared, ``test`` with the scores of ``best`` and ``recipe``, and ``better``, whether the first is
-        better.
+        and, if compared, ``test`` with the scores of ``best`` and ``recipe``, and ``better``, whether the first is.
 
     Raises:
         InputError: bad input, then nothing is written; no trial was completed; or the study cannot be read or written.
@@ -131,7 +106,7 @@ def tune(
             f"the trials of a search start from random weights, and the recipe from {config.train.start_from}: choose "
             "another recipe, or leave train.start_from out"
         )
-    places = searched(SearchSpace(), config, fixed)
+    places = searched(config, fixed)
     if not places:
         raise InputError("there is nothing to search: every field of the search space is set")
     labelled = read_labelled(options, config.featurizer, content)
@@ -140,15 +115,22 @@ def tune(
     advice = f"{folder} keeps the finished trials: continue with the same command and --resume"
     with advising(advice), RunFolder(out).locked():
         folder.check_free(resume)
-        folder.begin(definition(config, options, places))
+        folder.begin(
+            {
+                "config": ADAPTER.dump_python(config, mode="json"),
+                "table": {name: value for name, value in asdict(options).items() if name not in NOT_OF_SEARCH},
+                "search": {name: json.loads(distribution_to_json(place)) for name, place in places.items()},
+            }
+        )
         write_labelled(out, labelled, config, options)
         for split in ("train", "val"):
             load_split(str(out / TABLE), split, config.model.encodings)  # fills the cache once for all trials
         with storage_problems(folder.study):
             study = open_study(folder.study, config)
-            if folder.best_run.path.exists() and len(ended(study)) < limits.trials:
+            count = len(trials_in(study, *ENDED))
+            if folder.best_run.path.exists() and count < limits.trials:
                 raise InputError(
-                    f"{folder} was compared on the test split after {len(ended(study))} trials: more trials would be "
+                    f"{folder} was compared on the test split after {count} trials: more trials would be "
                     "chosen by it; choose another --out, with --no-compare to leave the test split for later"
                 )
             Search(study, folder, config, places, limits).run()
@@ -159,49 +141,25 @@ def tune(
         return result
 
 
-def definition(config: Config, options: TableOptions, places: Mapping[str, Range | tuple[Value, ...]]) -> dict:
-    """The definition of a search as JSON; a resumed search must have the same one."""
-    return {
-        "config": ADAPTER.dump_python(config, mode="json"),
-        "table": {name: value for name, value in asdict(options).items() if name not in NOT_OF_SEARCH},
-        "search": {name: asdict(place) if not isinstance(place, tuple) else place for name, place in places.items()},
-    }
-
-
 class Search:
     """The trials of a study, several in parallel: Optuna suggests values, and processes train with them.
 
     Optuna's own ``optimize`` uses threads, which outlive Ctrl-C and lose exceptions.
-
-    Args:
-        study: Optuna's study.
-        folder: folder of the study and its table.
-        config: starting point of the search.
-        places: ranges of the searched fields.
-        limits: limits of the search.
     """
 
-    def __init__(
-        self,
-        study: Study,
-        folder: StudyFolder,
-        config: Config,
-        places: Mapping[str, Range | tuple[Value, ...]],
-        limits: SearchLimits,
-    ):
+    def __init__(self, study: Study, folder: StudyFolder, config: Config, places: Places, limits: SearchLimits):
         self.study, self.folder, self.config, self.places, self.limits = study, folder, config, places, limits
         self.threads = max(1, torch.get_num_threads() // limits.processes)
         self.running: dict[Connection, tuple[Trial, TrialProcess]] = {}
         self.killed = 0
 
     def run(self) -> None:
-        """Runs trials until a limit is reached; raises InputError as ``finish``."""
         give_up_running(self.study)
-        if ended(self.study):  # it may have been killed before it wrote about its last trial
+        if trials_in(self.study, *ENDED):  # it may have been killed before it wrote about its last trial
             self.write()
         seconds = self.limits.seconds
         end = math.inf if seconds is None else time.monotonic() + seconds
-        bar = tqdm(total=self.limits.trials, initial=len(ended(self.study)), unit=" trials", disable=None)
+        bar = tqdm(total=self.limits.trials, initial=len(trials_in(self.study, *ENDED)), unit=" trials", disable=None)
         try:
             while (left := end - time.monotonic()) > 0 and self.start_trials():
                 ready = wait(list(self.running), None if seconds is None else min(left, LONGEST_WAIT))
@@ -216,7 +174,7 @@ class Search:
 
     def start_trials(self) -> bool:
         """Starts as many trials as are wanted and possible; returns whether any is running."""
-        wanted = self.limits.trials - len(ended(self.study))
+        wanted = self.limits.trials - len(trials_in(self.study, *ENDED))
         while len(self.running) < min(wanted, self.limits.processes):
             trial, config = self.ask()
             process = TrialProcess(trial, self.folder, config, current(), self.threads)
@@ -230,20 +188,19 @@ class Search:
         as one that was never interrupted.
         """
         recipe = {name: value for name, value in values_of(self.config).items() if name in self.places}
-        tried = [*ended(self.study), *trials_in(self.study, TrialState.RUNNING)]
+        tried = trials_in(self.study, *ENDED, TrialState.RUNNING)
         if not any(trial.params == recipe for trial in tried) and not trials_in(self.study, TrialState.WAITING):
             self.study.enqueue_trial(recipe)
-        number = len(ended(self.study)) + len(self.running)
+        number = len(trials_in(self.study, *ENDED)) + len(self.running)
         seed = np.random.SeedSequence((self.config.train.seed, number)).generate_state(1)
         self.study.sampler = TPESampler(seed=int(seed[0]))
-        trial = self.study.ask()
-        return trial, with_values(self.config, suggested(trial, self.places, self.config.model.heads))
+        trial = self.study.ask(self.places)
+        return trial, with_values(self.config, {name: trial.params[name] for name in self.places})
 
     def finish(self, trial: Trial, process: TrialProcess) -> None:
         """Reports the outcome of a trial to the study; killed trials count as pruned, so later ones avoid their values.
 
-        Raises:
-            InputError: no trial can start, or several were killed in a row.
+        Raises InputError if no trial can start, or several were killed in a row.
         """
         outcome = process.outcome()
         process.kill()
@@ -270,8 +227,7 @@ class Search:
             )
 
     def write(self) -> None:
-        """Writes the best recipe and the table of trials."""
-        if complete(self.study):
+        if trials_in(self.study, TrialState.COMPLETE):
             best = with_values(self.config, self.study.best_params)
             write_atomically(self.folder.best, config_to_json(best).encode())
         write_trials(self.study, self.folder, self.config)
@@ -283,8 +239,7 @@ def comparison(
     """Trains with the best recipe and, if it is another one, with the initial one; scores both on the test split."""
 
     def score(run: RunFolder, own: Config) -> float:
-        saved = run.saved_score()
-        if saved is not None:
+        if (saved := run.saved_score()) is not None:
             return saved
         write_labelled(run.path, labelled, own, options)
         return train_run(own, run.path, resume=True)["value"]
@@ -296,12 +251,7 @@ def comparison(
 
 
 def verdict(result: dict, recipe: str) -> str:
-    """The comparison in one sentence.
-
-    Args:
-        result: result of ``tune`` with comparison.
-        recipe: starting point of the search.
-    """
+    """The comparison in the result of ``tune``, with the recipe it started from, in one sentence."""
     best, own = shown_together([result["test"][name] for name in ("best", "recipe")])
     scores = f"test {METRICS[result['metric']].title} {best} with best.json, {own} with {recipe}"
     if result["better"]:

@@ -19,6 +19,7 @@ from graphormer_sepnorm.runs.folder import RunFolder, weights_file
 from graphormer_sepnorm.runs.plots import plot_predictions
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import current
+from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.tables.prepared_table import TABLE, names_of_split, rows_of_split
 from graphormer_sepnorm.tables.writers import DIGITS
@@ -28,7 +29,9 @@ from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
 from graphormer_sepnorm.training.trainer import Trainer
 
 
-def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, resume: bool = False) -> dict:
+def train_run(
+    config: Config, out: Path, root: str | os.PathLike | None = None, resume: bool = False, command: str = ""
+) -> dict:
     """Trains on a named dataset, or on the table in the run folder, and scores the best checkpoint on the test split.
 
     Args:
@@ -36,6 +39,7 @@ def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, 
         out: run folder; must be new unless ``resume``.
         root: folder of the downloaded datasets.
         resume: continue from the last saved epoch of ``out``.
+        command: the options of the command as JSON, to keep in the run folder; "": none.
 
     Returns:
         The result of ``evaluate_run`` on the test split, which is also written to ``test.json``.
@@ -64,6 +68,8 @@ def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, 
         distributed.wait_for_all()
         recorder = RunWriter(Trainer(config, train, val, verbose=True), run)
         with training_alone(run, resume):
+            if command and distributed.rank() == 0:
+                write_atomically(run.command, command.encode())
             if config.train.averaging and distributed.rank() == 0:
                 averaging = f"averaging {config.train.averaging}"
                 print(f"evaluated and saved: moving averages of the weights ({averaging})", file=sys.stderr)

@@ -8,8 +8,8 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from graphormer_sepnorm.interfaces.cli import run_alone
-from graphormer_sepnorm.interfaces.commands import COMMANDS, GROUPS, app
+from graphormer_sepnorm.interfaces.cli import main
+from graphormer_sepnorm.interfaces.commands import app
 from graphormer_sepnorm.runs.checkpoint import load_tensors
 
 REPOSITORY = Path(__file__).parents[2]
@@ -42,7 +42,7 @@ def test_train_writes_the_run_folder_and_prints_json_last(finished):
     result = json.loads(done.stdout.splitlines()[-1])
     assert {path.name for path in out.iterdir()} == {
         "config.json", "model.safetensors", "state.safetensors", "metrics.jsonl", "curves.png", "parity.png",
-        "test.json", "predictions.csv",
+        "test.json", "predictions.csv", "command.json",
     }  # fmt: skip
     assert result == {"out": str(out), **json.loads((out / "test.json").read_text())}
     assert result["dataset"] == "sample" and result["n"] == 500 and result["seed"] == 3
@@ -71,7 +71,11 @@ def test_a_finished_run_is_not_overwritten(finished, command):
     before = (out / "model.safetensors").read_bytes()
     code, _, messages = command("train", "--epochs", 1, "--seed", 3, "--out", out)
     assert code == 2 and "--resume" in messages
+    code, _, messages = command("train", "--epochs", 2, "--out", out, "--resume")
+    assert code == 2 and "begun with 1" in messages
     assert (out / "model.safetensors").read_bytes() == before
+    code, result, _ = command("train", "--out", out, "--resume")
+    assert code == 0 and result == json.loads(finished[1].stdout.splitlines()[-1])
 
 
 @pytest.mark.parametrize(
@@ -82,6 +86,8 @@ def test_a_finished_run_is_not_overwritten(finished, command):
         (["--root"], "Option '--root' needs a value"),
         (["--split", "random"], "--split: options of a table need one: name it first"),
         (["nowhere.csv", "--target-columns", "a"], "nowhere.csv"),
+        (["tests"], "tests is a folder, not a table: name the file"),
+        (["--resume"], "keeps no options of a training: name its table"),
         (["--dataset", "zinc", "--root", "/nowhere"], "--root"),
     ],
 )
@@ -90,7 +96,7 @@ def test_bad_options_end_with_one_sentence_and_nothing_written(tmp_path, monkeyp
     monkeypatch.setattr(sys, "argv", ["train.py", *arguments, "--out", str(out)])
     monkeypatch.delenv("GRAPHORMER_SEPNORM_ROOT", raising=False)
     with pytest.raises(SystemExit) as stopped:
-        run_alone("train")
+        main("train")
     assert stopped.value.code == 2
     assert problem in capsys.readouterr().err
     assert not out.exists() and not Path("/nowhere").exists()
@@ -127,10 +133,6 @@ def test_h_shows_the_help_of_all_commands_and_of_one():
         assert result.exit_code == 0 and text in result.output
 
 
-def test_every_command_is_in_one_group_of_the_help():
-    assert sorted(name for names in GROUPS.values() for name in names) == sorted(COMMANDS)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["--csv", "new.csv"]])
 def test_a_shipped_table_model_has_no_molecules_to_be_scored_on(command, options):
@@ -158,9 +160,13 @@ def test_an_interruption_of_the_imports_is_a_line(start, module):
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
-def test_two_norms_are_refused(command, tmp_path):
-    options = ("--norm", "sepnorm", "--out", tmp_path / "run")
-    code, _, messages = command("train", *options, "--set", "model.norm=sharenorm")
-    assert code == 2 and messages == "error: --norm sepnorm and --set model.norm=sharenorm differ: leave one out\n"
-    code, _, messages = command("train", *options, "--set", "model.norm=sepnorm", "--set", "train.optimizer=none")
-    assert code == 2 and "unknown optimizer" in messages
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        (["model.norm=sharenorm"], "--norm sepnorm and --set model.norm=sharenorm differ: leave one out"),
+        (["model.norm=sepnorm", "train.optimizer=none"], "unknown optimizer"),
+    ],
+)
+def test_two_norms_are_refused(command, tmp_path, settings, problem):
+    code, _, messages = command("train", "--norm", "sepnorm", "--out", tmp_path / "run", "--set", *settings)
+    assert code == 2 and problem in messages

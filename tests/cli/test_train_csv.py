@@ -17,7 +17,7 @@ from graphormer_sepnorm.table_model.members import MEMBERS, forest
 NETWORK_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors"}
 FILES = {
     "table.csv", "table.json", "skipped.csv", "duplicates.csv", "parts.json", "stack.safetensors",
-    "test.json", "predictions.csv", "measurements.csv", "report.html",
+    "test.json", "predictions.csv", "measurements.csv", "report.html", "command.json",
 }  # fmt: skip
 
 
@@ -223,7 +223,7 @@ def test_a_kernel_is_there_in_seconds_and_predicts_as_every_table_model(command,
     ignored = ["--epochs", 3, "--no-baseline", "--dropout", 0.1, "--set", "model.width=8"]
     code, result, messages = command("train", *arguments, "--quick", *ignored)
     assert code == 0 and list(result["members"]) == ["kernel"], messages
-    said = "--epochs, --dropout, --no-baseline and --set model.width have no effect"
+    said = "--no-baseline, --epochs, --dropout and --set model.width have no effect"
     assert f"--quick fits only the kernel machine: {said}\n" in messages
     assert command("evaluate", tmp_path / "run")[1]["value"] == pytest.approx(result["value"], rel=1e-6)
     options = ["--interval", 0.8, "--domain", "-o", tmp_path / "out.csv"]

@@ -1,17 +1,18 @@
 """The commands: each module parses, calls the package and prints; a result on standard output is one line of JSON.
 
-A new command is a module with a function of its name, and a line in ``COMMANDS``. A module is imported only when its
-command is run or its help is shown, and its function imports what it calls, so that help does not wait for PyTorch.
+A module is imported only when its command is run or its help is shown, and its function imports what it calls, so that
+help does not wait for PyTorch.
 """
 
 import importlib
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from graphormer_sepnorm.errors import did_you_mean
 from graphormer_sepnorm.interfaces.commands.expanding import ListCommand
+from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import leaving_at_once
 from graphormer_sepnorm.version import __version__
 
@@ -23,32 +24,36 @@ COMMANDS = {
     "sweep": "Train every dataset with every norm and seed, skip finished runs, and summarize the scores.",
     "tune": "Search for a better recipe for your table, and compare it with the one it started from.",
     "explain": "Draw the contributions of atoms and fragments to a prediction.",
-    "predict": "Predict the targets of a model for every row of a table.",
+    "predict": "Predict properties of molecules: of every row of a table, or of SMILES.",
     "suggest": "Choose the molecules of a library to measure next: promising and diverse ones.",
     "update": "Score a model on new measurements, and fit it again to all rows.",
     "export": "Write a table model into one file, to share it.",
     "distill": "Train a small network that imitates a model of your table, to predict libraries of millions with it.",
     "embed": "Write the embedding of the CLS token for every row of a table, with its number, SMILES and error.",
     "serve": "Serve a web page that predicts drawn, pasted and uploaded molecules.",
-    "info": "Describe a model: architecture, training data, scores, vocabulary, licence.",
+    "info": "Describe a model: what it predicts, training data, scores, licence.",
     "analyze": "Measure the geometry of the CLS embeddings of a split, and compare several models.",
 }
-
-
 GROUPS = {
     "Your molecules": ("train", "predict", "explain", "suggest", "serve", "update", "export", "info"),
     "Better models": ("evaluate", "compare", "tune", "distill"),
     "Research": ("pretrain", "sweep", "embed", "analyze"),
 }
-HELP = {"help_option_names": ["-h", "--help"]}
+OF_ALL_PROCESSES = ("train", "pretrain", "evaluate", "sweep", "tune")  # of torchrun; others run in the first one
+PROGRAM: dict[str, Any] = {
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": None,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
 
 
 def alone(name: str) -> typer.Typer:
     """The command of that name in ``COMMANDS``, as a separate program."""
     with leaving_at_once():
-        module = importlib.import_module(f"{__name__}.{name}")
-    program = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    program.command(name, cls=ListCommand, context_settings=HELP)(getattr(module, name))
+        command = getattr(importlib.import_module(f"{__name__}.{name}"), name)
+    program = typer.Typer(add_completion=False, **PROGRAM)
+    run = command if name in OF_ALL_PROCESSES else in_first_process(command)
+    program.command(name, cls=ListCommand, context_settings=PROGRAM["context_settings"])(run)
     return program
 
 
@@ -74,6 +79,11 @@ class Commands(TyperGroup):
             with formatter.section(title):
                 formatter.write_dl([(name, COMMANDS[name]) for name in names])
 
+    def format_options(self, ctx, formatter) -> None:
+        self.format_commands(ctx, formatter)
+        with formatter.section("Options"):
+            formatter.write_dl(filter(None, (each.get_help_record(ctx) for each in self.get_params(ctx))))
+
 
 def show_version(wanted: bool) -> None:
     if wanted:
@@ -81,14 +91,7 @@ def show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-app = typer.Typer(
-    cls=Commands,
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings=HELP,
-)
+app = typer.Typer(cls=Commands, no_args_is_help=True, **PROGRAM)
 
 
 @app.callback()

@@ -1,29 +1,24 @@
 """``graphormer-sepnorm analyze``."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.options import Device, Precision, Root, print_result
-from graphormer_sepnorm.interfaces.guard import in_first_process
+from graphormer_sepnorm.interfaces.commands import shared
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 MEASURES = ("effective_rank", "uniformity", "isotropy")
 
 
-@in_first_process
 def analyze(
-    models: Annotated[
-        list[str], typer.Argument(metavar="MODEL...", help="Run folders, weights files, or names of shipped weights.")
-    ],
+    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Networks to compare: run folders or names.")],
     out: Annotated[Path, typer.Option("--output", "-o", help="Picture to write, .png.")],
-    split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
-    root: Root = None,
-    device: Device = "auto",
-    precision: Precision = "auto",
+    split: shared.Split = "test",
+    root: shared.Root = None,
+    device: shared.Device = "auto",
+    precision: shared.Precision = "auto",
 ) -> None:
     """Measure the geometry of the CLS embeddings of a split, and compare several models.
 
@@ -43,19 +38,18 @@ def analyze(
         from graphormer_sepnorm.runs.zoo import resolve_model
         from graphormer_sepnorm.system.device import choose, computing
 
+    results: list[dict] = []
     with computing(choose(device, precision)):
-        results: list[dict] = []
         for model in models:
             results.append(analyze_run(resolve_model(model), split, root))
-            first, last = (results[place]["dataset"] for place in (0, -1))
-            if first != last:
+            if (first := results[0]["dataset"]) != (last := results[-1]["dataset"]):
                 raise InputError(
                     f"{models[0]} is a model of {first} and {model} of {last}: compare models of one dataset"
                 )
     plot_cls_geometry(results, out)
     for model, result in zip(models, results, strict=True):
         measures = (f"{name.replace('_', ' ')} {significant(result[name])}" for name in MEASURES)
-        print(f"{model} ({result['norm']}): {', '.join(measures)}", file=sys.stderr)
+        shared.tell([f"{model} ({result['norm']}): {', '.join(measures)}"])
     used = f"{counted(len(results), 'model')}, {counted(results[0]['molecules'], 'molecule')} of the {split} split"
-    print(f"{out}: {used}", file=sys.stderr)
-    print_result(results)
+    shared.tell([f"{out}: {used}"])
+    shared.print_result(results)

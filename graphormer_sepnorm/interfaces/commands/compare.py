@@ -1,20 +1,17 @@
 """``graphormer-sepnorm compare``."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from graphormer_sepnorm.interfaces.commands.options import print_result
-from graphormer_sepnorm.interfaces.guard import in_first_process
+from graphormer_sepnorm.interfaces.commands import shared
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 
-@in_first_process
 def compare(
     run: Annotated[
-        list[Path], typer.Argument(metavar="RUN", help="Run folders; the others are compared with the first.")
+        list[Path], typer.Argument(metavar="RUN...", help="Run folders; the others are compared with the first.")
     ],
     plot: Annotated[Path | None, typer.Option(help="Picture of the differences to write: .png, .svg or .pdf.")] = None,
 ) -> None:
@@ -23,17 +20,12 @@ def compare(
     Example: graphormer-sepnorm compare runs/before runs/after --plot difference.png
     """
     with leaving_at_once():
-        from graphormer_sepnorm.table_model.compare import (
-            check_picture,
-            compare_runs,
-            comparison_lines,
-            plot_comparison,
-        )
+        from graphormer_sepnorm.table_model import compare as comparing
 
     if plot is not None:
-        check_picture(plot)
-    compared = compare_runs(run)
-    print("\n".join(comparison_lines(compared)), file=sys.stderr)
+        comparing.check_picture(plot)
+    compared = comparing.compare_runs(run)
+    shared.tell(comparing.comparison_lines(compared))
     if plot is not None:
-        plot_comparison(compared, plot)
-    print_result(compared)
+        comparing.plot_comparison(compared, plot)
+    shared.print_result(compared)

@@ -6,19 +6,18 @@ from typing import Annotated
 
 import typer
 
-from graphormer_sepnorm.interfaces.commands.options import Device, SmilesColumn, print_result
-from graphormer_sepnorm.interfaces.guard import in_first_process
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces.commands import shared
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 
-@in_first_process
 def distill(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="Run folder of train FILE, or a .gsn file.")],
+    run: shared.Run,
     library: Annotated[str, typer.Argument(metavar="LIBRARY", help="Table of molecules like those to predict.")],
     out: Annotated[Path, typer.Option(help="Folder for the student.")],
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the molecules.")] = 12,
-    smiles_column: SmilesColumn = None,
-    device: Device = "auto",
+    smiles_column: shared.SmilesColumn = None,
+    device: shared.Device = "auto",
 ) -> None:
     """Train a small network that imitates a model of your table, to predict libraries of millions with it.
 
@@ -29,7 +28,6 @@ def distill(
     Example: graphormer-sepnorm distill runs/assay library.smi --out runs/student
     """
     with leaving_at_once():
-        from graphormer_sepnorm.errors import InputError
         from graphormer_sepnorm.runs.folder import RunFolder
         from graphormer_sepnorm.runs.zoo import resolve_model
         from graphormer_sepnorm.system.device import choose, computing
@@ -43,4 +41,4 @@ def distill(
     smiles = [row.smiles for row in rows_of(library, smiles_column)]
     with computing(choose(device)):
         result = distill_model(TableModel.load(source.path), source, smiles, out, epochs)
-    print_result({**result, "output": str(out), "seconds": round(time.perf_counter() - started, 1)})
+    shared.print_result({**result, "output": str(out), "seconds": round(time.perf_counter() - started, 1)})

@@ -6,39 +6,29 @@ from typing import Annotated
 
 import typer
 
-from graphormer_sepnorm.interfaces.commands.options import (
-    Delimiter,
-    Device,
-    Precision,
-    SmilesColumn,
-    StripSalts,
-    model_names,
-    report_rows,
-)
-from graphormer_sepnorm.interfaces.guard import in_first_process
+from graphormer_sepnorm.interfaces.commands import shared
 from graphormer_sepnorm.options import ReadOptions
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 
-@in_first_process
 def embed(
     model: Annotated[
         str,
         typer.Argument(
             metavar="MODEL",
-            help="Run folder, weights file, name of shipped weights, or minimol.",
-            autocompletion=model_names,
+            help="Network: a run folder, a weights file, a name such as foundation, or minimol.",
+            autocompletion=shared.model_names,
         ),
     ],
-    source: Annotated[str, typer.Argument(metavar="INPUT", help="A table: CSV, .smi, SDF, .xlsx, .parquet, or -.")],
+    source: Annotated[str, typer.Argument(metavar="INPUT", help=f"A table: {shared.MOLECULE_TABLES}, or -.")],
     out: Annotated[Path, typer.Option("--output", "-o", help="A file: .npz, .parquet, .csv, .tsv, .xlsx or .sdf.")],
-    smiles_column: SmilesColumn = None,
-    delimiter: Delimiter = None,
+    smiles_column: shared.SmilesColumn = None,
+    delimiter: shared.Delimiter = None,
     sheet: Annotated[str | None, typer.Option(help="Sheet of an Excel INPUT.")] = None,
-    strip_salts: StripSalts = False,
+    strip_salts: shared.StripSalts = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run of the same command.")] = False,
-    device: Device = "auto",
-    precision: Precision = "auto",
+    device: shared.Device = "auto",
+    precision: shared.Precision = "auto",
 ) -> None:
     """Write the embedding of the CLS token for every row of a table, with its number, SMILES and error.
 
@@ -57,4 +47,4 @@ def embed(
         if strip_salts:
             stripping_salts(embedder)
         result = embed_table(embedder, source, out, ReadOptions(smiles_column, delimiter, sheet, resume=resume))
-    report_rows(result, time.perf_counter() - started)
+    shared.report_rows(result, time.perf_counter() - started)

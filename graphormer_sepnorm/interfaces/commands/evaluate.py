@@ -1,6 +1,5 @@
 """``graphormer-sepnorm evaluate``."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -8,35 +7,24 @@ from typing import Annotated
 import typer
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.options import (
-    Delimiter,
-    Device,
-    Precision,
-    Root,
-    SmilesColumn,
-    print_result,
-    say_unfinished,
-    score_words,
-)
+from graphormer_sepnorm.interfaces.commands import shared
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 
 def evaluate(
-    run: Annotated[
-        list[str], typer.Argument(metavar="RUN", help="Run folders, weights files, or names of shipped weights.")
-    ],
-    split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
-    root: Root = None,
-    as_leaderboard: Annotated[
-        bool, typer.Option("--leaderboard", help="Mean and standard deviation of test scores over seeds.")
-    ] = False,
+    run: Annotated[list[str], typer.Argument(metavar="RUN...", help=f"A {shared.MODEL}; several on one dataset.")],
     csv: Annotated[
         str | None, typer.Option(help="Another table with the target columns, to score a table model on.")
     ] = None,
-    smiles_column: SmilesColumn = None,
-    delimiter: Delimiter = None,
-    device: Device = "auto",
-    precision: Precision = "auto",
+    split: shared.Split = "test",
+    as_leaderboard: Annotated[
+        bool, typer.Option("--leaderboard", help="Mean and standard deviation of test scores over seeds.")
+    ] = False,
+    smiles_column: shared.SmilesColumn = None,
+    delimiter: shared.Delimiter = None,
+    root: shared.Root = None,
+    device: shared.Device = "auto",
+    precision: shared.Precision = "auto",
 ) -> None:
     """Score a model of your table on its test molecules or on another table, or runs on a dataset.
 
@@ -48,8 +36,8 @@ def evaluate(
         from graphormer_sepnorm.runs.folder import RunFolder
         from graphormer_sepnorm.runs.zoo import resolve_model, shipped_tables
         from graphormer_sepnorm.system.device import choose, computing
-        from graphormer_sepnorm.table_model.evaluate import evaluate_new
-        from graphormer_sepnorm.training.experiment import evaluate_together
+        from graphormer_sepnorm.table_model.evaluate import evaluate_new, evaluate_table
+        from graphormer_sepnorm.training.experiment import evaluate_run, evaluate_together
         from graphormer_sepnorm.training.sweep import leaderboard
 
     if csv is None and (smiles_column or delimiter):
@@ -59,57 +47,51 @@ def evaluate(
     if as_leaderboard and split != "test":
         raise InputError("--leaderboard has the scores of test and validation: leave --split out")
     models = [resolve_model(name) for name in run]
-    say_unfinished(models)
+    shared.say_unfinished(models)
     for name in run:
         if name in shipped_tables() and not Path(name).exists():
             raise InputError(
                 f"{name} comes without test molecules and without the options of its table: see its scores with "
                 f"graphormer-sepnorm info {name}, or predict your table and compare the columns"
             )
+    first = RunFolder(models[0])
     with computing(choose(device, precision)):
         if as_leaderboard:
             result = leaderboard(models, root)
         elif len(models) > 1:
             result = evaluate_together(models, split, root)
         elif csv is not None:
-            if not RunFolder(models[0]).stack.exists():
+            if not first.stack.exists():
                 raise InputError(f"--csv requires a table model, which {models[0]} does not hold")
-            result = evaluate_new(RunFolder(models[0]), csv, smiles_column, delimiter)
+            result = evaluate_new(first, csv, smiles_column, delimiter)
         else:
-            result = evaluate_one(models[0], split, root)
+            result = evaluate_table(first, split) if first.stack.exists() else evaluate_run(first.path, split, root)
     is_told = isinstance(result, dict) and "value" in result
     if is_told:
         whose = f"mean prediction of {len(run)} runs" if len(run) > 1 else run[0]
-        for line in score_lines(result, f"{whose}: {csv or split}"):
-            print(line, file=sys.stderr)
-    print_result(result, is_told)
+        shared.tell(score_lines(result, f"{whose}: {csv or split}"))
+    shared.print_result(result, is_told)
 
 
 def score_lines(result: dict, what: str) -> Iterator[str]:
     """A result for people: the score of ``what``, rows that were not scored, the targets, and training molecules."""
+    from graphormer_sepnorm.runs.numbers import counted
     from graphormer_sepnorm.tables.structures import known_words
 
     for name, words in result.get("other_scale", {}).items():
         yield f"{name}: {words}: are they in the unit and on the scale of the training labels?"
-    yield f"{what} {score_words(result)}{words_on_unscored(result)}"
+    skipped, censored = result.get("skipped", 0), sum(result.get("censored", {}).values())
+    unscored = f"; {counted(skipped, 'row')} skipped" if skipped else ""
+    unscored += f"; {counted(censored, 'bound')} not in this score" if censored else ""
+    yield f"{what} {shared.score_words(result)}{unscored}"
     reasons = result.get("reasons", {})
     for row, reason in reasons.items():
         yield f"row {row} is skipped: {reason}"
-    if more := result.get("skipped", 0) - len(reasons):
+    if more := skipped - len(reasons):
         yield f"and {more:,} more"
     yield from target_lines(result)
     if known := known_words(result):
         yield known
-
-
-def words_on_unscored(result: dict) -> str:
-    """How many rows and labels of a table were not scored, to follow the score; empty if all were."""
-    from graphormer_sepnorm.runs.numbers import counted
-
-    skipped, censored = result.get("skipped", 0), sum(result.get("censored", {}).values())
-    found = [f"{counted(skipped, 'row')} skipped"] * bool(skipped)
-    found += [f"{counted(censored, 'bound')} not in this score"] * bool(censored)
-    return f"; {', '.join(found)}" if found else ""
 
 
 def target_lines(result: dict) -> Iterator[str]:
@@ -135,15 +117,3 @@ def target_lines(result: dict) -> Iterator[str]:
             )
         inside += "".join(f"; {words}" for words in top_words(result["targets"][target].get("top", {})))
         yield f"{target}: {METRICS[result['metric']].title} {shown(found['value'], decimals)}{ends} on {labels}{inside}"
-
-
-def evaluate_one(place: Path, split: str, root: Path | None) -> dict:
-    """Scores a table model or a network on a split of what it was trained on."""
-    from graphormer_sepnorm.runs.folder import RunFolder
-    from graphormer_sepnorm.table_model.evaluate import evaluate_table
-    from graphormer_sepnorm.training.experiment import evaluate_run
-
-    run = RunFolder(place)
-    if run.stack.exists():
-        return evaluate_table(run, split)
-    return evaluate_run(place, split, root)

@@ -3,8 +3,8 @@
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, is_dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, is_dataclass
 from itertools import pairwise, takewhile
 from typing import Annotated, Any, cast, get_args, get_origin
 
@@ -21,13 +21,14 @@ NOT_READ = {"int_parsing": "a whole number", "float_parsing": "a number"}  # Pyd
 class FieldsOf:
     """Metadata of a command's parameter that represents the options declared by a dataclass.
 
-    The command gets a dictionary of the values that were given, by the names of the fields.
+    The command gets the dataclass if this is the parameter's type, otherwise a dictionary of what was given by field.
 
     Attributes:
         cls: the dataclass.
         only, without: as ``declared``.
         default: text for the default of all options, which their heading gives; "": each has its own.
-        panel: heading of the options in the help; None: that of the dataclass, its ``PANEL``, if it has one.
+        panel: heading of the options in the help.
+        panels: other headings, with the fields below each.
     """
 
     cls: type
@@ -35,6 +36,7 @@ class FieldsOf:
     without: tuple[str, ...] = ()
     default: str = ""
     panel: str | None = None
+    panels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def declared(self) -> list[Declared]:
         return declared(self.cls, self.only, self.without)
@@ -53,24 +55,18 @@ class FieldsOf:
         name = each.name
         if each.type is bool and (each.default or self.default):
             name = f"{name}/--no-{name.removeprefix('--')}"
-        kind = str if each.option.read is not None else each.type
-        option = typer.Option(name, help=self.help_of(each), show_default=False, rich_help_panel=self.heading)
-        annotation = cast(Any, Annotated)[kind | None, option]
+        panel = next((title for title, names in self.panels.items() if each.field in names), self.panel)
+        heading = f"{panel} (by default {self.default})" if self.default else panel
+        option = typer.Option(name, help=self.help_of(each), show_default=False, rich_help_panel=heading)
+        annotation = cast(Any, Annotated)[(each.type if each.option.read is None else str) | None, option]
         return inspect.Parameter(each.field, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
-
-    @property
-    def heading(self) -> str | None:
-        """The heading of the options in the help, with the default of all of them if there is one."""
-        panel = self.panel or getattr(self.cls, "PANEL", None)
-        return f"{panel} (by default {self.default})" if self.default else panel
 
     def help_of(self, each: Declared) -> str:
         """The help text of an option, with its own default."""
         default = each.option.default
         if default is None:
             default = each.field if each.default is True else str(each.default or "")
-        text = "" if self.default else default
-        return f"{each.option.help}  [default: {text}]" if text else each.option.help
+        return f"{each.option.help}  [default: {default}]" if default and not self.default else each.option.help
 
 
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
@@ -79,11 +75,11 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
     parts: dict[str, FieldsOf] = {}
     makes: dict[str, Callable] = {}
     for name, parameter in inspect.signature(command).parameters.items():
-        annotation = parameter.annotation
-        parts_of = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
-        of = next((part for part in parts_of if isinstance(part, FieldsOf)), None)
-        if is_dataclass(annotation):
-            of, makes[name] = FieldsOf(cast(type, annotation)), cast(type, annotation)
+        is_annotated = get_origin(parameter.annotation) is Annotated
+        kind, *metadata = get_args(parameter.annotation) if is_annotated else [parameter.annotation]
+        of = next((part for part in metadata if isinstance(part, FieldsOf)), None)
+        if is_dataclass(kind):
+            of, makes[name] = of or FieldsOf(cast(type, kind)), cast(type, kind)
         if of is None:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
         else:
@@ -104,8 +100,23 @@ class ListCommand(TyperCommand):
     """A command of which an option of several values takes all that follow it, as ``--target-columns a b``.
 
     Arguments of such a command come before these options. If it needs some and they do not, such an option takes one
-    value, as one with the form of its value does.
+    value, as one with the form of its value does. The help begins with the example, and ends with the details.
     """
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        options, *arguments = super().collect_usage_pieces(ctx)
+        return [*(re.sub(r"^\{(.*)\}(\.\.\.)?$", r"\1", piece) for piece in arguments), options]
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        paragraphs = (self.help or "").split("\n\n")
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text("\n\n".join([paragraphs[0], *paragraphs[1:][-1:]]))
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        if details := "\n\n".join((self.help or "").split("\n\n")[1:-1]):
+            with formatter.section("Details"):
+                formatter.write_text(details)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Writes arguments and options, those of a panel under its heading, in the order of the parameters."""
@@ -114,8 +125,8 @@ class ListCommand(TyperCommand):
             is_argument = parameter.param_type_name == "argument"
             heading = "Arguments" if is_argument else getattr(parameter, "rich_help_panel", None) or "Options"
             if record := parameter.get_help_record(ctx):
-                records.setdefault(heading, []).append(record)
-        records["Options"] = records.pop("Options")  # the general ones, such as --help, come last
+                name = record[0].partition(" <")[0] if is_argument else record[0].replace("<list[str]>", "TEXT...")
+                records.setdefault(heading, []).append((name, record[1]))
         for heading, lines in records.items():
             with formatter.section(heading):
                 formatter.write_dl(lines)
@@ -127,10 +138,17 @@ class ListCommand(TyperCommand):
             are_given = len(list(takewhile(lambda text: not text.startswith("-") or text == "-", args))) > 1
             several = [each for each in several if are_given and each.metavar is None]
         try:
-            return super().parse_args(ctx, repeated(args, [name for parameter in several for name in parameter.opts]))
+            return super().parse_args(ctx, repeated(args, {name for parameter in several for name in parameter.opts}))
         except typer.BadParameter as error:
             error.message = sentence_on_value(error)
             raise
+
+    def invoke(self, ctx: Any) -> Any:
+        if ctx.params.get("resume") and ctx.params.get("out"):
+            from graphormer_sepnorm.interfaces.commands.resuming import take_up  # help does not need it
+
+            take_up(ctx)
+        return super().invoke(ctx)
 
     def refuse_missing_values(self, ctx: Any, args: list[str]) -> None:
         """Ends with a sentence if an option has another one in place of its value."""
@@ -153,10 +171,10 @@ def sentence_on_value(error: typer.BadParameter) -> str:
     return message.rstrip(".") + (did_you_mean(wrong, choices) or ".")
 
 
-def repeated(arguments: Iterable[str], names: Iterable[str]) -> list[str]:
+def repeated(arguments: Iterable[str], names: set[str]) -> list[str]:
     """Arguments in which each value of the options ``names`` has its option before it."""
     result: list[str] = []
-    names, option, is_first = set(names), "", False
+    option, is_first = "", False
     for argument in arguments:
         if argument.startswith("-") and argument != "-":
             name, equals, _ = argument.partition("=")

@@ -1,21 +1,16 @@
 """``graphormer-sepnorm export``."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from graphormer_sepnorm.interfaces.commands.options import predicting_names, print_result
-from graphormer_sepnorm.interfaces.guard import in_first_process
+from graphormer_sepnorm.interfaces.commands import shared
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 
-@in_first_process
 def export(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="Run folder of a table model.", autocompletion=predicting_names)
-    ],
+    run: shared.Run,
     out: Annotated[Path, typer.Argument(metavar="FILE", help="File to write; it ends in .gsn.")],
     licence: Annotated[str | None, typer.Option(help="Licence of the model, such as CC-BY-4.0, for its card.")] = None,
 ) -> None:
@@ -32,6 +27,6 @@ def export(
 
     result = export_model(run, out, licence)
     molecules = f"{result['training_molecules']:,} training molecules and their labels"
-    print(f"{out}: {result['bytes'] / 1e6:.1f} MB; whoever has it can read the {molecules}", file=sys.stderr)
-    print(f"licence: {result['licence']}", file=sys.stderr)
-    print_result(result)
+    size = f"{result['bytes'] / 1e6:.1f} MB"
+    shared.tell([f"{out}: {size}; whoever has it can read the {molecules}", f"licence: {result['licence']}"])
+    shared.print_result(result)

@@ -10,48 +10,44 @@ from typing import Any, Literal
 import numpy as np
 import typer
 
-from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.torchrun import num_processes
-from graphormer_sepnorm.table_run import say
 from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.formats.table import names_shown
 from graphormer_sepnorm.tables.label_text import is_undecided, parts_of
 from graphormer_sepnorm.tables.measurements import TargetReader
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.remarks import counted, of_scale
+from graphormer_sepnorm.tables.remarks import counted
 from graphormer_sepnorm.tables.rows import SPLIT_NAMES, id_column_among, places_of, target_readers
 from graphormer_sepnorm.tables.task_guess import guess_task, look_at_columns
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import better_scale, falls, modelled_name, unit_of
 
-
-def options_of_table(
-    path: str,
-    content: WholeTable,
-    given: dict[str, Any],
-    task: Literal["regression", "classification"] | None,
-    seed: int,
-) -> TableOptions:
-    """As ``detected``; prints its sentences to standard error, and asks on a terminal whether to learn logarithms."""
-    options, sentences = detected(path, content, given, task, seed)
-    say(sentences)
-    somebody_answers = num_processes() == 1 and sys.stdin.isatty() and sys.stderr.isatty()
-    return on_better_scales(options, content) if somebody_answers else options
+AskedKind = Literal["regression", "classification"] | None
+# Headings of the options of a table in the help, with the fields below each.
+OF_LABELS = {
+    "Reading the table": (
+        *("smiles_column", "delimiter", "decimal", "id_column", "strip_salts", "standardize", "require_conditions"),
+    ),
+    "Test molecules": ("split", "split_column", "sizes", "folds", "test_csv", "final"),
+    "Labels and scores": (
+        *("balance", "metric", "loss", "weights", "weight_column", "log10", "negative_log_molar"),
+        *("active_below", "active_above", "called", "title"),
+    ),
+}
 
 
 def on_better_scales(options: TableOptions, content: WholeTable) -> TableOptions:
-    """The options with the scales of ``better_scale``, if somebody wants them who chose none."""
-    if TASKS[options.kind].predicts_probabilities or options.log10 or options.negative_log_molar:
+    """The options with the scales of ``better_scale``, if somebody at a terminal wants them who chose none."""
+    is_chosen = TASKS[options.kind].predicts_probabilities or options.log10 or options.negative_log_molar
+    if is_chosen or num_processes() > 1 or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return options
-    scales: dict[str, Scale] = {}
-    for reader in target_readers(options, content):
-        labels = exact_labels(reader, content)
-        if scale := better_scale(reader.name, labels, reader.unit):
-            scales[reader.name] = scale
-            print(of_scale(reader.name, labels, scale), file=sys.stderr)
-    names = ", ".join(modelled_name(target, scale) for target, scale in scales.items())
-    if not scales or not typer.confirm(f"Learn {names}?", default=True, err=True):
+    readers = target_readers(options, content)
+    found = {each.name: better_scale(each.name, exact_labels(each, content), each.unit) for each in readers}
+    scales = {target: scale for target, scale in found.items() if scale}
+    learnt = ", ".join(modelled_name(target, scale) for target, scale in scales.items())
+    question = f"The labels of {', '.join(scales)} span a wide range. Learn {learnt} instead?"
+    if not scales or not typer.confirm(question, default=True, err=True):
         return options
     molar = tuple(f"{target}={unit_of(scale)}" for target, scale in scales.items() if falls(scale))
     return replace(
@@ -71,24 +67,12 @@ def exact_labels(reader: TargetReader, content: WholeTable) -> np.ndarray:
 
 
 def detected(
-    path: str,
-    content: WholeTable,
-    given: dict[str, Any],
-    task: Literal["regression", "classification"] | None,
-    seed: int,
+    path: str, content: WholeTable, given: dict[str, Any], task: AskedKind, seed: int
 ) -> tuple[TableOptions, list[str]]:
     """The options of a table, with its task detected from the labels, and sentences on what was detected.
 
-    Args:
-        path: of the table.
-        content: of it.
-        given: fields of ``TableOptions`` that were given.
-        task: as it was asked for.
-        seed: of the split.
-
-    Raises:
-        InputError: no columns to predict are given, and several are possible; there is no such split column; as
-            ``guess_task`` and ``TableOptions``.
+    ``given`` are the fields of ``TableOptions`` that were given. Raises InputError if no columns to predict are given,
+    and several are possible; if there is no such split column; as ``guess_task`` and ``TableOptions``.
     """
     if (smiles := content.columns[content.smiles_place]) in given.get("targets", ()):
         raise InputError(f"{smiles} is the column of molecules: name the columns to predict with --target-columns")

@@ -2,29 +2,17 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from graphormer_sepnorm.errors import InputError, not_installed
-from graphormer_sepnorm.interfaces.commands.expanding import expanded
-from graphormer_sepnorm.interfaces.commands.options import (
-    MOLECULE_TABLES,
-    Conditions,
-    Device,
-    Precision,
-    StripSalts,
-    predicting_names,
-    read_conditions,
-    report_rows,
-    say_unfinished,
-)
-from graphormer_sepnorm.interfaces.guard import in_first_process
+from graphormer_sepnorm.interfaces.commands import shared
+from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, expanded
 from graphormer_sepnorm.options import Option, ReadOptions, changed
 from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.system.signals import leaving_at_once
@@ -38,15 +26,15 @@ if TYPE_CHECKING:
 class LibraryOptions:
     """Options for predicting a library and selecting its rows."""
 
-    scheduler: Annotated[str | None, Option("Library: address of a Dask scheduler.")] = None
-    workers: Annotated[int | None, Option("Library: processes here; by default one per core.")] = None
-    columns: Annotated[tuple[str, ...], Option("Library: columns to keep; by default all.")] = ()
-    keep_top: Annotated[int | None, Option("Library: keep the best N rows.")] = None
+    scheduler: Annotated[str | None, Option("Address of a Dask scheduler.")] = None
+    workers: Annotated[int | None, Option("Processes here; by default one per core.")] = None
+    columns: Annotated[tuple[str, ...], Option("Columns of the input to keep; by default all.")] = ()
+    keep_top: Annotated[int | None, Option("Keep the best N rows.")] = None
     threshold: Annotated[
-        float | None, Option("Library: keep rows whose prediction is at least this; with --lowest, at most.")
+        float | None, Option("Keep rows whose prediction is at least this; with --lowest, at most.")
     ] = None
-    by: Annotated[str | None, Option("Library: target for --keep-top and --threshold.")] = None
-    lowest: Annotated[bool, Option("Library: keep low predictions instead of high ones.")] = False
+    by: Annotated[str | None, Option("Target for --keep-top and --threshold.")] = None
+    lowest: Annotated[bool, Option("Keep low predictions instead of high ones.")] = False
 
     def __post_init__(self) -> None:
         for name, number in (("--workers", self.workers), ("--keep-top", self.keep_top)):
@@ -55,43 +43,41 @@ class LibraryOptions:
 
 
 @expanded
-@in_first_process
 def predict(
     *,
     model_and_input: Annotated[
         list[str],
         typer.Argument(
             metavar="MODEL... INPUT",
-            autocompletion=predicting_names,
-            help=f"Models, then SMILES or a table: {MOLECULE_TABLES}, or - for CSV on standard input.",
+            autocompletion=shared.predicting_names,
+            help=f"Each MODEL is a {shared.MODEL}. INPUT is one or more SMILES, or a table: {shared.MOLECULE_TABLES}, "
+            "or - for CSV on standard input.",
         ),
     ],
     out: Annotated[
         Path | None,
-        typer.Option(
+        shared.option(
+            shared.ANSWERS,
+            "A file: .csv, .tsv, .parquet, .xlsx, .sdf, or - to print; of a library, a folder.",
             "--output",
             "-o",
-            help="A file: .csv, .tsv, .parquet, .xlsx, .sdf, or - to print; of a library, a folder.",
         ),
     ] = None,
-    reading: ReadOptions,
-    answers: Answers,
-    profile: Annotated[
-        str | None,
-        typer.Option(help="File .toml that says what a good molecule is; add the probability that it is one."),
-    ] = None,
-    strip_salts: StripSalts = False,
-    condition: Conditions = None,
+    answers: Annotated[Answers, FieldsOf(Answers, panel=shared.ANSWERS)],
+    profile: shared.Profile = None,
     log: Annotated[
-        Path | None, typer.Option(help="CSV on this machine to add the predictions to, for the command update.")
+        Path | None,
+        shared.option(shared.ANSWERS, "CSV on this machine to add the predictions to, for the command update."),
     ] = None,
-    device: Device = "auto",
-    precision: Precision = "auto",
-    library: LibraryOptions,
+    reading: Annotated[ReadOptions, FieldsOf(ReadOptions, panel=shared.READING)],
+    strip_salts: shared.StripSalts = False,
+    condition: shared.Conditions = None,
+    library: Annotated[LibraryOptions, FieldsOf(LibraryOptions, panel="For a library")],
+    device: shared.Device = "auto",
+    precision: shared.Precision = "auto",
 ) -> None:
-    """Predict the targets of a model for every row of a table.
+    """Predict properties of molecules: of every row of a table, or of SMILES.
 
-    MODEL is a run folder, a weights file or the name of shipped weights. INPUT is a table or one or more SMILES.
     Without -o, predictions of SMILES are printed: as lines on a terminal, else as CSV.
 
     The output has the rows and columns of the input, a column per target, and "error" with the reason if a row cannot
@@ -108,34 +94,53 @@ def predict(
     Example: graphormer-sepnorm predict adme molecules.csv -o predictions.csv
     """
     with leaving_at_once():
-        from graphormer_sepnorm.output.predict_table import models_and_source
+        from graphormer_sepnorm.output.columns import PredictionColumns
+        from graphormer_sepnorm.output.predict_table import models_and_source, predict_table
         from graphormer_sepnorm.runs.zoo import card_endpoints, resolve_model
-        from graphormer_sepnorm.tables.formats import is_library
+        from graphormer_sepnorm.system.device import choose, computing
+        from graphormer_sepnorm.tables.formats import is_library, refuse_missing
 
     models, source = models_and_source(model_and_input)
     refuse_unknown(models)
-    judge = read_profile(profile)
-    load, started = partial(load_for, models, strip_salts, read_conditions(condition)), time.perf_counter()
-    if isinstance(source, str) and is_library(source, out):
-        if log is not None:
-            raise InputError("--log is for tables and SMILES, not for a library")
-        if reading.sheet is not None:
-            raise InputError("--sheet is for a workbook, not for a library")
-        result = library_predictions(load, source, out, reading, answers, judge, library, device, precision)
+    judge, conditions, started = read_profile(profile), shared.read_conditions(condition), time.perf_counter()
+    of_library, for_people = isinstance(source, str) and is_library(source, out), is_for_people(out)
+    if of_library and log is not None:
+        raise InputError("--log is for tables and SMILES, not for a library")
+    if of_library and reading.sheet is not None:
+        raise InputError("--sheet is for a workbook, not for a library")
+    if of_library and (out is None or str(out) == "-"):
+        raise InputError("name the folder to write: -o SCORES")
+    if not of_library and (given := changed(library)):
+        names, verb = ", ".join(given), "is" if len(given) == 1 else "are"
+        raise InputError(f"{names} {verb} for a library: a folder, a Parquet file or a pattern in quotes")
+    if out is None and isinstance(source, str):
+        refuse_missing(source)
+        raise InputError("name the file to write: -o OUT.csv, or -o - for standard output")
+    with computing(choose("cpu") if of_library else choose(device, precision)):
+        predictor = load_for(models, strip_salts, conditions)
+        say_independent(judge, predictor)
+        if of_library:
+            parts = import_library()
+            targets = PredictionColumns(predictor, answers).targets
+            rows = parts.choose_rows(targets, library.by, library.keep_top, library.threshold, library.lowest)
+            of_rows = (tuple(library.columns) or None, reading.smiles_column, reading.delimiter, reading.strict)
+            options = parts.PartOptions(rows, *of_rows, precision, answers, profile=judge)
+            scheduling = (library.scheduler, library.workers, device)
+            result = parts.predict_library(predictor, source, out, options, *scheduling)
+        else:
+            cards = [card_endpoints(resolve_model(model)) for model in models] if for_people else []
+            meanings = {target: of for each in cards for target, of in each.items()} if for_people else None
+            watch = None
+            if log is not None:
+                from graphormer_sepnorm.project.log import log_into
+
+                watch = log_into(log, predictor, ", ".join(models))
+            result = predict_table(predictor, source, out or Path("-"), reading, answers, meanings, judge, watch)
+            shared.tell(lines_on_rows(result, predictor, answers, reading.resume))
+    if for_people:
+        shared.tell([f"{result['rows'] - result['unreadable']} of {result['rows']} molecules predicted"])
     else:
-        if given := changed(library):
-            verb = "is" if len(given) == 1 else "are"
-            raise InputError(
-                f"{', '.join(given)} {verb} for a library: a folder, a Parquet file or a pattern in quotes"
-            )
-        facts = [card_endpoints(resolve_model(model)) for model in models] if is_for_people(out) else []
-        meanings = {target: of for each in facts for target, of in each.items()} if is_for_people(out) else None
-        named = None if log is None else (log, ", ".join(models))
-        result = table_predictions(load, source, out, reading, answers, judge, device, precision, meanings, named)
-    if is_for_people(out):
-        print(f"{result['rows'] - result['unreadable']} of {result['rows']} molecules predicted", file=sys.stderr)
-    else:
-        report_rows(result, time.perf_counter() - started)
+        shared.report_rows(result, time.perf_counter() - started)
 
 
 def is_for_people(out: Path | None) -> bool:
@@ -151,90 +156,30 @@ def load_for(models: list[str], strip_salts: bool, conditions: dict[str, str]) -
         from graphormer_sepnorm.table_model.load import load_predicting_model
 
     predictor = load_predicting_model(models).under(conditions)
-    say_unfinished(models)
+    shared.say_unfinished(models)
     for model in parts_of(predictor) if strip_salts else ():
         stripping_salts(model)
     return predictor
 
 
-def library_predictions(
-    load: Callable[[], "PredictingModel"],
-    source: str,
-    out: Path | None,
-    reading: ReadOptions,
-    answers: Answers,
-    profile: "Profile | None",
-    asked: LibraryOptions,
-    device: str,
-    precision: Literal["auto", "float32", "bfloat16"],
-) -> dict:
-    """Predicts a library into a folder."""
-    with leaving_at_once():
-        from graphormer_sepnorm.output.columns import PredictionColumns
-        from graphormer_sepnorm.system.device import choose, computing
+def lines_on_rows(result: dict, predictor: "PredictingModel", answers: Answers, is_resumed: bool) -> Iterator[str]:
+    """Sentences on rows outside the training domain, values below 0, and a table without rows."""
+    from graphormer_sepnorm.predict.side_by_side import SideBySide
+    from graphormer_sepnorm.runs.numbers import counted
 
-    if out is None or str(out) == "-":
-        raise InputError("name the folder to write: -o SCORES")
-    with computing(choose("cpu")):
-        predictor = load()
-    library = import_library()
-    say_independent(profile, predictor)
-    targets = PredictionColumns(predictor, answers).targets
-    selection = library.choose_rows(targets, asked.by, asked.keep_top, asked.threshold, asked.lowest)
-    of_rows = (tuple(asked.columns) or None, reading.smiles_column, reading.delimiter, reading.strict)
-    options = library.PartOptions(selection, *of_rows, precision, answers, profile=profile)
-    return library.predict_library(predictor, source, out, options, asked.scheduler, asked.workers, device)
-
-
-def table_predictions(
-    load: Callable[[], "PredictingModel"],
-    source: str | list[str],
-    out: Path | None,
-    reading: ReadOptions,
-    answers: Answers,
-    profile: "Profile | None",
-    device: str,
-    precision: Literal["auto", "float32", "bfloat16"],
-    meanings: dict[str, dict] | None,
-    log: tuple[Path, str] | None = None,
-) -> dict:
-    """Predicts a table into a file, and reports the number of rows outside the training domain.
-
-    Arguments are as in ``predict`` and ``predict_table``; ``log`` has a file and the name of the model.
-    """
-    with leaving_at_once():
-        from graphormer_sepnorm.output.predict_table import predict_table
-        from graphormer_sepnorm.predict.side_by_side import SideBySide
-        from graphormer_sepnorm.runs.numbers import counted
-        from graphormer_sepnorm.system.device import choose, computing
-        from graphormer_sepnorm.tables.formats import refuse_missing
-
-    if out is None and isinstance(source, str):
-        refuse_missing(source)
-        raise InputError("name the file to write: -o OUT.csv, or -o - for standard output")
-    with computing(choose(device, precision)):
-        say_independent(profile, predictor := load())
-        watch = None
-        if log is not None:
-            from graphormer_sepnorm.project.log import log_into
-
-            watch = log_into(log[0], predictor, log[1])
-        result = predict_table(predictor, source, out or Path("-"), reading, answers, meanings, profile, watch)
     if rows := result["unfamiliar"]:
-        count = f"{counted(rows, 'row')}{' of this call' * reading.resume} {'is' if rows == 1 else 'are'}"
+        count = f"{counted(rows, 'row')}{' of this call' * is_resumed} {'is' if rows == 1 else 'are'}"
         unjudged = " (similarity is not judged): --domain adds similarity and the column warning"
         columns = "columns that end with _warning" if isinstance(predictor, SideBySide) else "column warning"
         least, where = ("", f": see the {columns}") if answers.domain else ("at least ", unjudged)
-        print(f"{least}{count} outside the training domain{where}", file=sys.stderr)
+        yield f"{least}{count} outside the training domain{where}"
     if places := [f"{column} in {counted(rows, 'row')}" for column, rows in result["below_zero"].items() if rows]:
-        print(
+        yield (
             f"below 0, although all training labels are above 0: {', '.join(places)}; read them as small positive "
-            "values, or train with --log10, which predicts no negative values",
-            file=sys.stderr,
+            "values, or train with --log10, which predicts no negative values"
         )
     if not result["rows"]:
-        print("the input has a header but no rows", file=sys.stderr)
-    return result
+        yield "the input has a header but no rows"
 
 
 def read_profile(path: str | None) -> "Profile | None":
@@ -249,15 +194,11 @@ def say_independent(profile: "Profile | None", predictor: "PredictingModel") -> 
     """Says which errors the probability of success takes as independent, because their correlation is not known."""
     if profile and (pairs := profile.judge(predictor).independent):
         names = ", ".join(dict.fromkeys(name for pair in pairs for name in pair))
-        print(f"taken as independent, as their correlation is unknown: the errors of {names}", file=sys.stderr)
+        shared.tell([f"taken as independent, as their correlation is unknown: the errors of {names}"])
 
 
 def import_library(purpose: str = "a library") -> ModuleType:
-    """The module that predicts libraries; raises InputError if one of its dependencies is not installed.
-
-    Args:
-        purpose: what needs it, for the message.
-    """
+    """The module that predicts libraries; raises InputError if one of its dependencies is not installed."""
     try:
         with leaving_at_once():
             from graphormer_sepnorm.library import run as library

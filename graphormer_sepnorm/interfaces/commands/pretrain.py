@@ -1,6 +1,5 @@
 """``graphormer-sepnorm pretrain``."""
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -8,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.options import Device, SmilesColumn, TrainingPrecision, print_result
+from graphormer_sepnorm.interfaces.commands import shared
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 
@@ -18,7 +17,7 @@ def pretrain(
         list[str] | None, typer.Argument(metavar="FILE...", help="Tables with molecules: CSV, .smi, SDF, .gz.")
     ] = None,
     smiles: Annotated[list[str] | None, typer.Option(help="The same as FILE.")] = None,
-    smiles_column: SmilesColumn = None,
+    smiles_column: shared.SmilesColumn = None,
     size: Annotated[
         Literal["mini", "small", "base"], typer.Option(help="About 0.3, 0.7 or 3 million parameters.")
     ] = "small",
@@ -30,8 +29,8 @@ def pretrain(
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the molecules; by default 6.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of initialization, order, dropout and split.")] = None,
-    device: Device = "auto",
-    precision: TrainingPrecision = "auto",
+    device: shared.Device = "auto",
+    precision: shared.TrainingPrecision = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Continue from the last completed epoch of --out.")] = False,
 ) -> None:
     """Pretrain a Graphormer on unlabelled molecules, to be fine-tuned with train --from OUT.
@@ -61,5 +60,5 @@ def pretrain(
         result = pretrain(tables, learnt, recipe, out, smiles_column, resume)
     if result["skipped"]:
         missing = "molecule that can be read" if teacher is None else f"embedding in {teacher}"
-        print(f"{result['skipped']} rows were skipped: they have no {missing}", file=sys.stderr)
-    print_result(result, is_told=False)
+        shared.tell([f"{result['skipped']} rows were skipped: they have no {missing}"])
+    shared.print_result(result, is_told=False)

@@ -5,45 +5,39 @@ import os
 import re
 import secrets
 import socket
-import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from graphormer_sepnorm.errors import InputError, not_installed
-from graphormer_sepnorm.interfaces.commands.options import Device, Precision, predicting_names, print_result
-from graphormer_sepnorm.interfaces.guard import in_first_process
+from graphormer_sepnorm.interfaces.commands import shared
 from graphormer_sepnorm.system.signals import advising, leaving_at_once
 
 TOKEN_VARIABLE = "GRAPHORMER_SEPNORM_TOKEN"
+LIMITS = "Limits"
 
 
-@in_first_process
 def serve(
     models: Annotated[
         list[str],
-        typer.Argument(
-            metavar="MODEL...",
-            help="Run folders, weights files, or names of shipped weights.",
-            autocompletion=predicting_names,
-        ),
+        typer.Argument(metavar="MODEL...", help=f"Each is a {shared.MODEL}.", autocompletion=shared.predicting_names),
     ],
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any free port.")] = 8000,
-    host: Annotated[
-        str, typer.Option(help="Address to listen at; one that other machines can reach requires a token.")
-    ] = "127.0.0.1",
-    confidence: Annotated[float, typer.Option(help="Confidence level of intervals, if the model has them.")] = 0.9,
-    max_rows: Annotated[int, typer.Option(min=1, help="Maximum number of molecules in a table.")] = 50_000,
-    max_megabytes: Annotated[float, typer.Option(min=0.001, help="Largest size of an upload.")] = 20,
-    max_minutes: Annotated[float, typer.Option(min=0.01, help="Longest computing time of a table.")] = 30,
-    keep: Annotated[Path | None, typer.Option(help="Folder for tables, for a week; by default in the cache.")] = None,
     runs: Annotated[
         Path | None,
         typer.Option(help="Folder for models that are trained on the page; without it, the page does not train."),
     ] = None,
-    device: Device = "auto",
-    precision: Precision = "auto",
+    keep: Annotated[Path | None, typer.Option(help="Folder for tables, for a week; by default in the cache.")] = None,
+    confidence: Annotated[float, typer.Option(help="Confidence level of intervals, if the model has them.")] = 0.9,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any free port.")] = 8000,
+    host: Annotated[
+        str, typer.Option(help="Address to listen at; one that other machines can reach requires a token.")
+    ] = "127.0.0.1",
+    max_rows: Annotated[int, shared.option(LIMITS, "Maximum number of molecules in a table.", min=1)] = 50_000,
+    max_megabytes: Annotated[float, shared.option(LIMITS, "Largest size of an upload.", min=0.001)] = 20,
+    max_minutes: Annotated[float, shared.option(LIMITS, "Longest computing time of a table.", min=0.01)] = 30,
+    device: shared.Device = "auto",
+    precision: shared.Precision = "auto",
 ) -> None:
     """Serve a web page that predicts drawn, pasted and uploaded molecules.
 
@@ -79,12 +73,12 @@ def serve(
         names = (host, "localhost", "127.0.0.1", "::1") if local else None
         page = open_things.enter_context(contextlib.closing(Page(open_queue, models, token, names, trainings)))
         if words := page.queue.facts.about.get("training"):  # not finished
-            print(words, file=sys.stderr)
+            shared.tell([words])
         server = make_server(page)
         address = address_of(listener, host)
         entrance = f"{address}/?token={token}" if token else f"{address}/"
-        print(f"open {entrance} in a browser; Ctrl-C closes the page", file=sys.stderr)
-        print_result({"address": address, "kept": str(store.folder)})
+        shared.tell([f"open {entrance} in a browser; Ctrl-C closes the page"])
+        shared.print_result({"address": address, "kept": str(store.folder)})
         with advising(f"finished tables are kept in {store.folder}"):
             server.run(sockets=[listener])
 
@@ -97,9 +91,7 @@ def find_token() -> str:
     return token
 
 
-def service_of(
-    names: list[str], confidence: float, device: str, precision: Literal["auto", "float32", "bfloat16"]
-) -> object:
+def service_of(names: list[str], confidence: float, device: str, precision: shared.PrecisionName) -> object:
     """The service of the computing process; the process of the page does not import it."""
     from graphormer_sepnorm.interfaces.web.service import load_service
 

@@ -1,6 +1,5 @@
 """``graphormer-sepnorm suggest``."""
 
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,27 +8,15 @@ from typing import Annotated
 
 import typer
 
-from graphormer_sepnorm.interfaces.commands.options import (
-    Conditions,
-    Delimiter,
-    SmilesColumn,
-    print_result,
-    read_conditions,
-    say_unfinished,
-)
-from graphormer_sepnorm.interfaces.commands.predict import (
-    import_library,
-    is_for_people,
-    read_profile,
-    refuse_unknown,
-    say_independent,
-)
-from graphormer_sepnorm.interfaces.guard import in_first_process
+from graphormer_sepnorm.interfaces.commands import predict as predicting
+from graphormer_sepnorm.interfaces.commands import shared
+from graphormer_sepnorm.interfaces.commands.shared import ANSWERS, COMPUTING, option
 from graphormer_sepnorm.options import Promise
 from graphormer_sepnorm.system.signals import leaving_at_once
 
+RANKING = "Ranking"
 
-@in_first_process
+
 def suggest(
     model: Annotated[
         list[str],
@@ -39,32 +26,30 @@ def suggest(
         str, typer.Argument(metavar="LIBRARY", help="A table, a folder of tables, or a pattern of them in quotes.")
     ],
     out: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write: .csv, .tsv, .parquet, .xlsx or .sdf.")
+        Path | None,
+        option(ANSWERS, "File to write: .csv, .tsv, .parquet, .xlsx or .sdf.", "--output", "-o"),
     ] = None,
-    count: Annotated[int, typer.Option("-n", help="How many molecules.")] = 50,
+    count: Annotated[int, option(ANSWERS, "How many molecules.", "-n")] = 50,
+    alerts: Annotated[bool, option(ANSWERS, "Name structural alerts in a column.", "--alerts")] = False,
+    properties: Annotated[bool, option(ANSWERS, "Add weight, logP, TPSA and others.", "--properties")] = False,
+    profile: shared.Profile = None,
     target: Annotated[
-        str | None, typer.Option(help="Target to optimize; required for a model of several targets.")
+        str | None, option(RANKING, "Target to optimize; required for a model of several targets.")
     ] = None,
-    minimize: Annotated[bool, typer.Option("--minimize/--maximize", help="Direction of the optimization.")] = False,
-    profile: Annotated[
-        str | None,
-        typer.Option(help="File .toml that says what a good molecule is: rank by the probability that it is one."),
-    ] = None,
+    minimize: Annotated[bool, option(RANKING, "Direction of the optimization.", "--minimize/--maximize")] = False,
     by: Annotated[
         Promise | None,
-        typer.Option(help="How molecules are ranked: by default confidence-bound, or prediction for classes."),
+        option(RANKING, "How molecules are ranked: by default confidence-bound, or prediction for classes."),
     ] = None,
-    best: Annotated[float | None, typer.Option(help="Value to exceed; by default the best training label.")] = None,
-    kappa: Annotated[float, typer.Option(help="Number of standard deviations of the confidence bound.")] = 1.0,
-    distance: Annotated[float, typer.Option(help="Minimum Tanimoto distance between two molecules; 0: any.")] = 0.3,
-    smiles_column: SmilesColumn = None,
-    delimiter: Delimiter = None,
-    condition: Conditions = None,
-    alerts: Annotated[bool, typer.Option("--alerts", help="Name structural alerts in a column.")] = False,
-    properties: Annotated[bool, typer.Option("--properties", help="Add weight, logP, TPSA and others.")] = False,
-    scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes here; by default one per core.")] = None,
-    device: Annotated[str, typer.Option(help="Where each process computes, as in predict.")] = "cpu",
+    best: Annotated[float | None, option(RANKING, "Value to exceed; by default the best training label.")] = None,
+    kappa: Annotated[float, option(RANKING, "Number of standard deviations of the confidence bound.")] = 1.0,
+    distance: Annotated[float, option(RANKING, "Minimum Tanimoto distance between two molecules; 0: any.")] = 0.3,
+    smiles_column: shared.SmilesColumn = None,
+    delimiter: shared.Delimiter = None,
+    condition: shared.Conditions = None,
+    scheduler: Annotated[str | None, option(COMPUTING, "Address of a Dask scheduler.")] = None,
+    workers: Annotated[int | None, option(COMPUTING, "Processes here; by default one per core.", min=1)] = None,
+    device: Annotated[str, option(COMPUTING, "Where each process computes, as in predict.")] = "cpu",
 ) -> None:
     """Choose the molecules of a library to measure next: promising and diverse ones.
 
@@ -76,8 +61,8 @@ def suggest(
 
     Example: graphormer-sepnorm suggest runs/mine library.csv -n 50 -o next.csv
     """
-    refuse_unknown(model)
-    import_library("suggest")
+    predicting.refuse_unknown(model)
+    predicting.import_library("suggest")
     with leaving_at_once():
         from graphormer_sepnorm.library.part_writer import PartOptions, Selection
         from graphormer_sepnorm.library.suggest import SHOWN, SuggestRequest
@@ -86,45 +71,36 @@ def suggest(
         from graphormer_sepnorm.predict.side_by_side import one_model
         from graphormer_sepnorm.runs.numbers import counted
         from graphormer_sepnorm.system.device import choose, computing
-        from graphormer_sepnorm.table_model.load import load_predicting_model
         from graphormer_sepnorm.tasks import TASKS
 
     request = SuggestRequest(
-        count, by or "confidence-bound", target, minimize, best, kappa, distance, read_profile(profile)
+        count, by or "confidence-bound", target, minimize, best, kappa, distance, predicting.read_profile(profile)
     )
-    started, for_people = time.perf_counter(), is_for_people(out)
+    started, for_people = time.perf_counter(), predicting.is_for_people(out)
     with computing(choose("cpu")):
-        predictor = load_predicting_model(model).under(read_conditions(condition))
+        predictor = predicting.load_for(model, False, shared.read_conditions(condition))
         if not request.profile:
             predictor, target = one_model(predictor, target)
             request = replace(request, target=target)
-        say_unfinished(model)
         if request.profile:
-            say_independent(request.profile, predictor)
+            predicting.say_independent(request.profile, predictor)
         elif by is None and TASKS[predictor.kind].predicts_probabilities:
             request = replace(request, by="prediction")
-            print("ranked by the predicted probability (--by prediction): the model has classes", file=sys.stderr)
-        options = PartOptions(
-            Selection(""),
-            smiles_column=smiles_column,
-            delimiter=delimiter,
-            answers=Answers(alerts=alerts, properties=properties),
-        )
-        written = out or Path("-")
-        result = suggest_molecules(
-            predictor, library, written, request, options, scheduler, workers, device, for_people
-        )
+            shared.tell(["ranked by the predicted probability (--by prediction): the model has classes"])
+        answers = Answers(alerts=alerts, properties=properties)
+        options = PartOptions(Selection(""), smiles_column=smiles_column, delimiter=delimiter, answers=answers)
+        scheduling = (scheduler, workers, device, for_people)
+        result = suggest_molecules(predictor, library, out or Path("-"), request, options, *scheduling)
     where = "" if result["output"] == "-" else f"{out}: "
     unread = f", {counted(result['unreadable'], 'row')} unreadable" if result["unreadable"] else ""
-    print(f"{where}{result['suggested']:,} molecules of {counted(result['rows'], 'row')}{unread}", file=sys.stderr)
+    shared.tell([f"{where}{result['suggested']:,} molecules of {counted(result['rows'], 'row')}{unread}"])
     if for_people and result["suggested"] > SHOWN:
-        print(f"shown: the first {SHOWN}; -o FILE writes all of them, with all columns", file=sys.stderr)
-    for line in lines_on_others(result):
-        print(line, file=sys.stderr)
+        shared.tell([f"shown: the first {SHOWN}; -o FILE writes all of them, with all columns"])
+    shared.tell(lines_on_others(result))
     if result["suggested"] < count:
-        print(f"these are all: -n {count:,} is more than the library has of new, readable molecules", file=sys.stderr)
+        shared.tell([f"these are all: -n {count:,} is more than the library has of new, readable molecules"])
     if where:
-        print_result({**result, "seconds": round(time.perf_counter() - started, 3)})
+        shared.print_result({**result, "seconds": round(time.perf_counter() - started, 3)})
 
 
 def lines_on_others(result: dict) -> Iterator[str]:

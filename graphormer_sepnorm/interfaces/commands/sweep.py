@@ -7,20 +7,14 @@ from typing import Annotated
 import typer
 
 from graphormer_sepnorm.datasets.benchmarks import DATASETS
-from graphormer_sepnorm.interfaces.commands.options import (
-    Device,
-    Root,
-    Settings,
-    TrainingPrecision,
-    print_result,
-)
+from graphormer_sepnorm.interfaces.commands import shared
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.recipes import FROM_RANDOM_WEIGHTS
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 
 def sweep(
-    dataset: Annotated[list[str], typer.Option(help=f"One or more of {', '.join(DATASETS)}; repeat the option.")],
+    dataset: Annotated[list[str], typer.Option(help=f"One or more of {', '.join(DATASETS)}.")],
     norm: Annotated[list[str], typer.Option(help=f"One or more of {', '.join(NORMS)}.")],
     out: Annotated[Path, typer.Option(help="Folder of the run folders, DATASET-NORM-SEED each.")],
     seeds: Annotated[int, typer.Option(min=1, help="Seeds 0 to this number - 1.")] = 3,
@@ -29,10 +23,10 @@ def sweep(
         typer.Option(help=f"{', '.join(FROM_RANDOM_WEIGHTS)}, that of shipped weights, or the config.json of a run."),
     ] = "slim",
     epochs: Annotated[int | None, typer.Option(help="Passes over the training molecules.")] = None,
-    settings: Settings = None,
-    root: Root = None,
-    device: Device = "auto",
-    precision: TrainingPrecision = "auto",
+    settings: shared.Settings = None,
+    root: shared.Root = None,
+    device: shared.Device = "auto",
+    precision: shared.TrainingPrecision = "auto",
 ) -> None:
     """Train every dataset with every norm and seed, skip finished runs, and summarize the scores.
 
@@ -40,7 +34,7 @@ def sweep(
     after the first of a dataset, a row also has the mean difference from the first, paired by seed, with a 95 %
     confidence interval.
 
-    Example: graphormer-sepnorm sweep --dataset zinc-subset --norm sepnorm --norm sharenorm --out runs/norms
+    Example: graphormer-sepnorm sweep --dataset zinc-subset --norm sepnorm sharenorm --out runs/norms
     """
     with leaving_at_once():
         from graphormer_sepnorm.recipes import find_recipe
@@ -52,4 +46,4 @@ def sweep(
     train = in_precision(with_given(chosen.train, {"epochs": epochs}), precision)
     with computing(choose(device)):
         rows = sweep(dataset, norm, range(seeds), replace(chosen, train=train), out, root, settings or ())
-    print_result(rows, is_told=False)
+    shared.print_result(rows, is_told=False)

@@ -1,37 +1,28 @@
 """``graphormer-sepnorm train``."""
 
 import shlex
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
+
+import typer
 
 from graphormer_sepnorm.config import Config, ModelConfig, TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import DATASETS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces import quick
+from graphormer_sepnorm.interfaces.commands import shared
 from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, expanded
-from graphormer_sepnorm.interfaces.commands.options import (
-    AskedTask,
-    Device,
-    Root,
-    Settings,
-    TableFile,
-    TrainingPrecision,
-    one_table,
-    print_result,
-    score_words,
-)
-from graphormer_sepnorm.interfaces.commands.own_table import options_of_table
+from graphormer_sepnorm.interfaces.commands.own_table import OF_LABELS, detected, on_better_scales
+from graphormer_sepnorm.interfaces.commands.resuming import as_command, given_names
 from graphormer_sepnorm.layers.norms import NORMS
-from graphormer_sepnorm.options import Option, changed
+from graphormer_sepnorm.options import Option
 from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, task_config
 from graphormer_sepnorm.runs.folder import REPORT
 from graphormer_sepnorm.runs.numbers import counted, decimals_for, shown_interval
 from graphormer_sepnorm.system.device import choose, computing
-from graphormer_sepnorm.system.torchrun import rank
 from graphormer_sepnorm.table_model.info import targets_on_test
 from graphormer_sepnorm.table_model.reliability import low_coverage, no_better
 from graphormer_sepnorm.table_model.scores import STACK
@@ -53,8 +44,12 @@ from graphormer_sepnorm.training.settings import in_precision, refuse_patience, 
 class RunOptions:
     """The data, the recipe and the run folder."""
 
-    PANEL: ClassVar = "Run folder, benchmarks and recipes"
-
+    out: Annotated[
+        Path | None, Option("Run folder to write; by default runs/TABLE-SEED or runs/DATASET-NORM-SEED.")
+    ] = None
+    resume: Annotated[
+        bool, Option("Continue the interrupted training in --out, with its options: train --out RUN --resume.")
+    ] = False
     dataset: Annotated[str, Option(f"One of {', '.join(DATASETS)}.")] = "sample"
     csv: Annotated[str | None, Option("The same as FILE.")] = None
     recipe: Annotated[
@@ -65,10 +60,6 @@ class RunOptions:
         ),
     ] = None
     norm: Annotated[str | None, Option(f"{', '.join(NORMS)}; by default the recipe's.")] = None
-    out: Annotated[
-        Path | None, Option("Run folder to write; by default runs/TABLE-SEED or runs/DATASET-NORM-SEED.")
-    ] = None
-    resume: Annotated[bool, Option("Continue from the last completed epoch of --out, with the same options.")] = False
     start: Annotated[
         str | None, Option("Model to fine-tune with a new head; it sets architecture and norm.", "from")
     ] = None
@@ -79,13 +70,11 @@ class RunOptions:
 
     @property
     def found_recipe(self) -> str:
-        """The name of the recipe."""
         if self.recipe is not None:
             return self.recipe
         return "slim" if self.csv is None or self.norm is not None else "foundation"
 
     def folder(self, config: Config) -> Path:
-        """The run folder."""
         if self.csv is None:
             name = f"{self.dataset}-{config.model.norm}"
         else:
@@ -97,41 +86,44 @@ class RunOptions:
 class EnsembleOptions:
     """Options for the members of a table model."""
 
-    PANEL: ClassVar = "Members of a table model"
-
+    quick: Annotated[bool, Option("Fit only the kernel machine, in about half a minute.")] = False
     ensemble: Annotated[
         int | None,
         Option(f"Number of networks, one per fold; by default {FOLDS}, or none if a first one does not help."),
     ] = None
     baseline: Annotated[bool, Option("Include a forest of extremely randomized trees.")] = True
     blend: Annotated[bool, Option("Include members other than networks.")] = True
-    quick: Annotated[bool, Option("Fit only the kernel machine, in about half a minute.")] = False
 
     def __post_init__(self) -> None:
         if self.ensemble is not None and self.ensemble < 1:
             raise InputError(f"--ensemble {self.ensemble}: choose at least 1 network")
 
 
-NETWORKS = "Training of networks"
-OF_TABLES = FieldsOf(TableOptions, panel="Your table")
-OF_RECIPES = FieldsOf(TrainConfig, default="as in the recipe", panel=NETWORKS)
-DROPOUTS = FieldsOf(ModelConfig, ("dropout", "attention_dropout"), default="as in the recipe", panel=NETWORKS)
+BEGINNING = "Your table"
+NETWORKS: dict[str, Any] = {"default": "as in the recipe", "panel": "Training of networks"}
+OF_TABLES = FieldsOf(TableOptions, panel=BEGINNING, panels=OF_LABELS)
+OF_RUNS = FieldsOf(RunOptions, panel="Benchmarks and recipes", panels={BEGINNING: ("out", "resume")})
+OF_ENSEMBLES = FieldsOf(EnsembleOptions, panel="Members of a table model", panels={BEGINNING: ("quick",)})
+ONLY_OF_TABLES = {"task", *(each.field for of in (OF_TABLES, OF_ENSEMBLES) for each in of.declared())}
+OF_RECIPES = FieldsOf(TrainConfig, **NETWORKS)
+DROPOUTS = FieldsOf(ModelConfig, ("dropout", "attention_dropout"), **NETWORKS)
 
 
 @expanded
 def train(
     *,
-    file: TableFile = None,
+    context: typer.Context,
+    file: shared.TableFile = None,
     table: Annotated[dict[str, Any], OF_TABLES],
-    task: AskedTask = None,
-    ensemble: EnsembleOptions,
-    run: RunOptions,
-    root: Root = None,
+    task: shared.AskedTask = None,
+    run: Annotated[RunOptions, OF_RUNS],
+    ensemble: Annotated[EnsembleOptions, OF_ENSEMBLES],
     optimization: Annotated[dict[str, Any], OF_RECIPES],
     dropouts: Annotated[dict[str, Any], DROPOUTS],
-    settings: Settings = None,
-    device: Device = "auto",
-    precision: TrainingPrecision = "auto",
+    settings: shared.Settings = None,
+    root: shared.Root = None,
+    device: shared.Device = "auto",
+    precision: shared.TrainingPrecision = "auto",
 ) -> None:
     """Train a model on your own table, or a Graphormer on a dataset, and score it on the test molecules.
 
@@ -150,11 +142,15 @@ def train(
     train_config = in_precision(with_given(recipe.train, {**optimization, "start_from": run.start}), precision)
     content, options = None, None
     if run.csv is None:
-        refuse_options_of_tables(table, task, ensemble)
+        if names := given_names(context, ONLY_OF_TABLES):
+            raise InputError(f"{', '.join(names)}: options of a table need one: name it first, as in train FILE")
         config = dataset_config(run.dataset, train_config, run.norm, recipe.architecture)
     else:
         content = read_whole(run.csv, *map(table.get, ("smiles_column", "delimiter", "sheet")))
-        options = options_of_table(run.csv, content, table, task, train_config.seed)
+        options, sentences = detected(run.csv, content, table, task, train_config.seed)
+        say(sentences)
+        if not run.resume:
+            options = on_better_scales(options, content)
         task_asked = table_task(options)
         config = task_config(TABLE, options.featurizer, task_asked, train_config, run.norm, recipe.architecture)
     if run.norm is not None and (start := config.train.start_from) is not None:
@@ -168,31 +164,36 @@ def train(
     find_optimizer(config.train.optimizer)
     if not ensemble.quick:  # which trains no networks
         check_start(config)
-    if options is None and rank() == 0:
+    if options is None:
         hint = "; for your own table: train FILE" if run.dataset == RunOptions.dataset else ""
-        print(f"training {run.found_recipe} on {run.dataset}{hint}", file=sys.stderr)
-    say_unused(table | optimization | dropouts, precision, ensemble, run, settings or ())
+        say([f"training {run.found_recipe} on {run.dataset}{hint}"])
+    if ensemble.quick and (unused := unused_options(context, run, settings or ())):
+        say([quick.remark("--quick", unused)])
+    scales = {} if options is None else {"log10": options.log10, "negative_log_molar": options.negative_log_molar}
+    folder, command = run.folder(config), as_command(context, scales)
+    if folder.is_file():
+        raise InputError(f"{folder} is a file: name a folder to write with --out")
     with computing(compute):
         if options is None:
-            result = train_run(config, run.folder(config), root, run.resume)
+            result = train_run(config, folder, root, run.resume, command)
         else:
             networks, look = ensemble.ensemble or FOLDS, ensemble.ensemble is None
-            plan = Plan(networks, ensemble.baseline, ensemble.blend, ensemble.quick, run.resume, look=look)
+            plan = Plan(networks, ensemble.baseline, ensemble.blend, ensemble.quick, run.resume, look, command)
             fit = train_folds if options.folds else train_table
-            result = fit(replace(options, seed=config.train.seed), config, run.folder(config), plan, content)
+            result = fit(replace(options, seed=config.train.seed), config, folder, plan, content)
     seconds = time.perf_counter() - started
     say(left_out_lines(result))
     where = result["split"] if options is not None and options.final else "test"
-    say([f"{run.folder(config)}: {where} {score_words(result)}{interval_words(result)}, {seconds:.0f} s"])
+    say([f"{folder}: {where} {shared.score_words(result)}{interval_words(result)}, {seconds:.0f} s"])
     if options is not None:
-        say(next_steps(run.folder(config), is_model=not options.folds))
+        say(next_steps(folder, is_model=not options.folds))
     source = {} if run.csv is None else {"table": run.csv}
-    print_result({"out": str(run.folder(config)), **source, **result})
+    shared.print_result({"out": str(folder), **source, **result})
 
 
 def own_table(file: str | None, run: RunOptions) -> str | None:
     """The user's table; raises InputError if it is named twice, in addition to a dataset, or is a dataset's name."""
-    path = one_table(file, run.csv)
+    path = shared.one_table(file, run.csv)
     if path is not None and run.dataset != "sample":
         raise InputError(f"name one of them: the table {path}, or --dataset {run.dataset}")
     if path in DATASETS and not Path(path).exists():
@@ -200,29 +201,12 @@ def own_table(file: str | None, run: RunOptions) -> str | None:
     return path
 
 
-def refuse_options_of_tables(table: dict[str, Any], task: str | None, ensemble: EnsembleOptions) -> None:
-    """Raises InputError if an option is given that has no effect without a table."""
-    names = [each.name for each in OF_TABLES.declared() if each.field in table]
-    names += changed(ensemble)
-    if task is not None or names:
-        shown = ", ".join(["--task"] * (task is not None) + names)
-        raise InputError(f"{shown}: options of a table need one: name it first, as in train FILE")
-
-
-def say_unused(
-    given: dict[str, Any], precision: str, ensemble: EnsembleOptions, run: RunOptions, settings: Sequence[str]
-) -> None:
-    """Names the options that have no effect because of --quick, if it is set; ``given`` has values by field."""
-    declarations = [*OF_TABLES.declared(), *OF_RECIPES.declared(), *DROPOUTS.declared()]
-    names = [each.name for each in declarations if each.field in given and each.field in quick.UNUSED]
-    names += ["--precision"] if precision != "auto" else []
-    names += [f"--no-{name}" for name in ("baseline", "blend") if not getattr(ensemble, name)]
-    names += [f"--{name}" for name in ("norm", "freeze") if getattr(run, name) is not None]
-    if run.recipe is not None and quick.is_unused(run.recipe, run.start):
-        names.append("--recipe")
-    names += [f"--set {name}" for name in quick.unused_settings(each.partition("=")[0] for each in settings)]
-    if names and ensemble.quick and rank() == 0:
-        print(quick.remark("--quick", names), file=sys.stderr)
+def unused_options(context: typer.Context, run: RunOptions, settings: Sequence[str]) -> list[str]:
+    """The given options that have no effect because of --quick."""
+    recipe = {"recipe"} if run.recipe is not None and quick.is_unused(run.recipe, run.start) else set()
+    of_config = quick.unused_settings(each.partition("=")[0] for each in settings)
+    names = given_names(context, quick.UNUSED | recipe | {"baseline", "norm", "freeze"})
+    return [*names, *(f"--set {name}" for name in of_config)]
 
 
 def left_out_lines(result: dict) -> Iterator[str]:

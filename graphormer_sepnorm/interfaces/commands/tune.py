@@ -1,25 +1,14 @@
 """``graphormer-sepnorm tune``."""
 
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.errors import InputError, not_installed
+from graphormer_sepnorm.interfaces.commands import shared
 from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, expanded
-from graphormer_sepnorm.interfaces.commands.options import (
-    AskedTask,
-    Device,
-    Settings,
-    TableFile,
-    TrainingPrecision,
-    one_table,
-    print_result,
-)
-from graphormer_sepnorm.interfaces.commands.own_table import detected
+from graphormer_sepnorm.interfaces.commands.own_table import OF_LABELS, detected
 from graphormer_sepnorm.options import Option
 from graphormer_sepnorm.recipes import FROM_RANDOM_WEIGHTS, find_recipe, task_config
 from graphormer_sepnorm.system.device import choose, computing
@@ -49,7 +38,8 @@ class SearchOptions:
             raise InputError(f"--trials {self.trials} and --processes {self.processes} are at least 1")
 
 
-OF_TABLES = FieldsOf(TableOptions, without=("folds", "weight_column", "feature_columns"), panel="Your table")
+NOT_SEARCHED = ("folds", "weight_column", "feature_columns")
+OF_TABLES = FieldsOf(TableOptions, without=NOT_SEARCHED, panel="Your table", panels=OF_LABELS)
 OF_RECIPES = FieldsOf(
     TrainConfig,
     without=("frozen_epochs", "frozen_statistics"),  # trials start from random weights
@@ -61,16 +51,16 @@ OF_RECIPES = FieldsOf(
 @expanded
 def tune(
     *,
-    file: TableFile = None,
-    out: Annotated[Path, typer.Option(help="Folder of the search.")],
-    csv: Annotated[str | None, typer.Option(help="The same as FILE.")] = None,
-    search: SearchOptions,
+    file: shared.TableFile = None,
+    out: Annotated[Path, shared.option("Your table", "Folder of the search.")],
+    csv: Annotated[str | None, shared.option("Your table", "The same as FILE.")] = None,
+    search: Annotated[SearchOptions, FieldsOf(SearchOptions, panel="Search")],
     table: Annotated[dict[str, Any], OF_TABLES],
-    task: AskedTask = None,
+    task: shared.AskedTask = None,
     optimization: Annotated[dict[str, Any], OF_RECIPES],
-    settings: Settings = None,
-    device: Device = "auto",
-    precision: TrainingPrecision = "auto",
+    settings: shared.Settings = None,
+    device: shared.Device = "auto",
+    precision: shared.TrainingPrecision = "auto",
 ) -> None:
     """Search for a better recipe for your table, and compare it with the one it started from.
 
@@ -80,7 +70,7 @@ def tune(
 
     Example: graphormer-sepnorm tune mols.csv --target-columns y --trials 50 --out study
     """
-    path, compute, recipe = one_table(file, csv), choose(device), find_recipe(search.recipe)
+    path, compute, recipe = shared.one_table(file, csv), choose(device), find_recipe(search.recipe)
     if path is None:
         raise InputError("name your table: graphormer-sepnorm tune FILE")
     train = in_precision(with_given(recipe.train, optimization), precision)
@@ -101,5 +91,5 @@ def tune(
     with computing(compute):
         result = tune(options, config, out, limits, fixed, search.resume, search.compare, content)
         if search.compare:
-            print(verdict(result, search.recipe), file=sys.stderr)
-    print_result(result)
+            say([verdict(result, search.recipe)])
+    shared.print_result(result)

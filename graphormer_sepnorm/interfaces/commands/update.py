@@ -1,43 +1,29 @@
 """``graphormer-sepnorm update``."""
 
 import shlex
-import sys
 import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from graphormer_sepnorm.interfaces.commands.options import (
-    LABELLED_TABLES,
-    Delimiter,
-    Device,
-    SmilesColumn,
-    predicting_names,
-    print_result,
-    score_words,
-)
-from graphormer_sepnorm.interfaces.guard import in_first_process
-from graphormer_sepnorm.runs.numbers import counted
+from graphormer_sepnorm.interfaces.commands import shared
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 
-@in_first_process
 def update(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="Run folder of a table model.", autocompletion=predicting_names)
-    ],
-    table: Annotated[str, typer.Argument(metavar="FILE", help=f"New measurements: {LABELLED_TABLES}.")],
+    run: shared.Run,
+    table: Annotated[str, typer.Argument(metavar="FILE", help=f"New measurements: {shared.LABELLED_TABLES}.")],
     out: Annotated[
         Path | None, typer.Option(help="Run folder to write; by default RUN-update-1, or the next number.")
     ] = None,
     log: Annotated[Path | None, typer.Option(help="Log of predict --log, with earlier predictions.")] = None,
-    smiles_column: SmilesColumn = None,
-    delimiter: Delimiter = None,
+    smiles_column: shared.SmilesColumn = None,
+    delimiter: shared.Delimiter = None,
     same_unit: Annotated[
         bool, typer.Option("--same-unit", help="Accept labels that look as if they were in another unit.")
     ] = False,
-    device: Device = "auto",
+    device: shared.Device = "auto",
 ) -> None:
     """Score a model on new measurements, and fit it again to all rows.
 
@@ -50,6 +36,7 @@ def update(
     """
     with leaving_at_once():
         from graphormer_sepnorm.project.update import PAGE, update_run
+        from graphormer_sepnorm.runs.numbers import counted
         from graphormer_sepnorm.system.device import choose, computing
 
     started = time.perf_counter()
@@ -60,8 +47,8 @@ def update(
         for each in periods:
             inside = f", {each['held']} of {each['intervals']} inside 90 % intervals" if each["intervals"] else ""
             words = f"mean error {each['error']:.3g}, bias {each['bias']:.2g}{inside}"
-            print(f"{each['name']}, {target}: {counted(each['n'], 'measurement')}, {words}", file=sys.stderr)
+            shared.tell([f"{each['name']}, {target}: {counted(each['n'], 'measurement')}, {words}"])
     seconds = time.perf_counter() - started
-    print(f"{folder}: {result['split']} {score_words(result)}, {seconds:.0f} s", file=sys.stderr)
-    print(f"open {shlex.quote(str(folder / PAGE))} in a browser for the predictions over time", file=sys.stderr)
-    print_result(result)
+    shared.tell([f"{folder}: {result['split']} {shared.score_words(result)}, {seconds:.0f} s"])
+    shared.tell([f"open {shlex.quote(str(folder / PAGE))} in a browser for the predictions over time"])
+    shared.print_result(result)

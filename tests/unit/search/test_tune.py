@@ -4,7 +4,6 @@ import csv
 import multiprocessing
 import signal
 import sqlite3
-from dataclasses import fields
 from functools import partial
 from types import SimpleNamespace
 
@@ -18,7 +17,7 @@ from graphormer_sepnorm.recipes import find_recipe, slim, task_config
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.search import trial
 from graphormer_sepnorm.search import tune as module
-from graphormer_sepnorm.search.search_space import SearchSpace, values_of
+from graphormer_sepnorm.search.search_space import SPACE, values_of
 from graphormer_sepnorm.search.study import StudyFolder
 from graphormer_sepnorm.search.trial import TrialKilled
 from graphormer_sepnorm.search.tune import SearchLimits, tune
@@ -28,17 +27,12 @@ from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.training.trainer import Epoch
 
 EPOCHS = 5
-
-
 KILLED = TrialKilled("killed by SIGKILL")
 SILENCE = TimeoutError()
 
 
 class Here:
-    """Replaces ``TrialProcess``: trains in this process when it starts, and has then ended.
-
-    At ``SILENCE`` it never ends.
-    """
+    """Replaces ``TrialProcess``: trains in this process when it starts, and has then ended; at ``SILENCE`` never."""
 
     def __init__(self, *arguments):
         self.connection, self.theirs = multiprocessing.Pipe()
@@ -59,21 +53,8 @@ class Here:
         self.connection.close()
 
 
-class Trainers:
-    """Replaces ``Trainer``: ``script`` maps the number and config of a trial to its epochs.
-
-    A score is the metric of an epoch; an exception is raised.
-    """
-
-    def __init__(self, script):
-        self.script, self.configs = script, []
-
-    def __call__(self, config, train, val):
-        self.configs.append(config)
-        return SimpleNamespace(config=config, epochs=partial(epochs, self.script(len(self.configs) - 1, config)))
-
-
 def epochs(script: list):
+    """A score is the metric of an epoch; an exception is raised."""
     for number, said in enumerate(script, start=1):
         if isinstance(said, BaseException):
             raise said
@@ -113,14 +94,18 @@ def search(path, tmp_path, monkeypatch):
     monkeypatch.setattr(trial, "load_split", lambda table, split, encodings: None)
 
     def run(script=by_rate, trials=6, processes=1, seconds=None, target="penalized_logp", seed=0, out="study", **more):
-        made_up = Trainers(script)
-        monkeypatch.setattr(trial, "Trainer", made_up)
+        run.configs = []
+
+        def trainer(own, train, val):
+            run.configs.append(own)
+            return SimpleNamespace(config=own, epochs=partial(epochs, script(len(run.configs) - 1, own)))
+
+        monkeypatch.setattr(trial, "Trainer", trainer)
         kind = "regression" if target == "penalized_logp" else "classification"
         options = TableOptions(path, (target,), kind, split="random")
         train = TrainConfig(epochs=EPOCHS, seed=seed)
         config = task_config(TABLE, "mol", table_task(options), train, architecture=slim)
         limits = SearchLimits(trials, processes, seconds)
-        run.configs = made_up.configs
         run.recipe = config
         return tune(options, config, tmp_path / out, limits, **{"compare": False, **more})
 
@@ -145,15 +130,6 @@ def test_a_search_tries_the_recipe_first_and_keeps_the_best_as_a_recipe(search, 
     assert [line["state"] for line in written[:5]] == ["complete"] * 5, "there is no median yet"
     assert [float(line["lr"]) for line in written] == [config.train.lr for config in search.configs]
     assert not study.best_run.path.exists() and not list(study.path.glob("*.lock"))
-
-
-@pytest.mark.slow
-def test_the_same_seed_draws_the_same_and_another_does_not(search):
-    drawn = []
-    for out, seed in (("a", 0), ("b", 0), ("c", 1)):
-        search(out=out, seed=seed, trials=4)
-        drawn.append([values_of(config) for config in search.configs])
-    assert drawn[0] == drawn[1] and drawn[0][1:] != drawn[2][1:]
 
 
 @pytest.mark.slow
@@ -183,15 +159,6 @@ def test_trials_below_the_median_are_pruned_by_their_epochs(search, tmp_path):
     result = search(lambda number, config: [float(number)] * EPOCHS, trials=8)
     assert (result["complete"], result["pruned"], result["validation"]) == (5, 3, 0.0)
     assert [line["epochs"] for line in lines(tmp_path / "study")] == ["5"] * 5 + ["1"] * 3
-
-
-@pytest.mark.parametrize("columns", [{"weight_column": "w"}, {"feature_columns": ("T",)}])
-def test_weights_and_conditions_are_refused(search, path, tmp_path, columns):
-    search(trials=1)
-    options = TableOptions(path, ("penalized_logp",), **columns)
-    with pytest.raises(InputError, match="leave their columns out"):
-        tune(options, search.recipe, tmp_path / "other", SearchLimits(1))
-    assert not (tmp_path / "other").exists()
 
 
 def test_a_diverging_or_killed_trial_does_not_affect_others(search, tmp_path):
@@ -287,12 +254,6 @@ def test_a_full_disk_gives_a_sentence_and_the_search_can_continue(search, monkey
     assert search(trials=60, resume=True, seconds=0.0)["complete"] >= 2
 
 
-def test_nothing_to_search_is_refused_before_anything_is_written(search, tmp_path):
-    with pytest.raises(InputError, match="nothing to search"):
-        search(fixed=frozenset(field.name for field in fields(SearchSpace)))
-    assert not (tmp_path / "study").exists()
-
-
 @pytest.fixture
 def trained(monkeypatch):
     """Runs of the comparison, without training; their scores are those in ``scores``."""
@@ -317,18 +278,30 @@ def test_the_test_split_is_touched_once_at_the_end(search, trained, tmp_path):
     assert result["test"] == {"best": 0.5, "recipe": 0.25} and not result["better"]
     assert search(trials=3, compare=True, resume=True) == result and len(trained.runs) == 2
     assert search.configs == []
+    alone = search(trials=1, compare=True, out="alone")
+    assert trained.runs[2:] == [("best", search.recipe)]
+    assert alone["test"] == {"best": 0.5, "recipe": 0.5} and not alone["better"]
     with pytest.raises(InputError, match="was compared on the test split after 3 trials"):
         search(trials=4, compare=True, resume=True)
 
 
-def test_the_recipe_is_trained_once_if_it_is_the_best(search, trained, tmp_path):
-    result = search(trials=1, compare=True)
-    assert trained.runs == [("best", search.recipe)]
-    assert result["test"] == {"best": 0.5, "recipe": 0.5} and not result["better"]
+TORCHRUN = {"TORCHELASTIC_RUN_ID": "1", "WORLD_SIZE": "2"}
 
 
-def test_torchrun_is_refused(search, monkeypatch):
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(InputError, match="without torchrun"):
-        search()
+@pytest.mark.parametrize(
+    ("columns", "fixed", "environment", "problem"),
+    [
+        ({"weight_column": "w"}, (), {}, "leave their columns out"),
+        ({"feature_columns": ("T",)}, (), {}, "leave their columns out"),
+        ({}, SPACE, {}, "nothing to search"),
+        ({}, (), TORCHRUN, "without torchrun"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused_first(path, tmp_path, monkeypatch, columns, fixed, environment, problem):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    options = TableOptions(path, ("penalized_logp",), **columns)
+    config = task_config(TABLE, "mol", table_task(options), TrainConfig(), architecture=slim)
+    with pytest.raises(InputError, match=problem):
+        tune(options, config, tmp_path / "study", SearchLimits(1), frozenset(fixed))
+    assert not (tmp_path / "study").exists()

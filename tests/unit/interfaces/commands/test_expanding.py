@@ -1,7 +1,7 @@
 """Commands whose options are declared by dataclasses."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 import typer
@@ -32,8 +32,6 @@ class Tea:
 
 @dataclass(frozen=True)
 class Pot:
-    PANEL: ClassVar = "For the pot"
-
     size: Annotated[int, Option("Cups.")] = 4
 
 

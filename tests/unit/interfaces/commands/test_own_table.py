@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.own_table import detected, only_target, options_of_table
+from graphormer_sepnorm.interfaces.commands.own_table import detected, on_better_scales, only_target
 from graphormer_sepnorm.tables.formats.table import Row, WholeTable
 from graphormer_sepnorm.tables.labels import read_whole
 
@@ -95,9 +95,12 @@ CONCENTRATIONS = WholeTable(
 )
 def test_somebody_at_a_terminal_is_asked_whether_to_learn_logarithms(typed, given, scales, asks):
     with answering(typed) as shown:
-        options = options_of_table("a.csv", CONCENTRATIONS, {"targets": ("Ki_nM", "S")} | given, None, 0)
-        assert options.scales == scales and ("Learn pKi?" in shown()) == asks
+        options, _ = detected("a.csv", CONCENTRATIONS, {"targets": ("Ki_nM", "S")} | given, None, 0)
+        assert on_better_scales(options, CONCENTRATIONS).scales == scales
+        seen = shown()
+        assert (seen.count("Learn pKi instead?"), seen.count("Ki_nM")) == ((1, 1) if asks else (0, 0))
 
 
 def test_nobody_is_asked_without_a_terminal():
-    assert options_of_table("a.csv", CONCENTRATIONS, {"targets": ("Ki_nM", "S")}, None, 0).scales == ()
+    options, _ = detected("a.csv", CONCENTRATIONS, {"targets": ("Ki_nM", "S")}, None, 0)
+    assert on_better_scales(options, CONCENTRATIONS) is options

@@ -99,7 +99,7 @@ def test_the_command_reads_what_was_chosen(choice, monkeypatch, tmp_path):
         found.update(given=given, task=task)
         raise InputError("enough")
 
-    monkeypatch.setattr("graphormer_sepnorm.interfaces.commands.train.options_of_table", remember)
+    monkeypatch.setattr("graphormer_sepnorm.interfaces.commands.train.detected", remember)
     monkeypatch.setattr("graphormer_sepnorm.interfaces.commands.train.read_whole", lambda *_: None)
     with pytest.raises(InputError, match="enough"):
         commands.app(["train", "t.csv", *choice.arguments(), "--out", "o"], standalone_mode=False)

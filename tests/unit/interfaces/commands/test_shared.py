@@ -5,7 +5,7 @@ import typer
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands import alone
-from graphormer_sepnorm.interfaces.commands.options import (
+from graphormer_sepnorm.interfaces.commands.shared import (
     model_names,
     predicting_names,
     print_result,
