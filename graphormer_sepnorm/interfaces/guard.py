@@ -24,7 +24,7 @@ def guarded(command: Callable[[], None]) -> None:
         print("; ".join(filter(None, (str(interruption), interruption.advice))), file=sys.stderr)
         sys.exit(interruption.exit_code)
     except InputError as error:
-        problem = str(error)
+        problem = error.with_options(lambda option: f"--{option.replace('_', '-')}")
     except ValueError as error:
         problem = sentence_of(error)
     except RuntimeError as error:

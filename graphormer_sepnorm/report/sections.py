@@ -19,8 +19,14 @@ from graphormer_sepnorm.report.trust import distance_section, trust_section
 from graphormer_sepnorm.report.words import words
 from graphormer_sepnorm.runs.info import training_words
 from graphormer_sepnorm.runs.plots import MAX_PANELS
+from graphormer_sepnorm.system.progress import is_on_page
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE
 from graphormer_sepnorm.tasks import METRICS, TASKS
+
+ON_PAGE = (
+    "On the page of the training, choose Predict with this model; then draw, paste or upload molecules. Later, the "
+    "page Train lists the model below Models."
+)
 
 
 def training_section(page: Reported) -> Section | None:
@@ -43,7 +49,9 @@ def training_section(page: Reported) -> Section | None:
 
 
 def use_section(page: Reported) -> Section:
-    """Commands to copy."""
+    """Commands to copy; after a training on the page, what to do there."""
+    if is_on_page():
+        return Section("How to use the model", (ON_PAGE,))
     folder = shlex.quote(str(page.run.path))
     confidence, trust = page.confidence, page.model.trust
     if not page.is_regression:

@@ -31,6 +31,7 @@ from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, tas
 from graphormer_sepnorm.runs.folder import REPORT
 from graphormer_sepnorm.runs.numbers import counted, decimals_for, shown_interval
 from graphormer_sepnorm.system.device import choose, computing
+from graphormer_sepnorm.system.progress import is_on_page
 from graphormer_sepnorm.system.torchrun import rank
 from graphormer_sepnorm.table_model.info import targets_on_test
 from graphormer_sepnorm.table_model.reliability import low_coverage, no_better
@@ -184,7 +185,7 @@ def train(
     say(left_out_lines(result))
     where = result["split"] if options is not None and options.final else "test"
     say([f"{run.folder(config)}: {where} {score_words(result)}{interval_words(result)}, {seconds:.0f} s"])
-    if options is not None:
+    if options is not None and not is_on_page():
         say(next_steps(run.folder(config), is_model=not options.folds))
     source = {} if run.csv is None else {"table": run.csv}
     print_result({"out": str(run.folder(config)), **source, **result})

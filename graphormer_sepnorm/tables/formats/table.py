@@ -160,8 +160,8 @@ class NoColumn(InputError):
         columns: those that it has.
     """
 
-    def __init__(self, sentence: str, columns: list[str]):
-        super().__init__(sentence)
+    def __init__(self, sentence: str, columns: list[str], *options: str):
+        super().__init__(sentence, *options)
         self.columns = columns
 
 
@@ -170,7 +170,7 @@ def find_column(
     name: str | None,
     source: str,
     or_delimiter: bool = False,
-    advice: str = "name one with --smiles-column",
+    advice: str = "",
 ) -> int:
     """The place of the one column that ``places_of_column`` finds.
 
@@ -178,7 +178,7 @@ def find_column(
         columns, name: as ``places_of_column``.
         source: the table, for the message.
         or_delimiter: whether the columns may have been split at a wrong character.
-        advice: how to name the column, for the message.
+        advice: how to name the column, for the message, in place of the options for it.
 
     Raises:
         NoColumn: there is no such column, or several.
@@ -187,8 +187,9 @@ def find_column(
     if len(places) != 1:
         if len({columns[place] for place in places}) == 1:
             raise NoColumn(not_one_column(source, columns, columns[places[0]], len(places), "rename one"), columns)
-        other = ", or the character between columns with --delimiter" if or_delimiter else ""
-        raise NoColumn(not_one_column(source, columns, name or "smiles", len(places), advice + other), columns)
+        other = ", or the character between columns" if or_delimiter else ""
+        sentence = not_one_column(source, columns, name or "smiles", len(places), (advice or "name one") + other)
+        raise NoColumn(sentence, columns, *([] if advice else ["smiles_column", "delimiter"][: 1 + or_delimiter]))
     return places[0]
 
 

@@ -58,7 +58,7 @@ def test_chosen_columns_in_their_order(parquet):
             {"columns": ("id", "mass")},
             r"has no column 'mass': name those to keep with --columns. Its columns: id, smiles, weight",
         ),
-        ({"smiles_column": "mol"}, r"has no column 'mol': name one with --smiles-column. Its columns: id, smiles"),
+        ({"smiles_column": "mol"}, r"has no column 'mol': name one. Its columns: id, smiles"),
         ({"smiles_column": "id"}, r"the column 'id' of .*in.parquet is int64, not text"),
     ],
 )
