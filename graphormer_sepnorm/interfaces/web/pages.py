@@ -11,7 +11,6 @@ from typing import Annotated
 from fastapi import FastAPI, Form, Query, Request, UploadFile
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, select_autoescape
-from starlette.concurrency import run_in_threadpool
 
 from graphormer_sepnorm.errors import InputError, as_text
 from graphormer_sepnorm.interfaces.web.bars import grouped_bars
@@ -30,7 +29,7 @@ from graphormer_sepnorm.interfaces.web.exchange import (
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.middleware import admit, same
-from graphormer_sepnorm.interfaces.web.schemas import ColumnFacts, EndpointFacts, ModelFacts, Options, TargetPrediction
+from graphormer_sepnorm.interfaces.web.schemas import EndpointFacts, ModelFacts, Options, TargetPrediction
 from graphormer_sepnorm.interfaces.web.view import (
     NO_COLUMNS,
     ROWS_PER_PAGE,
@@ -49,11 +48,10 @@ from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.tables.formats import TABLE_KINDS
 from graphormer_sepnorm.tables.formats.smi import COLUMNS
 from graphormer_sepnorm.tables.label_text import shortened
-from graphormer_sepnorm.tables.rows import id_column_among
+from graphormer_sepnorm.tables.rows import id_column_among, name_of
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.version import __version__
 
-HERE = Path(__file__).parent
 CONFIDENCES = 0.8, 0.9, 0.95
 FIRST_VIEW = View()
 LONG_NUMBER = re.compile(r"[-+]?\d{1,15}\.\d{9,}")
@@ -62,6 +60,7 @@ MEANINGS = {
     "vocabulary": "which molecules the model can read",
     "salts": "which part of a salt or a mixture the model reads",
 }
+MOLECULES_COMPARED = (2, 3)
 RowNumber = Annotated[int, Query(ge=0)]
 AskedView = Annotated[View, Query()]
 
@@ -71,8 +70,11 @@ class Pages:
 
     def __init__(self, queue: JobQueue):
         self.environment = Environment(
-            loader=FileSystemLoader(HERE / "templates"), autoescape=select_autoescape(default=True), trim_blocks=True
+            loader=FileSystemLoader(Path(__file__).parent / "templates"),
+            autoescape=select_autoescape(default=True),
+            trim_blocks=True,
         )
+        facts = queue.facts
         self.environment.filters.update(
             number=as_shown,
             unit=in_unit,
@@ -83,38 +85,29 @@ class Pages:
             similarity=similarity_words,
             data_uri=lambda svg: data_uri(svg.encode()),
         )
+        confidence = facts.confidence
         self.environment.globals.update(
-            facts=queue.facts,
+            facts=facts,
             limits=queue.limits,
             version=__version__,
             zip=zip,
-            grouped_bars=partial(grouped_bars, queue.facts),
+            grouped_bars=partial(grouped_bars, facts),
             kinds=TABLE_KINDS,
             knows_excel=all(map(find_spec, ("openpyxl", "xlsxwriter"))),
             condition=CONDITION,
             smi_columns=COLUMNS,
             no_columns=NO_COLUMNS,
             other_conditions=OTHER_CONDITIONS,
-            confidences=confidences_of(queue.facts),
-            usual=usual_options(queue.facts),
+            confidences=[] if confidence is None else sorted({confidence, *CONFIDENCES}),
+            usual=Options(interval=confidence, domain=facts.knows_domain, alerts=True, properties=True),
             meanings=MEANINGS,
-            descriptions={target: known.description for target, known in queue.facts.endpoints.items()},
+            descriptions={target: known.description for target, known in facts.endpoints.items()},
         )
 
     def __call__(
         self, name: str, status: int = 200, headers: Mapping[str, str] | None = None, **values
     ) -> HTMLResponse:
         return HTMLResponse(self.environment.get_template(name).render(values), status, headers)
-
-
-def usual_options(facts: ModelFacts) -> Options:
-    """The options of a new form: everything that the models know."""
-    return Options(interval=facts.confidence, domain=facts.knows_domain, alerts=True, properties=True)
-
-
-def confidences_of(facts: ModelFacts) -> list[float]:
-    """Those that can be chosen; none if the models have no intervals."""
-    return [] if facts.confidence is None else sorted({facts.confidence, *CONFIDENCES})
 
 
 def as_shown(value: float, decimals: int | None) -> str:
@@ -170,6 +163,8 @@ def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
     offered = offered_columns(facts, job)
     chosen = chosen_columns(offered, view)
     usual = chosen == chosen_columns(offered, FIRST_VIEW)
+    sorted_by = ("value", "class_name", "similarity")
+    sortable = [each.name for each in job.added if each.place[-1] in sorted_by or each.name == view.sort]
     return progress | {
         "rows": rows_of(job, numbers[start : start + ROWS_PER_PAGE]),
         "num_rows": len(numbers),
@@ -177,7 +172,7 @@ def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
         "offered": offered,
         "chosen": chosen,
         "orders": [moved(chosen, place) for place in range(len(chosen))],
-        "sortable": [column.name for column in job.added if is_sortable(column, view)] + width_names(job),
+        "sortable": [*sortable, *width_names(job)],
         "listed": listed_columns(offered, chosen),
         "view": view.model_copy(update={"columns": [] if usual else chosen or [NO_COLUMNS]}),
         "num_pages": max(1, -(-len(numbers) // ROWS_PER_PAGE)),
@@ -187,9 +182,8 @@ def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
 def title_of(job: Job, row: int) -> str:
     """The name of a molecule, or the number of its row if it has none."""
     column = id_column_among(job.columns)
-    if column is None or column == job.smiles_column:
-        return f"Row {row + 1}"
-    return as_text(shortened(job.rows[row].fields[job.columns.index(column)])) or f"Row {row + 1}"
+    name = "" if column == job.smiles_column else name_of(job.columns, job.rows[row].fields)
+    return as_text(shortened(name)) or f"Row {row + 1}"
 
 
 def moved(names: list[str], place: int) -> tuple[list[str], list[str]]:
@@ -199,13 +193,8 @@ def moved(names: list[str], place: int) -> tuple[list[str], list[str]]:
     return [*rest[:left], name, *rest[left:]], [*rest[:right], name, *rest[right:]]
 
 
-def is_sortable(column: ColumnFacts, view: View) -> bool:
-    """Whether a choice offers to sort by a column: by what is predicted, by similarity, and by what is sorted by."""
-    return column.place[-1] in ("value", "class_name", "similarity") or column.name == view.sort
-
-
 def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
-    """The addresses for people: whole pages, and parts of them for htmx."""
+    """The first page, that of the model, and what is given in."""
 
     @app.get("/", include_in_schema=False)
     def start() -> Response:
@@ -296,10 +285,22 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
 
     @app.get("/tables/{id}/rows/{row}/atoms", include_in_schema=False)
     async def atoms(request: Request, id: str, row: int, target: str | None = None) -> Response:
-        target, read, found = await explained_atoms(queue, id, row, target)
-        title = title_of(await run_in_threadpool(known, queue, id), row)
+        job, target, found = await explained_atoms(queue, id, row, target)
         name = "atoms.html" if "hx-request" in request.headers else "atoms_page.html"
-        return pages(name, atoms=found, id=id, row=row, target=target, smiles=as_text(read.smiles), title=title)
+        smiles, title = as_text(job.rows[row].smiles), title_of(job, row)
+        return pages(name, atoms=found, id=id, row=row, target=target, smiles=smiles, title=title)
+
+    @app.get("/tables/{id}/compare", include_in_schema=False)
+    def compare(id: str, row: Annotated[tuple[int, ...], Query()] = ()) -> Response:
+        """Two or three molecules next to each other."""
+        job, numbers = known(queue, id), list(dict.fromkeys(row))
+        if len(numbers) not in MOLECULES_COMPARED:
+            raise InputError("choose two or three molecules to compare, by their boxes in the table")
+        for number in numbers:
+            row_at(job.answers, number)
+        titles = [title_of(job, number) for number in numbers]
+        found = zip(titles, rows_of(job, numbers), strict=True)
+        return pages("compare.html", **shown_of(queue.facts, job), titles=titles, compared=found)
 
 
 def add_entrance(app: FastAPI, pages: Pages, true_token: str | None) -> None:

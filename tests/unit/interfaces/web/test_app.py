@@ -337,7 +337,7 @@ def test_a_long_table_has_pages(page):
 def test_rows_are_sorted_and_filtered(page):
     number = predict(page, "CCC", "X", "CXe", "C")["id"]
     shown = page.get(f"/tables/{number}/rows?sort=length&order=descending&only=predicted").text
-    assert re.findall(r'<th scope="row">(\d+)</th>', shown) == ["1", "3", "4"]
+    assert re.findall(r'<th scope="row">(\d+)<', shown) == ["1", "3", "4"]
     assert "No row matches." in page.get(f"/tables/{number}/rows?find=Q").text
     assert page.get(f"/tables/{number}/rows?only=none").status_code == 422
 
@@ -766,7 +766,7 @@ def test_conditions_are_shown_and_written_with_each_prediction(tmp_path):
     with page_of(Conditioned(), tmp_path) as page:
         number = predict(page, "CCO")["id"]
         header, row = page.get(f"/api/tables/{number}/predictions.csv").text.splitlines()
-        assert header.startswith('"smiles","T","length",') and row.startswith('"CCO","25","3",')
+        assert header.startswith("smiles,T,length,") and row.startswith("CCO,25,3,")
         assert page.get(f"/api/tables/{number}/rows").json()[0]["conditions"] == {"T": 25}
         assert "T: <b>25</b>" in page.get(f"/tables/{number}").text
 

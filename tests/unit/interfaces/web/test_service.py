@@ -22,7 +22,6 @@ from graphormer_sepnorm.interfaces.web.schemas import (
 )
 from graphormer_sepnorm.interfaces.web.service import (
     PredictionService,
-    about_model,
     load_service,
     scored_endpoints,
     warm_up,
@@ -85,7 +84,7 @@ def test_answers_are_the_predictors(models):
     for row in (0, 2, 3):
         one = answers[row].predictions["logp"]
         assert (one.value, one.std) == pytest.approx((found.values[row, 0], found.spread[row, 0]), rel=1e-5)
-        half_width = models.trust.intervals.half_widths(0.9, found.spread[row : row + 1])[0, 0]
+        half_width = models.predictor.trust.intervals.half_widths(0.9, found.spread[row : row + 1])[0, 0]
         assert (one.high - one.low) / 2 == pytest.approx(half_width, rel=1e-5)
 
 
@@ -93,7 +92,7 @@ def test_answers_say_what_was_never_seen(models):
     answers = models.predict(rows_of(*SMILES), ALL)
     assert "No training molecule contains Xe." in answers[2].warning and answers[2].similarity < 0.1
     assert answers[1].similarity is None and answers[1].warning == answers[1].nearest == ""
-    assert answers[0].nearest in models.trust.domain.smiles
+    assert answers[0].nearest in models.predictor.trust.domain.smiles
 
 
 def test_answers_say_whether_a_molecule_is_in_the_training_table(models):
@@ -319,7 +318,7 @@ def test_several_models_are_on_one_page(tmp_path):
 def test_endpoints_have_their_description_and_scores(models, tmp_path, monkeypatch):
     rows = TrainingRows.of(np.where(np.arange(200) < 5, np.nan, 1.0)[:, None])
     known = {"logp": EndpointFacts(description="log10 of P")}
-    predictor = Trusting(models.predictor.models, trust=replace(models.trust, rows=rows))
+    predictor = Trusting(models.predictor.models, trust=replace(models.predictor.trust, rows=rows))
     facts = replace(models, predictor=predictor, endpoints=known).facts()
     assert facts.endpoints == {"logp": EndpointFacts(description="log10 of P", molecules=195, frequent=(1, 1))}
     assert models.facts().endpoints == {"logp": EndpointFacts()}
@@ -334,14 +333,12 @@ def test_endpoints_have_their_description_and_scores(models, tmp_path, monkeypat
     known = EndpointFacts(test=0.5, test_interval=(0.25, 0.75), test_molecules=9)
     assert scored_endpoints(["a", "b"], {"test": 0.5, "test_scores": {"a": scored}}) == {"a": known}
     assert scored_endpoints(["a", "b"], {"test": 0.5}) == {}
-    about = about_model({"test": 0.5, "test_scores": {"a": scored}})
-    assert about == {"test": "0.500 (0.250 to 0.750, 9 molecules)"}
     other = save_tiny(tmp_path / "other", featurizer="mol", seed=1)
     assert load_service([str(run), str(other)], 0.9, "cpu", "auto").facts().endpoints == {"logp": EndpointFacts()}
 
 
 def test_the_caption_of_a_picture_has_the_decimals_of_the_page(models):
-    trust = replace(models.trust, rows=TrainingRows.of(np.full((200, 1), 1.25)))
+    trust = replace(models.predictor.trust, rows=TrainingRows.of(np.full((200, 1), 1.25)))
     predictor = Trusting(models.predictor.models, trust=trust)
     found = replace(models, predictor=predictor)
     (answer,) = found.predict(rows_of("CCO"), Options())
