@@ -6,7 +6,6 @@ large one. Up to ``PICTURES`` pictures are drawn between two chunks.
 
 import contextlib
 import secrets
-import shutil
 import threading
 import time
 import traceback
@@ -16,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from graphormer_sepnorm.errors import InputError, as_text
-from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore
+from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore, keep
 from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, MoleculePrediction, Options, TableRows
 from graphormer_sepnorm.interfaces.web.worker import NoAnswer, Worker
 from graphormer_sepnorm.system.files import own_folder
@@ -76,12 +75,7 @@ class JobQueue:
         self.check_room(len(self.waiting))
         number = secrets.token_hex(16)
         source = self.uploads / f"{number}{suffix}"
-        try:
-            self.uploads.mkdir(mode=0o700, exist_ok=True)  # the user may have removed it
-            with open(source, "xb") as copy:
-                shutil.copyfileobj(file, copy)
-        except OSError as error:
-            raise InputError(f"{shown} could not be kept to be computed: {error.strerror}") from None
+        keep(file, source, shown)
         return self.enqueue(Job(number, source, shown, options, smiles_column=smiles_column))
 
     def predict_again(self, job: Job, smiles_column: str) -> Job:
@@ -217,8 +211,7 @@ class JobQueue:
 
     def step(self, job: Job) -> None:
         if job.source:
-            self.read(job)
-            return
+            return self.read(job)
         done = len(job.answers)
         rows = job.rows[done : done + (1 if done < job.single_until else CHUNK)]
         try:

@@ -4,11 +4,12 @@ import contextlib
 import json
 import math
 import re
+import shutil
 import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import cast
+from typing import BinaryIO, cast
 
 import numpy as np
 from pydantic import BaseModel
@@ -36,33 +37,22 @@ PLAIN_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+|\d{1,3}(\.\d{3})+,\d+)([
 
 @dataclass
 class Job:
-    """A table on its way; its parts are those of ``TableRows``.
+    """A table on its way; its parts are those of ``TableRows``."""
 
-    Attributes:
-        number: its address, which nobody can guess.
-        source: the file it is read from; None once it is read.
-        shown: what messages call that file.
-        smiles_column: before the table is read, the one that is asked for.
-        answers: of the first rows.
-        seconds: of computing so far.
-        single_until: rows up to here are computed one by one, because one of them made its chunk fail.
-        is_stored: whether it is over and in the store, so that memory need not keep it.
-    """
-
-    number: str
-    source: Path | None
-    shown: str
+    number: str  # its address, which nobody can guess
+    source: Path | None  # the file it is read from; None once it is read
+    shown: str  # what messages call that file
     options: Options = field(default_factory=Options)
     columns: list[str] = field(default_factory=list)
     rows: list[TableRow] = field(default_factory=list)
-    smiles_column: str = ""
+    smiles_column: str = ""  # before the table is read, the one that is asked for
     added: list[ColumnFacts] = field(default_factory=list)
-    answers: list[MoleculePrediction] = field(default_factory=list)
+    answers: list[MoleculePrediction] = field(default_factory=list)  # of the first rows
     state: JobState = "waiting"
     problem: str = ""
-    seconds: float = 0.0
-    single_until: int = 0
-    is_stored: bool = False
+    seconds: float = 0.0  # of computing so far
+    single_until: int = 0  # rows up to here are computed one by one, because one of them made its chunk fail
+    is_stored: bool = False  # over and in the store, so that memory need not keep it
 
     @property
     def is_over(self) -> bool:
@@ -165,6 +155,16 @@ def read_job(number: str, content: bytes, facts: ModelFacts | None) -> Job | Non
 def of_models(facts: ModelFacts) -> dict:
     """The facts that a shown table depends on, which another usual confidence does not change."""
     return facts.model_dump(exclude={"confidence"})
+
+
+def keep(file: BinaryIO, path: Path, shown: str) -> None:
+    """Writes an upload, also after the user has removed its folder; raises InputError if that is not possible."""
+    try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        with open(path, "xb") as copy:
+            shutil.copyfileobj(file, copy)
+    except OSError as error:
+        raise InputError(f"{shown} could not be kept: {error.strerror}") from None
 
 
 def saved(job: Job, suffix: str) -> bytes:

@@ -225,14 +225,10 @@ def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
 
 def led_to(request: Request, queue: JobQueue, job: Job, pages: Pages, view: View = FIRST_VIEW) -> Response:
     """The page of a table that was just given in, or for htmx the part that shows it."""
-    address = address_of(job, view)
+    address = f"/tables/{job.number}?{view.address()}".removesuffix("?")
     if "hx-request" in request.headers:
         return pages("table.html", headers={"HX-Push-Url": address}, **shown_of(queue.facts, job, view))
     return RedirectResponse(address, 303)
-
-
-def address_of(job: Job, view: View) -> str:
-    return f"/tables/{job.number}?{view.address()}".removesuffix("?")
 
 
 def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
@@ -268,7 +264,8 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
         job = known(queue, id)
         shown = shown_of(queue.facts, job, view)
         source = request.headers.get("hx-source", "")
-        headers = None if source == "div#rows" else {"HX-Push-Url": address_of(job, shown["view"])}
+        address = f"/tables/{id}?{shown['view'].address()}".removesuffix("?")
+        headers = None if source == "div#rows" else {"HX-Push-Url": address}
         return pages("rows.html", headers=headers, is_choosing=source.startswith(("form#", "a#")), **shown)
 
     @app.get("/tables/{id}/rows/{row}", include_in_schema=False)
@@ -279,9 +276,8 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
         order = shown_rows(job, view)
         place = order.index(row) if row in order else None
         near = [] if place is None else [("Previous", order[:place][-1:]), ("Next", order[place + 1 : place + 2])]
-        shown = shown_of(queue.facts, job, view) | {"row": rows_of(job, [row])[0], "near": near}
-        shown["title"] = title_of(job, row)
-        return pages("molecule.html", **shown)
+        found = {"row": rows_of(job, [row])[0], "near": near, "title": title_of(job, row)}
+        return pages("molecule.html", **shown_of(queue.facts, job, view) | found)
 
     @app.get("/tables/{id}/rows/{row}/atoms", include_in_schema=False)
     async def atoms(request: Request, id: str, row: int, target: str | None = None) -> Response:
@@ -293,14 +289,13 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
     @app.get("/tables/{id}/compare", include_in_schema=False)
     def compare(id: str, row: Annotated[tuple[int, ...], Query()] = ()) -> Response:
         """Two or three molecules next to each other."""
-        job, numbers = known(queue, id), list(dict.fromkeys(row))
+        job, numbers = known(queue, id), sorted(set(row))
         if len(numbers) not in MOLECULES_COMPARED:
             raise InputError("choose two or three molecules to compare, by their boxes in the table")
         for number in numbers:
             row_at(job.answers, number)
-        titles = [title_of(job, number) for number in numbers]
-        found = zip(titles, rows_of(job, numbers), strict=True)
-        return pages("compare.html", **shown_of(queue.facts, job), titles=titles, compared=found)
+        found = [(title_of(job, row.row), row) for row in rows_of(job, numbers)]
+        return pages("compare.html", **shown_of(queue.facts, job), compared=found)
 
 
 def add_entrance(app: FastAPI, pages: Pages, true_token: str | None) -> None:

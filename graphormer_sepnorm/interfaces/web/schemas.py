@@ -65,25 +65,17 @@ class ModelFacts(BaseModel):
     names: list[str] = Field([], description="of several models, their names; a prediction may be of some of them")
     targets: list[str]
     is_probability: bool = Field(description="whether predictions are probabilities")
-    classes: dict[str, tuple[str, ...]] = Field(
-        {}, description="by target, the names of classes 0 and 1; predictions are probabilities of the second"
-    )
-    class_names: dict[str, str] = Field(
-        {}, description="if the targets are the classes of one column, their names in the table, by target"
-    )
+    classes: dict[str, tuple[str, ...]] = Field({}, description="by target; predictions are of the second of the two")
+    class_names: dict[str, str] = Field({}, description="by target, if the targets are the classes of one column")
     models: int = Field(description="how many networks predict")
     confidence: float | None = Field(description="usual one of intervals or sets of classes; null where there are none")
-    calibration_molecules: int | None = Field(
-        None, description="how many labels intervals were calibrated on, of the target with the fewest"
-    )
+    calibration_molecules: int | None = Field(None, description="labels behind intervals; of the target with fewest")
     missing: dict[str, str] = Field({}, description="why the options interval and domain cannot be used")
     knows_domain: bool = Field(description="whether molecules are compared with the training molecules")
     decimals: dict[str, int] = Field({}, description="of the training labels, by target, where known")
     conditions: list[ConditionFacts] = Field([], description="of measurements, which predictions depend on")
     endpoints: dict[str, EndpointFacts] = Field({}, description="what is known of each target")
-    compared_by: dict[str, str] = Field(
-        {}, description="by target, which of several models compares molecules with its training molecules"
-    )
+    compared_by: dict[str, str] = Field({}, description="by target, which of several models compares molecules for it")
     about: dict[str, str] = Field(description="architecture, training data and scores")
 
     def check(self, options: "Options") -> None:
@@ -110,9 +102,7 @@ class TargetPrediction(BaseModel):
     value: float = Field(description="on the target's own scale, or a probability")
     unlogged: float | None = Field(None, description="the value without its logarithm, in the table's unit, if any")
     std: float | None = Field(
-        None,
-        description="of a regression by a table model, the expected standard deviation of the error; otherwise the "
-        "standard deviation over the members or networks; null for a single one",
+        None, description="of a table model's regression, of the error; else over members or networks, if several"
     )
     low: float | None = Field(None, description="lower end of the interval")
     high: float | None = Field(None, description="upper end of the interval")
@@ -143,9 +133,7 @@ class MoleculePrediction(BaseModel):
     in_training: bool = Field(False, description="whether that training molecule is this molecule")
     cls_distance: float | None = Field(None, description="to a training molecule in the model's own space")
     warning: str = Field("", description="what the training molecules did not have")
-    models: dict[str, dict[str, str | float | bool | None]] = Field(
-        {}, description="the comparison with the training molecules of each of several models, by their names"
-    )
+    models: dict[str, dict[str, str | float | bool | None]] = Field({}, description="comparisons of several models")
     alerts: str = Field("", description="parts that often disturb assays, react or are toxic")
     properties: dict[str, float | None] = Field({}, description="basic properties, by RDKit's names")
 
@@ -268,9 +256,7 @@ class Options(BaseModel):
     domain: bool = Field(False, description="compare molecules with the training molecules")
     alerts: bool = Field(False, description="name structural alerts (PAINS, Brenk)")
     properties: bool = Field(False, description="add molecular weight, logP, TPSA and others")
-    conditions: dict[str, str] = Field(
-        {}, description="of all molecules, by column, for models that need them; a column of the table wins"
-    )
+    conditions: dict[str, str] = Field({}, description="of all molecules, by column; a column of the table wins")
     models: list[str] = Field([], description="names of those of several models that predict; empty: all")
 
 

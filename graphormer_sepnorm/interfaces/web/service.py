@@ -60,21 +60,14 @@ SHOWN_OF_MODEL = (
 
 @dataclass(frozen=True)
 class PredictionService:
-    """The models of a page.
-
-    Attributes:
-        confidence: of the intervals.
-        name: what the page calls the models.
-        about: facts for people.
-        endpoints: what cards and scores say of the targets.
-    """
+    """The models of a page."""
 
     predictor: PredictingModel
-    confidence: float
+    confidence: float  # of the intervals
     compute: Compute
-    name: str
-    about: dict[str, str]
-    endpoints: dict[str, EndpointFacts] = field(default_factory=dict)
+    name: str  # what the page calls the models
+    about: dict[str, str]  # facts for people
+    endpoints: dict[str, EndpointFacts] = field(default_factory=dict)  # what cards and scores say of the targets
 
     look = staticmethod(look_at)
 
@@ -215,7 +208,7 @@ class PredictionService:
                     one.drugs_low, one.drugs_high = part.drugs.percentiles(ends, own).tolist()
 
     def structure(self, smiles: str) -> str:
-        """A small picture as SVG; raises InputError for what cannot be read or drawn."""
+        """A small picture as SVG."""
         mol = read_small(smiles)
         with one_molecule(smiles):
             canvas = rdMolDraw2D.MolDraw2DSVG(WIDTH, HEIGHT)

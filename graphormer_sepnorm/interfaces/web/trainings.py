@@ -14,6 +14,7 @@ from pathlib import Path, PurePath
 from typing import BinaryIO, ClassVar, Literal
 
 from graphormer_sepnorm.errors import InputError, as_text
+from graphormer_sepnorm.interfaces.web.jobs import keep
 from graphormer_sepnorm.interfaces.web.schemas import TrainingChoice
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.files import own_folder
@@ -87,12 +88,7 @@ class Trainings:
         stem = re.sub(r"[^\w.-]+", "-", given.stem)[:MOST_OF_NAME].strip("-.") or "table"
         number = secrets.token_hex(16)
         path = self.folder / number / f"{stem}{suffix}"
-        try:
-            path.parent.mkdir()
-            with open(path, "xb") as copy:
-                shutil.copyfileobj(file, copy)
-        except OSError as error:
-            raise InputError(f"{path.name} could not be kept: {error.strerror}") from None
+        keep(file, path, path.name)
         with self.lock:
             self.uploads[number] = path
             for each in list(self.uploads)[:-MOST_UPLOADS]:

@@ -30,22 +30,14 @@ KEPT: dict[str, Callable[[MoleculePrediction], bool]] = {
 
 
 class View(BaseModel):
-    """Which rows are shown, as the address says it.
-
-    Attributes:
-        page: from 1 on.
-        sort: a column of the predictions, or a width in ``width_names``; "": rows stay in the order of the table.
-        order: of that column; rows without a value come last.
-        find: a text that a field of the row has, in capitals or not.
-        columns: shown ones, in this order; empty: the usual ones; only ``NO_COLUMNS``: none.
-    """
+    """The rows that an address shows, in the order of the table or sorted, those without a value last."""
 
     page: int = Field(default=1, ge=1, le=10**6)
-    sort: str = ""
+    sort: str = ""  # a column of the predictions, or a width in ``width_names``
     order: Literal["ascending", "descending"] = "ascending"
-    find: str = ""
+    find: str = ""  # in a field of the row, in capitals or not
     only: Literal["all", "predicted", "warned", "unreadable"] = "all"
-    columns: list[str] = []
+    columns: list[str] = []  # in this order; empty: the usual ones; only ``NO_COLUMNS``: none
 
     def address(self, **changes: object) -> str:
         """The query of an address with these changes, without what is usual."""

@@ -101,12 +101,6 @@ def test_a_cancelled_table_keeps_what_is_done(held):
     assert len(table.answers) in (0, job_queue.CHUNK) and len(other.answers) in (0, 1)
 
 
-def test_a_table_with_too_many_rows_fails_with_a_sentence(held):
-    table = submit(held, *["A"] * 1001)
-    until(lambda: table.is_over)
-    assert (table.state, table.problem) == ("failed", "the list has more than 1000 molecules")
-
-
 @pytest.mark.parametrize("suffix", ["", ".exe", ".gz", ".csv/../../x", ".parquet"])
 def test_other_files_are_refused_before_they_are_written(held, suffix):
     with pytest.raises(InputError, match="give one of"):
@@ -221,18 +215,6 @@ def compute_until_killed(folder: Path, numbers: object) -> None:
     with open_queue(InThisProcess(Waiting()), folder) as queue, queue.changed:
         table = submit(queue, *["A"] * 100)
         queue.changed.wait_for(lambda: False)
-
-
-def test_nothing_waits_while_a_finished_table_is_written(held, monkeypatch):
-    writing, written = threading.Event(), threading.Event()
-    monkeypatch.setattr(held.store, "end", lambda *arguments: writing.set() or written.wait(60))
-    held.models.free.set()
-    submit(held, "A")
-    assert writing.wait(60)
-    is_free = held.changed.acquire(blocking=False)
-    written.set()
-    assert is_free
-    held.changed.release()
 
 
 def test_memory_has_a_limited_number_of_rows(tmp_path):

@@ -6,8 +6,6 @@ import pytest
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web.schemas import (
     ConditionFacts,
-    ModelFacts,
-    MoleculePrediction,
     Options,
     TargetPrediction,
 )
@@ -20,12 +18,6 @@ from tests.page import PretendedService
 from tests.tiny import Trusting, tiny_model
 
 
-def test_every_field_is_described_for_programs():
-    for model in (MoleculePrediction, ModelFacts, TargetPrediction):
-        fields = model.model_json_schema()["properties"]
-        assert all("description" in field for name, field in fields.items() if name != "targets"), model
-
-
 def test_the_parts_of_a_target_are_called_as_their_columns():
     model, config = tiny_model()
     scaled = replace(config, task=replace(config.task, scales=("log10",)))
@@ -35,11 +27,6 @@ def test_the_parts_of_a_target_are_called_as_their_columns():
     parts = {one.name.removeprefix("logp").removeprefix("_") or "value": one.path[-1] for one in columns if one.path}
     names = ["value", "unlogged", "low", "high", "unlogged_low", "unlogged_high", "std"]
     assert parts == dict(zip(names, names, strict=True)) and set(names) <= set(TargetPrediction.model_fields)
-
-
-def test_an_answer_is_json_and_back():
-    answer = MoleculePrediction(predictions={"a": TargetPrediction(value=1.5, low=1, high=2)}, similarity=0.5)
-    assert MoleculePrediction.model_validate_json(answer.model_dump_json()) == answer
 
 
 def test_the_confidence_of_sets_of_classes_is_checked():

@@ -2,15 +2,11 @@
 
 from copy import copy
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.web import service as module
-from graphormer_sepnorm.interfaces.web.pages import as_shown
 from graphormer_sepnorm.interfaces.web.reading import under_conditions
 from graphormer_sepnorm.interfaces.web.schemas import (
     ColumnFacts,
@@ -67,12 +63,6 @@ def test_options_are_refused_before_a_table_is_read_as_when_it_is(models, option
             said.append(str(error))
     refused = not knows or options.get("interval") in (0.995, -1)
     assert len(said) == 2 * refused and len(set(said)) == refused
-
-
-def test_several_classes_have_the_names_of_the_table(models):
-    several = SimpleNamespace(kind="multiclass", targets=("y_low", "y_high"), classes=(("low", "high"),))
-    assert replace(models, predictor=several).class_names() == {"y_low": "low", "y_high": "high"}
-    assert models.class_names() == {}
 
 
 def test_answers_are_the_predictors(models):
@@ -255,20 +245,6 @@ def test_a_model_that_was_trained_under_conditions_asks_for_them(models, tmp_pat
     warm_up(conditioned)
 
 
-def test_atoms_are_explained_under_conditions(models, monkeypatch):
-    asked = []
-
-    def explain(model, samples, target, decimals):
-        asked.append((samples, target))
-        return {0: InputError("enough")}
-
-    monkeypatch.setattr(module, "explain_rows", explain)
-    for conditions in ((), ("25.0", "a")):
-        with pytest.raises(InputError, match="enough"):
-            models.atoms("CCO", "logp", conditions)
-    assert asked == [(["CCO"], "logp"), ([Sample("CCO", ("25.0", "a"))], "logp")]
-
-
 def test_a_prediction_near_a_limit_of_its_assay_says_so(models):
     predictor = copy(models.predictor)
     predictor.assay_limits = {"logp": AssayLimit(99, "less")}
@@ -313,6 +289,10 @@ def test_several_models_are_on_one_page(tmp_path):
     assert facts.compared_by == dict.fromkeys(facts.targets[:4], "panel") | {"logD": "other"}
     assert found.models["panel"]["nearest"] == "CCS" and found.models["other"]["similarity"] < 1
     assert service.atoms("CCS", "hERG").atoms and found.predictions["hERG"].drugs is not None
+    assert facts.names == ["panel", "other"]
+    (chosen,) = service.predict([TableRow(["CCS"], "CCS")], options.model_copy(update={"models": ["other"]}))
+    assert chosen.predictions == {"logD": found.predictions["logD"]}
+    assert [column.name for column in service.added(Options(models=["other"]))] == ["logD", "error"]
 
 
 def test_endpoints_have_their_description_and_scores(models, tmp_path, monkeypatch):
@@ -335,18 +315,3 @@ def test_endpoints_have_their_description_and_scores(models, tmp_path, monkeypat
     assert scored_endpoints(["a", "b"], {"test": 0.5}) == {}
     other = save_tiny(tmp_path / "other", featurizer="mol", seed=1)
     assert load_service([str(run), str(other)], 0.9, "cpu", "auto").facts().endpoints == {"logp": EndpointFacts()}
-
-
-def test_the_caption_of_a_picture_has_the_decimals_of_the_page(models):
-    trust = replace(models.predictor.trust, rows=TrainingRows.of(np.full((200, 1), 1.25)))
-    predictor = Trusting(models.predictor.models, trust=trust)
-    found = replace(models, predictor=predictor)
-    (answer,) = found.predict(rows_of("CCO"), Options())
-    assert found.facts().decimals == {"logp": 2}
-    assert found.atoms("CCO", "logp").caption == f"logp = {as_shown(answer.predictions['logp'].value, 2)}"
-
-
-def test_large_molecules_are_not_explained(models, monkeypatch):
-    monkeypatch.setattr(module, "MOST_ATOMS_DRAWN", 2)
-    with pytest.raises(InputError, match="3 atoms"):
-        models.atoms("CCO", "logp")

@@ -35,7 +35,7 @@ def test_ragged_rows_and_blank_lines_stay_rows(tmp_path):
     [
         (b"", "is empty"),
         (b"a,b\n1,2\n", "no column 'smiles': name .*Its columns: a, b"),
-        (b"CCO,1\nC,2\n", r"Its columns: CCO, 1 \(the first line must have the names of the columns\)$"),
+        (b"CCO,1\nC,2\n", r"Its columns: CCO, 1 \(the first line must have the names of the columns\)"),
         (b"smiles,SMILES\nC,C\n", "2 columns 'smiles'"),
         (b'smiles,name\nC,"open\nCC,x\n', "line 3 .*cannot be split into columns"),
         ("smiles\nC\n".encode("utf-16"), "UTF-16"),
