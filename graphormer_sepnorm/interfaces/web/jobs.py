@@ -177,7 +177,7 @@ def saved(job: Job, suffix: str) -> bytes:
     rows = [Row([*map(safe, row.fields)], row.smiles) for row in job.rows[: len(answers)]]
     added = [AddedColumn(safe(column.name), column.kind) for column in job.added]
     found = [cells_at(answers, column) for column in job.added]
-    cells = [each if isinstance(each, np.ndarray) else [*map(safe, each)] for each in found]
+    cells: list[Cells] = [each if isinstance(each, np.ndarray) else [*map(safe, each)] for each in found]
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / f"predictions{suffix}"
         write_whole(out, [*map(safe, job.columns)], rows, added, cells)

@@ -19,12 +19,17 @@ from graphormer_sepnorm.tables.writers import ColumnKind
 JobState = Literal["waiting", "computing", "done", "cancelled", "failed"]
 
 
+def said(default: Any, description: str) -> Any:
+    """A field that may be missing, with its description for programs."""
+    return Field(default=default, description=description)
+
+
 class ColumnFacts(BaseModel):
     """A column of predictions."""
 
     name: str = Field(description="in the CSV")
     place: list[str] = Field(description="the names that lead to its cell in the JSON of a row")
-    kind: ColumnKind = Field("number", description="of its cells; precise numbers have twelve digits in the CSV")
+    kind: ColumnKind = said("number", "of its cells; precise numbers have twelve digits in the CSV")
 
 
 class ConditionFacts(BaseModel):
@@ -32,50 +37,52 @@ class ConditionFacts(BaseModel):
 
     name: str = Field(description="the column of a table")
     choices: list[str] = Field(description="the words or the few numbers of the training rows; empty for many numbers")
-    low: float | None = Field(None, description="the least number of the training rows, where it is known")
-    high: float | None = Field(None, description="the largest one")
+    low: float | None = said(None, "the least number of the training rows, where it is known")
+    high: float | None = said(None, "the largest one")
 
 
 class EndpointFacts(BaseModel):
     """Facts about a target."""
 
-    description: str = Field("", description="what it is, with its scale and unit; empty if that is not known")
-    scale: Scale = Field("", description="of the predictions, such as log10; empty: as measured")
-    unit: str = Field("", description="of the values behind a logarithm; 'in the unit of the table' if not known")
-    molecules: int | None = Field(None, description="how many training molecules have a label, where known")
-    group: str = Field("", description="heading that it is listed under, such as Absorption")
-    direction: str = Field("", description="whether 'higher' or 'lower' values are better; empty: it depends")
-    score: float | None = Field(None, description="of a shipped model on test molecules; see 'metric'")
-    metric: str = Field("", description="name of the metric of 'score'")
-    source: str = Field("", description="of its training data")
-    licence: str = Field("", description="of its training data")
-    trust: str = Field("", description="when not to trust its predictions")
-    frequent: tuple[float, float] | None = Field(None, description="most frequent training label, its share if >= 0.25")
-    limit: str = Field("", description="predictions near a limit of the assay, such as '0.8 or less'")
-    rmse_out_of_fold: float | None = Field(None, description="of a shipped model, where its card has it")
-    test: float | None = Field(None, description="score on the test molecules, where it is known")
-    test_interval: tuple[float, float] | None = Field(None, description="95 % interval of that score")
-    test_molecules: int | None = Field(None, description="how many test molecules have a label")
+    description: str = said("", "what it is, with its scale and unit; empty if that is not known")
+    scale: Scale = said("", "of the predictions, such as log10; empty: as measured")
+    unit: str = said("", "of the values behind a logarithm; 'in the unit of the table' if not known")
+    molecules: int | None = said(None, "how many training molecules have a label, where known")
+    group: str = said("", "heading that it is listed under, such as Absorption")
+    direction: str = said("", "whether 'higher' or 'lower' values are better; empty: it depends")
+    score: float | None = said(None, "of a shipped model on test molecules; see 'metric'")
+    metric: str = said("", "name of the metric of 'score'")
+    source: str = said("", "of its training data")
+    licence: str = said("", "of its training data")
+    trust: str = said("", "when not to trust its predictions")
+    frequent: tuple[float, float] | None = said(None, "most frequent training label, its share if >= 0.25")
+    limit: str = said("", "predictions near a limit of the assay, such as '0.8 or less'")
+    rmse_out_of_fold: float | None = said(None, "of a shipped model, where its card has it")
+    test: float | None = said(None, "score on the test molecules, where it is known")
+    test_interval: tuple[float, float] | None = said(None, "95 % interval of that score")
+    test_molecules: int | None = said(None, "how many test molecules have a label")
 
 
 class ModelFacts(BaseModel):
     """Facts about the models."""
 
     model: str = Field(description="name of the model; of several, joined by +")
-    names: list[str] = Field([], description="of several models, their names; a prediction may be of some of them")
+    names: list[str] = said([], "of several models, their names; a prediction may be of some of them")
     targets: list[str]
     is_probability: bool = Field(description="whether predictions are probabilities")
-    classes: dict[str, tuple[str, ...]] = Field({}, description="by target; predictions are of the second of the two")
-    class_names: dict[str, str] = Field({}, description="by target, if the targets are the classes of one column")
+    classes: dict[str, tuple[str, ...]] = said(
+        {}, "by target, the names of classes 0 and 1; predictions are of the second"
+    )
+    class_names: dict[str, str] = said({}, "if the targets are the classes of one column, their names by target")
     models: int = Field(description="how many networks predict")
     confidence: float | None = Field(description="usual one of intervals or sets of classes; null where there are none")
-    calibration_molecules: int | None = Field(None, description="labels behind intervals; of the target with fewest")
-    missing: dict[str, str] = Field({}, description="why the options interval and domain cannot be used")
+    calibration_molecules: int | None = said(None, "labels that intervals were calibrated on, the fewest of a target")
+    missing: dict[str, str] = said({}, "why the options interval and domain cannot be used")
     knows_domain: bool = Field(description="whether molecules are compared with the training molecules")
-    decimals: dict[str, int] = Field({}, description="of the training labels, by target, where known")
-    conditions: list[ConditionFacts] = Field([], description="of measurements, which predictions depend on")
-    endpoints: dict[str, EndpointFacts] = Field({}, description="what is known of each target")
-    compared_by: dict[str, str] = Field({}, description="by target, which of several models compares molecules for it")
+    decimals: dict[str, int] = said({}, "of the training labels, by target, where known")
+    conditions: list[ConditionFacts] = said([], "of measurements, which predictions depend on")
+    endpoints: dict[str, EndpointFacts] = said({}, "what is known of each target")
+    compared_by: dict[str, str] = said({}, "by target, which of several models compares molecules for it")
     about: dict[str, str] = Field(description="architecture, training data and scores")
 
     def check(self, options: "Options") -> None:
@@ -100,42 +107,42 @@ class TargetPrediction(BaseModel):
     """A target of a molecule."""
 
     value: float = Field(description="on the target's own scale, or a probability")
-    unlogged: float | None = Field(None, description="the value without its logarithm, in the table's unit, if any")
-    std: float | None = Field(
-        None, description="of a table model's regression, of the error; else over members or networks, if several"
+    unlogged: float | None = said(None, "the value without its logarithm, in the table's unit, if any")
+    std: float | None = said(
+        None, "of a table model's regression, of the error; else over members or networks, if several"
     )
-    low: float | None = Field(None, description="lower end of the interval")
-    high: float | None = Field(None, description="upper end of the interval")
-    unlogged_low: float | None = Field(None, description="lower end of the interval around 'unlogged'")
-    unlogged_high: float | None = Field(None, description="upper end of the interval around 'unlogged'")
-    class_name: float | str | None = Field(None, description="of two classes, the one of probability 0.5 or more")
-    set: str | None = Field(None, description="the class, or both, at the confidence of the sets")
-    percentile: float | None = Field(None, description="how many of 100 training values are lower")
-    drugs: float | None = Field(None, description="how many of 100 approved drugs have a lower prediction")
-    drugs_low: float | None = Field(None, description="the same of the lower end of the interval")
-    drugs_high: float | None = Field(None, description="the same of the upper end")
-    nearest: float | str | None = Field(None, description="measured of the nearest training molecule, or its class")
-    nearest_bound: str | None = Field(None, description="its censored label, such as <-6.5")
-    limit: str | None = Field(None, description="how to read a value near a limit of the assay; null without a limit")
+    low: float | None = said(None, "lower end of the interval")
+    high: float | None = said(None, "upper end of the interval")
+    unlogged_low: float | None = said(None, "lower end of the interval around 'unlogged'")
+    unlogged_high: float | None = said(None, "upper end of the interval around 'unlogged'")
+    class_name: float | str | None = said(None, "of two classes, the one of probability 0.5 or more")
+    set: str | None = said(None, "the class, or both, at the confidence of the sets")
+    percentile: float | None = said(None, "how many of 100 training values are lower")
+    drugs: float | None = said(None, "how many of 100 approved drugs have a lower prediction")
+    drugs_low: float | None = said(None, "the same of the lower end of the interval")
+    drugs_high: float | None = said(None, "the same of the upper end")
+    nearest: float | str | None = said(None, "measured of the nearest training molecule, or its class")
+    nearest_bound: str | None = said(None, "its censored label, such as <-6.5")
+    limit: str | None = said(None, "how to read a value near a limit of the assay; null without a limit")
 
 
 class MoleculePrediction(BaseModel):
     """The predictions for a molecule."""
 
-    error: str = Field("", description="why there is no prediction; empty where there is one")
-    predictions: dict[str, TargetPrediction] = Field({}, description="by target")
-    conditions: dict[str, float | str] = Field({}, description="of the measurement that is predicted")
-    class_name: str = Field("", description="of several classes, the most probable one")
-    class_set: str = Field("", description="of several classes, those that it may be of at the confidence")
-    nearest: str = Field("", description="SMILES of the nearest training molecule; empty if it was not kept")
-    nearest_id: str = Field("", description="what that molecule is called; empty if that is not known")
-    similarity: float | None = Field(None, description="Tanimoto, to that training molecule")
-    in_training: bool = Field(False, description="whether that training molecule is this molecule")
-    cls_distance: float | None = Field(None, description="to a training molecule in the model's own space")
-    warning: str = Field("", description="what the training molecules did not have")
-    models: dict[str, dict[str, str | float | bool | None]] = Field({}, description="comparisons of several models")
-    alerts: str = Field("", description="parts that often disturb assays, react or are toxic")
-    properties: dict[str, float | None] = Field({}, description="basic properties, by RDKit's names")
+    error: str = said("", "why there is no prediction; empty where there is one")
+    predictions: dict[str, TargetPrediction] = said({}, "by target")
+    conditions: dict[str, float | str] = said({}, "of the measurement that is predicted")
+    class_name: str = said("", "of several classes, the most probable one")
+    class_set: str = said("", "of several classes, those that it may be of at the confidence")
+    nearest: str = said("", "SMILES of the nearest training molecule; empty if it was not kept")
+    nearest_id: str = said("", "what that molecule is called; empty if that is not known")
+    similarity: float | None = said(None, "Tanimoto, to that training molecule")
+    in_training: bool = said(False, "whether that training molecule is this molecule")
+    cls_distance: float | None = said(None, "smallest distance to a training molecule in the model's space")
+    warning: str = said("", "what the training molecules did not have")
+    models: dict[str, dict[str, str | float | bool | None]] = said({}, "of several, their comparisons by name")
+    alerts: str = said("", "parts that often disturb assays, react or are toxic")
+    properties: dict[str, float | None] = said({}, "basic properties, by RDKit's names")
 
 
 class Atom(BaseModel):
@@ -160,7 +167,7 @@ class AtomContributions(BaseModel):
     meaning: str = Field(description="what the contributions are")
     baseline: float | None = Field(description="what the contributions start from")
     start: str = Field(description="what has the baseline as its prediction")
-    decimals: int = Field(3, description="of contributions and baseline, for people")
+    decimals: int = said(3, "of contributions and baseline, for people")
     atoms: list[Atom]
     fragments: list[Fragment] = Field(description="the largest contribution of either sign first")
     picture: str = Field(description="SVG")
@@ -252,12 +259,12 @@ class Options(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    interval: float | None = Field(None, description="confidence, such as 0.9, of intervals or of sets of classes")
-    domain: bool = Field(False, description="compare molecules with the training molecules")
-    alerts: bool = Field(False, description="name structural alerts (PAINS, Brenk)")
-    properties: bool = Field(False, description="add molecular weight, logP, TPSA and others")
-    conditions: dict[str, str] = Field({}, description="of all molecules, by column; a column of the table wins")
-    models: list[str] = Field([], description="names of those of several models that predict; empty: all")
+    interval: float | None = said(None, "confidence, such as 0.9, of intervals or of sets of classes")
+    domain: bool = said(False, "compare molecules with the training molecules")
+    alerts: bool = said(False, "name structural alerts (PAINS, Brenk)")
+    properties: bool = said(False, "add molecular weight, logP, TPSA and others")
+    conditions: dict[str, str] = said({}, "of all molecules, by column; a column of the table wins")
+    models: list[str] = said([], "names of those of several models that predict; empty: all")
 
 
 class SmilesList(Options):
@@ -275,9 +282,9 @@ class JobStatus(BaseModel):
     rows: int = Field(description="in the table; 0 until it is read")
     done: int
     unreadable: int = Field(description="rows so far without a prediction")
-    warned: int = Field(0, description="rows so far with a warning; 0 without the option domain")
-    columns: list[str] = Field([], description="of the table")
-    smiles_column: str = Field("", description="the one of the SMILES; empty if none was found")
+    warned: int = said(0, "rows so far with a warning; 0 without the option domain")
+    columns: list[str] = said([], "of the table")
+    smiles_column: str = said("", "the one of the SMILES; empty if none was found")
 
 
 class RowPrediction(MoleculePrediction):

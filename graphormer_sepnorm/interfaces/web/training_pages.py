@@ -45,6 +45,7 @@ def add_training(
 
 def add_choosing(app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainings) -> None:
     """The pages of a table that is not trained on yet."""
+    pages.environment.globals.update(scales=SCALES, splits=get_args(SplitName))
 
     async def look(number: str, choice: TrainingChoice) -> tuple[TableLook, TrainingChoice]:
         """The table, and the choice with the columns to predict."""
@@ -62,9 +63,9 @@ def add_choosing(app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainin
         """The table with a form, or for htmx the part that depends on what is chosen."""
         found, choice = await look(number, choice)
         table = trainings.upload(number)
-        shown = {"number": number, "table": table.name, "look": found, "choice": choice, "scales": SCALES}
-        shown |= {"command": trainings.command(table, choice), "splits": get_args(SplitName)}
-        return pages("look.html" if "hx-request" in request.headers else "choose.html", **shown)
+        name = "look.html" if "hx-request" in request.headers else "choose.html"
+        command = trainings.command(table, choice)
+        return pages(name, number=number, table=table.name, look=found, choice=choice, command=command)
 
     @app.post("/train/{number}", include_in_schema=False)
     async def train(number: str, choice: Annotated[TrainingChoice, Form()]) -> Response:

@@ -281,10 +281,7 @@ def test_a_molecule_is_called_by_its_name(page):
     number = finished(page, upload(page, b"logP,smiles,Compound ID\n1.2,CC,<b>ethane\n3,CCC, \n"))["id"]
     for row, title in enumerate(("&lt;b&gt;ethane", "Row 2")):
         shown, atoms = (page.get(f"/tables/{number}/rows/{row}{part}").text for part in ("", "/atoms"))
-        assert f"<title>{title}</title>" in shown and f"<h1>{title}</h1>" in shown
-        assert f"<title>{title}</title>" in atoms and f'tabindex="-1">{title}: atoms' in atoms
-        (link,) = re.findall(rf'href="(\S+)" download="{title}-length.svg">Save SVG</a>', atoms)
-        assert f'<img src="{link}"' in atoms
+        assert f"<h1>{title}</h1>" in shown and f'tabindex="-1">{title}: atoms' in atoms
 
 
 def test_chosen_columns_stay_in_the_address_of_the_next_table(page):
@@ -429,26 +426,6 @@ def test_the_most_probable_of_several_classes_is_shown_first(tmp_path):
     assert "90 % set: bad; good" in shown and re.findall(r"nearest: (\w+)", shown) == ["bad"]
 
 
-def test_a_censored_label_of_the_nearest_molecule_is_shown(tmp_path):
-    models = answering(lambda found, text: setattr(found.predictions["length"], "nearest_bound", "<-6.5"))
-    with page_of(models, tmp_path) as page:
-        shown = rows_of(page, "C")
-    assert re.findall(r"; nearest ([^<]+)<", shown) == ["&lt;-6.5"]
-
-
-@pytest.mark.parametrize("is_probability", [True, False])
-def test_a_training_molecule_is_named_as_such(tmp_path, is_probability):
-    models = PretendedService()
-    one = MoleculePrediction(
-        predictions={"length": TargetPrediction(value=0.5, nearest=1.0)}, similarity=1.0, nearest="C", in_training=True
-    )
-    models.predict_one = lambda text: one
-    with page_of(models, tmp_path, is_probability=is_probability) as page:
-        shown = rows_of(page, "C", domain=True)
-    label = "measured 1" if is_probability else "measured 1.0"
-    assert f"; {label}<" in shown and "<b>The same molecule</b>: similarity 1.00" in shown
-
-
 @pytest.mark.parametrize(
     ("similarity", "nearest", "warning", "is_other"),
     [(1.0, "CC", "", True), (0.996, "CC", "", True), (0.99, "CC", "", False), (1.0, "", "", False),
@@ -532,8 +509,7 @@ def test_the_nearest_training_molecule_is_drawn_where_it_is_known(page, tmp_path
     address = f"/api/tables/{number}/rows/0/nearest.svg"
     shown = page.get(f"/tables/{number}/rows/0").text
     assert re.findall(r'<img src="(\S+nearest.svg)" width="165" height="90" loading="lazy" alt="\w', shown) == [address]
-    picture = page.get(address)
-    assert picture.headers["content-type"].startswith("image/svg+xml") and picture.text == "<svg><!-- 1 --></svg>"
+    assert page.get(address).text == "<svg><!-- 1 --></svg>"
     for row in (1, 2, -1):
         assert page.get(f"/api/tables/{number}/rows/{row}/nearest.svg").status_code == 404
     with page_of(OfClasses(), tmp_path) as forgetful:
@@ -541,17 +517,6 @@ def test_the_nearest_training_molecule_is_drawn_where_it_is_known(page, tmp_path
         assert "nearest.svg" not in forgetful.get(f"/tables/{number}/rows").text
         answer = forgetful.get(f"/api/tables/{number}/rows/0/nearest.svg")
     assert answer.status_code == 404 and "no nearest training molecule" in answer.json()["detail"]
-
-
-def test_conditions_have_no_default_on_the_page(tmp_path):
-    """A choice of few values, and a field of many, with the range of the training rows as its hint."""
-    known = [ConditionFacts(name="T", choices=["25", "37"]), ConditionFacts(name="pH", choices=[], low=2, high=11.5)]
-    with page_of(PretendedService(), tmp_path, conditions=known) as page:
-        shown = page.get("/").text
-    (choice,) = re.findall(r'<select [^>]*name="condition T">(.*?)</select>', shown)
-    assert re.findall(r'<option value="(.*?)"( selected)?>', choice) == [("", ""), ("25", ""), ("37", "")]
-    (field,) = re.findall(r'<input [^>]*name="condition pH"[^>]*>', shown)
-    assert 'value=""' in field and 'placeholder="2 to 11.5"' in field
 
 
 def test_conditions_are_shown_and_written_with_each_prediction(tmp_path):

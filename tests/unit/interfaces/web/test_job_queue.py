@@ -5,8 +5,8 @@ import multiprocessing
 import shutil
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -145,13 +145,14 @@ def test_closing_keeps_what_is_done_and_leaves_no_upload(held, monkeypatch):
 
 def test_an_unexpected_exception_ends_its_own_table(held, monkeypatch):
     """A temporary file that something removed, a question that the program cannot answer, and a full disk."""
-    monkeypatch.setattr(held.worker, "ask", broken_for("read", OSError("gone"), held.worker.ask))
+    monkeypatch.setattr(held.worker, "ask", Mock(side_effect=OSError("gone")))
     gone = submit(held, "A")
     until(lambda: gone.is_stored)
+    monkeypatch.undo()
     assert (gone.state, gone.problem) == ("failed", "the computation failed: OSError")
     with pytest.raises(NoAnswer, match="the computation failed: AttributeError"):
         held.ask("nothing of that name").result(60)
-    monkeypatch.setattr(held.store, "end", broken_for(None, MemoryError(), None))
+    monkeypatch.setattr(held.store, "end", Mock(side_effect=MemoryError()))
     held.models.free.set()
     unstored = submit(held, "A")
     until(lambda: unstored.problem)
@@ -161,18 +162,6 @@ def test_an_unexpected_exception_ends_its_own_table(held, monkeypatch):
     other = submit(held, "A")
     until(lambda: other.is_stored)
     assert other.state == "done"
-
-
-def broken_for(question: str | None, error: Exception, ask: Callable | None) -> Callable:
-    """As ``ask``, but the first call with a question, or every call, raises."""
-    left = [error]
-
-    def fail(*arguments: object) -> object:
-        if question is None or (question in arguments and left):
-            raise left[0] if question is None else left.pop()
-        return ask(*arguments)
-
-    return fail
 
 
 def test_uploads_go_on_after_their_folder_was_removed(held):

@@ -126,8 +126,6 @@ def test_precise_numbers_keep_their_digits_in_downloads():
 
 
 FORMULAS = ["=1+1", "+A1", "-A1", "@SUM(A1)", "\t=1", " =1", "\r=1", "\uff1d1", "-2+3+cmd|' /C calc'!A0", "\u200b=1"]
-
-
 NO_FORMULAS = ["-1.5", "+2e-3", "CC=O", "[Na+]", "", "a@b", "1-2", ".5", "-3,2", "-1.234,5", "-,5"]
 
 

@@ -29,13 +29,6 @@ def test_the_parts_of_a_target_are_called_as_their_columns():
     assert parts == dict(zip(names, names, strict=True)) and set(names) <= set(TargetPrediction.model_fields)
 
 
-def test_the_confidence_of_sets_of_classes_is_checked():
-    facts = PretendedService().facts().model_copy(update={"is_probability": True, "calibration_molecules": None})
-    facts.check(Options(interval=0.999))
-    with pytest.raises(InputError, match=r"^the confidence of a set is 9: choose one between 0 and 1, such as 0\.9$"):
-        facts.check(Options(interval=9))
-
-
 def test_an_unknown_condition_is_refused():
     facts = PretendedService().facts().model_copy(update={"conditions": []})
     with pytest.raises(InputError, match=r"^T is not a condition of the model: it reads none$"):

@@ -97,12 +97,6 @@ def test_answers_say_whether_a_molecule_is_in_the_training_table(models):
     assert not any(answer.in_training for answer in asked.predict(rows_of(*written), Options()))
 
 
-def test_answers_name_alerts_and_properties(models):
-    answers = models.predict(rows_of("O=C1C=CC(=O)C=C1", "C[C"), ALL)
-    assert answers[0].alerts == "Brenk: chinone_1; PAINS_A: quinone_A(370)" and answers[1].alerts == ""
-    assert round(answers[0].properties["MolWt"], 1) == 108.1 and answers[1].properties == {}
-
-
 def test_salts_are_stripped_by_a_model_that_was_trained_so(tmp_path):
     plain, stripping = (
         load_service([str(save_tiny(tmp_path / name, featurizer=name))], 0.9, "cpu", "auto")
