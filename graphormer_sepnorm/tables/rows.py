@@ -334,7 +334,7 @@ def find_id_column(options: TableOptions, table: WholeTable) -> str | None:
 
 
 def name_of(columns: list[str], fields: list[str]) -> str:
-    """What a row is called in the column that ``id_column_among`` finds; "" without one."""
+    """The name of a row in the column that ``id_column_among`` finds; "" without one."""
     column = id_column_among(columns)
     return "" if column is None else fields[columns.index(column)].strip()
 

@@ -20,9 +20,9 @@ def fail(error: Exception):
 
 def test_bad_input_is_a_sentence_and_exit_code_2(capsys):
     with pytest.raises(SystemExit) as end:
-        guarded(lambda: fail(InputError("no such file")))
+        guarded(lambda: fail(InputError("no such file", "smiles_column")))
     assert end.value.code == 2
-    assert capsys.readouterr() == ("", "error: no such file\n")
+    assert capsys.readouterr() == ("", "error: no such file; see --smiles-column\n")
 
 
 def test_a_full_gpu_is_a_sentence_and_exit_code_2(capsys):
