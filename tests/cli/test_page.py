@@ -301,22 +301,6 @@ def test_the_column_and_the_options_are_chosen_on_the_page(user):
     assert page.locator("#rows .molecule img").get_attribute("alt") == "Structure of CCC"
 
 
-def test_two_choices_at_once_are_both_kept(user):
-    """The second comes while the rows of the first are on their way, and these replace the form."""
-    page = user()
-    upload(page, "two.csv", b"smiles\nCCO\nCC\n")
-    wait_for(page, "2 of 2 molecules computed")
-    page.wait_for_load_state("networkidle")  # the last rows have arrived
-    page.click("#view summary")
-    held = []
-    page.route("**/rows?*sort=logp*", lambda route: held.append(route) if not held else route.continue_())
-    page.select_option("#sort", "logp")
-    page.select_option("#order", "descending")
-    expect(page.locator("#shown")).to_have_text("Predictions, page 1 of 1, sorted by logp, descending")
-    assert page.url.endswith("?sort=logp&order=descending") and page.locator("#result > .problem").count() == 0
-    assert (page.input_value("#sort"), page.input_value("#order")) == ("logp", "descending")
-
-
 def test_a_table_outlives_a_reload_and_a_lost_connection(user):
     page = user()
     upload(page, "long.csv", b"smiles\n" + b"c1ccccc1CCCCO\n" * 10_000)

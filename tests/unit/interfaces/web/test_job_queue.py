@@ -2,7 +2,6 @@
 
 import io
 import multiprocessing
-import shutil
 import threading
 import time
 from pathlib import Path
@@ -162,14 +161,6 @@ def test_an_unexpected_exception_ends_its_own_table(held, monkeypatch):
     other = submit(held, "A")
     until(lambda: other.is_stored)
     assert other.state == "done"
-
-
-def test_uploads_go_on_after_their_folder_was_removed(held):
-    shutil.rmtree(held.uploads)
-    held.models.free.set()
-    table = submit(held, "A")
-    until(lambda: table.is_over)
-    assert table.state == "done"
 
 
 def test_a_killed_page_leaves_its_finished_rows_and_the_next_one_removes_its_uploads(tmp_path):
