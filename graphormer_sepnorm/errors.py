@@ -1,4 +1,4 @@
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from difflib import get_close_matches
 from itertools import islice
 
@@ -8,8 +8,20 @@ MOST_COMPARED = 1000
 class InputError(ValueError):
     """The user's input cannot be used. The message is one sentence: what is wrong, where, and what to do.
 
-    The commands print the message and exit with code 2.
+    The ``options`` to change follow it in the words of the reader: as arguments in Python, with dashes in the commands,
+    which print the message and exit with code 2, and not on the page, which shows its fields.
     """
+
+    def __init__(self, sentence: str, *options: str):
+        super().__init__(sentence, *options)
+        self.sentence, self.options = sentence, options
+
+    def __str__(self) -> str:
+        return self.with_options(str)
+
+    def with_options(self, shown: Callable[[str], str]) -> str:
+        """The sentence with its options as they are shown to the reader."""
+        return "; see ".join(filter(None, [self.sentence, ", ".join(map(shown, self.options))]))
 
 
 def as_text(text: str) -> str:

@@ -15,7 +15,7 @@ from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import is_table_name
-from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions, id_column_among, samples_of
+from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions, name_of, samples_of
 from graphormer_sepnorm.tables.writers import as_csv, text_of_number
 
 CSV = ".csv"
@@ -50,9 +50,8 @@ def explain_table(
     with current().arithmetic():
         results = explain(samples)
     results |= {number: InputError(row.error) for number, row in enumerate(rows) if row.error}
-    place = table.columns.index(column) if (column := id_column_among(table.columns)) is not None else None
     explanations = {
-        row: replace(result, name="" if place is None else rows[row].fields[place].strip())
+        row: replace(result, name=name_of(table.columns, rows[row].fields))
         for row, result in results.items()
         if isinstance(result, Explanation)
     }

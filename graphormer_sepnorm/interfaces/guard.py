@@ -32,7 +32,7 @@ def guarded(command: Callable[[], None]) -> None:
 def sentence_of(error: Exception) -> str:
     """The problem that a user can solve: input, memory, or a killed process; re-raises any other error."""
     if isinstance(error, InputError):
-        return str(error)
+        return error.with_options(lambda option: f"--{option.replace('_', '-')}")
     from pydantic import ValidationError  # a quick command imports neither
 
     from graphormer_sepnorm.config import first_problem

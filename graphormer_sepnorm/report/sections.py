@@ -20,10 +20,15 @@ from graphormer_sepnorm.report.trust import distance_section, trust_section
 from graphormer_sepnorm.report.words import words
 from graphormer_sepnorm.runs.info import training_words
 from graphormer_sepnorm.runs.plots import MAX_PANELS
+from graphormer_sepnorm.system.progress import is_on_page
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE
 from graphormer_sepnorm.tasks import METRICS, TASKS
 
+ON_PAGE = (
+    "On the page of the training, choose Predict with this model; then draw, paste or upload molecules. Later, the "
+    "page Train lists the model below Models."
+)
 USE = {
     "Predict the molecules of a table:": (
         "graphormer-sepnorm predict {folder} molecules.csv -o predictions.csv{option} --domain"
@@ -59,7 +64,9 @@ def training_section(page: Reported) -> Section | None:
 
 
 def use_section(folder: Path, model: TableModel, confidence: str | None) -> Section:
-    """Commands to copy, with intervals at a confidence level."""
+    """Commands to copy, with intervals at a confidence level; after a training on the page, what to do there."""
+    if is_on_page():
+        return Section("How to use the model", (ON_PAGE,))
     of_classes = TASKS[model.task.kind].predicts_probabilities
     if of_classes:
         confidence = None if model.trust is None or model.trust.class_sets is None else USUAL_CONFIDENCE

@@ -17,6 +17,11 @@ MARK = "@@"  # begins such a line
 LINE = f"{MARK}{{desc}}|{{percentage:.0f}}|{{remaining}}\n"
 
 
+def is_on_page() -> bool:
+    """Whether the page shows the command, which has no shell for what a command advises."""
+    return bool(os.environ.get(AS_LINES))
+
+
 @dataclass
 class Phases:
     bar: tqdm
@@ -43,7 +48,7 @@ CURRENT: ContextVar[Phases | None] = ContextVar("phases", default=None)
 @contextlib.contextmanager
 def phases(costs: Mapping[str, float], title: str = "") -> Iterator[None]:
     """Context manager: a bar over phases by expected cost, on a terminal or as lines for a program that asks."""
-    shown, hidden = (LINE, False) if os.environ.get(AS_LINES) else (FORMAT, None)
+    shown, hidden = (LINE, False) if is_on_page() else (FORMAT, None)
     with tqdm(total=sum(costs.values()), bar_format=shown, leave=False, disable=hidden) as bar:
         token = CURRENT.set(Phases(bar, dict(costs), title))
         try:

@@ -95,7 +95,7 @@ class TableOptions:
 
     def __post_init__(self) -> None:
         if not self.targets:
-            raise InputError("name the columns to predict with --target-columns")
+            raise InputError("name the columns to predict", "target_columns")
         if len(set(self.targets)) < len(self.targets):
             raise InputError(f"a target column is named twice: {', '.join(self.targets)}")
         if self.called and (self.classes or len(self.called) != len(self.targets) or not all(self.called)):
@@ -136,7 +136,7 @@ class TableOptions:
     def check_scales(self) -> None:
         """Raises InputError unless the scales are known and apply to numeric target columns."""
         if (self.log10 or self.negative_log_molar) and "scales" not in OPTIONS[self.kind]:
-            raise InputError("--log10 and --negative-log-molar are for --task regression")
+            raise InputError("logarithms are for regressions", "log10", "negative_log_molar", "task")
         named = [*self.log10, *(name for name in self.molar_scales if name)]
         if strange := [name for name in named if name not in self.targets]:
             raise InputError(f"--log10 or --negative-log-molar names {strange[0]!r}, which is not a target column")

@@ -266,6 +266,12 @@ def find_id_column(options: TableOptions, table: WholeTable) -> str | None:
     return found
 
 
+def name_of(columns: list[str], fields: list[str]) -> str:
+    """The name of a row in the column that ``id_column_among`` finds; "" without one."""
+    column = id_column_among(columns)
+    return "" if column is None else fields[columns.index(column)].strip()
+
+
 def id_column_among(columns: list[str]) -> str | None:
     """The column that has the first of ``ID_COLUMNS`` for a name and appears once; None if there is none."""
     plain = {re.sub("[ _.-]", "", name.strip().lower()): name for name in reversed(columns)}

@@ -67,7 +67,7 @@ def test_a_table_with_one_per_cent_broken_rows_is_complete_and_aligned(command, 
     ("arguments", "message"),
     [
         (["--strict"], "row 3 cannot be read: 'C[C' is not a valid SMILES"),
-        (["--smiles-column", "mol"], "no column 'mol': name one with --smiles-column, or the ch"),
+        (["--smiles-column", "mol"], "no column 'mol': name one, or the ch"),
     ],
 )
 def test_errors_are_one_sentence_and_leave_nothing(command, model, tmp_path, arguments, message):

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces import commands
 from graphormer_sepnorm.interfaces.commands.serve import address_of, find_token, listening
-from graphormer_sepnorm.interfaces.web.jobs import ResultStore, csv_lines
+from graphormer_sepnorm.interfaces.web.jobs import ResultStore, saved
 from tests.tiny import save_tiny
 
 REPOSITORY = Path(__file__).parents[2]
@@ -42,7 +42,7 @@ def test_asked_and_closed(tmp_path):
             while client.get(f"/api/tables/{number}").json()["state"] in ("waiting", "computing"):
                 time.sleep(0.1)
             table = client.get(f"/api/tables/{number}/predictions.csv").text
-            assert table.splitlines()[0] == '"smiles","logp","error"' and len(table.splitlines()) == 3
+            assert table.splitlines()[0] == "smiles,logp,error" and len(table.splitlines()) == 3
             large = client.post("/api/tables", json={"smiles": ["C"] * 6}).json()["id"]
             while not (problem := client.get(f"/api/tables/{large}").json()["problem"]):
                 time.sleep(0.1)
@@ -54,7 +54,7 @@ def test_asked_and_closed(tmp_path):
     assert server.returncode == 130
     assert messages.splitlines()[-1] == f"interrupted; finished tables are kept in {tmp_path / 'kept'}"
     assert "Traceback" not in messages
-    assert b"".join(csv_lines(ResultStore(tmp_path / "kept").load(number))).decode() == table
+    assert saved(ResultStore(tmp_path / "kept").load(number), ".csv").decode() == table
     wait_for_end(server.pid)
 
 

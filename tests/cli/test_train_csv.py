@@ -124,7 +124,7 @@ def few_trees(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "name the columns to predict with --target-columns (the columns of "),
+        ([], "name the columns to predict (the columns of "),
         (["--target-columns", "c"], "no column 'c'. Its columns: smiles, a, b, long, rare"),
         (["--target-columns", "a", "--optimizer", "sgd"], "unknown optimizer 'sgd', choose one of adamw, muon"),
         (["--target-columns", "long", "--split", "column", "--split-column", "rare"], "no row can be used; 120 rows"),

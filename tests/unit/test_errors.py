@@ -10,6 +10,12 @@ def test_it_is_a_value_error_and_can_be_pickled():
     assert type(error) is InputError and isinstance(error, ValueError) and str(error) == "a sentence"
 
 
+def test_options_follow_the_sentence_in_the_words_of_the_reader():
+    error = pickle.loads(pickle.dumps(InputError("name the columns", "target_columns", "task")))
+    assert str(error) == "name the columns; see target_columns, task" and error.sentence == "name the columns"
+    assert error.with_options(str.upper) == "name the columns; see TARGET_COLUMNS, TASK"
+
+
 def test_an_unknown_name_is_refused_with_the_choice_that_is_most_like_it():
     assert known("optimizer", "muon", ["adamw", "muon"]) == "muon"
     with pytest.raises(InputError, match=r"^unknown optimizer 'adam', choose one of adamw, muon; did you mean 'adamw'"):

@@ -75,7 +75,7 @@ def detected(
     and several are possible; if there is no such split column; as ``guess_task`` and ``TableOptions``.
     """
     if (smiles := content.columns[content.smiles_place]) in given.get("targets", ()):
-        raise InputError(f"{smiles} is the column of molecules: name the columns to predict with --target-columns")
+        raise InputError(f"{smiles} is the column of molecules: name the columns to predict", "target_columns")
     places_of(path, content.columns, [given["split_column"]] if given.get("split_column") else [])
     found: tuple[str, ...] = () if given.get("targets") else only_target(path, content, given)
     targets = given.get("targets", ()) or found
@@ -134,5 +134,5 @@ def only_target(path: str, content: WholeTable, given: dict[str, Any]) -> tuple[
         raise InputError(f"{path} has no column to predict: its columns are {names_shown(content.columns)}")
     if len(found) > 1:
         shown = names_shown(content.columns)
-        raise InputError(f"name the columns to predict with --target-columns (the columns of {path}: {shown})")
+        raise InputError(f"name the columns to predict (the columns of {path}: {shown})", "target_columns")
     return (found[0],)

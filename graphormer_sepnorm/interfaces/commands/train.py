@@ -23,6 +23,7 @@ from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, tas
 from graphormer_sepnorm.runs.folder import REPORT
 from graphormer_sepnorm.runs.numbers import counted, decimals_for, shown_interval
 from graphormer_sepnorm.system.device import choose, computing
+from graphormer_sepnorm.system.progress import is_on_page
 from graphormer_sepnorm.table_model.info import targets_on_test
 from graphormer_sepnorm.table_model.reliability import low_coverage, no_better
 from graphormer_sepnorm.table_model.scores import STACK
@@ -185,7 +186,7 @@ def train(
     say(left_out_lines(result))
     where = result["split"] if options is not None and options.final else "test"
     say([f"{folder}: {where} {shared.score_words(result)}{interval_words(result)}, {seconds:.0f} s"])
-    if options is not None:
+    if options is not None and not is_on_page():
         say(next_steps(folder, is_model=not options.folds))
     source = {} if run.csv is None else {"table": run.csv}
     shared.print_result({"out": str(folder), **source, **result})

@@ -1,19 +1,15 @@
 """The addresses for programs, below ``/api``."""
 
 import io
-from collections.abc import Iterator
-from itertools import islice
-from pathlib import PurePath
 from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import FastAPI, File, Query, UploadFile
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from graphormer_sepnorm.interfaces.web.exchange import (
-    NO_TABLE,
     FormOptions,
     SmilesColumn,
     answer_to,
@@ -27,7 +23,7 @@ from graphormer_sepnorm.interfaces.web.exchange import (
     with_rows,
 )
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
-from graphormer_sepnorm.interfaces.web.jobs import csv_lines, workbook
+from graphormer_sepnorm.interfaces.web.jobs import saved
 from graphormer_sepnorm.interfaces.web.schemas import (
     AtomContributions,
     JobStatus,
@@ -39,7 +35,6 @@ from graphormer_sepnorm.interfaces.web.schemas import (
 )
 
 MOST_ROWS_AS_JSON = 1000
-LINES_PER_PART = 500
 PICTURE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
     "Cache-Control": "private, max-age=600",
@@ -72,13 +67,6 @@ class WorkbookResponse(Response):
 
 class SvgResponse(Response):
     media_type = "image/svg+xml"
-
-
-def add_api(app: FastAPI, queue: JobQueue) -> None:
-    """The addresses below ``/api``."""
-    add_tables(app, queue)
-    add_results(app, queue)
-    add_pictures(app, queue)
 
 
 def add_tables(app: FastAPI, queue: JobQueue) -> None:
@@ -131,28 +119,30 @@ def add_results(app: FastAPI, queue: JobQueue) -> None:
     @app.get("/api/tables/{id}/predictions.csv", tags=["tables"], response_class=CsvResponse)
     def download(id: str) -> Response:
         """A finished table as CSV, also one of other models, before the page was restarted."""
-        job = queue.find(id) or queue.store.load(id)
-        if job is None:
-            raise NO_TABLE
-        headers = {"Content-Disposition": attachment(with_rows(job).download)}
-        return StreamingResponse(in_parts(csv_lines(job)), 200, headers, "text/csv")
+        return CsvResponse(*downloaded(id, ".csv"))
 
     @app.get("/api/tables/{id}/predictions.xlsx", tags=["tables"], response_class=WorkbookResponse)
     def download_workbook(id: str) -> Response:
-        """The same as an Excel workbook, of a table of the same models."""
-        job = with_rows(known(queue, id))
-        headers = {"Content-Disposition": attachment(f"{PurePath(job.download).stem}.xlsx")}
-        return WorkbookResponse(workbook(job), 200, headers)
+        """The same as an Excel workbook."""
+        return WorkbookResponse(*downloaded(id, ".xlsx"))
+
+    def downloaded(id: str, suffix: str) -> tuple[bytes, int, dict[str, str]]:
+        """The content, the status and the headers, whose name may have any characters (RFC 6266)."""
+        job = with_rows(queue.find(id) or queue.store.load(id))
+        name = quote(job.download(suffix), safe="", errors="replace")
+        return saved(job, suffix), 200, {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
 
 
 def add_pictures(app: FastAPI, queue: JobQueue) -> None:
     """Structures, and what predictions rest on."""
 
+    async def drawn(smiles: str) -> Response:
+        return SvgResponse(str(await answer_to(queue.ask("structure", smiles))), 200, PICTURE_HEADERS)
+
     @app.get("/api/tables/{id}/rows/{row}/structure.svg", tags=["pictures"], response_class=SvgResponse)
     async def structure(id: str, row: int) -> Response:
         """The structure of a molecule."""
-        read = row_at((await run_in_threadpool(known, queue, id)).rows, row)
-        return SvgResponse(str(await answer_to(queue.ask("structure", read.smiles))), 200, PICTURE_HEADERS)
+        return await drawn(row_at((await run_in_threadpool(known, queue, id)).rows, row).smiles)
 
     @app.get("/api/tables/{id}/rows/{row}/nearest.svg", tags=["pictures"], response_class=SvgResponse)
     async def nearest(id: str, row: int) -> Response:
@@ -160,7 +150,7 @@ def add_pictures(app: FastAPI, queue: JobQueue) -> None:
         smiles = row_at((await run_in_threadpool(known, queue, id)).answers, row).nearest
         if not smiles:
             raise HTTPException(404, "the row has no nearest training molecule")
-        return SvgResponse(str(await answer_to(queue.ask("structure", smiles))), 200, PICTURE_HEADERS)
+        return await drawn(smiles)
 
     @app.get("/api/tables/{id}/rows/{row}/atoms", tags=["pictures"])
     async def atoms(id: str, row: int, target: str | None = None) -> AtomContributions:
@@ -172,13 +162,3 @@ def add_pictures(app: FastAPI, queue: JobQueue) -> None:
         """The same as a picture."""
         _, _, found = await explained_atoms(queue, id, row, target)
         return SvgResponse(found.picture, 200, PICTURE_HEADERS)
-
-
-def attachment(name: str) -> str:
-    """The header that names a download, of any characters (RFC 6266)."""
-    return f"attachment; filename*=UTF-8''{quote(name, safe='', errors='replace')}"
-
-
-def in_parts(lines: Iterator[bytes]) -> Iterator[bytes]:
-    while part := b"".join(islice(lines, LINES_PER_PART)):
-        yield part

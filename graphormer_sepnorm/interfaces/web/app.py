@@ -8,21 +8,20 @@ from pathlib import Path
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from fastapi.responses import JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from graphormer_sepnorm.errors import InputError, as_text
-from graphormer_sepnorm.interfaces.web.api import PROBLEMS, add_api
+from graphormer_sepnorm.interfaces.web.api import PROBLEMS, add_pictures, add_results, add_tables
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue, QueueFull
-from graphormer_sepnorm.interfaces.web.middleware import is_open, middleware
+from graphormer_sepnorm.interfaces.web.middleware import is_open, middleware, refusal
 from graphormer_sepnorm.interfaces.web.pages import Pages, add_entrance, add_pages, add_table_pages
 from graphormer_sepnorm.interfaces.web.training_pages import add_training
 from graphormer_sepnorm.interfaces.web.trainings import Trainings
 from graphormer_sepnorm.version import __version__
 
-HERE = Path(__file__).parent
 NOT_FOUND = HTTPStatus.NOT_FOUND.phrase  # the words of Starlette if no route has the address
 MOST_SHOWN_OF_PATH = 100
 
@@ -31,21 +30,11 @@ def add_problems(app: FastAPI, pages: Pages) -> None:
     """Errors: a sentence, as JSON below ``/api`` and as a page elsewhere."""
 
     def problem(request: Request, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Response:
-        sentence = as_text(sentence)
-        if is_open(request.url.path):  # where nothing of the models is said
-            return PlainTextResponse(sentence, status, headers)
-        if request.url.path.startswith("/api/"):
-            return JSONResponse({"detail": sentence}, status, headers)
+        sentence, path = as_text(sentence), request.url.path
+        if is_open(path) or path.startswith("/api/"):  # an open one says nothing of the models
+            return refusal(path, status, sentence, headers)
         name = "problem.html" if "hx-request" in request.headers else "page.html"
         return pages(name, status, headers=headers, problem=sentence)
-
-    @app.exception_handler(InputError)
-    async def of_input(request: Request, error: InputError) -> Response:
-        return problem(request, 422, str(error))
-
-    @app.exception_handler(QueueFull)
-    async def of_queue(request: Request, error: QueueFull) -> Response:
-        return problem(request, 503, "too much is waiting to be computed: try again in a while")
 
     @app.exception_handler(HTTPException)
     async def of_request(request: Request, error: HTTPException) -> Response:
@@ -58,6 +47,14 @@ def add_problems(app: FastAPI, pages: Pages) -> None:
         first = error.errors()[0]
         return problem(request, 422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
 
+    @app.exception_handler(InputError)
+    async def of_input(request: Request, error: InputError) -> Response:
+        return problem(request, 422, error.sentence)
+
+    @app.exception_handler(QueueFull)
+    async def of_queue(request: Request, error: QueueFull) -> Response:
+        return problem(request, 503, "too much is waiting to be computed: try again in a while")
+
     @app.exception_handler(Exception)
     async def of_program(request: Request, error: Exception) -> Response:
         return problem(request, 500, "the page failed here: the terminal of the server says where")
@@ -67,7 +64,7 @@ def missing(request: Request, pages: Pages) -> Response:
     """The answer to an address that does not exist: a page with a link to the start, or JSON below ``/api``."""
     path = request.url.path
     shown = path if len(path) <= MOST_SHOWN_OF_PATH else f"{path[:MOST_SHOWN_OF_PATH]}..."
-    if path == "/api" or path.startswith("/api/"):
+    if f"{path}/".startswith("/api/"):
         return JSONResponse({"detail": f"there is no address {shown}: /docs lists the addresses below /api"}, 404)
     return pages("missing.html", 404, path=shown)
 
@@ -79,14 +76,7 @@ def make_app(
     trainings: Trainings | None = None,
     use: Callable[[list[str]], None] | None = None,
 ) -> FastAPI:
-    """The page as an ASGI application.
-
-    Args:
-        queue: computes.
-        token, names: as ``middleware``.
-        trainings: on the page; None: it offers none.
-        use: exchanges the models, as ``Page.use``.
-    """
+    """The page as an ASGI application; ``use`` exchanges the models, without ``trainings`` it offers none."""
     app = FastAPI(
         title="graphormer-sepnorm",
         version=__version__,
@@ -98,24 +88,19 @@ def make_app(
         middleware=middleware(queue.limits.upload_bytes, token, names),
     )
     pages = Pages(queue)
-    add_api(app, queue)
+    for add in (add_tables, add_results, add_pictures):
+        add(app, queue)
     add_pages(app, queue, pages)
     add_table_pages(app, queue, pages)
     add_training(app, queue, pages, trainings, use)
     add_entrance(app, pages, token)
     add_problems(app, pages)
-    app.mount("/static", StaticFiles(directory=HERE / "static"))
+    app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"))
     return app
 
 
 class Page:
-    """The page of some models, whose place others can take, as an ASGI application.
-
-    Args:
-        open_queue: gives the queue of models.
-        models: their names at the beginning.
-        token, names, trainings: as ``make_app``.
-    """
+    """The page of models by their names, whose place others can take, as an ASGI application."""
 
     def __init__(
         self,
@@ -137,8 +122,7 @@ class Page:
     def use(self, models: list[str]) -> None:
         """Exchanges the models for others, or if there are none, for those at the beginning.
 
-        Raises:
-            InputError: tables are being computed, or the models cannot be loaded; those before stay then.
+        Raises InputError if tables are being computed, or the models cannot be loaded; those before stay then.
         """
         with self.exchanging:
             if self.queue.is_computing:

@@ -6,19 +6,14 @@ from typing import Literal
 from graphormer_sepnorm.interfaces.web.schemas import EndpointFacts, ModelFacts, MoleculePrediction, TargetPrediction
 
 OTHERS = "Other endpoints"  # those without a group
-THIRDS = 100 / 3, 200 / 3
 
 
 @dataclass(frozen=True)
 class Bar:
-    """The bar of a target.
+    """The bar of a target, its ``place`` and the ``ends`` of its interval from 0 to 100, None where it is not known.
 
-    Attributes:
-        target: its name.
-        place: 0 to 100; None where it is not known.
-        ends: of the interval, on the same scale; None where they are not known.
-        standing: the third that the place is in, from the better end; "" if no end is better.
-        among: which values the place is a percentile of; "" for a probability.
+    The ``standing`` is the third that the place is in, from the better end, "" if no end is better; a percentile is
+    ``among`` these values, a probability among none.
     """
 
     target: str
@@ -52,4 +47,4 @@ def bar_of(facts: ModelFacts, one: TargetPrediction, target: str, known: Endpoin
 
 def standing_of(place: float, direction: str) -> Literal["better", "middle", "worse", ""]:
     good = place if direction == "higher" else 100 - place
-    return "" if not direction else "worse" if good < THIRDS[0] else "middle" if good < THIRDS[1] else "better"
+    return "" if not direction else "worse" if good < 100 / 3 else "middle" if good < 200 / 3 else "better"

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from graphormer_sepnorm.errors import as_text
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import Job
-from graphormer_sepnorm.interfaces.web.schemas import AtomContributions, JobStatus, Options, RowPrediction, TableRow
+from graphormer_sepnorm.interfaces.web.schemas import AtomContributions, JobStatus, Options, RowPrediction
 from graphormer_sepnorm.interfaces.web.worker import NoAnswer
 from graphormer_sepnorm.tables.formats import DELIMITERS
 from graphormer_sepnorm.tables.formats.csv_text import split
@@ -36,14 +36,15 @@ Found = TypeVar("Found")
 
 
 def status_of(job: Job) -> JobStatus:
+    answers = list(job.answers)
     return JobStatus(
         id=job.number,
         state=job.state,
         problem=as_text(job.problem),
         rows=len(job.rows),
-        done=len(job.answers),
-        unreadable=job.unreadable,
-        warned=job.warned,
+        done=len(answers),
+        unreadable=sum(bool(answer.error) for answer in answers),
+        warned=sum(bool(answer.warning) for answer in answers),
         columns=list(map(as_text, job.columns)),
         smiles_column=as_text(job.smiles_column),
     )
@@ -57,8 +58,10 @@ def known(queue: JobQueue, id: str) -> Job:
     return job
 
 
-def with_rows(job: Job) -> Job:
-    """The same table; raises HTTPException if it failed before its first row."""
+def with_rows(job: Job | None) -> Job:
+    """The same table; raises HTTPException if there is none, or it failed before its first row."""
+    if job is None:
+        raise NO_TABLE
     if job.state == "failed" and not job.answers:
         raise HTTPException(409, f"the table has no predictions: {as_text(job.problem)}")
     return job
@@ -71,44 +74,34 @@ def row_at(rows: Sequence[Found], row: int) -> Found:
     return rows[row]
 
 
-def explained_target(queue: JobQueue, id: str, row: int) -> str:
-    """The target of an atom picture unless another is asked for: of several classes the most probable, else the first.
+async def explained_atoms(queue: JobQueue, id: str, row: int, target: str | None) -> tuple[Job, str, AtomContributions]:
+    """The table, the explained target and the atoms of its prediction; raises HTTPException.
 
-    Raises:
-        HTTPException: there is no such table.
+    By default, the target is the most probable one of several classes, or the first one.
     """
-    answers, facts = known(queue, id).answers, queue.facts
-    found = answers[row].predictions if 0 <= row < len(answers) else {}
-    if not facts.class_names or not found:
-        return facts.targets[0]
-    return max(found, key=lambda name: found[name].value)
-
-
-async def explained_atoms(
-    queue: JobQueue, id: str, row: int, target: str | None
-) -> tuple[str, TableRow, AtomContributions]:
-    """The explained target, by default ``explained_target``, the row as it was read, and the atoms of its prediction.
-
-    Raises:
-        HTTPException: there is no such row, or as ``answer_to``.
-    """
-    if target is None:
-        target = await run_in_threadpool(explained_target, queue, id, row)
-    read = row_at((await run_in_threadpool(known, queue, id)).rows, row)
+    job = await run_in_threadpool(known, queue, id)
+    read, facts = row_at(job.rows, row), queue.facts
+    predictions = job.answers[row].predictions if row < len(job.answers) else {}
+    if target is None and facts.class_names and predictions:
+        target = max(predictions, key=lambda name: predictions[name].value)
+    target = target or next(iter(predictions), facts.targets[0])
     found = await answer_to(queue.ask("atoms", read.smiles, target, read.conditions))
     assert isinstance(found, AtomContributions)
-    return target, read, found
+    return job, target, found
 
 
 def rows_of(job: Job, numbers: Iterable[int]) -> list[RowPrediction]:
     """Rows that are done."""
     names = field_names(job)
-    found = []
-    for number in numbers:
-        record, answer = job.rows[number], job.answers[number]
-        fields = dict(zip(names, map(as_text, record.fields), strict=True))
-        found.append(RowPrediction(row=number, smiles=as_text(record.smiles), fields=fields, **answer.model_dump()))
-    return found
+    return [
+        RowPrediction(
+            row=number,
+            smiles=as_text(job.rows[number].smiles),
+            fields=dict(zip(names, map(as_text, job.rows[number].fields), strict=True)),
+            **job.answers[number].model_dump(),
+        )
+        for number in numbers
+    ]
 
 
 def field_names(job: Job) -> list[str]:
@@ -174,6 +167,7 @@ async def options_of(
     domain: Annotated[bool, Form(description="compare molecules with the training molecules")] = False,
     alerts: Annotated[bool, Form(description="name structural alerts")] = False,
     properties: Annotated[bool, Form(description="add molecular weight, logP, TPSA and others")] = False,
+    models: Annotated[tuple[str, ...], Form(description="which of several models predict; empty: all")] = (),
 ) -> Options:
     """The options of a form; a field ``condition NAME`` has a condition."""
     conditions = {
@@ -181,7 +175,14 @@ async def options_of(
         for name, text in (await request.form()).items()
         if name.startswith(CONDITION) and isinstance(text, str)
     }
-    return Options(interval=interval, domain=domain, alerts=alerts, properties=properties, conditions=conditions)
+    return Options(
+        interval=interval,
+        domain=domain,
+        alerts=alerts,
+        properties=properties,
+        models=list(models),
+        conditions=conditions,
+    )
 
 
 FormOptions = Annotated[Options, Depends(options_of)]
@@ -191,7 +192,7 @@ SmilesColumn = Annotated[str, Form(description="column of the SMILES; empty: fou
 def submit_file(queue: JobQueue, file: UploadFile, options: Options, smiles_column: str) -> Job:
     """Puts an uploaded table into the queue; only the suffix of its name is used, and the name in messages."""
     name = PurePath(file.filename or "the table")
-    shown = (
-        name.name if len(name.name) <= MOST_SHOWN_OF_NAME else f"{name.name[:MOST_SHOWN_OF_NAME]}...{name.suffix[:10]}"
-    )
+    shown = name.name
+    if len(shown) > MOST_SHOWN_OF_NAME:
+        shown = f"{shown[:MOST_SHOWN_OF_NAME]}...{name.suffix[:10]}"
     return queue.submit(file.file, name.suffix.lower(), shown, options, smiles_column)

@@ -6,7 +6,6 @@ large one. Up to ``PICTURES`` pictures are drawn between two chunks.
 
 import contextlib
 import secrets
-import shutil
 import threading
 import time
 import traceback
@@ -16,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from graphormer_sepnorm.errors import InputError, as_text
-from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore
+from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore, keep
 from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, MoleculePrediction, Options, TableRows
 from graphormer_sepnorm.interfaces.web.worker import NoAnswer, Worker
 from graphormer_sepnorm.system.files import own_folder
@@ -28,24 +27,15 @@ CHUNK, PICTURES = 64, 4  # molecules of a table, and pictures before them
 
 @dataclass(frozen=True)
 class JobLimits:
-    """Limits of one page.
+    """Limits of one page."""
 
-    Attributes:
-        upload_bytes: of a request.
-        rows: of a table.
-        seconds: of computing for a table.
-        step_seconds: for a chunk of molecules, for one molecule that made a chunk take longer, or for a picture.
-        waiting: tables that are not done, and pictures.
-        kept, kept_rows: tables in memory, and rows of finished ones; the earliest of more are only in the store.
-    """
-
-    upload_bytes: int = 20_000_000
-    rows: int = 50_000
-    seconds: float = 1800
-    step_seconds: float = 120
-    waiting: int = 50
-    kept: int = 50
-    kept_rows: int = 200_000
+    upload_bytes: int = 20_000_000  # of a request
+    rows: int = 50_000  # of a table
+    seconds: float = 1800  # of computing for a table
+    step_seconds: float = 120  # for a chunk, for one molecule that made a chunk take longer, or for a picture
+    waiting: int = 50  # tables that are not done, and pictures
+    kept: int = 50  # tables in memory, the earliest of more are only in the store
+    kept_rows: int = 200_000  # in memory, of finished tables
 
 
 class QueueFull(Exception):
@@ -53,15 +43,10 @@ class QueueFull(Exception):
 
 
 class JobQueue:
-    """The queue and the thread that works on it.
+    """The queue and the thread that works on it, with a worker that has ``service.PredictionService``.
 
     The lock is held for moments only: nothing is computed or written meanwhile, so that handlers of requests may wait
-    for it.
-
-    Args:
-        worker: has ``service.PredictionService``.
-        limits: of the page.
-        store: for tables, and for uploads until they are read; those that a killed page left are removed.
+    for it. Uploads are in the folder of the store until they are read; those that a killed page left are removed.
     """
 
     def __init__(self, worker: Worker, limits: JobLimits, store: ResultStore):
@@ -80,18 +65,9 @@ class JobQueue:
         self.thread.start()
 
     def submit(self, file: BinaryIO, suffix: str, shown: str, options: Options, smiles_column: str = "") -> Job:
-        """Puts a table into the queue.
+        """Puts a table into the queue, with molecules in a column, "" if it is found by its name.
 
-        Args:
-            file: its content.
-            suffix: what it is, one of ``TABLE_KINDS``.
-            shown: what messages call it.
-            options: what is said of its molecules.
-            smiles_column: that has them; "": found by its name.
-
-        Raises:
-            InputError: another suffix, options that the models do not have, or the table cannot be kept on the disk.
-            QueueFull: too many tables wait.
+        Raises InputError for another suffix, options that the models do not have, or a full disk; QueueFull.
         """
         if suffix not in TABLE_KINDS:
             raise InputError(f"{shown} is not a table that can be read: give one of {', '.join(TABLE_KINDS)}")
@@ -99,20 +75,13 @@ class JobQueue:
         self.check_room(len(self.waiting))
         number = secrets.token_hex(16)
         source = self.uploads / f"{number}{suffix}"
-        try:
-            self.uploads.mkdir(mode=0o700, exist_ok=True)  # the user may have removed it
-            with open(source, "xb") as copy:
-                shutil.copyfileobj(file, copy)
-        except OSError as error:
-            raise InputError(f"{shown} could not be kept to be computed: {error.strerror}") from None
+        keep(file, source, shown)
         return self.enqueue(Job(number, source, shown, options, smiles_column=smiles_column))
 
     def predict_again(self, job: Job, smiles_column: str) -> Job:
         """Puts the rows of a table into the queue once more, with the molecules of another column.
 
-        Raises:
-            InputError: there is no such column, or several.
-            QueueFull: too many tables wait.
+        Raises InputError if there is no such column, or several; QueueFull.
         """
         self.check_room(len(self.waiting))
         columns = list(map(as_text, job.columns))  # as the page has them
@@ -206,8 +175,8 @@ class JobQueue:
                 job = self.waiting.popleft() if self.waiting else None
                 if job and not job.is_over:
                     job.state = "computing"
-            for future, question, details in pictures:
-                self.draw(future, question, details)
+            for picture in pictures:
+                self.draw(*picture)
             if job:
                 self.advance(job)
 
@@ -242,8 +211,7 @@ class JobQueue:
 
     def step(self, job: Job) -> None:
         if job.source:
-            self.read(job)
-            return
+            return self.read(job)
         done = len(job.answers)
         rows = job.rows[done : done + (1 if done < job.single_until else CHUNK)]
         try:
@@ -256,12 +224,12 @@ class JobQueue:
                 job.single_until = done + len(rows)
                 return
             answers = [MoleculePrediction(error=f"this molecule could not be computed: {error}")]
-        reasons = (row.error for row in rows)
         answers = [
-            MoleculePrediction(error=error) if error else answer for error, answer in zip(reasons, answers, strict=True)
+            MoleculePrediction(error=row.error) if row.error else answer
+            for row, answer in zip(rows, answers, strict=True)
         ]
         job.answers += answers
-        self.store.add_answers(job, answers)
+        self.store.add(job, answers=answers)
         if len(job.answers) == len(job.rows) and job.state == "computing":
             job.state = "done"
 

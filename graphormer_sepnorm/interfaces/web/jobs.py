@@ -1,19 +1,18 @@
 """A table on its way, its downloads, and the store of tables."""
 
 import contextlib
-import csv
-import io
 import json
 import math
 import re
+import shutil
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import cast
+from typing import BinaryIO, cast
 
 import numpy as np
+from pydantic import BaseModel
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web.schemas import (
@@ -24,7 +23,7 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     Options,
     TableRow,
 )
-from graphormer_sepnorm.tables.formats import Row, with_free_names
+from graphormer_sepnorm.tables.formats import Row
 from graphormer_sepnorm.tables.writers import AddedColumn, Cells, digits_of, text_of_number, write_whole
 
 DAYS_KEPT = 7
@@ -32,72 +31,47 @@ FORMAT = 3  # of the files in the store; those of another one are no tables
 NUMBER = re.compile(r"[0-9a-f]{32}")
 # What spreadsheets take for the beginning of a formula, also after white space, and its full-width forms.
 FORMULA = re.compile(r"[\s\u200b\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
+# With a decimal point or a decimal comma.
+PLAIN_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+|\d{1,3}(\.\d{3})+,\d+)([eE][+-]?\d+)?")
 
 
 @dataclass
 class Job:
-    """A table on its way.
+    """A table on its way; its parts are those of ``TableRows``."""
 
-    Attributes:
-        number: its address, which nobody can guess.
-        source: the file it is read from; None once it is read.
-        shown: what messages call that file.
-        options: what is said of its molecules.
-        columns, rows, added: as in ``TableRows``.
-        smiles_column: that has the molecules; before the table is read, the one that is asked for.
-        answers: of the first rows.
-        state: where it is.
-        problem: why it failed.
-        seconds: of computing so far.
-        single_until: rows up to here are computed one by one, because one of them made its chunk fail.
-        is_stored: whether it is over and in the store, so that memory need not keep it.
-    """
-
-    number: str
-    source: Path | None
-    shown: str
+    number: str  # its address, which nobody can guess
+    source: Path | None  # the file it is read from; None once it is read
+    shown: str  # what messages call that file
     options: Options = field(default_factory=Options)
     columns: list[str] = field(default_factory=list)
     rows: list[TableRow] = field(default_factory=list)
-    smiles_column: str = ""
+    smiles_column: str = ""  # before the table is read, the one that is asked for
     added: list[ColumnFacts] = field(default_factory=list)
-    answers: list[MoleculePrediction] = field(default_factory=list)
+    answers: list[MoleculePrediction] = field(default_factory=list)  # of the first rows
     state: JobState = "waiting"
     problem: str = ""
-    seconds: float = 0.0
-    single_until: int = 0
-    is_stored: bool = False
+    seconds: float = 0.0  # of computing so far
+    single_until: int = 0  # rows up to here are computed one by one, because one of them made its chunk fail
+    is_stored: bool = False  # over and in the store, so that memory need not keep it
 
     @property
     def is_over(self) -> bool:
         return self.state in ("done", "cancelled", "failed")
 
-    @property
-    def unreadable(self) -> int:
-        return sum(bool(answer.error) for answer in list(self.answers))
-
-    @property
-    def warned(self) -> int:
-        return sum(bool(answer.warning) for answer in list(self.answers))
-
-    @property
-    def download(self) -> str:
-        """The name of the CSV: ``assay-predictions.csv`` of the upload ``assay.xlsx``."""
+    def download(self, suffix: str) -> str:
+        """The name of a download: ``assay-predictions.csv`` of the upload ``assay.xlsx``."""
         name = PurePath(self.shown)
-        return f"{name.stem}-predictions.csv" if name.suffix else "predictions.csv"
+        return f"{name.stem}-predictions{suffix}" if name.suffix else f"predictions{suffix}"
 
     def fail(self, problem: str) -> None:
         self.state, self.problem = "failed", problem
 
 
 class ResultStore:
-    """Tables in a folder, where they outlive the page; those of more than a week are removed.
+    """Tables in a folder for the user only, where they outlive the page; those of more than a week are removed.
 
     ``NUMBER.jsonl`` grows with its table: each line has what is new of it, the last one its end. Without an end, the
     page was killed: the table is cancelled then, with the rows of all whole lines.
-
-    Args:
-        folder: to make, for the user only.
     """
 
     def __init__(self, folder: Path):
@@ -109,7 +83,6 @@ class ResultStore:
             raise InputError(f"cannot write {folder}: {error.strerror}") from None
 
     def remove_old(self) -> None:
-        """Removes the tables of more than a week; raises OSError."""
         for path in self.folder.iterdir():
             is_own = NUMBER.fullmatch(path.stem)  # the folder may hold other files of the user
             if is_own and path.stat().st_mtime < time.time() - DAYS_KEPT * 86400:
@@ -119,16 +92,12 @@ class ResultStore:
         """Keeps a table, which may not have been read yet."""
         with contextlib.suppress(OSError):  # such as of a file that another page has just removed
             self.remove_old()
-        self.add(job, format=FORMAT, facts=facts.model_dump(), shown=job.shown, options=job.options.model_dump())
+        self.add(job, format=FORMAT, facts=facts, shown=job.shown, options=job.options)
         self.add_rows(job)
 
     def add_rows(self, job: Job) -> None:
         rows = [(row.fields, row.smiles, row.error, row.conditions) for row in job.rows]
-        added = [column.model_dump() for column in job.added]
-        self.add(job, columns=job.columns, rows=rows, smiles_column=job.smiles_column, added=added)
-
-    def add_answers(self, job: Job, answers: list[MoleculePrediction]) -> None:
-        self.add(job, answers=[answer.model_dump(exclude_defaults=True) for answer in answers])
+        self.add(job, columns=job.columns, rows=rows, smiles_column=job.smiles_column, added=job.added)
 
     def end(self, job: Job) -> None:
         self.add(job, state=job.state, problem=job.problem)
@@ -136,9 +105,13 @@ class ResultStore:
 
     def add(self, job: Job, **news: object) -> None:
         """Adds what is new of a table; raises InputError if it cannot be written."""
+
+        def as_json(one: BaseModel) -> dict:
+            return one.model_dump(exclude_defaults=True)
+
         try:
             with open(self.folder / f"{job.number}.jsonl", "ab") as file:
-                file.write(json.dumps(news).encode() + b"\n")
+                file.write(json.dumps(news, default=as_json).encode() + b"\n")
         except OSError as error:
             raise InputError(f"the table cannot be kept in {self.folder}: {error.strerror}") from None
 
@@ -166,11 +139,11 @@ def read_job(number: str, content: bytes, facts: ModelFacts | None) -> Job | Non
     of_table = of_models(ModelFacts(**found.pop("facts")))
     if found.pop("format") != FORMAT or (facts and of_models(facts) != of_table):
         return None
-    rows = [TableRow(fields, smiles, error, tuple(texts)) for fields, smiles, error, texts in found.pop("rows")]
+    rows = found.pop("rows")
     return Job(
         number,
         None,
-        rows=rows,
+        rows=[TableRow(fields, smiles, error, conditions=tuple(texts)) for fields, smiles, error, texts in rows],
         options=Options(**found.pop("options")),
         added=[ColumnFacts(**column) for column in found.pop("added")],
         answers=[MoleculePrediction(**answer) for answer in answers],
@@ -184,36 +157,39 @@ def of_models(facts: ModelFacts) -> dict:
     return facts.model_dump(exclude={"confidence"})
 
 
-def csv_lines(job: Job) -> Iterator[bytes]:
-    """The CSV of what is done: the columns of the input, and those of the predictions.
+def keep(file: BinaryIO, path: Path, shown: str) -> None:
+    """Writes an upload, also after the user has removed its folder; raises InputError if that is not possible."""
+    try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        with open(path, "xb") as copy:
+            shutil.copyfileobj(file, copy)
+    except OSError as error:
+        raise InputError(f"{shown} could not be kept: {error.strerror}") from None
 
-    Fields are quoted, and one that a spreadsheet would take for a formula begins with an apostrophe. Bytes of the input
-    that are not UTF-8 become what they were.
+
+def saved(job: Job, suffix: str) -> bytes:
+    """A table as far as it is done, as CSV or Excel workbook; raises InputError as ``write_whole``.
+
+    In a CSV, what a spreadsheet would take for a formula begins with an apostrophe.
     """
-    yield csv_line([*job.columns, *with_free_names((column.name for column in job.added), job.columns)])
-    for row, answer in zip(job.rows, list(job.answers), strict=False):
-        cells = ((cell_at(answer, column.place), digits_of(column.kind)) for column in job.added)
-        texts = (cell if isinstance(cell, str) else text_of_number(cell, digits) for cell, digits in cells)
-        yield csv_line([*row.fields, *texts])
-
-
-def workbook(job: Job) -> bytes:
-    """The same table as an Excel workbook, whose numbers are numbers; raises InputError as ``write_whole``."""
     answers = list(job.answers)
-    rows = [Row(row.fields, row.smiles) for row in job.rows[: len(answers)]]
-    cells = [cells_at(answers, column.place) for column in job.added]
+    safe = escape_formula if suffix == ".csv" else str
+    rows = [Row([*map(safe, row.fields)], row.smiles) for row in job.rows[: len(answers)]]
+    added = [AddedColumn(safe(column.name), column.kind) for column in job.added]
+    found = [cells_at(answers, column) for column in job.added]
+    cells: list[Cells] = [each if isinstance(each, np.ndarray) else [*map(safe, each)] for each in found]
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "predictions.xlsx"
-        added = [AddedColumn(column.name, column.kind) for column in job.added]
-        write_whole(out, job.columns, rows, added, cells)
+        out = Path(folder) / f"predictions{suffix}"
+        write_whole(out, [*map(safe, job.columns)], rows, added, cells)
         return out.read_bytes()
 
 
-def cells_at(answers: list[MoleculePrediction], place: list[str]) -> Cells:
+def cells_at(answers: list[MoleculePrediction], column: ColumnFacts) -> Cells:
     """A column: of numbers, or of texts if one of its cells is a text."""
-    cells = [cell_at(answer, place) for answer in answers]
+    cells = [cell_at(answer, column.place) for answer in answers]
     if any(isinstance(cell, str) for cell in cells):
-        return [cell if isinstance(cell, str) else text_of_number(cell) for cell in cells]
+        digits = digits_of(column.kind)
+        return [cell if isinstance(cell, str) else text_of_number(cell, digits) for cell in cells]
     return np.array([math.nan if cell is None else cell for cell in cells], dtype=np.float64)
 
 
@@ -225,17 +201,6 @@ def cell_at(answer: MoleculePrediction, place: list[str]) -> str | float | None:
     return cast(str | float | None, found)
 
 
-def csv_line(fields: list[str]) -> bytes:
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL).writerow(map(escape_formula, fields))
-    return text.getvalue().encode(errors="surrogateescape")
-
-
 def escape_formula(text: str) -> str:
     """A field that no spreadsheet takes for a formula; numbers stay what they are."""
-    return f"'{text}" if FORMULA.match(text) and not looks_like_number(text) else text
-
-
-def looks_like_number(text: str) -> bool:
-    """Whether a text is a number, with a decimal point or a decimal comma."""
-    return re.fullmatch(r"[+-]?(\d+([.,]\d*)?|[.,]\d+|\d{1,3}(\.\d{3})+,\d+)([eE][+-]?\d+)?", text) is not None
+    return f"'{text}" if FORMULA.match(text) and not PLAIN_NUMBER.fullmatch(text) else text

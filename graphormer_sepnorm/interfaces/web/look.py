@@ -10,17 +10,11 @@ import numpy as np
 from graphormer_sepnorm.errors import InputError, as_text
 from graphormer_sepnorm.interfaces.commands.own_table import detected, only_target
 from graphormer_sepnorm.interfaces.commands.train import RunOptions
-from graphormer_sepnorm.interfaces.web.reading import read_rows
-from graphormer_sepnorm.interfaces.web.schemas import (
-    LookedColumn,
-    LookedTarget,
-    SkippedRow,
-    TableLook,
-    TrainingChoice,
-)
+from graphormer_sepnorm.interfaces.web.reading import asked_column, read_rows
+from graphormer_sepnorm.interfaces.web.schemas import LookedColumn, LookedTarget, TableLook, TrainingChoice
 from graphormer_sepnorm.recipes import find_recipe
 from graphormer_sepnorm.table_run import to_learn
-from graphormer_sepnorm.tables.formats import Row, WholeTable, kind_of
+from graphormer_sepnorm.tables.formats import WholeTable, kind_of
 from graphormer_sepnorm.tables.formats.table import NoColumn
 from graphormer_sepnorm.tables.label_text import is_missing, shortened
 from graphormer_sepnorm.tables.labels import LabelledTable, read_labelled, table_task
@@ -31,35 +25,22 @@ from graphormer_sepnorm.tasks.scales import named_unit
 
 MOST_EXAMPLES, MOST_REASONS = 3, 20
 MOST_CLASSES = 12
-# The words of messages about an option, and those about its field on the page.
-ON_PAGE = {
-    "name one with --smiles-column, or the character between columns with --delimiter": "choose it below",
-    "name one with --smiles-column": "choose it below",
-    "--log10 and --negative-log-molar are for --task regression": "logarithms are for the task regression",
-    "name the columns to predict with --target-columns": "tick the columns to predict",
-}
 
 
 def look_at(path: Path, shown: str, most_rows: int, choice: TrainingChoice) -> TableLook:
-    """The table in a file, with the reason if it cannot be trained on.
-
-    Args:
-        path, shown, most_rows: as ``read_rows``.
-        choice: that is made on the page.
-
-    Raises:
-        InputError: as ``read_rows``.
-    """
+    """The table in a file, with the problem if it cannot be trained on; raises InputError as ``read_rows``."""
     try:
         found = read_rows(path, shown, choice.smiles_column, most_rows)
     except NoColumn as error:
-        columns = [LookedColumn(name=as_text(name), content="texts", filled=0, examples=[]) for name in error.columns]
-        return TableLook(columns=columns, problem=on_page(str(error)))
-    rows = [Row(row.fields, row.smiles, row.error) for row in found.rows]
-    place, header = found.columns.index(found.smiles_column), int(kind_of(path) not in (".sdf", ".smi"))
-    content = WholeTable(found.columns, rows, found.delimiter, place, header)
-    columns = list(looked_columns(content))
-    look = TableLook(columns=columns, rows=len(rows), smiles_column=as_text(found.smiles_column))
+        problem = as_text(asked_column(shown, choice.smiles_column, error.columns))
+        return TableLook([LookedColumn(as_text(name)) for name in error.columns], problem=problem)
+    rows, place, header = (
+        found.rows,
+        found.columns.index(found.smiles_column),
+        int(kind_of(path) not in (".sdf", ".smi")),
+    )
+    content = WholeTable(found.columns, [*rows], found.delimiter, place, header)
+    columns, smiles_column = list(looked_columns(content)), as_text(found.smiles_column)
     try:
         seed = find_recipe(RunOptions(csv=shown).found_recipe).train.seed
         targets = choice.targets or list(only_target(str(path), content, choice.given()))
@@ -67,25 +48,20 @@ def look_at(path: Path, shown: str, most_rows: int, choice: TrainingChoice) -> T
         options, sentences = detected(str(path), content, choice.given(), choice.task or None, seed)
         labelled, remarks = to_learn(options, read_labelled(options, options.featurizer, content), table_task(options))
     except InputError as error:
-        return look.model_copy(update={"problem": as_text(on_page(str(error).replace(str(path), shown)))})
+        problem = as_text(error.sentence.replace(str(path), shown))
+        return TableLook(columns, len(rows), smiles_column, problem=problem)
     first = sorted(labelled.skipped)[:MOST_REASONS]
-    return look.model_copy(
-        update={
-            "chosen": choice.targets,
-            "targets": list(looked_targets(options, labelled)),
-            "splits": dict(Counter(row.split for row in labelled.rows)),
-            "sentences": [as_text(sentence) for sentence in [*sentences, *remarks]],
-            "skipped": len(labelled.skipped),
-            "reasons": [SkippedRow(row=row, smiles=as_text(smiles), reason=as_text(why)) for row, smiles, why in first],
-        }
+    return TableLook(
+        columns,
+        len(rows),
+        smiles_column,
+        choice.targets,
+        list(looked_targets(options, labelled)),
+        dict(Counter(row.split for row in labelled.rows)),
+        [as_text(sentence) for sentence in [*sentences, *remarks]],
+        len(labelled.skipped),
+        [(row, as_text(smiles), as_text(why)) for row, smiles, why in first],
     )
-
-
-def on_page(problem: str) -> str:
-    """A problem of the command ``train`` with the fields of the page in place of its options."""
-    for option, field in ON_PAGE.items():
-        problem = problem.replace(option, field)
-    return problem
 
 
 def looked_columns(content: WholeTable) -> Iterator[LookedColumn]:
@@ -95,12 +71,7 @@ def looked_columns(content: WholeTable) -> Iterator[LookedColumn]:
         filled = [text for text in texts if not is_missing(text)]
         examples = [as_text(shortened(text)) for text in dict.fromkeys(filled)][:MOST_EXAMPLES]
         kind = content_of(summaries[name])
-        yield LookedColumn(
-            name=as_text(name),
-            content="SMILES" if place == content.smiles_place else kind,
-            filled=len(filled),
-            examples=examples,
-        )
+        yield LookedColumn(as_text(name), "SMILES" if place == content.smiles_place else kind, len(filled), examples)
 
 
 def content_of(column: Column) -> Literal["numbers", "classes", "texts"]:
@@ -119,10 +90,5 @@ def looked_targets(options: TableOptions, labelled: LabelledTable) -> Iterator[L
         else:
             values = f"{known.min():.4g} to {known.max():.4g}" if len(known) else ""
         units = [*labelled.units[place : place + 1], *map(named_unit, columns[place : place + 1])]
-        yield LookedTarget(
-            name=as_text(name),
-            labels=len(known),
-            bounds=sum(place in row.bounds for row in labelled.rows),
-            unit=next(filter(None, units), ""),
-            values=as_text(values),
-        )
+        bounds = sum(place in row.bounds for row in labelled.rows)
+        yield LookedTarget(as_text(name), len(known), bounds, next(filter(None, units), ""), as_text(values))

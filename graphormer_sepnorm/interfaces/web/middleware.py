@@ -1,22 +1,18 @@
-"""Checks of every request: by what name, from which page, by whom and how fast; and the headers of the answer.
-
-Starlette's middleware checks the name of the host and the token.
-"""
+"""Checks of every request: by what name, from which page, by whom and how fast; and the headers of the answer."""
 
 import asyncio
 import hmac
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from fastapi.security.utils import get_authorization_scheme_param
-from starlette.authentication import AuthenticationBackend, AuthenticationError
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.authentication import AuthenticationMiddleware
+from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import HTTPConnection
+from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -46,22 +42,26 @@ DOCS_POLICY = (
 
 
 def middleware(most_bytes: int, token: str | None = None, names: Sequence[str] | None = None) -> list[Middleware]:
-    """The middleware of requests, in this order.
+    """The middleware of requests of at most so many bytes, in this order.
 
-    Args:
-        most_bytes: of a request.
-        token: that a request has to show, as a cookie or as ``Authorization: Bearer``; None: nothing.
-        names: of this machine in requests, which other names that are made to point here are not; None: any.
+    A request shows the ``token`` as a cookie or as ``Authorization: Bearer``. It calls this machine by one of the
+    ``names``, which other names that are made to point here are not.
     """
-    found = [Middleware(SafeHeaders)]
-    if names is not None:
-        hosts = [f"[{name}]" if ":" in name else name for name in names]
-        found.append(Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False))
-    found.append(Middleware(SameOriginOnly))
-    if token is not None:
-        tokens = TokenBackend(token)
-        found.append(Middleware(AuthenticationMiddleware, backend=tokens, on_error=tokens.refuse))
-    return [*found, Middleware(BodyLimits, most_bytes=most_bytes)]
+
+    async def guard(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+        answer = refused(request, token) or await call_next(request)
+        if request.scope["path"] == "/docs":
+            answer.headers["Content-Security-Policy"] = DOCS_POLICY
+        for name, value in HEADERS.items():
+            answer.headers.setdefault(name, value)
+        return answer
+
+    hosts = ["*"] if names is None else [f"[{name}]" if ":" in name else name for name in names]
+    return [
+        Middleware(BaseHTTPMiddleware, dispatch=guard),
+        Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False),
+        Middleware(BodyLimits, most_bytes=most_bytes),
+    ]
 
 
 def is_local(host: str) -> bool:
@@ -72,40 +72,28 @@ def is_local(host: str) -> bool:
         return False
 
 
-class SafeHeaders:
-    """Adds headers that keep a page to itself, where an answer has none of that name."""
+def refused(request: Request, token: str | None) -> Response | None:
+    """The answer to a request that may not pass: one of a page of another server, or one without the token.
 
-    def __init__(self, app: ASGIApp):
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_safely(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                if scope["path"] == "/docs":
-                    headers["Content-Security-Policy"] = DOCS_POLICY
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
-        await self.app(scope, receive, send_safely)
-
-
-class SameOriginOnly:
-    """Refuses what a page of another server sends; programs say nothing of pages."""
-
-    def __init__(self, app: ASGIApp):
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] not in READING and not is_of_this_page(Headers(scope=scope)):
-            refused = refusal(scope["path"], 403, "this request comes from another page")
-            await refused(scope, receive, send)
-        else:
-            await self.app(scope, receive, send)
+    A person is led to the page that asks for the token, or on where the address has it; a program is told.
+    """
+    path = request.scope["path"]
+    if request.method not in READING and not is_of_this_page(request.headers):
+        return refusal(path, 403, "this request comes from another page")
+    if token is None or is_open(path) or is_known(request, token):
+        return None
+    if request.method == "GET" and same(request.query_params.get("token", ""), token):
+        rest = request.url.remove_query_params("token")
+        return admit(request, rest.path + (f"?{rest.query}" if rest.query else ""), token)
+    if path.startswith("/api/"):
+        return refusal(path, 401, "give the token: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+    if "hx-request" in request.headers:  # for a part of a page
+        return Response(status_code=401, headers={"HX-Redirect": "/enter"})
+    return RedirectResponse("/enter", 303)
 
 
 def is_of_this_page(headers: Headers) -> bool:
+    """Whether a page of this server sends it, or a program, which says nothing of pages."""
     origin = headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != headers.get("host"):
         return False
@@ -117,44 +105,20 @@ def is_open(path: str) -> bool:
     return path == "/enter" or path.startswith("/static/")
 
 
-class TokenBackend(AuthenticationBackend):
-    """Lets those in who show the token."""
-
-    def __init__(self, token: str):
-        self.token = token
-
-    async def authenticate(self, conn: HTTPConnection) -> None:
-        """Raises AuthenticationError for a request that may not pass."""
-        if not is_open(conn.url.path) and not self.is_known(conn):
-            raise AuthenticationError("give the token: Authorization: Bearer TOKEN")
-
-    def is_known(self, conn: HTTPConnection) -> bool:
-        kind, given = get_authorization_scheme_param(conn.headers.get("authorization"))
-        if kind.lower() == "bearer" and same(given, self.token):
-            return True
-        return same(conn.cookies.get(cookie_of(conn), ""), self.token)
-
-    def refuse(self, conn: HTTPConnection, error: Exception) -> Response:
-        """Leads a person to the page that asks for the token, or on where the address has it; a program is told."""
-        if conn.scope["method"] == "GET" and same(conn.query_params.get("token", ""), self.token):
-            rest = conn.url.remove_query_params("token")
-            return admit(conn, rest.path + (f"?{rest.query}" if rest.query else ""), self.token)
-        if conn.url.path.startswith("/api/"):
-            return refusal(conn.url.path, 401, str(error), {"WWW-Authenticate": "Bearer"})
-        if "hx-request" in conn.headers:  # for a part of a page
-            return Response(status_code=401, headers={"HX-Redirect": "/enter"})
-        return RedirectResponse("/enter", 303)
+def is_known(request: Request, token: str) -> bool:
+    kind, given = get_authorization_scheme_param(request.headers.get("authorization"))
+    return (kind.lower() == "bearer" and same(given, token)) or same(request.cookies.get(cookie_of(request), ""), token)
 
 
-def cookie_of(conn: HTTPConnection) -> str:
+def cookie_of(request: Request) -> str:
     """The name of the cookie, which has the port: browsers send one server's cookies to all ports of its host."""
-    return f"{COOKIE}-{conn.url.port or 80}"
+    return f"{COOKIE}-{request.url.port or 80}"
 
 
-def admit(conn: HTTPConnection, path: str, token: str) -> Response:
+def admit(request: Request, path: str, token: str) -> Response:
     """Gives the cookie and leads on to a page of this server."""
     response = RedirectResponse("/" + path.lstrip("/\\"), 303)
-    response.set_cookie(cookie_of(conn), token, httponly=True, samesite="strict")
+    response.set_cookie(cookie_of(request), token, httponly=True, samesite="strict")
     return response
 
 
@@ -162,7 +126,7 @@ def same(given: str, token: str) -> bool:
     return hmac.compare_digest(given.encode(errors="replace"), token.encode())
 
 
-def refusal(path: str, status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
+def refusal(path: str, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Response:
     """A sentence, as JSON below ``/api`` and as text elsewhere."""
     if path.startswith("/api/"):
         return JSONResponse({"detail": sentence}, status, headers)

@@ -11,7 +11,6 @@ from typing import Annotated
 from fastapi import FastAPI, Form, Query, Request, UploadFile
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, select_autoescape
-from starlette.concurrency import run_in_threadpool
 
 from graphormer_sepnorm.errors import InputError, as_text
 from graphormer_sepnorm.interfaces.web.bars import grouped_bars
@@ -30,7 +29,7 @@ from graphormer_sepnorm.interfaces.web.exchange import (
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.middleware import admit, same
-from graphormer_sepnorm.interfaces.web.schemas import ColumnFacts, EndpointFacts, ModelFacts, Options, TargetPrediction
+from graphormer_sepnorm.interfaces.web.schemas import EndpointFacts, ModelFacts, Options, TargetPrediction
 from graphormer_sepnorm.interfaces.web.view import (
     NO_COLUMNS,
     ROWS_PER_PAGE,
@@ -49,11 +48,10 @@ from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.tables.formats import TABLE_KINDS
 from graphormer_sepnorm.tables.formats.csv_text import COLUMNS
 from graphormer_sepnorm.tables.label_text import shortened
-from graphormer_sepnorm.tables.rows import id_column_among
+from graphormer_sepnorm.tables.rows import id_column_among, name_of
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.version import __version__
 
-HERE = Path(__file__).parent
 CONFIDENCES = 0.8, 0.9, 0.95
 FIRST_VIEW = View()
 LONG_NUMBER = re.compile(r"[-+]?\d{1,15}\.\d{9,}")
@@ -62,6 +60,7 @@ MEANINGS = {
     "vocabulary": "which molecules the model can read",
     "salts": "which part of a salt or a mixture the model reads",
 }
+MOLECULES_COMPARED = (2, 3)
 RowNumber = Annotated[int, Query(ge=0)]
 AskedView = Annotated[View, Query()]
 
@@ -71,8 +70,11 @@ class Pages:
 
     def __init__(self, queue: JobQueue):
         self.environment = Environment(
-            loader=FileSystemLoader(HERE / "templates"), autoescape=select_autoescape(default=True), trim_blocks=True
+            loader=FileSystemLoader(Path(__file__).parent / "templates"),
+            autoescape=select_autoescape(default=True),
+            trim_blocks=True,
         )
+        facts = queue.facts
         self.environment.filters.update(
             number=as_shown,
             unit=in_unit,
@@ -83,38 +85,29 @@ class Pages:
             similarity=similarity_words,
             data_uri=lambda svg: data_uri(svg.encode()),
         )
+        confidence = facts.confidence
         self.environment.globals.update(
-            facts=queue.facts,
+            facts=facts,
             limits=queue.limits,
             version=__version__,
             zip=zip,
-            grouped_bars=partial(grouped_bars, queue.facts),
+            grouped_bars=partial(grouped_bars, facts),
             kinds=TABLE_KINDS,
             knows_excel=all(map(find_spec, ("openpyxl", "xlsxwriter"))),
             condition=CONDITION,
             smi_columns=COLUMNS,
             no_columns=NO_COLUMNS,
             other_conditions=OTHER_CONDITIONS,
-            confidences=confidences_of(queue.facts),
-            usual=usual_options(queue.facts),
+            confidences=[] if confidence is None else sorted({confidence, *CONFIDENCES}),
+            usual=Options(interval=confidence, domain=facts.knows_domain, alerts=True, properties=True),
             meanings=MEANINGS,
-            descriptions={target: known.description for target, known in queue.facts.endpoints.items()},
+            descriptions={target: known.description for target, known in facts.endpoints.items()},
         )
 
     def __call__(
         self, name: str, status: int = 200, headers: Mapping[str, str] | None = None, **values
     ) -> HTMLResponse:
         return HTMLResponse(self.environment.get_template(name).render(values), status, headers)
-
-
-def usual_options(facts: ModelFacts) -> Options:
-    """The options of a new form: everything that the models know."""
-    return Options(interval=facts.confidence, domain=facts.knows_domain, alerts=True, properties=True)
-
-
-def confidences_of(facts: ModelFacts) -> list[float]:
-    """Those that can be chosen; none if the models have no intervals."""
-    return [] if facts.confidence is None else sorted({facts.confidence, *CONFIDENCES})
 
 
 def as_shown(value: float, decimals: int | None) -> str:
@@ -170,6 +163,8 @@ def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
     offered = offered_columns(facts, job)
     chosen = chosen_columns(offered, view)
     usual = chosen == chosen_columns(offered, FIRST_VIEW)
+    sorted_by = ("value", "class_name", "similarity")
+    sortable = [each.name for each in job.added if each.place[-1] in sorted_by or each.name == view.sort]
     return progress | {
         "rows": rows_of(job, numbers[start : start + ROWS_PER_PAGE]),
         "num_rows": len(numbers),
@@ -177,7 +172,7 @@ def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
         "offered": offered,
         "chosen": chosen,
         "orders": [moved(chosen, place) for place in range(len(chosen))],
-        "sortable": [column.name for column in job.added if is_sortable(column, view)] + width_names(job),
+        "sortable": [*sortable, *width_names(job)],
         "listed": listed_columns(offered, chosen),
         "view": view.model_copy(update={"columns": [] if usual else chosen or [NO_COLUMNS]}),
         "num_pages": max(1, -(-len(numbers) // ROWS_PER_PAGE)),
@@ -187,9 +182,8 @@ def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
 def title_of(job: Job, row: int) -> str:
     """The name of a molecule, or the number of its row if it has none."""
     column = id_column_among(job.columns)
-    if column is None or column == job.smiles_column:
-        return f"Row {row + 1}"
-    return as_text(shortened(job.rows[row].fields[job.columns.index(column)])) or f"Row {row + 1}"
+    name = "" if column == job.smiles_column else name_of(job.columns, job.rows[row].fields)
+    return as_text(shortened(name)) or f"Row {row + 1}"
 
 
 def moved(names: list[str], place: int) -> tuple[list[str], list[str]]:
@@ -199,13 +193,8 @@ def moved(names: list[str], place: int) -> tuple[list[str], list[str]]:
     return [*rest[:left], name, *rest[left:]], [*rest[:right], name, *rest[right:]]
 
 
-def is_sortable(column: ColumnFacts, view: View) -> bool:
-    """Whether a choice offers to sort by a column: by what is predicted, by similarity, and by what is sorted by."""
-    return column.place[-1] in ("value", "class_name", "similarity") or column.name == view.sort
-
-
 def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
-    """The addresses for people: whole pages, and parts of them for htmx."""
+    """The first page, that of the model, and what is given in."""
 
     @app.get("/", include_in_schema=False)
     def start() -> Response:
@@ -236,14 +225,10 @@ def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
 
 def led_to(request: Request, queue: JobQueue, job: Job, pages: Pages, view: View = FIRST_VIEW) -> Response:
     """The page of a table that was just given in, or for htmx the part that shows it."""
-    address = address_of(job, view)
+    address = f"/tables/{job.number}?{view.address()}".removesuffix("?")
     if "hx-request" in request.headers:
         return pages("table.html", headers={"HX-Push-Url": address}, **shown_of(queue.facts, job, view))
     return RedirectResponse(address, 303)
-
-
-def address_of(job: Job, view: View) -> str:
-    return f"/tables/{job.number}?{view.address()}".removesuffix("?")
 
 
 def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
@@ -279,7 +264,8 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
         job = known(queue, id)
         shown = shown_of(queue.facts, job, view)
         source = request.headers.get("hx-source", "")
-        headers = None if source == "div#rows" else {"HX-Push-Url": address_of(job, shown["view"])}
+        address = f"/tables/{id}?{shown['view'].address()}".removesuffix("?")
+        headers = None if source == "div#rows" else {"HX-Push-Url": address}
         return pages("rows.html", headers=headers, is_choosing=source.startswith(("form#", "a#")), **shown)
 
     @app.get("/tables/{id}/rows/{row}", include_in_schema=False)
@@ -290,16 +276,26 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
         order = shown_rows(job, view)
         place = order.index(row) if row in order else None
         near = [] if place is None else [("Previous", order[:place][-1:]), ("Next", order[place + 1 : place + 2])]
-        shown = shown_of(queue.facts, job, view) | {"row": rows_of(job, [row])[0], "near": near}
-        shown["title"] = title_of(job, row)
-        return pages("molecule.html", **shown)
+        found = {"row": rows_of(job, [row])[0], "near": near, "title": title_of(job, row)}
+        return pages("molecule.html", **shown_of(queue.facts, job, view) | found)
 
     @app.get("/tables/{id}/rows/{row}/atoms", include_in_schema=False)
     async def atoms(request: Request, id: str, row: int, target: str | None = None) -> Response:
-        target, read, found = await explained_atoms(queue, id, row, target)
-        title = title_of(await run_in_threadpool(known, queue, id), row)
+        job, target, found = await explained_atoms(queue, id, row, target)
         name = "atoms.html" if "hx-request" in request.headers else "atoms_page.html"
-        return pages(name, atoms=found, id=id, row=row, target=target, smiles=as_text(read.smiles), title=title)
+        smiles, title = as_text(job.rows[row].smiles), title_of(job, row)
+        return pages(name, atoms=found, id=id, row=row, target=target, smiles=smiles, title=title)
+
+    @app.get("/tables/{id}/compare", include_in_schema=False)
+    def compare(id: str, row: Annotated[tuple[int, ...], Query()] = ()) -> Response:
+        """Two or three molecules next to each other."""
+        job, numbers = known(queue, id), sorted(set(row))
+        if len(numbers) not in MOLECULES_COMPARED:
+            raise InputError("choose two or three molecules to compare, by their boxes in the table")
+        for number in numbers:
+            row_at(job.answers, number)
+        found = [(title_of(job, row.row), row) for row in rows_of(job, numbers)]
+        return pages("compare.html", **shown_of(queue.facts, job), compared=found)
 
 
 def add_entrance(app: FastAPI, pages: Pages, true_token: str | None) -> None:

@@ -1,6 +1,6 @@
 """Results of the worker, as the page and its JSON show them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -12,10 +12,16 @@ from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.options import declared
 from graphormer_sepnorm.predict.class_sets import check_confidence
 from graphormer_sepnorm.predict.intervals import ranks_of
+from graphormer_sepnorm.tables.formats import Row
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.writers import ColumnKind
 
 JobState = Literal["waiting", "computing", "done", "cancelled", "failed"]
+
+
+def said(default: Any, description: str) -> Any:
+    """A field that may be missing, with its description for programs."""
+    return Field(default=default, description=description)
 
 
 class ColumnFacts(BaseModel):
@@ -23,9 +29,7 @@ class ColumnFacts(BaseModel):
 
     name: str = Field(description="in the CSV")
     place: list[str] = Field(description="the names that lead to its cell in the JSON of a row")
-    kind: ColumnKind = Field(
-        default="number", description="of its cells; precise numbers have twelve digits in the CSV"
-    )
+    kind: ColumnKind = said("number", "of its cells; precise numbers have twelve digits in the CSV")
 
 
 class ConditionFacts(BaseModel):
@@ -33,65 +37,52 @@ class ConditionFacts(BaseModel):
 
     name: str = Field(description="the column of a table")
     choices: list[str] = Field(description="the words or the few numbers of the training rows; empty for many numbers")
-    low: float | None = Field(default=None, description="the least number of the training rows, where it is known")
-    high: float | None = Field(default=None, description="the largest one")
+    low: float | None = said(None, "the least number of the training rows, where it is known")
+    high: float | None = said(None, "the largest one")
 
 
 class EndpointFacts(BaseModel):
     """Facts about a target."""
 
-    description: str = Field(default="", description="what it is, with its scale and unit; empty if that is not known")
-    scale: Scale = Field(default="", description="of the predictions, such as log10; empty: as measured")
-    unit: str = Field(
-        default="", description="of the values behind a logarithm, or 'in the unit of the table' if it is not known"
-    )
-    molecules: int | None = Field(default=None, description="how many training molecules have a label, where known")
-    group: str = Field(default="", description="heading that it is listed under, such as Absorption")
-    direction: str = Field(default="", description="whether 'higher' or 'lower' values are better; empty: it depends")
-    score: float | None = Field(default=None, description="of a shipped model on test molecules; see 'metric'")
-    metric: str = Field(default="", description="name of the metric of 'score'")
-    source: str = Field(default="", description="of its training data")
-    licence: str = Field(default="", description="of its training data")
-    trust: str = Field(default="", description="when not to trust its predictions")
-    frequent: tuple[float, float] | None = Field(
-        default=None, description="the most frequent training label and its share, if that is 0.25 or more"
-    )
-    limit: str = Field(default="", description="predictions near a limit of the assay, such as '0.8 or less'")
-    rmse_out_of_fold: float | None = Field(default=None, description="of a shipped model, where its card has it")
-    test: float | None = Field(default=None, description="score on the test molecules, where it is known")
-    test_interval: tuple[float, float] | None = Field(default=None, description="95 % interval of that score")
-    test_molecules: int | None = Field(default=None, description="how many test molecules have a label")
+    description: str = said("", "what it is, with its scale and unit; empty if that is not known")
+    scale: Scale = said("", "of the predictions, such as log10; empty: as measured")
+    unit: str = said("", "of the values behind a logarithm; 'in the unit of the table' if not known")
+    molecules: int | None = said(None, "how many training molecules have a label, where known")
+    group: str = said("", "heading that it is listed under, such as Absorption")
+    direction: str = said("", "whether 'higher' or 'lower' values are better; empty: it depends")
+    score: float | None = said(None, "of a shipped model on test molecules; see 'metric'")
+    metric: str = said("", "name of the metric of 'score'")
+    source: str = said("", "of its training data")
+    licence: str = said("", "of its training data")
+    trust: str = said("", "when not to trust its predictions")
+    frequent: tuple[float, float] | None = said(None, "most frequent training label, its share if >= 0.25")
+    limit: str = said("", "predictions near a limit of the assay, such as '0.8 or less'")
+    rmse_out_of_fold: float | None = said(None, "of a shipped model, where its card has it")
+    test: float | None = said(None, "score on the test molecules, where it is known")
+    test_interval: tuple[float, float] | None = said(None, "95 % interval of that score")
+    test_molecules: int | None = said(None, "how many test molecules have a label")
 
 
 class ModelFacts(BaseModel):
     """Facts about the models."""
 
     model: str = Field(description="name of the model; of several, joined by +")
+    names: list[str] = said([], "of several models, their names; a prediction may be of some of them")
     targets: list[str]
     is_probability: bool = Field(description="whether predictions are probabilities")
-    classes: dict[str, tuple[str, ...]] = Field(
-        default={}, description="by target, the names of classes 0 and 1; predictions are probabilities of the second"
+    classes: dict[str, tuple[str, ...]] = said(
+        {}, "by target, the names of classes 0 and 1; predictions are of the second"
     )
-    class_names: dict[str, str] = Field(
-        default={}, description="if the targets are the classes of one column, their names in the table, by target"
-    )
+    class_names: dict[str, str] = said({}, "if the targets are the classes of one column, their names by target")
     models: int = Field(description="how many networks predict")
-    confidence: float | None = Field(
-        description="usual one of intervals, or of sets of classes; null where there are none"
-    )
-    calibration_molecules: int | None = Field(
-        default=None, description="how many labels intervals were calibrated on, of the target with the fewest"
-    )
-    missing: dict[str, str] = Field(
-        default={}, description="why the options interval and domain cannot be used; empty if they can"
-    )
+    confidence: float | None = Field(description="usual one of intervals or sets of classes; null where there are none")
+    calibration_molecules: int | None = said(None, "labels that intervals were calibrated on, the fewest of a target")
+    missing: dict[str, str] = said({}, "why the options interval and domain cannot be used")
     knows_domain: bool = Field(description="whether molecules are compared with the training molecules")
-    decimals: dict[str, int] = Field(default={}, description="of the training labels, by target, where known")
-    conditions: list[ConditionFacts] = Field(default=[], description="of measurements, which predictions depend on")
-    endpoints: dict[str, EndpointFacts] = Field(default={}, description="what is known of each target")
-    compared_by: dict[str, str] = Field(
-        default={}, description="by target, which of several models compares molecules with its training molecules"
-    )
+    decimals: dict[str, int] = said({}, "of the training labels, by target, where known")
+    conditions: list[ConditionFacts] = said([], "of measurements, which predictions depend on")
+    endpoints: dict[str, EndpointFacts] = said({}, "what is known of each target")
+    compared_by: dict[str, str] = said({}, "by target, which of several models compares molecules for it")
     about: dict[str, str] = Field(description="architecture, training data and scores")
 
     def check(self, options: "Options") -> None:
@@ -101,15 +92,14 @@ class ModelFacts(BaseModel):
             if name not in names:
                 read = f"its conditions are {', '.join(names)}" if names else "it reads none"
                 raise InputError(f"{name} is not a condition of the model: {read}{did_you_mean(name, names)}")
-        if options.domain and "domain" in self.missing:
-            raise InputError(self.missing["domain"])
-        if options.interval is None:
-            return
-        if "interval" in self.missing:
-            raise InputError(self.missing["interval"])
-        if self.is_probability:
+        if unknown := set(options.models) - set(self.names):
+            raise InputError(f"unknown models {', '.join(sorted(unknown))}, choose of {', '.join(self.names) or 'one'}")
+        for option, is_asked in (("domain", options.domain), ("interval", options.interval is not None)):
+            if is_asked and option in self.missing:
+                raise InputError(self.missing[option])
+        if options.interval is not None and self.is_probability:
             check_confidence(options.interval)
-        elif self.calibration_molecules is not None:
+        elif options.interval is not None and self.calibration_molecules is not None:
             ranks_of(options.interval, np.array([self.calibration_molecules]))
 
 
@@ -117,61 +107,44 @@ class TargetPrediction(BaseModel):
     """A target of a molecule."""
 
     value: float = Field(description="on the target's own scale, or a probability")
-    unlogged: float | None = Field(
-        default=None, description="the value without its logarithm, in the unit of the table; null if it has none"
+    unlogged: float | None = said(None, "the value without its logarithm, in the table's unit, if any")
+    std: float | None = said(
+        None, "of a table model's regression, of the error; else over members or networks, if several"
     )
-    std: float | None = Field(
-        default=None,
-        description="of a regression by a table model, the expected standard deviation of the error; otherwise the "
-        "standard deviation over the members or networks; null for a single one",
-    )
-    low: float | None = Field(default=None, description="lower end of the interval")
-    high: float | None = Field(default=None, description="upper end of the interval")
-    unlogged_low: float | None = Field(default=None, description="lower end of the interval around 'unlogged'")
-    unlogged_high: float | None = Field(default=None, description="upper end of the interval around 'unlogged'")
-    class_name: float | str | None = Field(
-        default=None, description="of two classes, the one whose probability is 0.5 or more"
-    )
-    set: str | None = Field(default=None, description="the class, or both, at the confidence of the sets")
-    percentile: float | None = Field(default=None, description="how many of 100 training values are lower")
-    percentile_low: float | None = Field(
-        default=None, description="the fewest that can be lower; null if no training label is a bound, such as <5"
-    )
-    percentile_high: float | None = Field(default=None, description="the most that can be lower")
-    drugs: float | None = Field(default=None, description="how many of 100 approved drugs have a lower prediction")
-    drugs_low: float | None = Field(default=None, description="the same of the lower end of the interval")
-    drugs_high: float | None = Field(default=None, description="the same of the upper end")
-    nearest: float | str | None = Field(
-        default=None, description="what was measured of the nearest training molecule, or its class"
-    )
-    nearest_bound: str | None = Field(default=None, description="its censored label, such as <-6.5")
-    limit: str | None = Field(
-        default=None,
-        description="how to read a value near a limit of the assay; empty for other values, null without a limit",
-    )
+    low: float | None = said(None, "lower end of the interval")
+    high: float | None = said(None, "upper end of the interval")
+    unlogged_low: float | None = said(None, "lower end of the interval around 'unlogged'")
+    unlogged_high: float | None = said(None, "upper end of the interval around 'unlogged'")
+    class_name: float | str | None = said(None, "of two classes, the one of probability 0.5 or more")
+    set: str | None = said(None, "the class, or both, at the confidence of the sets")
+    percentile: float | None = said(None, "how many of 100 training values are lower")
+    percentile_low: float | None = said(None, "the fewest that can be lower; null if no training label is a bound")
+    percentile_high: float | None = said(None, "the most that can be lower")
+    drugs: float | None = said(None, "how many of 100 approved drugs have a lower prediction")
+    drugs_low: float | None = said(None, "the same of the lower end of the interval")
+    drugs_high: float | None = said(None, "the same of the upper end")
+    nearest: float | str | None = said(None, "measured of the nearest training molecule, or its class")
+    nearest_bound: str | None = said(None, "its censored label, such as <-6.5")
+    limit: str | None = said(None, "how to read a value near a limit of the assay; null without a limit")
 
 
 class MoleculePrediction(BaseModel):
     """The predictions for a molecule."""
 
-    error: str = Field(default="", description="why there is no prediction; empty where there is one")
-    predictions: dict[str, TargetPrediction] = Field(default={}, description="by target")
-    conditions: dict[str, float | str] = Field(default={}, description="of the measurement that is predicted")
-    class_name: str = Field(default="", description="of several classes, the most probable one")
-    class_set: str = Field(default="", description="of several classes, those that it may be of at the confidence")
-    nearest: str = Field(default="", description="SMILES of the nearest training molecule; empty if it was not kept")
-    nearest_id: str = Field(default="", description="what that molecule is called; empty if that is not known")
-    similarity: float | None = Field(default=None, description="Tanimoto, to that training molecule")
-    in_training: bool = Field(default=False, description="whether that training molecule is this molecule")
-    cls_distance: float | None = Field(
-        default=None, description="the smallest distance to a training molecule in the model's own space"
-    )
-    warning: str = Field(default="", description="what the training molecules did not have")
-    models: dict[str, dict[str, str | float | bool | None]] = Field(
-        default={}, description="the comparison with the training molecules of each of several models, by their names"
-    )
-    alerts: str = Field(default="", description="parts that often disturb assays, react or are toxic")
-    properties: dict[str, float | None] = Field(default={}, description="basic properties, by RDKit's names")
+    error: str = said("", "why there is no prediction; empty where there is one")
+    predictions: dict[str, TargetPrediction] = said({}, "by target")
+    conditions: dict[str, float | str] = said({}, "of the measurement that is predicted")
+    class_name: str = said("", "of several classes, the most probable one")
+    class_set: str = said("", "of several classes, those that it may be of at the confidence")
+    nearest: str = said("", "SMILES of the nearest training molecule; empty if it was not kept")
+    nearest_id: str = said("", "what that molecule is called; empty if that is not known")
+    similarity: float | None = said(None, "Tanimoto, to that training molecule")
+    in_training: bool = said(False, "whether that training molecule is this molecule")
+    cls_distance: float | None = said(None, "smallest distance to a training molecule in the model's space")
+    warning: str = said("", "what the training molecules did not have")
+    models: dict[str, dict[str, str | float | bool | None]] = said({}, "of several, their comparisons by name")
+    alerts: str = said("", "parts that often disturb assays, react or are toxic")
+    properties: dict[str, float | None] = said({}, "basic properties, by RDKit's names")
 
 
 class Atom(BaseModel):
@@ -196,7 +169,7 @@ class AtomContributions(BaseModel):
     meaning: str = Field(description="what the contributions are")
     baseline: float | None = Field(description="what the contributions start from")
     start: str = Field(description="what has the baseline as its prediction")
-    decimals: int = Field(default=3, description="of contributions and baseline, for people")
+    decimals: int = said(3, "of contributions and baseline, for people")
     atoms: list[Atom]
     fragments: list[Fragment] = Field(description="the largest contribution of either sign first")
     picture: str = Field(description="SVG")
@@ -205,16 +178,14 @@ class AtomContributions(BaseModel):
 class TrainingChoice(BaseModel):
     """The options of the command ``train`` that the page offers, as fields of a form."""
 
-    targets: list[str] = Field(default=[], description="columns to predict; empty: the only one that is left")
-    feature_columns: list[str] = Field(default=[], description="conditions of the measurements")
+    targets: list[str] = []  # empty: the only one that is left
+    feature_columns: list[str] = []
     task: Literal["", "regression", "classification"] = ""
     smiles_column: str = ""
-    scale: Literal["", "log10", "M", "mM", "uM", "nM", "pM"] = Field(
-        default="", description="of the targets: as measured, their logarithm, or -log10 of concentrations in a unit"
-    )
+    scale: Literal["", "log10", "M", "mM", "uM", "nM", "pM"] = ""  # a unit: -log10 of concentrations in it
     split: SplitName = TableOptions.split
     split_column: str = ""
-    parents: bool = Field(default=False, description="read only the neutral parent of each molecule")
+    parents: bool = False
     quick: bool = True
 
     def given(self) -> dict[str, Any]:
@@ -242,59 +213,41 @@ class TrainingChoice(BaseModel):
         return [*found, *["--quick"] * self.quick]
 
 
-class LookedColumn(BaseModel):
-    """A column of a table to train on."""
+@dataclass(frozen=True)
+class LookedColumn:
+    """A column of a table to train on; ``filled`` cells are not empty."""
 
     name: str
-    content: Literal["SMILES", "numbers", "classes", "texts"]
-    filled: int = Field(description="cells that are not empty")
-    examples: list[str]
+    content: Literal["SMILES", "numbers", "classes", "texts"] = "texts"
+    filled: int = 0
+    examples: list[str] = field(default_factory=list)
 
 
-class LookedTarget(BaseModel):
-    """The labels of a prediction."""
+@dataclass(frozen=True)
+class LookedTarget:
+    """The labels of a prediction: how many are exact and how many bounds, their unit, and their range or classes."""
 
-    name: str = Field(description="of the prediction, such as pIC50 of the column IC50_nM")
-    labels: int = Field(description="how many molecules have an exact label")
-    bounds: int = Field(description="how many have a label such as <5 instead")
-    unit: str = Field(description="of the labels, where they or their column say it")
-    values: str = Field(description="the range of the labels as they are learnt, or how many there are of each class")
-
-
-class TrainingStatus(BaseModel):
-    """How far a training is."""
-
-    name: str = Field(description="of the run folder")
-    command: str = Field(description="that is run, for a shell")
-    state: Literal["training", "done", "cancelled", "failed"] = "training"
-    phase: str = ""
-    percent: int = 0
-    left: str = Field(default="", description="about how long it still takes, as minutes:seconds")
-    sentences: list[str] = Field(default=[], description="those of the command so far")
-    problem: str = Field(default="", description="why it failed")
+    name: str
+    labels: int
+    bounds: int
+    unit: str
+    values: str
 
 
-class SkippedRow(BaseModel):
-    """A row that is not learnt from."""
+@dataclass(frozen=True)
+class TableLook:
+    """How the command ``train`` understands a table, or the problem; ``reasons`` are of its first skipped rows."""
 
-    row: int
-    smiles: str
-    reason: str
-
-
-class TableLook(BaseModel):
-    """How the command ``train`` understands a table."""
-
-    columns: list[LookedColumn] = []
+    columns: list[LookedColumn]
     rows: int = 0
     smiles_column: str = ""
-    chosen: list[str] = Field(default=[], description="columns to predict; the only one that is left if none is named")
-    targets: list[LookedTarget] = []
-    splits: dict[str, int] = Field(default={}, description="molecules of each")
-    sentences: list[str] = Field(default=[], description="those of the command")
+    chosen: list[str] = field(default_factory=list)
+    targets: list[LookedTarget] = field(default_factory=list)
+    splits: dict[str, int] = field(default_factory=dict)
+    sentences: list[str] = field(default_factory=list)
     skipped: int = 0
-    reasons: list[SkippedRow] = Field(default=[], description="of the first rows that are skipped")
-    problem: str = Field(default="", description="why it cannot be trained on with this choice")
+    reasons: list[tuple[int, str, str]] = field(default_factory=list)
+    problem: str = ""
 
 
 class Problem(BaseModel):
@@ -308,15 +261,12 @@ class Options(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    interval: float | None = Field(
-        default=None, description="confidence, such as 0.9, of intervals or of sets of classes; null: none"
-    )
-    domain: bool = Field(default=False, description="compare molecules with the training molecules")
-    alerts: bool = Field(default=False, description="name structural alerts (PAINS, Brenk)")
-    properties: bool = Field(default=False, description="add molecular weight, logP, TPSA and others")
-    conditions: dict[str, str] = Field(
-        default={}, description="of all molecules, by column, for models that need them; a column of the table wins"
-    )
+    interval: float | None = said(None, "confidence, such as 0.9, of intervals or of sets of classes")
+    domain: bool = said(False, "compare molecules with the training molecules")
+    alerts: bool = said(False, "name structural alerts (PAINS, Brenk)")
+    properties: bool = said(False, "add molecular weight, logP, TPSA and others")
+    conditions: dict[str, str] = said({}, "of all molecules, by column; a column of the table wins")
+    models: list[str] = said([], "names of those of several models that predict; empty: all")
 
 
 class SmilesList(Options):
@@ -334,9 +284,9 @@ class JobStatus(BaseModel):
     rows: int = Field(description="in the table; 0 until it is read")
     done: int
     unreadable: int = Field(description="rows so far without a prediction")
-    warned: int = Field(default=0, description="rows so far with a warning; 0 without the option domain")
-    columns: list[str] = Field(default=[], description="of the table")
-    smiles_column: str = Field(default="", description="the one of the SMILES; empty if none was found")
+    warned: int = said(0, "rows so far with a warning; 0 without the option domain")
+    columns: list[str] = said([], "of the table")
+    smiles_column: str = said("", "the one of the SMILES; empty if none was found")
 
 
 class RowPrediction(MoleculePrediction):
@@ -348,28 +298,17 @@ class RowPrediction(MoleculePrediction):
 
 
 @dataclass(frozen=True)
-class TableRow:
-    """A row of a table as it was read.
+class TableRow(Row):
+    """A row of a table as it was read; bytes that are not UTF-8 are surrogates, as ``surrogateescape`` has them."""
 
-    Its texts are those of the file; bytes that are not UTF-8 are surrogates, as Python's ``surrogateescape`` has them.
-    """
-
-    fields: list[str]
-    smiles: str
-    error: str
     conditions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class TableRows:
-    """A whole table as it was read.
+    """A whole table as it was read, with the columns of its predictions, or the problem why it has none.
 
-    Attributes:
-        columns, rows: of the table.
-        smiles_column: that of the molecules; "" if there is none.
-        added: the columns of its predictions.
-        problem: why it cannot be predicted; "" if it can.
-        delimiter: between the columns of a CSV.
+    Its ``smiles_column`` is "" if there is none, and so is the ``delimiter`` of what is no CSV.
     """
 
     columns: list[str]

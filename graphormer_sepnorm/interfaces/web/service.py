@@ -27,11 +27,8 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     ModelFacts,
     MoleculePrediction,
     Options,
-    TableLook,
     TableRow,
     TableRows,
-    TargetPrediction,
-    TrainingChoice,
 )
 from graphormer_sepnorm.output.column import condition_value, shown_decimals, two_classes
 from graphormer_sepnorm.output.columns import OF_CONDITION, PredictionColumns
@@ -40,7 +37,6 @@ from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.domain import is_in_training
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
 from graphormer_sepnorm.predict.side_by_side import SideBySide, by_target, parts_of
-from graphormer_sepnorm.predict.trust import Trust
 from graphormer_sepnorm.predict.units import measured_unit
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.info import fact_words
@@ -51,45 +47,29 @@ from graphormer_sepnorm.table_model.explain import explain_rows
 from graphormer_sepnorm.table_model.info import describe_any, unfinished_words
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
-from graphormer_sepnorm.tables.writers import Cells
 from graphormer_sepnorm.tasks import TASKS
 
 WIDTH, HEIGHT = 220, 120
 MOST_ATOMS_DRAWN = 200
 LOOK = {"clearBackground": False, "fixedBondLength": 26}
 SHOWN_OF_MODEL = (
-    "architecture",
-    "weights",
-    "parameters",
-    "training_data",
-    "metric",
-    "validation",
-    "test",
-    "vocabulary",
-    "salts",
+    "architecture", "weights", "parameters", "training_data", "metric", "validation", "test", "vocabulary", "salts",
     "licence",
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class PredictionService:
-    """The models of a page.
-
-    Attributes:
-        predictor: all of them.
-        confidence: of the intervals.
-        compute: where and how precisely to compute.
-        name: what the page calls them.
-        about: facts for people.
-        endpoints: what cards and scores say of the targets.
-    """
+    """The models of a page."""
 
     predictor: PredictingModel
-    confidence: float
+    confidence: float  # of the intervals
     compute: Compute
-    name: str
-    about: dict[str, str]
-    endpoints: dict[str, EndpointFacts] = field(default_factory=dict)
+    name: str  # what the page calls the models
+    about: dict[str, str]  # facts for people
+    endpoints: dict[str, EndpointFacts] = field(default_factory=dict)  # what cards and scores say of the targets
+
+    look = staticmethod(look_at)
 
     @cached_property
     def identity(self) -> str:
@@ -97,19 +77,10 @@ class PredictionService:
         return job_digest(self.predictor, (), self.predictor.featurizer, self.predictor.digest)
 
     @property
-    def trust(self) -> Trust | None:
-        """The errors of predictions and the training molecules, as far as the models know them."""
-        return self.predictor.trust
-
-    def columns(self, options: Options) -> PredictionColumns:
-        """The columns of each molecule; raises InputError for options that the models do not support."""
-        answers = Answers(options.interval, options.domain, options.alerts, options.properties)
-        return PredictionColumns(self.predictor, answers)
-
-    def added(self, options: Options) -> list[ColumnFacts]:
-        """The columns of predictions; raises InputError for what the models do not know."""
-        columns = self.columns(options).all
-        return [ColumnFacts(name=each.name, place=list(each.place), kind=each.kind) for each in columns]
+    def names(self) -> list[str]:
+        """Those of several models; a panel has one name."""
+        parts = self.predictor.parts if isinstance(self.predictor, SideBySide) else ()
+        return list(dict.fromkeys(part.name for part in parts))
 
     @property
     def known_confidence(self) -> float | None:
@@ -117,21 +88,37 @@ class PredictionService:
         trusts = [model.trust for model in parts_of(self.predictor)]
         return self.confidence if all(trust and (trust.intervals or trust.class_sets) for trust in trusts) else None
 
+    def columns(self, options: Options) -> PredictionColumns:
+        """The columns of each molecule; raises InputError for options that the models do not support."""
+        answers = Answers(options.interval, options.domain, options.alerts, options.properties)
+        if options.models and isinstance(self.predictor, SideBySide):
+            parts = zip(self.predictor.parts, self.predictor.labels, strict=True)
+            chosen = [label for part, labels in parts if part.name in options.models for label in labels]
+            answers = replace(answers, endpoints=tuple(chosen))
+        return PredictionColumns(self.predictor, answers)
+
+    def added(self, options: Options) -> list[ColumnFacts]:
+        """The columns of predictions; raises InputError for what the models do not know."""
+        columns = self.columns(options).all
+        return [ColumnFacts(name=each.name, place=list(each.place), kind=each.kind) for each in columns]
+
     def facts(self) -> ModelFacts:
-        parts = parts_of(self.predictor)
+        predictor, parts = self.predictor, parts_of(self.predictor)
         intervals = [model.trust.intervals for model in parts if model.trust and model.trust.intervals]
+        missing = self.missing_options()
         return ModelFacts(
             model=self.name,
-            targets=list(self.predictor.targets),
+            names=self.names,
+            targets=list(predictor.targets),
             is_probability=all(TASKS[model.kind].predicts_probabilities for model in parts),
-            classes=two_classes(self.predictor),
+            classes=two_classes(predictor),
             class_names=self.class_names(),
-            models=len(self.predictor.models),
+            models=len(predictor.models),
             confidence=self.known_confidence,
             calibration_molecules=min((int(each.counts.min()) for each in intervals), default=None),
-            missing=self.missing_options(),
-            knows_domain="domain" not in self.missing_options(),
-            decimals=shown_decimals(self.predictor),
+            missing=missing,
+            knows_domain="domain" not in missing,
+            decimals=shown_decimals(predictor),
             conditions=self.conditions(),
             endpoints=self.known_endpoints(),
             compared_by=self.compared_by(),
@@ -143,23 +130,22 @@ class PredictionService:
         found = {}
         for name, value in (("interval", self.confidence), ("domain", True)):
             try:
-                self.added(Options.model_validate({name: value}))
+                self.columns(Options.model_validate({name: value}))
             except InputError as error:
                 found[name] = str(error)
         return found
 
     def class_names(self) -> dict[str, str]:
         """The names of the classes of one column by target; empty for other tasks."""
-        if isinstance(self.predictor, SideBySide) or not TASKS[self.predictor.kind].adds_up:
+        if self.names or not TASKS[self.predictor.kind].adds_up:
             return {}
         (names,) = self.predictor.classes
         return dict(zip(self.predictor.targets, names, strict=True))
 
     def known_endpoints(self) -> dict[str, EndpointFacts]:
         """The facts about each target, with its scale, its unit, and what is known of its training labels."""
-        learnt = by_target(self.predictor, facts_of_labels)
         found = {}
-        for target, (scale, count, most) in learnt.items():
+        for target, (scale, count, most) in by_target(self.predictor, facts_of_labels).items():
             known = self.endpoints.get(target, EndpointFacts())
             unit = measured_unit(scale, known.description) if scale else ""
             update = {"scale": scale, "unit": unit, "molecules": count, "frequent": most}
@@ -177,21 +163,10 @@ class PredictionService:
     def conditions(self) -> list[ConditionFacts]:
         models = [model for model in parts_of(self.predictor) if isinstance(model, TableModel)]
         known = {column.name: column for model in models for column in model.conditions.columns}
-        return [
-            ConditionFacts(name=each.name, choices=each.choices, low=each.low, high=each.high)
-            for each in known.values()
-        ]
+        return [ConditionFacts.model_validate(each, from_attributes=True) for each in known.values()]
 
     def read(self, path: Path, shown: str, most_rows: int, options: Options, smiles_column: str) -> TableRows:
-        """The table in a file; if the column of its molecules is not found, with a problem.
-
-        Args:
-            options: what is to be said of the molecules.
-            path, shown, most_rows, smiles_column: as ``read_rows``.
-
-        Raises:
-            InputError: as ``read_table``, missing conditions, or options that the models do not have.
-        """
+        """As ``read_table``, with conditions and the columns of predictions; InputError for what is missing."""
         added = self.added(options)
         found = read_table(path, shown, smiles_column, most_rows)
         names = self.predictor.asked_conditions.columns
@@ -227,17 +202,13 @@ class PredictionService:
             return
         for part, labels in zip(self.predictor.parts, self.predictor.labels, strict=True):
             for own, label in zip(part.model.targets, labels, strict=True):
-                one = answer.predictions.get(label, TargetPrediction(value=0.0))
-                if part.drugs and own in part.drugs.targets and one.low is not None and one.high is not None:
+                one = answer.predictions.get(label)
+                if one and part.drugs and own in part.drugs.targets and one.low is not None and one.high is not None:
                     ends = np.array([one.low, one.high])
                     one.drugs_low, one.drugs_high = part.drugs.percentiles(ends, own).tolist()
 
-    def look(self, path: Path, shown: str, most_rows: int, choice: TrainingChoice) -> TableLook:
-        """As ``look_at``, which needs no model."""
-        return look_at(path, shown, most_rows, choice)
-
     def structure(self, smiles: str) -> str:
-        """A small picture as SVG; raises InputError for what cannot be read or drawn."""
+        """A small picture as SVG."""
         mol = read_small(smiles)
         with one_molecule(smiles):
             canvas = rdMolDraw2D.MolDraw2DSVG(WIDTH, HEIGHT)
@@ -266,31 +237,23 @@ class PredictionService:
                 Atom(symbol=atom.GetSymbol(), contribution=value)
                 for atom, value in zip(mol.GetAtoms(), explanation.contributions.tolist(), strict=True)
             ],
-            fragments=[
-                Fragment(smiles=each.smiles, atoms=list(each.atoms), contribution=each.contribution)
-                for each in explanation.fragments
-            ],
+            fragments=[Fragment.model_validate(each, from_attributes=True) for each in explanation.fragments],
             picture=draw([explanation], ".svg").decode(),
         )
 
 
 def as_answers(columns: PredictionColumns, found: Predictions) -> list[MoleculePrediction]:
     """The cells of each molecule at their places."""
-    cells = [as_values(each) for each in columns.cells(found, found.errors)]
+    cells = [each.tolist() if isinstance(each, np.ndarray) else each for each in columns.cells(found, found.errors)]
     answers = []
     for error, *row in zip(found.errors, *cells, strict=True):
         answer: dict = {}
         for column, value in zip(columns.all, row, strict=True):
             *outer, last = column.place
-            reduce(lambda inner, name: inner.setdefault(name, {}), outer, answer)[last] = value
+            is_number = value == value  # and not NaN
+            reduce(lambda inner, name: inner.setdefault(name, {}), outer, answer)[last] = value if is_number else None
         answers.append(MoleculePrediction(error=error) if error else MoleculePrediction.model_validate(answer))
     return answers
-
-
-def as_values(cells: Cells) -> list:
-    """Cells as JSON has them: numbers, None for NaN, or texts."""
-    values = cells.tolist() if isinstance(cells, np.ndarray) else list(cells)
-    return [None if value != value else value for value in values]
 
 
 def read_small(smiles: str) -> Chem.Mol:
@@ -304,16 +267,7 @@ def read_small(smiles: str) -> Chem.Mol:
 def load_service(
     names: list[str], confidence: float, device: str, precision: Literal["auto", "float32", "bfloat16"]
 ) -> PredictionService:
-    """Loads the models.
-
-    Args:
-        names: as ``load_predicting_model``.
-        confidence: of the intervals, where a model has them.
-        device, precision: as ``choose``.
-
-    Raises:
-        InputError: as ``load_predicting_model`` and ``choose``, or a confidence that cannot be had.
-    """
+    """Loads the models; raises InputError as ``choose`` and ``load_predicting_model``."""
     compute = choose(device, precision)
     places = [resolve_model(name) for name in names]
     with computing(compute):
@@ -325,7 +279,8 @@ def load_service(
     if len(names) == 1 and not endpoints:
         endpoints = scored_endpoints(predictor.targets, described)
     name = " + ".join(Path(name).name.removesuffix(".safetensors") for name in names)
-    about = about_model(described)
+    shown = [name for name in SHOWN_OF_MODEL if described.get(name) is not None]
+    about = {name.replace("_", " "): fact_words(name, described) for name in shown}
     if words := unfinished_words(RunFolder(place)):
         about["training"] = words
     models = PredictionService(predictor, confidence, compute, name, about, endpoints)
@@ -355,15 +310,9 @@ def scored_endpoints(targets: Sequence[str], described: dict) -> dict[str, Endpo
     return {targets[0]: EndpointFacts(test=described["test"])} if len(targets) == 1 else {}
 
 
-def about_model(described: dict) -> dict[str, str]:
-    """Facts about a model as ``info`` shows them."""
-    known = [name for name in SHOWN_OF_MODEL if described.get(name) is not None]
-    return {name.replace("_", " "): fact_words(name, described) for name in known}
-
-
 def warm_up(models: PredictionService) -> None:
     """Predicts a molecule with all options, so that compiling does not count against a user's time."""
     conditions = tuple([*each.choices, str(each.low or 0)][0] for each in models.conditions())
     domain = "domain" not in models.missing_options()
     usual = Options(interval=models.known_confidence, domain=domain, alerts=True, properties=True)
-    models.predict([TableRow(["C"], "C", "", conditions)], usual)
+    models.predict([TableRow(["C"], "C", conditions=conditions)], usual)

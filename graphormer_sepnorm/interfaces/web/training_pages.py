@@ -36,8 +36,6 @@ def add_training(
 
     @app.get("/train", include_in_schema=False)
     def start() -> Response:
-        if trainings is None or use is None:
-            return pages("train.html")
         return pages("train.html", trainings=trainings, label_kinds=KINDS)
 
     if trainings is not None and use is not None:
@@ -47,6 +45,7 @@ def add_training(
 
 def add_choosing(app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainings) -> None:
     """The pages of a table that is not trained on yet."""
+    pages.environment.globals.update(scales=SCALES, splits=get_args(SplitName))
 
     async def look(number: str, choice: TrainingChoice) -> tuple[TableLook, TrainingChoice]:
         """The table, and the choice with the columns to predict."""
@@ -65,16 +64,8 @@ def add_choosing(app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainin
         found, choice = await look(number, choice)
         table = trainings.upload(number)
         name = "look.html" if "hx-request" in request.headers else "choose.html"
-        return pages(
-            name,
-            number=number,
-            table=table.name,
-            look=found,
-            choice=choice,
-            command=trainings.command(table, choice),
-            scales=SCALES,
-            splits=get_args(SplitName),
-        )
+        command = trainings.command(table, choice)
+        return pages(name, number=number, table=table.name, look=found, choice=choice, command=command)
 
     @app.post("/train/{number}", include_in_schema=False)
     async def train(number: str, choice: Annotated[TrainingChoice, Form()]) -> Response:
@@ -90,7 +81,6 @@ def add_following(app: FastAPI, pages: Pages, trainings: Trainings, use: Callabl
 
     @app.get("/trainings/status", include_in_schema=False)
     def status() -> Response:
-        """How far the training is."""
         return pages("training.html", trainings=trainings)
 
     @app.post("/trainings/cancel", include_in_schema=False)

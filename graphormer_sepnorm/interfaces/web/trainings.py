@@ -9,12 +9,13 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections import OrderedDict
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import BinaryIO, ClassVar
+from typing import BinaryIO, ClassVar, Literal
 
 from graphormer_sepnorm.errors import InputError, as_text
-from graphormer_sepnorm.interfaces.web.schemas import TrainingChoice, TrainingStatus
+from graphormer_sepnorm.interfaces.web.jobs import keep
+from graphormer_sepnorm.interfaces.web.schemas import TrainingChoice
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.files import own_folder
 from graphormer_sepnorm.system.progress import AS_LINES, MARK
@@ -25,22 +26,28 @@ KINDS = tuple(kind for kind in TABLE_KINDS if kind != ".smi")  # which have labe
 MOST_UPLOADS = 10
 MOST_OF_NAME = 60
 SECONDS_TO_END = 10
-PROGRAM = "graphormer-sepnorm"
 SOURCES = Path(__file__).parents[3]
 
 
+@dataclass
+class TrainingStatus:
+    """How far the training of a run folder is, with what the command has said so far, and why it failed."""
+
+    name: str
+    command: str
+    state: Literal["training", "done", "cancelled", "failed"] = "training"
+    phase: str = ""
+    percent: int = 0
+    left: str = ""
+    sentences: list[str] = field(default_factory=list)
+    problem: str = ""
+
+
 class Trainings:
-    """The trainings of a page, and the run folders that they leave.
+    """The trainings of a page, and the run folders that they leave in ``runs``.
 
     A training writes into a folder that only this process has, and its run folder is moved when it is whole: one that
     is cancelled, fails or is killed leaves nothing, nor does a page that is killed once the next one has started.
-
-    Args:
-        runs: the folder for run folders, to make.
-        device: as the option of ``train``.
-
-    Raises:
-        InputError: the folder cannot be written.
     """
 
     command_line: ClassVar = [sys.executable, "-m", "graphormer_sepnorm"]
@@ -53,7 +60,7 @@ class Trainings:
             raise InputError(f"cannot write {runs}: {error.strerror}") from None
         self.claim = contextlib.ExitStack()
         self.folder = self.claim.enter_context(own_folder(runs.absolute(), ".training-"))
-        self.uploads: OrderedDict[str, Path] = OrderedDict()
+        self.uploads: dict[str, Path] = {}
         self.lock = threading.Lock()
         self.progress: TrainingStatus | None = None
         self.table: Path | None = None
@@ -73,11 +80,7 @@ class Trainings:
         return RunFolder(self.runs / name)
 
     def keep(self, file: BinaryIO, name: str) -> str:
-        """Keeps an uploaded table, the last ones of several, and returns its number.
-
-        Raises:
-            InputError: it is no table with labels, or cannot be kept.
-        """
+        """The number of an uploaded table, of which the last ones are kept; raises InputError for what is none."""
         given = PurePath(name)
         suffix = given.suffix.lower()
         if suffix not in KINDS:
@@ -85,12 +88,7 @@ class Trainings:
         stem = re.sub(r"[^\w.-]+", "-", given.stem)[:MOST_OF_NAME].strip("-.") or "table"
         number = secrets.token_hex(16)
         path = self.folder / number / f"{stem}{suffix}"
-        try:
-            path.parent.mkdir()
-            with open(path, "xb") as copy:
-                shutil.copyfileobj(file, copy)
-        except OSError as error:
-            raise InputError(f"{path.name} could not be kept: {error.strerror}") from None
+        keep(file, path, path.name)
         with self.lock:
             self.uploads[number] = path
             for each in list(self.uploads)[:-MOST_UPLOADS]:
@@ -115,7 +113,7 @@ class Trainings:
 
     def command(self, table: Path, choice: TrainingChoice) -> str:
         """The command for a shell in the folder of the table."""
-        return shlex.join([PROGRAM, *self.arguments(table, choice)])
+        return shlex.join(["graphormer-sepnorm", *self.arguments(table, choice)])
 
     @property
     def is_training(self) -> bool:

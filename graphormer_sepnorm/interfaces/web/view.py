@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from graphormer_sepnorm.errors import as_text
 from graphormer_sepnorm.interfaces.web.exchange import field_names
 from graphormer_sepnorm.interfaces.web.jobs import Job, cell_at
-from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, MoleculePrediction, TableRow, TargetPrediction
+from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, MoleculePrediction
 
 ROWS_PER_PAGE = 50
 NOTHING = (None, "")
@@ -30,23 +30,14 @@ KEPT: dict[str, Callable[[MoleculePrediction], bool]] = {
 
 
 class View(BaseModel):
-    """Which rows are shown, as the address says it.
-
-    Attributes:
-        page: from 1 on.
-        sort: a column of the predictions, or a width in ``width_names``; "": rows stay in the order of the table.
-        order: of that column; rows without a value come last.
-        find: a text that a field of the row has, in capitals or not.
-        only: a name in ``KEPT``.
-        columns: shown ones, in this order; empty: the usual ones; only ``NO_COLUMNS``: none.
-    """
+    """The rows that an address shows, in the order of the table or sorted, those without a value last."""
 
     page: int = Field(default=1, ge=1, le=10**6)
-    sort: str = ""
+    sort: str = ""  # a column of the predictions, or a width in ``width_names``
     order: Literal["ascending", "descending"] = "ascending"
-    find: str = ""
+    find: str = ""  # in a field of the row, in capitals or not
     only: Literal["all", "predicted", "warned", "unreadable"] = "all"
-    columns: list[str] = []
+    columns: list[str] = []  # in this order; empty: the usual ones; only ``NO_COLUMNS``: none
 
     def address(self, **changes: object) -> str:
         """The query of an address with these changes, without what is usual."""
@@ -55,17 +46,22 @@ class View(BaseModel):
 
 def offered_columns(facts: ModelFacts, job: Job) -> dict[str, ColumnKind]:
     """The columns that can be shown, by name: the usual ones first, and at most ``MOST_FIELDS`` of the upload."""
-    found: dict[str, ColumnKind] = {}
-    if facts.class_names:
-        found["Class"] = "class"
-    found |= dict.fromkeys(facts.targets, "target")
-    extra: dict[str, ColumnKind] = {NEAREST: "nearest"} if job.options.domain else {}
-    extra |= {ALERTS: "alerts"} if job.options.alerts else {}
-    extra |= {"SMILES": "smiles"}
-    extra |= {column.name: "property" for column in job.added if column.place[0] == "properties"}
+    predicted = {column.place[1] for column in job.added if column.place[0] == "predictions"}
+    properties = [column.name for column in job.added if column.place[0] == "properties"]
     fields = [name for name, column in zip(field_names(job), job.columns, strict=True) if column != job.smiles_column]
-    extra |= dict.fromkeys(fields[:MOST_FIELDS], "field")
-    return found | {name: kind for name, kind in extra.items() if name not in found}
+    names: dict[ColumnKind, list[str]] = {
+        "class": ["Class"] if facts.class_names else [],
+        "target": [target for target in facts.targets if target in predicted],
+        "nearest": [NEAREST] if job.options.domain else [],
+        "alerts": [ALERTS] if job.options.alerts else [],
+        "smiles": ["SMILES"],
+        "property": properties,
+        "field": fields[:MOST_FIELDS],
+    }
+    found: dict[str, ColumnKind] = {}
+    for kind, each in names.items():
+        found |= {name: kind for name in each if name not in found}
+    return found
 
 
 def chosen_columns(offered: dict[str, ColumnKind], view: View) -> list[str]:
@@ -86,9 +82,13 @@ def listed_columns(offered: Iterable[str], chosen: list[str]) -> list[str]:
 
 def shown_rows(job: Job, view: View) -> list[int]:
     """The numbers of the rows on all pages of a view, in its order."""
-    answers = list(job.answers)
-    keeps, text = KEPT[view.only], view.find.strip().lower()
-    rows = [n for n, answer in enumerate(answers) if keeps(answer) and has_text(job.rows[n], text)]
+    answers, text = list(job.answers), view.find.strip().lower()
+    rows = [
+        number
+        for number, answer in enumerate(answers)
+        if KEPT[view.only](answer)
+        and (not text or any(text in as_text(field).lower() for field in job.rows[number].fields))
+    ]
     cell_of = sorting_cell(job, view.sort)
     if cell_of is None:
         return rows
@@ -101,8 +101,7 @@ def shown_rows(job: Job, view: View) -> list[int]:
 def sorting_cell(job: Job, sort: str) -> Callable[[MoleculePrediction], Any] | None:
     """The function to what rows are sorted by; None if nothing is called so."""
     if sort in width_names(job):
-        target = sort.removeprefix(WIDTH)
-        return lambda answer: width(answer.predictions.get(target))
+        return partial(width, target=sort.removeprefix(WIDTH))
     place = next((column.place for column in job.added if column.name == sort), None)
     return None if place is None else partial(cell_at, place=place)
 
@@ -112,10 +111,6 @@ def width_names(job: Job) -> list[str]:
     return [f"{WIDTH}{column.place[1]}" for column in job.added if column.place[-1] == "low"]
 
 
-def width(one: TargetPrediction | None) -> float | None:
+def width(answer: MoleculePrediction, target: str) -> float | None:
+    one = answer.predictions.get(target)
     return None if one is None or one.low is None or one.high is None else one.high - one.low
-
-
-def has_text(row: TableRow, text: str) -> bool:
-    """Whether a field of a row has a text in lower case."""
-    return not text or any(text in as_text(field).lower() for field in row.fields)

@@ -20,17 +20,10 @@ class NoAnswer(Exception):
 
 
 class Worker:
-    """Asks an object in another process, which is started again when it was ended or has crashed.
+    """Asks the object that ``make(*arguments)`` gives in another process, which is started again if it has ended.
 
-    One thread asks; another one may ``interrupt``.
-
-    Args:
-        make: gives the object; runs in the other process. If the object has an ``identity``, one with another identity
-            answers nothing after a new start.
-        arguments: of ``make``.
-
-    Raises:
-        InputError: that of ``make``, or the process crashed.
+    One thread asks; another one may ``interrupt``. If the object has an ``identity``, one with another identity answers
+    nothing after a new start. Raises InputError as ``make``, or if the process crashed.
     """
 
     def __init__(self, make: Callable[..., object], *arguments: object):
@@ -42,43 +35,31 @@ class Worker:
         self.identity = ""
         try:
             self.identity = str(self.ask(SECONDS_TO_START, IS_MADE))
-        except InputError:
+        except (InputError, NoAnswer) as error:
             self.end()
-            raise
-        except NoAnswer as error:
-            self.end()
-            raise InputError(f"the page cannot compute: {error}") from None
+            raise error if isinstance(error, InputError) else InputError(f"the page cannot compute: {error}") from None
 
     def new_pool(self) -> ProcessPool:
         context = multiprocessing.get_context("spawn")
         return ProcessPool(1, initializer=make_object, initargs=self.recipe, context=context)
 
     def ask(self, seconds: float, question: str, *arguments: object) -> object:
-        """Calls a method of the object and returns its result.
+        """The result of a method of the object; the process is ended after so many seconds.
 
-        Args:
-            seconds: that the answer may take; the process is ended then.
-            question: name of the method.
-
-        Raises:
-            InputError: that of the method.
-            NoAnswer: it took too long, it failed, or the process crashed.
+        Raises InputError as the method, and NoAnswer if it took too long or failed, or the process crashed.
         """
         try:
-            return self.schedule(seconds, question, arguments).result(seconds + SECONDS_TO_START)
+            with self.scheduling:
+                if self.is_open and not self.pool.active:
+                    self.pool = self.new_pool()
+                self.asked = self.pool.schedule(answer, [question, arguments, self.identity], timeout=seconds)
+            return self.asked.result(seconds + SECONDS_TO_START)
         except TimeoutError:
             raise NoAnswer(f"it took more than {seconds:g} seconds") from None
         except (ProcessExpired, BrokenProcessPool):
             raise NoAnswer("the computing process crashed") from None
         except (CancelledError, RuntimeError):  # pebble's of a pool that is not active
             raise NoAnswer("the computing process has ended") from None
-
-    def schedule(self, seconds: float, question: str, arguments: tuple) -> ProcessFuture:
-        with self.scheduling:
-            if self.is_open and not self.pool.active:
-                self.pool = self.new_pool()
-            self.asked = self.pool.schedule(answer, [question, arguments, self.identity], timeout=seconds)
-        return self.asked
 
     def interrupt(self) -> None:
         """Lets the question that is being answered have no answer, and no other be asked; for another thread."""
@@ -106,10 +87,7 @@ def make_object(make: Callable[..., object], arguments: tuple) -> None:
 
 
 def answer(question: str, arguments: tuple, expected: str) -> object:
-    """Calls a method of the object in the other process, which has the ``expected`` identity.
-
-    Raises InputError or NoAnswer.
-    """
+    """The result of a method of the object in the other process; raises InputError or NoAnswer."""
     if isinstance(made, InputError):
         raise made
     identity = getattr(made, "identity", "")
@@ -120,7 +98,7 @@ def answer(question: str, arguments: tuple, expected: str) -> object:
     try:
         return getattr(made, question)(*arguments)
     except InputError as error:
-        raise InputError(str(error)) from None
+        raise InputError(error.sentence) from None
     except Exception as error:
         traceback.print_exc()
         raise NoAnswer(f"the computation failed: {type(error).__name__}") from None

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_SHOWN = 20
-NAME_COLUMN = "name one with --smiles-column"
 ROWS_LOOKED_AT = 10
 COLUMNS_LOOKED_AT = 1000
 FEWEST_ATOMS = 3  # C, N, ID, CN and CO are names of columns
@@ -131,21 +130,20 @@ def places_of_column(columns: list[str], name: str | None) -> list[int]:
 class NoColumn(InputError):
     """A table has no column that is known to have the molecules, or several."""
 
-    def __init__(self, sentence: str, columns: list[str]):
-        super().__init__(sentence)
+    def __init__(self, sentence: str, columns: list[str], *options: str):
+        super().__init__(sentence, *options)
         self.columns = columns
 
 
-def find_column(
-    columns: list[str], name: str | None, source: str, or_delimiter: bool = False, advice: str = NAME_COLUMN
-) -> int:
+def find_column(columns: list[str], name: str | None, source: str, or_delimiter: bool = False, advice: str = "") -> int:
     """The place of the one column that ``places_of_column`` finds; raises NoColumn if there is none, or several."""
     places = places_of_column(columns, name)
     if len(places) != 1:
         if len({columns[place] for place in places}) == 1:
             raise NoColumn(not_one_column(source, columns, columns[places[0]], len(places), "rename one"), columns)
-        other = ", or the character between columns with --delimiter" if or_delimiter else ""
-        raise NoColumn(not_one_column(source, columns, name or "smiles", len(places), advice + other), columns)
+        other = ", or the character between columns" if or_delimiter else ""
+        sentence = not_one_column(source, columns, name or "smiles", len(places), (advice or "name one") + other)
+        raise NoColumn(sentence, columns, *([] if advice else ["smiles_column", "delimiter"][: 1 + or_delimiter]))
     return places[0]
 
 

@@ -21,7 +21,7 @@ def fail(error: Exception):
 
 def test_bad_input_is_a_sentence_and_exit_code_2(capsys):
     errors = {
-        "error: no such file": InputError("no such file"),
+        "error: no such file; see --smiles-column": InputError("no such file", "smiles_column"),
         "error: the GPU is out of memory": torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
     }
     for words, error in errors.items():

@@ -13,6 +13,7 @@ from graphormer_sepnorm.predict.class_sets import ClassSets
 from graphormer_sepnorm.report.charts import Axis, Chart
 from graphormer_sepnorm.report.sections import training_section, use_section
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
+from graphormer_sepnorm.system.progress import AS_LINES
 from tests.tiny import tiny_model
 from tests.unit.report.conftest import fitted, reported
 
@@ -31,6 +32,11 @@ def test_commands_can_be_copied_whatever_the_folder_is_called(tmp_path):
     compile(code, "report", "exec")
     assert "interval=0.8" in code
     assert "--interval" not in used({"trust": {}})[0]
+
+
+def test_a_training_on_the_page_names_no_command(monkeypatch):
+    monkeypatch.setenv(AS_LINES, "1")
+    assert used({"trust": {}}) == []
 
 
 def used(result: dict, *task, columns: tuple[str, ...] = (), trust: dict | None = None, **parts) -> list[str]:

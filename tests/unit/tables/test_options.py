@@ -8,7 +8,7 @@ from graphormer_sepnorm.tables.splits import Sizes
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"targets": ()}, "--target-columns"),
+        ({"targets": ()}, "target_columns"),
         ({"targets": ("y", "y")}, "named twice: y, y"),
         ({"split": "column"}, "--split column needs --split-column NAME"),
         ({"split": "time"}, "--split time needs --split-column NAME"),
@@ -49,7 +49,7 @@ from graphormer_sepnorm.tables.splits import Sizes
         ),
         ({"feature_columns": ("y",)}, "--feature-columns names a column twice, or a target column"),
         ({"feature_columns": ("T", "T")}, "--feature-columns names a column twice"),
-        ({"log10": ("y",), "kind": "classification"}, "are for --task regression"),
+        ({"log10": ("y",), "kind": "classification"}, "logarithms are for regressions; see log10, "),
         ({"called": ("a", "b")}, "--name is for columns of numbers or of two classes: give one name for each"),
         ({"called": ("",)}, "--name is for columns of numbers"),
         ({"called": ("a",), "kind": "multiclass", "classes": ("a", "b")}, "--name is for columns of numbers"),

@@ -33,7 +33,7 @@ def test_the_only_column_without_another_purpose_is_predicted(columns, given):
 
 
 def test_several_columns_need_the_names_of_the_targets():
-    with pytest.raises(InputError, match=r"--target-columns \(the columns of a.csv: smiles, logD, logP\)"):
+    with pytest.raises(InputError, match=r"\(the columns of a.csv: smiles, logD, logP\); see target_columns"):
         only_target("a.csv", table("smiles", "logD", "logP"), {})
 
 

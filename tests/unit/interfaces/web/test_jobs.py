@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore, csv_lines, escape_formula, workbook
+from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore, escape_formula, saved
 from graphormer_sepnorm.interfaces.web.schemas import EndpointFacts, ModelFacts, Options, TableRow
 from tests.page import ADDED, PretendedService
 
@@ -16,7 +16,7 @@ FACTS = PretendedService().facts()
 
 
 def finished(number: str = NUMBER) -> Job:
-    rows = [TableRow(["caf\udce9", "CC"], "CC", "", ("25.0",)), TableRow(["", "X"], "X", "", ("25.0",))]
+    rows = [TableRow(["caf\udce9", "CC"], "CC", conditions=("25.0",)), TableRow(["", "X"], "X", conditions=("25.0",))]
     answers = PretendedService().predict(rows, Options())
     options = Options(interval=0.8, conditions={"temperature": "25"})
     columns = ["na\udcefme", "smiles"]
@@ -26,7 +26,7 @@ def finished(number: str = NUMBER) -> Job:
 def keep(folder: Path, job: Job, facts: ModelFacts = FACTS) -> ResultStore:
     store = ResultStore(folder)
     store.begin(job, facts)
-    store.add_answers(job, job.answers)
+    store.add(job, answers=job.answers)
     store.end(job)
     return store
 
@@ -44,7 +44,7 @@ def test_a_table_of_a_killed_page_is_cancelled_with_its_finished_rows(tmp_path, 
     store, job = ResultStore(tmp_path), finished()
     store.begin(job, FACTS)
     for answer in job.answers:
-        store.add_answers(job, [answer])
+        store.add(job, answers=[answer])
     path = tmp_path / f"{NUMBER}.jsonl"
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:lines]) + torn)
     found = store.load(NUMBER, FACTS)
@@ -62,21 +62,13 @@ def test_another_usual_confidence_is_no_other_model(tmp_path):
 def test_a_table_of_other_models_is_only_a_download(tmp_path):
     store = keep(tmp_path, finished())
     assert store.load(NUMBER, FACTS.model_copy(update={"targets": ["other"]})) is None
-    assert b"".join(csv_lines(store.load(NUMBER))) == b"".join(csv_lines(finished()))
+    assert saved(store.load(NUMBER), ".csv") == saved(finished(), ".csv")
 
 
-@pytest.mark.parametrize(
-    ("shown", "name"),
-    [
-        ("assay.csv", "assay-predictions.csv"),
-        ("my assay.v2.xlsx", "my assay.v2-predictions.csv"),
-        ("the text", "predictions.csv"),
-    ],
-)
-def test_a_download_is_named_after_the_upload(shown, name):
-    job = finished()
-    job.shown = shown
-    assert job.download == name
+def test_a_download_is_named_after_the_upload():
+    uploads = ("assay.csv", "my assay.v2.xlsx", "the text")
+    names = [Job(NUMBER, None, shown).download(".csv") for shown in uploads]
+    assert names == ["assay-predictions.csv", "my assay.v2-predictions.csv", "predictions.csv"]
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"null", b"\xff", b'{"format": 2}'])
@@ -117,7 +109,7 @@ def test_a_column_with_a_text_is_one_of_texts_in_the_workbook():
     job = finished()
     job.rows[0].fields[0] = "=1+1"
     job.answers[0].nearest = "<-6.5"
-    sheet = openpyxl.load_workbook(io.BytesIO(workbook(job))).active
+    sheet = openpyxl.load_workbook(io.BytesIO(saved(job, ".xlsx"))).active
     cells = {first.value: [(cell.value, cell.data_type) for cell in rest] for first, *rest in sheet.columns}
     assert cells["na?me"] == [("=1+1", "s"), (None, "n")] and cells["length"] == [(2, "n"), (None, "n")]
     assert cells["nearest"] == [("<-6.5", "s"), (None, "n")]
@@ -128,14 +120,12 @@ def test_precise_numbers_keep_their_digits_in_downloads():
     job = finished()
     job.added = [column.model_copy(update={"kind": "precise"}) for column in job.added]
     job.answers[0].predictions["length"].value = 1_000_001.25125
-    assert b'"1000001.25125"' in b"".join(csv_lines(job))
-    sheet = openpyxl.load_workbook(io.BytesIO(workbook(job))).active
+    assert b"1000001.25125" in saved(job, ".csv")
+    sheet = openpyxl.load_workbook(io.BytesIO(saved(job, ".xlsx"))).active
     assert 1_000_001.25125 in [cell.value for row in sheet for cell in row]
 
 
 FORMULAS = ["=1+1", "+A1", "-A1", "@SUM(A1)", "\t=1", " =1", "\r=1", "\uff1d1", "-2+3+cmd|' /C calc'!A0", "\u200b=1"]
-
-
 NO_FORMULAS = ["-1.5", "+2e-3", "CC=O", "[Na+]", "", "a@b", "1-2", ".5", "-3,2", "-1.234,5", "-,5"]
 
 
@@ -152,8 +142,8 @@ def test_the_csv_by_hand():
         TableRow(["late", "C", ""], "C", ""),
     ]
     table.answers = PretendedService().predict(table.rows[:2], Options())
-    content = b"".join(csv_lines(table))
-    assert b'"caf\xe9"' in content
+    content = saved(table, ".csv")
+    assert b"caf\xe9" in content
     header, *rows = csv.reader(io.StringIO(content.decode("latin-1")))
     added = ["length_predicted", "length_low", "length_high", "nearest", "similarity", "warning", "error"]
     assert header == ["'=name", "smiles", "length", *added]

@@ -6,8 +6,6 @@ import pytest
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web.schemas import (
     ConditionFacts,
-    ModelFacts,
-    MoleculePrediction,
     Options,
     TargetPrediction,
 )
@@ -20,12 +18,6 @@ from tests.page import PretendedService
 from tests.tiny import Trusting, tiny_model
 
 
-def test_every_field_is_described_for_programs():
-    for model in (MoleculePrediction, ModelFacts, TargetPrediction):
-        fields = model.model_json_schema()["properties"]
-        assert all("description" in field for name, field in fields.items() if name != "targets"), model
-
-
 def test_the_parts_of_a_target_are_called_as_their_columns():
     model, config = tiny_model()
     scaled = replace(config, task=replace(config.task, scales=("log10",)))
@@ -35,18 +27,6 @@ def test_the_parts_of_a_target_are_called_as_their_columns():
     parts = {one.name.removeprefix("logp").removeprefix("_") or "value": one.path[-1] for one in columns if one.path}
     names = ["value", "unlogged", "low", "high", "unlogged_low", "unlogged_high", "std"]
     assert parts == dict(zip(names, names, strict=True)) and set(names) <= set(TargetPrediction.model_fields)
-
-
-def test_an_answer_is_json_and_back():
-    answer = MoleculePrediction(predictions={"a": TargetPrediction(value=1.5, low=1, high=2)}, similarity=0.5)
-    assert MoleculePrediction.model_validate_json(answer.model_dump_json()) == answer
-
-
-def test_the_confidence_of_sets_of_classes_is_checked():
-    facts = PretendedService().facts().model_copy(update={"is_probability": True, "calibration_molecules": None})
-    facts.check(Options(interval=0.999))
-    with pytest.raises(InputError, match=r"^the confidence of a set is 9: choose one between 0 and 1, such as 0\.9$"):
-        facts.check(Options(interval=9))
 
 
 def test_an_unknown_condition_is_refused():

@@ -2,15 +2,11 @@
 
 from copy import copy
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.web import service as module
-from graphormer_sepnorm.interfaces.web.pages import as_shown
 from graphormer_sepnorm.interfaces.web.reading import under_conditions
 from graphormer_sepnorm.interfaces.web.schemas import (
     ColumnFacts,
@@ -22,7 +18,6 @@ from graphormer_sepnorm.interfaces.web.schemas import (
 )
 from graphormer_sepnorm.interfaces.web.service import (
     PredictionService,
-    about_model,
     load_service,
     scored_endpoints,
     warm_up,
@@ -70,12 +65,6 @@ def test_options_are_refused_before_a_table_is_read_as_when_it_is(models, option
     assert len(said) == 2 * refused and len(set(said)) == refused
 
 
-def test_several_classes_have_the_names_of_the_table(models):
-    several = SimpleNamespace(kind="multiclass", targets=("y_low", "y_high"), classes=(("low", "high"),))
-    assert replace(models, predictor=several).class_names() == {"y_low": "low", "y_high": "high"}
-    assert models.class_names() == {}
-
-
 def test_answers_are_the_predictors(models):
     from graphormer_sepnorm.chem.features import read_molecules
 
@@ -85,7 +74,7 @@ def test_answers_are_the_predictors(models):
     for row in (0, 2, 3):
         one = answers[row].predictions["logp"]
         assert (one.value, one.std) == pytest.approx((found.values[row, 0], found.spread[row, 0]), rel=1e-5)
-        half_width = models.trust.intervals.half_widths(0.9, found.spread[row : row + 1])[0, 0]
+        half_width = models.predictor.trust.intervals.half_widths(0.9, found.spread[row : row + 1])[0, 0]
         assert (one.high - one.low) / 2 == pytest.approx(half_width, rel=1e-5)
 
 
@@ -93,7 +82,7 @@ def test_answers_say_what_was_never_seen(models):
     answers = models.predict(rows_of(*SMILES), ALL)
     assert "No training molecule contains Xe." in answers[2].warning and answers[2].similarity < 0.1
     assert answers[1].similarity is None and answers[1].warning == answers[1].nearest == ""
-    assert answers[0].nearest in models.trust.domain.smiles
+    assert answers[0].nearest in models.predictor.trust.domain.smiles
 
 
 def test_answers_say_whether_a_molecule_is_in_the_training_table(models):
@@ -106,12 +95,6 @@ def test_answers_say_whether_a_molecule_is_in_the_training_table(models):
         (True, True), (True, False), (False, False), (False, False),
     ]  # fmt: skip
     assert not any(answer.in_training for answer in asked.predict(rows_of(*written), Options()))
-
-
-def test_answers_name_alerts_and_properties(models):
-    answers = models.predict(rows_of("O=C1C=CC(=O)C=C1", "C[C"), ALL)
-    assert answers[0].alerts == "Brenk: chinone_1; PAINS_A: quinone_A(370)" and answers[1].alerts == ""
-    assert round(answers[0].properties["MolWt"], 1) == 108.1 and answers[1].properties == {}
 
 
 def test_salts_are_stripped_by_a_model_that_was_trained_so(tmp_path):
@@ -256,20 +239,6 @@ def test_a_model_that_was_trained_under_conditions_asks_for_them(models, tmp_pat
     warm_up(conditioned)
 
 
-def test_atoms_are_explained_under_conditions(models, monkeypatch):
-    asked = []
-
-    def explain(model, samples, target, decimals):
-        asked.append((samples, target))
-        return {0: InputError("enough")}
-
-    monkeypatch.setattr(module, "explain_rows", explain)
-    for conditions in ((), ("25.0", "a")):
-        with pytest.raises(InputError, match="enough"):
-            models.atoms("CCO", "logp", conditions)
-    assert asked == [(["CCO"], "logp"), ([Sample("CCO", ("25.0", "a"))], "logp")]
-
-
 def test_a_prediction_near_a_limit_of_its_assay_says_so(models):
     predictor = copy(models.predictor)
     predictor.assay_limits = {"logp": AssayLimit(99, "less")}
@@ -314,12 +283,16 @@ def test_several_models_are_on_one_page(tmp_path):
     assert facts.compared_by == dict.fromkeys(facts.targets[:4], "panel") | {"logD": "other"}
     assert found.models["panel"]["nearest"] == "CCS" and found.models["other"]["similarity"] < 1
     assert service.atoms("CCS", "hERG").atoms and found.predictions["hERG"].drugs is not None
+    assert facts.names == ["panel", "other"]
+    (chosen,) = service.predict([TableRow(["CCS"], "CCS")], options.model_copy(update={"models": ["other"]}))
+    assert chosen.predictions == {"logD": found.predictions["logD"]}
+    assert [column.name for column in service.added(Options(models=["other"]))] == ["logD", "error"]
 
 
 def test_endpoints_have_their_description_and_scores(models, tmp_path, monkeypatch):
     rows = TrainingRows.of(np.where(np.arange(200) < 5, np.nan, 1.0)[:, None])
     known = {"logp": EndpointFacts(description="log10 of P")}
-    predictor = Trusting(models.predictor.models, trust=replace(models.trust, rows=rows))
+    predictor = Trusting(models.predictor.models, trust=replace(models.predictor.trust, rows=rows))
     facts = replace(models, predictor=predictor, endpoints=known).facts()
     assert facts.endpoints == {"logp": EndpointFacts(description="log10 of P", molecules=195, frequent=(1, 1))}
     assert models.facts().endpoints == {"logp": EndpointFacts()}
@@ -334,22 +307,5 @@ def test_endpoints_have_their_description_and_scores(models, tmp_path, monkeypat
     known = EndpointFacts(test=0.5, test_interval=(0.25, 0.75), test_molecules=9)
     assert scored_endpoints(["a", "b"], {"test": 0.5, "test_scores": {"a": scored}}) == {"a": known}
     assert scored_endpoints(["a", "b"], {"test": 0.5}) == {}
-    about = about_model({"test": 0.5, "test_scores": {"a": scored}})
-    assert about == {"test": "0.500 (0.250 to 0.750, 9 molecules)"}
     other = save_tiny(tmp_path / "other", featurizer="mol", seed=1)
     assert load_service([str(run), str(other)], 0.9, "cpu", "auto").facts().endpoints == {"logp": EndpointFacts()}
-
-
-def test_the_caption_of_a_picture_has_the_decimals_of_the_page(models):
-    trust = replace(models.trust, rows=TrainingRows.of(np.full((200, 1), 1.25)))
-    predictor = Trusting(models.predictor.models, trust=trust)
-    found = replace(models, predictor=predictor)
-    (answer,) = found.predict(rows_of("CCO"), Options())
-    assert found.facts().decimals == {"logp": 2}
-    assert found.atoms("CCO", "logp").caption == f"logp = {as_shown(answer.predictions['logp'].value, 2)}"
-
-
-def test_large_molecules_are_not_explained(models, monkeypatch):
-    monkeypatch.setattr(module, "MOST_ATOMS_DRAWN", 2)
-    with pytest.raises(InputError, match="3 atoms"):
-        models.atoms("CCO", "logp")

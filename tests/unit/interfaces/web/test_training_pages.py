@@ -8,10 +8,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.web.app import Page, make_app
+from graphormer_sepnorm.interfaces.web.app import Page
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import ResultStore
-from tests.page import InThisProcess, PretendedService, open_queue
+from tests.page import InThisProcess, PretendedService
 
 RINGS = "\n".join(f"C1{'C' * number}C1,{number},{number % 3}" for number in range(1, 40))
 TABLE = f"smiles,<b>y</b>,pH\n{RINGS}\nC1CC,1,2\nCC,none,train"  # its last word is for the pretended program
@@ -106,13 +106,6 @@ def test_models_stay_while_tables_are_computed_or_others_cannot_be_loaded(queues
         page.use(["second"])
     computing.set()
     assert client.get("/api/model").json()["model"] == "first"
-
-
-def test_without_a_folder_the_page_offers_no_training(tmp_path):
-    with open_queue(InThisProcess(PretendedService()), tmp_path) as queue:
-        page = TestClient(make_app(queue), base_url="http://127.0.0.1:8000")
-        assert "--runs" in page.get("/train").text
-        assert page.post("/train", files={"file": ("a.csv", TABLE)}).status_code in (404, 405)
 
 
 def test_trainings_need_the_token_and_this_page(queues, trainings):

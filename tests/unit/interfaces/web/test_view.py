@@ -49,13 +49,6 @@ def test_rows_are_sorted_by_the_width_of_their_interval(order, rows):
     assert name == "interval width of length" and shown_rows(job, View(sort=name, order=order)) == rows
 
 
-def test_an_address_names_what_is_not_usual():
-    view = View(sort="a b", find="=", page=3)
-    assert view.address() == "page=3&sort=a+b&find=%3D"
-    assert view.address(page=1, order="descending") == "sort=a+b&order=descending&find=%3D"
-    assert View().address() == ""
-
-
 @pytest.mark.parametrize(
     ("asked", "shown"),
     [

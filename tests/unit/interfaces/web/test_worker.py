@@ -36,12 +36,6 @@ def test_a_question_that_takes_too_long_ends_its_process_and_not_the_next_questi
     assert answer.predictions["length"].value == 3
 
 
-def test_a_crash_costs_its_own_question(worker):
-    with pytest.raises(NoAnswer, match="crashed"):
-        worker.ask(60, "predict", rows("CRASH"), Options())
-    assert worker.ask(60, "structure", "CC") == "<svg><!-- 2 --></svg>"
-
-
 def test_a_process_that_is_killed_between_two_questions_is_started_again(worker):
     number = worker.ask(60, "process")
     os.kill(number, signal.SIGKILL)
