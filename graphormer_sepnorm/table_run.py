@@ -1,7 +1,4 @@
-"""Training of a table model: from a user's table to a run folder with test scores.
-
-Axis letters: M molecules, T targets.
-"""
+"""Training of a table model: from a user's table to a run folder with test scores. M molecules, T targets."""
 
 import contextlib
 import csv
@@ -55,24 +52,14 @@ READING, SCORING = "reading the table", "scoring and reporting"
 
 @dataclass(frozen=True)
 class Plan:
-    """The members of a table model to fit.
+    """The members of a table model to fit."""
 
-    Attributes:
-        networks: number of networks, one per fold. A single network is fitted to the training rows, and the validation
-            rows take the place of the folds.
-        forest: whether to fit the forest.
-        blend: whether to fit members other than networks.
-        quick: stop after the kernel.
-        resume: continue the run in the run folder.
-        look: train only the network of the first fold where it does not help.
-    """
-
-    networks: int = FOLDS
+    networks: int = FOLDS  # one per fold; a single one has validation rows in place of folds
     forest: bool = True
-    blend: bool = True
-    quick: bool = False
+    blend: bool = True  # fit members other than networks
+    quick: bool = False  # stop after the kernel
     resume: bool = False
-    look: bool = False
+    look: bool = False  # train only the network of the first fold where it does not help
 
     @property
     def steps(self) -> list[list[str]]:
@@ -87,22 +74,7 @@ class Plan:
 def train_table(
     options: TableOptions, config: Config, out: Path, plan: Plan, content: WholeTable | None = None
 ) -> dict:
-    """Fits a table model to a table, writes it, and scores it on the test rows.
-
-    Args:
-        options: how to read the table.
-        config: config of the networks, with the task of ``table_task`` and the dataset ``TABLE``.
-        out: run folder.
-        plan: the members to fit.
-        content: content of the table if it has been read already.
-
-    Returns:
-        as ``report_table``, and the numbers of rows that were used and skipped, of molecules that appear in more than
-        one row, and of such molecules with contradictory labels.
-
-    Raises:
-        InputError: as ``read_labelled`` and ``fit_run``; nothing is written if the table cannot be used.
-    """
+    """Fits a table model to a table, writes it, and scores it on the test rows; raises before it writes anything."""
     check_beginning(RunFolder(out), config, plan)
     if options.final and plan.networks == 1:
         raise InputError(
@@ -121,7 +93,7 @@ def train_labelled(options: TableOptions, labelled: LabelledTable, config: Confi
 
 
 def to_learn(options: TableOptions, labelled: LabelledTable, task: TaskConfig) -> tuple[LabelledTable, list[str]]:
-    """A table without the rows that cannot be scored, and the remarks on it; raises InputError as ``check_splits``."""
+    """A table without rows that cannot be scored, and remarks on it; raises InputError as ``check_splits``."""
     labelled = scorable(options, labelled)
     check_splits(options, task, labelled)
     conditions = learnt_conditions(options, labelled).remarks(conditions_outside_test(labelled))
@@ -138,21 +110,7 @@ def costs(plan: Plan, config: Config) -> dict[str, float]:
 def train_folds(
     options: TableOptions, config: Config, out: Path, plan: Plan, content: WholeTable | None = None
 ) -> dict:
-    """Trains as ``train_table`` once per fold, so that every molecule is a test molecule once.
-
-    Args:
-        options, config, plan, content: as ``train_table``; ``options.folds`` is the number of folds.
-        out: output folder for the run folders ``fold-0``, ``fold-1``, ... of the folds, and for ``predictions.csv``,
-            whose column ``split`` is the fold in which a molecule was tested.
-
-    Returns:
-        ``metric``, ``folds``, their mean ``value`` and its standard ``deviation`` over the folds, the same for the
-        forest under ``baseline``, as ``pooled``, and the numbers of rows. They are also written to ``test.json``, and
-        described by ``report.html``.
-
-    Raises:
-        InputError: as ``train_table`` and ``read_folds``.
-    """
+    """Trains as ``train_table`` once per fold, so that every molecule is a test molecule once."""
     whole, parts, metric = RunFolder(out), Parts("fold", options.folds), config.task.metric
     if whole.stack.exists():
         raise InputError(f"{whole} holds a table model: choose another --out")
@@ -188,10 +146,7 @@ def train_folds(
 
 
 def scorable(options: TableOptions, labelled: LabelledTable) -> LabelledTable:
-    """The table without the test rows whose conditions no training row has, which are skipped.
-
-    Raises InputError if no test row is left.
-    """
+    """The table without test rows whose conditions no training row has; raises InputError if none is left."""
     found = with_known(labelled, learnt_conditions(options, labelled))
     if not options.final and not found.of_split("test"):
         number, _, reason = next(each for each in found.skipped if each not in labelled.skipped)
@@ -223,24 +178,7 @@ def check_beginning(whole: RunFolder, config: Config, plan: Plan) -> None:
 
 
 def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whole: RunFolder, plan: Plan) -> dict:
-    """Fits a table model to all rows outside the test set, writes it, and scores it on the test set.
-
-    The kernel is written first, so that ``predict`` works while the networks train.
-
-    Args:
-        labelled: the table, read and split; the model is fitted to both its training and validation rows.
-        options: options with which the table was read.
-        config: config of the networks.
-        whole: the run folder.
-        plan: the members to fit.
-
-    Returns:
-        as ``report_table``.
-
-    Raises:
-        InputError: the folder holds other members or is in use by another training, no model can be fitted to the
-            table, or the folder cannot be written.
-    """
+    """Fits to all rows outside the test set and scores on it; the kernel is written before networks train."""
     rows, structures = rows_to_learn(labelled)
     task = replace(config.task, class_names=labelled.class_names)
     labels = labels_of(rows, task, labelled.names, options.weight_column is not None)
@@ -314,14 +252,7 @@ def rows_to_learn(labelled: LabelledTable) -> tuple[list[LabelledRow], Structure
 def labels_of(
     rows: Sequence[LabelledRow], task: TaskConfig, names: Mapping[int, str] | None = None, weighted: bool = False
 ) -> Labels:
-    """The labels of rows and their bounds, with the scale of the task.
-
-    Args:
-        rows: training rows.
-        task: the prediction task.
-        names: names of rows by number; a row without a name is named by its number.
-        weighted: whether to use the rows' sample weights.
-    """
+    """The labels of rows and their bounds, with the scale of the task; rows without a name have their number."""
     y, bounds = label_arrays(rows)
     called = np.array([(names or {}).get(row.number) or str(row.number) for row in rows])
     weight = np.array([row.weight for row in rows]) if weighted else None

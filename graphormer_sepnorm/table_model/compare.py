@@ -1,7 +1,4 @@
-"""Comparison of runs by their predictions for the same test rows.
-
-Axis letters: M test molecules, T targets, R runs.
-"""
+"""Comparison of runs by their predictions for the same test rows. Axis letters: M test molecules, T targets, R runs."""
 
 import io
 from collections.abc import Iterator, Sequence
@@ -33,27 +30,7 @@ LEAST_LABELS = 2
 
 
 def compare_runs(paths: Sequence[Path]) -> dict:
-    """Scores of runs on the same test rows, and their differences to the first run.
-
-    All runs share the same bootstrap resamples of the rows, so the differences are paired.
-
-    Args:
-        paths: two or more run folders; the others are compared with the first.
-
-    Returns:
-        ``settings``: those that are the ``same`` and those that are ``different``, with their value in each run;
-        ``test_rows``: by run the number of its rows, and ``shared``, whether the scores are those of all of them (null)
-        or of so many measurements that all runs tested;
-        ``metric``; ``higher_is_better``; ``known``, by run the sentence of ``known_words``, where it has one; and
-        ``targets``: for each its ``n`` labels and ``runs``, by name ``value``,
-        its 95 % bootstrap ``interval``, the ``difference`` to the first run with its ``difference_interval``, and
-        ``better``, the share of draws in which the run is better than the first; ``bounds``, if labels are censored,
-        as ``compare_bounds``; ``top``, as ``Predicted.tops``; None where a number is undefined.
-
-    Raises:
-        InputError: fewer than two runs, a run that is named twice or has no test predictions, or runs that differ in
-            test rows, labels, targets or metrics.
-    """
+    """Scores of runs on the same test rows and their paired differences to the first, in JSON; None: undefined."""
     names = [str(path) for path in paths]
     if len(set(names)) < 2 or len(set(names)) < len(names):
         raise InputError("name two or more different runs")
@@ -117,14 +94,7 @@ def tops_of(run: ScoredRun, columns: slice) -> dict[str, dict]:
 
 
 def difference_to_first(values: Sequence[float], drawn: np.ndarray, place: int, sign: int) -> dict:
-    """The difference of a score from that of the first run, and how often it is better in draws [draws, R].
-
-    Args:
-        values: the scores of the R runs.
-        drawn: the same for each draw of molecules.
-        place: number of the run.
-        sign: 1 if larger scores are better, otherwise -1.
-    """
+    """The difference of a score from that of the first run, and how often it is better in draws [draws, R]."""
     differences = drawn[:, place] - drawn[:, 0]
     defined = differences[~np.isnan(differences)]
     return {

@@ -1,7 +1,6 @@
 """Experimental conditions of the measurements, such as a temperature or an assay, encoded as numbers.
 
-Axis letters: M molecules, C values: one for each numeric column, one for each word of the other columns.
-"""
+Axis letters: M molecules, C values: one for each numeric column, one for each word of the other columns."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -28,25 +27,16 @@ MOST_VALUES = 10  # distinct numbers that are a choice; each has two rows or mor
 
 @dataclass(frozen=True)
 class ConditionColumn:
-    """A column of conditions.
-
-    Attributes:
-        name: name of the column.
-        words: its distinct words in alphabetical order, "" for a missing one; empty for a numeric column.
-        mean, scale: mean and standard deviation of a numeric column.
-        low, high: the least and the largest number of a numeric column; None if they are not known.
-        values: the distinct numbers of a numeric column that has few; None if they are many or not known.
-        median: the number in place of missing ones, which a second value marks; None: it is never missing.
-    """
+    """A column of conditions."""
 
     name: str
-    words: tuple[str, ...] = ()
-    mean: float = 0.0
+    words: tuple[str, ...] = ()  # distinct words in alphabetical order, "" for a missing one; none if numeric
+    mean: float = 0.0  # mean and standard deviation of a numeric column
     scale: float = 1.0
-    low: float | None = None
+    low: float | None = None  # range of a numeric column, if known
     high: float | None = None
-    values: tuple[float, ...] | None = None
-    median: float | None = None
+    values: tuple[float, ...] | None = None  # the distinct numbers, if they are few
+    median: float | None = None  # the number in place of missing ones, which a second value marks; None: never missing
 
     @property
     def choices(self) -> list[str]:
@@ -58,10 +48,7 @@ class ConditionColumn:
         return len(self.words) or 1 + (self.median is not None)
 
     def encode(self, text: str) -> list[float]:
-        """The encoded values of a condition; raises InputError if it is missing or an unknown word.
-
-        The words true and false may have capitals in models of earlier versions.
-        """
+        """The encoded values of a condition; raises InputError if it is missing or an unknown word."""
         is_gap = is_missing(text)
         if is_gap and "" not in self.words and self.median is None:
             raise InputError(f"{self.name} is missing")
@@ -95,15 +82,10 @@ class ConditionColumn:
 
 @dataclass(frozen=True)
 class Conditions:
-    """The columns of conditions of a table; there may be none.
-
-    Attributes:
-        columns: the columns in order.
-        given: texts of conditions that are the same for all molecules, by name; a molecule comes with the others.
-    """
+    """The columns of conditions of a table; there may be none."""
 
     columns: tuple[ConditionColumn, ...] = ()
-    given: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[str, str] = field(default_factory=dict)  # the same for all molecules, by name
 
     @classmethod
     def of(cls, names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> "Conditions":
@@ -125,11 +107,7 @@ class Conditions:
         return sum(column.width for column in self.columns)
 
     def under(self, given: Mapping[str, object]) -> "Conditions":
-        """The same columns, with some conditions given for all molecules.
-
-        Raises:
-            InputError: there is no such condition, or a word is not in the training rows.
-        """
+        """The same columns, with some conditions given for all; raises InputError for one that is unknown."""
         texts = {name: condition_text(str(value)) for name, value in given.items()}
         known = {column.name: column for column in self.columns}
         for name, text in texts.items():
@@ -164,25 +142,13 @@ class Conditions:
                 yield f"{column.name}: {cells} blank and read as {read}; --require-conditions skips these rows"
 
     def add_warnings(self, warnings: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
-        """The warnings of M molecules, each followed by those of its conditions.
-
-        Args:
-            warnings: M texts.
-            rows: as ``encode_all``; empty if the conditions are unknown, which adds nothing.
-        """
+        """The warnings of M molecules, each followed by those of its conditions; no ``rows`` add nothing."""
         if not rows:
             return list(warnings)
         return [" ".join(filter(None, [text, *self.warnings(row)])) for text, row in zip(warnings, rows, strict=True)]
 
     def encode_all(self, rows: Sequence[tuple[str, ...]]) -> tuple[np.ndarray, list[str]]:
-        """The values float32 [M, C] of M molecules (0 in case of an error) and the error messages ("" if none).
-
-        Args:
-            rows: for each molecule the texts of the ``asked`` conditions.
-
-        Raises:
-            InputError: the rows have no conditions although some are asked for.
-        """
+        """The values float32 [M, C] of rows (0 in case of an error) and the error messages ("" if none)."""
         if self.asked and rows and not rows[0]:
             raise InputError(f"the model {needs(self.asked)}")
         values, errors = np.zeros((len(rows), self.width), np.float32), [""] * len(rows)
@@ -203,11 +169,7 @@ def needs(names: Sequence[str]) -> str:
 
 
 def column_of(name: str, texts: Sequence[str]) -> ConditionColumn:
-    """A numeric column if all texts but missing ones are numbers, otherwise a column of words.
-
-    Raises:
-        InputError: only missing texts, too many words, or one with bytes that are not UTF-8.
-    """
+    """A numeric column if all texts but missing ones are numbers, otherwise a column of words."""
     known = [text for text in texts if not is_missing(text)]
     if texts and not known:
         raise InputError(f"--feature-columns {name} is blank in all training rows: leave it out")

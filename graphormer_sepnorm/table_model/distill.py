@@ -1,9 +1,4 @@
-"""Distillation: a small network learns the predictions of a table model, to predict libraries of millions.
-
-Source: Hinton, Vinyals and Dean, "Distilling the Knowledge in a Neural Network", 2015.
-
-Axis letters: M molecules, T targets.
-"""
+"""Distillation (Hinton et al., 2015) of a table model into a small network. M molecules, T targets."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -55,21 +50,7 @@ FEWEST = 20  # test rows with a label of each target that calibrate intervals or
 
 
 def distill(model: TableModel, source: RunFolder, smiles: Sequence[str], out: Path, epochs: int) -> dict:
-    """Trains a student of a table model in a run folder; continues there after an interruption.
-
-    Args:
-        model, source: the table model, and its run folder, whose test rows calibrate the student and score both.
-        smiles: molecules like those to predict later; the training molecules are added.
-        out: run folder of the student, which then is a table model with a network as its only member.
-        epochs: passes over the molecules.
-
-    Returns:
-        ``molecules``, ``unreadable``; ``difference``, as ``train_student``; and ``test``, the scores of both on the
-        test rows, if there are enough of them.
-
-    Raises:
-        InputError: the model has several classes, conditions or offsets, or the folder holds another model or training.
-    """
+    """Trains a student of a table model in a run folder; the test rows in ``source`` calibrate and score it."""
     task = model.task
     if model.conditions.columns or task.offset or TASKS[task.kind].adds_up:
         raise InputError("distill is for models of numbers or of two classes, without conditions and labels far from 0")
@@ -101,11 +82,7 @@ def distill(model: TableModel, source: RunFolder, smiles: Sequence[str], out: Pa
 
 
 def train_student(smiles: list[str], outputs: np.ndarray, names: Sequence[str], run: RunFolder, epochs: int) -> dict:
-    """Trains a network on outputs [M, T], NaN where unknown, as one regression; continues in its run folder.
-
-    Returns:
-        by target, the RMSE on a few molecules that are held back, divided by the standard deviation there.
-    """
+    """Trains a network on outputs [M, T], NaN where unknown; returns by target its held-out RMSE over deviation."""
     held = np.zeros(len(smiles), bool)
     held[np.random.default_rng(0).permutation(len(smiles))[: min(max(round(HELD * len(smiles)), 2), MOST_HELD)]] = True
     task = TaskConfig("regression", "rmse", tuple(names), loss="mse")
@@ -130,12 +107,7 @@ def train_student(smiles: list[str], outputs: np.ndarray, names: Sequence[str], 
 
 
 def part_of(network: Network, config: Config, task: TaskConfig) -> TableModel:
-    """Some targets of a student as a table model: its only member is the network, with their part of the last layer.
-
-    Args:
-        network, config: the student, which predicts log-odds of classes.
-        task: the targets, without what a task learns from labels.
-    """
+    """Some targets of a student as a table model, with their part of the last layer."""
     places = [config.task.targets.index(target) for target in task.targets]
     mean, std = (torch.tensor(values)[places] for values in (config.task.mean, config.task.std))
     weights = dict(network.state_dict())

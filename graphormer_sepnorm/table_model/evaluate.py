@@ -1,7 +1,6 @@
 """Scores of a table model and each of its members on held-out rows.
 
-Axis letters: K members, M test molecules, T targets.
-"""
+Axis letters: K members, M test molecules, T targets."""
 
 import json
 from collections.abc import Sequence
@@ -44,34 +43,21 @@ REASONS = 5  # skipped rows whose reasons are given
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """Labelled molecules that a table model is scored on.
+    """Labelled molecules that a table model is scored on."""
 
-    Attributes:
-        smiles: M SMILES.
-        y: float [M, T], NaN where a label is missing or not known exactly.
-        bounds: float [M, T, 2], infinite where a label is unbounded; None: there are no bounds.
-        source: origin of the rows: "dataset" and "split" of the result.
-        table: the run folder's table if the rows are part of it; None: the rows are from another table.
-        samples: M molecules with their conditions; empty if there are no conditions.
-    """
-
-    smiles: list[str]
-    y: np.ndarray
-    bounds: np.ndarray | None
-    source: dict[str, str]
-    table: Path | None = None
-    samples: Sequence[Sample] = ()
+    smiles: list[str]  # M SMILES
+    y: np.ndarray  # float [M, T], NaN where a label is missing or not known exactly
+    bounds: np.ndarray | None  # float [M, T, 2], infinite where a label is unbounded; None: there are no bounds
+    source: dict[str, str]  # origin of the rows: "dataset" and "split" of the result
+    table: Path | None = None  # the run folder's table if the rows are part of it; None: another table
+    samples: Sequence[Sample] = ()  # M molecules with their conditions; empty if there are no conditions
 
 
 @dataclass(frozen=True)
 class StackScores(Scores):
-    """Scores of a table model, with the predictions of its members in place of those of networks.
+    """Scores of a table model, with the predictions of its members in place of those of networks."""
 
-    Attributes:
-        expected: [M, T], expected standard deviation of the predictions.
-    """
-
-    expected: np.ndarray | None = None
+    expected: np.ndarray | None = None  # [M, T], expected standard deviation of the predictions
 
     @property
     def spread(self) -> np.ndarray:
@@ -80,18 +66,7 @@ class StackScores(Scores):
 
 
 def evaluate_table(run: RunFolder, split: str = "test") -> dict:
-    """Scores the table model of a run folder on its test rows.
-
-    Returns:
-        ``dataset, split, metric, value, scores, n, parameters``: the mean over targets; ``members``, the scores of each
-        member, and their ``weights``; ``targets``, as ``scores_by_target``; and ``known_molecules``. Where there are
-        such: ``baseline``, the forest's scores; ``left_out``, the targets without a score, with the reason; and
-        ``censored``, the number of censored labels of each target, of which only the scores in ``targets`` under
-        ``bounds`` know.
-
-    Raises:
-        InputError: the split is not "test", or the folder cannot be read.
-    """
+    """Scores the table model of a run folder on its test rows; the result is that of ``test.json``."""
     if run.is_from_python:
         raise InputError(f"{run} was saved from Python and has no test molecules: give a table with --csv")
     if run.saved_test().get("split") == OUT_OF_FOLD:
@@ -209,16 +184,7 @@ class Scored:
 
 
 def score_rows(model: TableModel, rows: ScoredRows, means: np.ndarray) -> Scored:
-    """Scores a model and its members.
-
-    Args:
-        model: table model with its networks on the device of ``device.current``.
-        rows: held-out rows.
-        means: mean labels, as ``means_of``.
-
-    Raises:
-        InputError: no target of the rows can be scored.
-    """
+    """Scores a model and its members; ``means`` [T] as ``means_of``."""
     make_task(model.task).check_scorable(rows.y, "test")
     return score_predictions(model, rows, means, predict_all(model, rows.samples or rows.smiles))
 

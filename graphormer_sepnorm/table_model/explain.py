@@ -1,10 +1,7 @@
 """Atom contributions to the prediction of a table model, exactly as ``predict`` computes it.
 
-Networks are explained by gradients and the other members by masking atoms. The contributions are averaged with the
-members' weights.
-
-Axis letters: K members, S masked molecules, T targets.
-"""
+Networks are explained by gradients, other members by masking atoms. Axis letters: K members, S masked molecules,
+T targets."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -56,23 +53,7 @@ def explain_rows(
     target: str | None = None,
     decimals: Mapping[str, int] | None = None,
 ) -> dict[int, Explanation | InputError]:
-    """Explains the predictions of a model for many molecules.
-
-    Args:
-        model: as ``load_predicting_model`` loads it.
-        smiles: SMILES of the rows, one molecule each, or samples with the conditions that the model asks for. The
-            conditions of a molecule are held fixed.
-        method: a name in ``METHODS``; with "gradients", members without gradients are explained by masking.
-        target: name of the target; None: the first one.
-        decimals: of predictions in captions, as ``ExplainedTarget``.
-
-    Returns:
-        for each row, counted from 0, its explanation, or the reason why it cannot be read.
-
-    Raises:
-        InputError: the method or target is unknown, the method is "attention" and there is more than one network, or
-            the model asks for conditions that are not given.
-    """
+    """By row, the explanation of its molecule, or the reason why it cannot be read; conditions are held fixed."""
     known("method", method, METHODS)
     if isinstance(model, SideBySide):
         number, own = model.owner(target)
@@ -186,16 +167,7 @@ def weighted(parts: list[Attributions], weight: float) -> Attributions:
 def predict_masked(
     model: TableModel, weights: dict[str, float], column: int, mol: Chem.Mol, hidden: list[Sequence[int]]
 ) -> np.ndarray:
-    """Weighted sum of what the members predict of a target: float64 [S].
-
-    Args:
-        model: table model whose members predict.
-        weights: weights of the members by name.
-        column: the target.
-        mol: the molecule.
-        hidden: S lists of atoms to mask. Each copy keeps the form and the stereo labels of the molecule: labelling it
-            again could take minutes.
-    """
+    """Weighted sum [S] of what members predict of a target if atoms are hidden; stereo labels are kept."""
     mols = [masked(mol, atoms) for atoms in hidden]
     conditions = np.tile(np.array(model.conditions.encode(()), np.float32), (len(mols), 1))
     features, reader = MoleculeFeatures(mols, {condition_values: conditions}), FEATURIZERS[model.featurizer]

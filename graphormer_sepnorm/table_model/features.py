@@ -1,7 +1,6 @@
 """Molecular features that members read. Each kind is computed once, on first use.
 
-Axis letters: M molecules, D descriptors.
-"""
+Axis letters: M molecules, D descriptors."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -27,17 +26,11 @@ Rows = TypeVar("Rows")
 
 @dataclass
 class MoleculeFeatures:
-    """Molecules with their computed features.
+    """Molecules with their computed features."""
 
-    Attributes:
-        molecules: M readable molecules or SMILES, without the parts that a featurizer strips.
-        computed: arrays or sparse arrays with one row per molecule, by the function that computes them.
-        shared: those that other models computed of the same molecules; counts and descriptors are added.
-    """
-
-    molecules: Sequence[Molecule]
-    computed: dict[Callable[["MoleculeFeatures"], Any], Any] = field(default_factory=dict)
-    shared: dict[Callable[["MoleculeFeatures"], Any], Any] = field(default_factory=dict)
+    molecules: Sequence[Molecule]  # readable molecules or SMILES, without the parts that a featurizer strips
+    computed: dict[Callable[["MoleculeFeatures"], Any], Any] = field(default_factory=dict)  # by function: a row each
+    shared: dict[Callable[["MoleculeFeatures"], Any], Any] = field(default_factory=dict)  # computed by other models
 
     def __len__(self) -> int:
         return len(self.molecules)
@@ -59,16 +52,7 @@ class MoleculeFeatures:
         return MoleculeFeatures([self.molecules[row] for row in rows.tolist()], computed)
 
     def read(self, featurizer: str) -> None:
-        """Computes the missing features of a training table.
-
-        Each SMILES is parsed once for graphs, counts, descriptors and looks. Many SMILES are shared among processes.
-
-        Args:
-            featurizer: name of the featurizer of the graphs.
-
-        Raises:
-            InputError: a molecule cannot be read.
-        """
+        """Computes the missing features of a training table, many SMILES in processes."""
         graphs = GraphsOf.named(featurizer)
         if {graphs, Counts(), descriptors, looks} <= self.computed.keys():
             return
@@ -89,7 +73,6 @@ class GraphsOf:
 
     @classmethod
     def named(cls, featurizer: str) -> "GraphsOf":
-        """The graphs of a named featurizer; the molecules are expected to be standardized already if it does so."""
         return cls(as_written(featurizer))
 
     def __call__(self, molecules: MoleculeFeatures) -> Graphs:

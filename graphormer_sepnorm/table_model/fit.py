@@ -1,7 +1,4 @@
-"""Fitting of a table model: members out of fold and on all rows, their weights, and the calibration of the whole.
-
-Axis letters: K members, M molecules, T targets.
-"""
+"""Fitting of a table model: members, weights, and calibration. Axis letters: K members, M molecules, T targets."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -41,19 +38,12 @@ DESCRIBING = "describing the molecules"  # the phase before all members
 
 @dataclass(frozen=True)
 class FittedTable:
-    """A table model with predictions for its training molecules.
-
-    Attributes:
-        model: the fitted model.
-        out_of_fold: out-of-fold predictions for the training molecules.
-        left_out: reasons for the members that were left out, by name.
-        remarks: sentences on members that behave in a way users would not expect, by name.
-    """
+    """A table model with predictions for its training molecules."""
 
     model: TableModel
     out_of_fold: Stacked
-    left_out: dict[str, str]
-    remarks: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str]  # reasons, by the name of a member
+    remarks: dict[str, str] = field(default_factory=dict)  # on members that behave unexpectedly, by name
 
     @property
     def notes(self) -> dict[str, dict]:
@@ -76,18 +66,7 @@ def fit_table(
     setting: Setting,
     members: Iterable[str] = tuple(MEMBERS),
 ) -> FittedTable:
-    """Fits members and their weights, and calibrates the combined predictions.
-
-    Args:
-        molecules: M training molecules as SMILES.
-        labels: labels of the molecules.
-        folds: folds of the molecules; molecules that must stay together are in one fold.
-        setting: settings of the members.
-        members: names in ``MEMBERS``; a member that cannot be fitted to the table is left out.
-
-    Raises:
-        InputError: neither the kernel nor networks can be fitted to the table.
-    """
+    """Fits members and their weights, and calibrates the combined predictions."""
     fitted, left_out = fit_members(molecules, labels, folds, setting, members)
     return with_notes(*put_together(fitted, molecules, labels, folds, setting), fitted, left_out)
 
@@ -131,11 +110,7 @@ def after(fitted: dict[str, Fitted], setting: Setting) -> Setting:
 def put_together(
     fitted: dict[str, Fitted], molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting
 ) -> tuple[TableModel, Stacked]:
-    """Combines fitted members and their out-of-fold predictions; arguments as ``fit_table``.
-
-    Raises:
-        InputError: neither the kernel nor networks are among the members.
-    """
+    """Combines fitted members; raises InputError if neither the kernel nor networks are among them."""
     if not fitted.keys() & {"kernel", "networks"}:
         raise InputError("neither the kernel nor networks can be fitted to this table")
     by_member = np.stack([each.out_of_fold for each in fitted.values()]) + np.array(labels.task.offset or 0.0)
@@ -158,11 +133,7 @@ def put_together(
 def difficulty_of(
     labels: Labels, values: np.ndarray, spread: np.ndarray, similarity: np.ndarray, numbers: np.ndarray
 ) -> Difficulty:
-    """The expected size of the errors of out-of-fold predictions [M, T]; other arguments as ``fit_difficulty``.
-
-    The error of a censored label has its expected size. Where labels are censored, nothing was measured beyond the
-    bounds, and errors are larger than elsewhere; out of fold, ``HIDDEN`` lets 90 % intervals hold 90 % there, too.
-    """
+    """The expected size of out-of-fold errors [M, T]; what a bound hides is larger than its likelihood says."""
     deviation = 0.0 if labels.bounds is None else HIDDEN * error_deviation(labels.y, labels.bounds, values)
     return fit_difficulty(labels.error(values, deviation), spread, similarity, numbers)
 

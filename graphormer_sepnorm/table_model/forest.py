@@ -1,10 +1,6 @@
-"""Random forests, stored as arrays and evaluated without scikit-learn.
+"""Random forests, stored as arrays and evaluated without scikit-learn: pickle executes the code that it loads.
 
-The alternatives are pickle, which executes the code it loads, and skops, which requires the scikit-learn release that
-wrote the file and stores far more per node.
-
-Axis letters: M molecules, F features, T targets, N nodes of all trees, R trees of all targets.
-"""
+Axis letters: M molecules, F features, T targets, N nodes of all trees, R trees of all targets."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,32 +20,17 @@ LEAF = -1
 
 @dataclass(frozen=True)
 class Forest:
-    """Random forests, one per target, all with the same number of trees.
+    """Random forests, one per target, all with the same number of trees; a left child is the next node."""
 
-    The left child of an inner node is the next node.
-
-    Attributes:
-        feature: int16 [N], the feature that an inner node splits on; ``LEAF`` for a leaf.
-        number: float32 [N], the threshold of an inner node (values up to it go left), or the prediction of a leaf.
-        right: int32 [N], the right child of an inner node.
-        roots: int64 [R], the first node of each tree, grouped by target.
-        targets: number of targets.
-        release: RDKit release that computed the features.
-    """
-
-    feature: np.ndarray
-    number: np.ndarray
-    right: np.ndarray
-    roots: np.ndarray
+    feature: np.ndarray  # int16 [N], the feature that an inner node splits on; ``LEAF`` for a leaf
+    number: np.ndarray  # float32 [N], threshold of an inner node (values up to it go left), or prediction of a leaf
+    right: np.ndarray  # int32 [N], the right child of an inner node
+    roots: np.ndarray  # int64 [R], the first node of each tree, grouped by target
     targets: int
-    release: str
+    release: str  # RDKit release that computed the features
 
     def predict(self, features: np.ndarray) -> np.ndarray:
-        """Predicted values, or probabilities of class 1: float32 [M, T]; NaN for a row with NaN.
-
-        Args:
-            features: [M, F], as it was grown on.
-        """
+        """Predicted values, or probabilities of class 1: float32 [M, T]; NaN for a row of features [M, F] with NaN."""
         predictions = np.full((len(features), self.targets), np.nan, np.float32)
         readable = np.flatnonzero(~np.isnan(features).any(axis=1))
         at_once = max(1, STEPS_AT_ONCE // len(self.roots))

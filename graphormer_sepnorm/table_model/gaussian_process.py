@@ -1,10 +1,7 @@
 """Gaussian process on a weighted sum of kernels, with weights and noise from the marginal likelihood.
 
-scikit-learn's GaussianProcessRegressor does not accept precomputed kernel matrices.
-Source: Rasmussen and Williams, "Gaussian processes for machine learning", 2006, sections 2.2 and 5.4.
-
-Axis letters: P kernels, N molecules.
-"""
+scikit-learn's GaussianProcessRegressor accepts no kernel matrices. Source: Rasmussen and Williams, "Gaussian processes
+for machine learning", 2006, sections 2.2 and 5.4. Axis letters: P kernels, N molecules."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,19 +15,12 @@ FAILED = 1e10  # value for a covariance that is not positive definite
 
 @dataclass(frozen=True)
 class Likelihood:
-    """Negative log marginal likelihood of the labels plus the negative log prior of the parameters.
+    """Negative log marginal likelihood of the labels plus the negative log prior of the parameters."""
 
-    Attributes:
-        kernels: float64 [P, N, N].
-        y: float64 [N], with mean 0 and standard deviation 1.
-        spread: float64 [N], factor of the noise of each label.
-        prior: float64 [P + 1], prior weights of the kernels and prior noise.
-    """
-
-    kernels: np.ndarray
-    y: np.ndarray
-    spread: np.ndarray
-    prior: np.ndarray
+    kernels: np.ndarray  # float64 [P, N, N]
+    y: np.ndarray  # float64 [N], with mean 0 and standard deviation 1
+    spread: np.ndarray  # float64 [N], factor of the noise of each label
+    prior: np.ndarray  # float64 [P + 1], prior weights of the kernels and prior noise
 
     def __call__(self, logarithms: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient [P + 1] at the logarithms of weights and noise [P + 1]."""
@@ -69,16 +59,7 @@ def solve_process(covariance: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def unexplained(prior: np.ndarray, blocks: Iterable[tuple[slice, np.ndarray]], variance: float) -> np.ndarray:
-    """The part of the molecules' variance that landmarks do not explain: float64 [R].
-
-    It is treated as noise; otherwise a process on many landmarks would interpolate every label.
-    Source: Snelson and Ghahramani, "Sparse Gaussian processes using pseudo-inputs", NeurIPS 2005.
-
-    Args:
-        prior: float64 [N, N], covariance of the landmarks.
-        blocks: places among R molecules, and their covariances with the landmarks [places, N].
-        variance: variance of a molecule.
-    """
+    """The variance [R] that landmarks do not explain, treated as noise (Snelson and Ghahramani, NeurIPS 2005)."""
     from scipy.linalg import cholesky, solve_triangular  # their import takes a while
 
     factor = cholesky(prior, lower=True)
@@ -89,13 +70,7 @@ def unexplained(prior: np.ndarray, blocks: Iterable[tuple[slice, np.ndarray]], v
 def factor_landmarks(
     prior: np.ndarray, blocks: Iterable[tuple[slice, np.ndarray]], precision: np.ndarray
 ) -> tuple[np.ndarray, bool]:
-    """Cholesky factor of the equations for the coefficients [N] of a process on landmarks, as ``cho_factor`` gives it.
-
-    Args:
-        prior: float64 [N, N], the covariance of the landmarks.
-        blocks: as in ``unexplained``.
-        precision: [R], inverse noise variance of each molecule.
-    """
+    """Cholesky factor, as ``cho_factor``, of the equations for the coefficients [N] of a process on landmarks."""
     from scipy.linalg import cho_factor  # its import takes a while
 
     total = prior.copy()

@@ -1,9 +1,6 @@
-"""Forests of extremely randomized trees, grown by scikit-learn; ``table_model.forest`` stores and evaluates them.
+"""Forests of extremely randomized trees (Geurts et al., 2006), grown by scikit-learn; ``forest`` evaluates them.
 
-Source: Geurts et al., "Extremely randomized trees", Machine Learning 2006.
-
-Axis letters: M molecules, F features, T targets, N nodes of all trees, R trees of all targets.
-"""
+Axis letters: M molecules, F features, T targets, N nodes of all trees, R trees of all targets."""
 
 from typing import Literal, Protocol
 
@@ -28,19 +25,7 @@ def fit_forest(
     trees: int = TREES,
     weight: np.ndarray | None = None,
 ) -> Forest:
-    """Grows one forest per target on the molecules with its label, on all cores.
-
-    Args:
-        features: [M, F] features.
-        y: [M, T] labels, NaN where missing; 0 or 1 for a classification (of several classes, one column each).
-        kind: kind of the task.
-        seed: seed of the features and thresholds that splits consider; results do not depend on the number of cores.
-        trees: number of trees per target.
-        weight: [M], sample weights; None: all are equal.
-
-    Raises:
-        CannotLearn: a target has no labels.
-    """
+    """Grows one forest per target on features [M, F] of the molecules with its label y [M, T] and weight [M]."""
     import rdkit
 
     grown: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
@@ -88,10 +73,7 @@ class GrownTree(Protocol):
 
 
 def as_arrays(tree: GrownTree, columns: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The features, numbers and right children of a tree, as in ``Forest``; ``columns`` are its feature columns.
-
-    A threshold is rounded down to a float32. No float32 lies between the two, so every value takes the same branch.
-    """
+    """Features, numbers and right children of a tree; thresholds are rounded down to a float32 between no two."""
     leaf = tree.children_left == LEAF
     if not np.array_equal(tree.children_left[~leaf], np.flatnonzero(~leaf) + 1):
         raise NotImplementedError("this release of scikit-learn does not store left children next to their parents")

@@ -1,14 +1,7 @@
-"""Imputation of censored labels: the value that the labels of other molecules lead to expect on the known side.
+"""Imputation of censored labels from the labels of other molecules (Buckley and James, Biometrika 1979).
 
-A Gaussian process predicts each molecule from the labels of all others; a censored label becomes the expectation of
-this prediction's normal distribution beyond its bound. As bounded molecules are each other's neighbours, this is
-repeated. All members learn the completed labels, so that a bound teaches each of them.
-
-Sources: Buckley and James, "Linear regression with censored data", Biometrika 1979, for the imputation; Rasmussen and
-Williams, "Gaussian processes for machine learning", 2006, section 5.4.2, for predictions that leave one label out.
-
-Axis letters: R training molecules, T targets.
-"""
+A Gaussian process predicts each molecule from all others (Rasmussen and Williams, 2006, section 5.4.2); a bound becomes
+the mean of this normal distribution beyond it, ten times. Axis letters: R training molecules, T targets."""
 
 from dataclasses import replace
 
@@ -23,15 +16,7 @@ ROUNDS = 10
 
 
 def completed(compared: Compared, labels: Labels, learnt: np.ndarray) -> Labels:
-    """The labels with values in place of the bounds of some molecules, from the labels of these molecules only.
-
-    Bounds of other molecules, and of targets without exact labels among these, are left out.
-
-    Args:
-        compared: M molecules.
-        labels: labels of the molecules; without bounds, they are returned as they are.
-        learnt: indices of the training molecules.
-    """
+    """The labels with values in place of the bounds of the molecules ``learnt``, from their labels only."""
     if labels.bounds is None:
         return labels
     y = labels.y.copy()

@@ -19,11 +19,7 @@ from graphormer_sepnorm.tasks.scales import named_unit
 
 
 def describe_any(path: Path) -> dict:
-    """Facts about a table model, or about a network as ``describe_model``, as JSON values.
-
-    Raises:
-        InputError: as ``TableModel.load`` and ``describe_model``, or the options of the table are missing or damaged.
-    """
+    """Facts about a table model, a panel, or a network as ``describe_model``, as JSON values."""
     run = RunFolder(path)
     if parts := panel_parts(path):
         return describe_panel(path, parts)
@@ -110,10 +106,7 @@ def condition_words(column: ConditionColumn) -> str:
 
 
 def unfinished_words(run: RunFolder) -> str | None:
-    """A sentence on a table model whose other members are still to be fitted; None for any other run folder.
-
-    The networks have a record when they begin, and are in the model or left out when the test scores are written.
-    """
+    """A sentence on a table model whose other members are still to be fitted; None for any other run folder."""
     if not run.stack.exists() or "networks" in (stored_facts(run.stack).get("members") or ()):
         return None
     if run.is_from_python:
@@ -126,12 +119,7 @@ def unfinished_words(run: RunFolder) -> str | None:
 
 
 def targets_on_test(result: dict) -> dict[str, dict]:
-    """The scores of a table model in its ``result`` on the test molecules.
-
-    Returns:
-        by target ``value``, in the metric of the task; ``interval``, of 95 %, or None; and ``molecules``, the number of
-        those with a label. Targets without a score are left out.
-    """
+    """By target with a score on the test molecules, its ``value``, 95 % ``interval`` and number of ``molecules``."""
     found = {}
     for target, known in result.get("targets", {}).items():
         value = known.get("scores", {}).get(STACK, {}).get(result["metric"])

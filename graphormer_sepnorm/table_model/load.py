@@ -1,7 +1,6 @@
 """Loading of models by name: a table model from its run folder, networks from everything else.
 
-Axis letters: M molecules.
-"""
+Axis letters: M molecules."""
 
 import shlex
 import warnings
@@ -52,15 +51,7 @@ NAME_A_COLUMN = "name one with smiles_column='NAME'"
 
 
 def load_predicting_model(names: Sequence[str]) -> PredictingModel:
-    """Loads models onto the device of ``device.current``.
-
-    A run folder with a stack is a table model, everything else a network; networks of the same targets are averaged.
-    If there are several models then, or a panel of them, they are ``SideBySide``.
-
-    Raises:
-        InputError: as ``load_networks``, ``TableModel.load`` and ``load_panel``, a table model is named twice, or a
-            network was pretrained to imitate a teacher.
-    """
+    """Loads models onto the device of ``device.current``; several, or a panel, are ``SideBySide``."""
     places = [resolve_model(name) for name in names]
     parts: list[Part] = []
     networks: dict[Hashable, list[tuple[Network, Config]]] = {}
@@ -104,16 +95,7 @@ def refuse_teacher(name: str, targets: Sequence[str]) -> None:
 
 
 def load_panel(name: str, place: Path, folders: Sequence[Path]) -> list[Part]:
-    """The table models of a panel, with the limits, the order and the facts in its card.
-
-    Args:
-        name: what the panel is called.
-        place, folders: its folder, and those of its models.
-
-    Raises:
-        InputError: as ``TableModel.load`` and ``read_drugs``, the card does not have the targets of the models, each in
-            one of them, or the models did not learn from the same molecules.
-    """
+    """The table models of a panel, with the limits, the order and the facts in its card."""
     from graphormer_sepnorm.table_model.model import TableModel
 
     card, facts = read_card(place), card_endpoints(place)

@@ -1,10 +1,7 @@
-"""Kernel machines: a Gaussian process, averaged with a support vector machine for regression.
+"""Kernel machines: a Gaussian process, of classes -1 and 1, averaged with a support vector machine for regression.
 
-The Gaussian process encodes classes as -1 and 1. If molecules are compared only with a subset of the training molecules
-(landmarks), the Gaussian process makes the predictions of a regression, too.
-
-Axis letters: M molecules, N reference molecules, R training molecules among the M, G groups of similarities, T targets.
-"""
+With landmarks, the process predicts a regression without the machine. Axis letters: M molecules, N reference molecules,
+R training molecules among the M, G groups of similarities, T targets."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -28,17 +25,11 @@ JITTER = 1e-4  # share of the variance added to that of landmarks: similarities 
 
 @dataclass(frozen=True)
 class Machines:
-    """The kernel machines of all targets.
+    """The kernel machines of all targets."""
 
-    Attributes:
-        weights: float64 [G, T], weights of the groups.
-        coefficients: float64 [N, T], coefficients of the weighted similarities; 0 for an unused molecule.
-        intercept: float64 [T], intercepts.
-    """
-
-    weights: np.ndarray
-    coefficients: np.ndarray
-    intercept: np.ndarray
+    weights: np.ndarray  # float64 [G, T], weights of the groups
+    coefficients: np.ndarray  # float64 [N, T], coefficients of the weighted similarities; 0 for an unused molecule
+    intercept: np.ndarray  # float64 [T], intercepts
 
     def __call__(self, similarities: np.ndarray) -> np.ndarray:
         """Values, or decisions above 0 for class 1: float64 [M, T], from similarities [M, G, N]."""
@@ -48,15 +39,10 @@ class Machines:
 
 @dataclass(frozen=True)
 class Compared:
-    """Molecules with their similarities to reference molecules among them.
+    """Molecules with their similarities to reference molecules among them."""
 
-    Attributes:
-        similarities: float32 [M, G, N] similarities.
-        numbers: int64 [N], indices of the reference molecules.
-    """
-
-    similarities: np.ndarray
-    numbers: np.ndarray
+    similarities: np.ndarray  # float32 [M, G, N]
+    numbers: np.ndarray  # int64 [N], indices of the reference molecules
 
     @property
     def with_all(self) -> bool:
@@ -75,16 +61,7 @@ class Compared:
 
 
 def fit_machines(compared: Compared, labels: Labels, learnt: np.ndarray) -> Machines:
-    """Fits kernel machines to some molecules.
-
-    Only exact labels are learnt; ``imputation.completed`` gives censored labels a value. A target without labels among
-    the molecules is predicted as the mean of its labels in the table.
-
-    Args:
-        compared: M molecules.
-        labels: labels of the molecules.
-        learnt: indices of the training molecules.
-    """
+    """Fits machines to the exact labels of the molecules ``learnt``; a target without any is predicted as its mean."""
     targets = labels.y.shape[1]
     weights = np.repeat(SHARES[:, None], targets, axis=1)
     coefficients, intercept = np.zeros((len(compared.numbers), targets)), np.zeros(targets)
@@ -121,13 +98,7 @@ def solve_exactly(compared: Compared, rows: np.ndarray, target: Target, labels: 
 
 
 def learn_weights(compared: Compared, rows: np.ndarray, target: Target) -> tuple[np.ndarray, float]:
-    """Weights of the groups [G] and noise that maximize the likelihood of at most ``MOST_ROWS`` exact labels.
-
-    Args:
-        compared: M molecules.
-        rows: indices of R of them; only reference molecules are used.
-        target: labels of the R molecules.
-    """
+    """Weights of the groups [G] and noise that maximize the likelihood of at most ``MOST_ROWS`` exact labels."""
     exact = np.flatnonzero(~np.isnan(target.y) & np.isin(rows, compared.numbers))
     chosen = exact[evenly(len(exact), MOST_ROWS)]
     if len(chosen) < LEAST_ROWS:
@@ -159,14 +130,7 @@ def mean_label(target: Target) -> float:
 
 
 def solve_numbers(similarity: np.ndarray, total: float, noise: float, target: Target) -> tuple[np.ndarray, float]:
-    """Coefficients [R] and intercept of a regression.
-
-    Args:
-        similarity: [R, R], weighted sum over groups.
-        total: sum of the weights of the groups. The support vector machine uses the similarity divided by it.
-        noise: noise of the Gaussian process.
-        target: labels.
-    """
+    """Coefficients [R] and intercept of a regression from similarities [R, R], whose weights add up to ``total``."""
     covariance = similarity + np.diag(noise * spread(target.weight))
     y, mean, deviation = standardized(target.y, target.weight)
     vectors, shift = solve_vectors(similarity / total, y, target.weight)
@@ -185,7 +149,7 @@ def solve_vectors(similarity: np.ndarray, y: np.ndarray, weight: np.ndarray) -> 
 
 
 def solve_classes(similarity: np.ndarray, noise: float, target: Target) -> tuple[np.ndarray, float]:
-    """Coefficients [R] and intercept of a decision above 0 for class 1; arguments as ``solve_numbers``."""
+    """Coefficients [R] and intercept of a decision above 0 for class 1."""
     y, mean, deviation = standardized(target.y, target.weight)
     covariance = similarity + np.diag(noise * spread(target.weight))
     return deviation * solve_process(covariance, y), mean
@@ -212,17 +176,11 @@ def as_numbers(target: Target, balance: bool) -> Target:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Weighted similarities of molecules to landmarks in blocks of rows, which limits memory.
-
-    Attributes:
-        compared: M molecules.
-        rows: indices of R of them.
-        weights: float64 [G], weights of the groups.
-    """
+    """Weighted similarities of molecules to landmarks in blocks of rows, which limits memory."""
 
     compared: Compared
-    rows: np.ndarray
-    weights: np.ndarray
+    rows: np.ndarray  # indices of R of them
+    weights: np.ndarray  # float64 [G], weights of the groups
 
     def __iter__(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Yields places among the R and their similarities float64 [places, N]."""
@@ -233,17 +191,11 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Landmarks:
-    """A Gaussian process on landmarks, fitted to R molecules.
-
-    Attributes:
-        blocks: similarities of the molecules to the landmarks.
-        precision: float64 [R], inverse noise variance of each molecule.
-        factor: as ``factor_landmarks``.
-    """
+    """A Gaussian process on landmarks, fitted to R molecules."""
 
     blocks: Blocks
-    precision: np.ndarray
-    factor: tuple[np.ndarray, bool]
+    precision: np.ndarray  # float64 [R], inverse noise variance of each molecule
+    factor: tuple[np.ndarray, bool]  # as ``factor_landmarks``
 
     @classmethod
     def of(cls, compared: Compared, rows: np.ndarray, weights: np.ndarray, noise: float, target: Target) -> "Landmarks":

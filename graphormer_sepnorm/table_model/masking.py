@@ -1,10 +1,6 @@
-"""Atom contributions by masking: a masked atom is replaced by a dummy atom that occurs in no molecule.
+"""Atom contributions by masking: a masked atom is replaced by a dummy atom, as if it were unknown to all features.
 
-All features of the molecule (fingerprint environments, descriptors and embeddings) are then computed as if the atom
-were unknown.
-
-Axis letters: n atoms of one molecule, O orders of them, S masked molecules.
-"""
+Axis letters: n atoms of one molecule, O orders of them, S masked molecules."""
 
 from collections.abc import Callable, Sequence
 
@@ -45,21 +41,10 @@ def masking_orders(mol: Chem.Mol) -> np.ndarray:
 def contributions_by_masking(
     mol: Chem.Mol, predict: Callable[[list[Sequence[int]]], np.ndarray]
 ) -> tuple[np.ndarray, float]:
-    """The contribution of each atom to a prediction, and the prediction with all atoms masked.
+    """Contributions [n] of atoms to a prediction, and the prediction with all of them masked.
 
-    A contribution is the change of the prediction when the atom is masked. Atoms are masked one after another, and the
-    contribution is the mean over several orders, an estimate of the atom's Shapley value. Equivalent atoms get their
-    mean. The contributions add up to the difference between the prediction and the one with all atoms masked.
-
-    Source: Castro, Gomez and Tejada, "Polynomial calculation of the Shapley value based on sampling", Computers &
-    Operations Research 2009.
-
-    Args:
-        mol: the molecule.
-        predict: function from S lists of masked atoms to the predictions [S] for the molecule without them.
-
-    Returns:
-        the contributions, float64 [n], and the prediction with all atoms masked.
+    They estimate Shapley values (Castro, Gomez and Tejada, 2009): the mean change over several orders of masking, with
+    equivalent atoms averaged. ``predict`` maps S lists of masked atoms to predictions [S].
     """
     orders, atoms = masking_orders(mol), mol.GetNumAtoms()
     steps = [order[:count].tolist() for order in orders for count in range(1, atoms)]

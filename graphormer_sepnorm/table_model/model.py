@@ -1,7 +1,6 @@
 """The model of a user's table as one object that saves, loads and predicts; ``fit`` creates it.
 
-Axis letters: K members, M molecules, N training molecules, T targets.
-"""
+Axis letters: K members, M molecules, N training molecules, T targets."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -44,29 +43,16 @@ FORMAT = 3
 
 @dataclass(repr=False)
 class TableModel:
-    """Members whose predictions are averaged with weights fitted on out-of-fold predictions.
-
-    It has the interface of ``Predictor`` for commands, page and library.
-
-    Attributes:
-        task: the prediction task.
-        featurizer: name in ``FEATURIZERS`` of the featurizer of its molecules.
-        members: K members, by their names in ``MEMBERS``.
-        weights: float64 [K, T], as ``stacking_weights``.
-        trust: the training domain, and intervals or the calibration of probabilities.
-        difficulty: expected size of the errors of a regression.
-        conditions: conditions of the training measurements; predictions require those of the molecule.
-        assay_limits, descriptions: of targets as in ``PredictingModel``, from the card in the model's folder.
-    """
+    """Members, averaged with weights that were fitted out of fold; it has the interface of ``Predictor``."""
 
     task: TaskConfig
     featurizer: str
-    members: dict[str, Member]
-    weights: np.ndarray
+    members: dict[str, Member]  # K members, by their names in ``MEMBERS``
+    weights: np.ndarray  # float64 [K, T], as ``stacking_weights``
     trust: Trust | None = None
     difficulty: Difficulty | None = None
-    conditions: Conditions = field(default_factory=Conditions)
-    assay_limits: Mapping[str, AssayLimit] = field(default_factory=dict)
+    conditions: Conditions = field(default_factory=Conditions)  # predictions require those of the molecule
+    assay_limits: Mapping[str, AssayLimit] = field(default_factory=dict)  # from the card, as descriptions
     descriptions: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -250,12 +236,7 @@ class TableModel:
 
     @classmethod
     def load(cls, folder: Path) -> "TableModel":
-        """Reads a model that ``save`` wrote, with networks on the device of ``device.current``.
-
-        Raises:
-            InputError: a file is missing, damaged, of another format or not the one that was saved, or names members or
-                features that this release does not have.
-        """
+        """Reads what ``save`` wrote, onto the device of ``device.current``; raises InputError for a damaged folder."""
         run = RunFolder(folder)
         arrays, facts = load_format(run.stack, FORMAT)
         known_kinds(facts, run.stack, BITS[:1], BITS, "domain")
@@ -296,25 +277,15 @@ class TableModel:
 
 @dataclass(frozen=True)
 class Stacked:
-    """Predictions of a table model before calibration.
+    """Predictions of a table model before calibration."""
 
-    Attributes:
-        by_member: float64 [K, M, T], predictions of the members.
-        values: float64 [M, T], their weighted means.
-        spread: float64 [M, T], expected standard deviation of the error of a regression; for probabilities, the
-            standard deviation of the members.
-    """
-
-    by_member: np.ndarray
-    values: np.ndarray
-    spread: np.ndarray
+    by_member: np.ndarray  # float64 [K, M, T], predictions of the members
+    values: np.ndarray  # float64 [M, T], their weighted means
+    spread: np.ndarray  # float64 [M, T], expected standard deviation of the error; of probabilities, of the members
 
 
 def manifest(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """The checksum of each file of the members with these names, by its path in their folder; "" for a missing file.
-
-    Files of tensors record their checksums, so this takes milliseconds; loading compares a checksum with the content.
-    """
+    """The checksum of each file of members, by its path in the folder; "" for a missing file."""
     files = [file for name in names for file in MEMBERS[name].files(folder)]
     return {file.relative_to(folder).as_posix(): recorded_checksum(file) if file.exists() else "" for file in files}
 

@@ -1,10 +1,6 @@
-"""Transformation of features to a normal distribution by their ranks among the training molecules.
+"""Transformation of features to a normal distribution by their ranks; M molecules, D features, Q quantiles.
 
-Similar to scikit-learn's QuantileTransformer, with two differences. Ties at the smallest value, such as 0, get the
-score of their middle rank, not the smallest one. The fitted state is two arrays, which avoids a slow import.
-
-Axis letters: M molecules, D features, Q quantiles.
-"""
+Unlike scikit-learn's QuantileTransformer, ties at the smallest value, such as 0, get the score of their middle rank."""
 
 from dataclasses import dataclass
 
@@ -17,15 +13,10 @@ LARGEST = 3.0  # largest score
 
 @dataclass(frozen=True)
 class NormalScores:
-    """Transformation from features to scores.
+    """Transformation from features to scores."""
 
-    Attributes:
-        columns: int64 [C], indices of the features that vary.
-        quantiles: float64 [Q, C], their quantiles, evenly spaced from the smallest to the largest value.
-    """
-
-    columns: np.ndarray
-    quantiles: np.ndarray
+    columns: np.ndarray  # int64 [C], indices of the features that vary
+    quantiles: np.ndarray  # float64 [Q, C], their quantiles, evenly spaced from the smallest to the largest value
 
     @classmethod
     def of(cls, features: np.ndarray) -> "NormalScores":

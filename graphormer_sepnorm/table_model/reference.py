@@ -1,8 +1,7 @@
 """Similarities to the training molecules by counts, descriptors and embeddings of the foundation model.
 
 Axis letters: M molecules, N training molecules, G groups of similarities, C descriptors that vary, D width of
-embeddings.
-"""
+embeddings."""
 
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -100,18 +99,12 @@ def landmarks(count: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Space:
-    """The training molecules in the embedding space of a network.
+    """The training molecules in the embedding space of a network."""
 
-    Attributes:
-        embeddings: float32 [N, D], standardized by ``mean`` and ``scale``.
-        mean, scale: float32 [D], mean and scale of the embeddings.
-        width: width of the Gaussian.
-    """
-
-    embeddings: np.ndarray
-    mean: np.ndarray
+    embeddings: np.ndarray  # float32 [N, D], standardized by ``mean`` and ``scale``
+    mean: np.ndarray  # float32 [D], mean and scale of the embeddings
     scale: np.ndarray
-    width: float
+    width: float  # width of the Gaussian
 
     @classmethod
     def of(cls, embeddings: np.ndarray) -> "Space":
@@ -127,30 +120,18 @@ class Space:
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """The training molecules that serve as references.
-
-    Attributes:
-        body: pretrained network that embeds.
-        counts: uint16 [N, K x SIZE] count fingerprints.
-        scores: transformation from descriptors to ``described``.
-        described: float32 [N, C], normal scores of the descriptors.
-        embeddings: float32 [N, D], standardized by ``mean`` and ``scale``.
-        mean, scale: float32 [D], mean and scale of the embeddings of the training molecules.
-        widths: float64 [2], widths of the Gaussians of descriptors and embeddings; [3] with conditions.
-        conditions: float32 [N, V], conditions of the training molecules as ``condition_values``.
-        kinds: kinds of the fingerprints.
-    """
+    """The training molecules that serve as references."""
 
     body: Encoder
-    counts: csr_array
-    scores: NormalScores
-    described: np.ndarray
-    embeddings: np.ndarray
-    mean: np.ndarray
+    counts: csr_array  # uint16 [N, K x SIZE] count fingerprints
+    scores: NormalScores  # transformation from descriptors to ``described``
+    described: np.ndarray  # float32 [N, C], normal scores of the descriptors
+    embeddings: np.ndarray  # float32 [N, D], standardized by ``mean`` and ``scale``
+    mean: np.ndarray  # float32 [D], mean and scale of the embeddings of the training molecules
     scale: np.ndarray
-    widths: np.ndarray
-    conditions: np.ndarray
-    kinds: Kinds = KINDS
+    widths: np.ndarray  # float64 [2], widths of the Gaussians of descriptors and embeddings; [3] with conditions
+    conditions: np.ndarray  # float32 [N, V], conditions of the training molecules as ``condition_values``
+    kinds: Kinds = KINDS  # kinds of the fingerprints
 
     @classmethod
     def of(cls, molecules: MoleculeFeatures, body: Encoder) -> "Reference":
@@ -174,10 +155,7 @@ class Reference:
         return Space(self.embeddings, self.mean, self.scale, self.widths[1])
 
     def similarities(self, molecules: MoleculeFeatures) -> np.ndarray:
-        """Similarities by counts (the mean over kinds), descriptors and embeddings: float32 [M, G, N], from 0 to 1.
-
-        Conditions modify each group as in ``with_conditions``.
-        """
+        """Similarities by counts, descriptors and embeddings, under conditions: float32 [M, G, N], from 0 to 1."""
         described = self.scores(molecules.of(descriptors))
         parts = (
             self.index.similarity(damped(molecules.of(Counts(self.kinds)), self.kinds)),
@@ -253,12 +231,8 @@ class Reference:
 
 
 def with_conditions(similarities: np.ndarray, conditions: np.ndarray) -> np.ndarray:
-    """Similarities [M, G, N] of molecules, combined with the similarities [M, N] of their conditions, from 0 to 1.
-
-    The mean of 1, of either similarity and of their product: the effect of a condition on all molecules, the effect of
-    a molecule under all conditions, and their interaction. Source: the tensor product of Wahba, "Spline models for
-    observational data", 1990, chapter 10.
-    """
+    """Similarities [M, G, N] combined with those of conditions [M, N]: the mean of 1, either and their product
+    (Wahba, "Spline models for observational data", 1990, chapter 10)."""
     return (1 + similarities) * (1 + conditions[:, None]) / 4
 
 

@@ -1,7 +1,6 @@
 """Reliability of intervals, probabilities and distances to the training molecules on test molecules.
 
-Axis letters: M test molecules, T targets, G targets with the classes of one column as one, C confidence levels.
-"""
+Axis letters: M test molecules, T targets, G targets with the classes of one column as one, C confidence levels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,11 +40,7 @@ MOST_COMPARED = 2_000  # most test molecules that are compared with the training
 
 
 def measure_trust(trust: Trust, plain: Scores, final: Scores) -> dict:
-    """Coverage of intervals, or of sets of classes, and calibration of probabilities: by target, None where undefined.
-
-    Args:
-        plain, final: scores before and after calibration and clipping to the limits of the task.
-    """
+    """Coverage of intervals or sets of classes, and calibration of probabilities: by target, None where undefined."""
     targets = final.task.targets
     if trust.intervals is not None:
         held = {confidence: measure_interval(trust.intervals, confidence, final) for confidence in CONFIDENCES}
@@ -131,11 +126,7 @@ def coverage_curve(intervals: Intervals, test: Scores) -> np.ndarray:
 
 
 def usual_confidence(trust: dict) -> str | None:
-    """The usual confidence level of intervals, or the largest that the model supports; None without intervals.
-
-    Args:
-        trust: as ``measure_trust``; a target without test labels, whose coverage is never defined, does not count.
-    """
+    """The usual confidence level of intervals, or the largest that the model supports; None without intervals."""
     coverage = trust.get("coverage", {})
     tested = {name for shares in coverage.values() for name, share in shares.items() if share is not None}
     possible = [level for level, shares in coverage.items() if tested and None not in map(shares.get, tested)]
@@ -145,12 +136,7 @@ def usual_confidence(trust: dict) -> str | None:
 
 
 def low_coverage(result: dict) -> list[str]:
-    """A sentence on each target whose intervals, or sets of classes, contain fewer test labels than they promise.
-
-    Args:
-        result: ``trust``, as ``measure_trust``, and ``targets`` with ``n``, as ``scores_by_target``; neither if the run
-            is not of a table.
-    """
+    """A sentence on each target whose intervals, or sets of classes, hold fewer test labels than they promise."""
     trust, counts = result.get("trust", {}), {name: facts["n"] for name, facts in result.get("targets", {}).items()}
     level, found = usual_confidence(trust), []
     if level is not None:
@@ -174,11 +160,7 @@ def are_many(bounds: int, exact: int) -> bool:
 
 
 def is_no_better(facts: dict, metric: str) -> bool:
-    """Whether the model is not clearly better than the mean label; ``facts`` as ``scores_by_target``, for a target.
-
-    If many of the labels are bounds, the likelihood of all labels decides: the exact labels are
-    those in the middle, which the mean predicts best.
-    """
+    """Whether the model is not clearly better than the mean label; with many bounds, the likelihood decides."""
     bounds = facts.get("bounds", {})
     if MEAN in bounds and are_many(bounds[MEAN]["bounds"], facts["n"]):
         ours, means = (bounds[each]["log_likelihood"] for each in (STACK, MEAN))
@@ -221,15 +203,7 @@ def higher_words(shares: dict[str, dict], name: str) -> str:
 
 
 def too_low(shares: dict[str, float | None], counts: dict[str, int], level: str) -> dict[str, str]:
-    """The shares that are clearly below a confidence level, in words: "67 % of the 30".
-
-    A one-sided binomial test decides; its significance is divided by the number of targets.
-
-    Args:
-        shares: by target, None where undefined.
-        counts: number of test labels by target.
-        level: the confidence level.
-    """
+    """The shares clearly below a confidence level by a one-sided binomial test, in words: "67 % of the 30"."""
     known = {name: share for name, share in shares.items() if share is not None}
     if not known:
         return {}
@@ -249,25 +223,15 @@ def by_target(targets: tuple[str, ...], values: np.ndarray) -> dict[str, float |
 
 @dataclass(frozen=True)
 class ComparedMolecules:
-    """Test molecules, compared with the training molecules.
-
-    Attributes:
-        smiles: M SMILES.
-        nearness: similarities to the training molecules for at most ``MOST_COMPARED``, NaN for the others.
-        warnings: M warnings, "" if there is none.
-        errors: float64 [M], as ``molecule_errors``.
-    """
+    """Test molecules, compared with the training molecules."""
 
     smiles: list[str]
-    nearness: Nearness
-    warnings: list[str]
-    errors: np.ndarray
+    nearness: Nearness  # similarities to the training molecules for at most ``MOST_COMPARED``, NaN for the others
+    warnings: list[str]  # M warnings, "" if there is none
+    errors: np.ndarray  # float64 [M], as ``molecule_errors``
 
     def by_similarity(self) -> dict:
-        """The mean error by similarity, whether errors grow as it falls, and how many molecules are unfamiliar.
-
-        All of them are among those that were ``compared``.
-        """
+        """The mean error by similarity, whether errors grow as it falls, and how many molecules are unfamiliar."""
         bins = []
         for low, high in pairwise(SIMILARITIES):
             similarity = self.nearness.similarity
@@ -299,11 +263,7 @@ def errors_grow(similarity: np.ndarray, errors: np.ndarray) -> bool:
 def compare(
     model: TableModel, smiles: list[str], test: Scores, conditions: Sequence[tuple[str, ...]] = ()
 ) -> ComparedMolecules:
-    """Compares the molecules of ``test`` with the training molecules of a table model.
-
-    Args:
-        conditions: for each molecule the texts of its conditions, whose warnings are added; empty: there are none.
-    """
+    """Compares the molecules of ``test`` with the training molecules of a table model."""
     assert model.trust is not None
     domain, compared = model.trust.domain, evenly(len(smiles), MOST_COMPARED)
     mols = [read_smiles(text) for text in smiles]
@@ -324,11 +284,7 @@ def compare(
 
 
 def molecule_errors(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
-    """The error of each molecule [M]: the mean absolute error over targets, NaN without a label.
-
-    Errors of several regression targets are in standard deviations of the training labels, so that they can be
-    averaged.
-    """
+    """Mean absolute error [M] over targets, of several in standard deviations of training labels; NaN: no label."""
     errors = np.abs(np.subtract(y, prediction, dtype=np.float64))
     if not TASKS[task.kind].predicts_probabilities and len(task.targets) > 1:
         errors = errors / np.array(task.std)

@@ -1,7 +1,4 @@
-"""Test predictions of runs, and the rows that several of them have tested.
-
-Axis letters: M test rows, T targets.
-"""
+"""Test predictions of runs, and the rows that several of them have tested. Axis letters: M test rows, T targets."""
 
 import csv
 import json
@@ -30,32 +27,18 @@ OTHER_ROWS = "train them on the same table with the same --split and --seed, or 
 
 @dataclass(frozen=True)
 class ScoredRun:
-    """The predictions of a run for its test rows.
-
-    Attributes:
-        name: name of the run.
-        dataset: dataset that the rows belong to.
-        task: what is predicted, with the metric.
-        molecules: number and SMILES of each row, in ascending order.
-        y: float64 [M, T] labels, NaN where there is no exact label.
-        bounds: float64 [M, T, 2], smallest and largest possible value of each censored label.
-        prediction: float64 [M, T].
-        known: the sentence of ``known_words``; "" if no test molecule was learnt.
-        settings: of the training, by the names of options.
-        measured: by the number of a row whose labels are means, the numbers, SMILES and label texts of the rows of the
-            source table that it stands for.
-    """
+    """The predictions of a run for its test rows."""
 
     name: str
     dataset: str
     task: TaskConfig
-    molecules: list[tuple[int, str]]
-    y: np.ndarray
-    bounds: np.ndarray
-    prediction: np.ndarray
-    known: str = ""
-    settings: dict[str, Any] = field(default_factory=dict)
-    measured: dict[int, list[tuple[int, str, list[str]]]] = field(default_factory=dict)
+    molecules: list[tuple[int, str]]  # number and SMILES of each row, in ascending order
+    y: np.ndarray  # float64 [M, T] labels, NaN where there is no exact label
+    bounds: np.ndarray  # float64 [M, T, 2], smallest and largest possible value of each censored label
+    prediction: np.ndarray  # float64 [M, T]
+    known: str = ""  # the sentence of ``known_words``
+    settings: dict[str, Any] = field(default_factory=dict)  # by the names of options
+    measured: dict[int, list[tuple[int, str, list[str]]]] = field(default_factory=dict)  # source rows of means
 
     def take(self, numbers: Sequence[int]) -> "ScoredRun":
         """The rows with these numbers, in this order."""
@@ -181,15 +164,7 @@ def check_same_task(runs: Sequence[ScoredRun]) -> None:
 
 
 def on_shared_rows(runs: Sequence[ScoredRun]) -> tuple[list[ScoredRun], bool]:
-    """Runs on the test rows that all have in common, and whether these are all rows of all of them.
-
-    Runs on the same rows with the same labels stay as they are. Otherwise, labels that were averaged are taken apart,
-    and measurements are matched by their row of the source table: the molecules may have been prepared differently, and
-    the labels of different conditions may be averaged or not.
-
-    Raises:
-        InputError: the runs share no row, or the rows of these numbers have other molecules or labels.
-    """
+    """Runs on the test rows that all have in common, and whether these are all rows of all of them."""
     first = runs[0]
     if all(same_rows(first, other) and same_labels(first, other) for other in runs[1:]):
         return list(runs), True

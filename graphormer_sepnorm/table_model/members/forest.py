@@ -1,7 +1,4 @@
-"""Forests on Morgan counts and descriptors.
-
-Axis letters: M molecules, T targets.
-"""
+"""Forests on Morgan counts and descriptors. Axis letters: M molecules, T targets."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,12 +37,10 @@ class ForestMember(WithoutNetworks):
 
     @classmethod
     def words(cls, task: TaskConfig, molecules: int) -> str:
-        """As ``Member.words``."""
         return f"a forest of {TREES} extremely randomized trees on Morgan counts and descriptors"
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
-        """As ``Member.fit``."""
         features = molecules.of(forest_features)
         out_of_fold = np.full_like(labels.y, np.nan)
         for number, (learnt, predicted) in enumerate(folds.parts()):

@@ -1,10 +1,6 @@
 """Kernel machines on similarities by count fingerprints, descriptors and embeddings of the foundation model.
 
-Regression uses the mean of a support vector machine and a Gaussian process, classification a Gaussian process. The
-fitted state is stored as arrays, together with the network that embeds.
-
-Axis letters: M molecules, N training molecules, T targets.
-"""
+Axis letters: M molecules, N training molecules, T targets."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -50,23 +46,16 @@ EMBEDDINGS = 2  # index of the embeddings among the groups of similarities
 
 @dataclass(frozen=True)
 class KernelMember:
-    """The kernel machines of all targets.
-
-    Attributes:
-        reference: the training molecules.
-        machines: kernel machines that predict from similarities to these molecules.
-        calibration: maps decisions to probabilities for a classification.
-    """
+    """The kernel machines of all targets."""
 
     share: ClassVar = 0.55
 
     reference: Reference
     machines: Machines
-    calibration: Calibration | None = None
+    calibration: Calibration | None = None  # of decisions to probabilities of a classification
 
     @classmethod
     def words(cls, task: TaskConfig, molecules: int) -> str:
-        """As ``Member.words``."""
         compared = "molecules by fingerprints, descriptors and a pretrained network"
         if TASKS[task.kind].predicts_probabilities or molecules > MOST_ROWS:
             return f"a Gaussian process that compares {compared}"
@@ -160,12 +149,7 @@ def fit_tuned(
     learnt: np.ndarray,
     predicted: np.ndarray,
 ) -> tuple[Space, Machines, np.ndarray]:
-    """Machines of a fold that read a fine-tuned network's embeddings [M, D] in place of the foundation's.
-
-    Returns:
-        the space of the embeddings, the machines, fitted to the molecules ``learnt``, and their decisions [K, T] on
-        the K molecules ``predicted``.
-    """
+    """A fine-tuned network's space, the machines of a fold in it, and their decisions for the ``predicted``."""
     numbers = landmarks(len(molecules))
     space = Space.of(embeddings[numbers])
     similarities = molecules.of(kernel.reference.similarities).copy()

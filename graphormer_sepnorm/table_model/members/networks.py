@@ -1,9 +1,6 @@
-"""Networks trained on a table, one per fold: each trains on the other folds, and their predictions are averaged.
+"""Networks trained on a table, one per fold on the others, to the last epoch; their predictions are averaged.
 
-No molecules are held out to choose an epoch: the last epoch is used.
-
-Axis letters: R networks, M molecules, T targets.
-"""
+Axis letters: R networks, M molecules, T targets."""
 
 import tempfile
 from collections.abc import Callable
@@ -40,32 +37,19 @@ from graphormer_sepnorm.training.trainer import Trainer
 
 @dataclass(frozen=True, eq=False)
 class NetworksMember:
-    """The networks of all folds.
-
-    Attributes:
-        networks: R networks in evaluation mode, each with its config and the facts of its training.
-    """
+    """The networks of all folds."""
 
     share: ClassVar = 0.3
 
-    networks: list[tuple[Network, Config, dict]]
+    networks: list[tuple[Network, Config, dict]]  # with the facts of their training
 
     @classmethod
     def words(cls, task: TaskConfig, molecules: int) -> str:
-        """As ``Member.words``."""
         return "the mean of the graph transformers that were trained on the table"
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
-        """As ``Member.fit``. Each network trains in its own run folder and resumes there on request.
-
-        On the CPU, each network trains in its own process, as many at a time as there are cores. With ``Setting.look``,
-        the first one decides whether the others are trained.
-
-        Raises:
-            CannotLearn: as ``train``, or the look found a reason to stop.
-            InputError: as ``train``, or the run folder holds other networks.
-        """
+        """As ``Member.fit``; on the CPU in processes. ``Setting.look`` decides after the first network."""
         data = prepared(molecules, labels, setting.config)
         out_of_fold = np.full_like(labels.y, np.nan)
         with tempfile.TemporaryDirectory() as elsewhere:
@@ -150,18 +134,9 @@ def saved(whole: RunFolder, count: int) -> str:
 
 @dataclass(frozen=True)
 class FoldsWork:
-    """Inputs for the training of the networks of all folds.
+    """Inputs for the training of the networks of all folds."""
 
-    Attributes:
-        whole: parent folder of their run folders.
-        data: all molecules.
-        labels: labels of the molecules.
-        folds: folds of the molecules.
-        setting: settings of the training.
-        compute: device and precision.
-    """
-
-    whole: RunFolder
+    whole: RunFolder  # parent folder of their run folders
     data: Graphs
     labels: Labels
     folds: Folds
@@ -227,14 +202,7 @@ def check_resumable(whole: RunFolder, config: Config, labels: Labels, folds: Fol
 def train(
     run: RunFolder, config: Config, learnt: MoleculeDataset, val: MoleculeDataset, setting: Setting, label: str
 ) -> None:
-    """Trains a network to its last epoch in a run folder.
-
-    The curves show the score on ``val``, or on the training molecules if ``val`` cannot be scored.
-
-    Raises:
-        CannotLearn: the labels of the training molecules cannot be learnt.
-        InputError: as ``Trainer``, or training fails.
-    """
+    """Trains to the last epoch; curves show the score on ``val``, or on ``learnt`` if that cannot be scored."""
     task = make_task(config.task)
     try:
         task.check_learnable(learnt.y)

@@ -1,9 +1,6 @@
-"""Kernel machines with embeddings of the fine-tuned networks in place of the foundation model's.
+"""Kernel machines with embeddings of the fine-tuned networks: those of each fold are averaged.
 
-The machines of a fold are fitted to the training molecules of its network. The predictions of all folds are averaged.
-
-Axis letters: R networks, M molecules, N training molecules, G groups of similarities, D width, T targets.
-"""
+Axis letters: R networks, M molecules, N training molecules, G groups of similarities, D width, T targets."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,27 +35,18 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class TunedKernelMember(WithoutNetworks):
-    """The kernel machines of all folds. The networks that they read belong to the other members.
-
-    Attributes:
-        kernel: kernel member, whose training molecules are the references.
-        networks: networks that embed.
-        spaces: R embedding spaces, one per network.
-        machines: R sets of machines that predict from similarities.
-        calibration: maps decisions to probabilities for a classification.
-    """
+    """The kernel machines of all folds. The networks that they read belong to the other members."""
 
     share: ClassVar = 0.4
 
-    kernel: KernelMember
+    kernel: KernelMember  # its training molecules are the references
     networks: NetworksMember
-    spaces: list[Space]
-    machines: list[Machines]
+    spaces: list[Space]  # one per network
+    machines: list[Machines]  # one per network
     calibration: Calibration | None = None
 
     @classmethod
     def words(cls, task: TaskConfig, molecules: int) -> str:
-        """As ``Member.words``."""
         return "the same as the kernel, on the embeddings of the fine-tuned networks"
 
     @classmethod
