@@ -1,6 +1,6 @@
 """Fitting of a table model: members, weights, and calibration. Axis letters: K members, M molecules, T targets."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -59,43 +59,50 @@ def foundation_config(task: TaskConfig, seed: int = 0) -> Config:
     return starting_from(config, BODY)
 
 
+Early = Callable[[TableModel], None]
+
+
 def fit_table(
     molecules: MoleculeFeatures,
     labels: Labels,
     folds: Folds,
     setting: Setting,
-    members: Iterable[str] = tuple(MEMBERS),
+    members: Sequence[str] = tuple(MEMBERS),
+    early: Early | None = None,
 ) -> FittedTable:
-    """Fits members and their weights, and calibrates the combined predictions."""
-    fitted, left_out = fit_members(molecules, labels, folds, setting, members)
-    return with_notes(*put_together(fitted, molecules, labels, folds, setting), fitted, left_out)
-
-
-def with_notes(
-    model: TableModel, out_of_fold: Stacked, fitted: dict[str, Fitted], left_out: dict[str, str]
-) -> FittedTable:
-    """A model that was put together, with the remarks on its members."""
-    remarks = {name: each.remark for name, each in fitted.items() if each.remark}
-    return FittedTable(model, out_of_fold, left_out, remarks)
+    """Fits members and their weights, and calibrates the whole; ``early`` gets a model of the kernel before others."""
+    fitted, left_out = fit_members(molecules, labels, folds, setting, members, early)
+    if not fitted.keys() & {"kernel", "networks"}:
+        raise InputError("; ".join(f"{name}: {reason}" for name, reason in left_out.items()))
+    model, out_of_fold = put_together(fitted, molecules, labels, folds, setting)
+    return FittedTable(
+        model, out_of_fold, left_out, {name: each.remark for name, each in fitted.items() if each.remark}
+    )
 
 
 def fit_members(
-    molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting, members: Iterable[str]
+    molecules: MoleculeFeatures,
+    labels: Labels,
+    folds: Folds,
+    setting: Setting,
+    members: Sequence[str],
+    early: Early | None = None,
 ) -> tuple[dict[str, Fitted], dict[str, str]]:
-    """Fitted members, and the reasons for those that cannot be fitted, by name; arguments as ``fit_table``."""
+    """Fitted members, and the reasons for those that cannot be fitted, by name."""
     progress.begin(DESCRIBING)
     molecules.read(setting.config.featurizer)
     fitted: dict[str, Fitted] = {}
     left_out: dict[str, str] = {}
     for name in members:
-        setting = after(fitted, setting)
         if setting.verbose and distributed.rank() == 0:
             progress.say([f"fitting the {name} to {len(molecules):,} molecules"])
         progress.begin(name)
         try:
-            fitted[name] = MEMBERS[name].fit(molecules, labels.counting().differences(), folds, setting)
+            fitted[name] = MEMBERS[name].fit(molecules, labels.counting().differences(), folds, after(fitted, setting))
         except CannotLearn as error:
             left_out[name] = str(error)
+        if early and name in fitted and name == "kernel" and len(members) > 1:
+            early(put_together(fitted, molecules, labels, folds, setting)[0])
     return fitted, left_out
 
 
@@ -110,9 +117,7 @@ def after(fitted: dict[str, Fitted], setting: Setting) -> Setting:
 def put_together(
     fitted: dict[str, Fitted], molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting
 ) -> tuple[TableModel, Stacked]:
-    """Combines fitted members; raises InputError if neither the kernel nor networks are among them."""
-    if not fitted.keys() & {"kernel", "networks"}:
-        raise InputError("neither the kernel nor networks can be fitted to this table")
+    """Combines fitted members, with the kernel or the networks among them."""
     by_member = np.stack([each.out_of_fold for each in fitted.values()]) + np.array(labels.task.offset or 0.0)
     weights = stacking_weights(labels, by_member, np.array([each.member.share for each in fitted.values()]))
     values = combined(labels.task, by_member, weights)

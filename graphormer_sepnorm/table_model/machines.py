@@ -65,36 +65,38 @@ def fit_machines(compared: Compared, labels: Labels, learnt: np.ndarray) -> Mach
     targets = labels.y.shape[1]
     weights = np.repeat(SHARES[:, None], targets, axis=1)
     coefficients, intercept = np.zeros((len(compared.numbers), targets)), np.zeros(targets)
-    solve = solve_exactly if compared.with_all else solve_landmarks
     for place in range(targets):
         target = labels.target(place)
         exact = np.flatnonzero(~np.isnan(target.y))
         rows = learnt[np.isin(learnt, exact)]
         rows = rows[target.weight[rows] > 0]
+        known = target.take(rows if len(rows) else exact)
+        if labels.is_classification:
+            known = as_numbers(known, labels.task.balance)
         if len(rows):
-            found = solve(compared, rows, target.take(rows), labels)
+            found = solve(compared, rows, known, with_vectors=compared.with_all and not labels.is_classification)
             weights[:, place], coefficients[:, place], intercept[place] = found
-        elif len(exact):
-            known = target.take(exact)
-            intercept[place] = mean_label(as_numbers(known, labels.task.balance) if labels.is_classification else known)
+        elif known.weight.sum():
+            intercept[place] = np.average(known.y, weights=known.weight)
     return Machines(weights, coefficients, intercept)
 
 
-Solved = tuple[np.ndarray, np.ndarray, float]  # weights of groups [G], coefficients [N], intercept
-
-
-def solve_exactly(compared: Compared, rows: np.ndarray, target: Target, labels: Labels) -> Solved:
-    """Weights, coefficients and intercept of one target, from the similarities of all training molecules."""
-    if labels.is_classification:
-        target = as_numbers(target, labels.task.balance)
+def solve(
+    compared: Compared, rows: np.ndarray, target: Target, with_vectors: bool
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Weights of the groups [G], coefficients [N] and intercept of one target, from the labels of the R molecules."""
     weights, noise = learn_weights(compared, rows, target)
-    similarity = compared.mixed_among(rows, weights)
+    y, mean, deviation = standardized(target.y, target.weight)
+    if not compared.with_all:
+        return weights, deviation * Landmarks.of(compared, rows, weights, noise, target).solve(y), mean
+    similarity, shift = compared.mixed_among(rows, weights), 0.0
+    found = solve_process(similarity + np.diag(noise * spread(target.weight)), y)
+    if with_vectors:
+        vectors, shift = solve_vectors(similarity / weights.sum(), y, target.weight)
+        found, shift = (vectors / weights.sum() + found) / 2, shift / 2
     coefficients = np.zeros(len(compared.numbers))
-    if labels.is_classification:
-        coefficients[rows], intercept = solve_classes(similarity, noise, target)
-    else:
-        coefficients[rows], intercept = solve_numbers(similarity, weights.sum(), noise, target)
-    return weights, coefficients, intercept
+    coefficients[rows] = deviation * found
+    return weights, coefficients, mean + deviation * shift
 
 
 def learn_weights(compared: Compared, rows: np.ndarray, target: Target) -> tuple[np.ndarray, float]:
@@ -121,22 +123,6 @@ def spread(weight: np.ndarray) -> np.ndarray:
     return 1 / np.maximum(weight / weight.mean(), LEAST_WEIGHT)
 
 
-def mean_label(target: Target) -> float:
-    """The weighted mean of the exact labels; 0 if their weights sum to 0."""
-    exact = ~np.isnan(target.y)
-    if not target.weight[exact].sum():
-        return 0.0
-    return float(np.average(target.y[exact], weights=target.weight[exact]))
-
-
-def solve_numbers(similarity: np.ndarray, total: float, noise: float, target: Target) -> tuple[np.ndarray, float]:
-    """Coefficients [R] and intercept of a regression from similarities [R, R], whose weights add up to ``total``."""
-    covariance = similarity + np.diag(noise * spread(target.weight))
-    y, mean, deviation = standardized(target.y, target.weight)
-    vectors, shift = solve_vectors(similarity / total, y, target.weight)
-    return deviation * (vectors / total + solve_process(covariance, y)) / 2, mean + deviation * shift / 2
-
-
 def solve_vectors(similarity: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, float]:
     """Coefficients [N] and intercept of a support vector machine on standardized labels."""
     from sklearn.svm import SVR  # its import takes seconds
@@ -146,22 +132,6 @@ def solve_vectors(similarity: np.ndarray, y: np.ndarray, weight: np.ndarray) -> 
     coefficients = np.zeros(len(y))
     coefficients[machine.support_] = machine.dual_coef_[0]
     return coefficients, machine.intercept_[0]
-
-
-def solve_classes(similarity: np.ndarray, noise: float, target: Target) -> tuple[np.ndarray, float]:
-    """Coefficients [R] and intercept of a decision above 0 for class 1."""
-    y, mean, deviation = standardized(target.y, target.weight)
-    covariance = similarity + np.diag(noise * spread(target.weight))
-    return deviation * solve_process(covariance, y), mean
-
-
-def solve_landmarks(compared: Compared, rows: np.ndarray, target: Target, labels: Labels) -> Solved:
-    """As ``solve_exactly``, with a Gaussian process on landmarks."""
-    if labels.is_classification:
-        target = as_numbers(target, labels.task.balance)
-    weights, noise = learn_weights(compared, rows, target)
-    y, mean, deviation = standardized(target.y, target.weight)
-    return weights, deviation * Landmarks.of(compared, rows, weights, noise, target).solve(y), mean
 
 
 def as_numbers(target: Target, balance: bool) -> Target:
