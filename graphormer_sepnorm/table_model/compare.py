@@ -14,15 +14,17 @@ from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.table_model.scored_runs import SEED, ScoredRun, check_same_task, on_shared_rows, read_scored_run
 from graphormer_sepnorm.table_model.scores import (
     MOST_DRAWN,
-    RESAMPLES,
     STACK,
     Predicted,
+    columns_of,
+    draws_of,
     interval,
+    known,
     resampled,
     score,
     top_words,
 )
-from graphormer_sepnorm.tasks import METRICS, TASKS
+from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.tasks.censored import bound_scores, log_likelihoods
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -39,17 +41,13 @@ def compare_runs(paths: Sequence[Path]) -> dict:
     test_rows = {run.name: len(run.molecules) for run in runs}
     runs, is_whole = on_shared_rows(runs)
     task = runs[0].task
-    if TASKS[task.kind].adds_up:
-        places = {", ".join(task.targets): slice(None)}
-    else:
-        places = {name: slice(place, place + 1) for place, name in enumerate(task.targets)}
     return {
         "settings": compare_settings(runs),
         "test_rows": {"of_runs": test_rows, "shared": None if is_whole else len(runs[0].molecules)},
         "metric": task.metric,
         "higher_is_better": METRICS[task.metric].higher_is_better,
         "known": {run.name: run.known for run in runs if run.known},
-        "targets": {name: compare_target(runs, columns) for name, columns in places.items()},
+        "targets": {name: compare_target(runs, columns) for name, columns in columns_of(task).items()},
     }
 
 
@@ -79,18 +77,16 @@ def compare_target(runs: Sequence[ScoredRun], columns: slice) -> dict:
     found = {}
     for place, run in enumerate(runs):
         found[run.name] = {
-            "value": defined_or_none(values[place]),
+            "value": known(values[place]),
             "interval": interval(drawn[:, place]),
             **difference_to_first(values, drawn, place, sign),
-            **({"bounds": with_bounds[place]} if with_bounds else {}),
-            **({"top": tops} if (tops := tops_of(run, columns)) else {}),
         }
+        if with_bounds:
+            found[run.name]["bounds"] = with_bounds[place]
+        predicted = Predicted(run.task, run.y, {STACK: run.prediction}, np.zeros(run.y.shape[1]), run.bounds)
+        if tops := predicted.tops(columns):
+            found[run.name]["top"] = tops
     return {"n": len(y), "runs": found}
-
-
-def tops_of(run: ScoredRun, columns: slice) -> dict[str, dict]:
-    """As ``Predicted.tops``."""
-    return Predicted(run.task, run.y, {STACK: run.prediction}, np.zeros(run.y.shape[1]), run.bounds).tops(columns)
 
 
 def difference_to_first(values: Sequence[float], drawn: np.ndarray, place: int, sign: int) -> dict:
@@ -98,7 +94,7 @@ def difference_to_first(values: Sequence[float], drawn: np.ndarray, place: int, 
     differences = drawn[:, place] - drawn[:, 0]
     defined = differences[~np.isnan(differences)]
     return {
-        "difference": defined_or_none(values[place] - values[0]),
+        "difference": known(values[place] - values[0]),
         "difference_interval": interval(differences),
         "better": float((sign * defined > 0).mean()) if len(defined) else None,
     }
@@ -113,46 +109,40 @@ def compare_bounds(runs: Sequence[ScoredRun], columns: slice) -> list[dict]:
         return []
     likelihoods = np.stack([log_likelihoods(y, bounds, each) for each in predictions], axis=1)
     likelihoods = likelihoods[~np.isnan(likelihoods).any(axis=1)]
-    draws = np.random.default_rng(0).integers(len(likelihoods), size=(RESAMPLES, len(likelihoods)))
-    drawn = np.stack(
-        [likelihoods[rows].mean(axis=0) for rows in draws[: None if len(likelihoods) <= MOST_DRAWN else 1]]
-    )
+    draws = draws_of(len(likelihoods))[: None if len(likelihoods) <= MOST_DRAWN else 1]
+    drawn = np.stack([likelihoods[rows].mean(axis=0) for rows in draws])
     values = [each.log_likelihood for each in scores]
     return [
-        {name: defined_or_none(value) for name, value in asdict(each).items()}
-        | difference_to_first(values, drawn, place, 1)
+        {name: known(value) for name, value in asdict(each).items()} | difference_to_first(values, drawn, place, 1)
         for place, each in enumerate(scores)
     ]
 
 
-def defined_or_none(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
-
-
 def comparison_lines(compared: dict) -> list[str]:
-    """The comparison as the lines of a readable table."""
     lines = [*setting_lines(compared), *(f"{name}: {words}" for name, words in compared["known"].items())]
     rows = "molecules" if compared["test_rows"]["shared"] is None else "measurements"
     for target, found in compared["targets"].items():
-        if not found["runs"]:
+        runs = found["runs"]
+        if not runs:
             lines.append(f"{target}: too few test labels to compare ({found['n']})")
             continue
         lines.append(f"{target}: {METRICS[compared['metric']].title} on {found['n']} {rows}, 95 % intervals")
-        width = max(map(len, found["runs"]))
-        decimals = decimals_of(list(found["runs"].values()))
-        for place, (name, each) in enumerate(found["runs"].items()):
+        width, decimals = max(map(len, runs)), decimals_of(list(runs.values()))
+        for name, each in runs.items():
             line = f"  {name:{width}}  {with_range(each['value'], each['interval'], decimals)}"
-            if place:
-                line += f"  difference {with_range(each['difference'], each['difference_interval'], decimals)}"
-                if each["difference_interval"] == [0, 0]:
-                    line += ", the same score in all draws"
-                elif each["better"] is not None:
-                    line += f", better in {100 * each['better']:.0f} % of draws"
-            lines.append(line)
-        lines += bound_lines(found["runs"], width)
-        tops = {name: "; ".join(top_words(each.get("top", {}))) for name, each in found["runs"].items()}
+            lines.append(line + ("" if each is next(iter(runs.values())) else difference_words(each, decimals)))
+        lines += bound_lines(runs, width)
+        tops = {name: "; ".join(top_words(each.get("top", {}))) for name, each in runs.items()}
         lines += [f"  {name:{width}}  {words}" for name, words in tops.items() if words]
     return lines
+
+
+def difference_words(each: dict, decimals: int) -> str:
+    """The difference to the first run, and how often the run is better, as the end of a line."""
+    line = f"  difference {with_range(each['difference'], each['difference_interval'], decimals)}"
+    if each["difference_interval"] == [0, 0]:
+        return f"{line}, the same score in all draws"
+    return line if each["better"] is None else f"{line}, better in {percent(each['better'])} of draws"
 
 
 def setting_lines(compared: dict) -> Iterator[str]:
@@ -168,7 +158,6 @@ def setting_lines(compared: dict) -> Iterator[str]:
 
 
 def value_words(value: object) -> str:
-    """A setting for people."""
     if isinstance(value, dict):
         return ":".join(f"{100 * share:g}" for share in value.values())
     if isinstance(value, list):
@@ -178,18 +167,11 @@ def value_words(value: object) -> str:
 
 def bound_lines(runs: dict[str, dict], width: int) -> Iterator[str]:
     """The comparison with censored labels, if there are any, as the lines of a readable table."""
-    known = {name: each["bounds"] for name, each in runs.items() if "bounds" in each}
-    for place, (name, each) in enumerate(known.items()):
+    for place, (name, each) in enumerate((name, run["bounds"]) for name, run in runs.items() if "bounds" in run):
         if not place:
             yield f"  with {each['bounds']:.0f} bounds: mean log-likelihood, concordance and bounds on the right side"
-        line = (
-            f"  {name:{width}}  {each['log_likelihood']:.3f}  {shown(each['concordance'], 3)}  "
-            f"{percent(each['right_side'])}"
-        )
-        if place:
-            line += f"  difference {with_range(each['difference'], each['difference_interval'], 3)}"
-            line += "" if each["better"] is None else f", better in {percent(each['better'])} of draws"
-        yield line
+        numbers = f"{each['log_likelihood']:.3f}  {shown(each['concordance'], 3)}  {percent(each['right_side'])}"
+        yield f"  {name:{width}}  {numbers}{difference_words(each, 3) if place else ''}"
 
 
 def decimals_of(runs: list[dict]) -> int:
@@ -201,7 +183,6 @@ def decimals_of(runs: list[dict]) -> int:
 
 
 def with_range(value: float | None, ends: list[float] | None, decimals: int) -> str:
-    """A number with its interval, if there is one."""
     return shown(value, decimals) + ("" if ends is None else f" ({shown_interval(ends, decimals)})")
 
 

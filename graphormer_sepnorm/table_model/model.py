@@ -5,8 +5,9 @@ Axis letters: K members, M molecules, N training molecules, T targets."""
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from graphormer_sepnorm.chem.count_fingerprints import known_kinds
 from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules, read_molecules
 from graphormer_sepnorm.chem.fingerprints import BITS
-from graphormer_sepnorm.config import Config, Limit, Scale, TaskConfig, first_problem
+from graphormer_sepnorm.config import Config, TaskConfig, first_problem
 from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
@@ -39,6 +40,7 @@ from graphormer_sepnorm.tables.rows import AskedConditions
 from graphormer_sepnorm.tasks.limits import limited
 
 FORMAT = 3
+Fact = TypeVar("Fact")
 
 
 @dataclass(repr=False)
@@ -56,6 +58,9 @@ class TableModel:
     descriptions: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        task = self.task
+        self.kind, self.targets, self.classes = task.kind, task.targets, task.classes
+        self.scales, self.offset, self.limits = task.scales, task.offset, task.limits
         share_trunks([network for network, _ in self.models])
 
     def __repr__(self) -> str:
@@ -74,30 +79,6 @@ class TableModel:
         return AskedConditions(self.conditions.asked, given)
 
     @property
-    def kind(self) -> str:
-        return self.task.kind
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        return self.task.targets
-
-    @property
-    def scales(self) -> tuple[Scale, ...]:
-        return self.task.scales
-
-    @property
-    def offset(self) -> tuple[float, ...]:
-        return self.task.offset
-
-    @property
-    def limits(self) -> tuple[tuple[Limit, Limit], ...]:
-        return self.task.limits
-
-    @property
-    def classes(self) -> tuple[tuple[str, ...], ...]:
-        return self.task.classes
-
-    @property
     def embedder(self) -> Embedder:
         """The network whose embeddings measure distances to the training molecules."""
         member = self.members.get("kernel") or self.members["networks"]
@@ -105,7 +86,6 @@ class TableModel:
 
     @property
     def models(self) -> list[tuple[Network, Config]]:
-        """All networks of the members, with their configs."""
         return [pair for member in self.members.values() for pair in member.models]
 
     @property
@@ -114,7 +94,6 @@ class TableModel:
 
     @property
     def gives_spread(self) -> bool:
-        """Whether predictions have a standard deviation."""
         return self.difficulty is not None or len(self.members) > 1
 
     @property
@@ -128,7 +107,6 @@ class TableModel:
 
     @property
     def outputs(self) -> list[Output]:
-        """The outputs that the members compute with networks."""
         return [output for member in self.members.values() for output in member.outputs]
 
     def to(self, device: torch.device) -> "TableModel":
@@ -138,11 +116,9 @@ class TableModel:
         return self
 
     def under(self, conditions: Mapping[str, object]) -> "TableModel":
-        """The model under conditions that are the same for all molecules; raises InputError as ``Conditions.under``."""
         return replace(self, conditions=self.conditions.under(conditions))
 
     def predict(self, smiles: Smiles) -> Predictions:
-        """Predictions as in the command ``predict``; a SMILES that cannot be read affects only its own row."""
         return self.compute(read_molecules(self.featurizer, smiles))
 
     def compute(self, molecules: Molecules) -> Predictions:
@@ -158,10 +134,9 @@ class TableModel:
 
     def encoded(self, molecules: Molecules) -> tuple[np.ndarray, list[str]]:
         """The conditions of molecules and their errors, as ``Conditions.encode_all``."""
-        return self.conditions.encode_all(condition_rows(molecules))
+        return self.conditions.encode_all(molecules.conditions or [()] * len(molecules.errors))
 
     def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
-        """Predictions from the ``outputs`` [M, width] of the networks."""
         shape = (len(molecules.errors), len(self.targets))
         values = np.full(shape, np.nan, np.float64 if self.task.offset else np.float32)
         spread = np.full(shape, np.nan, np.float32)
@@ -171,11 +146,11 @@ class TableModel:
         warnings = self.trust.domain.warnings_on(molecules) if self.trust else [""] * len(molecules.errors)
         errors = molecules.errors
         if self.conditions.columns:
-            strange = self.encoded(molecules)[1]
+            _, strange = self.encoded(molecules)
             errors = [error or other for error, other in zip(errors, strange, strict=True)]
             unknown = [place for place, error in enumerate(strange) if error]
             values[unknown], spread[unknown] = np.nan, np.nan
-            warnings = self.conditions.add_warnings(warnings, condition_rows(molecules))
+            warnings = self.conditions.add_warnings(warnings, molecules.conditions or [()] * len(errors))
         return Predictions(values, spread, errors, warnings)
 
     def final(self, values: np.ndarray) -> np.ndarray:
@@ -188,11 +163,9 @@ class TableModel:
         if self.conditions.columns:
             known[condition_values] = self.encoded(molecules)[0][molecules.rows]
         found = MoleculeFeatures([molecules.mols[row] for row in molecules.rows], known, molecules.shared)
-        rest = [output[molecules.rows] for output in outputs]
+        rest = (output[molecules.rows] for output in outputs)
         for member in self.members.values():
-            count = len(member.outputs)
-            found.computed |= member.computed(rest[:count])
-            rest = rest[count:]
+            found.computed |= member.computed(list(islice(rest, len(member.outputs))))
         return found
 
     def stacked(self, molecules: MoleculeFeatures) -> "Stacked":
@@ -206,7 +179,6 @@ class TableModel:
         return Stacked(by_member, values, spread)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Arrays that combine the members, and what their predictions are trusted by."""
         found = {"weights": self.weights, **({} if self.trust is None else trust_arrays(self.trust))}
         if self.difficulty is not None:
             known = self.difficulty
@@ -214,18 +186,10 @@ class TableModel:
         return found
 
     def facts(self) -> dict:
-        """Facts about the model as JSON."""
-        return {
-            "format": FORMAT,
-            "members": list(self.members),
-            "task": {name: value for name, value in asdict(self.task).items() if value or name != "offset"},
-            "featurizer": self.featurizer,
-            **(
-                {"conditions": {"columns": [column.facts() for column in self.conditions.columns]}}
-                if self.conditions.columns
-                else {}
-            ),
-        }
+        task = {name: value for name, value in asdict(self.task).items() if value or name != "offset"}
+        facts = {"format": FORMAT, "members": list(self.members), "task": task, "featurizer": self.featurizer}
+        columns = [column.facts() for column in self.conditions.columns]
+        return facts | ({"conditions": {"columns": columns}} if columns else {})
 
     def save(self, folder: Path) -> None:
         """Writes the members, then the file that combines them and lists their files; raises InputError if it fails."""
@@ -240,33 +204,29 @@ class TableModel:
         run = RunFolder(folder)
         arrays, facts = load_format(run.stack, FORMAT)
         known_kinds(facts, run.stack, BITS[:1], BITS, "domain")
-        names, featurizer, task = facts.get("members"), facts.get("featurizer"), read_task(facts.get("task"), run.stack)
+        names, featurizer = facts.get("members"), facts.get("featurizer")
+        task = read_fact(TaskConfig, facts.get("task"), "task", run.stack)
         if not (isinstance(names, list) and names and set(names) <= MEMBERS.keys() and featurizer in FEATURIZERS):
             raise InputError(f"{run.stack} names members or features that this release does not have")
-
         check_files(folder, names, facts.get("files"))
 
-        def read(name: str, rows: int | None, finite: bool = True) -> np.ndarray:
+        def read(name: str, rows: int | None = None, finite: bool = True, least: float = -np.inf) -> np.ndarray:
             array = checked_array(arrays, name, np.float64, 2, run.stack, finite)
             if rows not in (None, len(array)) or array.shape[1] != len(task.targets):
                 raise InputError(f"{run.stack} is damaged: its {name} do not match its members and targets")
+            if (array < least).any():
+                raise InputError(f"{run.stack} is damaged: its {name} are negative")
             return array
 
-        weights = read("weights", len(names))
-        if (weights < 0).any():
-            raise InputError(f"{run.stack} is damaged: its weights are negative")
-        difficulty = None
+        weights, difficulty = read("weights", len(names), least=0), None
         if "difficulty" in arrays:
-            difficulty = Difficulty(
-                read("difficulty", 1 + SIGNS), read("errors", None, finite=False), read("limits", 2)
-            )
-            if (difficulty.errors < 0).any():
-                raise InputError(f"{run.stack} is damaged: its errors are negative")
+            errors = read("errors", finite=False, least=0)
+            difficulty = Difficulty(read("difficulty", 1 + SIGNS), errors, read("limits", 2))
         trust = read_trust(arrays, run.stack)
         members: dict[str, Member] = {}
         for name in names:
             members[name] = MEMBERS[name].load(folder, members)
-        conditions = read_conditions(facts.get("conditions", {"columns": []}), run.stack)
+        conditions = read_fact(Conditions, facts.get("conditions", {"columns": []}), "conditions", run.stack)
         card = read_card(folder)
         known = (card.limits, card.descriptions) if card else ()
         model = cls(task, featurizer, members, weights, trust, difficulty, conditions, *known)
@@ -291,7 +251,6 @@ def manifest(folder: Path, names: Iterable[str]) -> dict[str, str]:
 
 
 def table_digest(folder: Path) -> str:
-    """The checksum of the prepared table in a run folder; "" without one."""
     return sha256_of_file(folder / TABLE) if (folder / TABLE).exists() else ""
 
 
@@ -309,15 +268,9 @@ def check_files(folder: Path, names: Sequence[str], listed: object) -> None:
     found = manifest(folder, names)
     for name in [*found, *listed]:
         if listed.get(name) != found.get(name):
-            problem = "is missing" if not (folder / name).exists() else "is not the file that was saved with the model"
-            raise InputError(
-                f"{folder / name} {problem}: copy the whole folder again, or continue its training with --resume"
-            )
-
-
-def condition_rows(molecules: Molecules) -> Sequence[tuple[str, ...]]:
-    """The texts of the conditions of each SMILES; empty tuples if they are unknown."""
-    return molecules.conditions or [()] * len(molecules.errors)
+            problem = "is not the file that was saved with the model" if (folder / name).exists() else "is missing"
+            advice = "copy the whole folder again, or continue its training with --resume"
+            raise InputError(f"{folder / name} {problem}: {advice}")
 
 
 def similarity_to_training(members: dict[str, Member], molecules: MoleculeFeatures) -> np.ndarray:
@@ -328,17 +281,9 @@ def similarity_to_training(members: dict[str, Member], molecules: MoleculeFeatur
     return np.zeros((len(molecules), 0))
 
 
-def read_conditions(known: object, path: Path) -> Conditions:
-    """The conditions in a file; raises InputError if they are not valid."""
+def read_fact(kind: type[Fact], known: object, name: str, path: Path) -> Fact:
+    """A fact in a file; raises InputError if it is not valid."""
     try:
-        return TypeAdapter(Conditions).validate_json(json.dumps(known))
+        return TypeAdapter(kind).validate_json(json.dumps(known))
     except ValidationError as error:
-        raise InputError(f"{path} is damaged: its conditions are not valid: {first_problem(error)}") from None
-
-
-def read_task(known: object, path: Path) -> TaskConfig:
-    """The task in a file; raises InputError if it is not valid."""
-    try:
-        return TypeAdapter(TaskConfig).validate_json(json.dumps(known))
-    except ValidationError as error:
-        raise InputError(f"{path} is damaged: its task is not valid: {first_problem(error)}") from None
+        raise InputError(f"{path} is damaged: its {name} cannot be read: {first_problem(error)}") from None

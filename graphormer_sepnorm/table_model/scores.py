@@ -131,10 +131,15 @@ def paired_difference(metric: Metric, y: np.ndarray, ours: np.ndarray, theirs: n
 
 def resampled(name: str, y: np.ndarray, predictions: list[np.ndarray]) -> np.ndarray:
     """A metric of each prediction [M, C] on the same resamples of the molecules: [RESAMPLES, P]; NaN: undefined."""
-    draws = np.random.default_rng(0).integers(len(y), size=(RESAMPLES, len(y)))
+    draws = draws_of(len(y))
     if name in OF_DRAWS:
         return np.stack([score_of_draws(OF_DRAWS[name], y, each, draws) for each in predictions], axis=1)
     return np.array([[score(METRICS[name], y[rows], each[rows]) for each in predictions] for rows in draws])
+
+
+def draws_of(count: int) -> np.ndarray:
+    """The rows of bootstrap resamples: [RESAMPLES, count]."""
+    return np.random.default_rng(0).integers(count, size=(RESAMPLES, count))
 
 
 def score_of_draws(
@@ -183,4 +188,4 @@ def interval(values: np.ndarray) -> list[float] | None:
 
 
 def known(value: float) -> float | None:
-    return None if np.isnan(value) else value
+    return None if np.isnan(value) else float(value)

@@ -21,7 +21,6 @@ from graphormer_sepnorm.table_model.reliability import (
     measure_interval,
     measure_trust,
     molecule_errors,
-    needed_widths,
     no_better,
     usual_confidence,
 )
@@ -51,11 +50,11 @@ def test_coverage_and_width_on_test_by_hand():
     """Errors 1, 2, 3 of calibration: half of the labels lie within 2; no interval of 0.9 can be had of three."""
     intervals = fit_intervals(np.array([[1.0], [2], [3]]), np.zeros((3, 1)), np.zeros((3, 1)))
     test = scores(ONE, [[1.0], [2], [2.5], [9]], np.zeros((4, 1)))
-    shares, widths = measure_interval(intervals, 0.5, test)
-    assert (shares.tolist(), widths.tolist()) == ([0.5], [4])
-    assert all(np.isnan(values).all() for values in measure_interval(intervals, 0.9, test))
+    found = measure_interval(intervals, 0.5, test)
+    assert (found["coverage"], found["mean_width"]) == (0.5, 4)
     limits = scores(replace(ONE, limits=((0.0, None),)), [[1.0], [-1]], [[1.0], [1]])
-    assert [values.tolist() for values in measure_interval(intervals, 0.5, limits)] == [[0.5], [3]]
+    found = measure_interval(intervals, 0.5, limits)
+    assert (found["coverage"], found["mean_width"]) == (0.5, 3)
     found = measure_trust(Trust(fit_domain(["CCO"]), intervals), test, test)
     assert found["coverage"]["0.5"] == {"a": 0.5} and found["mean_width"]["0.9"] == {"a": None}
     assert found["needed_width"]["0.5"] == {"a": 1} and found["needed_width"]["0.9"] == {"a": None}
@@ -77,9 +76,9 @@ def test_coverage_of_bounds_by_hand():
 def test_the_width_that_intervals_would_need_by_hand():
     """Intervals of 0.5 are 2 to each side; errors are 1, 3, 4, 9 and unknown: half are within 1.5 times as much."""
     intervals = fit_intervals(np.array([[1.0], [2], [3]]), np.zeros((3, 1)), np.zeros((3, 1)))
-    found = needed_widths(intervals, 0.5, scores(ONE, [[1.0], [-3], [4], [9], [np.nan]], np.zeros((5, 1))))
-    assert found.tolist() == [1.5]
-    assert np.isnan(needed_widths(intervals, 0.5, scores(ONE, [[np.nan]], [[0.0]]))).all()
+    test = scores(ONE, [[1.0], [-3], [4], [9], [np.nan]], np.zeros((5, 1)))
+    assert measure_interval(intervals, 0.5, test)["needed_width"] == 1.5
+    assert np.isnan(measure_interval(intervals, 0.5, scores(ONE, [[np.nan]], [[0.0]]))["needed_width"])
 
 
 @pytest.mark.parametrize(("errors", "grow"), [(range(29, -1, -1), True), (range(30), False), ([1] * 30, False)])
