@@ -52,8 +52,6 @@ READING, SCORING = "reading the table", "scoring and reporting"
 
 @dataclass(frozen=True)
 class Plan:
-    """The members of a table model to fit."""
-
     networks: int = FOLDS  # one per fold; a single one has validation rows in place of folds
     forest: bool = True
     blend: bool = True  # fit members other than networks
@@ -84,7 +82,6 @@ def train_table(
 
 
 def train_labelled(options: TableOptions, labelled: LabelledTable, config: Config, out: Path, plan: Plan) -> dict:
-    """As ``train_table``, for a table that has been read and split."""
     labelled, sentences = to_learn(options, labelled, config.task)
     say(sentences)
     return fit_run(labelled, options, config, RunFolder(out), plan) | numbers_of_rows(options, labelled)
@@ -152,7 +149,6 @@ def scorable(options: TableOptions, labelled: LabelledTable) -> LabelledTable:
 
 
 def learnt_conditions(options: TableOptions, labelled: LabelledTable) -> Conditions:
-    """The conditions of the rows outside the test set."""
     return Conditions.of(options.feature_columns, conditions_outside_test(labelled))
 
 
@@ -273,7 +269,6 @@ def say(sentences: Iterable[str]) -> None:
 
 
 def numbers_of_rows(options: TableOptions, labelled: LabelledTable) -> dict:
-    """Numbers of rows, and the deviation of replicate measurements by target, if there are any."""
     found: dict = {
         "rows": len(labelled.usable),
         "skipped": len(labelled.skipped),

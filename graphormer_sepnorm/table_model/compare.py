@@ -63,7 +63,6 @@ def compare_settings(runs: Sequence[ScoredRun]) -> dict[str, dict]:
 
 
 def compare_target(runs: Sequence[ScoredRun], columns: slice) -> dict:
-    """As ``compare_runs``, for one target."""
     metric = runs[0].task.metric
     labelled = np.flatnonzero(~np.isnan(runs[0].y[:, columns]).all(axis=1))
     y = runs[0].y[labelled, columns]

@@ -27,8 +27,6 @@ MOST_VALUES = 10  # distinct numbers that are a choice; each has two rows or mor
 
 @dataclass(frozen=True)
 class ConditionColumn:
-    """A column of conditions."""
-
     name: str
     words: tuple[str, ...] = ()  # distinct words in alphabetical order, "" for a missing one; none if numeric
     mean: float = 0.0  # mean and standard deviation of a numeric column
@@ -76,14 +74,11 @@ class ConditionColumn:
         return f"The condition {self.name} is {value:.6g}; training rows have {known}."
 
     def facts(self) -> dict:
-        """The column as JSON, without what is not known."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """The columns of conditions of a table; there may be none."""
-
     columns: tuple[ConditionColumn, ...] = ()
     given: Mapping[str, str] = field(default_factory=dict)  # the same for all molecules, by name
 
@@ -98,12 +93,10 @@ class Conditions:
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """The names of the conditions that a molecule comes with."""
         return tuple(name for name in self.names if name not in self.given)
 
     @property
     def width(self) -> int:
-        """The number C of values."""
         return sum(column.width for column in self.columns)
 
     def under(self, given: Mapping[str, object]) -> "Conditions":

@@ -43,8 +43,6 @@ REASONS = 5  # skipped rows whose reasons are given
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """Labelled molecules that a table model is scored on."""
-
     smiles: list[str]  # M SMILES
     y: np.ndarray  # float [M, T], NaN where a label is missing or not known exactly
     bounds: np.ndarray | None  # float [M, T, 2], infinite where a label is unbounded; None: there are no bounds
@@ -83,7 +81,6 @@ def evaluate_table(run: RunFolder, split: str = "test") -> dict:
 def evaluate_new(
     run: RunFolder, table: str, smiles_column: str | None = None, delimiter: str | None = None
 ) -> dict[str, object]:
-    """Scores the table model of a run folder on another table with the same target columns."""
     model = TableModel.load(run.path)
     assert model.trust is not None
     check_table(run.path)
@@ -148,7 +145,6 @@ def refuse_other_classes(task: TaskConfig) -> None:
 
 
 def learnt_structures(run: RunFolder, model: TableModel) -> Structures:
-    """The structures of the molecules that were used for training."""
     smiles = [text for split in ("train", "val") for text in read_labels(run.path / TABLE, model.task, split)[0]]
     return structures_of(model.featurizer, smiles)
 
@@ -163,7 +159,6 @@ def kept_options(run: RunFolder) -> TableOptions:
 
 
 def rows_for_test(run: RunFolder, model: TableModel) -> ScoredRows:
-    """The test rows of a run folder."""
     smiles, y, bounds = read_labels(run.path / TABLE, model.task, "test")
     samples = samples_of_split(run.path / TABLE, "test") if model.conditions.columns else ()
     return ScoredRows(smiles, y, bounds, {"dataset": TABLE, "split": "test"}, run.path / TABLE, samples)
@@ -177,8 +172,6 @@ def means_of(run: RunFolder, model: TableModel) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Scored:
-    """The scores of a table model before and after the calibration of its probabilities."""
-
     plain: StackScores
     final: StackScores
 

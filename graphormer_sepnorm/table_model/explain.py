@@ -91,7 +91,6 @@ def explained_sample(
 
 
 def stack_of(model: PredictingModel) -> TableModel:
-    """The model itself, or a table model of its networks that predicts the same."""
     if isinstance(model, TableModel):
         return model
     config = model.models[0][1]
@@ -159,7 +158,6 @@ def by_gradients(model: Network, config: Config, target: str, smiles: str, condi
 
 
 def weighted(parts: list[Attributions], weight: float) -> Attributions:
-    """The mean of contributions, times a weight."""
     contributions = weight * np.mean([part.contributions for part in parts], axis=0)
     return Attributions(contributions, weight * float(np.mean([part.baseline for part in parts])))
 

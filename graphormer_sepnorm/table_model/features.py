@@ -26,8 +26,6 @@ Rows = TypeVar("Rows")
 
 @dataclass
 class MoleculeFeatures:
-    """Molecules with their computed features."""
-
     molecules: Sequence[Molecule]  # readable molecules or SMILES, without the parts that a featurizer strips
     computed: dict[Callable[["MoleculeFeatures"], Any], Any] = field(default_factory=dict)  # by function: a row each
     shared: dict[Callable[["MoleculeFeatures"], Any], Any] = field(default_factory=dict)  # computed by other models
@@ -44,7 +42,6 @@ class MoleculeFeatures:
         return self.computed[view]
 
     def take(self, rows: np.ndarray) -> "MoleculeFeatures":
-        """The molecules with these indices and their computed features."""
         computed = {
             view: values.take(rows) if isinstance(values, Graphs) else values[rows]
             for view, values in self.computed.items()
@@ -125,8 +122,6 @@ def graph_of(featurizer: str, molecule: Molecule) -> MoleculeGraph:
 
 @dataclass(frozen=True)
 class ChunkFeatures:
-    """The features of a chunk of molecules, which ``MoleculeFeatures.read`` concatenates."""
-
     graphs: list[MoleculeGraph]
     counts: csr_array
     descriptors: np.ndarray
@@ -134,7 +129,6 @@ class ChunkFeatures:
 
 
 def read_chunk(featurizer: str, smiles: Smiles) -> ChunkFeatures:
-    """The features of a chunk of SMILES, each parsed once."""
     mols = [molecule_of(text) for text in smiles]
     graphs = []
     for mol, text in zip(mols, smiles, strict=True):

@@ -38,8 +38,6 @@ DESCRIBING = "describing the molecules"  # the phase before all members
 
 @dataclass(frozen=True)
 class FittedTable:
-    """A table model with predictions for its training molecules."""
-
     model: TableModel
     out_of_fold: Stacked
     left_out: dict[str, str]  # reasons, by the name of a member
@@ -47,7 +45,6 @@ class FittedTable:
 
     @property
     def notes(self) -> dict[str, dict]:
-        """The notes on members as they are reported, where there are such."""
         known = {"left_out_members": self.left_out, "remarks": self.remarks}
         return {name: value for name, value in known.items() if value}
 
@@ -107,7 +104,6 @@ def fit_members(
 
 
 def after(fitted: dict[str, Fitted], setting: Setting) -> Setting:
-    """The setting of members that are fitted after others."""
     members = setting.members | {name: each.member for name, each in fitted.items()}
     completed = next((each.completed for each in fitted.values() if each.completed), setting.completed)
     out_of_fold = setting.out_of_fold | {name: each.out_of_fold for name, each in fitted.items()}
@@ -144,7 +140,6 @@ def difficulty_of(
 
 
 def training_rows(labels: Labels, molecules: MoleculeFeatures) -> TrainingRows:
-    """The rows of the molecules that ``fit_domain`` keeps."""
     numbers = evenly(len(labels), MAX_REFERENCES)
     kept, conditions = labels.take(numbers), molecules.of(condition_values)[numbers]
     rows = TrainingRows.of(kept.y, kept.bounds)

@@ -40,11 +40,9 @@ class Likelihood:
         return value, 0.5 * parameters * np.array(slopes) + offset / DEVIATION
 
     def covariance(self, parameters: np.ndarray) -> np.ndarray:
-        """Covariance of the labels: float64 [N, N]."""
         return np.tensordot(parameters[:-1], self.kernels, 1) + np.diag(parameters[-1] * self.spread)
 
     def most_likely(self) -> np.ndarray:
-        """Weights and noise that maximize the likelihood: float64 [P + 1]."""
         from scipy.optimize import minimize  # its import takes a while
 
         found = minimize(self, np.log(self.prior), jac=True, method="L-BFGS-B", options={"maxiter": STEPS})

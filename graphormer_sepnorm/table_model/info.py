@@ -27,7 +27,6 @@ def describe_any(path: Path) -> dict:
 
 
 def describe_panel(path: Path, parts: Sequence[Path]) -> dict:
-    """As ``describe_any``, for a panel of table models in the folders ``parts``."""
     described = [describe_table_model(RunFolder(part)) for part in parts]
     shapes = [f"{part.name} ({each['architecture']})" for part, each in zip(parts, described, strict=True)]
     drugs = read_drugs(path, [target for each in described for target in each["targets"]])
@@ -45,7 +44,6 @@ def describe_panel(path: Path, parts: Sequence[Path]) -> dict:
 
 
 def describe_table_model(run: RunFolder) -> dict:
-    """As ``describe_any``, for a table model."""
     model, table = TableModel.load(run.path), run.path / TABLE
     trust, of_classes = model.trust, TASKS[model.kind].predicts_probabilities
     with_table = table.exists() or table.with_suffix(".json").exists()  # shipped models have no table
@@ -95,12 +93,10 @@ def settings_of(options: TableOptions) -> dict:
 
 
 def split_words(options: TableOptions) -> str:
-    """The sizes of the splits, such as "80:10:10"."""
     return ":".join(f"{100 * share:g}" for share in options.sizes.shares().values())
 
 
 def condition_words(column: ConditionColumn) -> str:
-    """A condition with its choices, or the range of its numbers."""
     known = f"{column.low:g} to {column.high:g}" if column.low is not None and column.high is not None else "numbers"
     return f"{column.name} ({', '.join(column.choices) or known})"
 

@@ -20,8 +20,6 @@ class CannotLearn(InputError):
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels of the training molecules of a table model."""
-
     task: TaskConfig
     y: np.ndarray  # float64 [M, T], NaN where a label is missing or not known exactly
     bounds: np.ndarray | None = None  # float64 [M, T, 2], smallest and largest possible value of each label
@@ -36,7 +34,6 @@ class Labels:
         return TASKS[self.task.kind].predicts_probabilities
 
     def take(self, rows: np.ndarray) -> "Labels":
-        """The labels of the molecules with these indices."""
         kept = (None if part is None else part[rows] for part in (self.bounds, self.weight, self.names))
         return Labels(self.task, self.y[rows], *kept)
 
@@ -67,7 +64,6 @@ class Labels:
         return np.zeros(self.y.shape, bool) if self.bounds is None else is_bounded(self.y, self.bounds)
 
     def differences(self) -> "Labels":
-        """The differences of the labels from the ``offset`` of the task."""
         if not self.task.offset:
             return self
         offset = np.array(self.task.offset)
@@ -75,7 +71,6 @@ class Labels:
         return replace(self, task=self.task.differences, y=self.y - offset, bounds=bounds)
 
     def target(self, place: int) -> "Target":
-        """The labels of one target."""
         bounds = None if self.bounds is None else self.bounds[:, place]
         weight = np.ones(len(self)) if self.weight is None else self.weight
         return Target(self.y[:, place], bounds, weight)
@@ -98,8 +93,6 @@ def label_arrays(rows: Sequence[LabelledRow]) -> tuple[np.ndarray, np.ndarray | 
 
 @dataclass(frozen=True)
 class Target:
-    """The labels of one target."""
-
     y: np.ndarray  # float64 [M], NaN where a label is missing or not known exactly
     bounds: np.ndarray | None  # float64 [M, 2] as in ``Labels``, or None
     weight: np.ndarray  # float64 [M]
@@ -116,8 +109,6 @@ class Target:
 
 @dataclass(frozen=True)
 class Folds:
-    """A division of molecules into folds."""
-
     numbers: np.ndarray  # int64 [M], the fold that predicts each molecule; -1: it is only learnt, in every fold
 
     def __len__(self) -> int:
@@ -125,7 +116,6 @@ class Folds:
 
     @property
     def predicted(self) -> np.ndarray:
-        """The indices of the molecules that a fold predicts."""
         return np.flatnonzero(self.numbers >= 0)
 
     @property

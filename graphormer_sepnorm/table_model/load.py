@@ -156,7 +156,6 @@ def load_models(
 
 
 def unfinished(names: Iterable[str | PathLike]) -> list[str]:
-    """A sentence on each table model among the models with these names whose training is not finished."""
     places = [place for named in map(resolve_model, names) for place in panel_parts(named) or [named]]
     runs = [run for run in map(RunFolder, places) if run.stack.exists()]
     if not runs:
@@ -310,7 +309,6 @@ def as_table(molecules: "DataFrame | Iterable[str | Chem.Mol | None]") -> "DataF
 
 
 def with_conditions(smiles: Sequence[str | None], table: "DataFrame", asked: AskedConditions) -> Smiles:
-    """SMILES with the conditions that a model asks for; raises InputError as ``AskedConditions.places``."""
     places = asked.places([str(name) for name in table.columns], "the input", condition_argument)
     if not places:
         return smiles

@@ -25,8 +25,6 @@ JITTER = 1e-4  # share of the variance added to that of landmarks: similarities 
 
 @dataclass(frozen=True)
 class Machines:
-    """The kernel machines of all targets."""
-
     weights: np.ndarray  # float64 [G, T], weights of the groups
     coefficients: np.ndarray  # float64 [N, T], coefficients of the weighted similarities; 0 for an unused molecule
     intercept: np.ndarray  # float64 [T], intercepts
@@ -161,15 +159,12 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Landmarks:
-    """A Gaussian process on landmarks, fitted to R molecules."""
-
     blocks: Blocks
     precision: np.ndarray  # float64 [R], inverse noise variance of each molecule
     factor: tuple[np.ndarray, bool]  # as ``factor_landmarks``
 
     @classmethod
     def of(cls, compared: Compared, rows: np.ndarray, weights: np.ndarray, noise: float, target: Target) -> "Landmarks":
-        """The process of a target of R molecules, with weights [G] of the groups and a noise."""
         blocks, prior = Blocks(compared, rows, weights), compared.mixed_among(compared.numbers, weights)
         prior[np.diag_indices_from(prior)] += JITTER * weights.sum()
         precision = 1 / (noise * spread(target.weight) + unexplained(prior, blocks, weights.sum()))
@@ -182,7 +177,6 @@ class Landmarks:
         return cho_solve(self.factor, sum(block.T @ (y * self.precision)[part] for part, block in self.blocks))
 
     def smooth(self, y: np.ndarray) -> np.ndarray:
-        """Predictions [R] for the molecules themselves."""
         coefficients = self.solve(y)
         return np.concatenate([block @ coefficients for _, block in self.blocks])
 

@@ -74,7 +74,6 @@ class TableModel:
 
     @property
     def asked_conditions(self) -> AskedConditions:
-        """The conditions that a prediction requires."""
         given = {name: self.conditions.given[name] for name in self.conditions.names if name in self.conditions.given}
         return AskedConditions(self.conditions.asked, given)
 
@@ -110,7 +109,6 @@ class TableModel:
         return [output for member in self.members.values() for output in member.outputs]
 
     def to(self, device: torch.device) -> "TableModel":
-        """Moves the networks to a device, in place."""
         for network, _ in self.models:
             network.to(device)
         return self
@@ -133,7 +131,6 @@ class TableModel:
         return replace(molecules, graphs=replace(molecules.graphs, conditions=values[molecules.rows]))
 
     def encoded(self, molecules: Molecules) -> tuple[np.ndarray, list[str]]:
-        """The conditions of molecules and their errors, as ``Conditions.encode_all``."""
         return self.conditions.encode_all(molecules.conditions or [()] * len(molecules.errors))
 
     def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
@@ -237,8 +234,6 @@ class TableModel:
 
 @dataclass(frozen=True)
 class Stacked:
-    """Predictions of a table model before calibration."""
-
     by_member: np.ndarray  # float64 [K, M, T], predictions of the members
     values: np.ndarray  # float64 [M, T], their weighted means
     spread: np.ndarray  # float64 [M, T], expected standard deviation of the error; of probabilities, of the members
@@ -255,7 +250,6 @@ def table_digest(folder: Path) -> str:
 
 
 def check_table(folder: Path) -> None:
-    """Raises InputError if the prepared table in a run folder is not the one that its model was saved with."""
     _, facts = load_format(RunFolder(folder).stack, FORMAT)
     if facts.get("table", "") not in ("", table_digest(folder)):
         raise InputError(damaged(folder / TABLE))

@@ -13,8 +13,6 @@ LARGEST = 3.0  # largest score
 
 @dataclass(frozen=True)
 class NormalScores:
-    """Transformation from features to scores."""
-
     columns: np.ndarray  # int64 [C], indices of the features that vary
     quantiles: np.ndarray  # float64 [Q, C], their quantiles, evenly spaced from the smallest to the largest value
 
@@ -43,7 +41,6 @@ class NormalScores:
         return scores
 
     def fits(self, width: int) -> bool:
-        """Whether these scores apply to features [M, width]."""
         columns, quantiles = self.columns, self.quantiles
         return (
             len(quantiles) >= 2

@@ -185,5 +185,4 @@ def parts_of(mol: Chem.Mol) -> list[tuple[str, str]]:
 
 @lru_cache(maxsize=10_000)
 def heavy_atoms(smiles: str) -> int:
-    """The number of heavy atoms of a part, without its ``[*:1]``."""
     return Chem.MolFromSmiles(smiles, sanitize=False).GetNumHeavyAtoms()

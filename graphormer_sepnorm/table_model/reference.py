@@ -3,6 +3,7 @@
 Axis letters: M molecules, N training molecules, G groups of similarities, C descriptors that vary, D width of
 embeddings."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -38,8 +39,6 @@ NARROWER = 0.7  # width of the Gaussian of embeddings relative to their median d
 
 @dataclass(frozen=True)
 class Encoder:
-    """A pretrained network as a source of embeddings."""
-
     embedder: Embedder
 
     def __hash__(self) -> int:
@@ -75,13 +74,11 @@ def itself(graphs: Graphs) -> Graphs:
 
 
 def embeddings(embedder: Embedder, compute: Compute, graphs: Graphs) -> np.ndarray:
-    """Embeddings of graphs: float32 [M, D]."""
     with computing(compute):
         return computed(Molecules.of_graphs(graphs), [embedder.output])[0]
 
 
 def body_named(name: str) -> Encoder:
-    """The network of a run folder, a weights file or shipped weights."""
     return Encoder(load_embedder(name))
 
 
@@ -120,8 +117,6 @@ class Space:
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """The training molecules that serve as references."""
-
     body: Encoder
     counts: csr_array  # uint16 [N, K x SIZE] count fingerprints
     scores: NormalScores  # transformation from descriptors to ``described``
@@ -196,38 +191,18 @@ class Reference:
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], body: Encoder, kinds: Kinds, path: Path) -> "Reference":
         """The reference with these ``arrays`` from a file; raises InputError if they do not fit together."""
-
-        def read(name: str, dtype: type, ndim: int) -> np.ndarray:
-            return checked_array(arrays, name, dtype, ndim, path)
-
-        found = cls(
-            body,
-            read_counts(arrays, len(kinds) * SIZE, path),
-            NormalScores(read("columns", np.int64, 1), read("quantiles", np.float64, 2)),
-            read("described", np.float32, 2),
-            read("embeddings", np.float32, 2),
-            read("mean", np.float32, 1),
-            read("scale", np.float32, 1),
-            read("widths", np.float64, 1),
-            read("conditions", np.float32, 2) if "conditions" in arrays else np.zeros((0, 0), np.float32),
-            kinds,
-        )
-        if not found.fits_together():
-            raise InputError(f"{path} is damaged: its arrays do not fit together")
-        return found
-
-    def fits_together(self) -> bool:
-        """Whether shapes and values are consistent."""
-        molecules, width = self.counts.shape[0], self.body.embedder.width
-        return (
-            self.scores.fits(fast_descriptors([]).shape[1])
-            and self.described.shape == (molecules, len(self.scores.columns))
-            and self.embeddings.shape == (molecules, width)
-            and self.mean.shape == self.scale.shape == (width,)
-            and self.widths.shape == (3 if self.conditions.shape[1] else 2,)
-            and len(self.conditions) in (0, molecules)
-            and bool((self.widths > 0).all())
-        )
+        counts = read_counts(arrays, len(kinds) * SIZE, path)
+        sizes = {"N": counts.shape[0], "D": body.embedder.width, "W": 3 if "conditions" in arrays else 2}
+        shapes = {"columns": (np.int64, "C"), "quantiles": (np.float64, "QC"), "described": (np.float32, "NC")}
+        shapes |= {"embeddings": (np.float32, "ND"), "mean": (np.float32, "D"), "scale": (np.float32, "D")}
+        columns, quantiles, *parts, widths = read_shaped(arrays, shapes | {"widths": (np.float64, "W")}, sizes, path)
+        conditions = np.zeros((0, 0), np.float32)
+        if "conditions" in arrays:
+            (conditions,) = read_shaped(arrays, {"conditions": (np.float32, "NV")}, sizes, path)
+        scores = NormalScores(columns, quantiles)
+        if not scores.fits(fast_descriptors([]).shape[1]) or (widths <= 0).any():
+            raise InputError(damaged_arrays(path))
+        return cls(body, counts, scores, *parts, widths, conditions, kinds)
 
 
 def with_conditions(similarities: np.ndarray, conditions: np.ndarray) -> np.ndarray:
@@ -250,6 +225,21 @@ def median_distance(points: np.ndarray) -> float:
 
     distances = pdist(points[evenly(len(points), MOST_MEASURED)]) if points.shape[1] else np.zeros(0)
     return float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0
+
+
+def read_shaped(
+    arrays: dict[str, np.ndarray], shapes: Mapping[str, tuple[type, str]], sizes: dict[str, int], path: Path
+) -> list[np.ndarray]:
+    """The arrays of a file by name, type and the letters of their axes; axes of one letter have the same size."""
+    found = [checked_array(arrays, name, dtype, len(axes), path) for name, (dtype, axes) in shapes.items()]
+    for array, (_, axes) in zip(found, shapes.values(), strict=True):
+        if any(sizes.setdefault(letter, size) != size for letter, size in zip(axes, array.shape, strict=True)):
+            raise InputError(damaged_arrays(path))
+    return found
+
+
+def damaged_arrays(path: Path) -> str:
+    return f"{path} is damaged: its arrays do not fit together"
 
 
 def read_counts(arrays: dict[str, np.ndarray], width: int, path: Path) -> csr_array:

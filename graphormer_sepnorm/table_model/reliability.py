@@ -188,14 +188,11 @@ def too_low(shares: dict[str, float | None], counts: dict[str, int], level: str)
 
 
 def by_target(targets: tuple[str, ...], values: np.ndarray) -> dict[str, float | None]:
-    """Numbers [T] by target name, as JSON values."""
     return {name: float(value) if np.isfinite(value) else None for name, value in zip(targets, values, strict=True)}
 
 
 @dataclass(frozen=True)
 class ComparedMolecules:
-    """Test molecules, compared with the training molecules."""
-
     smiles: list[str]
     nearness: Nearness  # similarities to the training molecules for at most ``MOST_COMPARED``, NaN for the others
     warnings: list[str]  # M warnings, "" if there is none
@@ -231,7 +228,6 @@ def errors_grow(similarity: np.ndarray, errors: np.ndarray) -> bool:
 def compare(
     model: TableModel, smiles: list[str], test: Scores, conditions: Sequence[tuple[str, ...]] = ()
 ) -> ComparedMolecules:
-    """Compares the molecules of ``test`` with the training molecules of a table model."""
     assert model.trust is not None
     domain, compared = model.trust.domain, evenly(len(smiles), MOST_COMPARED)
     mols = [read_smiles(text) for text in smiles]
@@ -263,7 +259,6 @@ def molecule_errors(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> 
 
 
 def error_words(task: TaskConfig) -> str:
-    """A description of ``molecule_errors``."""
     if TASKS[task.kind].predicts_probabilities:
         return "distance between probability and label"
     return "absolute error" if len(task.targets) == 1 else "absolute error, in standard deviations"

@@ -27,8 +27,6 @@ OTHER_ROWS = "train them on the same table with the same --split and --seed, or 
 
 @dataclass(frozen=True)
 class ScoredRun:
-    """The predictions of a run for its test rows."""
-
     name: str
     dataset: str
     task: TaskConfig
@@ -41,7 +39,6 @@ class ScoredRun:
     measured: dict[int, list[tuple[int, str, list[str]]]] = field(default_factory=dict)  # source rows of means
 
     def take(self, numbers: Sequence[int]) -> "ScoredRun":
-        """The rows with these numbers, in this order."""
         place_of = {number: place for place, (number, _) in enumerate(self.molecules)}
         places = [place_of[number] for number in numbers]
         molecules = [self.molecules[place] for place in places]
@@ -105,7 +102,6 @@ def lines_of(path: Path) -> list[dict[str, str]]:
 
 
 def task_of(run: RunFolder) -> TaskConfig:
-    """The task of a run on a table or a named dataset; raises InputError if the folder does not define it."""
     known = kept_facts((run.path / TABLE).with_suffix(".json"))
     return known[0] if known else read_config(run.config).task
 
@@ -136,7 +132,6 @@ def measured_rows(path: Path, targets: Sequence[str]) -> dict[int, list[tuple[in
 
 
 def labels_of(texts: Sequence[Sequence[str]], num_targets: int) -> tuple[np.ndarray, np.ndarray]:
-    """Labels [M, T] and their bounds [M, T, 2], as in ``ScoredRun``."""
     y = np.array([[as_label(text) for text in row] for row in texts]).reshape(-1, num_targets)
     bounds = [[bounds_of(text if text[:1] in SIGNS else "") for text in row] for row in texts]
     return y, np.array(bounds, np.float64).reshape(-1, num_targets, 2)

@@ -23,8 +23,6 @@ RIVALS = {"against_forest": "forest", "against_mean": MEAN}
 
 @dataclass(frozen=True)
 class Predicted:
-    """Predictions of several models for the same molecules."""
-
     task: TaskConfig
     y: np.ndarray  # [M, T] labels, NaN where missing
     by_name: dict[str, np.ndarray]  # predictions [M, T] of the table model (``STACK``) and each member; NaN: none
@@ -68,7 +66,6 @@ def scores_by_target(predicted: Predicted) -> dict[str, dict]:
 
 
 def top_words(tops: dict[str, dict]) -> list[str]:
-    """Sentences on ``Predicted.tops``."""
     return [
         f"of the {top['n']} predicted {side}, {top['found']} are among the {top['best']} {side}; "
         f"{top['chance']:.1f} by chance"
@@ -84,7 +81,6 @@ def columns_of(task: TaskConfig) -> dict[str, slice]:
 
 
 def scores_of_target(predicted: Predicted, columns: slice) -> dict:
-    """As ``scores_by_target``, for one target."""
     y, by_name = predicted.of(columns)
     metric = METRICS[predicted.task.metric]
     found: dict = {"n": len(y)}
@@ -174,7 +170,6 @@ OF_DRAWS = {"rocauc": roc_auc_of_ranks, "spearman": correlation_of_ranks}  # qui
 
 
 def score(metric: Metric, y: np.ndarray, prediction: np.ndarray) -> float:
-    """The metric; NaN where it is undefined."""
     try:
         return metric(y, prediction)
     except InputError:
@@ -182,7 +177,6 @@ def score(metric: Metric, y: np.ndarray, prediction: np.ndarray) -> float:
 
 
 def interval(values: np.ndarray) -> list[float] | None:
-    """The ends of the interval of bootstrapped values; None if none of them is defined."""
     defined = values[~np.isnan(values)]
     return np.percentile(defined, PERCENTILES).tolist() if len(defined) else None
 

@@ -57,7 +57,6 @@ class CountIndex:
         return found
 
     def of_some(self, values: csr_array) -> np.ndarray:
-        """As ``similarity``, for a few rows."""
         kinds, size = len(self.totals), values.shape[1] // len(self.totals)
         shared = np.zeros((values.shape[0], *self.totals.shape), np.float32)
         rows, columns = (values.indptr, values.indices, values.data), self.columns

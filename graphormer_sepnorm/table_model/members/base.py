@@ -74,8 +74,6 @@ class WithoutNetworks:
 
 @dataclass(frozen=True)
 class Setting:
-    """Settings with which members are fitted."""
-
     config: Config  # its seed is used for all random numbers
     folder: Path | None = None  # for the progress of slow steps
     resume: bool = False
@@ -93,8 +91,6 @@ class Setting:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted member with its out-of-fold predictions."""
-
     member: Member
     out_of_fold: np.ndarray  # float64 [M, T]; NaN for a molecule that no fold predicts
     remark: str = ""  # a sentence, without its full stop, on behaviour that a user would not expect

@@ -13,12 +13,11 @@ import torch
 from graphormer_sepnorm.chem.count_fingerprints import known_kinds
 from graphormer_sepnorm.chem.fast_descriptors import VERSIONS
 from graphormer_sepnorm.config import Config, TaskConfig
-from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.predict.calibration import Calibration, fit_calibration
 from graphormer_sepnorm.predict.forward import Output
 from graphormer_sepnorm.predict.predictors import load_embedder
-from graphormer_sepnorm.runs.arrays import checked_array, load_format, save_arrays
+from graphormer_sepnorm.runs.arrays import load_format, save_arrays
 from graphormer_sepnorm.runs.checkpoint import save_model
 from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
@@ -35,19 +34,23 @@ from graphormer_sepnorm.table_model.reference import (
     Space,
     body_named,
     landmarks,
+    read_shaped,
 )
 from graphormer_sepnorm.tasks import TASKS
 
 KERNEL = "kernel.safetensors"
 BODY_FILE = "body.safetensors"
 FORMAT = 3
+MACHINES: dict[str, tuple[type, str]] = {
+    "weights": (np.float64, "GT"),
+    "coefficients": (np.float64, "NT"),
+    "intercept": (np.float64, "T"),
+}
 EMBEDDINGS = 2  # index of the embeddings among the groups of similarities
 
 
 @dataclass(frozen=True)
 class KernelMember:
-    """The kernel machines of all targets."""
-
     share: ClassVar = 0.55
 
     reference: Reference
@@ -94,14 +97,8 @@ class KernelMember:
         return {self.reference.body: outputs[0]}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        machines = self.machines
-        return {
-            **self.reference.arrays(),
-            "weights": machines.weights,
-            "coefficients": machines.coefficients,
-            "intercept": machines.intercept,
-            **calibration_arrays(self.calibration),
-        }
+        machines = {name: getattr(self.machines, name) for name in MACHINES}
+        return self.reference.arrays() | machines | calibration_arrays(self.calibration)
 
     @classmethod
     def files(cls, folder: Path) -> list[Path]:
@@ -119,26 +116,10 @@ class KernelMember:
         kinds = known_kinds(facts, path)
         known_kinds(facts, path, VERSIONS[:1], VERSIONS, "descriptors")
 
-        def read(name: str, ndim: int) -> np.ndarray:
-            return checked_array(arrays, name, np.float64, ndim, path)
-
         reference = Reference.from_arrays(arrays, Encoder(load_embedder(str(folder / BODY_FILE))), kinds, path)
-        machines = Machines(read("weights", 2), read("coefficients", 2), read("intercept", 1))
-        member = cls(reference, machines, read_calibration(arrays, path))
-        if not member.fits_together():
-            raise InputError(f"{path} is damaged: its arrays do not fit together")
-        return member
-
-    def fits_together(self) -> bool:
-        """Whether the shapes are consistent."""
-        machines, calibration = self.machines, self.calibration
-        molecules, targets = machines.coefficients.shape
-        return (
-            self.reference.counts.shape[0] == molecules
-            and machines.weights.shape == (len(SHARES), targets)
-            and machines.intercept.shape == (targets,)
-            and (calibration is None or calibration.slope.shape == calibration.intercept.shape == (targets,))
-        )
+        sizes = {"N": reference.counts.shape[0], "G": len(SHARES)}
+        machines = Machines(*read_shaped(arrays, MACHINES, sizes, path))
+        return cls(reference, machines, read_calibration(arrays, sizes, path))
 
 
 def fit_tuned(
@@ -165,7 +146,6 @@ def seen_by(kernel: KernelMember, molecules: MoleculeFeatures, space: Space, emb
 
 
 def body_of(config: Config) -> Encoder:
-    """The pretrained network of the kernel of a run: the one that its networks start from."""
     return body_named(config.train.start_from or BODY)
 
 
@@ -180,20 +160,16 @@ def as_values(decisions: np.ndarray, calibration: Calibration | None) -> np.ndar
 
 
 def probabilities(decisions: np.ndarray) -> np.ndarray:
-    """The logistic function of decisions, float64."""
     return torch.from_numpy(decisions).sigmoid().numpy()
 
 
 def calibration_arrays(calibration: Calibration | None) -> dict[str, np.ndarray]:
-    """The arrays of a calibration; none without one."""
     return {} if calibration is None else {"slope": calibration.slope, "shift": calibration.intercept}
 
 
-def read_calibration(arrays: dict[str, np.ndarray], path: Path) -> Calibration | None:
-    """The calibration with these arrays from a file; raises InputError if they are damaged."""
-    if "slope" not in arrays:
-        return None
-    return Calibration(*(checked_array(arrays, name, np.float64, 1, path) for name in ("slope", "shift")))
+def read_calibration(arrays: dict[str, np.ndarray], sizes: dict[str, int], path: Path) -> Calibration | None:
+    shapes = {"slope": (np.float64, "T"), "shift": (np.float64, "T")}
+    return Calibration(*read_shaped(arrays, shapes, sizes, path)) if "slope" in arrays else None
 
 
 def remark(numbers: np.ndarray, labels: Labels, folds: Folds) -> str:
@@ -210,7 +186,6 @@ def remark(numbers: np.ndarray, labels: Labels, folds: Folds) -> str:
 
 
 def in_one_fold(labels: Labels, folds: Folds) -> list[str]:
-    """The names of the targets whose exact labels are all in one fold."""
     known = [np.flatnonzero(~np.isnan(column)) for column in labels.y.T]
     without = [any(not np.isin(learnt, rows).any() for learnt, _ in folds.parts()) for rows in known]
     return [name for name, rows, is_so in zip(labels.task.targets, known, without, strict=True) if len(rows) and is_so]

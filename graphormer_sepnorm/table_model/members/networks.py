@@ -37,8 +37,6 @@ from graphormer_sepnorm.training.trainer import Trainer
 
 @dataclass(frozen=True, eq=False)
 class NetworksMember:
-    """The networks of all folds."""
-
     share: ClassVar = 0.3
 
     networks: list[tuple[Network, Config, dict]]  # with the facts of their training
@@ -134,8 +132,6 @@ def saved(whole: RunFolder, count: int) -> str:
 
 @dataclass(frozen=True)
 class FoldsWork:
-    """Inputs for the training of the networks of all folds."""
-
     whole: RunFolder  # parent folder of their run folders
     data: Graphs
     labels: Labels
@@ -172,7 +168,6 @@ def prepared(molecules: MoleculeFeatures, labels: Labels, config: Config) -> Gra
 
 
 def targets_of(labels: Labels) -> tuple[np.ndarray, np.ndarray | None]:
-    """Labels and bounds as networks read them."""
     return labels.y.astype(np.float32), None if labels.bounds is None else labels.bounds.astype(np.float32)
 
 
@@ -221,6 +216,5 @@ def train(
 
 
 def load_network(run: RunFolder) -> tuple[Network, Config, dict]:
-    """A network on the device of ``device.current``, its config and its facts."""
     network, config, facts = checkpoint.load_model(run.path)
     return network.to(current().device), config, facts
