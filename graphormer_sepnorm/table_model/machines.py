@@ -1,7 +1,9 @@
 """Kernel machines: a Gaussian process, of classes -1 and 1, averaged with a support vector machine for regression.
 
-With landmarks, the process predicts a regression without the machine. Axis letters: M molecules, N reference molecules,
-R training molecules among the M, G groups of similarities, T targets."""
+With landmarks, the process predicts a regression without the machine. scikit-learn's GaussianProcessRegressor accepts
+no kernel matrices; ours follows Rasmussen and Williams, "Gaussian processes for machine learning", 2006, sections 2.2
+and 5.4. Axis letters: M molecules, N reference molecules, R training molecules among the M, G groups of similarities,
+T targets."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -9,7 +11,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from graphormer_sepnorm.predict.domain import evenly
-from graphormer_sepnorm.table_model.gaussian_process import Likelihood, factor_landmarks, solve_process, unexplained
 from graphormer_sepnorm.table_model.labels import Labels, Target
 from graphormer_sepnorm.table_model.reference import SHARES, mixed
 
@@ -19,6 +20,9 @@ NOISE = 0.05  # prior noise of the Gaussian process, as a share of the variance 
 MOST_ROWS = 600  # largest number of rows that the weights of the groups are fitted to
 LEAST_ROWS = 10
 LEAST_WEIGHT = 1e-6  # smallest weight of a molecule, relative to the mean weight
+DEVIATION = 0.3  # standard deviation of the prior of the logarithms of weights and noise
+STEPS = 10  # iterations of the optimizer
+FAILED = 1e10  # value for a covariance that is not positive definite
 ROWS_AT_ONCE = 1_000
 JITTER = 1e-4  # share of the variance added to that of landmarks: similarities are float32, landmarks may be alike
 
@@ -83,12 +87,14 @@ def solve(
     compared: Compared, rows: np.ndarray, target: Target, with_vectors: bool
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Weights of the groups [G], coefficients [N] and intercept of one target, from the labels of the R molecules."""
+    from scipy.linalg import cho_factor, cho_solve  # their import takes a while
+
     weights, noise = learn_weights(compared, rows, target)
     y, mean, deviation = standardized(target.y, target.weight)
     if not compared.with_all:
         return weights, deviation * Landmarks.of(compared, rows, weights, noise, target).solve(y), mean
     similarity, shift = compared.mixed_among(rows, weights), 0.0
-    found = solve_process(similarity + np.diag(noise * spread(target.weight)), y)
+    found = cho_solve(cho_factor(similarity + np.diag(noise * spread(target.weight)), lower=True), y)
     if with_vectors:
         vectors, shift = solve_vectors(similarity / weights.sum(), y, target.weight)
         found, shift = (vectors / weights.sum() + found) / 2, shift / 2
@@ -107,6 +113,42 @@ def learn_weights(compared: Compared, rows: np.ndarray, target: Target) -> tuple
     y, _, _ = standardized(target.y[chosen], target.weight[chosen])
     found = Likelihood(kernels, y, spread(target.weight[chosen]), np.append(SHARES, NOISE)).most_likely()
     return found[:-1], found[-1]
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """Negative log marginal likelihood of the labels plus the negative log prior of the parameters."""
+
+    kernels: np.ndarray  # float64 [G, R, R]
+    y: np.ndarray  # float64 [R], with mean 0 and standard deviation 1
+    spread: np.ndarray  # float64 [R], factor of the noise of each label
+    prior: np.ndarray  # float64 [G + 1], prior weights of the kernels and prior noise
+
+    def __call__(self, logarithms: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value and gradient [G + 1] at the logarithms of weights and noise [G + 1]."""
+        from scipy.linalg import lapack  # its import takes a while
+
+        parameters = np.exp(logarithms)
+        factor, failed = lapack.dpotrf(self.covariance(parameters), lower=1)
+        if failed:
+            return FAILED, np.zeros_like(logarithms)
+        lower = np.tril(lapack.dpotri(factor, lower=1)[0])
+        inverse = lower + np.tril(lower, -1).T
+        coefficients = inverse @ self.y
+        rest = inverse - np.outer(coefficients, coefficients)
+        slopes = [*(np.vdot(rest, kernel) for kernel in self.kernels), np.diag(rest) @ self.spread]
+        offset = (logarithms - np.log(self.prior)) / DEVIATION
+        value = 0.5 * (self.y @ coefficients + offset @ offset) + np.log(np.diag(factor)).sum()
+        return value, 0.5 * parameters * np.array(slopes) + offset / DEVIATION
+
+    def covariance(self, parameters: np.ndarray) -> np.ndarray:
+        return np.tensordot(parameters[:-1], self.kernels, 1) + np.diag(parameters[-1] * self.spread)
+
+    def most_likely(self) -> np.ndarray:
+        from scipy.optimize import minimize  # its import takes a while
+
+        found = minimize(self, np.log(self.prior), jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
+        return np.exp(found.x)
 
 
 def standardized(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, float, float]:
@@ -165,10 +207,19 @@ class Landmarks:
 
     @classmethod
     def of(cls, compared: Compared, rows: np.ndarray, weights: np.ndarray, noise: float, target: Target) -> "Landmarks":
+        """The process of a target of R molecules, with weights [G] of the groups and a noise."""
+        from scipy.linalg import cho_factor, cholesky, solve_triangular  # their import takes a while
+
         blocks, prior = Blocks(compared, rows, weights), compared.mixed_among(compared.numbers, weights)
         prior[np.diag_indices_from(prior)] += JITTER * weights.sum()
-        precision = 1 / (noise * spread(target.weight) + unexplained(prior, blocks, weights.sum()))
-        return cls(blocks, precision, factor_landmarks(prior, blocks, precision))
+        lower = cholesky(prior, lower=True)
+        explained = [(solve_triangular(lower, block.T, lower=True) ** 2).sum(axis=0) for _, block in blocks]
+        # what landmarks do not explain is treated as noise (Snelson and Ghahramani, NeurIPS 2005)
+        unexplained = (weights.sum() - np.concatenate(explained)).clip(min=0)
+        precision = 1 / (noise * spread(target.weight) + unexplained)
+        for part, block in blocks:
+            prior += block.T @ (block * precision[part, None])
+        return cls(blocks, precision, cho_factor(prior, lower=True, overwrite_a=True))
 
     def solve(self, y: np.ndarray) -> np.ndarray:
         """Coefficients [N] for the labels y [R]."""

@@ -54,17 +54,19 @@ class NetworksMember:
             whole = RunFolder(setting.folder or Path(elsewhere))
             if distributed.rank() == 0:
                 whole.begin_parts(Parts("model", len(folds)))
-            work = partial(fit_fold, FoldsWork(whole, data, labels, folds, setting, current()))
+            work = partial(fit_fold, whole, data, labels, folds, setting, current())
             rows: list[np.ndarray] = []
             for part in (slice(1), slice(1, None)) if setting.look else (slice(None),):
                 for each in in_processes(work, len(folds), part):
                     if isinstance(each, InputError):
                         raise each
                     rows.append(each)
-                if setting.look and 1 == len(rows) < len(folds):
-                    reason = setting.look(molecules, labels, folds, setting, rows[0])
-                    if reason:
-                        raise CannotLearn(f"{reason}; {saved(whole, len(folds))}")
+                if (
+                    setting.look
+                    and 1 == len(rows) < len(folds)
+                    and (reason := setting.look(molecules, labels, folds, setting, rows[0]))
+                ):
+                    raise CannotLearn(f"{reason}; {saved(whole, len(folds))}")
             networks = [load_network(whole.member(number)) for number in range(len(folds))]
             member = cls([(network, of_labels(config, setting), facts) for network, config, facts in networks])
         molecules.computed |= member.computed(rows)
@@ -130,31 +132,22 @@ def saved(whole: RunFolder, count: int) -> str:
     return f"the other {count - 1} would take about {minutes:.2g} minutes of computing; --ensemble {count} trains them"
 
 
-@dataclass(frozen=True)
-class FoldsWork:
-    whole: RunFolder  # parent folder of their run folders
-    data: Graphs
-    labels: Labels
-    folds: Folds
-    setting: Setting
-    compute: Compute
-
-
-def fit_fold(work: FoldsWork, number: int) -> np.ndarray | InputError:
+def fit_fold(
+    whole: RunFolder, data: Graphs, labels: Labels, folds: Folds, setting: Setting, compute: Compute, number: int
+) -> np.ndarray | InputError:
     """Trains the network of a fold; returns embeddings and predictions of all molecules [M, D + T], or the error."""
-    learnt, predicted = work.folds.parts()[number]
-    run, held_back = work.whole.member(number), MoleculeDataset([work.data.take(predicted)])
-    config = of_fold(work.setting.config, work.labels, number)
-    label = f"network {number + 1} of {len(work.folds)}, "
-    known = work.setting.known_to(number, work.labels).take(learnt)
-    training = MoleculeDataset([work.data.take(learnt).with_targets(*targets_of(known))])
+    learnt, predicted = folds.parts()[number]
+    run, config = whole.member(number), of_fold(setting.config, labels, number)
+    known = setting.known_to(number, labels).take(learnt)
+    training = MoleculeDataset([data.take(learnt).with_targets(*targets_of(known))])
+    held_back = MoleculeDataset([data.take(predicted)])
     try:
-        with computing(work.compute):
-            train(run, config, training, held_back, work.setting, label)
+        with computing(compute):
+            train(run, config, training, held_back, setting, f"network {number + 1} of {len(folds)}, ")
             network, config, _ = load_network(run)
             with autocast(config.train.precision, network.cls.device):
                 output = embedding_and_prediction_of(network, make_task(config.task, network.cls.device))
-                return compute_dataset(output, MoleculeDataset([work.data]))
+                return compute_dataset(output, MoleculeDataset([data]))
     except InputError as error:
         return error
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import check_grad
 from scipy.stats import multivariate_normal
 
-from graphormer_sepnorm.table_model.gaussian_process import FAILED, Likelihood
+from graphormer_sepnorm.table_model.machines import FAILED, Likelihood
 
 PRIOR = np.array([0.5, 0.3, 0.05])
 
