@@ -84,10 +84,9 @@ def evaluate_new(
     model = TableModel.load(run.path)
     assert model.trust is not None
     check_table(run.path)
-    options = replace(kept_options(run), path=table, smiles_column=smiles_column, delimiter=delimiter, test_csv=None)
-    options = replace(
-        options, split="random", split_column=None, sizes=Sizes(), folds=0, weight_column=None, id_column=None
-    )
+    whole = {"test_csv": None, "split": "random", "split_column": None, "sizes": Sizes(), "folds": 0}
+    others = {"path": table, "smiles_column": smiles_column, "delimiter": delimiter}
+    options = replace(kept_options(run), **whole, **others, weight_column=None, id_column=None)
     refuse_other_classes(model.task)
     try:
         read = read_usable(options, model.featurizer)
@@ -101,16 +100,19 @@ def evaluate_new(
     read = with_known(read, model.conditions)
     if not read.rows:
         raise InputError(f"{table}: no row can be scored; the reason for the first one: {read.skipped[0][2]}")
-    source = {"dataset": table, "split": "all"}
     samples = [Sample(row.smiles, row.conditions) for row in read.rows] if model.conditions.columns else ()
-    y, bounds = label_arrays(read.rows)
-    rows = ScoredRows([row.smiles for row in read.rows], y, bounds, source, samples=samples)
+    smiles, source = [row.smiles for row in read.rows], {"dataset": table, "split": "all"}
+    rows = ScoredRows(smiles, *label_arrays(read.rows), source, samples=samples)
     found = score_rows(model, rows, means_of(run, model))
-    trust = measure_trust(model.trust, found.plain, found.final)
-    counts = {"skipped": len(read.skipped), **known_molecules(read.structures, learnt_structures(run, model))}
-    reasons = {row: reason for row, _, reason in read.skipped[:REASONS]}
-    told = {"other_scale": strange} if (strange := other_scale(model.task, found.final)) else {}
-    return {**found.final.result, **told, "trust": trust, **counts, "reasons": reasons}
+    strange = other_scale(model.task, found.final)
+    return {
+        **found.final.result,
+        **({"other_scale": strange} if strange else {}),
+        "trust": measure_trust(model.trust, found.plain, found.final),
+        "skipped": len(read.skipped),
+        **known_molecules(read.structures, learnt_structures(run, model)),
+        "reasons": {row: reason for row, _, reason in read.skipped[:REASONS]},
+    }
 
 
 def other_scale(task: TaskConfig, scores: Scores) -> dict[str, str]:
@@ -178,7 +180,7 @@ class Scored:
 
 def score_rows(model: TableModel, rows: ScoredRows, means: np.ndarray) -> Scored:
     """Scores a model and its members; ``means`` [T] as ``means_of``."""
-    make_task(model.task).check_scorable(rows.y, "test")
+    make_task(model.task).check_scorable(rows.y, "test")  # before a long prediction
     return score_predictions(model, rows, means, predict_all(model, rows.samples or rows.smiles))
 
 
@@ -200,33 +202,25 @@ def score_predictions(model: TableModel, rows: ScoredRows, means: np.ndarray, fo
             for name, row in zip(model.members, model.weights, strict=True)
         },
         "targets": scores_by_target(predicted),
-        **said_of_labels(rows, task),
     }
+    if missing := make_task(task).left_out(y):
+        result["left_out"] = missing
+    if rows.bounds is not None and np.isfinite(rows.bounds).any():
+        censored = np.isfinite(rows.bounds).any(axis=2).sum(axis=0).tolist()
+        result["censored"] = dict(zip(task.targets, censored, strict=True))
     if "forest" in members:
         result["baseline"] = {"random_forest": result["members"]["forest"]}
     empty = StackScores(result, task, y, found.values, found.by_member, rows.table, rows.bounds, found.spread)
     return Scored(empty.of(found.values), empty.of(predicted.by_name[STACK]))
 
 
-def said_of_labels(rows: ScoredRows, task: TaskConfig) -> dict:
-    """The targets without a score and the numbers of censored labels, where there are such."""
-    found: dict = {}
-    if missing := make_task(task).left_out(rows.y):
-        found["left_out"] = missing
-    if rows.bounds is not None and np.isfinite(rows.bounds).any():
-        censored = np.isfinite(rows.bounds).any(axis=2).sum(axis=0).tolist()
-        found["censored"] = dict(zip(task.targets, censored, strict=True))
-    return found
-
-
 def predict_all(model: TableModel, smiles: Sequence[Sample | str]) -> Stacked:
     """Predictions of a model and its members for readable molecules; many molecules are shared among processes."""
     found = map_chunks(partial(predict_chunk, model, current()), in_chunks(smiles), list)
     parts = [part for _, part in tracked(found, -(-len(smiles) // CHUNK), 0.5)]
+    by_member = np.concatenate([part.by_member for part in parts], axis=1)
     return Stacked(
-        np.concatenate([part.by_member for part in parts], axis=1),
-        np.concatenate([part.values for part in parts]),
-        np.concatenate([part.spread for part in parts]),
+        by_member, *(np.concatenate([getattr(part, name) for part in parts]) for name in ("values", "spread"))
     )
 
 

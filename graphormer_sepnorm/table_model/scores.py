@@ -182,4 +182,4 @@ def interval(values: np.ndarray) -> list[float] | None:
 
 
 def known(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
+    return None if np.isnan(value) else value

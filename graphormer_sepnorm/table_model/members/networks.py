@@ -95,19 +95,17 @@ class NetworksMember:
 
     def by_network(self, molecules: MoleculeFeatures) -> np.ndarray:
         """The predictions of each network: float32 [M, R, T]."""
-        molecules.computed |= self.computed(self.answers(molecules))
-        return molecules.of(self.by_network)
+        return self.answers(molecules)[self.by_network]
 
     def embeddings(self, molecules: MoleculeFeatures) -> np.ndarray:
         """The embeddings of each network: float32 [M, R, D]."""
-        molecules.computed |= self.computed(self.answers(molecules))
-        return molecules.of(self.embeddings)
+        return self.answers(molecules)[self.embeddings]
 
-    def answers(self, molecules: MoleculeFeatures) -> list[np.ndarray]:
-        """The ``outputs`` for molecules, float32 [M, D + T] each."""
+    def answers(self, molecules: MoleculeFeatures) -> dict[Callable, np.ndarray]:
         graphs = molecules.of(GraphsOf.named(self.networks[0][1].featurizer))
         graphs = replace(graphs, conditions=molecules.of(condition_values))
-        return computed(Molecules.of_graphs(graphs), self.outputs)
+        molecules.computed |= (found := self.computed(computed(Molecules.of_graphs(graphs), self.outputs)))
+        return found
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
         return molecules.of(self.by_network).mean(axis=1, dtype=np.float64)
@@ -200,9 +198,8 @@ def train(
         task.check_scorable(val.y, "validation")
     except InputError:
         val = learnt
-    trainer = Trainer(config, learnt, val)
     with training_alone(run, setting.resume):
-        recorder = RunWriter(trainer, run, setting.verbose, label)
+        recorder = RunWriter(Trainer(config, learnt, val), run, setting.verbose, label)
         if setting.resume:
             recorder.resume()
         recorder.train()
