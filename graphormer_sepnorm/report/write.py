@@ -19,7 +19,7 @@ from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.reliability import compare, measure_trust
-from graphormer_sepnorm.table_model.scores import STACK, scores_of
+from graphormer_sepnorm.table_model.scores import STACK, Predicted, columns_of, scores_of
 from graphormer_sepnorm.table_model.stacking import each_by_itself
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions
 from graphormer_sepnorm.version import __version__
@@ -94,10 +94,17 @@ def pages_of(page: Reported) -> Iterator[ReportPage]:
 
 
 def scores_out_of_fold(fitted: FittedTable, labels: Labels, folds: Folds) -> dict[str, dict]:
-    """The scores of the members and of the whole, by name, on the rows that a fold predicted."""
+    """The scores of the members and of the whole, by name, on the rows that a fold predicted; with ``bounds``, if any.
+
+    ``bounds`` has the ``BoundScores`` of each target, as those of the test rows."""
     rows, found = folds.predicted, fitted.out_of_fold
-    predictions = [*each_by_itself(labels.task, found.by_member), found.values]
-    return {
-        name: scores_of(labels.task, labels.y[rows], each[rows])
-        for name, each in zip([*fitted.model.members, STACK], predictions, strict=True)
-    }
+    names, values = [*fitted.model.members, STACK], [*each_by_itself(labels.task, found.by_member), found.values]
+    by_name = {name: each[rows] for name, each in zip(names, values, strict=True)}
+    part = labels.take(rows)
+    scores: dict[str, dict] = {name: scores_of(labels.task, part.y, each) for name, each in by_name.items()}
+    predicted = Predicted(labels.task, part.y, by_name, np.nanmean(labels.y, axis=0), part.bounds)
+    for target, columns in columns_of(labels.task).items():
+        for name, bounds in predicted.with_bounds(columns).items():
+            if name in scores:
+                scores[name].setdefault("bounds", {})[target] = bounds
+    return scores

@@ -22,6 +22,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.predict.forward import Output, share_trunks
 from graphormer_sepnorm.predict.predictors import Embedder, Predictions, computed
+from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.predict.trust import Trust, calibrated, read_trust, trust_arrays
 from graphormer_sepnorm.runs.arrays import array_digest, checked_array, load_format, save_arrays
 from graphormer_sepnorm.runs.checkpoint import recorded_checksum
@@ -40,6 +41,7 @@ from graphormer_sepnorm.tables.rows import AskedConditions
 from graphormer_sepnorm.tasks.limits import limited
 
 FORMAT = 3
+FEW_BEYOND = 3  # exact labels beyond the strongest bound from which on predictions there rest on labels
 Fact = TypeVar("Fact")
 
 
@@ -225,7 +227,8 @@ class TableModel:
             members[name] = MEMBERS[name].load(folder, members)
         conditions = read_fact(Conditions, facts.get("conditions", {"columns": []}), "conditions", run.stack)
         card = read_card(folder)
-        known = (card.limits, card.descriptions) if card else ()
+        limits = card.limits if card else strongest_bounds(task.targets, trust.rows if trust else None)
+        known = limits, card.descriptions if card else {}
         model = cls(task, featurizer, members, weights, trust, difficulty, conditions, *known)
         if trust and not trust.fits(len(task.targets), model.embedder.width):
             raise InputError(f"{run.stack} is damaged: its arrays do not fit its members and targets")
@@ -265,6 +268,23 @@ def check_files(folder: Path, names: Sequence[str], listed: object) -> None:
             problem = "is not the file that was saved with the model" if (folder / name).exists() else "is missing"
             advice = "copy the whole folder again, or continue its training with --resume"
             raise InputError(f"{folder / name} {problem}: {advice}")
+
+
+def strongest_bounds(targets: Sequence[str], rows: TrainingRows | None) -> dict[str, AssayLimit]:
+    """The strongest bound of each target beyond which few exact labels are; of both sides, that with more bounds."""
+    found = {}
+    for name, exact, (lower, upper) in (
+        zip(targets, rows.sorted_labels, rows.sorted_bounds, strict=True) if rows else ()
+    ):
+        if len(lower) > len(upper):
+            limit, beyond = AssayLimit(float(lower[-1]), "more"), (exact > lower[-1]).sum()
+        elif len(upper):
+            limit, beyond = AssayLimit(float(upper[0]), "less"), (exact < upper[0]).sum()
+        else:
+            continue
+        if beyond < FEW_BEYOND:
+            found[name] = limit
+    return found
 
 
 def similarity_to_training(members: dict[str, Member], molecules: MoleculeFeatures) -> np.ndarray:

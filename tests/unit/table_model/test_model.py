@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.runs.arrays import load_arrays, save_arrays
 from graphormer_sepnorm.runs.checkpoint import recorded_checksum
 from graphormer_sepnorm.runs.folder import PARTS, STACK, WEIGHTS
+from graphormer_sepnorm.runs.zoo import AssayLimit
 from graphormer_sepnorm.table_model.fit import FittedTable, fit_table
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.kernel import BODY_FILE, KERNEL
 from graphormer_sepnorm.table_model.members.tuned_kernel import TUNED
-from graphormer_sepnorm.table_model.model import TableModel
+from graphormer_sepnorm.table_model.model import TableModel, strongest_bounds
 
 
 @pytest.fixture(scope="module")
@@ -161,3 +163,14 @@ def test_numbers_that_are_none_are_refused_in_every_array(two_runs, tmp_path, fi
         save_arrays(tmp_path / STACK, stack[0], {**stack[1], "files": files})
         with pytest.raises(InputError, match=f"its array {name} has values that are not finite"):
             TableModel.load(tmp_path)
+
+
+def test_the_strongest_bound_with_few_exact_labels_beyond_it_is_a_limit():
+    """Lower bounds 8 and 8.3 with one label above; upper bounds 4 and 5 with three below; one bound, none and none."""
+    nan, inf = np.nan, np.inf
+    labels = np.array([[nan, nan, 1], [nan, nan, 2], [9, 1, 3], [5, 2, nan], [6, 3, 4]])
+    bounds = np.tile([-inf, inf], (5, 3, 1))
+    bounds[:2, 0, 0], bounds[:2, 1, 1], bounds[3, 2] = [8, 8.3], [4, 5], [-inf, 0.5]
+    found = strongest_bounds(("a", "b", "c"), TrainingRows.of(labels, bounds))
+    assert found == {"a": AssayLimit(8.3, "more"), "c": AssayLimit(0.5, "less")}
+    assert strongest_bounds(("a", "b", "c"), TrainingRows.of(labels)) == strongest_bounds(("a",), None) == {}
