@@ -9,7 +9,7 @@ import pytest
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.table_model.compare import compare_runs, comparison_lines, plot_comparison
+from graphormer_sepnorm.table_model.compare import compare_runs, comparison_lines
 from graphormer_sepnorm.table_model.scored_runs import read_scored_run
 
 Y = np.random.default_rng(0).normal(size=40)
@@ -117,15 +117,6 @@ def test_what_is_no_finished_run_is_named(tmp_path):
     (run / "predictions.csv").write_text("row,smiles\n1,C\n")
     with pytest.raises(InputError, match="is damaged: remove it, and score the run again"):
         read_scored_run(run)
-
-
-@pytest.mark.parametrize(("name", "begins"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml"), ("a.pdf", b"%PDF")])
-def test_pictures(tmp_path, name, begins):
-    compared = compare_runs([write_run(tmp_path / "a", Y + 1), write_run(tmp_path / "b", Y)])
-    plot_comparison(compared, tmp_path / name)
-    assert (tmp_path / name).read_bytes().startswith(begins)
-    with pytest.raises(InputError, match=r"as \.png, \.svg, \.pdf, not as '\.jpg'"):
-        plot_comparison(compared, tmp_path / "a.jpg")
 
 
 def write_pair(folder: Path) -> list[Path]:

@@ -137,15 +137,6 @@ def test_attention_is_of_one_network(model, tmp_path):
     assert found.contributions.sum() == pytest.approx(1) and found.baseline is None
 
 
-def test_what_is_not_there_is_named(model):
-    with pytest.raises(InputError, match="no target 'c', choose one of a"):
-        explain_rows(model, ["C"], target="c")
-    with pytest.raises(InputError, match="unknown method 'x'"):
-        explain_rows(model, ["C"], "x")
-    found = explain_rows(model, ["CCO", "C(C"])
-    assert isinstance(found[0], Explanation) and "not a valid SMILES" in str(found[1])
-
-
 def test_the_conditions_of_a_molecule_are_held_fixed(conditioned, tmp_path):
     model, table = TableModel.load(conditioned.path), tmp_path / "in.csv"
     assert (model.weights > 0).all(), "all members take part"
@@ -161,15 +152,6 @@ def test_the_conditions_of_a_molecule_are_held_fixed(conditioned, tmp_path):
     table = pd.DataFrame({"smiles": [ASPIRIN], "T": [60]})
     (again,) = load_model(conditioned.path).explain(table, conditions={"assay": "b"})
     np.testing.assert_allclose(again.contributions, found[1].contributions, rtol=1e-5)
-
-
-def test_conditions_are_asked_for(conditioned):
-    with pytest.raises(InputError, match=r"needs the conditions T, assay: .*--condition T=VALUE"):
-        explain_rows(TableModel.load(conditioned.path), ["C"])
-    single = load_model(conditioned.member(0).path)
-    for ask in (single.explain, single.predict, Graphormer.from_pretrained(conditioned.member(0).path).predict):
-        with pytest.raises(InputError, match="name the table model that it is part of"):
-            ask(["C"])
 
 
 def test_a_member_without_a_prediction_leaves_its_weight_to_the_others():

@@ -34,17 +34,6 @@ def test_its_gradient_is_that_of_finite_differences(seed):
     assert check_grad(lambda at: found(at)[0], lambda at: found(at)[1], place) < 1e-5 * np.linalg.norm(gradient)
 
 
-def test_what_is_learnt_is_better_than_the_prior():
-    """Labels that the first kernel explains give it weight; labels of noise give it to the noise."""
-    plain = likelihood(count=80)
-    random = np.random.default_rng(1)
-    smooth = np.linalg.cholesky(plain.kernels[0] + 1e-6 * np.eye(80)) @ random.normal(size=80)
-    explained = Likelihood(plain.kernels, smooth / smooth.std(), plain.spread, PRIOR)
-    for each in (plain, explained):
-        assert each(np.log(each.most_likely()))[0] < each(np.log(PRIOR))[0]
-    assert plain.most_likely()[2] > PRIOR[2] > explained.most_likely()[2]
-
-
 def test_a_covariance_that_is_none_is_no_likelihood():
     wrong = Likelihood(-np.eye(3)[None], np.zeros(3), np.ones(3), np.array([1.0, 0.1]))
     value, gradient = wrong(np.zeros(2) - [0, 5])

@@ -37,17 +37,6 @@ def test_a_member_gains_by_errors_of_its_own():
     assert gains(y[:40], NORMAL(size=(40, 1)), 3 * NORMAL(size=(40, 1)))[0] < 0, "chance is not rewarded"
 
 
-def test_targets_without_labels_and_molecules_of_weight_0_do_not_count():
-    y = NORMAL(size=(400, 2))
-    y[:, 1] = np.nan
-    first, second, weight = y + NORMAL(size=y.shape), y + NORMAL(size=y.shape), np.repeat([1.0, 0.0], 200)
-    (found,) = gains(y, first, second)
-    assert found > 0.1
-    second[200:] = 9
-    (weighted,) = gains(y, first, second, weight=weight)
-    assert weighted > 0.1
-
-
 @pytest.mark.parametrize("kind", ["labels", "classes", "bounds"])
 def test_useless_networks_are_refused_and_good_ones_are_not(kind, request, molecules, folds, setting):
     labels = request.getfixturevalue("classes" if kind == "classes" else "labels")

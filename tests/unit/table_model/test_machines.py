@@ -61,14 +61,6 @@ def test_molecules_of_weight_0_are_not_learnt_from():
     np.testing.assert_allclose(found(similarities(known, known)), part, rtol=1e-6)
 
 
-def test_a_target_without_labels_is_0():
-    known = points(12)
-    y = np.stack([known[:, 0], np.full(12, np.nan)], axis=1)
-    found = fitted(similarities(known, known), Labels(TaskConfig("regression", "rmse", ("a", "b")), y))
-    predicted = found(similarities(known, known))
-    assert (predicted[:, 1] == 0).all() and np.isfinite(predicted).all()
-
-
 def test_what_is_not_learnt_from_does_not_matter():
     known, y, learnt = points(30), points(30, 5)[:, :1], np.arange(5, 30)
     asked = points(6, 6)
@@ -113,15 +105,6 @@ def test_landmarks_are_a_process_whose_covariance_is_theirs(monkeypatch):
     compared = Compared(similarities(known, known[numbers]), numbers)
     found = fit_machines(compared, labels, np.arange(9))(similarities(asked, known[numbers]))
     np.testing.assert_allclose(found[:, 0], expected, rtol=1e-5)
-
-
-def test_landmarks_may_be_copies_of_each_other():
-    known = np.tile(points(60), (3, 1))
-    numbers = np.arange(0, 180, 2)
-    y = known.sum(axis=1, keepdims=True) + np.random.default_rng(3).normal(size=(180, 1))
-    compared = Compared(similarities(known, known[numbers]), numbers)
-    found = fit_machines(compared, Labels(NUMBER, y), np.arange(120))(compared.similarities[120:])
-    assert np.sqrt(np.mean((found - known[120:].sum(axis=1, keepdims=True)) ** 2)) < 0.8, "three labels of each"
 
 
 def test_landmarks_tell_classes_apart():

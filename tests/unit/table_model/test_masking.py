@@ -5,7 +5,7 @@ import pytest
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.stereo import label, label_stereo
-from graphormer_sepnorm.table_model.masking import ORDERS, contributions_by_masking, masked, masking_orders
+from graphormer_sepnorm.table_model.masking import contributions_by_masking, masked
 
 ASPIRIN = Chem.MolFromSmiles("CC(=O)Oc1ccccc1C(=O)O")
 
@@ -68,11 +68,3 @@ def test_contributions_add_up_and_follow_their_atoms_in_every_spelling(smiles):
     assert base == other_base == nothing
     assert here.sum() == pytest.approx(whole - nothing)
     np.testing.assert_allclose(there[list(other.GetSubstructMatch(ASPIRIN))], here, rtol=1e-9)
-
-
-def test_each_order_has_every_atom_and_its_reverse():
-    orders = masking_orders(ASPIRIN)
-    assert orders.shape == (ORDERS, 13)
-    assert (np.sort(orders, axis=1) == np.arange(13)).all()
-    np.testing.assert_array_equal(orders[0], orders[1][::-1])
-    assert (orders[0] != orders[2]).any()

@@ -11,7 +11,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.runs.arrays import load_arrays, save_arrays
 from graphormer_sepnorm.runs.checkpoint import recorded_checksum
-from graphormer_sepnorm.runs.folder import PARTS, STACK, WEIGHTS
+from graphormer_sepnorm.runs.folder import STACK, WEIGHTS
 from graphormer_sepnorm.runs.zoo import AssayLimit
 from graphormer_sepnorm.table_model.fit import FittedTable, fit_table
 from graphormer_sepnorm.table_model.load import load_predicting_model
@@ -78,13 +78,6 @@ def test_it_reads_molecules_as_predictors_do(fitted, others):
     assert found.values.dtype == np.float32 and fitted.model.gives_spread and fitted.model.kind == "regression"
 
 
-def test_salts_are_read_as_the_featurizer_says(fitted):
-    stripping = replace(fitted.model, featurizer="mol-without-salts")
-    with_salt, without = stripping.predict(["CCC(=O)[O-].[Na+]", "CCC(=O)[O-]"]).values
-    np.testing.assert_allclose(with_salt, without, rtol=1e-5)
-    assert np.abs(fitted.model.predict(["CCC(=O)[O-].[Na+]"]).values - without).max() > 1e-3
-
-
 def test_its_digest_changes_with_what_it_predicts(fitted):
     other = replace(fitted.model, weights=fitted.model.weights[::-1].copy())
     assert fitted.model.digest == replace(fitted.model).digest != other.digest
@@ -143,13 +136,6 @@ def test_a_folder_is_one_model_or_refused(two_runs, tmp_path, damage):
     with pytest.raises(InputError) as refusal:
         load_predicting_model([str(tmp_path / "run")])
     assert str(tmp_path / "run") in str(refusal.value) and "\n" not in str(refusal.value)
-
-
-def test_the_files_of_all_members_are_known_as_parts(fitted, tmp_path):
-    fitted.model.save(tmp_path)
-    files = {file for name in fitted.model.members for file in MEMBERS[name].files(tmp_path)}
-    assert {file.name for file in files if file.parent == tmp_path} <= {*PARTS, "parts.json"}
-    assert {path for path in tmp_path.rglob("*") if path.is_file()} == files | {tmp_path / STACK}
 
 
 @pytest.mark.parametrize("file", [KERNEL, TUNED])

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 
 from graphormer_sepnorm.chem.count_fingerprints import KINDS, count_fingerprints
 from graphormer_sepnorm.chem.fingerprints import SIZE
@@ -14,7 +13,6 @@ from graphormer_sepnorm.table_model.reference import (
     body_named,
     median_distance,
 )
-from tests.tiny import save_tiny
 
 
 @pytest.fixture(scope="module")
@@ -51,17 +49,6 @@ def test_molecules_that_are_all_the_same_can_be_compared():
     assert reference.described.shape == (3, 0)
     np.testing.assert_allclose(reference.similarities(same), 1, atol=1e-5)
     assert np.isfinite(reference.similarities(MoleculeFeatures(["c1ccccc1"]))).all()
-
-
-def test_a_network_is_read_again_when_its_file_changes(tmp_path):
-    """The same weights give the same features, which are computed once."""
-    before = body_named(str(save_tiny(tmp_path, featurizer="mol")))
-    again = body_named(str(tmp_path))
-    assert again.embedder.model is not before.embedder.model and again == before and hash(again) == hash(before)
-    weights = before.embedder.model.cls.clone()
-    save_tiny(tmp_path, featurizer="mol", seed=1)
-    changed = body_named(str(tmp_path))
-    assert not torch.equal(changed.embedder.model.cls, weights) and changed != before
 
 
 def test_the_median_distance_by_hand():

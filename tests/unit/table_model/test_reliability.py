@@ -98,24 +98,6 @@ def test_a_coverage_that_chance_does_not_explain_is_said(share, n, is_low):
     assert [re.findall("[0-9]+", each) for each in low_coverage(told)] == [["81", "113", "90"]] * is_low
 
 
-def test_sets_that_contain_the_class_too_rarely_are_said():
-    """Of 30 molecules with 0.9, at most 20 by chance of 0.0005, at most 25 by chance of 0.18."""
-    told = {"trust": {"set_coverage": {"0.9": {"a": 20 / 30, "b": None}}}, "targets": {"a": {"n": 30}, "b": {"n": 0}}}
-    (sentence,) = low_coverage(told)
-    assert re.findall("[0-9]+", sentence) == ["67", "30", "90"]
-    told["trust"]["set_coverage"]["0.95"] = {"a": 0.8, "b": None}
-    assert low_coverage(told) == [f"{sentence}, and 80 % have it in their 95 % set"]
-    told["trust"]["set_coverage"]["0.9"]["a"] = 25 / 30
-    assert low_coverage(told) == []
-
-
-def test_several_targets_are_not_suspected_by_chance():
-    """At most 85 of 100 labels with 0.9 have a probability of 0.073, at most 84 of 0.040."""
-    one = {"trust": {"coverage": {"0.9": {"a": 0.84}}}, "targets": {"a": {"n": 100}}}
-    two = {"trust": {"coverage": {"0.9": {"a": 0.84, "b": 0.9}}}, "targets": {"a": {"n": 100}, "b": {"n": 100}}}
-    assert low_coverage(one) and not low_coverage(two) and low_coverage({"targets": {}}) == low_coverage({}) == []
-
-
 def test_the_usual_confidence_is_one_that_the_model_supports():
     assert usual_confidence({"coverage": {"0.5": {"a": 0.5}, "0.8": {"a": 0.8}, "0.9": {"a": None}}}) == "0.8"
     assert usual_confidence({"coverage": {"0.9": {"a": None}}}) is usual_confidence({}) is None
