@@ -1,7 +1,7 @@
 """Atom contributions to the prediction of a table model, exactly as ``predict`` computes it.
 
-Networks are explained by gradients, other members by masking atoms. Axis letters: K members, S masked molecules,
-T targets."""
+Networks are explained by gradients, other members by masking atoms: a dummy atom stands for one that is unknown to all
+features. Axis letters: n atoms of one molecule, O orders of them, K members, S masked molecules, T targets."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +13,7 @@ from scipy.special import expit
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules, Sample, read_molecules
 from graphormer_sepnorm.chem.smiles import one_molecule
+from graphormer_sepnorm.chem.stereo import LABEL
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError, known
 from graphormer_sepnorm.explain.explanations import (
@@ -34,7 +35,6 @@ from graphormer_sepnorm.predict.trust import calibrated
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.table_model.conditions import condition_values, needs
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.masking import contributions_by_masking, masked
 from graphormer_sepnorm.table_model.members.base import Member
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
 from graphormer_sepnorm.table_model.model import TableModel
@@ -43,6 +43,7 @@ from graphormer_sepnorm.tasks import TASKS
 
 AVERAGE, MASKED = "average atoms", "masked atoms"
 TUNED = "tuned kernel"  # reads the outputs of other members
+ORDERS = 4  # of masking
 LEAST_DIFFERENCE = 1e-6  # smallest sum of contributions that is rescaled to another scale
 
 
@@ -61,9 +62,18 @@ def explain_rows(
         shown = {} if known_decimals is None else {own: known_decimals}
         samples = [model.sample_for(number, sample) for sample in smiles]
         return explain_rows(model.part_models[number], samples, method, own, shown)
-    if model.asked_conditions.columns:
-        explain = partial(explain_rows, method=method, target=target, decimals=decimals)
-        return {row: explained_sample(model, sample, explain) for row, sample in enumerate(smiles)}
+    if names := model.asked_conditions.columns:
+        found: dict[int, Explanation | InputError] = {}
+        for row, sample in enumerate(smiles):
+            if not isinstance(sample, Sample):
+                raise InputError(f"the prediction {needs(names)}")
+            try:
+                fixed = model.under(dict(zip(names, sample.conditions, strict=True)))
+            except InputError as error:
+                found[row] = error
+            else:
+                found[row] = explain_rows(fixed, [sample.smiles], method, target, decimals)[0]
+        return found
     stack = stack_of(model)
     view = ExplainedTarget(stack.task, model.device, target, decimals)
     if method == "gradients":
@@ -72,22 +82,6 @@ def explain_rows(
         raise InputError(f"the method {method} explains a single network: name one, such as model-0 in the run folder")
     network = Graphormer.of(*stack.models[0])
     return explained_rows(partial(METHODS[method], network, target=target, decimals=decimals), model.featurizer, smiles)
-
-
-def explained_sample(
-    model: PredictingModel,
-    sample: Sample | str,
-    explain: Callable[[PredictingModel, Smiles], dict[int, Explanation | InputError]],
-) -> Explanation | InputError:
-    """The explanation of one molecule under its conditions by ``explain``; errors as ``explain_rows``."""
-    names = model.asked_conditions.columns
-    if not isinstance(sample, Sample):
-        raise InputError(f"the prediction {needs(names)}")
-    try:
-        fixed = model.under(dict(zip(names, sample.conditions, strict=True)))
-    except InputError as error:
-        return error
-    return explain(fixed, [sample.smiles])[0]
 
 
 def stack_of(model: PredictingModel) -> TableModel:
@@ -195,3 +189,49 @@ def rescaled(found: Attributions, to: Callable[[float], float]) -> Attributions:
         start, end = start - LEAST_DIFFERENCE, start + LEAST_DIFFERENCE
     factor = (to(end) - to(start)) / (end - start)
     return Attributions(factor * found.contributions, to(found.baseline))
+
+
+def masked(mol: Chem.Mol, atoms: Sequence[int]) -> Chem.Mol:
+    """A copy of a molecule in which only the bonds of some atoms are known; stereo labels of the others are kept."""
+    copy = Chem.Mol(mol)
+    for number in atoms:
+        atom = copy.GetAtomWithIdx(int(number))
+        atom.SetAtomicNum(0)
+        atom.SetFormalCharge(0)
+        atom.SetIsotope(0)
+        atom.SetNumExplicitHs(0)
+        atom.SetNoImplicit(True)
+        atom.SetNumRadicalElectrons(0)
+        atom.SetChiralTag(Chem.ChiralType.CHI_UNSPECIFIED)
+        for part in (atom, *atom.GetBonds()):
+            part.ClearProp(LABEL)
+    copy.UpdatePropertyCache(strict=False)
+    return copy
+
+
+def masking_orders(mol: Chem.Mol) -> np.ndarray:
+    """Orders in which atoms are masked, each also reversed, independent of how the SMILES is written: int64 [O, n]."""
+    canonical = np.argsort(list(Chem.CanonicalRankAtoms(mol, breakTies=True)))
+    generator = np.random.default_rng(0)
+    drawn = [canonical[generator.permutation(len(canonical))] for _ in range(ORDERS // 2)]
+    return np.array([order for each in drawn for order in (each, each[::-1])], np.int64)
+
+
+def contributions_by_masking(
+    mol: Chem.Mol, predict: Callable[[list[Sequence[int]]], np.ndarray]
+) -> tuple[np.ndarray, float]:
+    """Contributions [n] of atoms to a prediction, and the prediction with all of them masked.
+
+    They estimate Shapley values (Castro, Gomez and Tejada, 2009): the mean change over several orders of masking, with
+    equivalent atoms averaged. ``predict`` maps S lists of masked atoms to predictions [S].
+    """
+    orders, atoms = masking_orders(mol), mol.GetNumAtoms()
+    steps = [order[:count].tolist() for order in orders for count in range(1, atoms)]
+    predicted = predict([[], range(atoms), *steps])
+    whole, nothing = predicted[0], predicted[1]
+    contributions = np.zeros(atoms)
+    for order, between in zip(orders, predicted[2:].reshape(len(orders), -1), strict=True):
+        contributions[order] -= np.diff([whole, *between, nothing]) / len(orders)
+    kinds = np.array(list(Chem.CanonicalRankAtoms(mol, breakTies=False)))
+    shared = np.bincount(kinds, contributions) / np.maximum(np.bincount(kinds), 1)
+    return shared[kinds], float(nothing)

@@ -5,9 +5,11 @@ Axis letters: M molecules, D descriptors."""
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
+from rdkit import Chem
 from scipy.sparse import csr_array, vstack
 
 from graphormer_sepnorm.chem.count_fingerprints import KINDS, MORGAN, Kinds, count_fingerprints
@@ -56,10 +58,11 @@ class MoleculeFeatures:
         work = partial(read_chunk, graphs.featurizer)
         chunks = -(-len(self.molecules) // CHUNK)
         parts = [part for _, part in tracked(map_chunks(work, in_chunks(self.molecules, CHUNK), list), chunks)]
-        self.computed[graphs] = graphs.packed([graph for part in parts for graph in part.graphs])
-        self.computed[Counts()] = csr_array(vstack([count_fingerprints([]), *(part.counts for part in parts)], "csr"))
-        self.computed[descriptors] = np.concatenate([fast_descriptors([]), *(part.descriptors for part in parts)])
-        self.computed[looks] = as_objects([look for part in parts for look in part.looks])
+        found, counts, described, seen = zip(*parts, strict=True) if parts else ((), (), (), ())
+        self.computed[graphs] = graphs.packed(list(chain(*found)))
+        self.computed[Counts()] = csr_array(vstack([count_fingerprints([]), *counts], "csr"))
+        self.computed[descriptors] = np.concatenate([fast_descriptors([]), *described])
+        self.computed[looks] = as_objects(list(chain(*seen)))
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,9 @@ class GraphsOf:
         return cls(as_written(featurizer))
 
     def __call__(self, molecules: MoleculeFeatures) -> Graphs:
-        return self.packed([graph_of(self.featurizer, molecule) for molecule in molecules.molecules])
+        written = [molecule if isinstance(molecule, str) else "" for molecule in molecules.molecules]
+        mols = map(molecule_of, molecules.molecules)
+        return self.packed([graph_of(self.featurizer, *each) for each in zip(mols, written, strict=True)])
 
     def packed(self, graphs: list[MoleculeGraph]) -> Graphs:
         return FEATURIZERS[self.featurizer].pack(graphs)
@@ -112,26 +117,14 @@ def as_objects(found: list[Look]) -> np.ndarray:
     return array
 
 
-def graph_of(featurizer: str, molecule: Molecule) -> MoleculeGraph:
+def graph_of(featurizer: str, mol: Chem.Mol, written: str) -> MoleculeGraph:
     """The graph of a molecule; raises InputError for one that cannot be read."""
-    written = molecule if isinstance(molecule, str) else ""
-    mol = molecule_of(molecule)
     with one_molecule(written):
         return FEATURIZERS[featurizer].features(mol, written)
 
 
-@dataclass(frozen=True)
-class ChunkFeatures:
-    graphs: list[MoleculeGraph]
-    counts: csr_array
-    descriptors: np.ndarray
-    looks: list[Look]
-
-
-def read_chunk(featurizer: str, smiles: Smiles) -> ChunkFeatures:
+def read_chunk(featurizer: str, smiles: Smiles) -> tuple[list[MoleculeGraph], csr_array, np.ndarray, list[Look]]:
+    """Graphs, counts, descriptors and looks of a chunk of SMILES, each parsed once."""
     mols = [molecule_of(text) for text in smiles]
-    graphs = []
-    for mol, text in zip(mols, smiles, strict=True):
-        with one_molecule(text or ""):
-            graphs.append(FEATURIZERS[featurizer].features(mol, text or ""))
-    return ChunkFeatures(graphs, count_fingerprints(mols), fast_descriptors(mols), [look_at(mol) for mol in mols])
+    graphs = [graph_of(featurizer, mol, text or "") for mol, text in zip(mols, smiles, strict=True)]
+    return graphs, count_fingerprints(mols), fast_descriptors(mols), [look_at(mol) for mol in mols]

@@ -48,7 +48,7 @@ def describe_table_model(run: RunFolder) -> dict:
     trust, of_classes = model.trust, TASKS[model.kind].predicts_probabilities
     with_table = table.exists() or table.with_suffix(".json").exists()  # shipped models have no table
     is_final = run.saved_test().get("split") == OUT_OF_FOLD
-    networks = run.members() if "networks" in model.members else []
+    networks, learnt = run.members() if "networks" in model.members else [], ("train", "val")
     shapes = [describe_model(network.path) for network in networks[:1]]
     return {
         "model": str(run),
@@ -62,7 +62,7 @@ def describe_table_model(run: RunFolder) -> dict:
         "predicts": probability_words(model.task),
         **(settings_of(kept_options(run)) if with_table else {"training_data": None}),
         "conditions": [condition_words(column) for column in model.conditions.columns] or None,
-        "molecules": molecules_learnt(table, model) if with_table else None,
+        "molecules": sum(len(read_rows(table, model.task, split)[0]) for split in learnt) if with_table else None,
         "metric": model.task.metric,
         "test": None if is_final else run.saved_score(),
         "test_scores": None if is_final else targets_on_test(run.saved_test()) or None,
@@ -82,7 +82,8 @@ def settings_of(options: TableOptions) -> dict:
     units |= {name: unit for name in options.targets if (unit := named_unit(name))}
     scales = {name: scale for name, scale in zip(options.targets, options.scales, strict=False) if scale}
     how = f"column {options.split_column}" if options.split == "column" else f"{options.split}, seed {options.seed}"
-    sizes = "" if options.split == "column" or options.final or options.test_csv else f", {split_words(options)}"
+    shares = ":".join(f"{100 * share:g}" for share in options.sizes.shares().values())
+    sizes = "" if options.split == "column" or options.final or options.test_csv else f", {shares}"
     return {
         "training_data": options.path,
         "units": [f"{name} in {unit}" for name, unit in units.items()] or None,
@@ -90,10 +91,6 @@ def settings_of(options: TableOptions) -> dict:
         "split": f"all rows are fitted; folds: {how}" if options.final else f"{how}{sizes}",
         "test_table": options.test_csv,
     }
-
-
-def split_words(options: TableOptions) -> str:
-    return ":".join(f"{100 * share:g}" for share in options.sizes.shares().values())
 
 
 def condition_words(column: ConditionColumn) -> str:
@@ -123,7 +120,3 @@ def targets_on_test(result: dict) -> dict[str, dict]:
             interval = known.get("interval", {}).get(STACK)
             found[target] = {"value": value, "interval": interval, "molecules": known["n"]}
     return found
-
-
-def molecules_learnt(table: Path, model: TableModel) -> int:
-    return sum(len(read_rows(table, model.task, split)[0]) for split in ("train", "val"))

@@ -5,8 +5,9 @@ no kernel matrices; ours follows Rasmussen and Williams, "Gaussian processes for
 and 5.4. Axis letters: M molecules, N reference molecules, R training molecules among the M, G groups of similarities,
 T targets."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -60,6 +61,12 @@ class Compared:
         for group, weight in enumerate(weights):
             total += weight * self.among(rows, group)
         return total
+
+    def blocks(self, rows: np.ndarray, weights: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+        """Places among rows and their similarities to the references, float64 [places, N]: blocks limit memory."""
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            part = slice(start, start + ROWS_AT_ONCE)
+            yield part, mixed(self.similarities[rows[part]], weights)
 
 
 def fit_machines(compared: Compared, labels: Labels, learnt: np.ndarray) -> Machines:
@@ -185,39 +192,24 @@ def as_numbers(target: Target, balance: bool) -> Target:
 
 
 @dataclass(frozen=True)
-class Blocks:
-    """Weighted similarities of molecules to landmarks in blocks of rows, which limits memory."""
-
-    compared: Compared
-    rows: np.ndarray  # indices of R of them
-    weights: np.ndarray  # float64 [G], weights of the groups
-
-    def __iter__(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yields places among the R and their similarities float64 [places, N]."""
-        for start in range(0, len(self.rows), ROWS_AT_ONCE):
-            part = slice(start, start + ROWS_AT_ONCE)
-            yield part, mixed(self.compared.similarities[self.rows[part]], self.weights)
-
-
-@dataclass(frozen=True)
 class Landmarks:
-    blocks: Blocks
+    blocks: Callable[[], Iterator[tuple[slice, np.ndarray]]]
     precision: np.ndarray  # float64 [R], inverse noise variance of each molecule
-    factor: tuple[np.ndarray, bool]  # as ``factor_landmarks``
+    factor: tuple[np.ndarray, bool]  # of the equations for the coefficients, as ``cho_factor``
 
     @classmethod
     def of(cls, compared: Compared, rows: np.ndarray, weights: np.ndarray, noise: float, target: Target) -> "Landmarks":
         """The process of a target of R molecules, with weights [G] of the groups and a noise."""
         from scipy.linalg import cho_factor, cholesky, solve_triangular  # their import takes a while
 
-        blocks, prior = Blocks(compared, rows, weights), compared.mixed_among(compared.numbers, weights)
+        blocks, prior = partial(compared.blocks, rows, weights), compared.mixed_among(compared.numbers, weights)
         prior[np.diag_indices_from(prior)] += JITTER * weights.sum()
         lower = cholesky(prior, lower=True)
-        explained = [(solve_triangular(lower, block.T, lower=True) ** 2).sum(axis=0) for _, block in blocks]
+        explained = [(solve_triangular(lower, block.T, lower=True) ** 2).sum(axis=0) for _, block in blocks()]
         # what landmarks do not explain is treated as noise (Snelson and Ghahramani, NeurIPS 2005)
         unexplained = (weights.sum() - np.concatenate(explained)).clip(min=0)
         precision = 1 / (noise * spread(target.weight) + unexplained)
-        for part, block in blocks:
+        for part, block in blocks():
             prior += block.T @ (block * precision[part, None])
         return cls(blocks, precision, cho_factor(prior, lower=True, overwrite_a=True))
 
@@ -225,11 +217,11 @@ class Landmarks:
         """Coefficients [N] for the labels y [R]."""
         from scipy.linalg import cho_solve  # its import takes a while
 
-        return cho_solve(self.factor, sum(block.T @ (y * self.precision)[part] for part, block in self.blocks))
+        return cho_solve(self.factor, sum(block.T @ (y * self.precision)[part] for part, block in self.blocks()))
 
     def smooth(self, y: np.ndarray) -> np.ndarray:
         coefficients = self.solve(y)
-        return np.concatenate([block @ coefficients for _, block in self.blocks])
+        return np.concatenate([block @ coefficients for _, block in self.blocks()])
 
     @property
     def leverage(self) -> np.ndarray:
@@ -237,5 +229,5 @@ class Landmarks:
         from scipy.linalg import solve_triangular
 
         lower = self.factor[0]
-        parts = [(solve_triangular(lower, block.T, lower=True) ** 2).sum(axis=0) for _, block in self.blocks]
+        parts = [(solve_triangular(lower, block.T, lower=True) ** 2).sum(axis=0) for _, block in self.blocks()]
         return self.precision * np.concatenate(parts)

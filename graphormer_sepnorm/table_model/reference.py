@@ -26,7 +26,6 @@ from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.system.workers import map_chunks
 from graphormer_sepnorm.table_model.conditions import condition_values
 from graphormer_sepnorm.table_model.features import CHUNK, Counts, GraphsOf, MoleculeFeatures, descriptors
-from graphormer_sepnorm.table_model.normal_scores import NormalScores
 from graphormer_sepnorm.table_model.similarity import CountIndex, gaussian
 
 BODY = "foundation"
@@ -34,6 +33,8 @@ MOST_ROWS = 10_000  # largest number of training molecules that are all used as 
 LANDMARKS = 2_000  # number of references if there are more
 MOST_MEASURED = 2_000  # most molecules whose distances determine the width of a Gaussian
 SHARES = np.array([0.5, 0.2, 0.3])  # prior weights of the groups: counts, descriptors and embeddings
+MOST_QUANTILES = 1000
+LARGEST = 3.0  # largest normal score
 NARROWER = 0.7  # width of the Gaussian of embeddings relative to their median distance
 
 
@@ -92,6 +93,49 @@ def damped(found: csr_array, kinds: Kinds) -> csr_array:
 def landmarks(count: int) -> np.ndarray:
     """The indices of the reference molecules: all training molecules, or an evenly spaced subset."""
     return np.arange(count) if count <= MOST_ROWS else evenly(count, LANDMARKS)
+
+
+@dataclass(frozen=True)
+class NormalScores:
+    """Normal quantiles of ranks; unlike scikit-learn's, ties such as 0 get the score of their middle rank."""
+
+    columns: np.ndarray  # int64 [C], indices of the features that vary
+    quantiles: np.ndarray  # float64 [Q, C], their quantiles, evenly spaced from the smallest to the largest value
+
+    @classmethod
+    def of(cls, features: np.ndarray) -> "NormalScores":
+        """Fits to features [M, D]; missing values (NaN) are ignored."""
+        known = ~np.isnan(features)
+        least = np.where(known, features, np.inf).min(axis=0, initial=np.inf)
+        largest = np.where(known, features, -np.inf).max(axis=0, initial=-np.inf)
+        columns = np.flatnonzero(largest > least)
+        levels = np.linspace(0, 1, max(2, min(MOST_QUANTILES, len(features))))
+        found = [np.quantile(column[~np.isnan(column)], levels) for column in features[:, columns].astype(np.float64).T]
+        found = [values.astype(np.float32) for values in found]  # rounding errors would separate equal values
+        return cls(
+            columns, np.maximum.accumulate(np.reshape(found, (len(columns), len(levels))).T.astype(np.float64), axis=0)
+        )
+
+    def __call__(self, features: np.ndarray) -> np.ndarray:
+        """Scores of features [M, D] from -3 to 3: float32 [M, C]; 0 for missing values, the middle rank for ties."""
+        levels = np.linspace(0, 1, len(self.quantiles))
+        scores = np.zeros((len(features), len(self.columns)), np.float32)
+        for place, (column, values) in enumerate(zip(self.columns, self.quantiles.T, strict=True)):
+            asked = features[:, column].astype(np.float64)
+            level = 0.5 * (np.interp(asked, values, levels) + 1 - np.interp(-asked, -values[::-1], levels))
+            scores[:, place] = np.nan_to_num(
+                torch.special.ndtri(torch.from_numpy(level)).numpy().clip(-LARGEST, LARGEST)
+            )
+        return scores
+
+    def fits(self, width: int) -> bool:
+        columns, quantiles = self.columns, self.quantiles
+        return (
+            len(quantiles) >= 2
+            and quantiles.shape[1] == len(columns)
+            and bool((columns >= 0).all() and (columns < width).all())
+            and bool((np.diff(quantiles, axis=0) >= 0).all())
+        )
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from graphormer_sepnorm.tables.structures import known_words
 
 SIGNS = ("<", ">")
 SEED = "--seed"
+NOT_COMPARED = "their scores cannot be compared"
 OTHER_ROWS = "train them on the same table with the same --split and --seed, or the same --split-column"
 
 
@@ -47,21 +48,18 @@ class ScoredRun:
 
     def by_measurement(self) -> "ScoredRun":
         """The rows of the source table: each has its own label, and the prediction of the row it was averaged in."""
-        lines = sorted(
-            (measured_number, smiles, texts, place)
-            for place, (number, _) in enumerate(self.molecules)
-            for measured_number, smiles, texts in self.measured.get(number, ())
+        rows = sorted(
+            (number, smiles, place, texts)
+            for place, (kept, kept_smiles) in enumerate(self.molecules)
+            for number, smiles, texts in self.measured.get(kept, [(kept, kept_smiles, [])])
         )
-        places = [place for place, (number, _) in enumerate(self.molecules) if number not in self.measured]
-        y, bounds = labels_of([texts for _, _, texts, _ in lines], len(self.task.targets))
-        rows = replace(
-            self,
-            molecules=[*(self.molecules[place] for place in places), *((line[0], line[1]) for line in lines)],
-            y=np.concatenate([self.y[places], y]),
-            bounds=np.concatenate([self.bounds[places], bounds]),
-            prediction=self.prediction[[*places, *(line[3] for line in lines)]],
-        )
-        return rows.take(sorted(number for number, _ in rows.molecules))
+        places = [place for _, _, place, _ in rows]
+        y, bounds = self.y[places], self.bounds[places]
+        for row, (*_, texts) in enumerate(rows):
+            if texts:
+                y[[row]], bounds[[row]] = labels_of([texts], len(texts))
+        molecules = [(number, smiles) for number, smiles, _, _ in rows]
+        return replace(self, molecules=molecules, y=y, bounds=bounds, prediction=self.prediction[places])
 
 
 def read_scored_run(path: Path) -> ScoredRun:
@@ -132,30 +130,20 @@ def measured_rows(path: Path, targets: Sequence[str]) -> dict[int, list[tuple[in
 
 
 def labels_of(texts: Sequence[Sequence[str]], num_targets: int) -> tuple[np.ndarray, np.ndarray]:
-    y = np.array([[as_label(text) for text in row] for row in texts]).reshape(-1, num_targets)
+    y = [[float(text) if text and text[0] not in SIGNS else np.nan for text in row] for row in texts]
     bounds = [[bounds_of(text if text[:1] in SIGNS else "") for text in row] for row in texts]
-    return y, np.array(bounds, np.float64).reshape(-1, num_targets, 2)
-
-
-def as_label(text: str) -> float:
-    """An exact label; NaN for a missing or censored one."""
-    return float(text) if text and text[0] not in SIGNS else np.nan
+    return np.reshape(y, (-1, num_targets)), np.array(bounds, np.float64).reshape(-1, num_targets, 2)
 
 
 def check_same_task(runs: Sequence[ScoredRun]) -> None:
     """Raises InputError unless all runs have the same dataset, targets and metric."""
-    first = runs[0]
-    for other in runs[1:]:
-        for what, ours, theirs in (
-            ("targets", first.task.targets, other.task.targets),
-            ("tasks", first.task.kind, other.task.kind),
-            ("metrics", first.task.metric, other.task.metric),
-            ("datasets", first.dataset, other.dataset),
-        ):
-            if ours != theirs:
-                raise InputError(
-                    f"{first.name} and {other.name} have different {what}, so their scores cannot be compared"
-                )
+    first, facts = runs[0], {}
+    for run in runs:
+        task = run.task
+        facts[run.name] = {"targets": task.targets, "tasks": task.kind, "metrics": task.metric, "datasets": run.dataset}
+        for what, ours in facts[first.name].items():
+            if ours != facts[run.name][what]:
+                raise InputError(f"{first.name} and {run.name} have different {what}, so {NOT_COMPARED}")
 
 
 def on_shared_rows(runs: Sequence[ScoredRun]) -> tuple[list[ScoredRun], bool]:
@@ -170,9 +158,7 @@ def on_shared_rows(runs: Sequence[ScoredRun]) -> tuple[list[ScoredRun], bool]:
         if not shared or not same_rows(taken[0], other):
             raise InputError(f"{first.name} and {other.name} have different test rows: {OTHER_ROWS}")
         if not same_labels(taken[0], other):
-            raise InputError(
-                f"{first.name} and {other.name} have different test labels, so their scores cannot be compared"
-            )
+            raise InputError(f"{first.name} and {other.name} have different test labels, so {NOT_COMPARED}")
     return taken, False
 
 

@@ -4,6 +4,7 @@ Axis letters: M molecules, N training molecules, T targets."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import ClassVar
 
@@ -177,15 +178,11 @@ def remark(numbers: np.ndarray, labels: Labels, folds: Folds) -> str:
     found = []
     if len(numbers) < len(labels):
         found.append(f"the kernel compares molecules with {len(numbers):,} of its {len(labels):,} training molecules")
-    if names := in_one_fold(labels, folds):
+    known = [np.flatnonzero(~np.isnan(column)) for column in labels.y.T]
+    in_one = [len(rows) and any(not np.isin(learnt, rows).any() for learnt, _ in folds.parts()) for rows in known]
+    if names := list(compress(labels.task.targets, in_one)):
         found.append(
             f"all exact labels of {', '.join(names)} are in one fold, which the kernel predicts as their mean: the "
             "expected errors are too large"
         )
     return "; ".join(found)
-
-
-def in_one_fold(labels: Labels, folds: Folds) -> list[str]:
-    known = [np.flatnonzero(~np.isnan(column)) for column in labels.y.T]
-    without = [any(not np.isin(learnt, rows).any() for learnt, _ in folds.parts()) for rows in known]
-    return [name for name, rows, is_so in zip(labels.task.targets, known, without, strict=True) if len(rows) and is_so]

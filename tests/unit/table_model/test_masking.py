@@ -5,7 +5,7 @@ import pytest
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.stereo import label, label_stereo
-from graphormer_sepnorm.table_model.masking import contributions_by_masking, masked
+from graphormer_sepnorm.table_model.explain import contributions_by_masking, masked
 
 ASPIRIN = Chem.MolFromSmiles("CC(=O)Oc1ccccc1C(=O)O")
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from sklearn.preprocessing import QuantileTransformer
 
-from graphormer_sepnorm.table_model.normal_scores import NormalScores
+from graphormer_sepnorm.table_model.reference import NormalScores
 
 NAN = np.nan
 
