@@ -61,7 +61,6 @@ class Plan:
 
     @property
     def members(self) -> list[str]:
-        """Their names, in the order in which they are fitted."""
         if self.quick:
             return ["kernel"]
         return [name for name in MEMBERS if self.forest or name != "forest"] if self.blend else ["networks"]
@@ -140,7 +139,6 @@ def train_folds(
 
 
 def scorable(options: TableOptions, labelled: LabelledTable) -> LabelledTable:
-    """The table without test rows whose conditions no training row has; raises InputError if none is left."""
     found = with_known(labelled, learnt_conditions(options, labelled))
     if not options.final and not found.of_split("test"):
         number, _, reason = next(each for each in found.skipped if each not in labelled.skipped)
@@ -232,7 +230,6 @@ def to_fit(
 
 
 def rows_to_learn(labelled: LabelledTable) -> tuple[list[LabelledRow], Structures]:
-    """All rows outside the test set, and their structures."""
     places = [place for place, row in enumerate(labelled.rows) if row.split != "test"]
     return [labelled.rows[place] for place in places], labelled.structures.take(places)
 

@@ -52,7 +52,6 @@ def compare_runs(paths: Sequence[Path]) -> dict:
 
 
 def compare_settings(runs: Sequence[ScoredRun]) -> dict[str, dict]:
-    """The settings of runs: those that are the ``same``, and those that are ``different``, by run."""
     names = dict.fromkeys(name for run in runs for name in run.settings)
     values = {name: {run.name: run.settings.get(name) for run in runs} for name in names}
     equal = {name for name, found in values.items() if len({str(value) for value in found.values()}) == 1}
@@ -145,7 +144,6 @@ def difference_words(each: dict, decimals: int) -> str:
 
 
 def setting_lines(compared: dict) -> Iterator[str]:
-    """Settings that differ, settings that are the same, and the rows on which runs are compared."""
     for name, values in compared["settings"]["different"].items():
         yield f"different {name}: {', '.join(f'{value_words(value)} in {run}' for run, value in values.items())}"
     same = compared["settings"]["same"].items()
@@ -165,7 +163,6 @@ def value_words(value: object) -> str:
 
 
 def bound_lines(runs: dict[str, dict], width: int) -> Iterator[str]:
-    """The comparison with censored labels, if there are any, as the lines of a readable table."""
     for place, (name, each) in enumerate((name, run["bounds"]) for name, run in runs.items() if "bounds" in run):
         if not place:
             yield f"  with {each['bounds']:.0f} bounds: mean log-likelihood, concordance and bounds on the right side"
@@ -186,7 +183,6 @@ def with_range(value: float | None, ends: list[float] | None, decimals: int) -> 
 
 
 def plot_comparison(compared: dict, picture: Path) -> None:
-    """Draws the differences to the first run with their intervals, one panel per target."""
     check_picture(picture)
     targets = {name: found["runs"] for name, found in compared["targets"].items() if found["runs"]}
     rows = max((len(runs) for runs in targets.values()), default=1)
@@ -209,6 +205,5 @@ def plot_comparison(compared: dict, picture: Path) -> None:
 
 
 def check_picture(picture: Path) -> None:
-    """Raises InputError for a file whose suffix is not that of a picture."""
     if picture.suffix.lower() not in PICTURES:
         raise InputError(f"a plot is written as {', '.join(PICTURES)}, not as {picture.suffix or picture.name!r}")

@@ -84,7 +84,6 @@ class Conditions:
 
     @classmethod
     def of(cls, names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> "Conditions":
-        """The columns of the training rows; raises InputError as ``column_of``."""
         return cls(tuple(column_of(name, [row[place] for row in rows]) for place, name in enumerate(names)))
 
     @property
@@ -117,11 +116,9 @@ class Conditions:
         return [value for column in self.columns for value in column.encode(texts[column.name])]
 
     def texts(self, row: tuple[str, ...]) -> dict[str, str]:
-        """The text of every condition of a molecule, by name; ``row`` has the ``asked`` ones."""
         return {**self.given, **dict(zip(self.asked, row, strict=True))}
 
     def warnings(self, row: tuple[str, ...]) -> list[str]:
-        """Sentences on numbers outside the range of the training rows; ``row`` as ``encode``."""
         texts = self.texts(row)
         found = (column.warning(texts[column.name]) for column in self.columns)
         return [text for text in found if text]

@@ -44,14 +44,9 @@ def fit_difficulty(
     coefficients = [fit_logarithm(found[:, :, target].T, column) for target, column in enumerate(size.T)]
     without = np.array([[0.0], [np.inf]]).repeat(error.shape[1], axis=1)
     difficulty = Difficulty(np.stack(coefficients, axis=1), size[numbers], without)
-    return replace(difficulty, limits=calibrated_range(difficulty(disagreement, similarity), error))
-
-
-def calibrated_range(expected: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """The ``CALIBRATED`` quantiles [2, T] of the expected errors [M, T] of molecules with a known ``error`` [M, T]."""
-    known = ~np.isnan(error)
-    columns = [column[rows] if rows.any() else column for column, rows in zip(expected.T, known.T, strict=True)]
-    return np.stack([np.quantile(column, CALIBRATED) for column in columns], axis=1)
+    expected = difficulty(disagreement, similarity)
+    columns = [each[rows] if rows.any() else each for each, rows in zip(expected.T, ~np.isnan(error.T), strict=True)]
+    return replace(difficulty, limits=np.stack([np.quantile(each, CALIBRATED) for each in columns], axis=1))
 
 
 def fit_logarithm(signs: np.ndarray, size: np.ndarray) -> np.ndarray:

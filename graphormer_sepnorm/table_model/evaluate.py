@@ -167,7 +167,6 @@ def rows_for_test(run: RunFolder, model: TableModel) -> ScoredRows:
 
 
 def means_of(run: RunFolder, model: TableModel) -> np.ndarray:
-    """The mean labels [T] of the training rows."""
     y = [read_labels(run.path / TABLE, model.task, split)[1] for split in ("train", "val")]
     return np.asarray(np.nanmean(np.concatenate(y), axis=0, dtype=np.float64))
 
@@ -185,7 +184,6 @@ def score_rows(model: TableModel, rows: ScoredRows, means: np.ndarray) -> Scored
 
 
 def score_predictions(model: TableModel, rows: ScoredRows, means: np.ndarray, found: Stacked) -> Scored:
-    """As ``score_rows``, of predictions that are known."""
     task, y = model.task, rows.y
     make_task(task).check_scorable(y, "test")
     members = dict(zip(model.members, each_by_itself(task, found.by_member), strict=True))
@@ -215,7 +213,6 @@ def score_predictions(model: TableModel, rows: ScoredRows, means: np.ndarray, fo
 
 
 def predict_all(model: TableModel, smiles: Sequence[Sample | str]) -> Stacked:
-    """Predictions of a model and its members for readable molecules; many molecules are shared among processes."""
     found = map_chunks(partial(predict_chunk, model, current()), in_chunks(smiles), list)
     parts = [part for _, part in tracked(found, -(-len(smiles) // CHUNK), 0.5)]
     by_member = np.concatenate([part.by_member for part in parts], axis=1)

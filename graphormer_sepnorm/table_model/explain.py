@@ -133,7 +133,8 @@ def parts_of(model: TableModel, view: ExplainedTarget, smiles: str, weights: np.
         if weight and isinstance(member, NetworksMember):
             values = model.conditions.encode(())
             parts = [by_gradients(*network, view.name, smiles, values) for network in member.models]
-            found[AVERAGE] = weighted(parts, weight)
+            contributions = weight * np.mean([part.contributions for part in parts], axis=0)
+            found[AVERAGE] = Attributions(contributions, weight * float(np.mean([part.baseline for part in parts])))
         elif weight:
             weights_masked[name] = weight
     if weights_masked:
@@ -149,11 +150,6 @@ def by_gradients(model: Network, config: Config, target: str, smiles: str, condi
     view = ExplainedTarget(config.task.differences, model.cls.device, target)
     found = attributions(EmbeddedMolecule(model, config.featurizer, smiles, conditions), view.value)
     return rescaled(found, lambda value: float(expit(value))) if view.is_probability else found
-
-
-def weighted(parts: list[Attributions], weight: float) -> Attributions:
-    contributions = weight * np.mean([part.contributions for part in parts], axis=0)
-    return Attributions(contributions, weight * float(np.mean([part.baseline for part in parts])))
 
 
 def predict_masked(
@@ -176,7 +172,6 @@ def predict_masked(
 
 
 def log_odds(model: TableModel, by_member: np.ndarray, column: int, probability: float) -> float:
-    """The predicted log-odds of a target, from a weighted probability."""
     total = weighted_mean(by_member, model.weights).sum() if TASKS[model.kind].adds_up else 1.0
     values = np.full((1, by_member.shape[2]), np.clip(probability / total, 0, 1))
     return float(limited_logit(calibrated(values, model.trust))[0, column])

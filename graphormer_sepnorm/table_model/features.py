@@ -36,7 +36,6 @@ class MoleculeFeatures:
         return len(self.molecules)
 
     def of(self, view: Callable[["MoleculeFeatures"], Rows]) -> Rows:
-        """The result of a function of the molecules, computed on first use."""
         if view not in self.computed:
             self.computed[view] = self.shared[view] if view in self.shared else view(self)
             if isinstance(view, Counts) or view is descriptors:
@@ -51,7 +50,6 @@ class MoleculeFeatures:
         return MoleculeFeatures([self.molecules[row] for row in rows.tolist()], computed)
 
     def read(self, featurizer: str) -> None:
-        """Computes the missing features of a training table, many SMILES in processes."""
         graphs = GraphsOf.named(featurizer)
         if {graphs, Counts(), descriptors, looks} <= self.computed.keys():
             return
@@ -86,8 +84,6 @@ class GraphsOf:
 
 @dataclass(frozen=True)
 class Counts:
-    """``count_fingerprints`` of molecules of some kinds: uint16 [M, K x SIZE]."""
-
     kinds: Kinds = KINDS
 
     def __call__(self, molecules: MoleculeFeatures) -> csr_array:
@@ -102,12 +98,10 @@ def morgan(molecules: MoleculeFeatures) -> csr_array:
 
 
 def descriptors(molecules: MoleculeFeatures) -> np.ndarray:
-    """``fast_descriptors`` of molecules: float32 [M, D]."""
     return fast_descriptors(molecules.molecules)
 
 
 def looks(molecules: MoleculeFeatures) -> np.ndarray:
-    """``look_at`` of molecules: ``Look`` [M]."""
     return as_objects([look_at(molecule_of(molecule)) for molecule in molecules.molecules])
 
 

@@ -19,7 +19,6 @@ from graphormer_sepnorm.tasks.scales import named_unit
 
 
 def describe_any(path: Path) -> dict:
-    """Facts about a table model, a panel, or a network as ``describe_model``, as JSON values."""
     run = RunFolder(path)
     if parts := panel_parts(path):
         return describe_panel(path, parts)
@@ -77,7 +76,6 @@ def describe_table_model(run: RunFolder) -> dict:
 
 
 def settings_of(options: TableOptions) -> dict:
-    """How a table was read and split: its path, the unit and the transform of each target, and the split."""
     units = {name: unit for name, unit in zip(options.targets, options.units, strict=False) if unit}
     units |= {name: unit for name in options.targets if (unit := named_unit(name))}
     scales = {name: scale for name, scale in zip(options.targets, options.scales, strict=False) if scale}

@@ -40,7 +40,6 @@ from graphormer_sepnorm.system.device import Compute, choose, computing
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, joined
 from graphormer_sepnorm.tables.formats.table import find_column, with_free_names
 from graphormer_sepnorm.tables.rows import AskedConditions, condition_argument, condition_text
-from graphormer_sepnorm.tables.writers import Cells
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -233,7 +232,10 @@ class LoadedModel:
             samples = with_conditions(smiles, table, model.asked_conditions)
             chunks = list(in_chunks(samples, molecules_at_once(self.model.device))) or [[]]
             whole = joined([part for _, part in compute_chunks(columns.reader, chunks, list)])
-        cells: list[np.ndarray] = [np.asarray(each, part_type(each)) for each in columns.cells(whole, whole.errors)]
+        cells: list[np.ndarray] = [
+            np.asarray(each, float if isinstance(each, np.ndarray) else object)
+            for each in columns.cells(whole, whole.errors)
+        ]
         added = with_free_names((column.name for column in columns.all), names)
         found = pd.DataFrame(dict(zip(added, cells, strict=True)), index=table.index)
         table.isetitem(place, smiles)
@@ -280,10 +282,6 @@ def checked(answers: Answers) -> Answers:
         if name in ("domain", "alerts", "properties") and not isinstance(flag, bool | np.bool_):
             raise InputError(f"{name}: choose True or False, not {flag!r}")
     return answers
-
-
-def part_type(part: Cells) -> type:
-    return float if isinstance(part, np.ndarray) else object
 
 
 def as_table(molecules: "DataFrame | Iterable[str | Chem.Mol | None]") -> "DataFrame":

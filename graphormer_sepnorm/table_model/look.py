@@ -19,7 +19,6 @@ PARTS = 5  # of the first fold: the weights that predict a part are learnt on th
 def reason_to_stop(
     molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting, output: np.ndarray
 ) -> str:
-    """The reason not to train the networks of the other folds; "" if they are worth their time."""
     if "kernel" not in setting.members:
         return ""
     gain, deviation = gains_of_network(molecules, labels, folds, setting, output)

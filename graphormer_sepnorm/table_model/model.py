@@ -70,7 +70,6 @@ class TableModel:
 
     @property
     def member_weights(self) -> list[str]:
-        """The weight of each member as text; the mean over several targets."""
         means = self.weights.mean(axis=1).tolist()
         return [f"{name} {weight:.2f}" for name, weight in zip(self.members, means, strict=True)]
 
@@ -81,7 +80,6 @@ class TableModel:
 
     @property
     def embedder(self) -> Embedder:
-        """The network whose embeddings measure distances to the training molecules."""
         member = self.members.get("kernel") or self.members["networks"]
         return Embedder(*member.models[0])
 
@@ -99,7 +97,6 @@ class TableModel:
 
     @property
     def digest(self) -> str:
-        """Digest of all state except the networks."""
         arrays = {
             f"{name}.{part}": array for name, member in self.members.items() for part, array in member.arrays().items()
         }
@@ -157,7 +154,6 @@ class TableModel:
         return limited(calibrated(values, self.trust), self.limits)
 
     def features(self, molecules: Molecules, outputs: list[np.ndarray]) -> MoleculeFeatures:
-        """The readable molecules, with the outputs of the networks."""
         known: dict[Callable, Any] = {}
         if self.conditions.columns:
             known[condition_values] = self.encoded(molecules)[0][molecules.rows]
@@ -168,7 +164,6 @@ class TableModel:
         return found
 
     def stacked(self, molecules: MoleculeFeatures) -> "Stacked":
-        """The predictions of the members and their weighted mean."""
         offset = np.array(self.task.offset or 0.0)
         by_member = np.stack([member.predict(molecules) for member in self.members.values()]) + offset
         values = combined(self.task, by_member, self.weights)

@@ -26,8 +26,6 @@ LEAST_DISTANCE = 0.01  # distance of two molecules with equal fingerprints
 
 @dataclass(frozen=True)
 class Cliff:
-    """Two similar molecules with different labels."""
-
     lower: int  # indices of the molecules with the lower and the higher label
     higher: int
     similarity: float  # Tanimoto similarity of Morgan counts

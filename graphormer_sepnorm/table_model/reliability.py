@@ -97,7 +97,6 @@ def measure_sets(sets: ClassSets, confidence: float, test: Scores) -> tuple[np.n
 
 
 def coverage_curve(intervals: Intervals, test: Scores) -> np.ndarray:
-    """The coverage at each confidence level of ``CURVE``, as ``measure_interval``: [C, T]."""
     return np.stack([measure_interval(intervals, confidence, test)["coverage"] for confidence in CURVE])
 
 
@@ -199,7 +198,6 @@ class ComparedMolecules:
     errors: np.ndarray  # float64 [M], as ``molecule_errors``
 
     def by_similarity(self) -> dict:
-        """The mean error by similarity, whether errors grow as it falls, and how many molecules are unfamiliar."""
         bins, similarity = [], self.nearness.similarity
         for low, high in pairwise(SIMILARITIES):
             errors = self.errors[(similarity >= low) & ((similarity < high) | (high == 1)) & ~np.isnan(self.errors)]

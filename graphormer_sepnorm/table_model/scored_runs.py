@@ -105,7 +105,6 @@ def task_of(run: RunFolder) -> TaskConfig:
 
 
 def settings_of(run: RunFolder, result: dict) -> Iterator[tuple[str, Any]]:
-    """The options for the table of a run, the settings of its network and its members, as far as there are such."""
     facts = (run.path / TABLE).with_suffix(".json")
     options = json.loads(facts.read_bytes()).get("options", {}) if facts.exists() else {}
     yield "table", options.get("path")

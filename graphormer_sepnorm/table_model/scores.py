@@ -2,7 +2,6 @@
 
 Axis letters: M test molecules, C columns of a target, P predictions."""
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -30,7 +29,6 @@ class Predicted:
     bounds: np.ndarray | None = None  # [M, T, 2] of censored labels
 
     def with_bounds(self, columns: slice) -> dict[str, dict[str, float | None]]:
-        """The ``BoundScores`` of each prediction of one target, as JSON values; empty without censored labels."""
         if self.bounds is None or not is_bounded(self.y[:, columns], self.bounds[:, columns]).any():
             return {}
         y, bounds, mean = self.y[:, columns][:, 0], self.bounds[:, columns][:, 0], self.means[columns][0]
@@ -74,7 +72,6 @@ def top_words(tops: dict[str, dict]) -> list[str]:
 
 
 def columns_of(task: TaskConfig) -> dict[str, slice]:
-    """The columns of labels that are scored together, by the name of the target."""
     if TASKS[task.kind].adds_up:
         return {", ".join(task.targets): slice(None)}
     return {name: slice(place, place + 1) for place, name in enumerate(task.targets)}

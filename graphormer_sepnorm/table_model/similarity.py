@@ -52,19 +52,16 @@ class CountIndex:
     def similarity(self, values: csr_array) -> np.ndarray:
         """Min-max similarity (Ralaivola et al., 2005) of values [M, P], averaged over kinds: float32 [M, N]."""
         found = np.empty((values.shape[0], self.columns.shape[0]), np.float32)
-        for start in range(0, len(found), ROWS_AT_ONCE):
-            found[start : start + ROWS_AT_ONCE] = self.of_some(csr_array(values[start : start + ROWS_AT_ONCE]))
-        return found
-
-    def of_some(self, values: csr_array) -> np.ndarray:
-        kinds, size = len(self.totals), values.shape[1] // len(self.totals)
-        shared = np.zeros((values.shape[0], *self.totals.shape), np.float32)
-        rows, columns = (values.indptr, values.indices, values.data), self.columns
+        kinds, size, columns = len(self.totals), values.shape[1] // len(self.totals), self.columns
         known = (columns.indptr, columns.indices, columns.data, self.where, self.crowded)
-        add_shared(*rows, *known, size, shared)
-        parts = [values[:, kind * size : (kind + 1) * size].sum(axis=1, dtype=np.float32) for kind in range(kinds)]
-        union = np.stack(parts, axis=1)[:, :, None] + self.totals - shared
-        return (shared / np.maximum(union, LEAST)).mean(axis=1)
+        for start in range(0, len(found), ROWS_AT_ONCE):
+            rows = csr_array(values[start : start + ROWS_AT_ONCE])
+            shared = np.zeros((rows.shape[0], *self.totals.shape), np.float32)
+            add_shared(rows.indptr, rows.indices, rows.data, *known, size, shared)
+            parts = [rows[:, kind * size : (kind + 1) * size].sum(axis=1, dtype=np.float32) for kind in range(kinds)]
+            union = np.stack(parts, axis=1)[:, :, None] + self.totals - shared
+            found[start : start + ROWS_AT_ONCE] = (shared / np.maximum(union, LEAST)).mean(axis=1)
+        return found
 
 
 def gaussian(first: np.ndarray, second: np.ndarray, width: float) -> np.ndarray:

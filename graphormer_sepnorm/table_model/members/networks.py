@@ -151,7 +151,6 @@ def fit_fold(
 
 
 def prepared(molecules: MoleculeFeatures, labels: Labels, config: Config) -> Graphs:
-    """The graphs of the molecules, with labels and the arrays for the network's encodings."""
     graphs = molecules.of(GraphsOf.named(config.featurizer))
     weight = None if labels.weight is None else labels.weight.astype(np.float32)
     graphs = replace(graphs, weight=weight, conditions=molecules.of(condition_values))
