@@ -184,13 +184,13 @@ def column_of(name: str, texts: Sequence[str]) -> ConditionColumn:
 
 def with_known(table: LabelledTable, conditions: Conditions) -> LabelledTable:
     """The table without the rows whose conditions cannot be encoded, which are skipped."""
-    _, errors = conditions.encode_all([row.conditions for row in table.rows])
+    errors, of_usable = (
+        conditions.encode_all([row.conditions for row in rows])[1] for rows in (table.rows, table.usable)
+    )
     if not any(errors):
         return table
-    kept = [place for place, error in enumerate(errors) if not error]
-    _, of_usable = conditions.encode_all([row.conditions for row in table.usable])
     unknown = [(row.number, row.smiles, error) for row, error in zip(table.usable, of_usable, strict=True) if error]
-    usable = [place for place, error in enumerate(of_usable) if not error]
+    kept, usable = ([place for place, error in enumerate(each) if not error] for each in (errors, of_usable))
     new_places = {old: new for new, old in enumerate(usable)}
     return replace(
         table,

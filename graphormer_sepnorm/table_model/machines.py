@@ -14,6 +14,8 @@ import numpy as np
 from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.table_model.labels import Labels, Target
 from graphormer_sepnorm.table_model.reference import SHARES, mixed
+from graphormer_sepnorm.tasks.censored import Censored
+from graphormer_sepnorm.tasks.limits import limited
 
 COST = 5.0  # C of the support vector machine
 MARGIN = 0.05  # epsilon of the support vector machine, in standard deviations of the labels
@@ -24,6 +26,7 @@ LEAST_WEIGHT = 1e-6  # smallest weight of a molecule, relative to the mean weigh
 DEVIATION = 0.3  # standard deviation of the prior of the logarithms of weights and noise
 STEPS = 10  # iterations of the optimizer
 FAILED = 1e10  # value for a covariance that is not positive definite
+IMPUTED = 10  # rounds of imputation
 ROWS_AT_ONCE = 1_000
 JITTER = 1e-4  # share of the variance added to that of landmarks: similarities are float32, landmarks may be alike
 
@@ -231,3 +234,42 @@ class Landmarks:
         lower = self.factor[0]
         parts = [(solve_triangular(lower, block.T, lower=True) ** 2).sum(axis=0) for _, block in self.blocks()]
         return self.precision * np.concatenate(parts)
+
+
+def completed(compared: Compared, labels: Labels, learnt: np.ndarray) -> Labels:
+    """The labels with values in place of the bounds of the molecules ``learnt``, from their labels only.
+
+    A process predicts each molecule from all others (Rasmussen and Williams, section 5.4.2); a bound becomes the mean
+    of this normal distribution beyond it (Buckley and James, Biometrika 1979)."""
+    if labels.bounds is None:
+        return labels
+    y = labels.y.copy()
+    for place in range(y.shape[1]):
+        target = labels.target(place)
+        rows = learnt[np.isin(learnt, target.known) & (target.weight[learnt] > 0)]
+        exact = ~np.isnan(y[rows, place])
+        if exact.any() and not exact.all():
+            y[rows, place] = imputed(compared, rows, target.take(rows))
+    return replace(labels, y=np.where(np.isnan(labels.y), limited(y, labels.task.limits), y), bounds=None)
+
+
+def imputed(compared: Compared, rows: np.ndarray, target: Target) -> np.ndarray:
+    """The labels [R] of molecules with the indices ``rows``, some of which are censored."""
+    assert target.bounds is not None
+    weights, noise = learn_weights(compared, rows, target)
+    own = noise * spread(target.weight)
+    if compared.with_all:
+        inverse = np.linalg.inv(compared.mixed_among(rows, weights) + np.diag(own))
+        variance = 1 / np.diag(inverse)
+    else:
+        process = Landmarks.of(compared, rows, weights, noise, target)
+        variance = 1 / (process.precision * (1 - process.leverage).clip(min=0.001))
+    bounded, (low, high) = np.isnan(target.y), target.bounds.T
+    found = np.where(bounded, np.where(np.isfinite(low), low, high), target.y)
+    for _ in range(IMPUTED):
+        y, mean, deviation = standardized(found, target.weight)
+        rest = inverse @ y if compared.with_all else process.precision * (y - process.smooth(y))
+        without = mean + deviation * (y - variance * rest)  # what the other labels predict
+        expected = Censored(target.bounds, without, deviation * np.sqrt(variance)).expected
+        found = np.where(bounded, expected, target.y)
+    return found

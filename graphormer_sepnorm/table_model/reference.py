@@ -47,7 +47,12 @@ class Encoder:
 
     def __eq__(self, other: object) -> bool:
         """Whether the embeddings are the same: those of equal weights on one kind of device."""
-        return isinstance(other, Encoder) and same_network(self.embedder, other.embedder)
+        if not isinstance(other, Encoder):
+            return False
+        one, two = self.embedder, other.embedder
+        if one.model is two.model or (one.device, one.model.config) != (two.device, two.model.config):
+            return one.model is two.model
+        return all(map(torch.equal, one.model.state_dict().values(), two.model.state_dict().values()))
 
     def __call__(self, molecules: MoleculeFeatures) -> np.ndarray:
         """Embeddings of molecules: float32 [M, D]; on the CPU, many molecules are shared among processes."""
@@ -60,14 +65,6 @@ class Encoder:
         else:
             found = [embed(piece) for piece in pieces]
         return np.concatenate([np.empty((0, self.embedder.width), np.float32), *found])
-
-
-def same_network(one: Embedder, other: Embedder) -> bool:
-    if one.model is other.model:
-        return True
-    if (one.device, one.model.config) != (other.device, other.model.config):
-        return False
-    return all(map(torch.equal, one.model.state_dict().values(), other.model.state_dict().values()))
 
 
 def itself(graphs: Graphs) -> Graphs:

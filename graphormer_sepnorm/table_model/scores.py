@@ -2,6 +2,7 @@
 
 Axis letters: M test molecules, C columns of a target, P predictions."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import numpy as np

@@ -22,9 +22,8 @@ from graphormer_sepnorm.runs.arrays import load_format, save_arrays
 from graphormer_sepnorm.runs.checkpoint import save_model
 from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.imputation import completed
 from graphormer_sepnorm.table_model.labels import Folds, Labels
-from graphormer_sepnorm.table_model.machines import Compared, Machines, fit_machines
+from graphormer_sepnorm.table_model.machines import Compared, Machines, completed, fit_machines
 from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
 from graphormer_sepnorm.table_model.reference import (
     BODY,

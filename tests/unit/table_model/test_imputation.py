@@ -5,9 +5,8 @@ import pytest
 from scipy.stats import norm
 
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.table_model.imputation import completed
 from graphormer_sepnorm.table_model.labels import Labels
-from graphormer_sepnorm.table_model.machines import JITTER, NOISE, Compared
+from graphormer_sepnorm.table_model.machines import JITTER, NOISE, Compared, completed
 from graphormer_sepnorm.table_model.reference import SHARES
 from tests.unit.table_model.test_machines import points, similarities
 
