@@ -54,11 +54,8 @@ def compare_runs(paths: Sequence[Path]) -> dict:
 def compare_settings(runs: Sequence[ScoredRun]) -> dict[str, dict]:
     names = dict.fromkeys(name for run in runs for name in run.settings)
     values = {name: {run.name: run.settings.get(name) for run in runs} for name in names}
-    equal = {name for name, found in values.items() if len({str(value) for value in found.values()}) == 1}
-    return {
-        "same": {name: runs[0].settings[name] for name in names if name in equal},
-        "different": {name: found for name, found in values.items() if name not in equal},
-    }
+    different = {name: found for name, found in values.items() if len(set(map(str, found.values()))) > 1}
+    return {"same": {name: runs[0].settings[name] for name in names if name not in different}, "different": different}
 
 
 def compare_target(runs: Sequence[ScoredRun], columns: slice) -> dict:

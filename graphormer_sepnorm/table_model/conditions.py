@@ -102,11 +102,10 @@ class Conditions:
         """The same columns, with some conditions given for all; raises InputError for one that is unknown."""
         texts = {name: condition_text(str(value)) for name, value in given.items()}
         known = {column.name: column for column in self.columns}
+        names = ", ".join(known) or "none"
         for name, text in texts.items():
             if name not in known:
-                raise InputError(
-                    f"{name} is not a condition of the model, which reads {', '.join(self.names) or 'none'}"
-                )
+                raise InputError(f"{name} is not a condition of the model, which reads {names}")
             known[name].encode(text)
         return replace(self, given={**self.given, **texts})
 
@@ -176,9 +175,7 @@ def column_of(name: str, texts: Sequence[str]) -> ConditionColumn:
     for word in words:
         refuse_other_bytes(word, f"--feature-columns {name}")
     if len(words) > MOST_WORDS:
-        raise InputError(
-            f"--feature-columns {name} has {len(words)} distinct words, but at most {MOST_WORDS} are supported"
-        )
+        raise InputError(f"--feature-columns {name} has {len(words)} distinct words, more than {MOST_WORDS}")
     return ConditionColumn(name, words)
 
 

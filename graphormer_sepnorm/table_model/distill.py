@@ -107,7 +107,6 @@ def train_student(smiles: list[str], outputs: np.ndarray, names: Sequence[str], 
 
 
 def part_of(network: Network, config: Config, task: TaskConfig) -> TableModel:
-    """Some targets of a student as a table model, with their part of the last layer."""
     places = [config.task.targets.index(target) for target in task.targets]
     mean, std = (torch.tensor(values)[places] for values in (config.task.mean, config.task.std))
     weights = dict(network.state_dict())
@@ -125,7 +124,6 @@ def part_of(network: Network, config: Config, task: TaskConfig) -> TableModel:
 def trusted(
     student: TableModel, y: np.ndarray, values: np.ndarray, domain: Domain, rows: TrainingRows | None
 ) -> TableModel:
-    """The student with intervals or probabilities calibrated on labels and predictions [M, T] of test rows."""
     domain = replace(domain, embeddings=np.empty((0, 0), np.float32))  # of another network
     if student.kind == "regression":
         return replace(student, trust=Trust(domain, fit_intervals(y, values, np.zeros_like(values)), rows=rows))

@@ -93,9 +93,8 @@ def evaluate_new(
     except InputError as error:
         unnamed = [name for number, name in enumerate(options.targets) if name == f"y{number}"]
         if run.is_from_python and any(f"has no column {name!r}" in str(error) for name in unnamed):
-            raise InputError(
-                f"{error}. The model's target is called {unnamed[0]}, as y had no name in fit: rename the column"
-            ) from None
+            called = f"The model's target is called {unnamed[0]}, as y had no name in fit: rename the column"
+            raise InputError(f"{error}. {called}") from None
         raise
     read = with_known(read, model.conditions)
     if not read.rows:

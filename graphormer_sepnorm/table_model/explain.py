@@ -187,7 +187,6 @@ def rescaled(found: Attributions, to: Callable[[float], float]) -> Attributions:
 
 
 def masked(mol: Chem.Mol, atoms: Sequence[int]) -> Chem.Mol:
-    """A copy of a molecule in which only the bonds of some atoms are known; stereo labels of the others are kept."""
     copy = Chem.Mol(mol)
     for number in atoms:
         atom = copy.GetAtomWithIdx(int(number))

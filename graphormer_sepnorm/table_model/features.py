@@ -43,14 +43,12 @@ class MoleculeFeatures:
         return self.computed[view]
 
     def take(self, rows: np.ndarray) -> "MoleculeFeatures":
-        computed = {
-            view: values.take(rows) if isinstance(values, Graphs) else values[rows]
-            for view, values in self.computed.items()
-        }
+        kept = self.computed.items()
+        computed = {view: each.take(rows) if isinstance(each, Graphs) else each[rows] for view, each in kept}
         return MoleculeFeatures([self.molecules[row] for row in rows.tolist()], computed)
 
     def read(self, featurizer: str) -> None:
-        graphs = GraphsOf.named(featurizer)
+        graphs = GraphsOf(as_written(featurizer))
         if {graphs, Counts(), descriptors, looks} <= self.computed.keys():
             return
         work = partial(read_chunk, graphs.featurizer)
@@ -60,7 +58,7 @@ class MoleculeFeatures:
         self.computed[graphs] = graphs.packed(list(chain(*found)))
         self.computed[Counts()] = csr_array(vstack([count_fingerprints([]), *counts], "csr"))
         self.computed[descriptors] = np.concatenate([fast_descriptors([]), *described])
-        self.computed[looks] = as_objects(list(chain(*seen)))
+        self.computed[looks] = np.fromiter(chain(*seen), object)
 
 
 @dataclass(frozen=True)
@@ -68,10 +66,6 @@ class GraphsOf:
     """The graphs of molecules by a featurizer that does not standardize them."""
 
     featurizer: str
-
-    @classmethod
-    def named(cls, featurizer: str) -> "GraphsOf":
-        return cls(as_written(featurizer))
 
     def __call__(self, molecules: MoleculeFeatures) -> Graphs:
         written = [molecule if isinstance(molecule, str) else "" for molecule in molecules.molecules]
@@ -102,13 +96,7 @@ def descriptors(molecules: MoleculeFeatures) -> np.ndarray:
 
 
 def looks(molecules: MoleculeFeatures) -> np.ndarray:
-    return as_objects([look_at(molecule_of(molecule)) for molecule in molecules.molecules])
-
-
-def as_objects(found: list[Look]) -> np.ndarray:
-    array = np.empty(len(found), object)
-    array[:] = found
-    return array
+    return np.fromiter((look_at(molecule_of(each)) for each in molecules.molecules), object)
 
 
 def graph_of(featurizer: str, mol: Chem.Mol, written: str) -> MoleculeGraph:

@@ -50,13 +50,9 @@ class FittedTable:
 
 
 def foundation_config(task: TaskConfig, seed: int = 0) -> Config:
-    """The config of networks that are fine-tuned on a table from the foundation model."""
     recipe = RECIPES["foundation"]
     config = task_config(TABLE, FOR_TABLES, task, replace(recipe.train, seed=seed), architecture=recipe.architecture)
     return starting_from(config, BODY)
-
-
-Early = Callable[[TableModel], None]
 
 
 def fit_table(
@@ -65,7 +61,7 @@ def fit_table(
     folds: Folds,
     setting: Setting,
     members: Sequence[str] = tuple(MEMBERS),
-    early: Early | None = None,
+    early: Callable[[TableModel], None] | None = None,
 ) -> FittedTable:
     """Fits members and their weights, and calibrates the whole; ``early`` gets a model of the kernel before others."""
     fitted, left_out = fit_members(molecules, labels, folds, setting, members, early)
@@ -83,7 +79,7 @@ def fit_members(
     folds: Folds,
     setting: Setting,
     members: Sequence[str],
-    early: Early | None = None,
+    early: Callable[[TableModel], None] | None = None,
 ) -> tuple[dict[str, Fitted], dict[str, str]]:
     """Fitted members, and the reasons for those that cannot be fitted, by name."""
     progress.begin(DESCRIBING)
@@ -113,7 +109,6 @@ def after(fitted: dict[str, Fitted], setting: Setting) -> Setting:
 def put_together(
     fitted: dict[str, Fitted], molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting
 ) -> tuple[TableModel, Stacked]:
-    """Combines fitted members, with the kernel or the networks among them."""
     by_member = np.stack([each.out_of_fold for each in fitted.values()]) + np.array(labels.task.offset or 0.0)
     weights = stacking_weights(labels, by_member, np.array([each.member.share for each in fitted.values()]))
     values = combined(labels.task, by_member, weights)
@@ -151,7 +146,6 @@ def training_rows(labels: Labels, molecules: MoleculeFeatures) -> TrainingRows:
 def fit_trust(
     model: TableModel, molecules: MoleculeFeatures, labels: Labels, out_of_fold: Stacked, rows: np.ndarray
 ) -> Trust:
-    """Fits the training domain, and from out-of-fold predictions the intervals, calibration or prediction sets."""
     embeddings = molecules.of(Encoder(model.embedder))
     domain = fit_domain(list(map(str, molecules.molecules)), embeddings, molecules.of(looks))
     task = TASKS[labels.task.kind]

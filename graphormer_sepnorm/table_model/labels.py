@@ -38,7 +38,6 @@ class Labels:
         return Labels(self.task, self.y[rows], *kept)
 
     def counting(self) -> "Labels":
-        """The same labels, without those of molecules of weight 0."""
         if self.weight is None:
             return self
         counts = self.weight[:, None] > 0
@@ -60,7 +59,6 @@ class Labels:
 
     @property
     def bounded(self) -> np.ndarray:
-        """Where a label is known only by its bound: bool [M, T]."""
         return np.zeros(self.y.shape, bool) if self.bounds is None else is_bounded(self.y, self.bounds)
 
     def differences(self) -> "Labels":
@@ -125,6 +123,5 @@ class Folds:
 
     def parts(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """For each fold, the indices of its training molecules (outside) and of the molecules to predict (inside)."""
-        return [
-            (np.flatnonzero(self.numbers != fold), np.flatnonzero(self.numbers == fold)) for fold in range(len(self))
-        ]
+        insides = (self.numbers == fold for fold in range(len(self)))
+        return [(np.flatnonzero(~inside), np.flatnonzero(inside)) for inside in insides]

@@ -84,7 +84,6 @@ def names_of(names: Sequence[str]) -> list[str]:
 
 
 def refuse_teacher(name: str, targets: Sequence[str]) -> None:
-    """Raises InputError for a network that was pretrained to imitate a teacher."""
     if all(target.startswith(TEACHER) for target in targets):
         quoted = shlex.quote(str(name))
         raise InputError(
@@ -94,7 +93,6 @@ def refuse_teacher(name: str, targets: Sequence[str]) -> None:
 
 
 def load_panel(name: str, place: Path, folders: Sequence[Path]) -> list[Part]:
-    """The table models of a panel, with the limits, the order and the facts in its card."""
     from graphormer_sepnorm.table_model.model import TableModel
 
     card, facts = read_card(place), card_endpoints(place)

@@ -96,7 +96,6 @@ def fit_machines(compared: Compared, labels: Labels, learnt: np.ndarray) -> Mach
 def solve(
     compared: Compared, rows: np.ndarray, target: Target, with_vectors: bool
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Weights of the groups [G], coefficients [N] and intercept of one target, from the labels of the R molecules."""
     from scipy.linalg import cho_factor, cho_solve  # their import takes a while
 
     weights, noise = learn_weights(compared, rows, target)
@@ -217,7 +216,6 @@ class Landmarks:
         return cls(blocks, precision, cho_factor(prior, lower=True, overwrite_a=True))
 
     def solve(self, y: np.ndarray) -> np.ndarray:
-        """Coefficients [N] for the labels y [R]."""
         from scipy.linalg import cho_solve  # its import takes a while
 
         return cho_solve(self.factor, sum(block.T @ (y * self.precision)[part] for part, block in self.blocks()))
@@ -228,7 +226,6 @@ class Landmarks:
 
     @property
     def leverage(self) -> np.ndarray:
-        """The influence [R] of each label on the prediction for its molecule."""
         from scipy.linalg import solve_triangular
 
         lower = self.factor[0]

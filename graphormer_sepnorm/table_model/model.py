@@ -123,7 +123,6 @@ class TableModel:
         return self.predictions(molecules, computed(molecules, self.outputs))
 
     def ready(self, molecules: Molecules) -> Molecules:
-        """The molecules with their conditions as networks read them; raises InputError if conditions are missing."""
         if not self.conditions.columns:
             return molecules
         values, _ = self.encoded(molecules)
@@ -150,7 +149,6 @@ class TableModel:
         return Predictions(values, spread, errors, warnings)
 
     def final(self, values: np.ndarray) -> np.ndarray:
-        """Stacked values [M, T], calibrated and within the limits of the task."""
         return limited(calibrated(values, self.trust), self.limits)
 
     def features(self, molecules: Molecules, outputs: list[np.ndarray]) -> MoleculeFeatures:
@@ -186,7 +184,6 @@ class TableModel:
         return facts | ({"conditions": {"columns": columns}} if columns else {})
 
     def save(self, folder: Path) -> None:
-        """Writes the members, then the file that combines them and lists their files; raises InputError if it fails."""
         for member in self.members.values():
             member.save(folder)
         parts = {"files": manifest(folder, self.members), "domain": BITS[-1:], "table": table_digest(folder)}

@@ -81,7 +81,6 @@ def activity_cliffs(
 
 
 def ends_of(y: np.ndarray, bounds: np.ndarray | None) -> np.ndarray:
-    """The smallest and the largest possible values of labels: [2, M]."""
     ends = np.tile([-np.inf, np.inf], (len(y), 1)) if bounds is None else bounds
     return np.where(np.isnan(y), ends.T, y)
 

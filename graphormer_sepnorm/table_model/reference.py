@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from graphormer_sepnorm.chem.count_fingerprints import ERG, KINDS, Kinds
 from graphormer_sepnorm.chem.fast_descriptors import fast_descriptors
-from graphormer_sepnorm.chem.features import Molecules
+from graphormer_sepnorm.chem.features import Molecules, as_written
 from graphormer_sepnorm.chem.fingerprints import SIZE
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
@@ -56,7 +56,7 @@ class Encoder:
 
     def __call__(self, molecules: MoleculeFeatures) -> np.ndarray:
         """Embeddings of molecules: float32 [M, D]; on the CPU, many molecules are shared among processes."""
-        graphs = molecules.of(GraphsOf.named(self.embedder.featurizer))
+        graphs = molecules.of(GraphsOf(as_written(self.embedder.featurizer)))
         numbers = np.arange(len(graphs))
         pieces = [graphs.take(numbers[start : start + CHUNK]) for start in range(0, len(graphs), CHUNK)]
         embed = partial(embeddings, self.embedder, current())
@@ -101,7 +101,6 @@ class NormalScores:
 
     @classmethod
     def of(cls, features: np.ndarray) -> "NormalScores":
-        """Fits to features [M, D]; missing values (NaN) are ignored."""
         known = ~np.isnan(features)
         least = np.where(known, features, np.inf).min(axis=0, initial=np.inf)
         largest = np.where(known, features, -np.inf).max(axis=0, initial=-np.inf)
@@ -146,7 +145,6 @@ class Space:
 
     @classmethod
     def of(cls, embeddings: np.ndarray) -> "Space":
-        """The space with the embeddings [N, D] of the training molecules."""
         mean, scale = embeddings.mean(axis=0), embeddings.std(axis=0) + np.float32(1e-6)
         scaled = (embeddings - mean) / scale
         return cls(scaled, mean, scale, NARROWER * median_distance(scaled))
@@ -171,7 +169,6 @@ class Reference:
 
     @classmethod
     def of(cls, molecules: MoleculeFeatures, body: Encoder) -> "Reference":
-        """The training molecules as references, embedded by a body."""
         space = Space.of(molecules.of(body))
         scores = NormalScores.of(molecules.of(descriptors))
         described = scores(molecules.of(descriptors))
@@ -186,17 +183,14 @@ class Reference:
     def index(self) -> CountIndex:
         return CountIndex.of(damped(self.counts, self.kinds), len(self.kinds))
 
-    @property
-    def space(self) -> Space:
-        return Space(self.embeddings, self.mean, self.scale, self.widths[1])
-
     def similarities(self, molecules: MoleculeFeatures) -> np.ndarray:
         """Similarities by counts, descriptors and embeddings, under conditions: float32 [M, G, N], from 0 to 1."""
         described = self.scores(molecules.of(descriptors))
+        space = Space(self.embeddings, self.mean, self.scale, self.widths[1])
         parts = (
             self.index.similarity(damped(molecules.of(Counts(self.kinds)), self.kinds)),
             gaussian(described, self.described, self.widths[0]),
-            self.space.similarities(molecules.of(self.body)),
+            space.similarities(molecules.of(self.body)),
         )
         return self.under_conditions(molecules, np.stack(parts, axis=1))
 
@@ -207,7 +201,6 @@ class Reference:
         return with_conditions(similarities, molecules.of(self.condition_similarity))
 
     def condition_similarity(self, molecules: MoleculeFeatures) -> np.ndarray:
-        """Similarities of conditions to those of the training molecules: float32 [M, N], from 0 to 1."""
         return gaussian(molecules.of(condition_values), self.conditions, self.widths[2])
 
     def similarity(self, molecules: MoleculeFeatures) -> np.ndarray:

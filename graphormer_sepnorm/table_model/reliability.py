@@ -143,7 +143,6 @@ def is_no_better(facts: dict, metric: str) -> bool:
 
 
 def no_better(result: dict) -> list[str]:
-    """A sentence on each target of which the model is not clearly better than the mean label; ``result`` as above."""
     found = []
     for name, facts in result.get("targets", {}).items():
         if not is_no_better(facts, result["metric"]):

@@ -63,7 +63,6 @@ class ScoredRun:
 
 
 def read_scored_run(path: Path) -> ScoredRun:
-    """Reads the test predictions of a run folder; raises InputError if there are none or the files are damaged."""
     run = RunFolder(path)
     if run.is_from_python:
         raise InputError(f"{path} was saved from Python and has no test molecules: compare runs of train FILE")
@@ -89,9 +88,8 @@ def read_scored_run(path: Path) -> ScoredRun:
             measured_rows(path / DUPLICATES, task.targets),
         )
     except (ValueError, KeyError, TypeError):
-        raise InputError(
-            f"{run.predictions} or {run.test} is damaged: remove it, and score the run again with train --resume"
-        ) from None
+        advice = "remove it, and score the run again with train --resume"
+        raise InputError(f"{run.predictions} or {run.test} is damaged: {advice}") from None
 
 
 def lines_of(path: Path) -> list[dict[str, str]]:
@@ -135,7 +133,6 @@ def labels_of(texts: Sequence[Sequence[str]], num_targets: int) -> tuple[np.ndar
 
 
 def check_same_task(runs: Sequence[ScoredRun]) -> None:
-    """Raises InputError unless all runs have the same dataset, targets and metric."""
     first, facts = runs[0], {}
     for run in runs:
         task = run.task

@@ -180,7 +180,6 @@ def fit_forest(features: np.ndarray, labels: Labels, seed: int, trees: int = TRE
 def grow_trees(
     features: np.ndarray, y: np.ndarray, is_classification: bool, seed: int, trees: int, weight: np.ndarray | None
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """The trees of one target, as ``as_arrays``, on features that enough molecules have."""
     from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor  # its import takes seconds
 
     columns = np.flatnonzero((features != 0).sum(axis=0) >= min(LEAST_MOLECULES, len(features)))

@@ -150,7 +150,6 @@ def body_of(config: Config) -> Encoder:
 
 
 def calibration_of(labels: Labels, decisions: np.ndarray, rows: np.ndarray) -> Calibration | None:
-    """For a classification, the calibration of decisions [M, T] that was fitted to some of the molecules."""
     return fit_calibration(labels.y[rows], probabilities(decisions[rows])) if labels.is_classification else None
 
 

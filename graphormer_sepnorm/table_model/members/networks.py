@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from graphormer_sepnorm.chem.features import Molecules
+from graphormer_sepnorm.chem.features import Molecules, as_written
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.datasets.store import MoleculeDataset, prepare
 from graphormer_sepnorm.errors import InputError
@@ -47,7 +47,6 @@ class NetworksMember:
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
-        """As ``Member.fit``; on the CPU in processes. ``Setting.look`` decides after the first network."""
         data = prepared(molecules, labels, setting.config)
         out_of_fold = np.full_like(labels.y, np.nan)
         with tempfile.TemporaryDirectory() as elsewhere:
@@ -102,7 +101,7 @@ class NetworksMember:
         return self.answers(molecules)[self.embeddings]
 
     def answers(self, molecules: MoleculeFeatures) -> dict[Callable, np.ndarray]:
-        graphs = molecules.of(GraphsOf.named(self.networks[0][1].featurizer))
+        graphs = molecules.of(GraphsOf(as_written(self.networks[0][1].featurizer)))
         graphs = replace(graphs, conditions=molecules.of(condition_values))
         molecules.computed |= (found := self.computed(computed(Molecules.of_graphs(graphs), self.outputs)))
         return found
@@ -125,7 +124,6 @@ class NetworksMember:
 
 
 def saved(whole: RunFolder, count: int) -> str:
-    """The time that the networks after the first would take, and how to train all of them."""
     minutes = (count - 1) * sum(line["seconds"] for line in whole.member(0).read_metrics()) / 60
     return f"the other {count - 1} would take about {minutes:.2g} minutes of computing; --ensemble {count} trains them"
 
@@ -151,7 +149,7 @@ def fit_fold(
 
 
 def prepared(molecules: MoleculeFeatures, labels: Labels, config: Config) -> Graphs:
-    graphs = molecules.of(GraphsOf.named(config.featurizer))
+    graphs = molecules.of(GraphsOf(as_written(config.featurizer)))
     weight = None if labels.weight is None else labels.weight.astype(np.float32)
     graphs = replace(graphs, weight=weight, conditions=molecules.of(condition_values))
     return prepare(graphs.with_targets(*targets_of(labels)), config.model.encodings)

@@ -58,7 +58,6 @@ class TunedKernelMember(WithoutNetworks):
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
-        """As ``Member.fit``; the kernel and the networks must have been fitted before."""
         kernel, networks = beside(setting.members)
         decisions = np.full_like(labels.y, np.nan)
         spaces, machines = [], []
