@@ -73,10 +73,8 @@ def distill(model: TableModel, source: RunFolder, smiles: Sequence[str], out: Pa
             y = rows.y.astype(np.float64)
             student = trusted(student, y, found, model.trust.domain, model.trust.rows)
             scores = {"student": found, "model": model.predict(rows.smiles).values}
-            metric = METRICS[task.metric]
-            result["test"] = {name: round(metric(y, each), 4) for name, each in scores.items()} | {
-                "metric": task.metric
-            }
+            result["test"] = {name: round(METRICS[task.metric](y, each), 4) for name, each in scores.items()}
+            result["test"]["metric"] = task.metric
     student.save(out)
     return result
 

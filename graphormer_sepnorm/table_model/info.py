@@ -98,9 +98,7 @@ def condition_words(column: ConditionColumn) -> str:
 
 def unfinished_words(run: RunFolder) -> str | None:
     """A sentence on a table model whose other members are still to be fitted; None for any other run folder."""
-    if not run.stack.exists() or "networks" in (stored_facts(run.stack).get("members") or ()):
-        return None
-    if run.is_from_python:
+    if not run.stack.exists() or "networks" in (stored_facts(run.stack).get("members") or ()) or run.is_from_python:
         return None
     is_begun = run.record.exists() and "networks" not in run.saved_test().get("left_out_members", {})
     if not is_begun and (run.test.exists() or not (run.path / TABLE).exists()):

@@ -83,9 +83,7 @@ def scores_of_target(predicted: Predicted, columns: slice) -> dict:
     metric = METRICS[predicted.task.metric]
     found: dict = {"n": len(y)}
     if len(y) < 2:
-        found["warning"] = (
-            f"only {len(y)} test molecule has a label: its error is not a score" if len(y) else "no test labels"
-        )
+        found["warning"] = "only 1 test molecule has a label: its error is not a score" if len(y) else "no test labels"
     found["scores"] = {name: scores_of(predicted.task, y, each) for name, each in by_name.items()}
     if bounds := predicted.with_bounds(columns):
         found["bounds"] = bounds

@@ -58,8 +58,6 @@ class Member(Protocol):
 
 
 class WithoutNetworks:
-    """The part of a ``Member`` that one without networks of its own shares with others."""
-
     @property
     def models(self) -> list[tuple[Network, Config]]:
         return []
