@@ -137,8 +137,8 @@ def refuse_other_classes(task: TaskConfig) -> None:
     """Raises InputError for two classes that a table calls otherwise, as an estimator may have learnt them."""
     for target, names in zip(task.targets, task.class_names if task.kind == "classification" else (), strict=False):
         if [CLASSES.get(same_label(name)) for name in names] != [0, 1]:
-            advice = "score the model with GraphormerClassifier.score in Python"
-            raise InputError(f"the classes of {target} are {' and '.join(names)}, in tables 0 and 1: {advice}")
+            how = "score the model with GraphormerClassifier.score in Python"
+            raise InputError(f"the classes of {target} are {' and '.join(names)}, which tables have as 0 and 1: {how}")
 
 
 def learnt_structures(run: RunFolder, model: TableModel) -> Structures:

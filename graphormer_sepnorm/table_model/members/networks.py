@@ -60,9 +60,9 @@ class NetworksMember:
                     if isinstance(each, InputError):
                         raise each
                     rows.append(each)
-                if setting.look and 1 == len(rows) < len(folds):
-                    if reason := setting.look(molecules, labels, folds, setting, rows[0]):
-                        raise CannotLearn(f"{reason}; {saved(whole, len(folds))}")
+                look = setting.look if 1 == len(rows) < len(folds) else None
+                if look and (reason := look(molecules, labels, folds, setting, rows[0])):
+                    raise CannotLearn(f"{reason}; {saved(whole, len(folds))}")
             networks = [load_network(whole.member(number)) for number in range(len(folds))]
             member = cls([(network, of_labels(config, setting), facts) for network, config, facts in networks])
         molecules.computed |= member.computed(rows)
