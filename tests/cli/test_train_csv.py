@@ -86,25 +86,6 @@ def test_regression_of_several_targets_with_missing_labels(train, command, molec
     assert list(pd.read_csv(tmp_path / "out.csv"))[-5:] == added
 
 
-@pytest.mark.slow
-def test_classification_ensemble_with_balance(train, command, molecules, tmp_path):
-    options = ["--task", "classification", "--split", "random", "--balance", "--ensemble", 2, "--seed", 4]
-    code, result, messages = train(molecules, "--target-columns", "long", "--target-columns", "rare", *options)
-    assert code == 0, messages
-    assert set(result["scores"]) == {"rocauc", "prauc", "accuracy"}
-    run = tmp_path / "run"
-    assert names(run) == FILES | {"model-0", "model-1", "roc.png"} and names(run / "model-1") == NETWORK_FILES
-    configs = [load_model(run / f"model-{member}")[1] for member in range(2)]
-    assert [config.train.seed for config in configs] == [4, 5]
-    sums = pd.read_csv(run / "table.csv").query("split != 'test'")["target rare"].value_counts()
-    for config in configs:
-        assert config.task.pos_weight[1] == pytest.approx(sums[0] / sums[1], rel=0.5) != 1
-    assert command("evaluate", run)[1]["value"] == pytest.approx(result["value"])
-    command("predict", run, tmp_path / "mols.csv", "-o", tmp_path / "out.csv")
-    columns = ["long_predicted", "long_class", "rare_predicted", "rare_class", "error"]
-    assert [name for name in pd.read_csv(tmp_path / "out.csv") if name in columns] == columns
-
-
 @pytest.fixture
 def few_trees(monkeypatch):
     monkeypatch.setattr(forest, "TREES", 20)

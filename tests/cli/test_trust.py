@@ -16,12 +16,6 @@ from tests.cli.test_train_csv import tiny
 
 pytestmark = pytest.mark.slow
 HOSTILE = '<script>alert("1")</script> & $\\frac{x}$'
-PEPTIDE = "NC(C)C(=O)" * 67
-STRANGE = {
-    "[Na+]": "No training molecule contains Na",
-    "CC[Pt](Cl)Cl": "No training molecule contains Pt",
-    PEPTIDE: "The molecule has 335 heavy atoms; training molecules have",
-}
 
 
 def trained(folder: Path, table: pd.DataFrame, *options: object) -> dict:

@@ -10,7 +10,6 @@ import pytest
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.table_model.compare import compare_runs, comparison_lines
-from graphormer_sepnorm.table_model.scored_runs import read_scored_run
 
 Y = np.random.default_rng(0).normal(size=40)
 
@@ -102,21 +101,6 @@ def test_runs_on_other_rows_are_refused(tmp_path, changes, message):
     other = write_run(tmp_path / "other", **{"prediction": Y, **changes})
     with pytest.raises(InputError, match=message):
         compare_runs([first, other])
-
-
-def test_what_is_no_finished_run_is_named(tmp_path):
-    run = write_run(tmp_path / "run", Y)
-    for paths in ([run], [run, run]):
-        with pytest.raises(InputError, match="two or more different runs"):
-            compare_runs(paths)
-    with pytest.raises(InputError, match="has no test predictions"):
-        read_scored_run(tmp_path)
-    (tmp_path / "folds" / "fold-0").mkdir(parents=True)
-    with pytest.raises(InputError, match=r"holds folds: name one of them, such as .*fold-0"):
-        read_scored_run(tmp_path / "folds")
-    (run / "predictions.csv").write_text("row,smiles\n1,C\n")
-    with pytest.raises(InputError, match="is damaged: remove it, and score the run again"):
-        read_scored_run(run)
 
 
 def write_pair(folder: Path) -> list[Path]:

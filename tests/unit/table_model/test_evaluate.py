@@ -16,7 +16,6 @@ from graphormer_sepnorm.table_model.evaluate import (
     evaluate_new,
     evaluate_table,
     means_of,
-    predict_all,
     refuse_other_classes,
     rows_for_test,
     score_rows,
@@ -76,12 +75,3 @@ def test_classes_that_tables_call_otherwise_are_refused(names, refused):
     task = TaskConfig("classification", "rocauc", ("t",), class_names=names)
     with pytest.raises(InputError, match="classes of t are a and b") if refused else contextlib.nullcontext():
         refuse_other_classes(task)
-
-
-def test_chunks_do_not_matter(trained: Trained, monkeypatch):
-    model, smiles = TableModel.load(trained.run.path), ["CCO", "c1ccccc1O", "CCN"]
-    whole = predict_all(model, smiles)
-    monkeypatch.setattr("graphormer_sepnorm.system.workers.in_chunks.__defaults__", (1,))
-    parts = predict_all(model, smiles)
-    np.testing.assert_allclose(parts.values, whole.values, rtol=1e-5)
-    np.testing.assert_allclose(parts.by_member, whole.by_member, rtol=1e-5)

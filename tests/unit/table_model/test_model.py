@@ -58,15 +58,6 @@ def test_facts_that_do_not_fit_are_refused(fitted, tmp_path, facts):
         TableModel.load(tmp_path)
 
 
-def test_weights_that_are_none_are_refused(fitted, tmp_path):
-    fitted.model.save(tmp_path)
-    arrays, known = load_arrays(tmp_path / STACK)
-    for wrong in (np.full_like(arrays["weights"], np.nan), -arrays["weights"], arrays["weights"][:, :1].copy()):
-        save_arrays(tmp_path / STACK, arrays | {"weights": wrong}, known)
-        with pytest.raises(InputError, match="weights"):
-            TableModel.load(tmp_path)
-
-
 def test_it_reads_molecules_as_predictors_do(fitted, others):
     smiles = [*others.molecules[:3], "C[C", None]
     found = fitted.model.predict(smiles)

@@ -90,21 +90,15 @@ def test_many_molecules_are_compared_with_landmarks(
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("place", lambda array: array + 60_000),
-        ("start", lambda array: array[::-1].copy()),
-        ("count", lambda array: array[:-1]),
-        ("coefficients", lambda array: array[:-1]),
-        ("intercept", lambda array: array[:1]),
-        ("embeddings", lambda array: array[:, :-1].copy()),
-        ("mean", lambda array: array[:-1]),
-        ("described", lambda array: array[:, :-1].copy()),
-        ("columns", lambda array: array + 60),
-        ("quantiles", lambda array: -array),
-        ("weights", lambda array: array[:2].copy()),
-        ("widths", lambda array: 0 * array),
+        ("place", lambda array: array + 60_000), ("start", lambda array: array[::-1].copy()),
+        ("count", lambda array: array[:-1]), ("coefficients", lambda array: array[:-1]),
+        ("intercept", lambda array: array[:1]), ("embeddings", lambda array: array[:, :-1].copy()),
+        ("mean", lambda array: array[:-1]), ("described", lambda array: array[:, :-1].copy()),
+        ("columns", lambda array: array + 60), ("quantiles", lambda array: -array),
+        ("weights", lambda array: array[:2].copy()), ("widths", lambda array: 0 * array),
         ("widths", lambda array: array[:1]),
     ],
-)
+)  # fmt: skip
 def test_arrays_that_do_not_fit_together_are_refused(member, tmp_path, name, change):
     member.save(tmp_path)
     arrays, facts = load_arrays(tmp_path / KERNEL)
@@ -127,17 +121,6 @@ def test_fingerprints_are_those_of_the_file(member, molecules, tmp_path):
         save_arrays(tmp_path / KERNEL, arrays, {**facts, **unknown})
         with pytest.raises(InputError, match="needs 'morgan 9'"):
             KernelMember.load(tmp_path, {})
-
-
-def test_predictions_need_no_shipped_body(member, tmp_path, monkeypatch):
-    """A model predicts with the body that it was fitted with, whatever is shipped later."""
-    member.save(tmp_path)
-    molecules = MoleculeFeatures(["CCO", "c1ccccc1O"])
-    expected = member.predict(molecules)
-    monkeypatch.setattr(reference, "BODY", "nothing of this name")
-    np.testing.assert_array_equal(
-        KernelMember.load(tmp_path, {}).predict(MoleculeFeatures(["CCO", "c1ccccc1O"])), expected
-    )
 
 
 def test_a_tiny_table_is_learnt(smiles, logp, setting):
