@@ -160,7 +160,7 @@ def test_a_member_without_a_prediction_leaves_its_weight_to_the_others():
     np.testing.assert_allclose(shares(np.array([1.0, np.nan, 2.0]), np.array([0.2, 0.5, 0.3])), [0.4, 0, 0.6])
 
 
-ASPIRIN = Chem.MolFromSmiles("CC(=O)Oc1ccccc1C(=O)O")
+MOL = Chem.MolFromSmiles("CC(=O)Oc1ccccc1C(=O)O")
 
 
 def symbols(mols: list[Chem.Mol]) -> list[str]:
@@ -175,7 +175,7 @@ def test_a_masked_atom_is_of_no_element_and_keeps_its_bonds():
     found = masked(Chem.MolFromSmiles("C[NH3+]"), [1])
     assert symbols([found]) == ["C*"] and found.GetNumBonds() == 1
     assert found.GetAtomWithIdx(1).GetFormalCharge() == found.GetAtomWithIdx(1).GetTotalNumHs() == 0
-    assert symbols([ASPIRIN])[0].count("*") == 0
+    assert symbols([MOL])[0].count("*") == 0
 
 
 def test_stereo_labels_are_those_of_the_whole_molecule():
@@ -190,10 +190,10 @@ def test_stereo_labels_are_those_of_the_whole_molecule():
 def test_of_a_sum_over_atoms_each_adds_its_own():
     values = {"C": 1.0, "O": -2.0, "*": 0.25}
     contributions, base = by_masking(
-        ASPIRIN, lambda mols: np.array([sum(values[symbol] for symbol in text) for text in symbols(mols)])
+        MOL, lambda mols: np.array([sum(values[symbol] for symbol in text) for text in symbols(mols)])
     )
     assert base == 0.25 * 13
-    expected = [values[atom.GetSymbol()] - 0.25 for atom in ASPIRIN.GetAtoms()]
+    expected = [values[atom.GetSymbol()] - 0.25 for atom in MOL.GetAtoms()]
     np.testing.assert_allclose(contributions, expected, rtol=1e-12)
 
 
@@ -214,10 +214,10 @@ def count_of_environments(mols: list[Chem.Mol]) -> np.ndarray:
 
 @pytest.mark.parametrize("smiles", ["OC(=O)c1ccccc1OC(C)=O", "c1ccc(OC(C)=O)c(C(=O)O)c1"])
 def test_contributions_add_up_and_follow_their_atoms_in_every_spelling(smiles):
-    here, base = by_masking(ASPIRIN, count_of_environments)
+    here, base = by_masking(MOL, count_of_environments)
     other = Chem.MolFromSmiles(smiles)
     there, other_base = by_masking(other, count_of_environments)
-    whole, nothing = count_of_environments([ASPIRIN, masked(ASPIRIN, range(13))])
+    whole, nothing = count_of_environments([MOL, masked(MOL, range(13))])
     assert base == other_base == nothing
     assert here.sum() == pytest.approx(whole - nothing)
-    np.testing.assert_allclose(there[list(other.GetSubstructMatch(ASPIRIN))], here, rtol=1e-9)
+    np.testing.assert_allclose(there[list(other.GetSubstructMatch(MOL))], here, rtol=1e-9)

@@ -174,7 +174,6 @@ def test_a_covariance_that_is_none_is_no_likelihood():
 
 
 NAN, INF = np.nan, np.inf
-NUMBER = TaskConfig("regression", "rmse", ("y",))
 
 
 def hidden(y: np.ndarray, limit: np.ndarray | float) -> Labels:
