@@ -28,18 +28,6 @@ def test_a_member_that_cannot_learn_is_left_out_and_named(molecules, labels, fol
         fit_table(molecules, labels, folds, setting, members=["kernel", "forest"])
 
 
-def test_training_molecules_have_no_narrower_intervals_than_intervals_were_calibrated_for(
-    molecules, labels, folds, setting
-):
-    found = fit_table(molecules, labels, folds, setting, members=["kernel"])
-    calibrated, fitted = found.out_of_fold.spread, found.model.stacked(molecules).spread
-    assert (fitted >= calibrated.min(axis=0)).all() and (fitted <= calibrated.max(axis=0)).all()
-    limits = np.array([[0.0, 0], [np.inf, np.inf]])
-    unlimited = replace(found.model, difficulty=replace(found.model.difficulty, limits=limits))
-    unlimited = unlimited.stacked(molecules).spread
-    assert (unlimited < calibrated.min(axis=0)).any(axis=0).all()
-
-
 def test_probabilities_are_calibrated_by_what_was_predicted_out_of_fold(molecules, classes, folds, setting):
     found = fit_table(molecules, classes, folds, setting, members=["kernel"])
     trust = found.model.trust

@@ -62,13 +62,6 @@ def test_classes_of_weight_0_do_not_calibrate(molecules, classes, folds, setting
     np.testing.assert_allclose(wrong.predict(molecules), known.predict(molecules))
 
 
-def test_classes_that_are_all_in_one_fold_are_predicted_as_their_share(molecules, classes, folds, setting):
-    y, (_, rows) = classes.y.copy(), folds.parts()[0]
-    y[np.setdiff1d(np.arange(len(y)), rows), 1] = np.nan
-    found = KernelMember.fit(molecules, replace(classes, y=y), folds, setting)
-    np.testing.assert_allclose(found.out_of_fold[rows, 1], np.nanmean(y[rows, 1]), atol=0.05)
-
-
 @pytest.mark.parametrize("kind", ["numbers", "classes"])
 def test_many_molecules_are_compared_with_landmarks(
     molecules, labels, classes, folds, others, monkeypatch, setting, tmp_path, kind
