@@ -229,14 +229,15 @@ class Reference:
         sizes = {"N": counts.shape[0], "D": body.embedder.width, "W": 3 if "conditions" in arrays else 2}
         shapes = {"columns": (np.int64, "C"), "quantiles": (np.float64, "QC"), "described": (np.float32, "NC")}
         shapes |= {"embeddings": (np.float32, "ND"), "mean": (np.float32, "D"), "scale": (np.float32, "D")}
-        columns, quantiles, *parts, widths = read_shaped(arrays, shapes | {"widths": (np.float64, "W")}, sizes, path)
+        shapes |= {"widths": (np.float64, "W")}
+        columns, quantiles, described, embeddings, mean, scale, widths = read_shaped(arrays, shapes, sizes, path)
         conditions = np.zeros((0, 0), np.float32)
         if "conditions" in arrays:
             (conditions,) = read_shaped(arrays, {"conditions": (np.float32, "NV")}, sizes, path)
         scores = NormalScores(columns, quantiles)
         if not scores.fits(fast_descriptors([]).shape[1]) or (widths <= 0).any():
             raise InputError(damaged_arrays(path))
-        return cls(body, counts, scores, *parts, widths, conditions, kinds)
+        return cls(body, counts, scores, described, embeddings, mean, scale, widths, conditions, kinds)
 
 
 def with_conditions(similarities: np.ndarray, conditions: np.ndarray) -> np.ndarray:
