@@ -65,7 +65,7 @@ def distill(model: TableModel, source: RunFolder, smiles: Sequence[str], out: Pa
     difference = train_student(kept, outputs.astype(np.float32), task.targets, run.member(0), epochs)
     network, config, _ = checkpoint.load_model(run.member(0).path)
     student = part_of(network, config, replace(task, mean=(), std=(), balance=False, pos_weight=()))
-    result = {"molecules": len(kept), "unreadable": int((~readable).sum()), "difference": difference}
+    result: dict = {"molecules": len(kept), "unreadable": int((~readable).sum()), "difference": difference}
     if model.trust and (source.path / TABLE).exists():
         rows = rows_for_test(source, model)
         found = student.predict(rows.smiles).values.astype(np.float64)

@@ -82,9 +82,9 @@ def evaluate_new(
     model = TableModel.load(run.path)
     assert model.trust is not None
     check_table(run.path)
-    whole = {"test_csv": None, "split": "random", "split_column": None, "sizes": Sizes(), "folds": 0}
-    others = {"path": table, "smiles_column": smiles_column, "delimiter": delimiter}
-    options = replace(kept_options(run), **whole, **others, weight_column=None, id_column=None)
+    options = replace(kept_options(run), path=table, smiles_column=smiles_column, delimiter=delimiter, test_csv=None)
+    options = replace(options, split="random", split_column=None, sizes=Sizes(), folds=0)
+    options = replace(options, weight_column=None, id_column=None)
     refuse_other_classes(model.task)
     try:
         read = read_usable(options, model.featurizer)
