@@ -132,9 +132,9 @@ class ForestMember(WithoutNetworks):
             known = setting.known_to(number, labels).take(learnt)
             targets = np.flatnonzero(~np.isnan(known.y).all(axis=0))
             if len(targets):  # otherwise all labels of the fold are bounds
-                part = fit_forest(features[learnt], replace(known, y=known.y[:, targets]), seed)
+                part = fit_forest(features[learnt], replace(known, y=known.y[:, targets]), seed, TREES)
                 out_of_fold[np.ix_(predicted, targets)] = part.predict(features[predicted])
-        return Fitted(cls(fit_forest(features, setting.known_to(-1, labels), seed)), out_of_fold)
+        return Fitted(cls(fit_forest(features, setting.known_to(-1, labels), seed, TREES)), out_of_fold)
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
         return self.forest.predict(molecules.of(forest_features)).astype(np.float64)
@@ -154,7 +154,7 @@ class ForestMember(WithoutNetworks):
         return cls(Forest.load(folder / FOREST, FEATURES + MOST_CONDITIONS))
 
 
-def fit_forest(features: np.ndarray, labels: Labels, seed: int, trees: int = TREES) -> Forest:
+def fit_forest(features: np.ndarray, labels: Labels, seed: int, trees: int) -> Forest:
     """Grows one forest per target on the features [M, F] of the molecules with its label."""
     import rdkit
 
