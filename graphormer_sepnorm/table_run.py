@@ -1,7 +1,4 @@
-"""Training of a table model: from a user's table to a run folder with test scores.
-
-Axis letters: M molecules, T targets.
-"""
+"""Training of a table model: from a user's table to a run folder with test scores. M molecules, T targets."""
 
 import contextlib
 import csv
@@ -26,11 +23,11 @@ from graphormer_sepnorm.system.workers import one_thread_for_small
 from graphormer_sepnorm.table_model.conditions import Conditions, condition_values, with_known
 from graphormer_sepnorm.table_model.evaluate import evaluate_table
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.fit import DESCRIBING, FittedTable, after, fit_members, put_together, with_notes
+from graphormer_sepnorm.table_model.fit import DESCRIBING, fit_table
 from graphormer_sepnorm.table_model.labels import Folds, Labels, label_arrays, with_offset
 from graphormer_sepnorm.table_model.look import reason_to_stop
 from graphormer_sepnorm.table_model.members import MEMBERS
-from graphormer_sepnorm.table_model.members.base import Fitted, Setting
+from graphormer_sepnorm.table_model.members.base import Setting
 from graphormer_sepnorm.table_model.members.kernel import KernelMember, body_of
 from graphormer_sepnorm.table_model.members.networks import check_resumable
 from graphormer_sepnorm.table_model.model import TableModel
@@ -56,56 +53,25 @@ READING, SCORING = "reading the table", "scoring and reporting"
 
 @dataclass(frozen=True)
 class Plan:
-    """The members of a table model to fit.
-
-    Attributes:
-        networks: number of networks, one per fold. A single network is fitted to the training rows, and the validation
-            rows take the place of the folds.
-        forest: whether to fit the forest.
-        blend: whether to fit members other than networks.
-        quick: stop after the kernel.
-        resume: continue the run in the run folder.
-        look: train only the network of the first fold where it does not help.
-        command: the options of the command as JSON, to keep in the run folder; "": none.
-    """
-
-    networks: int = FOLDS
+    networks: int = FOLDS  # one per fold; a single one has validation rows in place of folds
     forest: bool = True
-    blend: bool = True
-    quick: bool = False
+    blend: bool = True  # fit members other than networks
+    quick: bool = False  # stop after the kernel
     resume: bool = False
-    look: bool = False
-    command: str = ""
+    look: bool = False  # train only the network of the first fold where it does not help
+    command: str = ""  # the options of the command as JSON, to keep in the run folder
 
     @property
-    def steps(self) -> list[list[str]]:
-        """For each step, the names of the members that are fitted together."""
+    def members(self) -> list[str]:
         if self.quick:
-            return [["kernel"]]
-        if not self.blend:
-            return [["networks"]]
-        return [["kernel"], [name for name in MEMBERS if name != "kernel" and (self.forest or name != "forest")]]
+            return ["kernel"]
+        return [name for name in MEMBERS if self.forest or name != "forest"] if self.blend else ["networks"]
 
 
 def train_table(
     options: TableOptions, config: Config, out: Path, plan: Plan, content: WholeTable | None = None
 ) -> dict:
-    """Fits a table model to a table, writes it, and scores it on the test rows.
-
-    Args:
-        options: how to read the table.
-        config: config of the networks, with the task of ``table_task`` and the dataset ``TABLE``.
-        out: run folder.
-        plan: the members to fit.
-        content: content of the table if it has been read already.
-
-    Returns:
-        as ``report``, and the numbers of rows that were used and skipped, of molecules that appear in more than
-        one row, and of such molecules with contradictory labels.
-
-    Raises:
-        InputError: as ``read_labelled`` and ``fit_run``; nothing is written if the table cannot be used.
-    """
+    """Fits a table model to a table, writes it, and scores it on the test rows; raises before it writes anything."""
     check_beginning(RunFolder(out), config, plan)
     if options.final and plan.networks == 1:
         raise InputError(
@@ -117,14 +83,13 @@ def train_table(
 
 
 def train_labelled(options: TableOptions, labelled: LabelledTable, config: Config, out: Path, plan: Plan) -> dict:
-    """As ``train_table``, for a table that has been read and split."""
     labelled, sentences = to_learn(options, labelled, config.task)
     say(sentences)
     return fit_run(labelled, options, config, RunFolder(out), plan) | numbers_of_rows(options, labelled)
 
 
 def to_learn(options: TableOptions, labelled: LabelledTable, task: TaskConfig) -> tuple[LabelledTable, list[str]]:
-    """A table without the rows that cannot be scored, and the remarks on it; raises InputError as ``check_splits``."""
+    """A table without rows that cannot be scored, and remarks on it; raises InputError as ``check_splits``."""
     labelled = scorable(options, labelled)
     check_splits(options, task, labelled)
     conditions = learnt_conditions(options, labelled).remarks(conditions_outside_test(labelled))
@@ -134,28 +99,13 @@ def to_learn(options: TableOptions, labelled: LabelledTable, task: TaskConfig) -
 def costs(plan: Plan, config: Config) -> dict[str, float]:
     """Rough costs of the phases of a training: seconds of one core for a thousand rows."""
     known = {"kernel": 8.0, "forest": 6.0, "networks": 0.5 * plan.networks * config.train.epochs}
-    members = {name: known.get(name, 1.0) for step in plan.steps for name in step}
-    return {READING: 6.0, DESCRIBING: 12.0, **members, SCORING: 4.0}
+    return {READING: 6.0, DESCRIBING: 12.0, **{name: known.get(name, 1.0) for name in plan.members}, SCORING: 4.0}
 
 
 def train_folds(
     options: TableOptions, config: Config, out: Path, plan: Plan, content: WholeTable | None = None
 ) -> dict:
-    """Trains as ``train_table`` once per fold, so that every molecule is a test molecule once.
-
-    Args:
-        options, config, plan, content: as ``train_table``; ``options.folds`` is the number of folds.
-        out: output folder for the run folders ``fold-0``, ``fold-1``, ... of the folds, and for ``predictions.csv``,
-            whose column ``split`` is the fold in which a molecule was tested.
-
-    Returns:
-        ``metric``, ``folds``, their mean ``value`` and its standard ``deviation`` over the folds, the same for the
-        forest under ``baseline``, as ``pooled``, and the numbers of rows. They are also written to ``test.json``, and
-        described by ``report.html``.
-
-    Raises:
-        InputError: as ``train_table`` and ``read_folds``.
-    """
+    """Trains as ``train_table`` once per fold, so that every molecule is a test molecule once."""
     whole, parts, metric = RunFolder(out), Parts("fold", options.folds), config.task.metric
     if whole.stack.exists():
         raise InputError(f"{whole} holds a table model: choose another --out")
@@ -191,10 +141,6 @@ def train_folds(
 
 
 def scorable(options: TableOptions, labelled: LabelledTable) -> LabelledTable:
-    """The table without the test rows whose conditions no training row has, which are skipped.
-
-    Raises InputError if no test row is left.
-    """
     found = with_known(labelled, learnt_conditions(options, labelled))
     if not options.final and not found.of_split("test"):
         number, _, reason = next(each for each in found.skipped if each not in labelled.skipped)
@@ -203,7 +149,6 @@ def scorable(options: TableOptions, labelled: LabelledTable) -> LabelledTable:
 
 
 def learnt_conditions(options: TableOptions, labelled: LabelledTable) -> Conditions:
-    """The conditions of the rows outside the test set."""
     return Conditions.of(options.feature_columns, conditions_outside_test(labelled))
 
 
@@ -226,31 +171,11 @@ def check_beginning(whole: RunFolder, config: Config, plan: Plan) -> None:
 
 
 def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whole: RunFolder, plan: Plan) -> dict:
-    """Fits a table model to all rows outside the test set, writes it, and scores it on the test set.
-
-    The kernel is written first, so that ``predict`` works while the networks train.
-
-    Args:
-        labelled: the table, read and split; the model is fitted to both its training and validation rows.
-        options: options with which the table was read.
-        config: config of the networks.
-        whole: the run folder.
-        plan: the members to fit.
-
-    Returns:
-        as ``report``.
-
-    Raises:
-        InputError: the folder holds other members or is in use by another training, no model can be fitted to the
-            table, or the folder cannot be written.
-    """
-    rows, structures = rows_to_learn(labelled)
-    task = replace(config.task, class_names=labelled.class_names)
-    labels = labels_of(rows, task, labelled.names, options.weight_column is not None)
-    conditions = Conditions.of(options.feature_columns, [row.conditions for row in rows])
-    config = replace(config, task=labels.task, model=replace(config.model, conditions=conditions.width))
-    folds = folds_of(rows, structures, labels, options.split, config.train.seed, plan.networks)
-    if "networks" in plan.steps[-1]:
+    """Fits to all rows outside the test set and scores on it; the kernel is written before networks train."""
+    molecules, labels, folds, setting = to_fit(labelled, options, config, plan, options.weight_column is not None)
+    setting = replace(setting, folder=whole.path, resume=plan.resume, verbose=True)
+    config = setting.config
+    if "networks" in plan.members:
         whole.check_parts(Parts("model", len(folds)))
         if plan.resume:
             check_resumable(whole, config, labels, folds)
@@ -263,14 +188,15 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
         if plan.quick and plan.resume and (kept := finished_result(whole, config, folds)):
             say([f"{whole} is finished: to train again, choose another --out"])
             return kept
-        values, _ = conditions.encode_all([row.conditions for row in rows])
-        molecules = MoleculeFeatures([row.smiles for row in rows], {condition_values: values})
-        setting = Setting(config, whole.path, plan.resume, verbose=True, conditions=conditions)
-        setting = replace(setting, look=reason_to_stop if plan.look else None)
         keeps = advising(f"{whole} keeps the progress so far: add --resume to the same command to continue")
-        with keeps, one_thread_for_small(len(rows)):
-            fitted = fit_steps(plan.steps, molecules, labels, folds, setting)
-            if distributed.rank() > 0 and not options.final:
+        with keeps, one_thread_for_small(len(labels)):
+            is_first = distributed.rank() == 0
+            early = (lambda model: model.save(whole.path)) if is_first and not whole.stack.exists() else None
+            fitted = fit_table(molecules, labels, folds, setting, plan.members, early)
+            if is_first:
+                fitted.model.save(whole.path)
+            distributed.wait_for_all()
+            if not (is_first or options.final):
                 return evaluate_table(whole)
             say([f"scoring the {'predictions out of fold' if options.final else 'test molecules'}, writing the report"])
             progress.begin(SCORING)
@@ -287,58 +213,38 @@ def finished_result(whole: RunFolder, config: Config, folds: Folds) -> dict:
     return found if isinstance(kernel, KernelMember) and kernel.reference.body == body_of(config) else {}
 
 
-def fit_steps(
-    steps: list[list[str]], molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting
-) -> FittedTable:
-    """Fits the members step by step and writes the model after each; an existing model is kept until the last step."""
-    assert setting.folder is not None
-    whole = RunFolder(setting.folder)
-    fitted: dict[str, Fitted] = {}
-    left_out: dict[str, str] = {}
-    for step in steps:
-        found, refused = fit_members(molecules, labels, folds, after(fitted, setting), step)
-        fitted, left_out = fitted | found, left_out | refused
-        if not fitted.keys() & {"kernel", "networks"}:
-            continue
-        model, out_of_fold = put_together(fitted, molecules, labels, folds, setting)
-        if distributed.rank() == 0 and (step is steps[-1] or not whole.stack.exists()):
-            model.save(whole.path)
-    distributed.wait_for_all()
-    if not fitted.keys() & {"kernel", "networks"}:
-        raise InputError("; ".join(f"{name}: {reason}" for name, reason in left_out.items()))
-    return with_notes(model, out_of_fold, fitted, left_out)
+def to_fit(
+    labelled: LabelledTable, options: TableOptions, config: Config, plan: Plan, is_weighted: bool
+) -> tuple[MoleculeFeatures, Labels, Folds, Setting]:
+    """The molecules outside the test set, their labels and folds, and the setting: all that ``fit_table`` needs.
+
+    For a single network, the validation rows take the place of the folds."""
+    rows, structures = rows_to_learn(labelled)
+    task = replace(config.task, class_names=labelled.class_names)
+    labels = labels_of(rows, task, labelled.names, is_weighted)
+    conditions = Conditions.of(options.feature_columns, [row.conditions for row in rows])
+    config = replace(config, task=labels.task, model=replace(config.model, conditions=conditions.width))
+    values, _ = conditions.encode_all([row.conditions for row in rows])
+    folds = Folds(np.array([0 if row.split == "val" else -1 for row in rows]))
+    if plan.networks > 1:
+        folds = make_folds(structures, labels, options.split, config.train.seed, plan.networks)
+    setting = Setting(config, conditions=conditions, look=reason_to_stop if plan.look else None)
+    return MoleculeFeatures(structures.smiles, {condition_values: values}), labels, folds, setting
 
 
 def rows_to_learn(labelled: LabelledTable) -> tuple[list[LabelledRow], Structures]:
-    """All rows outside the test set, and their structures."""
     places = [place for place, row in enumerate(labelled.rows) if row.split != "test"]
     return [labelled.rows[place] for place in places], labelled.structures.take(places)
 
 
 def labels_of(
-    rows: Sequence[LabelledRow], task: TaskConfig, names: Mapping[int, str] | None = None, weighted: bool = False
+    rows: Sequence[LabelledRow], task: TaskConfig, names: Mapping[int, str] | None = None, is_weighted: bool = False
 ) -> Labels:
-    """The labels of rows and their bounds, with the scale of the task.
-
-    Args:
-        rows: training rows.
-        task: the prediction task.
-        names: names of rows by number; a row without a name is named by its number.
-        weighted: whether to use the rows' sample weights.
-    """
+    """The labels of rows and their bounds, with the scale of the task; rows without a name have their number."""
     y, bounds = label_arrays(rows)
     called = np.array([(names or {}).get(row.number) or str(row.number) for row in rows])
-    weight = np.array([row.weight for row in rows]) if weighted else None
+    weight = np.array([row.weight for row in rows]) if is_weighted else None
     return Labels(with_offset(make_task(task).fitted(y, weight)), y, bounds, weight, called)
-
-
-def folds_of(
-    rows: Sequence[LabelledRow], structures: Structures, labels: Labels, split: str, seed: int, count: int
-) -> Folds:
-    """As ``make_folds``; for a single fold, the validation rows are predicted by models of all other rows."""
-    if count == 1:
-        return Folds(np.array([0 if row.split == "val" else -1 for row in rows]))
-    return make_folds(structures, labels, split, seed, count)
 
 
 def over_folds(values: list[float]) -> dict:
@@ -363,7 +269,6 @@ def say(sentences: Iterable[str]) -> None:
 
 
 def numbers_of_rows(options: TableOptions, labelled: LabelledTable) -> dict:
-    """Numbers of rows, and the deviation of replicate measurements by target, if there are any."""
     found: dict = {
         "rows": len(labelled.usable),
         "skipped": len(labelled.skipped),

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.chem.descriptors import NAMES, descriptors
+from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.forest import Forest
-from graphormer_sepnorm.table_model.growing import fit_forest
-from graphormer_sepnorm.table_model.members.forest import forest_features
+from graphormer_sepnorm.table_model.labels import Labels
+from graphormer_sepnorm.table_model.members.forest import Forest, fit_forest, forest_features
 
 TREES = 20
 
@@ -30,4 +30,10 @@ def logp(smiles) -> np.ndarray:
 
 @pytest.fixture
 def forest(features, logp) -> Forest:
-    return fit_forest(features[:100], logp[:100], "regression", 0, TREES)
+    return grown(features[:100], logp[:100])
+
+
+def grown(features: np.ndarray, y: np.ndarray, kind: str = "regression", seed: int = 0, trees: int = TREES) -> Forest:
+    """The forest of targets without a scale."""
+    task = TaskConfig(kind, "rocauc" if kind == "classification" else "rmse", tuple(map(str, range(y.shape[1]))))
+    return fit_forest(features, Labels(task, y), seed, trees)

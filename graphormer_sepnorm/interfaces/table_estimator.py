@@ -30,13 +30,9 @@ from graphormer_sepnorm.predict.predictors import MovableModel, Result, compute_
 from graphormer_sepnorm.recipes import find_recipe, task_config
 from graphormer_sepnorm.runs.folder import IN_PYTHON, RunFolder
 from graphormer_sepnorm.system.device import choose, computing, current
-from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import fit_table
 from graphormer_sepnorm.table_model.load import as_smiles
-from graphormer_sepnorm.table_model.look import reason_to_stop
-from graphormer_sepnorm.table_model.members.base import Setting
-from graphormer_sepnorm.table_model.stacking import make_folds
-from graphormer_sepnorm.table_run import Plan, labels_of
+from graphormer_sepnorm.table_run import Plan, to_fit
 from graphormer_sepnorm.tables.formats.table import find_column, names_shown
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, keep_readable, refuse_constant, table_task
 from graphormer_sepnorm.tables.options import TableOptions
@@ -218,19 +214,17 @@ class TableEstimator(SmilesEstimator):
             if better_scale(target, column):
                 warnings.warn(f"{range_words(target, column)}: fit log10 of them", stacklevel=3)
         is_weighted = len({row.weight for row in table.rows}) > 1
-        labels = labels_of(table.rows, config.task, weighted=is_weighted)
+        molecules, labels, folds, setting = to_fit(table, chosen, config, plan, is_weighted)
         make_task(config.task).check_learnable(labels.y)
         for name, column in zip(config.task.targets, labels.counting().y.T, strict=True):
             if np.isnan(column).all():
                 raise InputError(f"all exact labels of target {name} have the sample weight 0")
-        folds = make_folds(table.structures, labels, chosen.split, chosen.seed, plan.networks)
-        config = replace(config, task=labels.task)
+        config = setting.config
         if plan.quick and (unused := quick.unused_parameters(parameters, type(self)().get_params())):
             warnings.warn(quick.remark("quick=True", unused), stacklevel=3)
-        setting = Setting(config, verbose=parameters["verbose"], look=reason_to_stop if plan.look else None)
-        members = [name for step in plan.steps for name in step]
+        setting = replace(setting, verbose=parameters["verbose"])
         with computing(choose(parameters["device"])), torch.random.fork_rng():
-            fitted = fit_table(MoleculeFeatures(table.structures.smiles), labels, folds, setting, members)
+            fitted = fit_table(molecules, labels, folds, setting, plan.members)
         self.model_, self.left_out_ = fitted.model, fitted.left_out
         self.out_of_fold_ = for_each_row(fitted.out_of_fold.values, known_rows, table, len(smiles))
         learnt = LabelledTable([replace(row, split="train") for row in table.rows])

@@ -12,9 +12,8 @@ from graphormer_sepnorm.report.reported import Reported, Trained
 from graphormer_sepnorm.report.words import line, words
 from graphormer_sepnorm.runs.numbers import decimals_for
 from graphormer_sepnorm.runs.plots import MAX_PANELS
-from graphormer_sepnorm.table_model.imputation import completed
 from graphormer_sepnorm.table_model.labels import Folds, Labels
-from graphormer_sepnorm.table_model.machines import Compared, fit_machines
+from graphormer_sepnorm.table_model.machines import Compared, completed, fit_machines
 from graphormer_sepnorm.table_model.members.kernel import KernelMember, as_values, calibration_of
 from graphormer_sepnorm.table_model.reference import landmarks
 from graphormer_sepnorm.table_model.scores import (

@@ -30,10 +30,11 @@ from graphormer_sepnorm.table_model.evaluate import (
     score_predictions,
     score_rows,
 )
-from graphormer_sepnorm.table_model.fit import LEAST_SHARE
+from graphormer_sepnorm.table_model.fit import LEAST_SHARE, FittedTable
+from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.model import Stacked
 from graphormer_sepnorm.table_model.reliability import compare, measure_trust, usual_confidence
-from graphormer_sepnorm.table_model.scores import STACK, scores_of
+from graphormer_sepnorm.table_model.scores import STACK, Predicted, columns_of, scores_of
 from graphormer_sepnorm.table_model.stacking import each_by_itself
 from graphormer_sepnorm.tables.prepared_table import NAME, TABLE, label_texts
 from graphormer_sepnorm.tables.remarks import repeatability
@@ -75,14 +76,26 @@ def report_table(trained: Trained) -> dict:
 
 def facts_out_of_fold(trained: Trained, trust: dict) -> dict:
     """The parts of a result that do not come from test rows: ``out_of_fold`` has scores of the members by name."""
-    labels, rows, found = trained.labels, trained.folds.predicted, trained.fitted.out_of_fold
-    predictions = [*each_by_itself(labels.task, found.by_member), found.values]
-    scores = {
-        name: scores_of(labels.task, labels.y[rows], each[rows])
-        for name, each in zip([*trained.fitted.model.members, STACK], predictions, strict=True)
-    }
+    scores = scores_out_of_fold(trained.fitted, trained.labels, trained.folds)
     facts = {"seed": trained.options.seed, "folds": len(trained.folds), "out_of_fold": scores, "trust": trust}
     return facts | trained.fitted.notes
+
+
+def scores_out_of_fold(fitted: FittedTable, labels: Labels, folds: Folds) -> dict[str, dict]:
+    """The scores of the members and of the whole, by name, on the rows that a fold predicted; with ``bounds``, if any.
+
+    ``bounds`` has the ``BoundScores`` of each target, as those of the test rows."""
+    rows, found = folds.predicted, fitted.out_of_fold
+    names, values = [*fitted.model.members, STACK], [*each_by_itself(labels.task, found.by_member), found.values]
+    by_name = {name: each[rows] for name, each in zip(names, values, strict=True)}
+    part = labels.take(rows)
+    scores: dict[str, dict] = {name: scores_of(labels.task, part.y, each) for name, each in by_name.items()}
+    predicted = Predicted(labels.task, part.y, by_name, np.nanmean(labels.y, axis=0), part.bounds)
+    for target, columns in columns_of(labels.task).items():
+        for name, bounds in predicted.with_bounds(columns).items():
+            if name in scores:
+                scores[name].setdefault("bounds", {})[target] = bounds
+    return scores
 
 
 def pages_of(page: Reported) -> Iterator[ReportPage]:

@@ -1,7 +1,4 @@
-"""Comparison of runs by their predictions for the same test rows.
-
-Axis letters: M test molecules, T targets, R runs.
-"""
+"""Comparison of runs by their predictions for the same test rows. Axis letters: M test molecules, T targets, R runs."""
 
 import io
 from collections.abc import Iterator, Sequence
@@ -17,15 +14,17 @@ from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.table_model.scored_runs import SEED, ScoredRun, check_same_task, on_shared_rows, read_scored_run
 from graphormer_sepnorm.table_model.scores import (
     MOST_DRAWN,
-    RESAMPLES,
     STACK,
     Predicted,
+    columns_of,
+    draws_of,
     interval,
+    known,
     resampled,
     score,
     top_words,
 )
-from graphormer_sepnorm.tasks import METRICS, TASKS
+from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.tasks.censored import bound_scores, log_likelihoods
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -33,27 +32,7 @@ LEAST_LABELS = 2
 
 
 def compare_runs(paths: Sequence[Path]) -> dict:
-    """Scores of runs on the same test rows, and their differences to the first run.
-
-    All runs share the same bootstrap resamples of the rows, so the differences are paired.
-
-    Args:
-        paths: two or more run folders; the others are compared with the first.
-
-    Returns:
-        ``settings``: those that are the ``same`` and those that are ``different``, with their value in each run;
-        ``test_rows``: by run the number of its rows, and ``shared``, whether the scores are those of all of them (null)
-        or of so many measurements that all runs tested;
-        ``metric``; ``higher_is_better``; ``known``, by run the sentence of ``known_words``, where it has one; and
-        ``targets``: for each its ``n`` labels and ``runs``, by name ``value``,
-        its 95 % bootstrap ``interval``, the ``difference`` to the first run with its ``difference_interval``, and
-        ``better``, the share of draws in which the run is better than the first; ``bounds``, if labels are censored,
-        as ``compare_bounds``; ``top``, as ``Predicted.tops``; None where a number is undefined.
-
-    Raises:
-        InputError: fewer than two runs, a run that is named twice or has no test predictions, or runs that differ in
-            test rows, labels, targets or metrics.
-    """
+    """Scores of runs on the same test rows and their paired differences to the first, in JSON; None: undefined."""
     names = [str(path) for path in paths]
     if len(set(names)) < 2 or len(set(names)) < len(names):
         raise InputError("name two or more different runs")
@@ -62,33 +41,24 @@ def compare_runs(paths: Sequence[Path]) -> dict:
     test_rows = {run.name: len(run.molecules) for run in runs}
     runs, is_whole = on_shared_rows(runs)
     task = runs[0].task
-    if TASKS[task.kind].adds_up:
-        places = {", ".join(task.targets): slice(None)}
-    else:
-        places = {name: slice(place, place + 1) for place, name in enumerate(task.targets)}
     return {
         "settings": compare_settings(runs),
         "test_rows": {"of_runs": test_rows, "shared": None if is_whole else len(runs[0].molecules)},
         "metric": task.metric,
         "higher_is_better": METRICS[task.metric].higher_is_better,
         "known": {run.name: run.known for run in runs if run.known},
-        "targets": {name: compare_target(runs, columns) for name, columns in places.items()},
+        "targets": {name: compare_target(runs, columns) for name, columns in columns_of(task).items()},
     }
 
 
 def compare_settings(runs: Sequence[ScoredRun]) -> dict[str, dict]:
-    """The settings of runs: those that are the ``same``, and those that are ``different``, by run."""
     names = dict.fromkeys(name for run in runs for name in run.settings)
     values = {name: {run.name: run.settings.get(name) for run in runs} for name in names}
-    equal = {name for name, found in values.items() if len({str(value) for value in found.values()}) == 1}
-    return {
-        "same": {name: runs[0].settings[name] for name in names if name in equal},
-        "different": {name: found for name, found in values.items() if name not in equal},
-    }
+    different = {name: found for name, found in values.items() if len(set(map(str, found.values()))) > 1}
+    return {"same": {name: runs[0].settings[name] for name in names if name not in different}, "different": different}
 
 
 def compare_target(runs: Sequence[ScoredRun], columns: slice) -> dict:
-    """As ``compare_runs``, for one target."""
     metric = runs[0].task.metric
     labelled = np.flatnonzero(~np.isnan(runs[0].y[:, columns]).all(axis=1))
     y = runs[0].y[labelled, columns]
@@ -102,33 +72,24 @@ def compare_target(runs: Sequence[ScoredRun], columns: slice) -> dict:
     found = {}
     for place, run in enumerate(runs):
         found[run.name] = {
-            "value": defined_or_none(values[place]),
+            "value": known(values[place]),
             "interval": interval(drawn[:, place]),
             **difference_to_first(values, drawn, place, sign),
-            **({"bounds": with_bounds[place]} if with_bounds else {}),
-            **({"top": tops} if (tops := tops_of(run, columns)) else {}),
         }
+        if with_bounds:
+            found[run.name]["bounds"] = with_bounds[place]
+        predicted = Predicted(run.task, run.y, {STACK: run.prediction}, np.zeros(run.y.shape[1]), run.bounds)
+        if tops := predicted.tops(columns):
+            found[run.name]["top"] = tops
     return {"n": len(y), "runs": found}
 
 
-def tops_of(run: ScoredRun, columns: slice) -> dict[str, dict]:
-    """As ``Predicted.tops``."""
-    return Predicted(run.task, run.y, {STACK: run.prediction}, np.zeros(run.y.shape[1]), run.bounds).tops(columns)
-
-
 def difference_to_first(values: Sequence[float], drawn: np.ndarray, place: int, sign: int) -> dict:
-    """The difference of a score from that of the first run, and how often it is better in draws [draws, R].
-
-    Args:
-        values: the scores of the R runs.
-        drawn: the same for each draw of molecules.
-        place: number of the run.
-        sign: 1 if larger scores are better, otherwise -1.
-    """
+    """The difference of a score from that of the first run, and how often it is better in draws [draws, R]."""
     differences = drawn[:, place] - drawn[:, 0]
     defined = differences[~np.isnan(differences)]
     return {
-        "difference": defined_or_none(values[place] - values[0]),
+        "difference": known(values[place] - values[0]),
         "difference_interval": interval(differences),
         "better": float((sign * defined > 0).mean()) if len(defined) else None,
     }
@@ -143,50 +104,43 @@ def compare_bounds(runs: Sequence[ScoredRun], columns: slice) -> list[dict]:
         return []
     likelihoods = np.stack([log_likelihoods(y, bounds, each) for each in predictions], axis=1)
     likelihoods = likelihoods[~np.isnan(likelihoods).any(axis=1)]
-    draws = np.random.default_rng(0).integers(len(likelihoods), size=(RESAMPLES, len(likelihoods)))
-    drawn = np.stack(
-        [likelihoods[rows].mean(axis=0) for rows in draws[: None if len(likelihoods) <= MOST_DRAWN else 1]]
-    )
+    draws = draws_of(len(likelihoods))[: None if len(likelihoods) <= MOST_DRAWN else 1]
+    drawn = np.stack([likelihoods[rows].mean(axis=0) for rows in draws])
     values = [each.log_likelihood for each in scores]
     return [
-        {name: defined_or_none(value) for name, value in asdict(each).items()}
-        | difference_to_first(values, drawn, place, 1)
+        {name: known(value) for name, value in asdict(each).items()} | difference_to_first(values, drawn, place, 1)
         for place, each in enumerate(scores)
     ]
 
 
-def defined_or_none(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
-
-
 def comparison_lines(compared: dict) -> list[str]:
-    """The comparison as the lines of a readable table."""
     lines = [*setting_lines(compared), *(f"{name}: {words}" for name, words in compared["known"].items())]
     rows = "molecules" if compared["test_rows"]["shared"] is None else "measurements"
     for target, found in compared["targets"].items():
-        if not found["runs"]:
+        runs = found["runs"]
+        if not runs:
             lines.append(f"{target}: too few test labels to compare ({found['n']})")
             continue
         lines.append(f"{target}: {METRICS[compared['metric']].title} on {found['n']} {rows}, 95 % intervals")
-        width = max(map(len, found["runs"]))
-        decimals = decimals_of(list(found["runs"].values()))
-        for place, (name, each) in enumerate(found["runs"].items()):
+        width, decimals = max(map(len, runs)), decimals_of(list(runs.values()))
+        for name, each in runs.items():
             line = f"  {name:{width}}  {with_range(each['value'], each['interval'], decimals)}"
-            if place:
-                line += f"  difference {with_range(each['difference'], each['difference_interval'], decimals)}"
-                if each["difference_interval"] == [0, 0]:
-                    line += ", the same score in all draws"
-                elif each["better"] is not None:
-                    line += f", better in {100 * each['better']:.0f} % of draws"
-            lines.append(line)
-        lines += bound_lines(found["runs"], width)
-        tops = {name: "; ".join(top_words(each.get("top", {}))) for name, each in found["runs"].items()}
+            lines.append(line + ("" if each is next(iter(runs.values())) else difference_words(each, decimals)))
+        lines += bound_lines(runs, width)
+        tops = {name: "; ".join(top_words(each.get("top", {}))) for name, each in runs.items()}
         lines += [f"  {name:{width}}  {words}" for name, words in tops.items() if words]
     return lines
 
 
+def difference_words(each: dict, decimals: int) -> str:
+    """The difference to the first run, and how often the run is better, as the end of a line."""
+    line = f"  difference {with_range(each['difference'], each['difference_interval'], decimals)}"
+    if each["difference_interval"] == [0, 0]:
+        return f"{line}, the same score in all draws"
+    return line if each["better"] is None else f"{line}, better in {percent(each['better'])} of draws"
+
+
 def setting_lines(compared: dict) -> Iterator[str]:
-    """Settings that differ, settings that are the same, and the rows on which runs are compared."""
     for name, values in compared["settings"]["different"].items():
         yield f"different {name}: {', '.join(f'{value_words(value)} in {run}' for run, value in values.items())}"
     same = compared["settings"]["same"].items()
@@ -198,7 +152,6 @@ def setting_lines(compared: dict) -> Iterator[str]:
 
 
 def value_words(value: object) -> str:
-    """A setting for people."""
     if isinstance(value, dict):
         return ":".join(f"{100 * share:g}" for share in value.values())
     if isinstance(value, list):
@@ -207,19 +160,11 @@ def value_words(value: object) -> str:
 
 
 def bound_lines(runs: dict[str, dict], width: int) -> Iterator[str]:
-    """The comparison with censored labels, if there are any, as the lines of a readable table."""
-    known = {name: each["bounds"] for name, each in runs.items() if "bounds" in each}
-    for place, (name, each) in enumerate(known.items()):
+    for place, (name, each) in enumerate((name, run["bounds"]) for name, run in runs.items() if "bounds" in run):
         if not place:
             yield f"  with {each['bounds']:.0f} bounds: mean log-likelihood, concordance and bounds on the right side"
-        line = (
-            f"  {name:{width}}  {each['log_likelihood']:.3f}  {shown(each['concordance'], 3)}  "
-            f"{percent(each['right_side'])}"
-        )
-        if place:
-            line += f"  difference {with_range(each['difference'], each['difference_interval'], 3)}"
-            line += "" if each["better"] is None else f", better in {percent(each['better'])} of draws"
-        yield line
+        numbers = f"{each['log_likelihood']:.3f}  {shown(each['concordance'], 3)}  {percent(each['right_side'])}"
+        yield f"  {name:{width}}  {numbers}{difference_words(each, 3) if place else ''}"
 
 
 def decimals_of(runs: list[dict]) -> int:
@@ -231,12 +176,10 @@ def decimals_of(runs: list[dict]) -> int:
 
 
 def with_range(value: float | None, ends: list[float] | None, decimals: int) -> str:
-    """A number with its interval, if there is one."""
     return shown(value, decimals) + ("" if ends is None else f" ({shown_interval(ends, decimals)})")
 
 
 def plot_comparison(compared: dict, picture: Path) -> None:
-    """Draws the differences to the first run with their intervals, one panel per target."""
     check_picture(picture)
     targets = {name: found["runs"] for name, found in compared["targets"].items() if found["runs"]}
     rows = max((len(runs) for runs in targets.values()), default=1)
@@ -259,6 +202,5 @@ def plot_comparison(compared: dict, picture: Path) -> None:
 
 
 def check_picture(picture: Path) -> None:
-    """Raises InputError for a file whose suffix is not that of a picture."""
     if picture.suffix.lower() not in PICTURES:
         raise InputError(f"a plot is written as {', '.join(PICTURES)}, not as {picture.suffix or picture.name!r}")

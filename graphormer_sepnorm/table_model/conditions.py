@@ -1,7 +1,6 @@
 """Experimental conditions of the measurements, such as a temperature or an assay, encoded as numbers.
 
-Axis letters: M molecules, C values: one for each numeric column, one for each word of the other columns.
-"""
+Axis letters: M molecules, C values: one for each numeric column, one for each word of the other columns."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -28,25 +27,14 @@ MOST_VALUES = 10  # distinct numbers that are a choice; each has two rows or mor
 
 @dataclass(frozen=True)
 class ConditionColumn:
-    """A column of conditions.
-
-    Attributes:
-        name: name of the column.
-        words: its distinct words in alphabetical order, "" for a missing one; empty for a numeric column.
-        mean, scale: mean and standard deviation of a numeric column.
-        low, high: the least and the largest number of a numeric column; None if they are not known.
-        values: the distinct numbers of a numeric column that has few; None if they are many or not known.
-        median: the number in place of missing ones, which a second value marks; None: it is never missing.
-    """
-
     name: str
-    words: tuple[str, ...] = ()
-    mean: float = 0.0
+    words: tuple[str, ...] = ()  # distinct words in alphabetical order, "" for a missing one; none if numeric
+    mean: float = 0.0  # mean and standard deviation of a numeric column
     scale: float = 1.0
-    low: float | None = None
+    low: float | None = None  # range of a numeric column, if known
     high: float | None = None
-    values: tuple[float, ...] | None = None
-    median: float | None = None
+    values: tuple[float, ...] | None = None  # the distinct numbers, if they are few
+    median: float | None = None  # the number in place of missing ones, which a second value marks; None: never missing
 
     @property
     def choices(self) -> list[str]:
@@ -58,10 +46,7 @@ class ConditionColumn:
         return len(self.words) or 1 + (self.median is not None)
 
     def encode(self, text: str) -> list[float]:
-        """The encoded values of a condition; raises InputError if it is missing or an unknown word.
-
-        The words true and false may have capitals in models of earlier versions.
-        """
+        """The encoded values of a condition; raises InputError if it is missing or an unknown word."""
         is_gap = is_missing(text)
         if is_gap and "" not in self.words and self.median is None:
             raise InputError(f"{self.name} is missing")
@@ -89,25 +74,16 @@ class ConditionColumn:
         return f"The condition {self.name} is {value:.6g}; training rows have {known}."
 
     def facts(self) -> dict:
-        """The column as JSON, without what is not known."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """The columns of conditions of a table; there may be none.
-
-    Attributes:
-        columns: the columns in order.
-        given: texts of conditions that are the same for all molecules, by name; a molecule comes with the others.
-    """
-
     columns: tuple[ConditionColumn, ...] = ()
-    given: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[str, str] = field(default_factory=dict)  # the same for all molecules, by name
 
     @classmethod
     def of(cls, names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> "Conditions":
-        """The columns of the training rows; raises InputError as ``column_of``."""
         return cls(tuple(column_of(name, [row[place] for row in rows]) for place, name in enumerate(names)))
 
     @property
@@ -116,27 +92,20 @@ class Conditions:
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """The names of the conditions that a molecule comes with."""
         return tuple(name for name in self.names if name not in self.given)
 
     @property
     def width(self) -> int:
-        """The number C of values."""
         return sum(column.width for column in self.columns)
 
     def under(self, given: Mapping[str, object]) -> "Conditions":
-        """The same columns, with some conditions given for all molecules.
-
-        Raises:
-            InputError: there is no such condition, or a word is not in the training rows.
-        """
+        """The same columns, with some conditions given for all; raises InputError for one that is unknown."""
         texts = {name: condition_text(str(value)) for name, value in given.items()}
         known = {column.name: column for column in self.columns}
+        names = ", ".join(known) or "none"
         for name, text in texts.items():
             if name not in known:
-                raise InputError(
-                    f"{name} is not a condition of the model, which reads {', '.join(self.names) or 'none'}"
-                )
+                raise InputError(f"{name} is not a condition of the model, which reads {names}")
             known[name].encode(text)
         return replace(self, given={**self.given, **texts})
 
@@ -146,11 +115,9 @@ class Conditions:
         return [value for column in self.columns for value in column.encode(texts[column.name])]
 
     def texts(self, row: tuple[str, ...]) -> dict[str, str]:
-        """The text of every condition of a molecule, by name; ``row`` has the ``asked`` ones."""
         return {**self.given, **dict(zip(self.asked, row, strict=True))}
 
     def warnings(self, row: tuple[str, ...]) -> list[str]:
-        """Sentences on numbers outside the range of the training rows; ``row`` as ``encode``."""
         texts = self.texts(row)
         found = (column.warning(texts[column.name]) for column in self.columns)
         return [text for text in found if text]
@@ -164,25 +131,13 @@ class Conditions:
                 yield f"{column.name}: {cells} blank and read as {read}; --require-conditions skips these rows"
 
     def add_warnings(self, warnings: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
-        """The warnings of M molecules, each followed by those of its conditions.
-
-        Args:
-            warnings: M texts.
-            rows: as ``encode_all``; empty if the conditions are unknown, which adds nothing.
-        """
+        """The warnings of M molecules, each followed by those of its conditions; no ``rows`` add nothing."""
         if not rows:
             return list(warnings)
         return [" ".join(filter(None, [text, *self.warnings(row)])) for text, row in zip(warnings, rows, strict=True)]
 
     def encode_all(self, rows: Sequence[tuple[str, ...]]) -> tuple[np.ndarray, list[str]]:
-        """The values float32 [M, C] of M molecules (0 in case of an error) and the error messages ("" if none).
-
-        Args:
-            rows: for each molecule the texts of the ``asked`` conditions.
-
-        Raises:
-            InputError: the rows have no conditions although some are asked for.
-        """
+        """The values float32 [M, C] of rows (0 in case of an error) and the error messages ("" if none)."""
         if self.asked and rows and not rows[0]:
             raise InputError(f"the model {needs(self.asked)}")
         values, errors = np.zeros((len(rows), self.width), np.float32), [""] * len(rows)
@@ -203,11 +158,7 @@ def needs(names: Sequence[str]) -> str:
 
 
 def column_of(name: str, texts: Sequence[str]) -> ConditionColumn:
-    """A numeric column if all texts but missing ones are numbers, otherwise a column of words.
-
-    Raises:
-        InputError: only missing texts, too many words, or one with bytes that are not UTF-8.
-    """
+    """A numeric column if all texts but missing ones are numbers, otherwise a column of words."""
     known = [text for text in texts if not is_missing(text)]
     if texts and not known:
         raise InputError(f"--feature-columns {name} is blank in all training rows: leave it out")
@@ -224,21 +175,19 @@ def column_of(name: str, texts: Sequence[str]) -> ConditionColumn:
     for word in words:
         refuse_other_bytes(word, f"--feature-columns {name}")
     if len(words) > MOST_WORDS:
-        raise InputError(
-            f"--feature-columns {name} has {len(words)} distinct words, but at most {MOST_WORDS} are supported"
-        )
+        raise InputError(f"--feature-columns {name} has {len(words)} distinct words, more than {MOST_WORDS}")
     return ConditionColumn(name, words)
 
 
 def with_known(table: LabelledTable, conditions: Conditions) -> LabelledTable:
     """The table without the rows whose conditions cannot be encoded, which are skipped."""
-    _, errors = conditions.encode_all([row.conditions for row in table.rows])
+    errors, of_usable = (
+        conditions.encode_all([row.conditions for row in rows])[1] for rows in (table.rows, table.usable)
+    )
     if not any(errors):
         return table
-    kept = [place for place, error in enumerate(errors) if not error]
-    _, of_usable = conditions.encode_all([row.conditions for row in table.usable])
     unknown = [(row.number, row.smiles, error) for row, error in zip(table.usable, of_usable, strict=True) if error]
-    usable = [place for place, error in enumerate(of_usable) if not error]
+    kept, usable = ([place for place, error in enumerate(each) if not error] for each in (errors, of_usable))
     new_places = {old: new for new, old in enumerate(usable)}
     return replace(
         table,

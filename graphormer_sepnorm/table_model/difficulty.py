@@ -1,14 +1,7 @@
-"""Expected size of a prediction's error, learned from out-of-fold errors.
+"""Expected size of a prediction's error, learned from out-of-fold errors by a Poisson regression on three signs.
 
-It is estimated from three signs: the disagreement of the members, the distance to the training molecules, and the
-errors for the nearest training molecules. A Poisson regression of the absolute errors makes the logarithm of the
-expected error linear in the logarithms of the signs. The width of an interval is proportional to the expected error.
-
-Signs can be outside of the range that they had out of fold: only training molecules have a similarity of 1. An expected
-error is therefore limited to the range that it had out of fold, for which intervals are calibrated.
-
-Axis letters: K members, M molecules, N training molecules as references, T targets, S signs.
-"""
+The signs are the disagreement of the members, the distance to the training molecules, and the errors for the nearest
+of them. Axis letters: K members, M molecules, N training molecules as references, T targets, S signs."""
 
 from dataclasses import dataclass, replace
 
@@ -29,25 +22,14 @@ DEVIATION = np.sqrt(np.pi / 2)  # standard deviation of normal errors over their
 
 @dataclass(frozen=True)
 class Difficulty:
-    """A fitted model of the expected size of errors.
+    """A model of the expected size of errors, limited to the range out of fold, for which intervals are calibrated."""
 
-    Attributes:
-        coefficients: float64 [1 + S, T], the intercept and the coefficients of the signs' logarithms.
-        errors: float64 [N, T], absolute out-of-fold errors of the training molecules; NaN where there is no label.
-        limits: float64 [2, T], the smallest and the largest expected standard deviation.
-    """
-
-    coefficients: np.ndarray
-    errors: np.ndarray
-    limits: np.ndarray
+    coefficients: np.ndarray  # float64 [1 + S, T], the intercept and the coefficients of the signs' logarithms
+    errors: np.ndarray  # float64 [N, T], absolute out-of-fold errors of the training molecules; NaN: no label
+    limits: np.ndarray  # float64 [2, T], the smallest and the largest expected standard deviation
 
     def __call__(self, disagreement: np.ndarray, similarity: np.ndarray) -> np.ndarray:
-        """The expected standard deviation of the error: float64 [M, T].
-
-        Args:
-            disagreement: [M, T], as ``disagreement``.
-            similarity: [M, N] to the training molecules; [M, 0] if it is unknown.
-        """
+        """The expected standard deviation [M, T] of the error; ``similarity`` is [M, N], or [M, 0] if it is unknown."""
         found = signs(disagreement, similarity, self.errors)
         expected = DEVIATION * np.exp(self.coefficients[0] + np.einsum("smt,st->mt", found, self.coefficients[1:]))
         return expected.clip(*self.limits)
@@ -56,27 +38,15 @@ class Difficulty:
 def fit_difficulty(
     error: np.ndarray, disagreement: np.ndarray, similarity: np.ndarray, numbers: np.ndarray
 ) -> Difficulty:
-    """Fits the expected size of errors.
-
-    Args:
-        error: [M, T], labels minus out-of-fold predictions; NaN where there is no label.
-        disagreement: [M, T], of the members' out-of-fold predictions.
-        similarity: [M, N], as ``of_other_folds``; [M, 0] if it is unknown.
-        numbers: int64 [N], the indices among the M of the reference molecules.
-    """
+    """Fits to out-of-fold errors [M, T], NaN without a label; ``numbers`` [N] are the reference molecules."""
     size = np.abs(error)
     found = signs(disagreement, similarity, size[numbers])
     coefficients = [fit_logarithm(found[:, :, target].T, column) for target, column in enumerate(size.T)]
     without = np.array([[0.0], [np.inf]]).repeat(error.shape[1], axis=1)
     difficulty = Difficulty(np.stack(coefficients, axis=1), size[numbers], without)
-    return replace(difficulty, limits=calibrated_range(difficulty(disagreement, similarity), error))
-
-
-def calibrated_range(expected: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """The ``CALIBRATED`` quantiles [2, T] of the expected errors [M, T] of molecules with a known ``error`` [M, T]."""
-    known = ~np.isnan(error)
-    columns = [column[rows] if rows.any() else column for column, rows in zip(expected.T, known.T, strict=True)]
-    return np.stack([np.quantile(column, CALIBRATED) for column in columns], axis=1)
+    expected = difficulty(disagreement, similarity)
+    columns = [each[rows] if rows.any() else each for each, rows in zip(expected.T, ~np.isnan(error.T), strict=True)]
+    return replace(difficulty, limits=np.stack([np.quantile(each, CALIBRATED) for each in columns], axis=1))
 
 
 def fit_logarithm(signs: np.ndarray, size: np.ndarray) -> np.ndarray:
@@ -98,25 +68,14 @@ def fit_logarithm(signs: np.ndarray, size: np.ndarray) -> np.ndarray:
 
 
 def of_other_folds(similarity: np.ndarray, folds: Folds, numbers: np.ndarray) -> np.ndarray:
-    """Similarities [M, N] with 0 within a fold, so that no information leaks between its molecules; [M, 0] unchanged.
-
-    Args:
-        similarity: similarities of the training molecules to those with the indices ``numbers`` [N].
-        folds: folds of the M molecules.
-    """
+    """Similarities [M, N] to the molecules with the indices ``numbers``, 0 within a fold; [M, 0] stays as it is."""
     if not similarity.shape[1]:
         return similarity
     return np.where(folds.numbers[:, None] == folds.numbers[numbers], 0, similarity)
 
 
 def signs(disagreement: np.ndarray, similarity: np.ndarray, errors: np.ndarray) -> np.ndarray:
-    """Logarithms of the signs of a large error: float64 [S, M, T]; without similarities, the last two are 0.
-
-    Args:
-        disagreement: [M, T].
-        similarity: [M, N].
-        errors: [N, T], NaN where there is no label.
-    """
+    """Logarithms of the signs of a large error: float64 [S, M, T]; without similarities, the last two are 0."""
     known = ~np.isnan(errors)
     mean = np.nan_to_num(errors).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
     least = np.maximum(LEAST_ERROR * mean, NO_ERROR)

@@ -1,9 +1,4 @@
-"""Distillation: a small network learns the predictions of a table model, to predict libraries of millions.
-
-Source: Hinton, Vinyals and Dean, "Distilling the Knowledge in a Neural Network", 2015.
-
-Axis letters: M molecules, T targets.
-"""
+"""Distillation (Hinton et al., 2015) of a table model into a small network. M molecules, T targets."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -55,21 +50,7 @@ FEWEST = 20  # test rows with a label of each target that calibrate intervals or
 
 
 def distill(model: TableModel, source: RunFolder, smiles: Sequence[str], out: Path, epochs: int) -> dict:
-    """Trains a student of a table model in a run folder; continues there after an interruption.
-
-    Args:
-        model, source: the table model, and its run folder, whose test rows calibrate the student and score both.
-        smiles: molecules like those to predict later; the training molecules are added.
-        out: run folder of the student, which then is a table model with a network as its only member.
-        epochs: passes over the molecules.
-
-    Returns:
-        ``molecules``, ``unreadable``; ``difference``, as ``train_student``; and ``test``, the scores of both on the
-        test rows, if there are enough of them.
-
-    Raises:
-        InputError: the model has several classes, conditions or offsets, or the folder holds another model or training.
-    """
+    """Trains a student of a table model in a run folder; the test rows in ``source`` calibrate and score it."""
     task = model.task
     if model.conditions.columns or task.offset or TASKS[task.kind].adds_up:
         raise InputError("distill is for models of numbers or of two classes, without conditions and labels far from 0")
@@ -84,7 +65,7 @@ def distill(model: TableModel, source: RunFolder, smiles: Sequence[str], out: Pa
     difference = train_student(kept, outputs.astype(np.float32), task.targets, run.member(0), epochs)
     network, config, _ = checkpoint.load_model(run.member(0).path)
     student = part_of(network, config, replace(task, mean=(), std=(), balance=False, pos_weight=()))
-    result = {"molecules": len(kept), "unreadable": int((~readable).sum()), "difference": difference}
+    result: dict = {"molecules": len(kept), "unreadable": int((~readable).sum()), "difference": difference}
     if model.trust and (source.path / TABLE).exists():
         rows = rows_for_test(source, model)
         found = student.predict(rows.smiles).values.astype(np.float64)
@@ -92,20 +73,14 @@ def distill(model: TableModel, source: RunFolder, smiles: Sequence[str], out: Pa
             y = rows.y.astype(np.float64)
             student = trusted(student, y, found, model.trust.domain, model.trust.rows)
             scores = {"student": found, "model": model.predict(rows.smiles).values}
-            metric = METRICS[task.metric]
-            result["test"] = {name: round(metric(y, each), 4) for name, each in scores.items()} | {
-                "metric": task.metric
-            }
+            result["test"] = {name: round(METRICS[task.metric](y, each), 4) for name, each in scores.items()}
+            result["test"]["metric"] = task.metric
     student.save(out)
     return result
 
 
 def train_student(smiles: list[str], outputs: np.ndarray, names: Sequence[str], run: RunFolder, epochs: int) -> dict:
-    """Trains a network on outputs [M, T], NaN where unknown, as one regression; continues in its run folder.
-
-    Returns:
-        by target, the RMSE on a few molecules that are held back, divided by the standard deviation there.
-    """
+    """Trains a network on outputs [M, T], NaN where unknown; returns by target its held-out RMSE over deviation."""
     held = np.zeros(len(smiles), bool)
     held[np.random.default_rng(0).permutation(len(smiles))[: min(max(round(HELD * len(smiles)), 2), MOST_HELD)]] = True
     task = TaskConfig("regression", "rmse", tuple(names), loss="mse")
@@ -130,12 +105,6 @@ def train_student(smiles: list[str], outputs: np.ndarray, names: Sequence[str], 
 
 
 def part_of(network: Network, config: Config, task: TaskConfig) -> TableModel:
-    """Some targets of a student as a table model: its only member is the network, with their part of the last layer.
-
-    Args:
-        network, config: the student, which predicts log-odds of classes.
-        task: the targets, without what a task learns from labels.
-    """
     places = [config.task.targets.index(target) for target in task.targets]
     mean, std = (torch.tensor(values)[places] for values in (config.task.mean, config.task.std))
     weights = dict(network.state_dict())
@@ -153,7 +122,6 @@ def part_of(network: Network, config: Config, task: TaskConfig) -> TableModel:
 def trusted(
     student: TableModel, y: np.ndarray, values: np.ndarray, domain: Domain, rows: TrainingRows | None
 ) -> TableModel:
-    """The student with intervals or probabilities calibrated on labels and predictions [M, T] of test rows."""
     domain = replace(domain, embeddings=np.empty((0, 0), np.float32))  # of another network
     if student.kind == "regression":
         return replace(student, trust=Trust(domain, fit_intervals(y, values, np.zeros_like(values)), rows=rows))

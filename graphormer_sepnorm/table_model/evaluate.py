@@ -1,7 +1,6 @@
 """Scores of a table model and each of its members on held-out rows.
 
-Axis letters: K members, M test molecules, T targets.
-"""
+Axis letters: K members, M test molecules, T targets."""
 
 import json
 from collections.abc import Sequence
@@ -44,34 +43,17 @@ REASONS = 5  # skipped rows whose reasons are given
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """Labelled molecules that a table model is scored on.
-
-    Attributes:
-        smiles: M SMILES.
-        y: float [M, T], NaN where a label is missing or not known exactly.
-        bounds: float [M, T, 2], infinite where a label is unbounded; None: there are no bounds.
-        source: origin of the rows: "dataset" and "split" of the result.
-        table: the run folder's table if the rows are part of it; None: the rows are from another table.
-        samples: M molecules with their conditions; empty if there are no conditions.
-    """
-
-    smiles: list[str]
-    y: np.ndarray
-    bounds: np.ndarray | None
-    source: dict[str, str]
-    table: Path | None = None
-    samples: Sequence[Sample] = ()
+    smiles: list[str]  # M SMILES
+    y: np.ndarray  # float [M, T], NaN where a label is missing or not known exactly
+    bounds: np.ndarray | None  # float [M, T, 2], infinite where a label is unbounded; None: there are no bounds
+    source: dict[str, str]  # origin of the rows: "dataset" and "split" of the result
+    table: Path | None = None  # the run folder's table if the rows are part of it; None: another table
+    samples: Sequence[Sample] = ()  # M molecules with their conditions; empty if there are no conditions
 
 
 @dataclass(frozen=True)
-class StackScores(Scores):
-    """Scores of a table model, with the predictions of its members in place of those of networks.
-
-    Attributes:
-        expected: [M, T], expected standard deviation of the predictions.
-    """
-
-    expected: np.ndarray | None = None
+class StackScores(Scores):  # ``by_network`` are the predictions of its members
+    expected: np.ndarray | None = None  # [M, T], expected standard deviation of the predictions
 
     @property
     def spread(self) -> np.ndarray:
@@ -80,18 +62,7 @@ class StackScores(Scores):
 
 
 def evaluate_table(run: RunFolder, split: str = "test") -> dict:
-    """Scores the table model of a run folder on its test rows.
-
-    Returns:
-        ``dataset, split, metric, value, scores, n, parameters``: the mean over targets; ``members``, the scores of each
-        member, and their ``weights``; ``targets``, as ``scores_by_target``; and ``known_molecules``. Where there are
-        such: ``baseline``, the forest's scores; ``left_out``, the targets without a score, with the reason; and
-        ``censored``, the number of censored labels of each target, of which only the scores in ``targets`` under
-        ``bounds`` know.
-
-    Raises:
-        InputError: the split is not "test", or the folder cannot be read.
-    """
+    """Scores the table model of a run folder on its test rows; the result is that of ``test.json``."""
     if run.is_from_python:
         raise InputError(f"{run} was saved from Python and has no test molecules: give a table with --csv")
     if run.saved_test().get("split") == OUT_OF_FOLD:
@@ -108,44 +79,37 @@ def evaluate_table(run: RunFolder, split: str = "test") -> dict:
 def evaluate_new(
     run: RunFolder, table: str, smiles_column: str | None = None, delimiter: str | None = None
 ) -> dict[str, object]:
-    """Scores the table model of a run folder on another table with the same target columns."""
     model = TableModel.load(run.path)
     assert model.trust is not None
     check_table(run.path)
     options = replace(kept_options(run), path=table, smiles_column=smiles_column, delimiter=delimiter, sheet=None)
-    options = replace(
-        options,
-        split="random",
-        split_column=None,
-        sizes=Sizes(),
-        folds=0,
-        weight_column=None,
-        id_column=None,
-        test_csv=None,
-    )
+    options = replace(options, split="random", split_column=None, sizes=Sizes(), folds=0, test_csv=None)
+    options = replace(options, weight_column=None, id_column=None)
     refuse_other_classes(model.task)
     try:
         read = read_usable(options, model.featurizer)
     except InputError as error:
         unnamed = [name for number, name in enumerate(options.targets) if name == f"y{number}"]
         if run.is_from_python and any(f"has no column {name!r}" in str(error) for name in unnamed):
-            raise InputError(
-                f"{error}. The model's target is called {unnamed[0]}, as y had no name in fit: rename the column"
-            ) from None
+            called = f"The model's target is called {unnamed[0]}, as y had no name in fit: rename the column"
+            raise InputError(f"{error}. {called}") from None
         raise
     read = with_known(read, model.conditions)
     if not read.rows:
         raise InputError(f"{table}: no row can be scored; the reason for the first one: {read.skipped[0][2]}")
-    source = {"dataset": table, "split": "all"}
     samples = [Sample(row.smiles, row.conditions) for row in read.rows] if model.conditions.columns else ()
-    y, bounds = label_arrays(read.rows)
-    rows = ScoredRows([row.smiles for row in read.rows], y, bounds, source, samples=samples)
+    smiles, source = [row.smiles for row in read.rows], {"dataset": table, "split": "all"}
+    rows = ScoredRows(smiles, *label_arrays(read.rows), source, samples=samples)
     found = score_rows(model, rows, means_of(run, model))
-    trust = measure_trust(model.trust, found.plain, found.final)
-    counts = {"skipped": len(read.skipped), **known_molecules(read.structures, learnt_structures(run, model))}
-    reasons = {row: reason for row, _, reason in read.skipped[:REASONS]}
-    told = {"other_scale": strange} if (strange := other_scale(model.task, found.final)) else {}
-    return {**found.final.result, **told, "trust": trust, **counts, "reasons": reasons}
+    strange = other_scale(model.task, found.final)
+    return {
+        **found.final.result,
+        **({"other_scale": strange} if strange else {}),
+        "trust": measure_trust(model.trust, found.plain, found.final),
+        "skipped": len(read.skipped),
+        **known_molecules(read.structures, learnt_structures(run, model)),
+        "reasons": {row: reason for row, _, reason in read.skipped[:REASONS]},
+    }
 
 
 def other_scale(task: TaskConfig, scores: Scores) -> dict[str, str]:
@@ -173,14 +137,11 @@ def refuse_other_classes(task: TaskConfig) -> None:
     """Raises InputError for two classes that a table calls otherwise, as an estimator may have learnt them."""
     for target, names in zip(task.targets, task.class_names if task.kind == "classification" else (), strict=False):
         if [CLASSES.get(same_label(name)) for name in names] != [0, 1]:
-            raise InputError(
-                f"the classes of {target} are {' and '.join(names)}, which tables have as 0 and 1: "
-                "score the model with GraphormerClassifier.score in Python"
-            )
+            how = "score the model with GraphormerClassifier.score in Python"
+            raise InputError(f"the classes of {target} are {' and '.join(names)}, which tables have as 0 and 1: {how}")
 
 
 def learnt_structures(run: RunFolder, model: TableModel) -> Structures:
-    """The structures of the molecules that were used for training."""
     smiles = [text for split in ("train", "val") for text in read_labels(run.path / TABLE, model.task, split)[0]]
     return structures_of(model.featurizer, smiles)
 
@@ -195,43 +156,29 @@ def kept_options(run: RunFolder) -> TableOptions:
 
 
 def rows_for_test(run: RunFolder, model: TableModel) -> ScoredRows:
-    """The test rows of a run folder."""
     smiles, y, bounds = read_labels(run.path / TABLE, model.task, "test")
     samples = samples_of_split(run.path / TABLE, "test") if model.conditions.columns else ()
     return ScoredRows(smiles, y, bounds, {"dataset": TABLE, "split": "test"}, run.path / TABLE, samples)
 
 
 def means_of(run: RunFolder, model: TableModel) -> np.ndarray:
-    """The mean labels [T] of the training rows."""
     y = [read_labels(run.path / TABLE, model.task, split)[1] for split in ("train", "val")]
     return np.asarray(np.nanmean(np.concatenate(y), axis=0, dtype=np.float64))
 
 
 @dataclass(frozen=True)
 class Scored:
-    """The scores of a table model before and after the calibration of its probabilities."""
-
     plain: StackScores
     final: StackScores
 
 
 def score_rows(model: TableModel, rows: ScoredRows, means: np.ndarray) -> Scored:
-    """Scores a model and its members.
-
-    Args:
-        model: table model with its networks on the device of ``device.current``.
-        rows: held-out rows.
-        means: mean labels, as ``means_of``.
-
-    Raises:
-        InputError: no target of the rows can be scored.
-    """
-    make_task(model.task).check_scorable(rows.y, "test")
+    """Scores a model and its members; ``means`` [T] as ``means_of``."""
+    make_task(model.task).check_scorable(rows.y, "test")  # before a long prediction
     return score_predictions(model, rows, means, predict_all(model, rows.samples or rows.smiles))
 
 
 def score_predictions(model: TableModel, rows: ScoredRows, means: np.ndarray, found: Stacked) -> Scored:
-    """As ``score_rows``, of predictions that are known."""
     task, y = model.task, rows.y
     make_task(task).check_scorable(y, "test")
     members = dict(zip(model.members, each_by_itself(task, found.by_member), strict=True))
@@ -248,33 +195,24 @@ def score_predictions(model: TableModel, rows: ScoredRows, means: np.ndarray, fo
             for name, row in zip(model.members, model.weights, strict=True)
         },
         "targets": scores_by_target(predicted),
-        **said_of_labels(rows, task),
     }
+    if missing := make_task(task).left_out(y):
+        result["left_out"] = missing
+    if rows.bounds is not None and np.isfinite(rows.bounds).any():
+        censored = np.isfinite(rows.bounds).any(axis=2).sum(axis=0).tolist()
+        result["censored"] = dict(zip(task.targets, censored, strict=True))
     if "forest" in members:
         result["baseline"] = {"random_forest": result["members"]["forest"]}
     empty = StackScores(result, task, y, found.values, found.by_member, rows.table, rows.bounds, found.spread)
     return Scored(empty.of(found.values), empty.of(predicted.by_name[STACK]))
 
 
-def said_of_labels(rows: ScoredRows, task: TaskConfig) -> dict:
-    """The targets without a score and the numbers of censored labels, where there are such."""
-    found: dict = {}
-    if missing := make_task(task).left_out(rows.y):
-        found["left_out"] = missing
-    if rows.bounds is not None and np.isfinite(rows.bounds).any():
-        censored = np.isfinite(rows.bounds).any(axis=2).sum(axis=0).tolist()
-        found["censored"] = dict(zip(task.targets, censored, strict=True))
-    return found
-
-
 def predict_all(model: TableModel, smiles: Sequence[Sample | str]) -> Stacked:
-    """Predictions of a model and its members for readable molecules; many molecules are shared among processes."""
     found = map_chunks(partial(predict_chunk, model, current()), in_chunks(smiles), list)
     parts = [part for _, part in tracked(found, -(-len(smiles) // CHUNK), 0.5)]
+    by_member = np.concatenate([part.by_member for part in parts], axis=1)
     return Stacked(
-        np.concatenate([part.by_member for part in parts], axis=1),
-        np.concatenate([part.values for part in parts]),
-        np.concatenate([part.spread for part in parts]),
+        by_member, *(np.concatenate([getattr(part, name) for part in parts]) for name in ("values", "spread"))
     )
 
 

@@ -1,10 +1,7 @@
 """Atom contributions to the prediction of a table model, exactly as ``predict`` computes it.
 
-Networks are explained by gradients and the other members by masking atoms. The contributions are averaged with the
-members' weights.
-
-Axis letters: K members, S masked molecules, T targets.
-"""
+Networks are explained by gradients, other members by masking atoms: a dummy atom stands for one that is unknown to all
+features. Axis letters: n atoms of one molecule, O orders of them, K members, S masked molecules, T targets."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +13,7 @@ from scipy.special import expit
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules, Sample, read_molecules
 from graphormer_sepnorm.chem.smiles import one_molecule
+from graphormer_sepnorm.chem.stereo import LABEL
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError, known
 from graphormer_sepnorm.explain.explanations import (
@@ -37,7 +35,6 @@ from graphormer_sepnorm.predict.trust import calibrated
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.table_model.conditions import condition_values, needs
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.masking import contributions_by_masking, masked
 from graphormer_sepnorm.table_model.members.base import Member
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
 from graphormer_sepnorm.table_model.model import TableModel
@@ -46,6 +43,7 @@ from graphormer_sepnorm.tasks import TASKS
 
 AVERAGE, MASKED = "average atoms", "masked atoms"
 TUNED = "tuned kernel"  # reads the outputs of other members
+ORDERS = 4  # of masking
 LEAST_DIFFERENCE = 1e-6  # smallest sum of contributions that is rescaled to another scale
 
 
@@ -56,23 +54,7 @@ def explain_rows(
     target: str | None = None,
     decimals: Mapping[str, int] | None = None,
 ) -> dict[int, Explanation | InputError]:
-    """Explains the predictions of a model for many molecules.
-
-    Args:
-        model: as ``load_predicting_model`` loads it.
-        smiles: SMILES of the rows, one molecule each, or samples with the conditions that the model asks for. The
-            conditions of a molecule are held fixed.
-        method: a name in ``METHODS``; with "gradients", members without gradients are explained by masking.
-        target: name of the target; None: the first one.
-        decimals: of predictions in captions, as ``ExplainedTarget``.
-
-    Returns:
-        for each row, counted from 0, its explanation, or the reason why it cannot be read.
-
-    Raises:
-        InputError: the method or target is unknown, the method is "attention" and there is more than one network, or
-            the model asks for conditions that are not given.
-    """
+    """By row, the explanation of its molecule, or the reason why it cannot be read; conditions are held fixed."""
     known("method", method, METHODS)
     if isinstance(model, SideBySide):
         number, own = model.owner(target)
@@ -80,9 +62,18 @@ def explain_rows(
         shown = {} if known_decimals is None else {own: known_decimals}
         samples = [model.sample_for(number, sample) for sample in smiles]
         return explain_rows(model.part_models[number], samples, method, own, shown)
-    if model.asked_conditions.columns:
-        explain = partial(explain_rows, method=method, target=target, decimals=decimals)
-        return {row: explained_sample(model, sample, explain) for row, sample in enumerate(smiles)}
+    if names := model.asked_conditions.columns:
+        found: dict[int, Explanation | InputError] = {}
+        for row, sample in enumerate(smiles):
+            if not isinstance(sample, Sample):
+                raise InputError(f"the prediction {needs(names)}")
+            try:
+                fixed = model.under(dict(zip(names, sample.conditions, strict=True)))
+            except InputError as error:
+                found[row] = error
+            else:
+                found[row] = explain_rows(fixed, [sample.smiles], method, target, decimals)[0]
+        return found
     stack = stack_of(model)
     view = ExplainedTarget(stack.task, model.device, target, decimals)
     if method == "gradients":
@@ -93,24 +84,7 @@ def explain_rows(
     return explained_rows(partial(METHODS[method], network, target=target, decimals=decimals), model.featurizer, smiles)
 
 
-def explained_sample(
-    model: PredictingModel,
-    sample: Sample | str,
-    explain: Callable[[PredictingModel, Smiles], dict[int, Explanation | InputError]],
-) -> Explanation | InputError:
-    """The explanation of one molecule under its conditions by ``explain``; errors as ``explain_rows``."""
-    names = model.asked_conditions.columns
-    if not isinstance(sample, Sample):
-        raise InputError(f"the prediction {needs(names)}")
-    try:
-        fixed = model.under(dict(zip(names, sample.conditions, strict=True)))
-    except InputError as error:
-        return error
-    return explain(fixed, [sample.smiles])[0]
-
-
 def stack_of(model: PredictingModel) -> TableModel:
-    """The model itself, or a table model of its networks that predicts the same."""
     if isinstance(model, TableModel):
         return model
     config = model.models[0][1]
@@ -159,7 +133,8 @@ def parts_of(model: TableModel, view: ExplainedTarget, smiles: str, weights: np.
         if weight and isinstance(member, NetworksMember):
             values = model.conditions.encode(())
             parts = [by_gradients(*network, view.name, smiles, values) for network in member.models]
-            found[AVERAGE] = weighted(parts, weight)
+            contributions = weight * np.mean([part.contributions for part in parts], axis=0)
+            found[AVERAGE] = Attributions(contributions, weight * float(np.mean([part.baseline for part in parts])))
         elif weight:
             weights_masked[name] = weight
     if weights_masked:
@@ -177,25 +152,10 @@ def by_gradients(model: Network, config: Config, target: str, smiles: str, condi
     return rescaled(found, lambda value: float(expit(value))) if view.is_probability else found
 
 
-def weighted(parts: list[Attributions], weight: float) -> Attributions:
-    """The mean of contributions, times a weight."""
-    contributions = weight * np.mean([part.contributions for part in parts], axis=0)
-    return Attributions(contributions, weight * float(np.mean([part.baseline for part in parts])))
-
-
 def predict_masked(
     model: TableModel, weights: dict[str, float], column: int, mol: Chem.Mol, hidden: list[Sequence[int]]
 ) -> np.ndarray:
-    """Weighted sum of what the members predict of a target: float64 [S].
-
-    Args:
-        model: table model whose members predict.
-        weights: weights of the members by name.
-        column: the target.
-        mol: the molecule.
-        hidden: S lists of atoms to mask. Each copy keeps the form and the stereo labels of the molecule: labelling it
-            again could take minutes.
-    """
+    """Weighted sum [S] of what members predict of a target if atoms are hidden; stereo labels are kept."""
     mols = [masked(mol, atoms) for atoms in hidden]
     conditions = np.tile(np.array(model.conditions.encode(()), np.float32), (len(mols), 1))
     features, reader = MoleculeFeatures(mols, {condition_values: conditions}), FEATURIZERS[model.featurizer]
@@ -212,7 +172,6 @@ def predict_masked(
 
 
 def log_odds(model: TableModel, by_member: np.ndarray, column: int, probability: float) -> float:
-    """The predicted log-odds of a target, from a weighted probability."""
     total = weighted_mean(by_member, model.weights).sum() if TASKS[model.kind].adds_up else 1.0
     values = np.full((1, by_member.shape[2]), np.clip(probability / total, 0, 1))
     return float(limited_logit(calibrated(values, model.trust))[0, column])
@@ -225,3 +184,48 @@ def rescaled(found: Attributions, to: Callable[[float], float]) -> Attributions:
         start, end = start - LEAST_DIFFERENCE, start + LEAST_DIFFERENCE
     factor = (to(end) - to(start)) / (end - start)
     return Attributions(factor * found.contributions, to(found.baseline))
+
+
+def masked(mol: Chem.Mol, atoms: Sequence[int]) -> Chem.Mol:
+    copy = Chem.Mol(mol)
+    for number in atoms:
+        atom = copy.GetAtomWithIdx(int(number))
+        atom.SetAtomicNum(0)
+        atom.SetFormalCharge(0)
+        atom.SetIsotope(0)
+        atom.SetNumExplicitHs(0)
+        atom.SetNoImplicit(True)
+        atom.SetNumRadicalElectrons(0)
+        atom.SetChiralTag(Chem.ChiralType.CHI_UNSPECIFIED)
+        for part in (atom, *atom.GetBonds()):
+            part.ClearProp(LABEL)
+    copy.UpdatePropertyCache(strict=False)
+    return copy
+
+
+def masking_orders(mol: Chem.Mol) -> np.ndarray:
+    """Orders in which atoms are masked, each also reversed, independent of how the SMILES is written: int64 [O, n]."""
+    canonical = np.argsort(list(Chem.CanonicalRankAtoms(mol, breakTies=True)))
+    generator = np.random.default_rng(0)
+    drawn = [canonical[generator.permutation(len(canonical))] for _ in range(ORDERS // 2)]
+    return np.array([order for each in drawn for order in (each, each[::-1])], np.int64)
+
+
+def contributions_by_masking(
+    mol: Chem.Mol, predict: Callable[[list[Sequence[int]]], np.ndarray]
+) -> tuple[np.ndarray, float]:
+    """Contributions [n] of atoms to a prediction, and the prediction with all of them masked.
+
+    They estimate Shapley values (Castro, Gomez and Tejada, 2009): the mean change over several orders of masking, with
+    equivalent atoms averaged. ``predict`` maps S lists of masked atoms to predictions [S].
+    """
+    orders, atoms = masking_orders(mol), mol.GetNumAtoms()
+    steps = [order[:count].tolist() for order in orders for count in range(1, atoms)]
+    predicted = predict([[], range(atoms), *steps])
+    whole, nothing = predicted[0], predicted[1]
+    contributions = np.zeros(atoms)
+    for order, between in zip(orders, predicted[2:].reshape(len(orders), -1), strict=True):
+        contributions[order] -= np.diff([whole, *between, nothing]) / len(orders)
+    kinds = np.array(list(Chem.CanonicalRankAtoms(mol, breakTies=False)))
+    shared = np.bincount(kinds, contributions) / np.maximum(np.bincount(kinds), 1)
+    return shared[kinds], float(nothing)

@@ -1,14 +1,15 @@
 """Molecular features that members read. Each kind is computed once, on first use.
 
-Axis letters: M molecules, D descriptors.
-"""
+Axis letters: M molecules, D descriptors."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
+from rdkit import Chem
 from scipy.sparse import csr_array, vstack
 
 from graphormer_sepnorm.chem.count_fingerprints import KINDS, MORGAN, Kinds, count_fingerprints
@@ -27,23 +28,14 @@ Rows = TypeVar("Rows")
 
 @dataclass
 class MoleculeFeatures:
-    """Molecules with their computed features.
-
-    Attributes:
-        molecules: M readable molecules or SMILES, without the parts that a featurizer strips.
-        computed: arrays or sparse arrays with one row per molecule, by the function that computes them.
-        shared: those that other models computed of the same molecules; counts and descriptors are added.
-    """
-
-    molecules: Sequence[Molecule]
-    computed: dict[Callable[["MoleculeFeatures"], Any], Any] = field(default_factory=dict)
-    shared: dict[Callable[["MoleculeFeatures"], Any], Any] = field(default_factory=dict)
+    molecules: Sequence[Molecule]  # readable molecules or SMILES, without the parts that a featurizer strips
+    computed: dict[Callable[["MoleculeFeatures"], Any], Any] = field(default_factory=dict)  # by function: a row each
+    shared: dict[Callable[["MoleculeFeatures"], Any], Any] = field(default_factory=dict)  # computed by other models
 
     def __len__(self) -> int:
         return len(self.molecules)
 
     def of(self, view: Callable[["MoleculeFeatures"], Rows]) -> Rows:
-        """The result of a function of the molecules, computed on first use."""
         if view not in self.computed:
             self.computed[view] = self.shared[view] if view in self.shared else view(self)
             if isinstance(view, Counts) or view is descriptors:
@@ -51,34 +43,22 @@ class MoleculeFeatures:
         return self.computed[view]
 
     def take(self, rows: np.ndarray) -> "MoleculeFeatures":
-        """The molecules with these indices and their computed features."""
-        computed = {
-            view: values.take(rows) if isinstance(values, Graphs) else values[rows]
-            for view, values in self.computed.items()
-        }
+        kept = self.computed.items()
+        computed = {view: each.take(rows) if isinstance(each, Graphs) else each[rows] for view, each in kept}
         return MoleculeFeatures([self.molecules[row] for row in rows.tolist()], computed)
 
     def read(self, featurizer: str) -> None:
-        """Computes the missing features of a training table.
-
-        Each SMILES is parsed once for graphs, counts, descriptors and looks. Many SMILES are shared among processes.
-
-        Args:
-            featurizer: name of the featurizer of the graphs.
-
-        Raises:
-            InputError: a molecule cannot be read.
-        """
-        graphs = GraphsOf.named(featurizer)
+        graphs = GraphsOf(as_written(featurizer))
         if {graphs, Counts(), descriptors, looks} <= self.computed.keys():
             return
         work = partial(read_chunk, graphs.featurizer)
         chunks = -(-len(self.molecules) // CHUNK)
         parts = [part for _, part in tracked(map_chunks(work, in_chunks(self.molecules, CHUNK), list), chunks)]
-        self.computed[graphs] = graphs.packed([graph for part in parts for graph in part.graphs])
-        self.computed[Counts()] = csr_array(vstack([count_fingerprints([]), *(part.counts for part in parts)], "csr"))
-        self.computed[descriptors] = np.concatenate([fast_descriptors([]), *(part.descriptors for part in parts)])
-        self.computed[looks] = as_objects([look for part in parts for look in part.looks])
+        found, counts, described, seen = zip(*parts, strict=True) if parts else ((), (), (), ())
+        self.computed[graphs] = graphs.packed(list(chain(*found)))
+        self.computed[Counts()] = csr_array(vstack([count_fingerprints([]), *counts], "csr"))
+        self.computed[descriptors] = np.concatenate([fast_descriptors([]), *described])
+        self.computed[looks] = np.fromiter(chain(*seen), object)
 
 
 @dataclass(frozen=True)
@@ -87,13 +67,10 @@ class GraphsOf:
 
     featurizer: str
 
-    @classmethod
-    def named(cls, featurizer: str) -> "GraphsOf":
-        """The graphs of a named featurizer; the molecules are expected to be standardized already if it does so."""
-        return cls(as_written(featurizer))
-
     def __call__(self, molecules: MoleculeFeatures) -> Graphs:
-        return self.packed([graph_of(self.featurizer, molecule) for molecule in molecules.molecules])
+        written = [molecule if isinstance(molecule, str) else "" for molecule in molecules.molecules]
+        mols = map(molecule_of, molecules.molecules)
+        return self.packed([graph_of(self.featurizer, *each) for each in zip(mols, written, strict=True)])
 
     def packed(self, graphs: list[MoleculeGraph]) -> Graphs:
         return FEATURIZERS[self.featurizer].pack(graphs)
@@ -101,8 +78,6 @@ class GraphsOf:
 
 @dataclass(frozen=True)
 class Counts:
-    """``count_fingerprints`` of molecules of some kinds: uint16 [M, K x SIZE]."""
-
     kinds: Kinds = KINDS
 
     def __call__(self, molecules: MoleculeFeatures) -> csr_array:
@@ -117,44 +92,21 @@ def morgan(molecules: MoleculeFeatures) -> csr_array:
 
 
 def descriptors(molecules: MoleculeFeatures) -> np.ndarray:
-    """``fast_descriptors`` of molecules: float32 [M, D]."""
     return fast_descriptors(molecules.molecules)
 
 
 def looks(molecules: MoleculeFeatures) -> np.ndarray:
-    """``look_at`` of molecules: ``Look`` [M]."""
-    return as_objects([look_at(molecule_of(molecule)) for molecule in molecules.molecules])
+    return np.fromiter((look_at(molecule_of(each)) for each in molecules.molecules), object)
 
 
-def as_objects(found: list[Look]) -> np.ndarray:
-    array = np.empty(len(found), object)
-    array[:] = found
-    return array
-
-
-def graph_of(featurizer: str, molecule: Molecule) -> MoleculeGraph:
+def graph_of(featurizer: str, mol: Chem.Mol, written: str) -> MoleculeGraph:
     """The graph of a molecule; raises InputError for one that cannot be read."""
-    written = molecule if isinstance(molecule, str) else ""
-    mol = molecule_of(molecule)
     with one_molecule(written):
         return FEATURIZERS[featurizer].features(mol, written)
 
 
-@dataclass(frozen=True)
-class ChunkFeatures:
-    """The features of a chunk of molecules, which ``MoleculeFeatures.read`` concatenates."""
-
-    graphs: list[MoleculeGraph]
-    counts: csr_array
-    descriptors: np.ndarray
-    looks: list[Look]
-
-
-def read_chunk(featurizer: str, smiles: Smiles) -> ChunkFeatures:
-    """The features of a chunk of SMILES, each parsed once."""
+def read_chunk(featurizer: str, smiles: Smiles) -> tuple[list[MoleculeGraph], csr_array, np.ndarray, list[Look]]:
+    """Graphs, counts, descriptors and looks of a chunk of SMILES, each parsed once."""
     mols = [molecule_of(text) for text in smiles]
-    graphs = []
-    for mol, text in zip(mols, smiles, strict=True):
-        with one_molecule(text or ""):
-            graphs.append(FEATURIZERS[featurizer].features(mol, text or ""))
-    return ChunkFeatures(graphs, count_fingerprints(mols), fast_descriptors(mols), [look_at(mol) for mol in mols])
+    graphs = [graph_of(featurizer, mol, text or "") for mol, text in zip(mols, smiles, strict=True)]
+    return graphs, count_fingerprints(mols), fast_descriptors(mols), [look_at(mol) for mol in mols]

@@ -1,9 +1,6 @@
-"""Fitting of a table model: members out of fold and on all rows, their weights, and the calibration of the whole.
+"""Fitting of a table model: members, weights, and calibration. Axis letters: K members, M molecules, T targets."""
 
-Axis letters: K members, M molecules, T targets.
-"""
-
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -41,29 +38,18 @@ DESCRIBING = "describing the molecules"  # the phase before all members
 
 @dataclass(frozen=True)
 class FittedTable:
-    """A table model with predictions for its training molecules.
-
-    Attributes:
-        model: the fitted model.
-        out_of_fold: out-of-fold predictions for the training molecules.
-        left_out: reasons for the members that were left out, by name.
-        remarks: sentences on members that behave in a way users would not expect, by name.
-    """
-
     model: TableModel
     out_of_fold: Stacked
-    left_out: dict[str, str]
-    remarks: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str]  # reasons, by the name of a member
+    remarks: dict[str, str] = field(default_factory=dict)  # on members that behave unexpectedly, by name
 
     @property
     def notes(self) -> dict[str, dict]:
-        """The notes on members as they are reported, where there are such."""
         known = {"left_out_members": self.left_out, "remarks": self.remarks}
         return {name: value for name, value in known.items() if value}
 
 
 def foundation_config(task: TaskConfig, seed: int = 0) -> Config:
-    """The config of networks that are fine-tuned on a table from the foundation model."""
     recipe = RECIPES["foundation"]
     config = task_config(TABLE, FOR_TABLES, task, replace(recipe.train, seed=seed), architecture=recipe.architecture)
     return starting_from(config, BODY)
@@ -74,54 +60,46 @@ def fit_table(
     labels: Labels,
     folds: Folds,
     setting: Setting,
-    members: Iterable[str] = tuple(MEMBERS),
+    members: Sequence[str] = tuple(MEMBERS),
+    early: Callable[[TableModel], None] | None = None,
 ) -> FittedTable:
-    """Fits members and their weights, and calibrates the combined predictions.
-
-    Args:
-        molecules: M training molecules as SMILES.
-        labels: labels of the molecules.
-        folds: folds of the molecules; molecules that must stay together are in one fold.
-        setting: settings of the members.
-        members: names in ``MEMBERS``; a member that cannot be fitted to the table is left out.
-
-    Raises:
-        InputError: neither the kernel nor networks can be fitted to the table.
-    """
-    fitted, left_out = fit_members(molecules, labels, folds, setting, members)
-    return with_notes(*put_together(fitted, molecules, labels, folds, setting), fitted, left_out)
-
-
-def with_notes(
-    model: TableModel, out_of_fold: Stacked, fitted: dict[str, Fitted], left_out: dict[str, str]
-) -> FittedTable:
-    """A model that was put together, with the remarks on its members."""
-    remarks = {name: each.remark for name, each in fitted.items() if each.remark}
-    return FittedTable(model, out_of_fold, left_out, remarks)
+    """Fits members and their weights, and calibrates the whole; ``early`` gets a model of the kernel before others."""
+    fitted, left_out = fit_members(molecules, labels, folds, setting, members, early)
+    if not fitted.keys() & {"kernel", "networks"}:
+        raise InputError("; ".join(f"{name}: {reason}" for name, reason in left_out.items()))
+    model, out_of_fold = put_together(fitted, molecules, labels, folds, setting)
+    return FittedTable(
+        model, out_of_fold, left_out, {name: each.remark for name, each in fitted.items() if each.remark}
+    )
 
 
 def fit_members(
-    molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting, members: Iterable[str]
+    molecules: MoleculeFeatures,
+    labels: Labels,
+    folds: Folds,
+    setting: Setting,
+    members: Sequence[str],
+    early: Callable[[TableModel], None] | None = None,
 ) -> tuple[dict[str, Fitted], dict[str, str]]:
-    """Fitted members, and the reasons for those that cannot be fitted, by name; arguments as ``fit_table``."""
+    """Fitted members, and the reasons for those that cannot be fitted, by name."""
     progress.begin(DESCRIBING)
     molecules.read(setting.config.featurizer)
     fitted: dict[str, Fitted] = {}
     left_out: dict[str, str] = {}
     for name in members:
-        setting = after(fitted, setting)
         if setting.verbose and distributed.rank() == 0:
             progress.say([f"fitting the {name} to {len(molecules):,} molecules"])
         progress.begin(name)
         try:
-            fitted[name] = MEMBERS[name].fit(molecules, labels.counting().differences(), folds, setting)
+            fitted[name] = MEMBERS[name].fit(molecules, labels.counting().differences(), folds, after(fitted, setting))
         except CannotLearn as error:
             left_out[name] = str(error)
+        if early and name in fitted and name == "kernel" and len(members) > 1:
+            early(put_together(fitted, molecules, labels, folds, setting)[0])
     return fitted, left_out
 
 
 def after(fitted: dict[str, Fitted], setting: Setting) -> Setting:
-    """The setting of members that are fitted after others."""
     members = setting.members | {name: each.member for name, each in fitted.items()}
     completed = next((each.completed for each in fitted.values() if each.completed), setting.completed)
     out_of_fold = setting.out_of_fold | {name: each.out_of_fold for name, each in fitted.items()}
@@ -131,13 +109,6 @@ def after(fitted: dict[str, Fitted], setting: Setting) -> Setting:
 def put_together(
     fitted: dict[str, Fitted], molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting
 ) -> tuple[TableModel, Stacked]:
-    """Combines fitted members and their out-of-fold predictions; arguments as ``fit_table``.
-
-    Raises:
-        InputError: neither the kernel nor networks are among the members.
-    """
-    if not fitted.keys() & {"kernel", "networks"}:
-        raise InputError("neither the kernel nor networks can be fitted to this table")
     by_member = np.stack([each.out_of_fold for each in fitted.values()]) + np.array(labels.task.offset or 0.0)
     weights = stacking_weights(labels, by_member, np.array([each.member.share for each in fitted.values()]))
     values = combined(labels.task, by_member, weights)
@@ -158,17 +129,12 @@ def put_together(
 def difficulty_of(
     labels: Labels, values: np.ndarray, spread: np.ndarray, similarity: np.ndarray, numbers: np.ndarray
 ) -> Difficulty:
-    """The expected size of the errors of out-of-fold predictions [M, T]; other arguments as ``fit_difficulty``.
-
-    The error of a censored label has its expected size. Where labels are censored, nothing was measured beyond the
-    bounds, and errors are larger than elsewhere; out of fold, ``HIDDEN`` lets 90 % intervals hold 90 % there, too.
-    """
+    """The expected size of out-of-fold errors [M, T]; what a bound hides is larger than its likelihood says."""
     deviation = 0.0 if labels.bounds is None else HIDDEN * error_deviation(labels.y, labels.bounds, values)
     return fit_difficulty(labels.error(values, deviation), spread, similarity, numbers)
 
 
 def training_rows(labels: Labels, molecules: MoleculeFeatures) -> TrainingRows:
-    """The rows of the molecules that ``fit_domain`` keeps."""
     numbers = evenly(len(labels), MAX_REFERENCES)
     kept, conditions = labels.take(numbers), molecules.of(condition_values)[numbers]
     rows = TrainingRows.of(kept.y, kept.bounds)
@@ -180,7 +146,6 @@ def training_rows(labels: Labels, molecules: MoleculeFeatures) -> TrainingRows:
 def fit_trust(
     model: TableModel, molecules: MoleculeFeatures, labels: Labels, out_of_fold: Stacked, rows: np.ndarray
 ) -> Trust:
-    """Fits the training domain, and from out-of-fold predictions the intervals, calibration or prediction sets."""
     embeddings = molecules.of(Encoder(model.embedder))
     domain = fit_domain(list(map(str, molecules.molecules)), embeddings, molecules.of(looks))
     task = TASKS[labels.task.kind]

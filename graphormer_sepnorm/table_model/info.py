@@ -20,11 +20,6 @@ from graphormer_sepnorm.tasks.scales import named_unit
 
 
 def describe_any(path: Path) -> dict:
-    """Facts about a table model, or about a network as ``describe_model``, as JSON values.
-
-    Raises:
-        InputError: as ``TableModel.load`` and ``describe_model``, or the options of the table are missing or damaged.
-    """
     run = RunFolder(path)
     if parts := panel_parts(path):
         return describe_panel(path, parts)
@@ -32,7 +27,6 @@ def describe_any(path: Path) -> dict:
 
 
 def describe_panel(path: Path, parts: Sequence[Path]) -> dict:
-    """As ``describe_any``, for a panel of table models in the folders ``parts``."""
     described = [describe_table_model(RunFolder(part)) for part in parts]
     shapes = [f"{part.name} ({each['architecture']})" for part, each in zip(parts, described, strict=True)]
     drugs = read_drugs(path, [target for each in described for target in each["targets"]])
@@ -50,12 +44,11 @@ def describe_panel(path: Path, parts: Sequence[Path]) -> dict:
 
 
 def describe_table_model(run: RunFolder) -> dict:
-    """As ``describe_any``, for a table model."""
     model, table = TableModel.load(run.path), run.path / TABLE
     trust, of_classes = model.trust, TASKS[model.kind].predicts_probabilities
     with_table = table.exists() or table.with_suffix(".json").exists()  # shipped models have no table
     is_final = run.saved_test().get("split") == OUT_OF_FOLD
-    networks = run.members() if "networks" in model.members else []
+    networks, learnt = run.members() if "networks" in model.members else [], ("train", "val")
     shapes = [describe_model(network.path) for network in networks[:1]]
     return {
         "model": str(run),
@@ -69,7 +62,7 @@ def describe_table_model(run: RunFolder) -> dict:
         "predicts": probability_words(model.task),
         **(settings_of(kept_options(run)) if with_table else {"training_data": None}),
         "conditions": [condition_words(column) for column in model.conditions.columns] or None,
-        "molecules": molecules_learnt(table, model) if with_table else None,
+        "molecules": sum(len(read_labels(table, model.task, split)[0]) for split in learnt) if with_table else None,
         "metric": model.task.metric,
         "test": None if is_final else run.saved_score(),
         "test_scores": None if is_final else targets_on_test(run.saved_test()) or None,
@@ -84,12 +77,12 @@ def describe_table_model(run: RunFolder) -> dict:
 
 
 def settings_of(options: TableOptions) -> dict:
-    """How a table was read and split: its path, the unit and the transform of each target, and the split."""
     units = {name: unit for name, unit in zip(options.targets, options.units, strict=False) if unit}
     units |= {name: unit for name in options.targets if (unit := named_unit(name))}
     scales = {name: scale for name, scale in zip(options.targets, options.scales, strict=False) if scale}
     how = f"column {options.split_column}" if options.split == "column" else f"{options.split}, seed {options.seed}"
-    sizes = "" if options.split == "column" or options.final or options.test_csv else f", {split_words(options)}"
+    shares = ":".join(f"{100 * share:g}" for share in astuple(options.sizes))
+    sizes = "" if options.split == "column" or options.final or options.test_csv else f", {shares}"
     return {
         "training_data": options.path,
         "units": [f"{name} in {unit}" for name, unit in units.items()] or None,
@@ -99,25 +92,14 @@ def settings_of(options: TableOptions) -> dict:
     }
 
 
-def split_words(options: TableOptions) -> str:
-    """The sizes of the splits, such as "80:10:10"."""
-    return ":".join(f"{100 * share:g}" for share in astuple(options.sizes))
-
-
 def condition_words(column: ConditionColumn) -> str:
-    """A condition with its choices, or the range of its numbers."""
     known = f"{column.low:g} to {column.high:g}" if column.low is not None and column.high is not None else "numbers"
     return f"{column.name} ({', '.join(column.choices) or known})"
 
 
 def unfinished_words(run: RunFolder) -> str | None:
-    """A sentence on a table model whose other members are still to be fitted; None for any other run folder.
-
-    The networks have a record when they begin, and are in the model or left out when the test scores are written.
-    """
-    if not run.stack.exists() or "networks" in (stored_facts(run.stack).get("members") or ()):
-        return None
-    if run.is_from_python:
+    """A sentence on a table model whose other members are still to be fitted; None for any other run folder."""
+    if not run.stack.exists() or "networks" in (stored_facts(run.stack).get("members") or ()) or run.is_from_python:
         return None
     is_begun = run.record.exists() and "networks" not in run.saved_test().get("left_out_members", {})
     if not is_begun and (run.test.exists() or not (run.path / TABLE).exists()):
@@ -127,12 +109,7 @@ def unfinished_words(run: RunFolder) -> str | None:
 
 
 def targets_on_test(result: dict) -> dict[str, dict]:
-    """The scores of a table model in its ``result`` on the test molecules.
-
-    Returns:
-        by target ``value``, in the metric of the task; ``interval``, of 95 %, or None; and ``molecules``, the number of
-        those with a label. Targets without a score are left out.
-    """
+    """By target with a score on the test molecules, its ``value``, 95 % ``interval`` and number of ``molecules``."""
     found = {}
     for target, known in result.get("targets", {}).items():
         value = known.get("scores", {}).get(STACK, {}).get(result["metric"])
@@ -140,7 +117,3 @@ def targets_on_test(result: dict) -> dict[str, dict]:
             interval = known.get("interval", {}).get(STACK)
             found[target] = {"value": value, "interval": interval, "molecules": known["n"]}
     return found
-
-
-def molecules_learnt(table: Path, model: TableModel) -> int:
-    return sum(len(read_labels(table, model.task, split)[0]) for split in ("train", "val"))

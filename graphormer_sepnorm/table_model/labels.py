@@ -1,7 +1,4 @@
-"""Labels that members are fitted to, and their division into folds.
-
-Axis letters: M molecules, T targets.
-"""
+"""Labels that members are fitted to, and their division into folds. Axis letters: M molecules, T targets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,21 +20,11 @@ class CannotLearn(InputError):
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels of the training molecules of a table model.
-
-    Attributes:
-        task: the prediction task with its metric.
-        y: float64 [M, T], NaN where a label is missing or not known exactly.
-        bounds: float64 [M, T, 2], smallest and largest possible value of each label; None: no censored labels.
-        weight: float64 [M], sample weights; None: all are equal.
-        names: texts [M], names of the molecules; None: they have no names.
-    """
-
     task: TaskConfig
-    y: np.ndarray
-    bounds: np.ndarray | None = None
-    weight: np.ndarray | None = None
-    names: np.ndarray | None = None
+    y: np.ndarray  # float64 [M, T], NaN where a label is missing or not known exactly
+    bounds: np.ndarray | None = None  # float64 [M, T, 2], smallest and largest possible value of each label
+    weight: np.ndarray | None = None  # float64 [M], sample weights; None: all are equal
+    names: np.ndarray | None = None  # texts [M]
 
     def __len__(self) -> int:
         return len(self.y)
@@ -47,12 +34,10 @@ class Labels:
         return TASKS[self.task.kind].predicts_probabilities
 
     def take(self, rows: np.ndarray) -> "Labels":
-        """The labels of the molecules with these indices."""
         kept = (None if part is None else part[rows] for part in (self.bounds, self.weight, self.names))
         return Labels(self.task, self.y[rows], *kept)
 
     def counting(self) -> "Labels":
-        """The same labels, without those of molecules of weight 0."""
         if self.weight is None:
             return self
         counts = self.weight[:, None] > 0
@@ -60,12 +45,7 @@ class Labels:
         return replace(self, y=np.where(counts, self.y, np.nan), bounds=bounds)
 
     def expected(self, values: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-        """The labels [M, T]; a censored one becomes its expectation around a prediction.
-
-        Args:
-            values: [M, T], the predictions.
-            deviation: [M, T] or [T], the standard deviation of their errors.
-        """
+        """The labels [M, T]; a censored one becomes its expectation around predictions with errors of a deviation."""
         if self.bounds is None:
             return self.y
         return np.where(self.bounded, Censored(self.bounds, values, deviation).expected, self.y)
@@ -79,11 +59,9 @@ class Labels:
 
     @property
     def bounded(self) -> np.ndarray:
-        """Where a label is known only by its bound: bool [M, T]."""
         return np.zeros(self.y.shape, bool) if self.bounds is None else is_bounded(self.y, self.bounds)
 
     def differences(self) -> "Labels":
-        """The differences of the labels from the ``offset`` of the task."""
         if not self.task.offset:
             return self
         offset = np.array(self.task.offset)
@@ -91,7 +69,6 @@ class Labels:
         return replace(self, task=self.task.differences, y=self.y - offset, bounds=bounds)
 
     def target(self, place: int) -> "Target":
-        """The labels of one target."""
         bounds = None if self.bounds is None else self.bounds[:, place]
         weight = np.ones(len(self)) if self.weight is None else self.weight
         return Target(self.y[:, place], bounds, weight)
@@ -114,17 +91,9 @@ def label_arrays(rows: Sequence[LabelledRow]) -> tuple[np.ndarray, np.ndarray | 
 
 @dataclass(frozen=True)
 class Target:
-    """The labels of one target.
-
-    Attributes:
-        y: float64 [M], NaN where a label is missing or not known exactly.
-        bounds: float64 [M, 2] as in ``Labels``, or None.
-        weight: float64 [M].
-    """
-
-    y: np.ndarray
-    bounds: np.ndarray | None
-    weight: np.ndarray
+    y: np.ndarray  # float64 [M], NaN where a label is missing or not known exactly
+    bounds: np.ndarray | None  # float64 [M, 2] as in ``Labels``, or None
+    weight: np.ndarray  # float64 [M]
 
     @property
     def known(self) -> np.ndarray:
@@ -138,21 +107,13 @@ class Target:
 
 @dataclass(frozen=True)
 class Folds:
-    """A division of molecules into folds.
-
-    Attributes:
-        numbers: int64 [M], the fold in which each molecule is predicted, counted from 0; -1 for a molecule that is used
-            for training in every fold and never predicted.
-    """
-
-    numbers: np.ndarray
+    numbers: np.ndarray  # int64 [M], the fold that predicts each molecule; -1: it is only learnt, in every fold
 
     def __len__(self) -> int:
         return int(self.numbers.max(initial=-1)) + 1
 
     @property
     def predicted(self) -> np.ndarray:
-        """The indices of the molecules that a fold predicts."""
         return np.flatnonzero(self.numbers >= 0)
 
     @property
@@ -162,6 +123,5 @@ class Folds:
 
     def parts(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """For each fold, the indices of its training molecules (outside) and of the molecules to predict (inside)."""
-        return [
-            (np.flatnonzero(self.numbers != fold), np.flatnonzero(self.numbers == fold)) for fold in range(len(self))
-        ]
+        insides = (self.numbers == fold for fold in range(len(self)))
+        return [(np.flatnonzero(~inside), np.flatnonzero(inside)) for inside in insides]

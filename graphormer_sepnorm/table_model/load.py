@@ -1,7 +1,6 @@
 """Loading of models by name: a table model from its run folder, networks from everything else.
 
-Axis letters: M molecules.
-"""
+Axis letters: M molecules."""
 
 import shlex
 import warnings
@@ -41,7 +40,6 @@ from graphormer_sepnorm.system.device import Compute, choose, computing
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, joined
 from graphormer_sepnorm.tables.formats.table import find_column, with_free_names
 from graphormer_sepnorm.tables.rows import AskedConditions, condition_argument, condition_text
-from graphormer_sepnorm.tables.writers import Cells
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -52,15 +50,7 @@ NAME_A_COLUMN = "name one with smiles_column='NAME'"
 
 
 def load_predicting_model(names: Sequence[str]) -> PredictingModel:
-    """Loads models onto the device of ``device.current``.
-
-    A run folder with a stack is a table model, everything else a network; networks of the same targets are averaged.
-    If there are several models then, or a panel of them, they are ``SideBySide``.
-
-    Raises:
-        InputError: as ``load_networks``, ``TableModel.load`` and ``load_panel``, a table model is named twice, or a
-            network was pretrained to imitate a teacher.
-    """
+    """Loads models onto the device of ``device.current``; several, or a panel, are ``SideBySide``."""
     places = [resolve_model(name) for name in names]
     parts: list[Part] = []
     networks: dict[Hashable, list[tuple[Network, Config]]] = {}
@@ -94,7 +84,6 @@ def names_of(names: Sequence[str]) -> list[str]:
 
 
 def refuse_teacher(name: str, targets: Sequence[str]) -> None:
-    """Raises InputError for a network that was pretrained to imitate a teacher."""
     if all(target.startswith(TEACHER) for target in targets):
         quoted = shlex.quote(str(name))
         raise InputError(
@@ -104,16 +93,6 @@ def refuse_teacher(name: str, targets: Sequence[str]) -> None:
 
 
 def load_panel(name: str, place: Path, folders: Sequence[Path]) -> list[Part]:
-    """The table models of a panel, with the limits, the order and the facts in its card.
-
-    Args:
-        name: what the panel is called.
-        place, folders: its folder, and those of its models.
-
-    Raises:
-        InputError: as ``TableModel.load`` and ``read_drugs``, the card does not have the targets of the models, each in
-            one of them, or the models did not learn from the same molecules.
-    """
     from graphormer_sepnorm.table_model.model import TableModel
 
     card, facts = read_card(place), card_endpoints(place)
@@ -174,7 +153,6 @@ def load_models(
 
 
 def unfinished(names: Iterable[str | PathLike]) -> list[str]:
-    """A sentence on each table model among the models with these names whose training is not finished."""
     places = [place for named in map(resolve_model, names) for place in panel_parts(named) or [named]]
     runs = [run for run in map(RunFolder, places) if run.stack.exists()]
     if not runs:
@@ -252,7 +230,10 @@ class LoadedModel:
             samples = with_conditions(smiles, table, model.asked_conditions)
             chunks = list(in_chunks(samples, molecules_at_once(self.model.device))) or [[]]
             whole = joined([part for _, part in compute_chunks(columns.reader, chunks, list)])
-        cells: list[np.ndarray] = [np.asarray(each, part_type(each)) for each in columns.cells(whole, whole.errors)]
+        cells: list[np.ndarray] = [
+            np.asarray(each, float if isinstance(each, np.ndarray) else object)
+            for each in columns.cells(whole, whole.errors)
+        ]
         added = with_free_names((column.name for column in columns.all), names)
         found = pd.DataFrame(dict(zip(added, cells, strict=True)), index=table.index)
         table.isetitem(place, smiles)
@@ -301,10 +282,6 @@ def checked(answers: Answers) -> Answers:
     return answers
 
 
-def part_type(part: Cells) -> type:
-    return float if isinstance(part, np.ndarray) else object
-
-
 def as_table(molecules: "DataFrame | Iterable[str | Chem.Mol | None]") -> "DataFrame":
     """Molecules as a table, with their index if they have one; raises InputError for a single molecule."""
     import pandas as pd
@@ -328,7 +305,6 @@ def as_table(molecules: "DataFrame | Iterable[str | Chem.Mol | None]") -> "DataF
 
 
 def with_conditions(smiles: Sequence[str | None], table: "DataFrame", asked: AskedConditions) -> Smiles:
-    """SMILES with the conditions that a model asks for; raises InputError as ``AskedConditions.places``."""
     places = asked.places([str(name) for name in table.columns], "the input", condition_argument)
     if not places:
         return smiles

@@ -1,7 +1,6 @@
 """A look at the network of the first fold: whether those of the other folds are worth their time.
 
-Axis letters: K members, M molecules of the first fold, T targets.
-"""
+Axis letters: K members, M molecules of the first fold, T targets."""
 
 import numpy as np
 
@@ -20,10 +19,6 @@ PARTS = 5  # of the first fold: the weights that predict a part are learnt on th
 def reason_to_stop(
     molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting, output: np.ndarray
 ) -> str:
-    """The reason not to train the networks of the other folds; "" if they are worth their time.
-
-    Arguments as ``gains_of_network``.
-    """
     if "kernel" not in setting.members:
         return ""
     gain, deviation = gains_of_network(molecules, labels, folds, setting, output)
@@ -35,12 +30,7 @@ def reason_to_stop(
 def gains_of_network(
     molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting, output: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As ``gains``, of the network of the first fold and the kernel machines on its embeddings.
-
-    Args:
-        molecules, labels, folds, setting: as ``Member.fit``, after the kernel.
-        output: float32 [all molecules, D + T], embeddings and predictions by the network.
-    """
+    """As ``gains``, of the first network with ``output`` [all molecules, D + T] and the machines on its embeddings."""
     kernel = setting.members["kernel"]
     assert isinstance(kernel, KernelMember)
     learnt, predicted = folds.parts()[0]
@@ -53,15 +43,7 @@ def gains_of_network(
 
 
 def gains(labels: Labels, without: dict[str, np.ndarray], more: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """By how much members lower the error of others, as a share of it, and its standard error: [T'] each.
-
-    Args:
-        labels: labels of M molecules.
-        without, more: predictions [M, T] of the others and of the members, by name.
-
-    Returns:
-        those of the targets with an error.
-    """
+    """By how much members lower the error of others, as a share of it, and its standard error: [T'] each."""
     before, after = squared_errors(labels, without), squared_errors(labels, without | more)
     counts = (~np.isnan(before - after)).sum(axis=0)
     before, after, counts = before[:, counts > 1], after[:, counts > 1], counts[counts > 1]

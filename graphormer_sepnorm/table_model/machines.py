@@ -1,20 +1,21 @@
-"""Kernel machines: a Gaussian process, averaged with a support vector machine for regression.
+"""Kernel machines: a Gaussian process, of classes -1 and 1, averaged with a support vector machine for regression.
 
-The Gaussian process encodes classes as -1 and 1. If molecules are compared only with a subset of the training molecules
-(landmarks), the Gaussian process makes the predictions of a regression, too.
+With landmarks, the process predicts a regression without the machine. scikit-learn's GaussianProcessRegressor accepts
+no kernel matrices; ours follows Rasmussen and Williams, "Gaussian processes for machine learning", 2006, sections 2.2
+and 5.4. Axis letters: M molecules, N reference molecules, R training molecules among the M, G groups of similarities,
+T targets."""
 
-Axis letters: M molecules, N reference molecules, R training molecules among the M, G groups of similarities, T targets.
-"""
-
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from graphormer_sepnorm.predict.domain import evenly
-from graphormer_sepnorm.table_model.gaussian_process import Likelihood, factor_landmarks, solve_process, unexplained
 from graphormer_sepnorm.table_model.labels import Labels, Target
 from graphormer_sepnorm.table_model.reference import SHARES, mixed
+from graphormer_sepnorm.tasks.censored import Censored
+from graphormer_sepnorm.tasks.limits import limited
 
 COST = 5.0  # C of the support vector machine
 MARGIN = 0.05  # epsilon of the support vector machine, in standard deviations of the labels
@@ -22,23 +23,19 @@ NOISE = 0.05  # prior noise of the Gaussian process, as a share of the variance 
 MOST_ROWS = 600  # largest number of rows that the weights of the groups are fitted to
 LEAST_ROWS = 10
 LEAST_WEIGHT = 1e-6  # smallest weight of a molecule, relative to the mean weight
+DEVIATION = 0.3  # standard deviation of the prior of the logarithms of weights and noise
+STEPS = 10  # iterations of the optimizer
+FAILED = 1e10  # value for a covariance that is not positive definite
+IMPUTED = 10  # rounds of imputation
 ROWS_AT_ONCE = 1_000
 JITTER = 1e-4  # share of the variance added to that of landmarks: similarities are float32, landmarks may be alike
 
 
 @dataclass(frozen=True)
 class Machines:
-    """The kernel machines of all targets.
-
-    Attributes:
-        weights: float64 [G, T], weights of the groups.
-        coefficients: float64 [N, T], coefficients of the weighted similarities; 0 for an unused molecule.
-        intercept: float64 [T], intercepts.
-    """
-
-    weights: np.ndarray
-    coefficients: np.ndarray
-    intercept: np.ndarray
+    weights: np.ndarray  # float64 [G, T], weights of the groups
+    coefficients: np.ndarray  # float64 [N, T], coefficients of the weighted similarities; 0 for an unused molecule
+    intercept: np.ndarray  # float64 [T], intercepts
 
     def __call__(self, similarities: np.ndarray) -> np.ndarray:
         """Values, or decisions above 0 for class 1: float64 [M, T], from similarities [M, G, N]."""
@@ -48,15 +45,10 @@ class Machines:
 
 @dataclass(frozen=True)
 class Compared:
-    """Molecules with their similarities to reference molecules among them.
+    """Molecules with their similarities to reference molecules among them."""
 
-    Attributes:
-        similarities: float32 [M, G, N] similarities.
-        numbers: int64 [N], indices of the reference molecules.
-    """
-
-    similarities: np.ndarray
-    numbers: np.ndarray
+    similarities: np.ndarray  # float32 [M, G, N]
+    numbers: np.ndarray  # int64 [N], indices of the reference molecules
 
     @property
     def with_all(self) -> bool:
@@ -73,61 +65,55 @@ class Compared:
             total += weight * self.among(rows, group)
         return total
 
+    def blocks(self, rows: np.ndarray, weights: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+        """Places among rows and their similarities to the references, float64 [places, N]: blocks limit memory."""
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            part = slice(start, start + ROWS_AT_ONCE)
+            yield part, mixed(self.similarities[rows[part]], weights)
+
 
 def fit_machines(compared: Compared, labels: Labels, learnt: np.ndarray) -> Machines:
-    """Fits kernel machines to some molecules.
-
-    Only exact labels are learnt; ``imputation.completed`` gives censored labels a value. A target without labels among
-    the molecules is predicted as the mean of its labels in the table.
-
-    Args:
-        compared: M molecules.
-        labels: labels of the molecules.
-        learnt: indices of the training molecules.
-    """
+    """Fits machines to the exact labels of the molecules ``learnt``; a target without any is predicted as its mean."""
     targets = labels.y.shape[1]
     weights = np.repeat(SHARES[:, None], targets, axis=1)
     coefficients, intercept = np.zeros((len(compared.numbers), targets)), np.zeros(targets)
-    solve = solve_exactly if compared.with_all else solve_landmarks
     for place in range(targets):
         target = labels.target(place)
         exact = np.flatnonzero(~np.isnan(target.y))
         rows = learnt[np.isin(learnt, exact)]
         rows = rows[target.weight[rows] > 0]
+        known = target.take(rows if len(rows) else exact)
+        if labels.is_classification:
+            known = as_numbers(known, labels.task.balance)
         if len(rows):
-            found = solve(compared, rows, target.take(rows), labels)
+            found = solve(compared, rows, known, with_vectors=compared.with_all and not labels.is_classification)
             weights[:, place], coefficients[:, place], intercept[place] = found
-        elif len(exact):
-            known = target.take(exact)
-            intercept[place] = mean_label(as_numbers(known, labels.task.balance) if labels.is_classification else known)
+        elif known.weight.sum():
+            intercept[place] = np.average(known.y, weights=known.weight)
     return Machines(weights, coefficients, intercept)
 
 
-Solved = tuple[np.ndarray, np.ndarray, float]  # weights of groups [G], coefficients [N], intercept
+def solve(
+    compared: Compared, rows: np.ndarray, target: Target, with_vectors: bool
+) -> tuple[np.ndarray, np.ndarray, float]:
+    from scipy.linalg import cho_factor, cho_solve  # their import takes a while
 
-
-def solve_exactly(compared: Compared, rows: np.ndarray, target: Target, labels: Labels) -> Solved:
-    """Weights, coefficients and intercept of one target, from the similarities of all training molecules."""
-    if labels.is_classification:
-        target = as_numbers(target, labels.task.balance)
     weights, noise = learn_weights(compared, rows, target)
-    similarity = compared.mixed_among(rows, weights)
+    y, mean, deviation = standardized(target.y, target.weight)
+    if not compared.with_all:
+        return weights, deviation * Landmarks.of(compared, rows, weights, noise, target).solve(y), mean
+    similarity, shift = compared.mixed_among(rows, weights), 0.0
+    found = cho_solve(cho_factor(similarity + np.diag(noise * spread(target.weight)), lower=True), y)
+    if with_vectors:
+        vectors, shift = solve_vectors(similarity / weights.sum(), y, target.weight)
+        found, shift = (vectors / weights.sum() + found) / 2, shift / 2
     coefficients = np.zeros(len(compared.numbers))
-    if labels.is_classification:
-        coefficients[rows], intercept = solve_classes(similarity, noise, target)
-    else:
-        coefficients[rows], intercept = solve_numbers(similarity, weights.sum(), noise, target)
-    return weights, coefficients, intercept
+    coefficients[rows] = deviation * found
+    return weights, coefficients, mean + deviation * shift
 
 
 def learn_weights(compared: Compared, rows: np.ndarray, target: Target) -> tuple[np.ndarray, float]:
-    """Weights of the groups [G] and noise that maximize the likelihood of at most ``MOST_ROWS`` exact labels.
-
-    Args:
-        compared: M molecules.
-        rows: indices of R of them; only reference molecules are used.
-        target: labels of the R molecules.
-    """
+    """Weights of the groups [G] and noise that maximize the likelihood of at most ``MOST_ROWS`` exact labels."""
     exact = np.flatnonzero(~np.isnan(target.y) & np.isin(rows, compared.numbers))
     chosen = exact[evenly(len(exact), MOST_ROWS)]
     if len(chosen) < LEAST_ROWS:
@@ -136,6 +122,42 @@ def learn_weights(compared: Compared, rows: np.ndarray, target: Target) -> tuple
     y, _, _ = standardized(target.y[chosen], target.weight[chosen])
     found = Likelihood(kernels, y, spread(target.weight[chosen]), np.append(SHARES, NOISE)).most_likely()
     return found[:-1], found[-1]
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """Negative log marginal likelihood of the labels plus the negative log prior of the parameters."""
+
+    kernels: np.ndarray  # float64 [G, R, R]
+    y: np.ndarray  # float64 [R], with mean 0 and standard deviation 1
+    spread: np.ndarray  # float64 [R], factor of the noise of each label
+    prior: np.ndarray  # float64 [G + 1], prior weights of the kernels and prior noise
+
+    def __call__(self, logarithms: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value and gradient [G + 1] at the logarithms of weights and noise [G + 1]."""
+        from scipy.linalg import lapack  # its import takes a while
+
+        parameters = np.exp(logarithms)
+        factor, failed = lapack.dpotrf(self.covariance(parameters), lower=1)
+        if failed:
+            return FAILED, np.zeros_like(logarithms)
+        lower = np.tril(lapack.dpotri(factor, lower=1)[0])
+        inverse = lower + np.tril(lower, -1).T
+        coefficients = inverse @ self.y
+        rest = inverse - np.outer(coefficients, coefficients)
+        slopes = [*(np.vdot(rest, kernel) for kernel in self.kernels), np.diag(rest) @ self.spread]
+        offset = (logarithms - np.log(self.prior)) / DEVIATION
+        value = 0.5 * (self.y @ coefficients + offset @ offset) + np.log(np.diag(factor)).sum()
+        return value, 0.5 * parameters * np.array(slopes) + offset / DEVIATION
+
+    def covariance(self, parameters: np.ndarray) -> np.ndarray:
+        return np.tensordot(parameters[:-1], self.kernels, 1) + np.diag(parameters[-1] * self.spread)
+
+    def most_likely(self) -> np.ndarray:
+        from scipy.optimize import minimize  # its import takes a while
+
+        found = minimize(self, np.log(self.prior), jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
+        return np.exp(found.x)
 
 
 def standardized(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, float, float]:
@@ -150,29 +172,6 @@ def spread(weight: np.ndarray) -> np.ndarray:
     return 1 / np.maximum(weight / weight.mean(), LEAST_WEIGHT)
 
 
-def mean_label(target: Target) -> float:
-    """The weighted mean of the exact labels; 0 if their weights sum to 0."""
-    exact = ~np.isnan(target.y)
-    if not target.weight[exact].sum():
-        return 0.0
-    return float(np.average(target.y[exact], weights=target.weight[exact]))
-
-
-def solve_numbers(similarity: np.ndarray, total: float, noise: float, target: Target) -> tuple[np.ndarray, float]:
-    """Coefficients [R] and intercept of a regression.
-
-    Args:
-        similarity: [R, R], weighted sum over groups.
-        total: sum of the weights of the groups. The support vector machine uses the similarity divided by it.
-        noise: noise of the Gaussian process.
-        target: labels.
-    """
-    covariance = similarity + np.diag(noise * spread(target.weight))
-    y, mean, deviation = standardized(target.y, target.weight)
-    vectors, shift = solve_vectors(similarity / total, y, target.weight)
-    return deviation * (vectors / total + solve_process(covariance, y)) / 2, mean + deviation * shift / 2
-
-
 def solve_vectors(similarity: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, float]:
     """Coefficients [N] and intercept of a support vector machine on standardized labels."""
     from sklearn.svm import SVR  # its import takes seconds
@@ -182,22 +181,6 @@ def solve_vectors(similarity: np.ndarray, y: np.ndarray, weight: np.ndarray) -> 
     coefficients = np.zeros(len(y))
     coefficients[machine.support_] = machine.dual_coef_[0]
     return coefficients, machine.intercept_[0]
-
-
-def solve_classes(similarity: np.ndarray, noise: float, target: Target) -> tuple[np.ndarray, float]:
-    """Coefficients [R] and intercept of a decision above 0 for class 1; arguments as ``solve_numbers``."""
-    y, mean, deviation = standardized(target.y, target.weight)
-    covariance = similarity + np.diag(noise * spread(target.weight))
-    return deviation * solve_process(covariance, y), mean
-
-
-def solve_landmarks(compared: Compared, rows: np.ndarray, target: Target, labels: Labels) -> Solved:
-    """As ``solve_exactly``, with a Gaussian process on landmarks."""
-    if labels.is_classification:
-        target = as_numbers(target, labels.task.balance)
-    weights, noise = learn_weights(compared, rows, target)
-    y, mean, deviation = standardized(target.y, target.weight)
-    return weights, deviation * Landmarks.of(compared, rows, weights, noise, target).solve(y), mean
 
 
 def as_numbers(target: Target, balance: bool) -> Target:
@@ -211,64 +194,79 @@ def as_numbers(target: Target, balance: bool) -> Target:
 
 
 @dataclass(frozen=True)
-class Blocks:
-    """Weighted similarities of molecules to landmarks in blocks of rows, which limits memory.
-
-    Attributes:
-        compared: M molecules.
-        rows: indices of R of them.
-        weights: float64 [G], weights of the groups.
-    """
-
-    compared: Compared
-    rows: np.ndarray
-    weights: np.ndarray
-
-    def __iter__(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yields places among the R and their similarities float64 [places, N]."""
-        for start in range(0, len(self.rows), ROWS_AT_ONCE):
-            part = slice(start, start + ROWS_AT_ONCE)
-            yield part, mixed(self.compared.similarities[self.rows[part]], self.weights)
-
-
-@dataclass(frozen=True)
 class Landmarks:
-    """A Gaussian process on landmarks, fitted to R molecules.
-
-    Attributes:
-        blocks: similarities of the molecules to the landmarks.
-        precision: float64 [R], inverse noise variance of each molecule.
-        factor: as ``factor_landmarks``.
-    """
-
-    blocks: Blocks
-    precision: np.ndarray
-    factor: tuple[np.ndarray, bool]
+    blocks: Callable[[], Iterator[tuple[slice, np.ndarray]]]
+    precision: np.ndarray  # float64 [R], inverse noise variance of each molecule
+    factor: tuple[np.ndarray, bool]  # of the equations for the coefficients, as ``cho_factor``
 
     @classmethod
     def of(cls, compared: Compared, rows: np.ndarray, weights: np.ndarray, noise: float, target: Target) -> "Landmarks":
         """The process of a target of R molecules, with weights [G] of the groups and a noise."""
-        blocks, prior = Blocks(compared, rows, weights), compared.mixed_among(compared.numbers, weights)
+        from scipy.linalg import cho_factor, cholesky, solve_triangular  # their import takes a while
+
+        blocks, prior = partial(compared.blocks, rows, weights), compared.mixed_among(compared.numbers, weights)
         prior[np.diag_indices_from(prior)] += JITTER * weights.sum()
-        precision = 1 / (noise * spread(target.weight) + unexplained(prior, blocks, weights.sum()))
-        return cls(blocks, precision, factor_landmarks(prior, blocks, precision))
+        lower = cholesky(prior, lower=True)
+        explained = [(solve_triangular(lower, block.T, lower=True) ** 2).sum(axis=0) for _, block in blocks()]
+        # what landmarks do not explain is treated as noise (Snelson and Ghahramani, NeurIPS 2005)
+        unexplained = (weights.sum() - np.concatenate(explained)).clip(min=0)
+        precision = 1 / (noise * spread(target.weight) + unexplained)
+        for part, block in blocks():
+            prior += block.T @ (block * precision[part, None])
+        return cls(blocks, precision, cho_factor(prior, lower=True, overwrite_a=True))
 
     def solve(self, y: np.ndarray) -> np.ndarray:
-        """Coefficients [N] for the labels y [R]."""
         from scipy.linalg import cho_solve  # its import takes a while
 
-        return cho_solve(self.factor, sum(block.T @ (y * self.precision)[part] for part, block in self.blocks))
+        return cho_solve(self.factor, sum(block.T @ (y * self.precision)[part] for part, block in self.blocks()))
 
     def smooth(self, y: np.ndarray) -> np.ndarray:
-        """Predictions [R] for the molecules themselves."""
         coefficients = self.solve(y)
-        return np.concatenate([block @ coefficients for _, block in self.blocks])
+        return np.concatenate([block @ coefficients for _, block in self.blocks()])
 
     @property
     def leverage(self) -> np.ndarray:
-        """The influence [R] of each label on the prediction for its molecule."""
         from scipy.linalg import solve_triangular
 
         lower = self.factor[0]
-        parts = [(solve_triangular(lower, block.T, lower=True) ** 2).sum(axis=0) for _, block in self.blocks]
+        parts = [(solve_triangular(lower, block.T, lower=True) ** 2).sum(axis=0) for _, block in self.blocks()]
         return self.precision * np.concatenate(parts)
+
+
+def completed(compared: Compared, labels: Labels, learnt: np.ndarray) -> Labels:
+    """The labels with values in place of the bounds of the molecules ``learnt``, from their labels only.
+
+    A process predicts each molecule from all others (Rasmussen and Williams, section 5.4.2); a bound becomes the mean
+    of this normal distribution beyond it (Buckley and James, Biometrika 1979)."""
+    if labels.bounds is None:
+        return labels
+    y = labels.y.copy()
+    for place in range(y.shape[1]):
+        target = labels.target(place)
+        rows = learnt[np.isin(learnt, target.known) & (target.weight[learnt] > 0)]
+        exact = ~np.isnan(y[rows, place])
+        if exact.any() and not exact.all():
+            y[rows, place] = imputed(compared, rows, target.take(rows))
+    return replace(labels, y=np.where(np.isnan(labels.y), limited(y, labels.task.limits), y), bounds=None)
+
+
+def imputed(compared: Compared, rows: np.ndarray, target: Target) -> np.ndarray:
+    """The labels [R] of molecules with the indices ``rows``, some of which are censored."""
+    assert target.bounds is not None
+    weights, noise = learn_weights(compared, rows, target)
+    own = noise * spread(target.weight)
+    if compared.with_all:
+        inverse = np.linalg.inv(compared.mixed_among(rows, weights) + np.diag(own))
+        variance = 1 / np.diag(inverse)
+    else:
+        process = Landmarks.of(compared, rows, weights, noise, target)
+        variance = 1 / (process.precision * (1 - process.leverage).clip(min=0.001))
+    bounded, (low, high) = np.isnan(target.y), target.bounds.T
+    found = np.where(bounded, np.where(np.isfinite(low), low, high), target.y)
+    for _ in range(IMPUTED):
+        y, mean, deviation = standardized(found, target.weight)
+        rest = inverse @ y if compared.with_all else process.precision * (y - process.smooth(y))
+        without = mean + deviation * (y - variance * rest)  # what the other labels predict
+        expected = Censored(target.bounds, without, deviation * np.sqrt(variance)).expected
+        found = np.where(bounded, expected, target.y)
+    return found

@@ -1,13 +1,13 @@
 """The model of a user's table as one object that saves, loads and predicts; ``fit`` creates it.
 
-Axis letters: K members, M molecules, N training molecules, T targets.
-"""
+Axis letters: K members, M molecules, N training molecules, T targets."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -16,12 +16,13 @@ from pydantic import TypeAdapter, ValidationError
 from graphormer_sepnorm.chem.count_fingerprints import known_kinds
 from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules, read_molecules
 from graphormer_sepnorm.chem.fingerprints import BITS
-from graphormer_sepnorm.config import Config, Limit, Scale, TaskConfig, first_problem
+from graphormer_sepnorm.config import Config, TaskConfig, first_problem
 from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.predict.forward import Output, share_trunks
 from graphormer_sepnorm.predict.predictors import Embedder, Predictions, computed
+from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.predict.trust import Trust, calibrated, read_trust, trust_arrays
 from graphormer_sepnorm.runs.arrays import array_digest, checked_array, load_format, save_arrays
 from graphormer_sepnorm.runs.checkpoint import recorded_checksum
@@ -40,36 +41,28 @@ from graphormer_sepnorm.tables.rows import AskedConditions
 from graphormer_sepnorm.tasks.limits import limited
 
 FORMAT = 3
+FEW_BEYOND = 3  # exact labels beyond the strongest bound from which on predictions there rest on labels
+Fact = TypeVar("Fact")
 
 
 @dataclass(repr=False)
 class TableModel:
-    """Members whose predictions are averaged with weights fitted on out-of-fold predictions.
-
-    It has the interface of ``Predictor`` for commands, page and library.
-
-    Attributes:
-        task: the prediction task.
-        featurizer: name in ``FEATURIZERS`` of the featurizer of its molecules.
-        members: K members, by their names in ``MEMBERS``.
-        weights: float64 [K, T], as ``stacking_weights``.
-        trust: the training domain, and intervals or the calibration of probabilities.
-        difficulty: expected size of the errors of a regression.
-        conditions: conditions of the training measurements; predictions require those of the molecule.
-        assay_limits, descriptions: of targets as in ``PredictingModel``, from the card in the model's folder.
-    """
+    """Members, averaged with weights that were fitted out of fold; it has the interface of ``Predictor``."""
 
     task: TaskConfig
     featurizer: str
-    members: dict[str, Member]
-    weights: np.ndarray
+    members: dict[str, Member]  # K members, by their names in ``MEMBERS``
+    weights: np.ndarray  # float64 [K, T], as ``stacking_weights``
     trust: Trust | None = None
     difficulty: Difficulty | None = None
-    conditions: Conditions = field(default_factory=Conditions)
-    assay_limits: Mapping[str, AssayLimit] = field(default_factory=dict)
+    conditions: Conditions = field(default_factory=Conditions)  # predictions require those of the molecule
+    assay_limits: Mapping[str, AssayLimit] = field(default_factory=dict)  # from the card, as descriptions
     descriptions: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        task = self.task
+        self.kind, self.targets, self.classes = task.kind, task.targets, task.classes
+        self.scales, self.offset, self.limits = task.scales, task.offset, task.limits
         share_trunks([network for network, _ in self.models])
 
     def __repr__(self) -> str:
@@ -77,49 +70,21 @@ class TableModel:
 
     @property
     def member_weights(self) -> list[str]:
-        """The weight of each member as text; the mean over several targets."""
         means = self.weights.mean(axis=1).tolist()
         return [f"{name} {weight:.2f}" for name, weight in zip(self.members, means, strict=True)]
 
     @property
     def asked_conditions(self) -> AskedConditions:
-        """The conditions that a prediction requires."""
         given = {name: self.conditions.given[name] for name in self.conditions.names if name in self.conditions.given}
         return AskedConditions(self.conditions.asked, given)
 
     @property
-    def kind(self) -> str:
-        return self.task.kind
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        return self.task.targets
-
-    @property
-    def scales(self) -> tuple[Scale, ...]:
-        return self.task.scales
-
-    @property
-    def offset(self) -> tuple[float, ...]:
-        return self.task.offset
-
-    @property
-    def limits(self) -> tuple[tuple[Limit, Limit], ...]:
-        return self.task.limits
-
-    @property
-    def classes(self) -> tuple[tuple[str, ...], ...]:
-        return self.task.classes
-
-    @property
     def embedder(self) -> Embedder:
-        """The network whose embeddings measure distances to the training molecules."""
         member = self.members.get("kernel") or self.members["networks"]
         return Embedder(*member.models[0])
 
     @property
     def models(self) -> list[tuple[Network, Config]]:
-        """All networks of the members, with their configs."""
         return [pair for member in self.members.values() for pair in member.models]
 
     @property
@@ -128,12 +93,10 @@ class TableModel:
 
     @property
     def gives_spread(self) -> bool:
-        """Whether predictions have a standard deviation."""
         return self.difficulty is not None or len(self.members) > 1
 
     @property
     def digest(self) -> str:
-        """Digest of all state except the networks."""
         arrays = {
             f"{name}.{part}": array for name, member in self.members.items() for part, array in member.arrays().items()
         }
@@ -142,21 +105,17 @@ class TableModel:
 
     @property
     def outputs(self) -> list[Output]:
-        """The outputs that the members compute with networks."""
         return [output for member in self.members.values() for output in member.outputs]
 
     def to(self, device: torch.device) -> "TableModel":
-        """Moves the networks to a device, in place."""
         for network, _ in self.models:
             network.to(device)
         return self
 
     def under(self, conditions: Mapping[str, object]) -> "TableModel":
-        """The model under conditions that are the same for all molecules; raises InputError as ``Conditions.under``."""
         return replace(self, conditions=self.conditions.under(conditions))
 
     def predict(self, smiles: Smiles) -> Predictions:
-        """Predictions as in the command ``predict``; a SMILES that cannot be read affects only its own row."""
         return self.compute(read_molecules(self.featurizer, smiles))
 
     def compute(self, molecules: Molecules) -> Predictions:
@@ -164,18 +123,15 @@ class TableModel:
         return self.predictions(molecules, computed(molecules, self.outputs))
 
     def ready(self, molecules: Molecules) -> Molecules:
-        """The molecules with their conditions as networks read them; raises InputError if conditions are missing."""
         if not self.conditions.columns:
             return molecules
         values, _ = self.encoded(molecules)
         return replace(molecules, graphs=replace(molecules.graphs, conditions=values[molecules.rows]))
 
     def encoded(self, molecules: Molecules) -> tuple[np.ndarray, list[str]]:
-        """The conditions of molecules and their errors, as ``Conditions.encode_all``."""
-        return self.conditions.encode_all(condition_rows(molecules))
+        return self.conditions.encode_all(molecules.conditions or [()] * len(molecules.errors))
 
     def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
-        """Predictions from the ``outputs`` [M, width] of the networks."""
         shape = (len(molecules.errors), len(self.targets))
         values = np.full(shape, np.nan, np.float64 if self.task.offset else np.float32)
         spread = np.full(shape, np.nan, np.float32)
@@ -185,32 +141,27 @@ class TableModel:
         warnings = self.trust.domain.warnings_on(molecules) if self.trust else [""] * len(molecules.errors)
         errors = molecules.errors
         if self.conditions.columns:
-            strange = self.encoded(molecules)[1]
+            _, strange = self.encoded(molecules)
             errors = [error or other for error, other in zip(errors, strange, strict=True)]
             unknown = [place for place, error in enumerate(strange) if error]
             values[unknown], spread[unknown] = np.nan, np.nan
-            warnings = self.conditions.add_warnings(warnings, condition_rows(molecules))
+            warnings = self.conditions.add_warnings(warnings, molecules.conditions or [()] * len(errors))
         return Predictions(values, spread, errors, warnings)
 
     def final(self, values: np.ndarray) -> np.ndarray:
-        """Stacked values [M, T], calibrated and within the limits of the task."""
         return limited(calibrated(values, self.trust), self.limits)
 
     def features(self, molecules: Molecules, outputs: list[np.ndarray]) -> MoleculeFeatures:
-        """The readable molecules, with the outputs of the networks."""
         known: dict[Callable, Any] = {}
         if self.conditions.columns:
             known[condition_values] = self.encoded(molecules)[0][molecules.rows]
         found = MoleculeFeatures([molecules.mols[row] for row in molecules.rows], known, molecules.shared)
-        rest = [output[molecules.rows] for output in outputs]
+        rest = (output[molecules.rows] for output in outputs)
         for member in self.members.values():
-            count = len(member.outputs)
-            found.computed |= member.computed(rest[:count])
-            rest = rest[count:]
+            found.computed |= member.computed(list(islice(rest, len(member.outputs))))
         return found
 
     def stacked(self, molecules: MoleculeFeatures) -> "Stacked":
-        """The predictions of the members and their weighted mean."""
         offset = np.array(self.task.offset or 0.0)
         by_member = np.stack([member.predict(molecules) for member in self.members.values()]) + offset
         values = combined(self.task, by_member, self.weights)
@@ -220,7 +171,6 @@ class TableModel:
         return Stacked(by_member, values, spread)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Arrays that combine the members, and what their predictions are trusted by."""
         found = {"weights": self.weights, **({} if self.trust is None else trust_arrays(self.trust))}
         if self.difficulty is not None:
             known = self.difficulty
@@ -228,21 +178,12 @@ class TableModel:
         return found
 
     def facts(self) -> dict:
-        """Facts about the model as JSON."""
-        return {
-            "format": FORMAT,
-            "members": list(self.members),
-            "task": {name: value for name, value in asdict(self.task).items() if value or name != "offset"},
-            "featurizer": self.featurizer,
-            **(
-                {"conditions": {"columns": [column.facts() for column in self.conditions.columns]}}
-                if self.conditions.columns
-                else {}
-            ),
-        }
+        task = {name: value for name, value in asdict(self.task).items() if value or name != "offset"}
+        facts = {"format": FORMAT, "members": list(self.members), "task": task, "featurizer": self.featurizer}
+        columns = [column.facts() for column in self.conditions.columns]
+        return facts | ({"conditions": {"columns": columns}} if columns else {})
 
     def save(self, folder: Path) -> None:
-        """Writes the members, then the file that combines them and lists their files; raises InputError if it fails."""
         for member in self.members.values():
             member.save(folder)
         parts = {"files": manifest(folder, self.members), "domain": BITS[-1:], "table": table_digest(folder)}
@@ -250,44 +191,36 @@ class TableModel:
 
     @classmethod
     def load(cls, folder: Path) -> "TableModel":
-        """Reads a model that ``save`` wrote, with networks on the device of ``device.current``.
-
-        Raises:
-            InputError: a file is missing, damaged, of another format or not the one that was saved, or names members or
-                features that this release does not have.
-        """
+        """Reads what ``save`` wrote, onto the device of ``device.current``; raises InputError for a damaged folder."""
         run = RunFolder(folder)
         arrays, facts = load_format(run.stack, FORMAT)
         known_kinds(facts, run.stack, BITS[:1], BITS, "domain")
-        names, featurizer, task = facts.get("members"), facts.get("featurizer"), read_task(facts.get("task"), run.stack)
+        names, featurizer = facts.get("members"), facts.get("featurizer")
+        task = read_fact(TaskConfig, facts.get("task"), "task", run.stack)
         if not (isinstance(names, list) and names and set(names) <= MEMBERS.keys() and featurizer in FEATURIZERS):
             raise InputError(f"{run.stack} names members or features that this release does not have")
-
         check_files(folder, names, facts.get("files"))
 
-        def read(name: str, rows: int | None, finite: bool = True) -> np.ndarray:
+        def read(name: str, rows: int | None = None, finite: bool = True, least: float = -np.inf) -> np.ndarray:
             array = checked_array(arrays, name, np.float64, 2, run.stack, finite)
             if rows not in (None, len(array)) or array.shape[1] != len(task.targets):
                 raise InputError(f"{run.stack} is damaged: its {name} do not match its members and targets")
+            if (array < least).any():
+                raise InputError(f"{run.stack} is damaged: its {name} are negative")
             return array
 
-        weights = read("weights", len(names))
-        if (weights < 0).any():
-            raise InputError(f"{run.stack} is damaged: its weights are negative")
-        difficulty = None
+        weights, difficulty = read("weights", len(names), least=0), None
         if "difficulty" in arrays:
-            difficulty = Difficulty(
-                read("difficulty", 1 + SIGNS), read("errors", None, finite=False), read("limits", 2)
-            )
-            if (difficulty.errors < 0).any():
-                raise InputError(f"{run.stack} is damaged: its errors are negative")
+            errors = read("errors", finite=False, least=0)
+            difficulty = Difficulty(read("difficulty", 1 + SIGNS), errors, read("limits", 2))
         trust = read_trust(arrays, run.stack)
         members: dict[str, Member] = {}
         for name in names:
             members[name] = MEMBERS[name].load(folder, members)
-        conditions = read_conditions(facts.get("conditions", {"columns": []}), run.stack)
+        conditions = read_fact(Conditions, facts.get("conditions", {"columns": []}), "conditions", run.stack)
         card = read_card(folder)
-        known = (card.limits, card.descriptions) if card else ()
+        limits = card.limits if card else strongest_bounds(task.targets, trust.rows if trust else None)
+        known = limits, card.descriptions if card else {}
         model = cls(task, featurizer, members, weights, trust, difficulty, conditions, *known)
         if trust and not trust.fits(len(task.targets), model.embedder.width):
             raise InputError(f"{run.stack} is damaged: its arrays do not fit its members and targets")
@@ -296,36 +229,22 @@ class TableModel:
 
 @dataclass(frozen=True)
 class Stacked:
-    """Predictions of a table model before calibration.
-
-    Attributes:
-        by_member: float64 [K, M, T], predictions of the members.
-        values: float64 [M, T], their weighted means.
-        spread: float64 [M, T], expected standard deviation of the error of a regression; for probabilities, the
-            standard deviation of the members.
-    """
-
-    by_member: np.ndarray
-    values: np.ndarray
-    spread: np.ndarray
+    by_member: np.ndarray  # float64 [K, M, T], predictions of the members
+    values: np.ndarray  # float64 [M, T], their weighted means
+    spread: np.ndarray  # float64 [M, T], expected standard deviation of the error; of probabilities, of the members
 
 
 def manifest(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """The checksum of each file of the members with these names, by its path in their folder; "" for a missing file.
-
-    Files of tensors record their checksums, so this takes milliseconds; loading compares a checksum with the content.
-    """
+    """The checksum of each file of members, by its path in the folder; "" for a missing file."""
     files = [file for name in names for file in MEMBERS[name].files(folder)]
     return {file.relative_to(folder).as_posix(): recorded_checksum(file) if file.exists() else "" for file in files}
 
 
 def table_digest(folder: Path) -> str:
-    """The checksum of the prepared table in a run folder; "" without one."""
     return sha256_of_file(folder / TABLE) if (folder / TABLE).exists() else ""
 
 
 def check_table(folder: Path) -> None:
-    """Raises InputError if the prepared table in a run folder is not the one that its model was saved with."""
     _, facts = load_format(RunFolder(folder).stack, FORMAT)
     if facts.get("table", "") not in ("", table_digest(folder)):
         raise InputError(damaged(folder / TABLE))
@@ -338,15 +257,26 @@ def check_files(folder: Path, names: Sequence[str], listed: object) -> None:
     found = manifest(folder, names)
     for name in [*found, *listed]:
         if listed.get(name) != found.get(name):
-            problem = "is missing" if not (folder / name).exists() else "is not the file that was saved with the model"
-            raise InputError(
-                f"{folder / name} {problem}: copy the whole folder again, or continue its training with --resume"
-            )
+            problem = "is not the file that was saved with the model" if (folder / name).exists() else "is missing"
+            advice = "copy the whole folder again, or continue its training with --resume"
+            raise InputError(f"{folder / name} {problem}: {advice}")
 
 
-def condition_rows(molecules: Molecules) -> Sequence[tuple[str, ...]]:
-    """The texts of the conditions of each SMILES; empty tuples if they are unknown."""
-    return molecules.conditions or [()] * len(molecules.errors)
+def strongest_bounds(targets: Sequence[str], rows: TrainingRows | None) -> dict[str, AssayLimit]:
+    """The strongest bound of each target beyond which few exact labels are; of both sides, that with more bounds."""
+    found = {}
+    for name, exact, (lower, upper) in (
+        zip(targets, rows.sorted_labels, rows.sorted_bounds, strict=True) if rows else ()
+    ):
+        if len(lower) > len(upper):
+            limit, beyond = AssayLimit(float(lower[-1]), "more"), (exact > lower[-1]).sum()
+        elif len(upper):
+            limit, beyond = AssayLimit(float(upper[0]), "less"), (exact < upper[0]).sum()
+        else:
+            continue
+        if beyond < FEW_BEYOND:
+            found[name] = limit
+    return found
 
 
 def similarity_to_training(members: dict[str, Member], molecules: MoleculeFeatures) -> np.ndarray:
@@ -357,17 +287,9 @@ def similarity_to_training(members: dict[str, Member], molecules: MoleculeFeatur
     return np.zeros((len(molecules), 0))
 
 
-def read_conditions(known: object, path: Path) -> Conditions:
-    """The conditions in a file; raises InputError if they are not valid."""
+def read_fact(kind: type[Fact], known: object, name: str, path: Path) -> Fact:
+    """A fact in a file; raises InputError if it is not valid."""
     try:
-        return TypeAdapter(Conditions).validate_json(json.dumps(known))
+        return TypeAdapter(kind).validate_json(json.dumps(known))
     except ValidationError as error:
-        raise InputError(f"{path} is damaged: its conditions are not valid: {first_problem(error)}") from None
-
-
-def read_task(known: object, path: Path) -> TaskConfig:
-    """The task in a file; raises InputError if it is not valid."""
-    try:
-        return TypeAdapter(TaskConfig).validate_json(json.dumps(known))
-    except ValidationError as error:
-        raise InputError(f"{path} is damaged: its task is not valid: {first_problem(error)}") from None
+        raise InputError(f"{path} is damaged: its {name} cannot be read: {first_problem(error)}") from None

@@ -1,7 +1,4 @@
-"""Informative pairs of training molecules: activity cliffs and matched molecular pairs.
-
-Axis letters: M molecules.
-"""
+"""Informative pairs of training molecules: activity cliffs and matched molecular pairs. Axis letters: M molecules."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
@@ -29,46 +26,27 @@ LEAST_DISTANCE = 0.01  # distance of two molecules with equal fingerprints
 
 @dataclass(frozen=True)
 class Cliff:
-    """Two similar molecules with different labels.
-
-    Attributes:
-        lower, higher: indices of the molecules with the lower and the higher label.
-        similarity: Tanimoto similarity of Morgan counts.
-        difference: difference of the labels, above 0.
-    """
-
-    lower: int
+    lower: int  # indices of the molecules with the lower and the higher label
     higher: int
-    similarity: float
-    difference: float
+    similarity: float  # Tanimoto similarity of Morgan counts
+    difference: float  # difference of the labels, above 0
 
     @property
     def steepness(self) -> float:
-        """The difference of the labels divided by the distance of the molecules.
-
-        Source: Guha and Van Drie, "Structure-activity landscape index", J. Chem. Inf. Model. 2008.
-        """
+        """Difference over distance, the structure-activity landscape index (Guha and Van Drie, 2008)."""
         return self.difference / max(1 - self.similarity, LEAST_DISTANCE)
 
 
 @dataclass(frozen=True)
 class Change:
-    """The replacement of a part by another one at the same position, in several pairs of molecules.
+    """The replacement of a part by another one at the same position, in several pairs of molecules."""
 
-    Attributes:
-        before, after: SMILES of the parts; ``[*:1]`` marks the attachment point.
-        pairs: indices of the molecules with the first and the second part.
-        mean, deviation: mean and standard deviation of the second label minus the first.
-        rising, falling, undecided: numbers of further pairs with a censored label: those in which the second label is
-            certainly larger, those in which it is certainly smaller, and the others.
-    """
-
-    before: str
+    before: str  # SMILES of the parts; ``[*:1]`` marks the attachment point
     after: str
-    pairs: tuple[tuple[int, int], ...]
-    mean: float
+    pairs: tuple[tuple[int, int], ...]  # indices of the molecules with the first and the second part
+    mean: float  # mean and standard deviation of the second label minus the first
     deviation: float
-    rising: int = 0
+    rising: int = 0  # further pairs with a bound: the second label is certainly larger, smaller, or neither
     falling: int = 0
     undecided: int = 0
 
@@ -80,20 +58,7 @@ def activity_cliffs(
     keys: Sequence[str] = (),
     bounds: np.ndarray | None = None,
 ) -> list[Cliff]:
-    """Pairs of similar molecules whose labels differ by half a standard deviation or more, steepest first.
-
-    A censored label differs at least as much as its bound does.
-
-    Args:
-        mols: M molecules.
-        y: [M] labels, NaN where missing or censored.
-        conditions: the conditions of the M measurements; only those under the same ones are compared. Empty: all are.
-        keys: of the molecules; of several pairs of the same two, only one counts. Empty: all molecules differ.
-        bounds: [M, 2] of censored labels; None: there are none.
-
-    Raises:
-        InputError: RDKit fails on a molecule.
-    """
+    """Pairs of similar molecules of the same conditions whose labels y [M] differ clearly, steepest first."""
     low, high = ends_of(y, bounds)
     labelled = np.flatnonzero(np.isfinite(low) | np.isfinite(high)).tolist()
     counts = [MORGAN.GetCountFingerprint(mols[place]) for place in labelled]  # bits do not tell homologues apart
@@ -116,7 +81,6 @@ def activity_cliffs(
 
 
 def ends_of(y: np.ndarray, bounds: np.ndarray | None) -> np.ndarray:
-    """The smallest and the largest possible values of labels: [2, M]; arguments as ``activity_cliffs``."""
     ends = np.tile([-np.inf, np.inf], (len(y), 1)) if bounds is None else bounds
     return np.where(np.isnan(y), ends.T, y)
 
@@ -138,19 +102,7 @@ def matched_changes(
     keys: Sequence[str] = (),
     bounds: np.ndarray | None = None,
 ) -> list[Change]:
-    """Changes of one part of a molecule that occur in ``LEAST_PAIRS`` pairs or more, ordered by ``surest_first``.
-
-    The molecules of a pair differ only in a part of at most ``LARGEST_CHANGE`` heavy atoms behind one acyclic bond. If
-    cuts at several bonds give the same pairs, only the change with the smallest parts is listed. Pairs with a censored
-    label are not among these pairs; they are counted.
-    Source: Hussain and Rea, "Computationally efficient algorithm to identify matched molecular pairs", J. Chem. Inf.
-    Model. 2010.
-
-    Args:
-        parts: parts of M molecules, as ``parts_of``.
-        y: [M] labels, NaN where missing or censored.
-        conditions, keys, bounds: as ``activity_cliffs``.
-    """
+    """Changes of one part in ``LEAST_PAIRS`` pairs or more (Hussain and Rea, 2010), by ``surest_first``."""
     low, high = ends_of(y, bounds)
     exact, labelled = ~np.isnan(y), np.flatnonzero(np.isfinite(low) | np.isfinite(high))
     by_rest: dict[tuple[str, Hashable], dict[str, int]] = defaultdict(dict)
@@ -177,13 +129,7 @@ def matched_changes(
 
 
 def surest_first(changes: list[Change]) -> list[Change]:
-    """The changes by their moderated t values: the means divided by their standard errors.
-
-    The deviation of few pairs is itself uncertain. Its square is therefore averaged with the pooled variance of all
-    changes, which counts as much as ``PRIOR_FREEDOM`` degrees of freedom.
-    Source: Smyth, "Linear models and empirical Bayes methods for assessing differential expression in microarray
-    experiments", Stat. Appl. Genet. Mol. Biol. 2004; its degrees of freedom are fitted, ours are not.
-    """
+    """The changes by their moderated t values (Smyth 2004; his degrees of freedom are fitted, ours are not)."""
     freedom = np.array([len(change.pairs) - 1 for change in changes], float)
     mean, squares = (np.array([getattr(change, name) for change in changes]) for name in ("mean", "deviation"))
     squares = freedom * squares**2
@@ -236,5 +182,4 @@ def parts_of(mol: Chem.Mol) -> list[tuple[str, str]]:
 
 @lru_cache(maxsize=10_000)
 def heavy_atoms(smiles: str) -> int:
-    """The number of heavy atoms of a part, without its ``[*:1]``."""
     return Chem.MolFromSmiles(smiles, sanitize=False).GetNumHeavyAtoms()

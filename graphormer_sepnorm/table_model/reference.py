@@ -1,9 +1,9 @@
 """Similarities to the training molecules by counts, descriptors and embeddings of the foundation model.
 
 Axis letters: M molecules, N training molecules, G groups of similarities, C descriptors that vary, D width of
-embeddings.
-"""
+embeddings."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from graphormer_sepnorm.chem.count_fingerprints import ERG, KINDS, Kinds
 from graphormer_sepnorm.chem.fast_descriptors import fast_descriptors
-from graphormer_sepnorm.chem.features import Molecules
+from graphormer_sepnorm.chem.features import Molecules, as_written
 from graphormer_sepnorm.chem.fingerprints import SIZE
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
@@ -26,7 +26,6 @@ from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.system.workers import map_chunks
 from graphormer_sepnorm.table_model.conditions import condition_values
 from graphormer_sepnorm.table_model.features import CHUNK, Counts, GraphsOf, MoleculeFeatures, descriptors
-from graphormer_sepnorm.table_model.normal_scores import NormalScores
 from graphormer_sepnorm.table_model.similarity import CountIndex, gaussian
 
 BODY = "foundation"
@@ -34,13 +33,13 @@ MOST_ROWS = 10_000  # largest number of training molecules that are all used as 
 LANDMARKS = 2_000  # number of references if there are more
 MOST_MEASURED = 2_000  # most molecules whose distances determine the width of a Gaussian
 SHARES = np.array([0.5, 0.2, 0.3])  # prior weights of the groups: counts, descriptors and embeddings
+MOST_QUANTILES = 1000
+LARGEST = 3.0  # largest normal score
 NARROWER = 0.7  # width of the Gaussian of embeddings relative to their median distance
 
 
 @dataclass(frozen=True)
 class Encoder:
-    """A pretrained network as a source of embeddings."""
-
     embedder: Embedder
 
     def __hash__(self) -> int:
@@ -48,11 +47,16 @@ class Encoder:
 
     def __eq__(self, other: object) -> bool:
         """Whether the embeddings are the same: those of equal weights on one kind of device."""
-        return isinstance(other, Encoder) and same_network(self.embedder, other.embedder)
+        if not isinstance(other, Encoder):
+            return False
+        one, two = self.embedder, other.embedder
+        if one.model is two.model or (one.device, one.model.config) != (two.device, two.model.config):
+            return one.model is two.model
+        return all(map(torch.equal, one.model.state_dict().values(), two.model.state_dict().values()))
 
     def __call__(self, molecules: MoleculeFeatures) -> np.ndarray:
         """Embeddings of molecules: float32 [M, D]; on the CPU, many molecules are shared among processes."""
-        graphs = molecules.of(GraphsOf.named(self.embedder.featurizer))
+        graphs = molecules.of(GraphsOf(as_written(self.embedder.featurizer)))
         numbers = np.arange(len(graphs))
         pieces = [graphs.take(numbers[start : start + CHUNK]) for start in range(0, len(graphs), CHUNK)]
         embed = partial(embeddings, self.embedder, current())
@@ -63,26 +67,16 @@ class Encoder:
         return np.concatenate([np.empty((0, self.embedder.width), np.float32), *found])
 
 
-def same_network(one: Embedder, other: Embedder) -> bool:
-    if one.model is other.model:
-        return True
-    if (one.device, one.model.config) != (other.device, other.model.config):
-        return False
-    return all(map(torch.equal, one.model.state_dict().values(), other.model.state_dict().values()))
-
-
 def itself(graphs: Graphs) -> Graphs:
     return graphs
 
 
 def embeddings(embedder: Embedder, compute: Compute, graphs: Graphs) -> np.ndarray:
-    """Embeddings of graphs: float32 [M, D]."""
     with computing(compute):
         return computed(Molecules.of_graphs(graphs), [embedder.output])[0]
 
 
 def body_named(name: str) -> Encoder:
-    """The network of a run folder, a weights file or shipped weights."""
     return Encoder(load_embedder(name))
 
 
@@ -99,23 +93,58 @@ def landmarks(count: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
+class NormalScores:
+    """Normal quantiles of ranks; unlike scikit-learn's, ties such as 0 get the score of their middle rank."""
+
+    columns: np.ndarray  # int64 [C], indices of the features that vary
+    quantiles: np.ndarray  # float64 [Q, C], their quantiles, evenly spaced from the smallest to the largest value
+
+    @classmethod
+    def of(cls, features: np.ndarray) -> "NormalScores":
+        known = ~np.isnan(features)
+        least = np.where(known, features, np.inf).min(axis=0, initial=np.inf)
+        largest = np.where(known, features, -np.inf).max(axis=0, initial=-np.inf)
+        columns = np.flatnonzero(largest > least)
+        levels = np.linspace(0, 1, max(2, min(MOST_QUANTILES, len(features))))
+        found = [np.quantile(column[~np.isnan(column)], levels) for column in features[:, columns].astype(np.float64).T]
+        found = [values.astype(np.float32) for values in found]  # rounding errors would separate equal values
+        return cls(
+            columns, np.maximum.accumulate(np.reshape(found, (len(columns), len(levels))).T.astype(np.float64), axis=0)
+        )
+
+    def __call__(self, features: np.ndarray) -> np.ndarray:
+        """Scores of features [M, D] from -3 to 3: float32 [M, C]; 0 for missing values, the middle rank for ties."""
+        levels = np.linspace(0, 1, len(self.quantiles))
+        scores = np.zeros((len(features), len(self.columns)), np.float32)
+        for place, (column, values) in enumerate(zip(self.columns, self.quantiles.T, strict=True)):
+            asked = features[:, column].astype(np.float64)
+            level = 0.5 * (np.interp(asked, values, levels) + 1 - np.interp(-asked, -values[::-1], levels))
+            scores[:, place] = np.nan_to_num(
+                torch.special.ndtri(torch.from_numpy(level)).numpy().clip(-LARGEST, LARGEST)
+            )
+        return scores
+
+    def fits(self, width: int) -> bool:
+        columns, quantiles = self.columns, self.quantiles
+        return (
+            len(quantiles) >= 2
+            and quantiles.shape[1] == len(columns)
+            and bool((columns >= 0).all() and (columns < width).all())
+            and bool((np.diff(quantiles, axis=0) >= 0).all())
+        )
+
+
+@dataclass(frozen=True)
 class Space:
-    """The training molecules in the embedding space of a network.
+    """The training molecules in the embedding space of a network."""
 
-    Attributes:
-        embeddings: float32 [N, D], standardized by ``mean`` and ``scale``.
-        mean, scale: float32 [D], mean and scale of the embeddings.
-        width: width of the Gaussian.
-    """
-
-    embeddings: np.ndarray
-    mean: np.ndarray
+    embeddings: np.ndarray  # float32 [N, D], standardized by ``mean`` and ``scale``
+    mean: np.ndarray  # float32 [D], mean and scale of the embeddings
     scale: np.ndarray
-    width: float
+    width: float  # width of the Gaussian
 
     @classmethod
     def of(cls, embeddings: np.ndarray) -> "Space":
-        """The space with the embeddings [N, D] of the training molecules."""
         mean, scale = embeddings.mean(axis=0), embeddings.std(axis=0) + np.float32(1e-6)
         scaled = (embeddings - mean) / scale
         return cls(scaled, mean, scale, NARROWER * median_distance(scaled))
@@ -127,34 +156,19 @@ class Space:
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """The training molecules that serve as references.
-
-    Attributes:
-        body: pretrained network that embeds.
-        counts: uint16 [N, K x SIZE] count fingerprints.
-        scores: transformation from descriptors to ``described``.
-        described: float32 [N, C], normal scores of the descriptors.
-        embeddings: float32 [N, D], standardized by ``mean`` and ``scale``.
-        mean, scale: float32 [D], mean and scale of the embeddings of the training molecules.
-        widths: float64 [2], widths of the Gaussians of descriptors and embeddings; [3] with conditions.
-        conditions: float32 [N, V], conditions of the training molecules as ``condition_values``.
-        kinds: kinds of the fingerprints.
-    """
-
     body: Encoder
-    counts: csr_array
-    scores: NormalScores
-    described: np.ndarray
-    embeddings: np.ndarray
-    mean: np.ndarray
+    counts: csr_array  # uint16 [N, K x SIZE] count fingerprints
+    scores: NormalScores  # transformation from descriptors to ``described``
+    described: np.ndarray  # float32 [N, C], normal scores of the descriptors
+    embeddings: np.ndarray  # float32 [N, D], standardized by ``mean`` and ``scale``
+    mean: np.ndarray  # float32 [D], mean and scale of the embeddings of the training molecules
     scale: np.ndarray
-    widths: np.ndarray
-    conditions: np.ndarray
-    kinds: Kinds = KINDS
+    widths: np.ndarray  # float64 [2], widths of the Gaussians of descriptors and embeddings; [3] with conditions
+    conditions: np.ndarray  # float32 [N, V], conditions of the training molecules as ``condition_values``
+    kinds: Kinds = KINDS  # kinds of the fingerprints
 
     @classmethod
     def of(cls, molecules: MoleculeFeatures, body: Encoder) -> "Reference":
-        """The training molecules as references, embedded by a body."""
         space = Space.of(molecules.of(body))
         scores = NormalScores.of(molecules.of(descriptors))
         described = scores(molecules.of(descriptors))
@@ -169,20 +183,14 @@ class Reference:
     def index(self) -> CountIndex:
         return CountIndex.of(damped(self.counts, self.kinds), len(self.kinds))
 
-    @property
-    def space(self) -> Space:
-        return Space(self.embeddings, self.mean, self.scale, self.widths[1])
-
     def similarities(self, molecules: MoleculeFeatures) -> np.ndarray:
-        """Similarities by counts (the mean over kinds), descriptors and embeddings: float32 [M, G, N], from 0 to 1.
-
-        Conditions modify each group as in ``with_conditions``.
-        """
+        """Similarities by counts, descriptors and embeddings, under conditions: float32 [M, G, N], from 0 to 1."""
         described = self.scores(molecules.of(descriptors))
+        space = Space(self.embeddings, self.mean, self.scale, self.widths[1])
         parts = (
             self.index.similarity(damped(molecules.of(Counts(self.kinds)), self.kinds)),
             gaussian(described, self.described, self.widths[0]),
-            self.space.similarities(molecules.of(self.body)),
+            space.similarities(molecules.of(self.body)),
         )
         return self.under_conditions(molecules, np.stack(parts, axis=1))
 
@@ -193,7 +201,6 @@ class Reference:
         return with_conditions(similarities, molecules.of(self.condition_similarity))
 
     def condition_similarity(self, molecules: MoleculeFeatures) -> np.ndarray:
-        """Similarities of conditions to those of the training molecules: float32 [M, N], from 0 to 1."""
         return gaussian(molecules.of(condition_values), self.conditions, self.widths[2])
 
     def similarity(self, molecules: MoleculeFeatures) -> np.ndarray:
@@ -218,47 +225,24 @@ class Reference:
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], body: Encoder, kinds: Kinds, path: Path) -> "Reference":
         """The reference with these ``arrays`` from a file; raises InputError if they do not fit together."""
-
-        def read(name: str, dtype: type, ndim: int) -> np.ndarray:
-            return checked_array(arrays, name, dtype, ndim, path)
-
-        found = cls(
-            body,
-            read_counts(arrays, len(kinds) * SIZE, path),
-            NormalScores(read("columns", np.int64, 1), read("quantiles", np.float64, 2)),
-            read("described", np.float32, 2),
-            read("embeddings", np.float32, 2),
-            read("mean", np.float32, 1),
-            read("scale", np.float32, 1),
-            read("widths", np.float64, 1),
-            read("conditions", np.float32, 2) if "conditions" in arrays else np.zeros((0, 0), np.float32),
-            kinds,
-        )
-        if not found.fits_together():
-            raise InputError(f"{path} is damaged: its arrays do not fit together")
-        return found
-
-    def fits_together(self) -> bool:
-        """Whether shapes and values are consistent."""
-        molecules, width = self.counts.shape[0], self.body.embedder.width
-        return (
-            self.scores.fits(fast_descriptors([]).shape[1])
-            and self.described.shape == (molecules, len(self.scores.columns))
-            and self.embeddings.shape == (molecules, width)
-            and self.mean.shape == self.scale.shape == (width,)
-            and self.widths.shape == (3 if self.conditions.shape[1] else 2,)
-            and len(self.conditions) in (0, molecules)
-            and bool((self.widths > 0).all())
-        )
+        counts = read_counts(arrays, len(kinds) * SIZE, path)
+        sizes = {"N": counts.shape[0], "D": body.embedder.width, "W": 3 if "conditions" in arrays else 2}
+        shapes = {"columns": (np.int64, "C"), "quantiles": (np.float64, "QC"), "described": (np.float32, "NC")}
+        shapes |= {"embeddings": (np.float32, "ND"), "mean": (np.float32, "D"), "scale": (np.float32, "D")}
+        shapes |= {"widths": (np.float64, "W")}
+        columns, quantiles, described, embeddings, mean, scale, widths = read_shaped(arrays, shapes, sizes, path)
+        conditions = np.zeros((0, 0), np.float32)
+        if "conditions" in arrays:
+            (conditions,) = read_shaped(arrays, {"conditions": (np.float32, "NV")}, sizes, path)
+        scores = NormalScores(columns, quantiles)
+        if not scores.fits(fast_descriptors([]).shape[1]) or (widths <= 0).any():
+            raise InputError(damaged_arrays(path))
+        return cls(body, counts, scores, described, embeddings, mean, scale, widths, conditions, kinds)
 
 
 def with_conditions(similarities: np.ndarray, conditions: np.ndarray) -> np.ndarray:
-    """Similarities [M, G, N] of molecules, combined with the similarities [M, N] of their conditions, from 0 to 1.
-
-    The mean of 1, of either similarity and of their product: the effect of a condition on all molecules, the effect of
-    a molecule under all conditions, and their interaction. Source: the tensor product of Wahba, "Spline models for
-    observational data", 1990, chapter 10.
-    """
+    """Similarities [M, G, N] combined with those of conditions [M, N]: the mean of 1, either and their product
+    (Wahba, "Spline models for observational data", 1990, chapter 10)."""
     return (1 + similarities) * (1 + conditions[:, None]) / 4
 
 
@@ -276,6 +260,21 @@ def median_distance(points: np.ndarray) -> float:
 
     distances = pdist(points[evenly(len(points), MOST_MEASURED)]) if points.shape[1] else np.zeros(0)
     return float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0
+
+
+def read_shaped(
+    arrays: dict[str, np.ndarray], shapes: Mapping[str, tuple[type, str]], sizes: dict[str, int], path: Path
+) -> list[np.ndarray]:
+    """The arrays of a file by name, type and the letters of their axes; axes of one letter have the same size."""
+    found = [checked_array(arrays, name, dtype, len(axes), path) for name, (dtype, axes) in shapes.items()]
+    for array, (_, axes) in zip(found, shapes.values(), strict=True):
+        if any(sizes.setdefault(letter, size) != size for letter, size in zip(axes, array.shape, strict=True)):
+            raise InputError(damaged_arrays(path))
+    return found
+
+
+def damaged_arrays(path: Path) -> str:
+    return f"{path} is damaged: its arrays do not fit together"
 
 
 def read_counts(arrays: dict[str, np.ndarray], width: int, path: Path) -> csr_array:

@@ -1,7 +1,6 @@
 """Reliability of intervals, probabilities and distances to the training molecules on test molecules.
 
-Axis letters: M test molecules, T targets, G targets with the classes of one column as one, C confidence levels.
-"""
+Axis letters: M test molecules, T targets, G targets with the classes of one column as one, C confidence levels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,23 +40,12 @@ MOST_COMPARED = 2_000  # most test molecules that are compared with the training
 
 
 def measure_trust(trust: Trust, plain: Scores, final: Scores) -> dict:
-    """Coverage of intervals, or of sets of classes, and calibration of probabilities: by target, None where undefined.
-
-    Args:
-        plain, final: scores before and after calibration and clipping to the limits of the task.
-    """
+    """Coverage of intervals or sets of classes, and calibration of probabilities: by target, None where undefined."""
     targets = final.task.targets
     if trust.intervals is not None:
-        held = {confidence: measure_interval(trust.intervals, confidence, final) for confidence in CONFIDENCES}
-        return {
-            "coverage": {str(confidence): by_target(targets, shares) for confidence, (shares, _) in held.items()},
-            "mean_width": {str(confidence): by_target(targets, widths) for confidence, (_, widths) in held.items()},
-            "needed_width": {
-                str(confidence): by_target(targets, needed_widths(trust.intervals, confidence, final))
-                for confidence in CONFIDENCES
-            },
-            **({} if final.bounds is None else coverage_with_bounds(trust.intervals, final, final.bounds)),
-        }
+        held = {str(level): measure_interval(trust.intervals, level, final) for level in CONFIDENCES}
+        names = held[USUAL_CONFIDENCE]
+        return {name: {level: by_target(targets, each[name]) for level, each in held.items()} for name in names}
     found: dict = {}
     if trust.calibration is not None:
         stages = {"before": plain, "after": final}
@@ -73,46 +61,29 @@ def measure_trust(trust: Trust, plain: Scores, final: Scores) -> dict:
     return found
 
 
-def measure_interval(intervals: Intervals, confidence: float, test: Scores) -> tuple[np.ndarray, np.ndarray]:
-    """Coverage and mean width [T] of the intervals; NaN where there are no intervals at this confidence level."""
+def measure_interval(intervals: Intervals, confidence: float, test: Scores) -> dict[str, np.ndarray]:
+    """The coverage of intervals, of bounds too, their mean width, and the factor on it that would hold as promised.
+
+    Each is [T], NaN where it is undefined or where there are no intervals at this confidence level."""
+    names = ["coverage", "mean_width", "needed_width"]
+    names += [] if test.bounds is None else ["coverage_of_bounds", "coverage_of_all"]
     try:
         low, high = intervals.ends(confidence, test.prediction, test.spread, test.task.limits)
-    except InputError:  # too few calibration molecules
-        return np.full(len(test.task.targets), np.nan), np.full(len(test.task.targets), np.nan)
-    return coverage(test.y, low, high), (high - low).mean(axis=0)
-
-
-def coverage_with_bounds(intervals: Intervals, test: Scores, bounds: np.ndarray) -> dict:
-    """Shares of censored and of all labels that intervals may contain, as ``coverage`` in ``measure_trust``."""
-    censored = is_bounded(test.y, bounds)
-    found: dict[str, dict] = {"coverage_of_bounds": {}, "coverage_of_all": {}}
-    for confidence in CONFIDENCES:
-        try:
-            low, high = intervals.ends(confidence, test.prediction, test.spread, test.task.limits)
-        except InputError:  # too few calibration molecules
-            low = high = np.full(test.y.shape, np.nan)
-        reached = np.where(np.isnan(low), np.nan, (high > bounds[..., 0]) & (low < bounds[..., 1]))
-        inside = np.where(censored, reached, (low <= test.y) & (test.y <= high))
-        for name, rows in zip(found, (censored, censored | ~np.isnan(test.y)), strict=True):
-            with np.errstate(invalid="ignore"):
-                shares = np.where(rows, inside, 0).sum(axis=0) / rows.sum(axis=0)
-            found[name][str(confidence)] = by_target(test.task.targets, shares)
-    return found
-
-
-def needed_widths(intervals: Intervals, confidence: float, test: Scores) -> np.ndarray:
-    """The factor on the widths of the intervals with which their coverage would be their confidence level: [T]."""
-    factors = np.full(len(test.task.targets), np.nan)
-    try:
         half = intervals.half_widths(confidence, test.spread)
     except InputError:  # too few calibration molecules
-        return factors
+        return dict.fromkeys(names, np.full(len(test.task.targets), np.nan))
     ratios = np.abs(np.subtract(test.y, test.prediction, dtype=np.float64)) / np.maximum(half, TINY)
-    for target, column in enumerate(ratios.T):
-        known = column[~np.isnan(column)]
-        if len(known):
-            factors[target] = np.quantile(known, confidence, method="inverted_cdf")
-    return factors
+    known = [column[~np.isnan(column)] for column in ratios.T]
+    needed = [np.quantile(each, confidence, method="inverted_cdf") if len(each) else np.nan for each in known]
+    found = [coverage(test.y, low, high), (high - low).mean(axis=0), np.array(needed)]
+    if test.bounds is not None:
+        censored = is_bounded(test.y, test.bounds)
+        reached = (high > test.bounds[..., 0]) & (low < test.bounds[..., 1])
+        inside = np.where(censored, reached, (low <= test.y) & (test.y <= high))
+        with np.errstate(invalid="ignore"):
+            for rows in (censored, censored | ~np.isnan(test.y)):
+                found.append(np.where(rows, inside, 0).sum(axis=0) / rows.sum(axis=0))
+    return dict(zip(names, found, strict=True))
 
 
 def measure_sets(sets: ClassSets, confidence: float, test: Scores) -> tuple[np.ndarray, np.ndarray]:
@@ -126,16 +97,11 @@ def measure_sets(sets: ClassSets, confidence: float, test: Scores) -> tuple[np.n
 
 
 def coverage_curve(intervals: Intervals, test: Scores) -> np.ndarray:
-    """The coverage at each confidence level of ``CURVE``, as ``measure_interval``: [C, T]."""
-    return np.stack([measure_interval(intervals, confidence, test)[0] for confidence in CURVE])
+    return np.stack([measure_interval(intervals, confidence, test)["coverage"] for confidence in CURVE])
 
 
 def usual_confidence(trust: dict) -> str | None:
-    """The usual confidence level of intervals, or the largest that the model supports; None without intervals.
-
-    Args:
-        trust: as ``measure_trust``; a target without test labels, whose coverage is never defined, does not count.
-    """
+    """The usual confidence level of intervals, or the largest that the model supports; None without intervals."""
     coverage = trust.get("coverage", {})
     tested = {name for shares in coverage.values() for name, share in shares.items() if share is not None}
     possible = [level for level, shares in coverage.items() if tested and None not in map(shares.get, tested)]
@@ -145,26 +111,19 @@ def usual_confidence(trust: dict) -> str | None:
 
 
 def low_coverage(result: dict) -> list[str]:
-    """A sentence on each target whose intervals, or sets of classes, contain fewer test labels than they promise.
-
-    Args:
-        result: ``trust``, as ``measure_trust``, and ``targets`` with ``n``, as ``scores_by_target``; neither if the run
-            is not of a table.
-    """
+    """A sentence on each target whose intervals, or sets of classes, hold fewer test labels than they promise."""
     trust, counts = result.get("trust", {}), {name: facts["n"] for name, facts in result.get("targets", {}).items()}
     level, found = usual_confidence(trust), []
     if level is not None:
-        found += [
-            f"only {words} test labels of {name} are inside their {percent(float(level))} intervals, which are too "
-            f"narrow for such molecules{wider_words(trust, level, name)}"
-            for name, words in too_low(trust["coverage"][level], counts, level).items()
-        ]
-    sets = trust.get("set_coverage", {}).get(USUAL_CONFIDENCE, {})
-    found += [
-        f"only {words} test molecules of {name} have their class in their {percent(float(USUAL_CONFIDENCE))} set"
-        f"{higher_words(trust['set_coverage'], name)}"
-        for name, words in too_low(sets, counts, USUAL_CONFIDENCE).items()
-    ]
+        for name, words in too_low(trust["coverage"][level], counts, level).items():
+            found.append(
+                f"only {words} test labels of {name} are inside their {percent(float(level))} intervals, which are too "
+                f"narrow for such molecules{wider_words(trust, level, name)}"
+            )
+    sets = trust.get("set_coverage", {})
+    for name, words in too_low(sets.get(USUAL_CONFIDENCE, {}), counts, USUAL_CONFIDENCE).items():
+        held = f"have their class in their {percent(float(USUAL_CONFIDENCE))} set"
+        found.append(f"only {words} test molecules of {name} {held}{higher_words(sets, name)}")
     return found
 
 
@@ -174,11 +133,7 @@ def are_many(bounds: int, exact: int) -> bool:
 
 
 def is_no_better(facts: dict, metric: str) -> bool:
-    """Whether the model is not clearly better than the mean label; ``facts`` as ``scores_by_target``, for a target.
-
-    If many of the labels are bounds, the likelihood of all labels decides: the exact labels are
-    those in the middle, which the mean predicts best.
-    """
+    """Whether the model is not clearly better than the mean label; with many bounds, the likelihood decides."""
     bounds = facts.get("bounds", {})
     if MEAN in bounds and are_many(bounds[MEAN]["bounds"], facts["n"]):
         ours, means = (bounds[each]["log_likelihood"] for each in (STACK, MEAN))
@@ -188,7 +143,6 @@ def is_no_better(facts: dict, metric: str) -> bool:
 
 
 def no_better(result: dict) -> list[str]:
-    """A sentence on each target of which the model is not clearly better than the mean label; ``result`` as above."""
     found = []
     for name, facts in result.get("targets", {}).items():
         if not is_no_better(facts, result["metric"]):
@@ -213,23 +167,12 @@ def wider_words(trust: dict, level: str, name: str) -> str:
 
 def higher_words(shares: dict[str, dict], name: str) -> str:
     """How far sets of the highest confidence level help, as the end of a sentence; "" if that is unknown."""
-    level = str(CONFIDENCES[-1])
-    share = shares.get(level, {}).get(name)
-    if share is None:
-        return ""
-    return f", and {percent(share)} have it in their {percent(float(level))} set"
+    share = shares.get(str(CONFIDENCES[-1]), {}).get(name)
+    return "" if share is None else f", and {percent(share)} have it in their {percent(CONFIDENCES[-1])} set"
 
 
 def too_low(shares: dict[str, float | None], counts: dict[str, int], level: str) -> dict[str, str]:
-    """The shares that are clearly below a confidence level, in words: "67 % of the 30".
-
-    A one-sided binomial test decides; its significance is divided by the number of targets.
-
-    Args:
-        shares: by target, None where undefined.
-        counts: number of test labels by target.
-        level: the confidence level.
-    """
+    """The shares clearly below a confidence level by a one-sided binomial test, in words: "67 % of the 30"."""
     known = {name: share for name, share in shares.items() if share is not None}
     if not known:
         return {}
@@ -243,45 +186,28 @@ def too_low(shares: dict[str, float | None], counts: dict[str, int], level: str)
 
 
 def by_target(targets: tuple[str, ...], values: np.ndarray) -> dict[str, float | None]:
-    """Numbers [T] by target name, as JSON values."""
     return {name: float(value) if np.isfinite(value) else None for name, value in zip(targets, values, strict=True)}
 
 
 @dataclass(frozen=True)
 class ComparedMolecules:
-    """Test molecules, compared with the training molecules.
-
-    Attributes:
-        smiles: M SMILES.
-        nearness: similarities to the training molecules for at most ``MOST_COMPARED``, NaN for the others.
-        warnings: M warnings, "" if there is none.
-        errors: float64 [M], as ``molecule_errors``.
-    """
-
     smiles: list[str]
-    nearness: Nearness
-    warnings: list[str]
-    errors: np.ndarray
+    nearness: Nearness  # similarities to the training molecules for at most ``MOST_COMPARED``, NaN for the others
+    warnings: list[str]  # M warnings, "" if there is none
+    errors: np.ndarray  # float64 [M], as ``molecule_errors``
 
     def by_similarity(self) -> dict:
-        """The mean error by similarity, whether errors grow as it falls, and how many molecules are unfamiliar.
-
-        All of them are among those that were ``compared``.
-        """
-        bins = []
+        bins, similarity = [], self.nearness.similarity
         for low, high in pairwise(SIMILARITIES):
-            similarity = self.nearness.similarity
-            inside = (similarity >= low) & ((similarity < high) | (high == 1)) & ~np.isnan(self.errors)
-            mean = float(self.errors[inside].mean()) if inside.any() else None
-            bins.append({"from": low, "to": high, "n": int(inside.sum()), "error": mean})
-        grow = errors_grow(self.nearness.similarity, self.errors)
-        compared = np.flatnonzero(np.isfinite(self.nearness.similarity))
-        unfamiliar = sum(bool(self.warnings[row]) for row in compared)
+            errors = self.errors[(similarity >= low) & ((similarity < high) | (high == 1)) & ~np.isnan(self.errors)]
+            mean = float(errors.mean()) if len(errors) else None
+            bins.append({"from": low, "to": high, "n": len(errors), "error": mean})
+        compared = np.flatnonzero(np.isfinite(similarity))
         return {
-            "unfamiliar": unfamiliar,
+            "unfamiliar": sum(bool(self.warnings[row]) for row in compared),
             "compared": len(compared),
             "error_by_similarity": bins,
-            "errors_grow": grow,
+            "errors_grow": errors_grow(similarity, self.errors),
         }
 
 
@@ -299,36 +225,29 @@ def errors_grow(similarity: np.ndarray, errors: np.ndarray) -> bool:
 def compare(
     model: TableModel, smiles: list[str], test: Scores, conditions: Sequence[tuple[str, ...]] = ()
 ) -> ComparedMolecules:
-    """Compares the molecules of ``test`` with the training molecules of a table model.
-
-    Args:
-        conditions: for each molecule the texts of its conditions, whose warnings are added; empty: there are none.
-    """
     assert model.trust is not None
     domain, compared = model.trust.domain, evenly(len(smiles), MOST_COMPARED)
     mols = [read_smiles(text) for text in smiles]
-    similarity, distance = np.full(len(smiles), np.nan), np.full(len(smiles), np.nan)
     chosen = [mols[row] for row in compared]
     embeddings = Encoder(model.embedder)(MoleculeFeatures([smiles[row] for row in compared]))
     asked = model.conditions.encode_all([conditions[row] for row in compared])[0] if conditions else None
     matches = same_conditions(model.trust.rows, asked)
     found = nearness_to(domain, chosen, embeddings, matches)
+    similarity, distance = np.full((2, len(smiles)), np.nan)
     similarity[compared], distance[compared] = found.similarity, found.distance
-    nearest = dict(zip(compared.tolist(), found.molecule, strict=True))
-    others = dict(zip(compared.tolist(), under_other_conditions(chosen, found, matches), strict=True))
-    every = range(len(smiles))
-    nearness = Nearness(similarity, [nearest.get(row, "") for row in every], distance)
+    nearest, others = [""] * len(smiles), [""] * len(smiles)
+    for row, molecule, other in zip(
+        compared, found.molecule, under_other_conditions(chosen, found, matches), strict=True
+    ):
+        nearest[row], others[row] = molecule, other
     warnings = domain.add_unlike(model.conditions.add_warnings(domain.warnings(mols), conditions), similarity)
-    warnings = joined(warnings, [others.get(row, "") for row in every])
-    return ComparedMolecules(smiles, nearness, warnings, molecule_errors(test.task, test.y, test.prediction))
+    nearness = Nearness(similarity, nearest, distance)
+    errors = molecule_errors(test.task, test.y, test.prediction)
+    return ComparedMolecules(smiles, nearness, joined(warnings, others), errors)
 
 
 def molecule_errors(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
-    """The error of each molecule [M]: the mean absolute error over targets, NaN without a label.
-
-    Errors of several regression targets are in standard deviations of the training labels, so that they can be
-    averaged.
-    """
+    """Mean absolute error [M] over targets, of several in standard deviations of training labels; NaN: no label."""
     errors = np.abs(np.subtract(y, prediction, dtype=np.float64))
     if not TASKS[task.kind].predicts_probabilities and len(task.targets) > 1:
         errors = errors / np.array(task.std)
@@ -337,7 +256,6 @@ def molecule_errors(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> 
 
 
 def error_words(task: TaskConfig) -> str:
-    """A description of ``molecule_errors``."""
     if TASKS[task.kind].predicts_probabilities:
         return "distance between probability and label"
     return "absolute error" if len(task.targets) == 1 else "absolute error, in standard deviations"

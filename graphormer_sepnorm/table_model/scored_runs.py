@@ -1,7 +1,4 @@
-"""Test predictions of runs, and the rows that several of them have tested.
-
-Axis letters: M test rows, T targets.
-"""
+"""Test predictions of runs, and the rows that several of them have tested. Axis letters: M test rows, T targets."""
 
 import csv
 import json
@@ -25,40 +22,24 @@ from graphormer_sepnorm.tables.structures import known_words
 
 SIGNS = ("<", ">")
 SEED = "--seed"
+NOT_COMPARED = "their scores cannot be compared"
 OTHER_ROWS = "train them on the same table with the same --split and --seed, or the same --split-column"
 
 
 @dataclass(frozen=True)
 class ScoredRun:
-    """The predictions of a run for its test rows.
-
-    Attributes:
-        name: name of the run.
-        dataset: dataset that the rows belong to.
-        task: what is predicted, with the metric.
-        molecules: number and SMILES of each row, in ascending order.
-        y: float64 [M, T] labels, NaN where there is no exact label.
-        bounds: float64 [M, T, 2], smallest and largest possible value of each censored label.
-        prediction: float64 [M, T].
-        known: the sentence of ``known_words``; "" if no test molecule was learnt.
-        settings: of the training, by the names of options.
-        measured: by the number of a row whose labels are means, the numbers, SMILES and label texts of the rows of the
-            source table that it stands for.
-    """
-
     name: str
     dataset: str
     task: TaskConfig
-    molecules: list[tuple[int, str]]
-    y: np.ndarray
-    bounds: np.ndarray
-    prediction: np.ndarray
-    known: str = ""
-    settings: dict[str, Any] = field(default_factory=dict)
-    measured: dict[int, list[tuple[int, str, list[str]]]] = field(default_factory=dict)
+    molecules: list[tuple[int, str]]  # number and SMILES of each row, in ascending order
+    y: np.ndarray  # float64 [M, T] labels, NaN where there is no exact label
+    bounds: np.ndarray  # float64 [M, T, 2], smallest and largest possible value of each censored label
+    prediction: np.ndarray  # float64 [M, T]
+    known: str = ""  # the sentence of ``known_words``
+    settings: dict[str, Any] = field(default_factory=dict)  # by the names of options
+    measured: dict[int, list[tuple[int, str, list[str]]]] = field(default_factory=dict)  # source rows of means
 
     def take(self, numbers: Sequence[int]) -> "ScoredRun":
-        """The rows with these numbers, in this order."""
         place_of = {number: place for place, (number, _) in enumerate(self.molecules)}
         places = [place_of[number] for number in numbers]
         molecules = [self.molecules[place] for place in places]
@@ -67,25 +48,21 @@ class ScoredRun:
 
     def by_measurement(self) -> "ScoredRun":
         """The rows of the source table: each has its own label, and the prediction of the row it was averaged in."""
-        lines = sorted(
-            (measured_number, smiles, texts, place)
-            for place, (number, _) in enumerate(self.molecules)
-            for measured_number, smiles, texts in self.measured.get(number, ())
+        rows = sorted(
+            (number, smiles, place, texts)
+            for place, (kept, kept_smiles) in enumerate(self.molecules)
+            for number, smiles, texts in self.measured.get(kept, [(kept, kept_smiles, [])])
         )
-        places = [place for place, (number, _) in enumerate(self.molecules) if number not in self.measured]
-        y, bounds = labels_of([texts for _, _, texts, _ in lines], len(self.task.targets))
-        rows = replace(
-            self,
-            molecules=[*(self.molecules[place] for place in places), *((line[0], line[1]) for line in lines)],
-            y=np.concatenate([self.y[places], y]),
-            bounds=np.concatenate([self.bounds[places], bounds]),
-            prediction=self.prediction[[*places, *(line[3] for line in lines)]],
-        )
-        return rows.take(sorted(number for number, _ in rows.molecules))
+        places = [place for _, _, place, _ in rows]
+        y, bounds = self.y[places], self.bounds[places]
+        for row, (*_, texts) in enumerate(rows):
+            if texts:
+                y[[row]], bounds[[row]] = labels_of([texts], len(texts))
+        molecules = [(number, smiles) for number, smiles, _, _ in rows]
+        return replace(self, molecules=molecules, y=y, bounds=bounds, prediction=self.prediction[places])
 
 
 def read_scored_run(path: Path) -> ScoredRun:
-    """Reads the test predictions of a run folder; raises InputError if there are none or the files are damaged."""
     run = RunFolder(path)
     if run.is_from_python:
         raise InputError(f"{path} was saved from Python and has no test molecules: compare runs of train FILE")
@@ -111,9 +88,8 @@ def read_scored_run(path: Path) -> ScoredRun:
             measured_rows(path / DUPLICATES, task.targets),
         )
     except (ValueError, KeyError, TypeError):
-        raise InputError(
-            f"{run.predictions} or {run.test} is damaged: remove it, and score the run again with train --resume"
-        ) from None
+        advice = "remove it, and score the run again with train --resume"
+        raise InputError(f"{run.predictions} or {run.test} is damaged: {advice}") from None
 
 
 def lines_of(path: Path) -> list[dict[str, str]]:
@@ -122,13 +98,11 @@ def lines_of(path: Path) -> list[dict[str, str]]:
 
 
 def task_of(run: RunFolder) -> TaskConfig:
-    """The task of a run on a table or a named dataset; raises InputError if the folder does not define it."""
     known = kept_facts((run.path / TABLE).with_suffix(".json"))
     return known[0] if known else read_config(run.config).task
 
 
 def settings_of(run: RunFolder, result: dict) -> Iterator[tuple[str, Any]]:
-    """The options for the table of a run, the settings of its network and its members, as far as there are such."""
     facts = (run.path / TABLE).with_suffix(".json")
     options = json.loads(facts.read_bytes()).get("options", {}) if facts.exists() else {}
     yield "table", options.get("path")
@@ -153,43 +127,23 @@ def measured_rows(path: Path, targets: Sequence[str]) -> dict[int, list[tuple[in
 
 
 def labels_of(texts: Sequence[Sequence[str]], num_targets: int) -> tuple[np.ndarray, np.ndarray]:
-    """Labels [M, T] and their bounds [M, T, 2], as in ``ScoredRun``."""
-    y = np.array([[as_label(text) for text in row] for row in texts]).reshape(-1, num_targets)
+    y = [[float(text) if text and text[0] not in SIGNS else np.nan for text in row] for row in texts]
     bounds = [[bounds_of(text if text[:1] in SIGNS else "") for text in row] for row in texts]
-    return y, np.array(bounds, np.float64).reshape(-1, num_targets, 2)
-
-
-def as_label(text: str) -> float:
-    """An exact label; NaN for a missing or censored one."""
-    return float(text) if text and text[0] not in SIGNS else np.nan
+    return np.reshape(y, (-1, num_targets)), np.array(bounds, np.float64).reshape(-1, num_targets, 2)
 
 
 def check_same_task(runs: Sequence[ScoredRun]) -> None:
-    """Raises InputError unless all runs have the same dataset, targets and metric."""
-    first = runs[0]
-    for other in runs[1:]:
-        for what, ours, theirs in (
-            ("targets", first.task.targets, other.task.targets),
-            ("tasks", first.task.kind, other.task.kind),
-            ("metrics", first.task.metric, other.task.metric),
-            ("datasets", first.dataset, other.dataset),
-        ):
-            if ours != theirs:
-                raise InputError(
-                    f"{first.name} and {other.name} have different {what}, so their scores cannot be compared"
-                )
+    first, facts = runs[0], {}
+    for run in runs:
+        task = run.task
+        facts[run.name] = {"targets": task.targets, "tasks": task.kind, "metrics": task.metric, "datasets": run.dataset}
+        for what, ours in facts[first.name].items():
+            if ours != facts[run.name][what]:
+                raise InputError(f"{first.name} and {run.name} have different {what}, so {NOT_COMPARED}")
 
 
 def on_shared_rows(runs: Sequence[ScoredRun]) -> tuple[list[ScoredRun], bool]:
-    """Runs on the test rows that all have in common, and whether these are all rows of all of them.
-
-    Runs on the same rows with the same labels stay as they are. Otherwise, labels that were averaged are taken apart,
-    and measurements are matched by their row of the source table: the molecules may have been prepared differently, and
-    the labels of different conditions may be averaged or not.
-
-    Raises:
-        InputError: the runs share no row, or the rows of these numbers have other molecules or labels.
-    """
+    """Runs on the test rows that all have in common, and whether these are all rows of all of them."""
     first = runs[0]
     if all(same_rows(first, other) and same_labels(first, other) for other in runs[1:]):
         return list(runs), True
@@ -200,9 +154,7 @@ def on_shared_rows(runs: Sequence[ScoredRun]) -> tuple[list[ScoredRun], bool]:
         if not shared or not same_rows(taken[0], other):
             raise InputError(f"{first.name} and {other.name} have different test rows: {OTHER_ROWS}")
         if not same_labels(taken[0], other):
-            raise InputError(
-                f"{first.name} and {other.name} have different test labels, so their scores cannot be compared"
-            )
+            raise InputError(f"{first.name} and {other.name} have different test labels, so {NOT_COMPARED}")
     return taken, False
 
 

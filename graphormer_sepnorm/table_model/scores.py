@@ -1,7 +1,6 @@
 """Scores of each target with intervals, compared with the forest and the mean label.
 
-Axis letters: M test molecules, C columns of a target, P predictions.
-"""
+Axis letters: M test molecules, C columns of a target, P predictions."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -24,24 +23,13 @@ RIVALS = {"against_forest": "forest", "against_mean": MEAN}
 
 @dataclass(frozen=True)
 class Predicted:
-    """Predictions of several models for the same molecules.
-
-    Attributes:
-        task: the prediction task.
-        y: [M, T] labels, NaN where missing.
-        by_name: predictions [M, T] of the table model (``STACK``) and of each member; NaN where there is none.
-        means: [T], mean labels of the training molecules.
-        bounds: [M, T, 2] of censored labels; None: there are none.
-    """
-
     task: TaskConfig
-    y: np.ndarray
-    by_name: dict[str, np.ndarray]
-    means: np.ndarray
-    bounds: np.ndarray | None = None
+    y: np.ndarray  # [M, T] labels, NaN where missing
+    by_name: dict[str, np.ndarray]  # predictions [M, T] of the table model (``STACK``) and each member; NaN: none
+    means: np.ndarray  # [T], mean labels of the training molecules
+    bounds: np.ndarray | None = None  # [M, T, 2] of censored labels
 
     def with_bounds(self, columns: slice) -> dict[str, dict[str, float | None]]:
-        """The ``BoundScores`` of each prediction of one target, as JSON values; empty without censored labels."""
         if self.bounds is None or not is_bounded(self.y[:, columns], self.bounds[:, columns]).any():
             return {}
         y, bounds, mean = self.y[:, columns][:, 0], self.bounds[:, columns][:, 0], self.means[columns][0]
@@ -63,10 +51,7 @@ class Predicted:
         return {name: asdict(scores) for name, scores in both.items() if scores}
 
     def of(self, columns: slice) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Labels [M, C] and predictions [M, C] for the molecules with a label in any of the columns.
-
-        The mean label replaces missing predictions of a member; ``MEAN`` always predicts it.
-        """
+        """Labels and predictions [M, C] of the molecules with a label; the mean label replaces a missing prediction."""
         rows = ~np.isnan(self.y[:, columns]).all(axis=1)
         y, means = self.y[rows, columns], self.means[columns]
         found = {name: each[rows, columns] for name, each in self.by_name.items()}
@@ -75,22 +60,11 @@ class Predicted:
 
 
 def scores_by_target(predicted: Predicted) -> dict[str, dict]:
-    """The scores of each target, by name; the classes of a multiclass task are one target.
-
-    Returns:
-        by target ``n``, the number of exact labels; ``scores``, the reported metrics and that of the task;
-        ``interval``, the 95 % bootstrap interval of the task's metric for each prediction; ``against_forest`` and
-        ``against_mean``, the difference between the metrics of the whole and of the forest, if there is one, or the
-        mean label, with its interval; ``bounds``, the ``BoundScores`` of each prediction, if labels are censored;
-        ``ranking``, the ``metric`` of the order of the molecules, with the ``value`` and ``interval`` of the whole;
-        ``top``, as ``Predicted.tops``; and ``warning``, if there are too few labels. Undefined values are None.
-        Intervals and differences require 2 to ``MOST_DRAWN`` labels.
-    """
+    """The scores of each target in JSON, by name; the classes of a multiclass task are one target."""
     return {name: scores_of_target(predicted, columns) for name, columns in columns_of(predicted.task).items()}
 
 
 def top_words(tops: dict[str, dict]) -> list[str]:
-    """Sentences on ``Predicted.tops``."""
     return [
         f"of the {top['n']} predicted {side}, {top['found']} are among the {top['best']} {side}; "
         f"{top['chance']:.1f} by chance"
@@ -99,21 +73,17 @@ def top_words(tops: dict[str, dict]) -> list[str]:
 
 
 def columns_of(task: TaskConfig) -> dict[str, slice]:
-    """The columns of labels that are scored together, by the name of the target."""
     if TASKS[task.kind].adds_up:
         return {", ".join(task.targets): slice(None)}
     return {name: slice(place, place + 1) for place, name in enumerate(task.targets)}
 
 
 def scores_of_target(predicted: Predicted, columns: slice) -> dict:
-    """As ``scores_by_target``, for one target."""
     y, by_name = predicted.of(columns)
     metric = METRICS[predicted.task.metric]
     found: dict = {"n": len(y)}
     if len(y) < 2:
-        found["warning"] = (
-            f"only {len(y)} test molecule has a label: its error is not a score" if len(y) else "no test labels"
-        )
+        found["warning"] = "only 1 test molecule has a label: its error is not a score" if len(y) else "no test labels"
     found["scores"] = {name: scores_of(predicted.task, y, each) for name, each in by_name.items()}
     if bounds := predicted.with_bounds(columns):
         found["bounds"] = bounds
@@ -139,36 +109,29 @@ def scores_of_target(predicted: Predicted, columns: slice) -> dict:
 
 
 def scores_of(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> dict[str, float | None]:
-    """The reported metrics and that of the task, of labels and a prediction [M, C]; None where undefined.
-
-    Labels without a prediction, NaN, are left out.
-    """
+    """The reported metrics and that of the task, of labels and a prediction [M, C], without NaN; None: undefined."""
     y, prediction = np.where(np.isnan(prediction), np.nan, y), np.nan_to_num(prediction)
     scores = TASKS[task.kind].scores(y, prediction)
     return {**scores, task.metric: known(score(METRICS[task.metric], y, prediction))}
 
 
 def paired_difference(metric: Metric, y: np.ndarray, ours: np.ndarray, theirs: np.ndarray, drawn: np.ndarray) -> dict:
-    """The metric of a prediction minus that of another: ``difference`` and ``interval``, None where undefined.
-
-    Args:
-        metric: the metric.
-        y, ours, theirs: labels and two predictions [M, C].
-        drawn: the metrics of both on the same resamples [RESAMPLES, 2], as ``resampled``.
-    """
+    """A metric minus that of another prediction, and its interval from scores ``drawn`` [RESAMPLES, 2]."""
     value = score(metric, y, ours) - score(metric, y, theirs)
     return {"difference": known(value), "interval": interval(drawn[:, 0] - drawn[:, 1])}
 
 
 def resampled(name: str, y: np.ndarray, predictions: list[np.ndarray]) -> np.ndarray:
-    """A metric of each prediction [M, C] on bootstrap resamples of the molecules: [RESAMPLES, P].
-
-    All predictions are scored on the same resamples, so that their differences are paired. Undefined metrics are NaN.
-    """
-    draws = np.random.default_rng(0).integers(len(y), size=(RESAMPLES, len(y)))
+    """A metric of each prediction [M, C] on the same resamples of the molecules: [RESAMPLES, P]; NaN: undefined."""
+    draws = draws_of(len(y))
     if name in OF_DRAWS:
         return np.stack([score_of_draws(OF_DRAWS[name], y, each, draws) for each in predictions], axis=1)
     return np.array([[score(METRICS[name], y[rows], each[rows]) for each in predictions] for rows in draws])
+
+
+def draws_of(count: int) -> np.ndarray:
+    """The rows of bootstrap resamples: [RESAMPLES, count]."""
+    return np.random.default_rng(0).integers(count, size=(RESAMPLES, count))
 
 
 def score_of_draws(
@@ -203,7 +166,6 @@ OF_DRAWS = {"rocauc": roc_auc_of_ranks, "spearman": correlation_of_ranks}  # qui
 
 
 def score(metric: Metric, y: np.ndarray, prediction: np.ndarray) -> float:
-    """The metric; NaN where it is undefined."""
     try:
         return metric(y, prediction)
     except InputError:
@@ -211,7 +173,6 @@ def score(metric: Metric, y: np.ndarray, prediction: np.ndarray) -> float:
 
 
 def interval(values: np.ndarray) -> list[float] | None:
-    """The ends of the interval of bootstrapped values; None if none of them is defined."""
     defined = values[~np.isnan(values)]
     return np.percentile(defined, PERCENTILES).tolist() if len(defined) else None
 

@@ -1,7 +1,6 @@
 """Similarities of molecules: of count fingerprints, and by distances between numeric features.
 
-Axis letters: M and N molecules, K kinds of fingerprints, P positions of all of them, C dense positions, F features.
-"""
+Axis letters: M and N molecules, K kinds of fingerprints, P positions of all of them, C dense positions, F features."""
 
 from dataclasses import dataclass
 
@@ -33,19 +32,12 @@ def add_shared(indptr, places, values, indptr_t, molecules, others, where, crowd
 
 @dataclass(frozen=True)
 class CountIndex:
-    """Index of reference molecules by their values in several kinds of count fingerprints.
+    """Index of reference molecules by their values in several kinds of count fingerprints."""
 
-    Attributes:
-        columns: float32 [N, P], values stored by position.
-        totals: float32 [K, N], sums over the positions of each kind.
-        where: int64 [P], the row in ``crowded`` of a dense position, -1 for the others.
-        crowded: float32 [C, N], the values at the dense positions.
-    """
-
-    columns: csc_array
-    totals: np.ndarray
-    where: np.ndarray
-    crowded: np.ndarray
+    columns: csc_array  # float32 [N, P], values stored by position
+    totals: np.ndarray  # float32 [K, N], sums over the positions of each kind
+    where: np.ndarray  # int64 [P], the row in ``crowded`` of a dense position, -1 for the others
+    crowded: np.ndarray  # float32 [C, N], the values at the dense positions
 
     @classmethod
     def of(cls, values: csr_array, kinds: int) -> "CountIndex":
@@ -58,29 +50,18 @@ class CountIndex:
         return cls(columns, np.stack(parts), where, np.ascontiguousarray(columns[:, many].toarray().T))
 
     def similarity(self, values: csr_array) -> np.ndarray:
-        """Min-max similarity (count Tanimoto), averaged over kinds: float32 [M, N], from 0 to 1.
-
-        It is the sum of the elementwise minima divided by that of the maxima; 0 for two molecules without any counts.
-        Source: Ralaivola et al., "Graph kernels for chemical informatics", Neural Networks 2005.
-
-        Args:
-            values: float32 [M, P], nonnegative.
-        """
+        """Min-max similarity (Ralaivola et al., 2005) of values [M, P], averaged over kinds: float32 [M, N]."""
         found = np.empty((values.shape[0], self.columns.shape[0]), np.float32)
-        for start in range(0, len(found), ROWS_AT_ONCE):
-            found[start : start + ROWS_AT_ONCE] = self.of_some(csr_array(values[start : start + ROWS_AT_ONCE]))
-        return found
-
-    def of_some(self, values: csr_array) -> np.ndarray:
-        """As ``similarity``, for a few rows."""
-        kinds, size = len(self.totals), values.shape[1] // len(self.totals)
-        shared = np.zeros((values.shape[0], *self.totals.shape), np.float32)
-        rows, columns = (values.indptr, values.indices, values.data), self.columns
+        kinds, size, columns = len(self.totals), values.shape[1] // len(self.totals), self.columns
         known = (columns.indptr, columns.indices, columns.data, self.where, self.crowded)
-        add_shared(*rows, *known, size, shared)
-        parts = [values[:, kind * size : (kind + 1) * size].sum(axis=1, dtype=np.float32) for kind in range(kinds)]
-        union = np.stack(parts, axis=1)[:, :, None] + self.totals - shared
-        return (shared / np.maximum(union, LEAST)).mean(axis=1)
+        for start in range(0, len(found), ROWS_AT_ONCE):
+            rows = csr_array(values[start : start + ROWS_AT_ONCE])
+            shared = np.zeros((rows.shape[0], *self.totals.shape), np.float32)
+            add_shared(rows.indptr, rows.indices, rows.data, *known, size, shared)
+            parts = [rows[:, kind * size : (kind + 1) * size].sum(axis=1, dtype=np.float32) for kind in range(kinds)]
+            union = np.stack(parts, axis=1)[:, :, None] + self.totals - shared
+            found[start : start + ROWS_AT_ONCE] = (shared / np.maximum(union, LEAST)).mean(axis=1)
+        return found
 
 
 def gaussian(first: np.ndarray, second: np.ndarray, width: float) -> np.ndarray:

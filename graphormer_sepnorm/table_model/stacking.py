@@ -1,7 +1,6 @@
 """Stacking: the weights of the members, fitted on their out-of-fold predictions.
 
-Axis letters: K members, M molecules, T targets.
-"""
+Axis letters: K members, M molecules, T targets."""
 
 from dataclasses import replace
 
@@ -21,21 +20,7 @@ BINDING = 1e4  # penalty that enforces the sum 1
 
 
 def make_folds(structures: Structures, labels: Labels, split: str, seed: int, count: int = FOLDS) -> Folds:
-    """Folds that keep the same molecules together as a split.
-
-    If the split is by a column or by time, or has fewer than two groups, only the rows of a molecule stay together. A
-    table with fewer molecules than folds gets one fold per molecule.
-
-    Args:
-        structures: structures of the M molecules.
-        labels: labels of the molecules; classes are stratified.
-        split: a name in ``SPLITTERS``, "column" or "time".
-        seed: seed of the order in which groups are assigned.
-        count: number of folds.
-
-    Raises:
-        InputError: all rows are of the same molecule.
-    """
+    """Folds that keep the same molecules together as a split; classes are stratified."""
     splitter = SPLITTERS.get(split, SPLITTERS["random"])
     groups = splitter.groups(structures)
     if len(set(groups)) < 2:
@@ -45,18 +30,7 @@ def make_folds(structures: Structures, labels: Labels, split: str, seed: int, co
 
 
 def stacking_weights(labels: Labels, out_of_fold: np.ndarray, prior: np.ndarray) -> np.ndarray:
-    """The weights of the members for each target: float64 [K, T], nonnegative, with sum 1.
-
-    They minimize the squared error of the weighted prediction (of the probabilities for a classification). They are
-    shrunk towards the prior, which regularizes small tables. The classes of a multiclass task share their weights.
-    Sample weights count in relation to their mean.
-
-    Args:
-        labels: labels of M molecules; a censored one counts by its expectation around the weighted prediction, which
-            maximizes the censored likelihood.
-        out_of_fold: [K, M, T], out-of-fold predictions of the members; NaN where there is none.
-        prior: [K], positive, proportional to the prior weights of the members.
-    """
+    """Weights [K, T] of members that minimize the squared error, shrunk to the prior [K]; each column adds up to 1."""
     prior = prior / prior.sum()
     errors = labels.y - out_of_fold
     if labels.weight is not None:
@@ -101,13 +75,7 @@ def each_by_itself(task: TaskConfig, predictions: np.ndarray) -> np.ndarray:
 
 
 def weighted_mean(predictions: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The weighted mean of members' predictions: float64 [M, T].
-
-    Args:
-        predictions: [K, M, T]; the weight of a NaN is redistributed to the other members. The mean is NaN where all
-            members with a weight are NaN.
-        weights: [K, T] weights.
-    """
+    """The mean [M, T] of predictions [K, M, T] with weights [K, T]; the weight of a NaN goes to the other members."""
     present = np.where(np.isnan(predictions), 0.0, weights[:, None])
     total = present.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -11,7 +11,12 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tasks.scales import DECADES, in_ascii
 
 MISSING = ("", "na", "nan", "n/a", "null", "none", "#n/a", "<na>")  # the last two are Excel's and pandas'
-CLASSES = {"0": 0.0, "false": 0.0, "no": 0.0, "inactive": 0.0, "1": 1.0, "true": 1.0, "yes": 1.0, "active": 1.0}
+PAIRS = (
+    "0 1", "false true", "no yes", "inactive active", "negative positive", "low high", "insoluble soluble",
+    "nontoxic toxic", "non-toxic toxic", "impermeable permeable", "unstable stable", "non-inhibitor inhibitor",
+    "non-substrate substrate", "non-binder binder",
+)  # fmt: skip
+CLASSES = {word: float(place) for pair in PAIRS for place, word in enumerate(pair.split())}  # the second is positive
 BOUND = re.compile(r"(<=|>=|<|>|≤|≥)\s*(.*)", re.DOTALL)
 LONGEST = 100  # characters of a number; a longer text is none, and no pattern is tried on it
 WITH_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
@@ -59,7 +64,9 @@ def read_class(text: str, target: str) -> float:
     if is_missing(text):
         return math.nan
     if not is_class(text):
-        raise InputError(f"{target} is {text.strip().lower()!r}, not 0 or 1, true or false, yes or no, (in)active")
+        raise InputError(
+            f"{target} is {text.strip().lower()!r}, not 0 or 1, yes or no, or another known pair"
+        )
     return CLASSES[same_label(text)]
 
 

@@ -12,7 +12,7 @@ from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.recipes import RECIPES, Recipe, slim
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.table_model.load import load_model as load_any_model
-from graphormer_sepnorm.table_model.members import MEMBERS, forest
+from graphormer_sepnorm.table_model.members import forest
 
 NETWORK_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors"}
 FILES = {
@@ -86,36 +86,6 @@ def test_regression_of_several_targets_with_missing_labels(train, command, molec
     assert list(pd.read_csv(tmp_path / "out.csv"))[-5:] == added
 
 
-@pytest.mark.slow
-def test_classification_ensemble_with_balance(train, command, molecules, tmp_path):
-    options = ["--task", "classification", "--split", "random", "--balance", "--ensemble", 2, "--seed", 4]
-    code, result, messages = train(molecules, "--target-columns", "long", "--target-columns", "rare", *options)
-    assert code == 0, messages
-    assert set(result["scores"]) == {"rocauc", "prauc", "accuracy"}
-    run = tmp_path / "run"
-    assert names(run) == FILES | {"model-0", "model-1", "roc.png"} and names(run / "model-1") == NETWORK_FILES
-    configs = [load_model(run / f"model-{member}")[1] for member in range(2)]
-    assert [config.train.seed for config in configs] == [4, 5]
-    sums = pd.read_csv(run / "table.csv").query("split != 'test'")["target rare"].value_counts()
-    for config in configs:
-        assert config.task.pos_weight[1] == pytest.approx(sums[0] / sums[1], rel=0.5) != 1
-    assert command("evaluate", run)[1]["value"] == pytest.approx(result["value"])
-    command("predict", run, tmp_path / "mols.csv", "-o", tmp_path / "out.csv")
-    columns = ["long_predicted", "long_class", "rare_predicted", "rare_class", "error"]
-    assert [name for name in pd.read_csv(tmp_path / "out.csv") if name in columns] == columns
-
-
-@pytest.mark.slow
-def test_training_goes_on_with_resume_and_refuses_another_table(train, molecules, tmp_path):
-    arguments = ["--target-columns", "a", "--split", "random"]
-    assert train(molecules, *arguments)[0] == 0
-    code, _, messages = train(molecules, *arguments)
-    assert code == 2 and "already holds a model: continue it with --resume" in messages
-    assert train(molecules, *arguments, "--resume")[0] == 0
-    code, _, messages = train(molecules.head(100), *arguments, "--resume")
-    assert code == 2 and "another table" in messages
-
-
 @pytest.fixture
 def few_trees(monkeypatch):
     monkeypatch.setattr(forest, "TREES", 20)
@@ -185,15 +155,6 @@ def test_bounds_are_learnt_from_and_left_out_of_errors(train, command, molecules
 
 
 @pytest.mark.slow
-def test_weights_metric_and_loss_reach_the_run(train, molecules, tmp_path):
-    options = ["--target-weights", "1,2.5", "--metric", "r2", "--loss", "mse", "--epochs", 1]
-    code, result, messages = train(molecules, "--target-columns", "a", "b", *options)
-    assert code == 0 and result["metric"] == "r2" and result["value"] == result["scores"]["r2"], messages
-    task = load_model(tmp_path / "run" / "model-0")[1].task
-    assert (task.weights, task.loss) == ((1.0, 2.5), "mse")
-
-
-@pytest.mark.slow
 def test_folds_predict_every_molecule_by_models_that_did_not_see_it(train, molecules, tmp_path, few_trees):
     arguments = ["--target-columns", "a", "--folds", 3, "--blend", "--epochs", 1, "--split", "random"]
     code, result, messages = train(molecules, *arguments)
@@ -236,29 +197,6 @@ def test_a_kernel_is_there_in_seconds_and_predicts_as_every_table_model(command,
     assert ((found.a_low < found.a_predicted) & (found.a_predicted < found.a_high)).all()
     kept = pd.read_csv(tmp_path / "run" / "predictions.csv").set_index("smiles")
     np.testing.assert_allclose(found.loc[kept.index, "a_predicted"], kept.a_predicted, rtol=1e-4, atol=1e-5)
-
-
-def test_patience_is_refused(command, molecules, tmp_path):
-    molecules.to_csv(tmp_path / "mols.csv", index=False)
-    table = ["--csv", tmp_path / "mols.csv", "--target-columns", "a", "--out", tmp_path / "run"]
-    code, _, messages = command("train", *table, "--patience", 3)
-    assert code == 2 and "networks on a table train to their last epoch" in messages and not (tmp_path / "run").exists()
-
-
-@pytest.mark.slow
-def test_a_table_starts_from_the_foundation_if_nothing_else_is_said(command, molecules, tmp_path, few_trees):
-    molecules.head(60).to_csv(tmp_path / "mols.csv", index=False)
-    arguments = ["--target-columns", "a", "--split", "random", "--epochs", 1, "--ensemble", 5]
-    arguments += ["--out", tmp_path / "run"]
-    code, result, messages = command("train", "--csv", tmp_path / "mols.csv", *arguments)
-    assert code == 0 and list(result["members"]) == list(MEMBERS), messages
-    for member in range(5):
-        _, config, _ = load_model(tmp_path / "run" / f"model-{member}")
-        assert (config.train.start_from, config.train.frozen_epochs, config.train.seed) == ("foundation", 0, member)
-        assert (config.train.epochs, config.model.dropout, config.model.num_tasks) == (1, 0.1, 1)
-    assert command("evaluate", tmp_path / "run")[1]["value"] == pytest.approx(result["value"], rel=1e-6)
-    code, _, messages = command("train", "--recipe", "foundation", "--out", tmp_path / "sample")
-    assert code == 2 and "reads 'mol' features" in messages
 
 
 @pytest.mark.slow

@@ -4,14 +4,9 @@ import json
 import sys
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
-from rdkit import Chem
-from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
-from rdkit.DataStructs import BulkTanimotoSimilarity
 
-from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.interfaces import cli
@@ -21,12 +16,6 @@ from tests.cli.test_train_csv import tiny
 
 pytestmark = pytest.mark.slow
 HOSTILE = '<script>alert("1")</script> & $\\frac{x}$'
-PEPTIDE = "NC(C)C(=O)" * 67
-STRANGE = {
-    "[Na+]": "No training molecule contains Na",
-    "CC[Pt](Cl)Cl": "No training molecule contains Pt",
-    PEPTIDE: "The molecule has 335 heavy atoms; training molecules have",
-}
 
 
 def trained(folder: Path, table: pd.DataFrame, *options: object) -> dict:
@@ -85,29 +74,6 @@ def test_coverage_is_what_the_written_intervals_hold(regression, predicted):
         width = (out[f"{HOSTILE}_high"] - out[f"{HOSTILE}_low"]).mean()
         assert kept["mean_width"][str(confidence)][HOSTILE] == pytest.approx(width, rel=1e-3)
     assert kept["calibrated_on"] == len(rows_of(regression, "val")) >= 20
-
-
-def test_the_domain_in_columns(regression, predicted):
-    training = rows_of(regression, "learnt").smiles.tolist()
-    asked = [training[3], "CCO", "C[C", *STRANGE]
-    out, messages = predicted(regression, asked, "--domain")
-    assert {"nearest", "similarity", "cls_distance", "warning", "error"} <= set(out)
-    morgan = GetMorganGenerator(radius=2, fpSize=2048)
-    bits = [morgan.GetFingerprint(Chem.MolFromSmiles(text)) for text in ["CCO", *training]]
-    similarities = BulkTanimotoSimilarity(bits[0], bits[1:])
-    assert out.nearest[:2].tolist() == [training[3], training[int(np.argmax(similarities))]]
-    assert out.similarity[0] == 1 and out.cls_distance[0] == pytest.approx(0, abs=1e-2)
-    assert out.similarity[1] == pytest.approx(max(similarities), rel=1e-5)
-    ours, *theirs = Graphormer.from_pretrained(regression / "model-0").embed(["CCO", *training])
-    assert out.cls_distance[1] == pytest.approx(np.linalg.norm(theirs - ours, axis=1).min(), rel=1e-3)
-    assert (
-        out.iloc[2][["similarity", "cls_distance", "nearest", "warning", HOSTILE]].isna().all()
-        and "C[C" in out.error[2]
-    )
-    assert pd.isna(out.warning[0])
-    for row, (smiles, warning) in enumerate(STRANGE.items(), 3):
-        assert out.smiles[row] == smiles and warning in out.warning[row] and np.isfinite(out[HOSTILE][row])
-    assert "4 rows are outside the training domain" in messages, "CCO is smaller than any"
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def test_networks_are_not_continued_with_other_options(trained: Trained, tmp_pat
     before = run.stack.read_bytes()
     sentence = r"model-0/state.safetensors was written by another configuration \(train.epochs: 1, now 8\): resume with"
     with pytest.raises(InputError, match=sentence), monkeypatch.context() as patch:
-        patch.setattr("graphormer_sepnorm.table_run.fit_steps", None)  # refused before anything is fitted
+        patch.setattr("graphormer_sepnorm.table_run.fit_table", None)  # refused before anything is fitted
         fit_run(trained.labelled, trained.options, trained.config, run, replace(plan, resume=True))
     monkeypatch.setattr("graphormer_sepnorm.table_run.check_resumable", lambda *arguments: None)
     with pytest.raises(InputError, match=sentence):
@@ -198,10 +198,10 @@ def test_quick_stops_after_the_kernel_and_networks_join_when_it_is_resumed(train
 
 
 def test_which_members_are_fitted():
-    assert Plan(quick=True).steps == [["kernel"]]
-    assert Plan().steps == [["kernel"], ["forest", "networks", "tuned kernel"]]
-    assert Plan(forest=False).steps == [["kernel"], ["networks", "tuned kernel"]]
-    assert Plan(blend=False).steps == [["networks"]]
+    assert Plan(quick=True).members == ["kernel"]
+    assert Plan().members == ["kernel", "forest", "networks", "tuned kernel"]
+    assert Plan(forest=False).members == ["kernel", "networks", "tuned kernel"]
+    assert Plan(blend=False).members == ["networks"]
 
 
 def test_bounds_become_numbers(tmp_path):

@@ -1,7 +1,6 @@
 """Interface of the members of a table model: fitted out of fold and on all rows, saved without pickle.
 
-Axis letters: M molecules, T targets.
-"""
+Axis letters: M molecules, T targets."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,13 +18,7 @@ from graphormer_sepnorm.table_model.labels import Folds, Labels
 
 
 class Member(Protocol):
-    """A member of a table model.
-
-    Attributes:
-        share: prior weight of the member, up to a common factor.
-    """
-
-    share: ClassVar[float]
+    share: ClassVar[float]  # prior weight of the member, up to a common factor
 
     @classmethod
     def words(cls, task: TaskConfig, molecules: int) -> str:
@@ -33,18 +26,7 @@ class Member(Protocol):
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: "Setting") -> "Fitted":
-        """Fits to molecules fold by fold, and then for predictions of new molecules.
-
-        Args:
-            molecules: training molecules; their computed features are cached there for other members.
-            labels: labels of the molecules as differences from the task's offset, without those of molecules of
-                weight 0.
-            folds: folds for the out-of-fold predictions.
-            setting: settings of the fit.
-
-        Raises:
-            CannotLearn: this kind of member cannot be fitted to the molecules.
-        """
+        """Fits to differences from the offset fold by fold, then for new molecules; raises CannotLearn."""
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
         """Predicted differences from the offset, or probabilities: float64 [M, T]; NaN for what cannot be predicted."""
@@ -72,16 +54,10 @@ class Member(Protocol):
 
     @classmethod
     def load(cls, folder: Path, members: "dict[str, Member]") -> Self:
-        """Reads a member that ``save`` wrote; raises InputError for a missing or damaged file.
-
-        Args:
-            members: members that have already been loaded, by name.
-        """
+        """Reads what ``save`` wrote, after other members; raises InputError for a missing or damaged file."""
 
 
 class WithoutNetworks:
-    """The part of a ``Member`` that one without networks of its own shares with others."""
-
     @property
     def models(self) -> list[tuple[Network, Config]]:
         return []
@@ -96,29 +72,15 @@ class WithoutNetworks:
 
 @dataclass(frozen=True)
 class Setting:
-    """Settings with which members are fitted.
-
-    Attributes:
-        config: config of the networks; its seed is used for all random numbers.
-        folder: folder for the progress of slow steps; None: progress is not saved.
-        resume: continue from the progress in the folder.
-        verbose: show progress.
-        conditions: conditions of the measurements.
-        members: members that have already been fitted, by name.
-        out_of_fold: predictions of these members as in ``Fitted``, by name.
-        completed: as in ``Fitted``.
-        look: ``look.reason_to_stop``, which decides after the first network whether to train the others; None: always.
-    """
-
-    config: Config
-    folder: Path | None = None
+    config: Config  # its seed is used for all random numbers
+    folder: Path | None = None  # for the progress of slow steps
     resume: bool = False
     verbose: bool = False
     conditions: Conditions = field(default_factory=Conditions)
-    members: "dict[str, Member]" = field(default_factory=dict)
-    out_of_fold: dict[str, np.ndarray] = field(default_factory=dict)
-    completed: tuple[Labels, ...] = ()
-    look: Callable[..., str] | None = None
+    members: "dict[str, Member]" = field(default_factory=dict)  # already fitted, by name
+    out_of_fold: dict[str, np.ndarray] = field(default_factory=dict)  # as in ``Fitted``
+    completed: tuple[Labels, ...] = ()  # as in ``Fitted``
+    look: Callable[..., str] | None = None  # ``look.reason_to_stop``; None: all networks are trained
 
     def known_to(self, number: int, labels: Labels) -> Labels:
         """The labels that a member learns in a fold, -1 for all rows: completed, if the kernel was fitted before."""
@@ -127,17 +89,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted member with its out-of-fold predictions.
-
-    Attributes:
-        member: the member, fitted for predictions of new molecules.
-        out_of_fold: float64 [M, T]; NaN for a molecule that no fold predicts.
-        remark: a sentence, without its full stop, on behaviour that a user would not expect; "" if there is none.
-        completed: of the kernel, labels with values in place of bounds, from the training molecules of each fold, and
-            then from all.
-    """
-
     member: Member
-    out_of_fold: np.ndarray
-    remark: str = ""
-    completed: tuple[Labels, ...] = ()
+    out_of_fold: np.ndarray  # float64 [M, T]; NaN for a molecule that no fold predicts
+    remark: str = ""  # a sentence, without its full stop, on behaviour that a user would not expect
+    completed: tuple[Labels, ...] = ()  # by fold, then of all rows: labels with values in place of bounds

@@ -1,27 +1,38 @@
-"""Forests on Morgan counts and descriptors.
+"""Forests of extremely randomized trees (Geurts et al., 2006) on Morgan counts and descriptors.
 
-Axis letters: M molecules, T targets.
-"""
+scikit-learn grows them. They are stored as arrays, since pickle executes the code that it loads. Axis letters:
+M molecules, F features, T targets, N nodes of all trees, R trees of all targets."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
-from graphormer_sepnorm.chem.fast_descriptors import WIDTH
+from graphormer_sepnorm.chem.count_fingerprints import MORGAN, known_kinds
+from graphormer_sepnorm.chem.fast_descriptors import VERSIONS, WIDTH
 from graphormer_sepnorm.chem.fingerprints import SIZE
 from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs.arrays import checked_array, load_format, save_arrays
 from graphormer_sepnorm.runs.folder import FOREST
+from graphormer_sepnorm.system.workers import available_cores
 from graphormer_sepnorm.table_model.conditions import condition_values
 from graphormer_sepnorm.table_model.features import MoleculeFeatures, descriptors, morgan
-from graphormer_sepnorm.table_model.forest import Forest, forest_arrays, load_forest, save_forest
-from graphormer_sepnorm.table_model.growing import TREES, fit_forest
-from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
 from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting, WithoutNetworks
 
+FORMAT = 1
 FEATURES = SIZE + WIDTH
 MOST_CONDITIONS = 10_000  # most values of conditions that are appended to the features
+STEPS_AT_ONCE = 4_000_000
+LEAF = -1
+TREES = 100
+MAX_SAMPLE = 20_000  # rows per tree, so that trees stay below 40,000 nodes
+SHARE = 0.2  # share of the features that a split considers
+LEAST_MOLECULES = 3  # with a feature, for the feature to be used
+LARGEST = np.finfo(np.float32).max
 
 
 def forest_features(molecules: MoleculeFeatures) -> np.ndarray:
@@ -31,52 +42,177 @@ def forest_features(molecules: MoleculeFeatures) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class ForestMember(WithoutNetworks):
-    """One forest per target."""
+class Forest:
+    """Random forests, one per target, all with the same number of trees; a left child is the next node."""
 
+    feature: np.ndarray  # int16 [N], the feature that an inner node splits on; ``LEAF`` for a leaf
+    number: np.ndarray  # float32 [N], threshold of an inner node (values up to it go left), or prediction of a leaf
+    right: np.ndarray  # int32 [N], the right child of an inner node
+    roots: np.ndarray  # int64 [R], the first node of each tree, grouped by target
+    targets: int
+    release: str  # RDKit release that computed the features
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"feature": self.feature, "number": self.number, "right": self.right, "roots": self.roots}
+
+    def predict(self, features: np.ndarray) -> np.ndarray:
+        """Predicted values, or probabilities of class 1: float32 [M, T]; NaN for a row of features [M, F] with NaN."""
+        predictions = np.full((len(features), self.targets), np.nan, np.float32)
+        readable = np.flatnonzero(~np.isnan(features).any(axis=1))
+        at_once = max(1, STEPS_AT_ONCE // len(self.roots))
+        for start in range(0, len(readable), at_once):
+            rows = readable[start : start + at_once]
+            leaves = self.number[self.leaves(features[rows])].astype(np.float64)
+            predictions[rows] = leaves.reshape(len(rows), self.targets, -1).mean(axis=2)
+        return predictions
+
+    def leaves(self, features: np.ndarray) -> np.ndarray:
+        """The leaf that each molecule reaches in each tree: int64 [M, R]."""
+        node = np.tile(self.roots, len(features))
+        molecule = np.repeat(np.arange(len(features)), len(self.roots))
+        going = np.flatnonzero(self.feature[node] != LEAF)
+        while len(going):
+            here = node[going]
+            left = features[molecule[going], self.feature[here]] <= self.number[here]
+            node[going] = np.where(left, here + 1, self.right[here])
+            going = going[self.feature[node[going]] != LEAF]
+        return node.reshape(len(features), -1)
+
+    def save(self, path: Path) -> None:
+        named = {"kinds": [MORGAN], "descriptors": VERSIONS[-1:]}
+        save_arrays(path, self.arrays, named | {"format": FORMAT, "targets": self.targets, "rdkit": self.release})
+
+    @classmethod
+    def load(cls, path: Path, width: int) -> Self:
+        arrays, facts = load_format(path, FORMAT)
+        known_kinds(facts, path, ("morgan 1",), (MORGAN,))
+        known_kinds(facts, path, VERSIONS[:1], VERSIONS, "descriptors")
+        types = {"feature": np.int16, "number": np.float32, "right": np.int32, "roots": np.int64}
+        feature, number, right, roots = (checked_array(arrays, name, dtype, 1, path) for name, dtype in types.items())
+        targets = facts.get("targets")
+        if not (
+            isinstance(targets, int)
+            and 0 < targets <= len(roots)
+            and len(roots) % targets == 0
+            and len(feature) == len(number) == len(right)
+            and all(conditions_of_trees(feature, right, roots, width))
+        ):
+            raise InputError(f"{path} is damaged: its nodes do not form trees")
+        return cls(feature, number, right, roots, targets, str(facts.get("rdkit")))
+
+
+def conditions_of_trees(
+    feature: np.ndarray, right: np.ndarray, roots: np.ndarray, width: int
+) -> Iterator[np.bool_ | bool]:
+    """Conditions under which every path from a root ends in a leaf of its tree; arrays as ``Forest``."""
+    nodes = len(feature)
+    inner = np.flatnonzero(feature != LEAF)
+    yield roots[0] == 0 and np.diff(roots).min(initial=1) > 0 and roots[-1] < nodes
+    yield feature.min() >= LEAF and feature.max() < width
+    ends = np.repeat([*roots[1:], nodes], np.diff([*roots, nodes]))
+    yield (right[inner] > inner + 1).all() and (right[inner] < ends[inner]).all()
+
+
+@dataclass(frozen=True)
+class ForestMember(WithoutNetworks):
     share: ClassVar = 0.15
 
     forest: Forest
 
     @classmethod
     def words(cls, task: TaskConfig, molecules: int) -> str:
-        """As ``Member.words``."""
         return f"a forest of {TREES} extremely randomized trees on Morgan counts and descriptors"
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
-        """As ``Member.fit``."""
-        features = molecules.of(forest_features)
+        features, seed = molecules.of(forest_features), setting.config.train.seed
         out_of_fold = np.full_like(labels.y, np.nan)
         for number, (learnt, predicted) in enumerate(folds.parts()):
             known = setting.known_to(number, labels).take(learnt)
             targets = np.flatnonzero(~np.isnan(known.y).all(axis=0))
-            if not len(targets):  # all labels of the fold are bounds
-                continue
-            part = grow(features[learnt], known, targets, setting)
-            out_of_fold[np.ix_(predicted, targets)] = part.predict(features[predicted])
-        every = np.arange(labels.y.shape[1])
-        return Fitted(cls(grow(features, setting.known_to(-1, labels), every, setting)), out_of_fold)
+            if len(targets):  # otherwise all labels of the fold are bounds
+                part = fit_forest(features[learnt], replace(known, y=known.y[:, targets]), seed, TREES)
+                out_of_fold[np.ix_(predicted, targets)] = part.predict(features[predicted])
+        return Fitted(cls(fit_forest(features, setting.known_to(-1, labels), seed, TREES)), out_of_fold)
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
         return self.forest.predict(molecules.of(forest_features)).astype(np.float64)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        return forest_arrays(self.forest)
+        return self.forest.arrays
 
     @classmethod
     def files(cls, folder: Path) -> list[Path]:
         return [folder / FOREST]
 
     def save(self, folder: Path) -> None:
-        save_forest(folder / FOREST, self.forest)
+        self.forest.save(folder / FOREST)
 
     @classmethod
     def load(cls, folder: Path, members: dict[str, Member]) -> Self:
-        return cls(load_forest(folder / FOREST, FEATURES + MOST_CONDITIONS))
+        return cls(Forest.load(folder / FOREST, FEATURES + MOST_CONDITIONS))
 
 
-def grow(features: np.ndarray, labels: Labels, targets: np.ndarray, setting: Setting) -> Forest:
-    """Grows forests for some targets."""
-    kind: Literal["regression", "classification"] = "classification" if labels.is_classification else "regression"
-    return fit_forest(features, labels.y[:, targets], kind, setting.config.train.seed, TREES, labels.weight)
+def fit_forest(features: np.ndarray, labels: Labels, seed: int, trees: int) -> Forest:
+    """Grows one forest per target on the features [M, F] of the molecules with its label."""
+    import rdkit
+
+    grown: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    for column in labels.y.T:
+        rows = np.flatnonzero(~np.isnan(column))
+        if not len(rows):
+            raise CannotLearn("a target has no exact labels to grow a forest on")
+        weight = None if labels.weight is None else labels.weight[rows]
+        grown += grow_trees(features[rows], column[rows], labels.is_classification, seed, trees, weight)
+    sizes = np.array([len(feature) for feature, _, _ in grown])
+    roots = np.cumsum(sizes) - sizes
+    return Forest(
+        np.concatenate([feature for feature, _, _ in grown]),
+        np.concatenate([number for _, number, _ in grown]),
+        np.concatenate([right + root for (_, _, right), root in zip(grown, roots, strict=True)]).astype(np.int32),
+        roots.astype(np.int64),
+        labels.y.shape[1],
+        rdkit.__version__,
+    )
+
+
+def grow_trees(
+    features: np.ndarray, y: np.ndarray, is_classification: bool, seed: int, trees: int, weight: np.ndarray | None
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor  # its import takes seconds
+
+    columns = np.flatnonzero((features != 0).sum(axis=0) >= min(LEAST_MOLECULES, len(features)))
+    columns = columns if len(columns) else np.arange(features.shape[1])
+    make = ExtraTreesClassifier if is_classification else ExtraTreesRegressor
+    sampled = {"bootstrap": True, "max_samples": MAX_SAMPLE} if len(y) > MAX_SAMPLE else {}
+    forest = make(trees, max_features=SHARE, n_jobs=available_cores(), random_state=seed, **sampled)
+    forest.fit(features[:, columns], y, weight)
+    classes = forest.classes_ if is_classification else np.ones(1)
+    return [as_arrays(tree.tree_, columns, classes) for tree in forest.estimators_]
+
+
+class GrownTree(Protocol):
+    """A scikit-learn tree: arrays over its nodes; ``value`` has axes for outputs and classes."""
+
+    children_left: np.ndarray
+    children_right: np.ndarray
+    feature: np.ndarray
+    threshold: np.ndarray
+    value: np.ndarray
+
+
+def as_arrays(tree: GrownTree, columns: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The features, numbers and right children of a tree, as in ``Forest``; ``columns`` are its feature columns."""
+    leaf = tree.children_left == LEAF
+    if not np.array_equal(tree.children_left[~leaf], np.flatnonzero(~leaf) + 1):
+        raise NotImplementedError("this release of scikit-learn does not store left children next to their parents")
+    threshold = tree.threshold.clip(-LARGEST, LARGEST).astype(np.float32)
+    # rounded down: no float32 lies between the two, so every value takes the same branch
+    threshold = np.where(threshold > tree.threshold, np.nextafter(threshold, -LARGEST), threshold)
+    prediction = tree.value[:, 0, :] @ classes
+    return (
+        np.where(leaf, LEAF, columns[np.where(leaf, 0, tree.feature)]).astype(np.int16),
+        np.where(leaf, prediction, threshold).astype(np.float32),
+        np.where(leaf, 0, tree.children_right),
+    )

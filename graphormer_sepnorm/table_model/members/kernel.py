@@ -1,13 +1,10 @@
 """Kernel machines on similarities by count fingerprints, descriptors and embeddings of the foundation model.
 
-Regression uses the mean of a support vector machine and a Gaussian process, classification a Gaussian process. The
-fitted state is stored as arrays, together with the network that embeds.
-
-Axis letters: M molecules, N training molecules, T targets.
-"""
+Axis letters: M molecules, N training molecules, T targets."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,18 +14,16 @@ import torch
 from graphormer_sepnorm.chem.count_fingerprints import known_kinds
 from graphormer_sepnorm.chem.fast_descriptors import VERSIONS
 from graphormer_sepnorm.config import Config, TaskConfig
-from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.predict.calibration import Calibration, fit_calibration
 from graphormer_sepnorm.predict.forward import Output
 from graphormer_sepnorm.predict.predictors import load_embedder
-from graphormer_sepnorm.runs.arrays import checked_array, load_format, save_arrays
+from graphormer_sepnorm.runs.arrays import load_format, save_arrays
 from graphormer_sepnorm.runs.checkpoint import save_model
 from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.imputation import completed
 from graphormer_sepnorm.table_model.labels import Folds, Labels
-from graphormer_sepnorm.table_model.machines import Compared, Machines, fit_machines
+from graphormer_sepnorm.table_model.machines import Compared, Machines, completed, fit_machines
 from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
 from graphormer_sepnorm.table_model.reference import (
     BODY,
@@ -39,34 +34,31 @@ from graphormer_sepnorm.table_model.reference import (
     Space,
     body_named,
     landmarks,
+    read_shaped,
 )
 from graphormer_sepnorm.tasks import TASKS
 
 KERNEL = "kernel.safetensors"
 BODY_FILE = "body.safetensors"
 FORMAT = 3
+MACHINES: dict[str, tuple[type, str]] = {
+    "weights": (np.float64, "GT"),
+    "coefficients": (np.float64, "NT"),
+    "intercept": (np.float64, "T"),
+}
 EMBEDDINGS = 2  # index of the embeddings among the groups of similarities
 
 
 @dataclass(frozen=True)
 class KernelMember:
-    """The kernel machines of all targets.
-
-    Attributes:
-        reference: the training molecules.
-        machines: kernel machines that predict from similarities to these molecules.
-        calibration: maps decisions to probabilities for a classification.
-    """
-
     share: ClassVar = 0.55
 
     reference: Reference
     machines: Machines
-    calibration: Calibration | None = None
+    calibration: Calibration | None = None  # of decisions to probabilities of a classification
 
     @classmethod
     def words(cls, task: TaskConfig, molecules: int) -> str:
-        """As ``Member.words``."""
         compared = "molecules by fingerprints, descriptors and a pretrained network"
         if TASKS[task.kind].predicts_probabilities or molecules > MOST_ROWS:
             return f"a Gaussian process that compares {compared}"
@@ -105,14 +97,8 @@ class KernelMember:
         return {self.reference.body: outputs[0]}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        machines = self.machines
-        return {
-            **self.reference.arrays(),
-            "weights": machines.weights,
-            "coefficients": machines.coefficients,
-            "intercept": machines.intercept,
-            **calibration_arrays(self.calibration),
-        }
+        machines = {name: getattr(self.machines, name) for name in MACHINES}
+        return self.reference.arrays() | machines | calibration_arrays(self.calibration)
 
     @classmethod
     def files(cls, folder: Path) -> list[Path]:
@@ -130,26 +116,10 @@ class KernelMember:
         kinds = known_kinds(facts, path)
         known_kinds(facts, path, VERSIONS[:1], VERSIONS, "descriptors")
 
-        def read(name: str, ndim: int) -> np.ndarray:
-            return checked_array(arrays, name, np.float64, ndim, path)
-
         reference = Reference.from_arrays(arrays, Encoder(load_embedder(str(folder / BODY_FILE))), kinds, path)
-        machines = Machines(read("weights", 2), read("coefficients", 2), read("intercept", 1))
-        member = cls(reference, machines, read_calibration(arrays, path))
-        if not member.fits_together():
-            raise InputError(f"{path} is damaged: its arrays do not fit together")
-        return member
-
-    def fits_together(self) -> bool:
-        """Whether the shapes are consistent."""
-        machines, calibration = self.machines, self.calibration
-        molecules, targets = machines.coefficients.shape
-        return (
-            self.reference.counts.shape[0] == molecules
-            and machines.weights.shape == (len(SHARES), targets)
-            and machines.intercept.shape == (targets,)
-            and (calibration is None or calibration.slope.shape == calibration.intercept.shape == (targets,))
-        )
+        sizes = {"N": reference.counts.shape[0], "G": len(SHARES)}
+        machines = Machines(*read_shaped(arrays, MACHINES, sizes, path))
+        return cls(reference, machines, read_calibration(arrays, sizes, path))
 
 
 def fit_tuned(
@@ -160,12 +130,7 @@ def fit_tuned(
     learnt: np.ndarray,
     predicted: np.ndarray,
 ) -> tuple[Space, Machines, np.ndarray]:
-    """Machines of a fold that read a fine-tuned network's embeddings [M, D] in place of the foundation's.
-
-    Returns:
-        the space of the embeddings, the machines, fitted to the molecules ``learnt``, and their decisions [K, T] on
-        the K molecules ``predicted``.
-    """
+    """A fine-tuned network's space, the machines of a fold in it, and their decisions for the ``predicted``."""
     numbers = landmarks(len(molecules))
     space = Space.of(embeddings[numbers])
     similarities = molecules.of(kernel.reference.similarities).copy()
@@ -181,12 +146,10 @@ def seen_by(kernel: KernelMember, molecules: MoleculeFeatures, space: Space, emb
 
 
 def body_of(config: Config) -> Encoder:
-    """The pretrained network of the kernel of a run: the one that its networks start from."""
     return body_named(config.train.start_from or BODY)
 
 
 def calibration_of(labels: Labels, decisions: np.ndarray, rows: np.ndarray) -> Calibration | None:
-    """For a classification, the calibration of decisions [M, T] that was fitted to some of the molecules."""
     return fit_calibration(labels.y[rows], probabilities(decisions[rows])) if labels.is_classification else None
 
 
@@ -196,20 +159,16 @@ def as_values(decisions: np.ndarray, calibration: Calibration | None) -> np.ndar
 
 
 def probabilities(decisions: np.ndarray) -> np.ndarray:
-    """The logistic function of decisions, float64."""
     return torch.from_numpy(decisions).sigmoid().numpy()
 
 
 def calibration_arrays(calibration: Calibration | None) -> dict[str, np.ndarray]:
-    """The arrays of a calibration; none without one."""
     return {} if calibration is None else {"slope": calibration.slope, "shift": calibration.intercept}
 
 
-def read_calibration(arrays: dict[str, np.ndarray], path: Path) -> Calibration | None:
-    """The calibration with these arrays from a file; raises InputError if they are damaged."""
-    if "slope" not in arrays:
-        return None
-    return Calibration(*(checked_array(arrays, name, np.float64, 1, path) for name in ("slope", "shift")))
+def read_calibration(arrays: dict[str, np.ndarray], sizes: dict[str, int], path: Path) -> Calibration | None:
+    shapes = {"slope": (np.float64, "T"), "shift": (np.float64, "T")}
+    return Calibration(*read_shaped(arrays, shapes, sizes, path)) if "slope" in arrays else None
 
 
 def remark(numbers: np.ndarray, labels: Labels, folds: Folds) -> str:
@@ -217,16 +176,11 @@ def remark(numbers: np.ndarray, labels: Labels, folds: Folds) -> str:
     found = []
     if len(numbers) < len(labels):
         found.append(f"the kernel compares molecules with {len(numbers):,} of its {len(labels):,} training molecules")
-    if names := in_one_fold(labels, folds):
+    known = [np.flatnonzero(~np.isnan(column)) for column in labels.y.T]
+    in_one = [len(rows) and any(not np.isin(learnt, rows).any() for learnt, _ in folds.parts()) for rows in known]
+    if names := list(compress(labels.task.targets, in_one)):
         found.append(
             f"all exact labels of {', '.join(names)} are in one fold, which the kernel predicts as their mean: the "
             "expected errors are too large"
         )
     return "; ".join(found)
-
-
-def in_one_fold(labels: Labels, folds: Folds) -> list[str]:
-    """The names of the targets whose exact labels are all in one fold."""
-    known = [np.flatnonzero(~np.isnan(column)) for column in labels.y.T]
-    without = [any(not np.isin(learnt, rows).any() for learnt, _ in folds.parts()) for rows in known]
-    return [name for name, rows, is_so in zip(labels.task.targets, known, without, strict=True) if len(rows) and is_so]

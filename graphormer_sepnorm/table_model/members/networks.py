@@ -1,9 +1,6 @@
-"""Networks trained on a table, one per fold: each trains on the other folds, and their predictions are averaged.
+"""Networks trained on a table, one per fold on the others, to the last epoch; their predictions are averaged.
 
-No molecules are held out to choose an epoch: the last epoch is used.
-
-Axis letters: R networks, M molecules, T targets.
-"""
+Axis letters: R networks, M molecules, T targets."""
 
 import tempfile
 from collections.abc import Callable
@@ -14,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from graphormer_sepnorm.chem.features import Molecules
+from graphormer_sepnorm.chem.features import Molecules, as_written
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.datasets.store import MoleculeDataset, prepare
 from graphormer_sepnorm.errors import InputError
@@ -40,49 +37,32 @@ from graphormer_sepnorm.training.trainer import Trainer
 
 @dataclass(frozen=True, eq=False)
 class NetworksMember:
-    """The networks of all folds.
-
-    Attributes:
-        networks: R networks in evaluation mode, each with its config and the facts of its training.
-    """
-
     share: ClassVar = 0.3
 
-    networks: list[tuple[Network, Config, dict]]
+    networks: list[tuple[Network, Config, dict]]  # with the facts of their training
 
     @classmethod
     def words(cls, task: TaskConfig, molecules: int) -> str:
-        """As ``Member.words``."""
         return "the mean of the graph transformers that were trained on the table"
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
-        """As ``Member.fit``. Each network trains in its own run folder and resumes there on request.
-
-        On the CPU, each network trains in its own process, as many at a time as there are cores. With ``Setting.look``,
-        the first one decides whether the others are trained.
-
-        Raises:
-            CannotLearn: as ``train``, or the look found a reason to stop.
-            InputError: as ``train``, or the run folder holds other networks.
-        """
         data = prepared(molecules, labels, setting.config)
         out_of_fold = np.full_like(labels.y, np.nan)
         with tempfile.TemporaryDirectory() as elsewhere:
             whole = RunFolder(setting.folder or Path(elsewhere))
             if distributed.rank() == 0:
                 whole.begin_parts(Parts("model", len(folds)))
-            work = partial(fit_fold, FoldsWork(whole, data, labels, folds, setting, current()))
+            work = partial(fit_fold, whole, data, labels, folds, setting, current())
             rows: list[np.ndarray] = []
             for part in (slice(1), slice(1, None)) if setting.look else (slice(None),):
                 for each in in_processes(work, len(folds), part):
                     if isinstance(each, InputError):
                         raise each
                     rows.append(each)
-                if setting.look and 1 == len(rows) < len(folds):
-                    reason = setting.look(molecules, labels, folds, setting, rows[0])
-                    if reason:
-                        raise CannotLearn(f"{reason}; {saved(whole, len(folds))}")
+                look = setting.look if 1 == len(rows) < len(folds) else None
+                if look and (reason := look(molecules, labels, folds, setting, rows[0])):
+                    raise CannotLearn(f"{reason}; {saved(whole, len(folds))}")
             networks = [load_network(whole.member(number)) for number in range(len(folds))]
             member = cls([(network, of_labels(config, setting), facts) for network, config, facts in networks])
         molecules.computed |= member.computed(rows)
@@ -111,19 +91,17 @@ class NetworksMember:
 
     def by_network(self, molecules: MoleculeFeatures) -> np.ndarray:
         """The predictions of each network: float32 [M, R, T]."""
-        molecules.computed |= self.computed(self.answers(molecules))
-        return molecules.of(self.by_network)
+        return self.answers(molecules)[self.by_network]
 
     def embeddings(self, molecules: MoleculeFeatures) -> np.ndarray:
         """The embeddings of each network: float32 [M, R, D]."""
-        molecules.computed |= self.computed(self.answers(molecules))
-        return molecules.of(self.embeddings)
+        return self.answers(molecules)[self.embeddings]
 
-    def answers(self, molecules: MoleculeFeatures) -> list[np.ndarray]:
-        """The ``outputs`` for molecules, float32 [M, D + T] each."""
-        graphs = molecules.of(GraphsOf.named(self.networks[0][1].featurizer))
+    def answers(self, molecules: MoleculeFeatures) -> dict[Callable, np.ndarray]:
+        graphs = molecules.of(GraphsOf(as_written(self.networks[0][1].featurizer)))
         graphs = replace(graphs, conditions=molecules.of(condition_values))
-        return computed(Molecules.of_graphs(graphs), self.outputs)
+        molecules.computed |= (found := self.computed(computed(Molecules.of_graphs(graphs), self.outputs)))
+        return found
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
         return molecules.of(self.by_network).mean(axis=1, dtype=np.float64)
@@ -143,61 +121,38 @@ class NetworksMember:
 
 
 def saved(whole: RunFolder, count: int) -> str:
-    """The time that the networks after the first would take, and how to train all of them."""
     minutes = (count - 1) * sum(line["seconds"] for line in whole.member(0).read_metrics()) / 60
     return f"the other {count - 1} would take about {minutes:.2g} minutes of computing; --ensemble {count} trains them"
 
 
-@dataclass(frozen=True)
-class FoldsWork:
-    """Inputs for the training of the networks of all folds.
-
-    Attributes:
-        whole: parent folder of their run folders.
-        data: all molecules.
-        labels: labels of the molecules.
-        folds: folds of the molecules.
-        setting: settings of the training.
-        compute: device and precision.
-    """
-
-    whole: RunFolder
-    data: Graphs
-    labels: Labels
-    folds: Folds
-    setting: Setting
-    compute: Compute
-
-
-def fit_fold(work: FoldsWork, number: int) -> np.ndarray | InputError:
+def fit_fold(
+    whole: RunFolder, data: Graphs, labels: Labels, folds: Folds, setting: Setting, compute: Compute, number: int
+) -> np.ndarray | InputError:
     """Trains the network of a fold; returns embeddings and predictions of all molecules [M, D + T], or the error."""
-    learnt, predicted = work.folds.parts()[number]
-    run, held_back = work.whole.member(number), MoleculeDataset([work.data.take(predicted)])
-    config = of_fold(work.setting.config, work.labels, number)
-    label = f"network {number + 1} of {len(work.folds)}, "
-    known = work.setting.known_to(number, work.labels).take(learnt)
-    training = MoleculeDataset([work.data.take(learnt).with_targets(*targets_of(known))])
+    learnt, predicted = folds.parts()[number]
+    run, config = whole.member(number), of_fold(setting.config, labels, number)
+    known = setting.known_to(number, labels).take(learnt)
+    training = MoleculeDataset([data.take(learnt).with_targets(*targets_of(known))])
+    held_back = MoleculeDataset([data.take(predicted)])
     try:
-        with computing(work.compute):
-            train(run, config, training, held_back, work.setting, label)
+        with computing(compute):
+            train(run, config, training, held_back, setting, f"network {number + 1} of {len(folds)}, ")
             network, config, _ = load_network(run)
             with autocast(config.train.precision, network.cls.device):
                 output = embedding_and_prediction_of(network, make_task(config.task, network.cls.device))
-                return compute_dataset(output, MoleculeDataset([work.data]))
+                return compute_dataset(output, MoleculeDataset([data]))
     except InputError as error:
         return error
 
 
 def prepared(molecules: MoleculeFeatures, labels: Labels, config: Config) -> Graphs:
-    """The graphs of the molecules, with labels and the arrays for the network's encodings."""
-    graphs = molecules.of(GraphsOf.named(config.featurizer))
+    graphs = molecules.of(GraphsOf(as_written(config.featurizer)))
     weight = None if labels.weight is None else labels.weight.astype(np.float32)
     graphs = replace(graphs, weight=weight, conditions=molecules.of(condition_values))
     return prepare(graphs.with_targets(*targets_of(labels)), config.model.encodings)
 
 
 def targets_of(labels: Labels) -> tuple[np.ndarray, np.ndarray | None]:
-    """Labels and bounds as networks read them."""
     return labels.y.astype(np.float32), None if labels.bounds is None else labels.bounds.astype(np.float32)
 
 
@@ -227,14 +182,7 @@ def check_resumable(whole: RunFolder, config: Config, labels: Labels, folds: Fol
 def train(
     run: RunFolder, config: Config, learnt: MoleculeDataset, val: MoleculeDataset, setting: Setting, label: str
 ) -> None:
-    """Trains a network to its last epoch in a run folder.
-
-    The curves show the score on ``val``, or on the training molecules if ``val`` cannot be scored.
-
-    Raises:
-        CannotLearn: the labels of the training molecules cannot be learnt.
-        InputError: as ``Trainer``, or training fails.
-    """
+    """Trains to the last epoch; curves show the score on ``val``, or on ``learnt`` if that cannot be scored."""
     task = make_task(config.task)
     try:
         task.check_learnable(learnt.y)
@@ -244,15 +192,13 @@ def train(
         task.check_scorable(val.y, "validation")
     except InputError:
         val = learnt
-    trainer = Trainer(config, learnt, val)
     with training_alone(run, setting.resume):
-        recorder = RunWriter(trainer, run, setting.verbose, label)
+        recorder = RunWriter(Trainer(config, learnt, val), run, setting.verbose, label)
         if setting.resume:
             recorder.resume()
         recorder.train()
 
 
 def load_network(run: RunFolder) -> tuple[Network, Config, dict]:
-    """A network on the device of ``device.current``, its config and its facts."""
     network, config, facts = checkpoint.load_model(run.path)
     return network.to(current().device), config, facts

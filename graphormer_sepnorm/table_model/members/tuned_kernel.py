@@ -1,9 +1,6 @@
-"""Kernel machines with embeddings of the fine-tuned networks in place of the foundation model's.
+"""Kernel machines with embeddings of the fine-tuned networks: those of each fold are averaged.
 
-The machines of a fold are fitted to the training molecules of its network. The predictions of all folds are averaged.
-
-Axis letters: R networks, M molecules, N training molecules, G groups of similarities, D width, T targets.
-"""
+Axis letters: R networks, M molecules, N training molecules, G groups of similarities, D width, T targets."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +11,14 @@ import numpy as np
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.calibration import Calibration
-from graphormer_sepnorm.runs.arrays import checked_array, load_format, save_arrays
+from graphormer_sepnorm.runs.arrays import load_format, save_arrays
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
 from graphormer_sepnorm.table_model.machines import Machines
 from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting, WithoutNetworks
 from graphormer_sepnorm.table_model.members.kernel import (
     EMBEDDINGS,
+    MACHINES,
     KernelMember,
     as_values,
     calibration_arrays,
@@ -30,40 +28,36 @@ from graphormer_sepnorm.table_model.members.kernel import (
     seen_by,
 )
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
-from graphormer_sepnorm.table_model.reference import SHARES, Space
+from graphormer_sepnorm.table_model.reference import SHARES, Space, damaged_arrays, read_shaped
 
 TUNED = "tuned_kernel.safetensors"
 FORMAT = 1
+SPACES: dict[str, tuple[type, str]] = {
+    "embeddings": (np.float32, "RND"),
+    "mean": (np.float32, "RD"),
+    "scale": (np.float32, "RD"),
+    "widths": (np.float64, "R"),
+}
 
 
 @dataclass(frozen=True)
 class TunedKernelMember(WithoutNetworks):
-    """The kernel machines of all folds. The networks that they read belong to the other members.
-
-    Attributes:
-        kernel: kernel member, whose training molecules are the references.
-        networks: networks that embed.
-        spaces: R embedding spaces, one per network.
-        machines: R sets of machines that predict from similarities.
-        calibration: maps decisions to probabilities for a classification.
-    """
+    """The kernel machines of all folds. The networks that they read belong to the other members."""
 
     share: ClassVar = 0.4
 
-    kernel: KernelMember
+    kernel: KernelMember  # its training molecules are the references
     networks: NetworksMember
-    spaces: list[Space]
-    machines: list[Machines]
+    spaces: list[Space]  # one per network
+    machines: list[Machines]  # one per network
     calibration: Calibration | None = None
 
     @classmethod
     def words(cls, task: TaskConfig, molecules: int) -> str:
-        """As ``Member.words``."""
         return "the same as the kernel, on the embeddings of the fine-tuned networks"
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
-        """As ``Member.fit``; the kernel and the networks must have been fitted before."""
         kernel, networks = beside(setting.members)
         decisions = np.full_like(labels.y, np.nan)
         spaces, machines = [], []
@@ -86,16 +80,12 @@ class TunedKernelMember(WithoutNetworks):
         return as_values(total / len(self.machines), self.calibration)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        return {
-            "embeddings": np.stack([space.embeddings for space in self.spaces]),
-            "mean": np.stack([space.mean for space in self.spaces]),
-            "scale": np.stack([space.scale for space in self.spaces]),
-            "widths": np.array([space.width for space in self.spaces]),
-            "weights": np.stack([machines.weights for machines in self.machines]),
-            "coefficients": np.stack([machines.coefficients for machines in self.machines]),
-            "intercept": np.stack([machines.intercept for machines in self.machines]),
-            **calibration_arrays(self.calibration),
+        spaces = {
+            name: np.stack([getattr(space, name) for space in self.spaces]) for name in SPACES if name != "widths"
         }
+        machines = {name: np.stack([getattr(each, name) for each in self.machines]) for name in MACHINES}
+        widths = {"widths": np.array([space.width for space in self.spaces])}
+        return spaces | widths | machines | calibration_arrays(self.calibration)
 
     @classmethod
     def files(cls, folder: Path) -> list[Path]:
@@ -109,49 +99,21 @@ class TunedKernelMember(WithoutNetworks):
         path = folder / TUNED
         arrays, _ = load_format(path, FORMAT)
 
-        def read(name: str, dtype: type, ndim: int) -> np.ndarray:
-            return checked_array(arrays, name, dtype, ndim, path)
-
-        spaces = zip(
-            read("embeddings", np.float32, 3),
-            read("mean", np.float32, 2),
-            read("scale", np.float32, 2),
-            read("widths", np.float64, 1).tolist(),
-            strict=False,
+        kernel, networks = beside(members)
+        sizes = {"R": len(networks.models), "G": len(SHARES), "D": networks.models[0][0].config.width}
+        sizes["N"], sizes["T"] = kernel.machines.coefficients.shape
+        *parts, widths = read_shaped(arrays, SPACES, sizes, path)
+        machines = read_shaped(
+            arrays, {name: (kind, f"R{axes}") for name, (kind, axes) in MACHINES.items()}, sizes, path
         )
-        machines = zip(
-            read("weights", np.float64, 3),
-            read("coefficients", np.float64, 3),
-            read("intercept", np.float64, 2),
-            strict=False,
-        )
-        member = cls(
-            *beside(members),
-            [Space(*each) for each in spaces],
-            [Machines(*each) for each in machines],
-            read_calibration(arrays, path),
-        )
-        if not member.fits_together():
-            raise InputError(f"{path} is damaged: its arrays do not fit together")
-        return member
-
-    def fits_together(self) -> bool:
-        """Whether numbers and shapes match the kernel and the networks."""
-        count, targets = self.kernel.machines.coefficients.shape
-        width = self.networks.models[0][0].config.width
-        return (
-            len(self.spaces) == len(self.machines) == len(self.networks.models)
-            and all(space.embeddings.shape == (count, width) for space in self.spaces)
-            and all(space.mean.shape == space.scale.shape == (width,) and space.width > 0 for space in self.spaces)
-            and all(machines.weights.shape == (len(SHARES), targets) for machines in self.machines)
-            and all(machines.coefficients.shape == (count, targets) for machines in self.machines)
-            and all(machines.intercept.shape == (targets,) for machines in self.machines)
-            and (self.calibration is None or self.calibration.slope.shape == (targets,))
-        )
+        if (widths <= 0).any():
+            raise InputError(damaged_arrays(path))
+        spaces = [Space(*each) for each in zip(*parts, widths.tolist(), strict=True)]
+        calibration = read_calibration(arrays, sizes, path)
+        return cls(kernel, networks, spaces, [Machines(*each) for each in zip(*machines, strict=True)], calibration)
 
 
 def beside(members: dict[str, Member]) -> tuple[KernelMember, NetworksMember]:
-    """The kernel and the networks; raises CannotLearn if one of them was left out."""
     kernel, networks = members.get("kernel"), members.get("networks")
     if not (isinstance(kernel, KernelMember) and isinstance(networks, NetworksMember)):
         raise CannotLearn("it needs the kernel and the networks, and one of them was left out")

@@ -20,7 +20,7 @@ from graphormer_sepnorm.interfaces import commands
 from graphormer_sepnorm.interfaces.commands.train import EnsembleOptions
 from graphormer_sepnorm.interfaces.table_estimator import make_config
 from graphormer_sepnorm.options import declared
-from graphormer_sepnorm.table_model.members import MEMBERS, forest
+from graphormer_sepnorm.table_model.members import forest
 from graphormer_sepnorm.tables.options import TableOptions
 from tests.unit.interfaces.test_sklearn import LENGTH, SMILES
 
@@ -73,45 +73,11 @@ def test_shell_python_and_estimator_say_the_same(smiles, logp, tmp_path, kind, t
     np.testing.assert_allclose(values, shell.y, rtol=1e-5)
 
 
-@pytest.mark.slow
-def test_a_run_with_a_column_split_has_the_folds_of_a_random_one(smiles, logp, tmp_path):
-    """As docs/for-developers/scikit-learn.md says."""
-    table = pd.DataFrame({"smiles": smiles[:60], "y": logp[:60, 0], "split": ["train"] * 50 + ["test"] * 10})
-    table.to_csv(tmp_path / "in.csv", index=False)
-    by_column = ("--split", "column", "--split-column", "split")
-    run("train", tmp_path / "in.csv", "--target-columns", "y", "--quick", *by_column, "--out", tmp_path / "run")
-    shell = load_model(tmp_path / "run").predict(smiles[60:80])
-    learnt = pd.read_csv(tmp_path / "run" / "table.csv").query("split != 'test'")
-    regressor = GraphormerRegressor(quick=True, split="random").fit(learnt.smiles, learnt["target y"])
-    values, spread = regressor.predict(smiles[60:80], return_std=True)
-    np.testing.assert_allclose(values, shell.y, rtol=1e-5)
-    np.testing.assert_allclose(spread, shell.y_std, rtol=1e-5)
-
-
 def test_the_constructor_has_every_option_of_training_and_describes_it():
     parameters, described = GraphormerClassifier().get_params(), inspect.getdoc(GraphormerClassifier.__init__)
     options = {each.field for each in declared(TrainConfig, without=("seed", "patience", "keep"))}
     assert options <= set(parameters) and all(parameters[name] is None for name in options)
     assert [name for name in parameters if described.count(f"\n    {name}: ") != 1] == []
-
-
-@pytest.mark.slow
-def test_all_members_take_part_unless_it_is_said_otherwise(tiny_recipe, smiles, logp):
-    def members(**parameters) -> list[str]:
-        estimator = GraphormerRegressor(recipe=tiny_recipe, networks=2, **parameters).fit(smiles[:40], logp[:40, 0])
-        assert np.isfinite(estimator.predict(smiles[40:50])).all() and estimator.out_of_fold_.shape == (40,)
-        return list(estimator.model_.members)
-
-    assert members() == list(MEMBERS)
-    assert members(forest=False) == [name for name in MEMBERS if name != "forest"]
-    assert members(blend=False) == ["networks"]
-    assert members(quick=True) == ["kernel"]
-
-
-def test_all_members_learn_by_weights(tiny_recipe, smiles, logp):
-    estimator = GraphormerRegressor(recipe=tiny_recipe, networks=2)
-    estimator.fit(smiles[:40], logp[:40, 0], sample_weight=np.arange(1, 41))
-    assert list(estimator.model_.members) == list(MEMBERS) and estimator.left_out_ == {}
 
 
 def test_a_target_needs_a_label_of_positive_weight():
@@ -153,20 +119,15 @@ def test_parameters_have_the_defaults_of_the_command():
     ("parameters", "message"),
     [
         ({"epochs": 0}, "epochs"),
-        ({"recipe": "x"}, "unknown recipe 'x'"),
-        ({"settings": {"model.heads": 3}, "recipe": "slim"}, "multiple of heads"),
         ({"settings": {"train.patience": 3}}, "patience is only for benchmark datasets"),
         ({"settings": {"model.x": 3}}, r"^settings model\.x: there is no such field"),
         ({"pretrained": "nowhere"}, "nowhere is neither"),
         ({"recipe": "slim", "frozen_layers": 1}, "frozen_layers needs pretrained"),
         ({"networks": 1}, "one per fold, so at least 2"),
         ({"networks": "5"}, "^networks should be a valid integer, not '5'$"),
-        ({"quick": "yes"}, "^quick should be a valid boolean, not 'yes'$"),
         ({"weights": [1, 2]}, r"^1 targets \(y0\), but 2 weights$"),
         ({"weights": ["a"]}, r"^weights: give a number for each target, such as \[1, 0.5\], not \['a'\]$"),
-        ({"balance": True}, "^balance is for a classification"),
         ({"metric": "rocauc"}, "does not score a regression"),
-        ({"split": "scafold"}, "unknown split 'scafold'.*did you mean 'scaffold'"),
         ({"standardize": "parents"}, "unknown standardize 'parents'.*did you mean 'parent'"),
     ],
 )

@@ -95,6 +95,11 @@ def test_scores_out_of_fold_are_of_the_rows_that_were_predicted():
     fitted = FittedTable(model, Stacked(member, member[0], member[0]), {})
     found = scores_of(fitted, Labels(model.task, y), Folds(np.array([-1, 0, 0])))
     assert found["kernel"]["mae"] == found["stack"]["mae"] == pytest.approx(0.5)
+    bounds = np.array([[[-np.inf, np.inf]], [[-np.inf, 2]], [[-np.inf, np.inf]]])
+    bounded = Labels(model.task, np.array([[1.0], [np.nan], [5]]), bounds)
+    found = scores_of(fitted, bounded, Folds(np.array([-1, 0, 0])))
+    assert found["stack"]["bounds"]["a"]["bounds"] == 1 and found["stack"]["bounds"]["a"]["right_side"] == 0
+    assert found["kernel"]["bounds"] == found["stack"]["bounds"] and found["kernel"]["mae"] == 0
 
 
 def test_scores_out_of_fold_have_the_metric_of_the_task_even_if_it_is_not_usually_reported():

@@ -9,8 +9,7 @@ import pytest
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.table_model.compare import compare_runs, comparison_lines, plot_comparison
-from graphormer_sepnorm.table_model.scored_runs import read_scored_run
+from graphormer_sepnorm.table_model.compare import compare_runs, comparison_lines
 
 Y = np.random.default_rng(0).normal(size=40)
 
@@ -102,30 +101,6 @@ def test_runs_on_other_rows_are_refused(tmp_path, changes, message):
     other = write_run(tmp_path / "other", **{"prediction": Y, **changes})
     with pytest.raises(InputError, match=message):
         compare_runs([first, other])
-
-
-def test_what_is_no_finished_run_is_named(tmp_path):
-    run = write_run(tmp_path / "run", Y)
-    for paths in ([run], [run, run]):
-        with pytest.raises(InputError, match="two or more different runs"):
-            compare_runs(paths)
-    with pytest.raises(InputError, match="has no test predictions"):
-        read_scored_run(tmp_path)
-    (tmp_path / "folds" / "fold-0").mkdir(parents=True)
-    with pytest.raises(InputError, match=r"holds folds: name one of them, such as .*fold-0"):
-        read_scored_run(tmp_path / "folds")
-    (run / "predictions.csv").write_text("row,smiles\n1,C\n")
-    with pytest.raises(InputError, match="is damaged: remove it, and score the run again"):
-        read_scored_run(run)
-
-
-@pytest.mark.parametrize(("name", "begins"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml"), ("a.pdf", b"%PDF")])
-def test_pictures(tmp_path, name, begins):
-    compared = compare_runs([write_run(tmp_path / "a", Y + 1), write_run(tmp_path / "b", Y)])
-    plot_comparison(compared, tmp_path / name)
-    assert (tmp_path / name).read_bytes().startswith(begins)
-    with pytest.raises(InputError, match=r"as \.png, \.svg, \.pdf, not as '\.jpg'"):
-        plot_comparison(compared, tmp_path / "a.jpg")
 
 
 def write_pair(folder: Path) -> list[Path]:

@@ -53,11 +53,6 @@ def test_without_signs_the_mean_error_is_expected_and_without_labels_none():
     np.testing.assert_allclose(expected, np.tile([2 * DEVIATION, 0], (5, 1)), atol=1e-9)
 
 
-def test_predictions_without_error_expect_none():
-    found = fit_difficulty(np.zeros((6, 1)), np.zeros((6, 1)), np.full((6, 6), 0.5), np.arange(6))
-    np.testing.assert_allclose(found(np.zeros((6, 1)), np.full((6, 6), 0.5)), 0, atol=1e-9)
-
-
 def test_no_expected_error_is_outside_the_range_that_they_had_out_of_fold():
     """The quantiles of the molecules with a label; the second target has few."""
     random = np.random.default_rng(0)

@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from rdkit import Chem
 from sklearn.metrics import mean_absolute_error
 
 from graphormer_sepnorm.config import TaskConfig
@@ -17,7 +16,6 @@ from graphormer_sepnorm.table_model.evaluate import (
     evaluate_new,
     evaluate_table,
     means_of,
-    predict_all,
     refuse_other_classes,
     rows_for_test,
     score_rows,
@@ -60,14 +58,6 @@ def test_another_table_is_scored_by_the_same_columns(trained: Trained, tmp_path)
             evaluate_new(trained.run, str(tmp_path / "wrong.csv"))
 
 
-def test_training_molecules_of_another_table_are_counted_in_any_spelling(trained: Trained, tmp_path):
-    kept = pd.read_csv(trained.run.path / "table.csv").query("split != 'test'").head(3)
-    other = [Chem.MolToSmiles(Chem.MolFromSmiles(text), canonical=False, rootedAtAtom=1) for text in kept.smiles]
-    assert other != kept.smiles.tolist()
-    pd.DataFrame({"smiles": [*other, "CCCCCCCCCCCCCCCCCO"], "a": 1.5}).to_csv(tmp_path / "new.csv", index=False)
-    assert evaluate_new(trained.run, str(tmp_path / "new.csv"))["training_molecules"] == 3
-
-
 def test_the_table_of_another_run_is_refused(trained: Trained, tmp_path):
     folder = RunFolder(shutil.copytree(trained.run.path, tmp_path / "run"))
     table = folder.path / "table.csv"
@@ -85,12 +75,3 @@ def test_classes_that_tables_call_otherwise_are_refused(names, refused):
     task = TaskConfig("classification", "rocauc", ("t",), class_names=names)
     with pytest.raises(InputError, match="classes of t are a and b") if refused else contextlib.nullcontext():
         refuse_other_classes(task)
-
-
-def test_chunks_do_not_matter(trained: Trained, monkeypatch):
-    model, smiles = TableModel.load(trained.run.path), ["CCO", "c1ccccc1O", "CCN"]
-    whole = predict_all(model, smiles)
-    monkeypatch.setattr("graphormer_sepnorm.system.workers.in_chunks.__defaults__", (1,))
-    parts = predict_all(model, smiles)
-    np.testing.assert_allclose(parts.values, whole.values, rtol=1e-5)
-    np.testing.assert_allclose(parts.by_member, whole.by_member, rtol=1e-5)

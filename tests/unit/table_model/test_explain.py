@@ -6,8 +6,10 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from rdkit import Chem
 
 from graphormer_sepnorm.chem.features import Sample
+from graphormer_sepnorm.chem.stereo import label, label_stereo
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.explain_table import explain_table, lines_of
@@ -18,7 +20,7 @@ from graphormer_sepnorm.explain.explanations import (
 )
 from graphormer_sepnorm.predict.predictors import Predictor, load_networks
 from graphormer_sepnorm.predict.pretrained import Graphormer
-from graphormer_sepnorm.table_model.explain import explain_rows, shares
+from graphormer_sepnorm.table_model.explain import contributions_by_masking, explain_rows, masked, shares
 from graphormer_sepnorm.table_model.fit import fit_table
 from graphormer_sepnorm.table_model.load import load_model
 from graphormer_sepnorm.table_model.members import MEMBERS
@@ -137,15 +139,6 @@ def test_attention_is_of_one_network(model, tmp_path):
     assert found.contributions.sum() == pytest.approx(1) and found.baseline is None
 
 
-def test_what_is_not_there_is_named(model):
-    with pytest.raises(InputError, match="no target 'c', choose one of a"):
-        explain_rows(model, ["C"], target="c")
-    with pytest.raises(InputError, match="unknown method 'x'"):
-        explain_rows(model, ["C"], "x")
-    found = explain_rows(model, ["CCO", "C(C"])
-    assert isinstance(found[0], Explanation) and "not a valid SMILES" in str(found[1])
-
-
 def test_the_conditions_of_a_molecule_are_held_fixed(conditioned, tmp_path):
     model, table = TableModel.load(conditioned.path), tmp_path / "in.csv"
     assert (model.weights > 0).all(), "all members take part"
@@ -163,14 +156,68 @@ def test_the_conditions_of_a_molecule_are_held_fixed(conditioned, tmp_path):
     np.testing.assert_allclose(again.contributions, found[1].contributions, rtol=1e-5)
 
 
-def test_conditions_are_asked_for(conditioned):
-    with pytest.raises(InputError, match=r"needs the conditions T, assay: .*--condition T=VALUE"):
-        explain_rows(TableModel.load(conditioned.path), ["C"])
-    single = load_model(conditioned.member(0).path)
-    for ask in (single.explain, single.predict, Graphormer.from_pretrained(conditioned.member(0).path).predict):
-        with pytest.raises(InputError, match="name the table model that it is part of"):
-            ask(["C"])
-
-
 def test_a_member_without_a_prediction_leaves_its_weight_to_the_others():
     np.testing.assert_allclose(shares(np.array([1.0, np.nan, 2.0]), np.array([0.2, 0.5, 0.3])), [0.4, 0, 0.6])
+
+
+MOL = Chem.MolFromSmiles("CC(=O)Oc1ccccc1C(=O)O")
+
+
+def symbols(mols: list[Chem.Mol]) -> list[str]:
+    return ["".join(atom.GetSymbol() for atom in mol.GetAtoms()) for mol in mols]
+
+
+def by_masking(mol: Chem.Mol, predict) -> tuple[np.ndarray, float]:
+    return contributions_by_masking(mol, lambda hidden: predict([masked(mol, atoms) for atoms in hidden]))
+
+
+def test_a_masked_atom_is_of_no_element_and_keeps_its_bonds():
+    found = masked(Chem.MolFromSmiles("C[NH3+]"), [1])
+    assert symbols([found]) == ["C*"] and found.GetNumBonds() == 1
+    assert found.GetAtomWithIdx(1).GetFormalCharge() == found.GetAtomWithIdx(1).GetTotalNumHs() == 0
+    assert symbols([MOL])[0].count("*") == 0
+
+
+def test_stereo_labels_are_those_of_the_whole_molecule():
+    mol = Chem.MolFromSmiles("C[C@H](N)C(=O)O/C=C/C")
+    label_stereo(mol)
+    assert [label(atom) for atom in masked(mol, [0, 2]).GetAtoms()] == ["", "S", *[""] * 7]
+    assert [label(atom) for atom in masked(mol, [1]).GetAtoms()] == [""] * 9
+    for atoms, expected in (([0], "E"), ([6], "")):
+        assert label(masked(mol, atoms).GetBondBetweenAtoms(6, 7)) == expected
+
+
+def test_of_a_sum_over_atoms_each_adds_its_own():
+    values = {"C": 1.0, "O": -2.0, "*": 0.25}
+    contributions, base = by_masking(
+        MOL, lambda mols: np.array([sum(values[symbol] for symbol in text) for text in symbols(mols)])
+    )
+    assert base == 0.25 * 13
+    expected = [values[atom.GetSymbol()] - 0.25 for atom in MOL.GetAtoms()]
+    np.testing.assert_allclose(contributions, expected, rtol=1e-12)
+
+
+def test_of_a_product_both_atoms_add_the_half():
+    """One for ethane whole and none otherwise: each carbon adds half, whichever is masked first."""
+    contributions, base = by_masking(
+        Chem.MolFromSmiles("CC"), lambda mols: np.array([float(text == "CC") for text in symbols(mols)])
+    )
+    np.testing.assert_allclose(contributions, [0.5, 0.5])
+    assert base == 0
+
+
+def count_of_environments(mols: list[Chem.Mol]) -> np.ndarray:
+    """A function of atoms together, which no sum over atoms gives."""
+    spellings = [Chem.MolToSmiles(mol) for mol in mols]
+    return np.array([len(text) ** 1.5 + 10.0 * text.count("*C") for text in spellings])
+
+
+@pytest.mark.parametrize("smiles", ["OC(=O)c1ccccc1OC(C)=O", "c1ccc(OC(C)=O)c(C(=O)O)c1"])
+def test_contributions_add_up_and_follow_their_atoms_in_every_spelling(smiles):
+    here, base = by_masking(MOL, count_of_environments)
+    other = Chem.MolFromSmiles(smiles)
+    there, other_base = by_masking(other, count_of_environments)
+    whole, nothing = count_of_environments([MOL, masked(MOL, range(13))])
+    assert base == other_base == nothing
+    assert here.sum() == pytest.approx(whole - nothing)
+    np.testing.assert_allclose(there[list(other.GetSubstructMatch(MOL))], here, rtol=1e-9)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from graphormer_sepnorm.table_model import features
-from graphormer_sepnorm.table_model.features import Counts, GraphsOf, MoleculeFeatures, descriptors, looks, morgan
+from graphormer_sepnorm.table_model.features import Counts, GraphsOf, MoleculeFeatures, descriptors, looks
 
 
 def test_a_table_is_read_alike_in_one_process_and_in_several(smiles, monkeypatch):
@@ -21,12 +21,3 @@ def test_a_table_is_read_alike_in_one_process_and_in_several(smiles, monkeypatch
         assert [look.kinds for look in found.of(looks)] == [look.kinds for look in whole.of(looks)]
     some = whole.take(np.array([3, 1]))
     assert len(some.of(graphs)) == 2 and some.of(looks)[1].atoms == whole.of(looks)[1].atoms
-
-
-def test_models_of_the_same_molecules_compute_counts_and_descriptors_once(smiles):
-    first, shared = MoleculeFeatures(smiles[:3]), {}
-    one, other = (MoleculeFeatures(smiles[:3], shared=shared) for _ in range(2))
-    for view in (Counts(), descriptors, morgan):
-        assert one.of(view) is not None
-    assert other.of(descriptors) is one.of(descriptors) and other.of(Counts()) is one.of(Counts())
-    assert shared.keys() == {Counts(), descriptors} and first.of(descriptors) is not one.of(descriptors)

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from dataclasses import replace
 
 import pytest
 
@@ -11,7 +10,6 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands.predict import load_for
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.runs.info import as_text, describe_model
-from graphormer_sepnorm.table_model.fit import fit_table
 from graphormer_sepnorm.table_model.info import describe_any, targets_on_test, unfinished_words
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_run import Plan, fit_run
@@ -37,16 +35,6 @@ def test_a_table_model_names_its_members_and_what_it_learnt_from(trained: Traine
     (tmp_path / "run" / "table.json").unlink()
     with pytest.raises(InputError, match=r"table\.json is missing or damaged"):
         describe_any(tmp_path / "run")
-
-
-def test_a_classification_has_sets_of_classes_and_no_line_on_intervals(molecules, classes, folds, setting, tmp_path):
-    model = fit_table(molecules, classes, folds, setting, members=["kernel"]).model
-    model.save(tmp_path)
-    facts = describe_any(tmp_path)
-    assert (facts["intervals"], facts["sets_of_classes"]) == (None, True)
-    assert re.search("^sets of classes +yes$", as_text(facts), re.MULTILINE) and "intervals" not in as_text(facts)
-    replace(model, trust=replace(model.trust, class_sets=None)).save(tmp_path)
-    assert re.search("^sets of classes +no$", as_text(describe_any(tmp_path)), re.MULTILINE)
 
 
 def test_a_kernel_that_waits_for_networks_is_told_from_a_finished_one(trained: Trained, tmp_path, capsys):

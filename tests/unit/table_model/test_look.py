@@ -1,24 +1,16 @@
 """The network of the first fold decides whether the others are trained, and what becomes of a run without them."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.project.update import Model
-from graphormer_sepnorm.runs.combined import described
-from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model import look
 from graphormer_sepnorm.table_model.fit import after, fit_members
-from graphormer_sepnorm.table_model.info import unfinished_words
 from graphormer_sepnorm.table_model.labels import CannotLearn, Labels
-from graphormer_sepnorm.table_model.load import load_model
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
 from graphormer_sepnorm.table_model.reference import Encoder
-from graphormer_sepnorm.table_run import Plan, fit_run
-from tests.table_models import Trained
 
 NORMAL = np.random.default_rng(0).normal
 
@@ -35,17 +27,6 @@ def test_a_member_gains_by_errors_of_its_own():
     assert gains(y, y + error, y + NORMAL(size=y.shape)) == pytest.approx([0.25], abs=0.01)  # of the squares, halved
     assert gains(y, y + error, y + 2 * error) == pytest.approx([0], abs=0.001)
     assert gains(y[:40], NORMAL(size=(40, 1)), 3 * NORMAL(size=(40, 1)))[0] < 0, "chance is not rewarded"
-
-
-def test_targets_without_labels_and_molecules_of_weight_0_do_not_count():
-    y = NORMAL(size=(400, 2))
-    y[:, 1] = np.nan
-    first, second, weight = y + NORMAL(size=y.shape), y + NORMAL(size=y.shape), np.repeat([1.0, 0.0], 200)
-    (found,) = gains(y, first, second)
-    assert found > 0.1
-    second[200:] = 9
-    (weighted,) = gains(y, first, second, weight=weight)
-    assert weighted > 0.1
 
 
 @pytest.mark.parametrize("kind", ["labels", "classes", "bounds"])
@@ -80,21 +61,3 @@ def test_a_look_that_goes_on_changes_nothing_and_one_that_stops_can_be_continued
         assert [path.name for path in (tmp_path / "stopped").glob("model-*")] == ["model-0"]
     again = NetworksMember.fit(molecules, labels, folds, replace(stopped, look=None, resume=True))
     np.testing.assert_array_equal(again.out_of_fold, whole.out_of_fold)
-
-
-@pytest.mark.slow
-def test_a_run_without_networks_is_whole_and_networks_can_join(trained: Trained, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("graphormer_sepnorm.table_run.reason_to_stop", lambda *arguments: "no use")
-    run = RunFolder(tmp_path / "run")
-
-    def fit(plan: Plan) -> dict:
-        return fit_run(trained.labelled, trained.options, trained.config, run, plan)
-
-    result = fit(Plan(2, look=True))
-    assert list(result["members"]) == ["kernel", "forest"]
-    assert result["left_out_members"].keys() == {"networks", "tuned kernel"} and not unfinished_words(run)
-    assert load_model(str(run)).predict(["CCO"]).shape[0] == 1 and described(run, 2) == "a kernel, a forest"
-    assert Model.read(str(run)).plan == Plan(2, resume=True, look=True)
-    whole = fit(Plan(2, resume=True))
-    assert whole["value"] == pytest.approx(trained.result["value"], rel=1e-6)
-    assert Model.read(str(run)).plan == Plan(2, resume=True)

@@ -2,13 +2,24 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import check_grad
+from scipy.stats import multivariate_normal, norm
 from sklearn.metrics import roc_auc_score
 from sklearn.svm import SVR
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.table_model import machines
 from graphormer_sepnorm.table_model.labels import Labels
-from graphormer_sepnorm.table_model.machines import JITTER, NOISE, Compared, Machines, fit_machines
+from graphormer_sepnorm.table_model.machines import (
+    FAILED,
+    JITTER,
+    NOISE,
+    Compared,
+    Likelihood,
+    Machines,
+    completed,
+    fit_machines,
+)
 from graphormer_sepnorm.table_model.reference import SHARES
 
 NUMBER = TaskConfig("regression", "rmse", ("y",))
@@ -61,14 +72,6 @@ def test_molecules_of_weight_0_are_not_learnt_from():
     np.testing.assert_allclose(found(similarities(known, known)), part, rtol=1e-6)
 
 
-def test_a_target_without_labels_is_0():
-    known = points(12)
-    y = np.stack([known[:, 0], np.full(12, np.nan)], axis=1)
-    found = fitted(similarities(known, known), Labels(TaskConfig("regression", "rmse", ("a", "b")), y))
-    predicted = found(similarities(known, known))
-    assert (predicted[:, 1] == 0).all() and np.isfinite(predicted).all()
-
-
 def test_what_is_not_learnt_from_does_not_matter():
     known, y, learnt = points(30), points(30, 5)[:, :1], np.arange(5, 30)
     asked = points(6, 6)
@@ -115,15 +118,6 @@ def test_landmarks_are_a_process_whose_covariance_is_theirs(monkeypatch):
     np.testing.assert_allclose(found[:, 0], expected, rtol=1e-5)
 
 
-def test_landmarks_may_be_copies_of_each_other():
-    known = np.tile(points(60), (3, 1))
-    numbers = np.arange(0, 180, 2)
-    y = known.sum(axis=1, keepdims=True) + np.random.default_rng(3).normal(size=(180, 1))
-    compared = Compared(similarities(known, known[numbers]), numbers)
-    found = fit_machines(compared, Labels(NUMBER, y), np.arange(120))(compared.similarities[120:])
-    assert np.sqrt(np.mean((found - known[120:].sum(axis=1, keepdims=True)) ** 2)) < 0.8, "three labels of each"
-
-
 def test_landmarks_tell_classes_apart():
     known, asked, numbers = points(200), points(400, 1), np.arange(0, 200, 5)
     compared = Compared(similarities(known, known[numbers]), numbers)
@@ -144,3 +138,105 @@ def test_bounds_without_a_value_are_not_learnt_from():
         for each in (Labels(NUMBER, y, bounds), Labels(NUMBER, y))
     )
     np.testing.assert_array_equal(found, plain)
+
+
+PRIOR = np.array([0.5, 0.3, 0.05])
+
+
+def likelihood(seed: int = 0, count: int = 30) -> Likelihood:
+    random = np.random.default_rng(seed)
+    points = random.normal(size=(2, count, 3))
+    kernels = np.exp(-((points[:, :, None] - points[:, None]) ** 2).sum(axis=3) / 8)
+    return Likelihood(kernels, random.normal(size=count), random.uniform(0.5, 2, count), PRIOR)
+
+
+def test_it_is_the_density_of_a_normal_distribution_and_of_the_prior():
+    found = likelihood()
+    parameters = np.array([0.4, 0.6, 0.1])
+    covariance = 0.4 * found.kernels[0] + 0.6 * found.kernels[1] + 0.1 * np.diag(found.spread)
+    density = multivariate_normal(np.zeros(30), covariance).logpdf(found.y)
+    prior = (np.log(parameters / PRIOR) ** 2).sum() / (2 * 0.3**2)
+    assert found(np.log(parameters))[0] == pytest.approx(prior - density - 15 * np.log(2 * np.pi))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_its_gradient_is_that_of_finite_differences(seed):
+    found = likelihood(seed)
+    place = np.log([0.3, 0.4, 0.1])
+    gradient = found(place)[1]
+    assert check_grad(lambda at: found(at)[0], lambda at: found(at)[1], place) < 1e-5 * np.linalg.norm(gradient)
+
+
+def test_a_covariance_that_is_none_is_no_likelihood():
+    wrong = Likelihood(-np.eye(3)[None], np.zeros(3), np.ones(3), np.array([1.0, 0.1]))
+    value, gradient = wrong(np.zeros(2) - [0, 5])
+    assert value == FAILED and (gradient == 0).all()
+
+
+NAN, INF = np.nan, np.inf
+
+
+def hidden(y: np.ndarray, limit: np.ndarray | float) -> Labels:
+    """Labels [M, 1] that are bounds above a limit."""
+    bounds = np.stack([np.where(y > limit, limit, -INF), np.full_like(y, INF)], axis=2)
+    return Labels(NUMBER, np.where(y > limit, NAN, y), bounds)
+
+
+def compared(known: np.ndarray, numbers: np.ndarray | None = None) -> Compared:
+    numbers = np.arange(len(known)) if numbers is None else numbers
+    return Compared(similarities(known, known[numbers]), numbers)
+
+
+@pytest.mark.parametrize("numbers", [np.arange(9), np.array([0, 2, 3, 5, 8])], ids=["all", "landmarks"])
+def test_a_bound_becomes_what_the_other_labels_lead_to_expect(numbers):
+    """Nine molecules are too few to learn weights from. The last label is the mean of the others' process above it."""
+    known = points(9)
+    y = np.append(10 + 3 * np.random.default_rng(2).normal(size=8), 12.0)[:, None]
+    labels = Labels(NUMBER, np.where(np.arange(9)[:, None] == 8, NAN, y), np.tile([-INF, INF], (9, 1, 1)))
+    labels.bounds[8, 0, 0] = 12
+    found = completed(compared(known, numbers), labels, np.arange(9)).y[:, 0]
+    kernel = np.einsum("mgn,g->mn", similarities(known, known), SHARES)
+    if len(numbers) < 9:
+        part = kernel[:, numbers]
+        explained = part @ np.linalg.solve(kernel[np.ix_(numbers, numbers)] + JITTER * np.eye(5), part.T)
+        kernel = explained + np.diag(1 - np.diag(explained))
+    covariance = kernel + NOISE * np.eye(9)
+    mean, deviation = found.mean(), found.std()
+    weights = np.linalg.solve(covariance[:8, :8], covariance[:8, 8])
+    centre = mean + weights @ (y[:8, 0] - mean)
+    spread = deviation * np.sqrt(covariance[8, 8] - weights @ covariance[:8, 8])
+    beyond = (12 - centre) / spread
+    assert found[8] == pytest.approx(centre + spread * norm.pdf(beyond) / norm.sf(beyond), rel=1e-4)
+    np.testing.assert_array_equal(found[:8], y[:8, 0])
+
+
+def test_a_mirrored_table_has_mirrored_values():
+    known, y = points(60), points(60, 3)[:, :1]
+    above = hidden(y, 0.5)
+    below = Labels(NUMBER, -above.y, -above.bounds[..., ::-1])
+    found = [completed(compared(known), each, np.arange(60)).y for each in (above, below)]
+    np.testing.assert_allclose(found[0], -found[1], rtol=1e-6)
+
+
+def test_labels_of_other_molecules_are_neither_read_nor_completed():
+    known, y, learnt = points(40), points(40, 3)[:, :1], np.arange(10, 40)
+    labels = hidden(y, 0.5)
+    changed = Labels(NUMBER, labels.y.copy(), labels.bounds.copy())
+    changed.y[:10], changed.bounds[:10] = 77.0, (-INF, INF)
+    found = [completed(compared(known), each, learnt).y for each in (labels, changed)]
+    np.testing.assert_array_equal(found[0][10:], found[1][10:])
+    assert np.isnan(found[0][:10][labels.bounded[:10]]).all() and np.isfinite(found[0][10:]).all()
+
+
+def test_values_stay_within_the_limits_of_the_target():
+    known, y = points(40), points(40, 3)[:, :1]
+    task = TaskConfig("regression", "rmse", ("y",), limits=((-9.0, 0.75),))
+    labels = hidden(y, 0.5)
+    found = completed(compared(known), Labels(task, labels.y, labels.bounds), np.arange(40)).y
+    assert found.max() == 0.75 and (found[labels.bounded] >= 0.5).all()
+
+
+def test_without_bounds_or_without_exact_labels_nothing_is_completed():
+    known, plain = points(6), Labels(NUMBER, points(6)[:, :1])
+    assert completed(compared(known), plain, np.arange(6)) is plain
+    assert np.isnan(completed(compared(known), hidden(plain.y, -9.0), np.arange(6)).y).all()

@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.runs.arrays import load_arrays, save_arrays
 from graphormer_sepnorm.runs.checkpoint import recorded_checksum
-from graphormer_sepnorm.runs.folder import PARTS, STACK, WEIGHTS
+from graphormer_sepnorm.runs.folder import STACK, WEIGHTS
+from graphormer_sepnorm.runs.zoo import AssayLimit
 from graphormer_sepnorm.table_model.fit import FittedTable, fit_table
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.kernel import BODY_FILE, KERNEL
 from graphormer_sepnorm.table_model.members.tuned_kernel import TUNED
-from graphormer_sepnorm.table_model.model import TableModel
+from graphormer_sepnorm.table_model.model import TableModel, strongest_bounds
 
 
 @pytest.fixture(scope="module")
@@ -56,15 +58,6 @@ def test_facts_that_do_not_fit_are_refused(fitted, tmp_path, facts):
         TableModel.load(tmp_path)
 
 
-def test_weights_that_are_none_are_refused(fitted, tmp_path):
-    fitted.model.save(tmp_path)
-    arrays, known = load_arrays(tmp_path / STACK)
-    for wrong in (np.full_like(arrays["weights"], np.nan), -arrays["weights"], arrays["weights"][:, :1].copy()):
-        save_arrays(tmp_path / STACK, arrays | {"weights": wrong}, known)
-        with pytest.raises(InputError, match="weights"):
-            TableModel.load(tmp_path)
-
-
 def test_it_reads_molecules_as_predictors_do(fitted, others):
     smiles = [*others.molecules[:3], "C[C", None]
     found = fitted.model.predict(smiles)
@@ -74,13 +67,6 @@ def test_it_reads_molecules_as_predictors_do(fitted, others):
     assert np.isnan(found.values[3:]).all() and np.isnan(found.spread[3:]).all()
     assert found.errors[:3] == ["", "", ""] and "not a valid SMILES" in found.errors[3]
     assert found.values.dtype == np.float32 and fitted.model.gives_spread and fitted.model.kind == "regression"
-
-
-def test_salts_are_read_as_the_featurizer_says(fitted):
-    stripping = replace(fitted.model, featurizer="mol-without-salts")
-    with_salt, without = stripping.predict(["CCC(=O)[O-].[Na+]", "CCC(=O)[O-]"]).values
-    np.testing.assert_allclose(with_salt, without, rtol=1e-5)
-    assert np.abs(fitted.model.predict(["CCC(=O)[O-].[Na+]"]).values - without).max() > 1e-3
 
 
 def test_its_digest_changes_with_what_it_predicts(fitted):
@@ -143,13 +129,6 @@ def test_a_folder_is_one_model_or_refused(two_runs, tmp_path, damage):
     assert str(tmp_path / "run") in str(refusal.value) and "\n" not in str(refusal.value)
 
 
-def test_the_files_of_all_members_are_known_as_parts(fitted, tmp_path):
-    fitted.model.save(tmp_path)
-    files = {file for name in fitted.model.members for file in MEMBERS[name].files(tmp_path)}
-    assert {file.name for file in files if file.parent == tmp_path} <= {*PARTS, "parts.json"}
-    assert {path for path in tmp_path.rglob("*") if path.is_file()} == files | {tmp_path / STACK}
-
-
 @pytest.mark.parametrize("file", [KERNEL, TUNED])
 def test_numbers_that_are_none_are_refused_in_every_array(two_runs, tmp_path, file):
     shutil.copytree(two_runs / "run", tmp_path, dirs_exist_ok=True)
@@ -161,3 +140,14 @@ def test_numbers_that_are_none_are_refused_in_every_array(two_runs, tmp_path, fi
         save_arrays(tmp_path / STACK, stack[0], {**stack[1], "files": files})
         with pytest.raises(InputError, match=f"its array {name} has values that are not finite"):
             TableModel.load(tmp_path)
+
+
+def test_the_strongest_bound_with_few_exact_labels_beyond_it_is_a_limit():
+    """Lower bounds 8 and 8.3 with one label above; upper bounds 4 and 5 with three below; one bound, none and none."""
+    nan, inf = np.nan, np.inf
+    labels = np.array([[nan, nan, 1], [nan, nan, 2], [9, 1, 3], [5, 2, nan], [6, 3, 4]])
+    bounds = np.tile([-inf, inf], (5, 3, 1))
+    bounds[:2, 0, 0], bounds[:2, 1, 1], bounds[3, 2] = [8, 8.3], [4, 5], [-inf, 0.5]
+    found = strongest_bounds(("a", "b", "c"), TrainingRows.of(labels, bounds))
+    assert found == {"a": AssayLimit(8.3, "more"), "c": AssayLimit(0.5, "less")}
+    assert strongest_bounds(("a", "b", "c"), TrainingRows.of(labels)) == strongest_bounds(("a",), None) == {}

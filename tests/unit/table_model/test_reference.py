@@ -1,8 +1,10 @@
 """The training molecules as others are compared with them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-import torch
+from sklearn.preprocessing import QuantileTransformer
 
 from graphormer_sepnorm.chem.count_fingerprints import KINDS, count_fingerprints
 from graphormer_sepnorm.chem.fingerprints import SIZE
@@ -10,11 +12,11 @@ from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.reference import (
     BODY,
     SHARES,
+    NormalScores,
     Reference,
     body_named,
     median_distance,
 )
-from tests.tiny import save_tiny
 
 
 @pytest.fixture(scope="module")
@@ -53,18 +55,42 @@ def test_molecules_that_are_all_the_same_can_be_compared():
     assert np.isfinite(reference.similarities(MoleculeFeatures(["c1ccccc1"]))).all()
 
 
-def test_a_network_is_read_again_when_its_file_changes(tmp_path):
-    """The same weights give the same features, which are computed once."""
-    before = body_named(str(save_tiny(tmp_path, featurizer="mol")))
-    again = body_named(str(tmp_path))
-    assert again.embedder.model is not before.embedder.model and again == before and hash(again) == hash(before)
-    weights = before.embedder.model.cls.clone()
-    save_tiny(tmp_path, featurizer="mol", seed=1)
-    changed = body_named(str(tmp_path))
-    assert not torch.equal(changed.embedder.model.cls, weights) and changed != before
-
-
 def test_the_median_distance_by_hand():
     assert median_distance(np.array([[0.0], [1.0], [5.0]])) == 4
     assert median_distance(np.zeros((3, 2))) == 1
     assert median_distance(np.zeros((3, 0))) == 1
+
+
+NAN = np.nan
+
+
+def test_they_are_those_of_scikit_learn():
+    random = np.random.default_rng(0)
+    features = np.stack([random.normal(size=300), np.exp(random.normal(size=300))], axis=1).astype(np.float32)
+    expected = QuantileTransformer(n_quantiles=300, output_distribution="normal").fit_transform(features)
+    np.testing.assert_allclose(NormalScores.of(features)(features), expected.clip(-3, 3), atol=1e-5)
+
+
+def test_the_middle_is_0_the_ends_are_3_and_what_does_not_vary_is_left_out():
+    scores = NormalScores.of(np.array([[1.0, 7.0, NAN], [2.0, 7.0, NAN], [3.0, NAN, NAN]]))
+    assert scores.columns.tolist() == [0]
+    assert scores(np.array([[2.0, 0, 0], [1.0, 0, 0], [99.0, 0, 0], [NAN, 0, 0]]))[:, 0].tolist() == [0, -3, 3, 0]
+
+
+def test_ties_are_in_the_middle_and_missing_features_do_not_count():
+    column = np.array([[0.0], [1.0], [1.0], [1.0], [2.0], [NAN]])
+    assert NormalScores.of(column)(np.array([[1.0]])).item() == 0
+
+
+def test_without_features_or_molecules_there_is_nothing():
+    assert NormalScores.of(np.full((20, 2), 5.0))(np.zeros((4, 2))).shape == (4, 0)
+    assert len(NormalScores.of(np.zeros((0, 2))).columns) == 0
+    assert len(NormalScores.of(np.array([[1.0]])).columns) == 0
+
+
+def test_what_does_not_fit_together_is_seen():
+    scores = NormalScores.of(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    assert scores.fits(2) and not scores.fits(1)
+    assert not replace(scores, quantiles=scores.quantiles[::-1]).fits(2)
+    assert not replace(scores, quantiles=scores.quantiles[:, :1]).fits(2)
+    assert not replace(scores, columns=-scores.columns - 1).fits(2)

@@ -21,7 +21,6 @@ from graphormer_sepnorm.table_model.reliability import (
     measure_interval,
     measure_trust,
     molecule_errors,
-    needed_widths,
     no_better,
     usual_confidence,
 )
@@ -51,11 +50,11 @@ def test_coverage_and_width_on_test_by_hand():
     """Errors 1, 2, 3 of calibration: half of the labels lie within 2; no interval of 0.9 can be had of three."""
     intervals = fit_intervals(np.array([[1.0], [2], [3]]), np.zeros((3, 1)), np.zeros((3, 1)))
     test = scores(ONE, [[1.0], [2], [2.5], [9]], np.zeros((4, 1)))
-    shares, widths = measure_interval(intervals, 0.5, test)
-    assert (shares.tolist(), widths.tolist()) == ([0.5], [4])
-    assert all(np.isnan(values).all() for values in measure_interval(intervals, 0.9, test))
+    found = measure_interval(intervals, 0.5, test)
+    assert (found["coverage"], found["mean_width"]) == (0.5, 4)
     limits = scores(replace(ONE, limits=((0.0, None),)), [[1.0], [-1]], [[1.0], [1]])
-    assert [values.tolist() for values in measure_interval(intervals, 0.5, limits)] == [[0.5], [3]]
+    found = measure_interval(intervals, 0.5, limits)
+    assert (found["coverage"], found["mean_width"]) == (0.5, 3)
     found = measure_trust(Trust(fit_domain(["CCO"]), intervals), test, test)
     assert found["coverage"]["0.5"] == {"a": 0.5} and found["mean_width"]["0.9"] == {"a": None}
     assert found["needed_width"]["0.5"] == {"a": 1} and found["needed_width"]["0.9"] == {"a": None}
@@ -77,9 +76,9 @@ def test_coverage_of_bounds_by_hand():
 def test_the_width_that_intervals_would_need_by_hand():
     """Intervals of 0.5 are 2 to each side; errors are 1, 3, 4, 9 and unknown: half are within 1.5 times as much."""
     intervals = fit_intervals(np.array([[1.0], [2], [3]]), np.zeros((3, 1)), np.zeros((3, 1)))
-    found = needed_widths(intervals, 0.5, scores(ONE, [[1.0], [-3], [4], [9], [np.nan]], np.zeros((5, 1))))
-    assert found.tolist() == [1.5]
-    assert np.isnan(needed_widths(intervals, 0.5, scores(ONE, [[np.nan]], [[0.0]]))).all()
+    test = scores(ONE, [[1.0], [-3], [4], [9], [np.nan]], np.zeros((5, 1)))
+    assert measure_interval(intervals, 0.5, test)["needed_width"] == 1.5
+    assert np.isnan(measure_interval(intervals, 0.5, scores(ONE, [[np.nan]], [[0.0]]))["needed_width"])
 
 
 @pytest.mark.parametrize(("errors", "grow"), [(range(29, -1, -1), True), (range(30), False), ([1] * 30, False)])
@@ -97,24 +96,6 @@ def test_a_coverage_that_chance_does_not_explain_is_said(share, n, is_low):
     told = {"trust": {"coverage": {"0.9": {"a": share}}}, "targets": {"a": {"n": n}}}
     assert bool(low_coverage(told)) == is_low
     assert [re.findall("[0-9]+", each) for each in low_coverage(told)] == [["81", "113", "90"]] * is_low
-
-
-def test_sets_that_contain_the_class_too_rarely_are_said():
-    """Of 30 molecules with 0.9, at most 20 by chance of 0.0005, at most 25 by chance of 0.18."""
-    told = {"trust": {"set_coverage": {"0.9": {"a": 20 / 30, "b": None}}}, "targets": {"a": {"n": 30}, "b": {"n": 0}}}
-    (sentence,) = low_coverage(told)
-    assert re.findall("[0-9]+", sentence) == ["67", "30", "90"]
-    told["trust"]["set_coverage"]["0.95"] = {"a": 0.8, "b": None}
-    assert low_coverage(told) == [f"{sentence}, and 80 % have it in their 95 % set"]
-    told["trust"]["set_coverage"]["0.9"]["a"] = 25 / 30
-    assert low_coverage(told) == []
-
-
-def test_several_targets_are_not_suspected_by_chance():
-    """At most 85 of 100 labels with 0.9 have a probability of 0.073, at most 84 of 0.040."""
-    one = {"trust": {"coverage": {"0.9": {"a": 0.84}}}, "targets": {"a": {"n": 100}}}
-    two = {"trust": {"coverage": {"0.9": {"a": 0.84, "b": 0.9}}}, "targets": {"a": {"n": 100}, "b": {"n": 100}}}
-    assert low_coverage(one) and not low_coverage(two) and low_coverage({"targets": {}}) == low_coverage({}) == []
 
 
 def test_the_usual_confidence_is_one_that_the_model_supports():

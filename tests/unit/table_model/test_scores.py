@@ -67,16 +67,6 @@ def test_a_label_without_a_prediction_is_left_out():
     assert scores_of(TWO, y, prediction)["mae"] == pytest.approx((0.5 + 0 + 1) / 3)
 
 
-def test_one_label_is_a_warning_and_no_interval():
-    y = np.array([[1.0, NAN], [2, NAN], [4, 7]])
-    found = scores_by_target(Predicted(TWO, y, {STACK: y + 1, "forest": y}, np.zeros(2)))
-    assert found["a"]["n"] == 3 and "warning" not in found["a"]
-    assert (
-        found["b"]["n"] == 1 and found["b"]["warning"] == "only 1 test molecule has a label: its error is not a score"
-    )
-    assert not {"interval", "against_forest", "against_mean"} & found["b"].keys()
-
-
 def test_intervals_are_those_of_scipy():
     random = np.random.default_rng(1)
     y = random.normal(size=(80, 1))
@@ -130,14 +120,6 @@ def test_the_quick_rank_correlation_is_that_of_scipy():
     expected = [METRICS["spearman"].score(*rows) for rows in zip(y, prediction, strict=True)]
     np.testing.assert_allclose(correlation_of_ranks(y, prediction), expected, rtol=1e-12)
     assert np.isnan(correlation_of_ranks(np.ones((1, 3)), np.arange(3.0)[None])).all()
-
-
-def test_the_order_has_a_score_with_an_interval():
-    y = np.random.default_rng(0).normal(size=(40, 1))
-    found = scores_by_target(Predicted(TaskConfig("regression", "mae", ("a",)), y, {STACK: y}, np.zeros(1)))["a"]
-    assert found["ranking"] == {"metric": "spearman", "value": 1, "interval": pytest.approx([1, 1])}
-    classes = Predicted(TaskConfig("classification", "prauc", ("a",)), y > 0, {STACK: -y}, np.zeros(1))
-    assert scores_by_target(classes)["a"]["ranking"] == {"metric": "rocauc", "value": 0, "interval": [0, 0]}
 
 
 def test_the_area_of_several_classes_is_the_mean_of_those_that_are_drawn():

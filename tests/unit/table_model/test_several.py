@@ -2,7 +2,6 @@
 
 import shutil
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,9 +10,7 @@ import torch
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Selection, write_part
-from graphormer_sepnorm.output.columns import PredictionColumns
 from graphormer_sepnorm.output.predict_table import predict_table
-from graphormer_sepnorm.predict import forward
 from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.drugs import Drugs, save_drugs
 from graphormer_sepnorm.predict.predictors import Predictor
@@ -128,18 +125,6 @@ def test_a_molecule_that_one_model_cannot_read_has_the_predictions_of_the_others
     assert [bool(text) for text in only.error] == [False, True] and "zinc-like" not in only.error[1]
 
 
-def test_a_trunk_that_two_models_share_is_computed_once(named, monkeypatch):
-    for method in ("run_trunk", "run_blocks"):
-        calls, compute = [], getattr(forward.Network, method)
-        monkeypatch.setattr(
-            forward.Network, method, lambda *given, compute=compute, calls=calls: calls.append(1) or compute(*given)
-        )
-        load_models(named("panel")).predict(ASKED, domain=True)
-        shared = len(calls)
-        load_models(named("panel", "warm")).predict(ASKED, conditions={"T": 25, "assay": "x"})
-        assert (shared, len(calls)) == (1, 3)
-
-
 @pytest.mark.parametrize(
     ("endpoints", "expected"),
     [
@@ -152,15 +137,6 @@ def test_endpoints_are_chosen_by_name_or_pattern(named, endpoints, expected):
     assert list(found) == ["smiles", *expected, "error"]
     domain = load_models(named("panel")).predict(ASKED, endpoints=["hERG"], domain=True)
     assert {"nearest", "nearest_hERG"} <= set(domain) and "nearest_toxic" not in domain
-
-
-def test_unknown_endpoints_and_models_named_twice_are_refused(named):
-    with pytest.raises(InputError, match=r"no target fits the endpoint hERGG; did you mean 'hERG'\?"):
-        load_models(named("panel")).predict(ASKED, endpoints=["hERGG"])
-    with pytest.raises(InputError, match="named twice"):
-        load_models(named("panel", "panel"))
-    with pytest.raises(InputError, match=r"^net0: the model has no information"):
-        load_models(named("net0", "potency")).predict(ASKED, interval=0.8)
 
 
 def test_a_panel_has_one_domain_and_the_order_of_its_card(named):
@@ -212,22 +188,3 @@ def test_a_panel_that_does_not_fit_together_is_refused(tmp_path, change, message
     change(save_panel(tmp_path / "panel"))
     with pytest.raises(InputError, match=message):
         load_predicting_model([str(tmp_path / "panel")])
-
-
-def test_people_read_a_panel_by_group(named, capsys):
-    model = load_predicting_model(named("panel"))
-    predict_table(model, [LEARNT[0]], Path("-"), answers=Answers(0.8, domain=True), meanings={})
-    lines = capsys.readouterr().out.splitlines()
-    heads = [line for line in lines if line.startswith(" ") and not line.startswith("  ")]
-    assert heads == [" Toxicity", " Absorption", " Other"]
-    assert [line.split()[0] for line in lines[1:6]] == ["Toxicity", "toxic", "hERG", "Absorption", "Papp"]
-    assert any("drugs 100 %" in line or "drugs 0 %" in line or "drugs " in line for line in lines)
-    assert any(line.startswith("  in the training table:") for line in lines)
-
-
-def test_columns_of_several_models_have_their_own_places(named):
-    places = [
-        each.place
-        for each in PredictionColumns(load_predicting_model(named("potency", "safe")), Answers(domain=True)).all
-    ]
-    assert len(set(places)) == len(places) and ("models", "safe", "nearest") in places

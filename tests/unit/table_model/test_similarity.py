@@ -40,7 +40,3 @@ def test_gaussian_by_hand():
     points = np.array([[0.0, 0.0], [3.0, 4.0]], np.float32)
     np.testing.assert_allclose(gaussian(points, points, 5.0), [[1, np.exp(-0.5)], [np.exp(-0.5), 1]], rtol=1e-6)
     assert gaussian(points, points, 5.0).dtype == np.float32
-
-
-def test_gaussian_of_nothing_known_is_not_known():
-    assert np.isnan(gaussian(np.array([[np.nan]], np.float32), np.ones((2, 1), np.float32), 1.0)).all()

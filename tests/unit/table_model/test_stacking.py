@@ -7,7 +7,6 @@ import pytest
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.table_model import stacking
 from graphormer_sepnorm.table_model.labels import Labels
 from graphormer_sepnorm.table_model.stacking import each_by_itself, make_folds, stacking_weights, weighted_mean
 from tests.molecules import structures_of
@@ -64,18 +63,6 @@ def test_bounds_decide_between_members():
     predictions[0][y > 0] = -1
     weights = [stacking_weights(each, predictions, EQUAL)[1, 0] for each in (replace(known, bounds=None), known)]
     assert weights[0] == pytest.approx(0.5, abs=0.05) and weights[1] > 0.8
-
-
-def test_a_few_molecules_do_not_decide():
-    y = np.zeros((4, 1))
-    weights = stacking_weights(labels(y), noisy(y, 1.0, 1.0), EQUAL)
-    assert np.abs(weights - 0.5).max() < 0.1
-
-
-def test_a_harmful_member_has_no_weight(monkeypatch):
-    monkeypatch.setattr(stacking, "PRIOR_ROWS", 1e-9)
-    y = np.random.default_rng(1).normal(size=(500, 1))
-    assert stacking_weights(labels(y), np.stack([y + 0.1, y + 5]), EQUAL)[:, 0].tolist() == pytest.approx([1, 0])
 
 
 def test_without_anything_to_compare_members_weigh_as_expected():

@@ -19,6 +19,8 @@ def column(*labels: str, name: str = "y") -> Column:
         (["True", "FALSE"], "classification", ()),
         (["yes", "No"], "classification", ()),
         (["Active", "inactive", "NA"], "classification", ()),
+        (["Soluble", "insoluble"], "classification", ()),
+        (["low", "High"], "classification", ()),
         (["1", "1"], "classification", ()),
         (["0", "1", "2"], "regression", ()),
         (["0.5", "<3", "high"], "regression", ()),

@@ -106,12 +106,6 @@ def test_probabilities_tell_the_classes_apart(classifier, classes, others):
         assert one.mean() > zero.mean() + 0.1
 
 
-def test_a_kept_classifier_predicts_the_same(classifier, others, tmp_path):
-    classifier.member.save(tmp_path)
-    loaded = load(classifier.member, tmp_path)
-    np.testing.assert_array_equal(loaded.predict(others), classifier.member.predict(others))
-
-
 def test_a_target_without_labels_outside_a_fold_costs_that_fold_or_is_refused(fitted, molecules, labels, setting):
     y = labels.y.copy()
     y[1:, 1] = np.nan

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.chem.count_fingerprints import KINDS, UNRECORDED
-from graphormer_sepnorm.chem.fingerprints import SIZE
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import load_arrays, save_arrays
@@ -53,16 +52,6 @@ def test_a_target_whose_labels_are_all_in_one_fold_is_predicted_as_their_mean(mo
     assert found.remark.startswith("all exact labels of TPSA are in one fold, which the kernel predicts as their mean")
 
 
-def test_a_target_with_only_bounds_in_the_other_folds_is_predicted_as_the_mean(molecules, labels, folds, setting):
-    y, (_, rows) = labels.y + 100, folds.parts()[0]
-    others = np.setdiff1d(np.arange(len(y)), rows)
-    bounds = np.tile([-np.inf, np.inf], (*y.shape, 1))
-    bounds[others, 1, 1], y[others, 1] = 99, np.nan
-    found = KernelMember.fit(molecules, replace(labels, y=y, bounds=bounds), folds, setting)
-    np.testing.assert_allclose(found.out_of_fold[rows, 1], np.nanmean(y[rows, 1]))
-    assert found.remark.startswith("all exact labels of TPSA are in one fold")
-
-
 def test_classes_of_weight_0_do_not_calibrate(molecules, classes, folds, setting):
     weight = np.where(np.arange(len(classes)) % 3 == 0, 0.0, 1.0)
     y = np.where(weight[:, None] == 0, 1 - classes.y, classes.y)
@@ -71,18 +60,6 @@ def test_classes_of_weight_0_do_not_calibrate(molecules, classes, folds, setting
         for each in (classes.y, y)
     )
     np.testing.assert_allclose(wrong.predict(molecules), known.predict(molecules))
-
-
-def test_classes_that_are_all_in_one_fold_are_predicted_as_their_share(molecules, classes, folds, setting):
-    y, (_, rows) = classes.y.copy(), folds.parts()[0]
-    y[np.setdiff1d(np.arange(len(y)), rows), 1] = np.nan
-    found = KernelMember.fit(molecules, replace(classes, y=y), folds, setting)
-    np.testing.assert_allclose(found.out_of_fold[rows, 1], np.nanmean(y[rows, 1]), atol=0.05)
-
-
-def test_one_class_is_predicted_as_far_as_its_number_allows(molecules, classes, folds, setting):
-    ones = KernelMember.fit(molecules, replace(classes, y=np.ones_like(classes.y)), folds, setting)
-    assert (ones.out_of_fold > 0.5).all()
 
 
 @pytest.mark.parametrize("kind", ["numbers", "classes"])
@@ -106,34 +83,20 @@ def test_many_molecules_are_compared_with_landmarks(
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("place", lambda array: array + 60_000),
-        ("start", lambda array: array[::-1].copy()),
-        ("count", lambda array: array[:-1]),
-        ("coefficients", lambda array: array[:-1]),
-        ("intercept", lambda array: array[:1]),
-        ("embeddings", lambda array: array[:, :-1].copy()),
-        ("mean", lambda array: array[:-1]),
-        ("described", lambda array: array[:, :-1].copy()),
-        ("columns", lambda array: array + 60),
-        ("quantiles", lambda array: -array),
-        ("weights", lambda array: array[:2].copy()),
-        ("widths", lambda array: 0 * array),
+        ("place", lambda array: array + 60_000), ("start", lambda array: array[::-1].copy()),
+        ("count", lambda array: array[:-1]), ("coefficients", lambda array: array[:-1]),
+        ("intercept", lambda array: array[:1]), ("embeddings", lambda array: array[:, :-1].copy()),
+        ("mean", lambda array: array[:-1]), ("described", lambda array: array[:, :-1].copy()),
+        ("columns", lambda array: array + 60), ("quantiles", lambda array: -array),
+        ("weights", lambda array: array[:2].copy()), ("widths", lambda array: 0 * array),
         ("widths", lambda array: array[:1]),
     ],
-)
+)  # fmt: skip
 def test_arrays_that_do_not_fit_together_are_refused(member, tmp_path, name, change):
     member.save(tmp_path)
     arrays, facts = load_arrays(tmp_path / KERNEL)
     save_arrays(tmp_path / KERNEL, {**arrays, name: change(arrays[name])}, facts)
     with pytest.raises(InputError, match=r"damaged|not what it should be"):
-        KernelMember.load(tmp_path, {})
-
-
-def test_another_format_is_refused(member, tmp_path):
-    member.save(tmp_path)
-    arrays, facts = load_arrays(tmp_path / KERNEL)
-    save_arrays(tmp_path / KERNEL, arrays, {**facts, "format": 9})
-    with pytest.raises(InputError, match="format 9"):
         KernelMember.load(tmp_path, {})
 
 
@@ -153,37 +116,6 @@ def test_fingerprints_are_those_of_the_file(member, molecules, tmp_path):
             KernelMember.load(tmp_path, {})
 
 
-def test_a_file_with_fewer_fingerprints_is_read_as_such(member, molecules, tmp_path):
-    member.save(tmp_path)
-    arrays, facts = load_arrays(tmp_path / KERNEL)
-    kept = arrays["place"] < 2 * SIZE
-    start = np.concatenate([[0], np.cumsum(kept)])[arrays["start"]]
-    arrays |= {"start": start, "place": arrays["place"][kept], "count": arrays["count"][kept]}
-    save_arrays(tmp_path / KERNEL, arrays, {**facts, "kinds": KINDS[:2]})
-    found = KernelMember.load(tmp_path, {}).reference.similarities(MoleculeFeatures(molecules.molecules))
-    np.testing.assert_allclose(np.diag(found[:, 0]), 1, atol=1e-6)
-
-
-def test_predictions_need_no_shipped_body(member, tmp_path, monkeypatch):
-    """A model predicts with the body that it was fitted with, whatever is shipped later."""
-    member.save(tmp_path)
-    molecules = MoleculeFeatures(["CCO", "c1ccccc1O"])
-    expected = member.predict(molecules)
-    monkeypatch.setattr(reference, "BODY", "nothing of this name")
-    np.testing.assert_array_equal(
-        KernelMember.load(tmp_path, {}).predict(MoleculeFeatures(["CCO", "c1ccccc1O"])), expected
-    )
-
-
-def test_similar_molecules_decide(molecules, setting):
-    """Of alcohols and benzenes the label of a new one is nearer to that of its kind."""
-    smiles = [*("C" * n + "O" for n in range(1, 9)), *("C" * n + "c1ccccc1" for n in range(1, 9))]
-    y = np.repeat([[1.0], [5.0]], 8, axis=0)
-    task = TaskConfig("regression", "mae", ("y",))
-    found = KernelMember.fit(MoleculeFeatures(smiles), Labels(task, y), Folds(np.arange(16) % 4), setting)
-    assert np.abs(found.out_of_fold - y).max() < 2
-
-
 def test_a_tiny_table_is_learnt(smiles, logp, setting):
     """Twenty molecules, of which one has no label and one only a bound."""
     y, bounds = logp[:20, :1].copy(), np.tile([-np.inf, np.inf], (20, 1, 1))
@@ -194,11 +126,3 @@ def test_a_tiny_table_is_learnt(smiles, logp, setting):
     assert np.isfinite(found.out_of_fold).all()
     known = found.member.predict(MoleculeFeatures(smiles[:20]))
     assert np.nanmean(np.abs(known - y)) < 0.5 * np.nanstd(y)
-
-
-def test_the_order_of_rows_does_not_matter(molecules, labels, folds, member, others, setting):
-    order = np.random.default_rng(0).permutation(len(molecules))
-    shuffled = MoleculeFeatures([molecules.molecules[row] for row in order])
-    again = KernelMember.fit(shuffled, labels.take(order), Folds(folds.numbers[order]), setting).member
-    deviation = np.nanstd(labels.y, axis=0)
-    assert (np.abs(again.predict(others) - member.predict(others)) < 0.01 * deviation).all()

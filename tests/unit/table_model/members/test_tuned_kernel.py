@@ -50,9 +50,3 @@ def test_arrays_that_do_not_fit_the_other_members_are_refused(member, name, tmp_
     save_arrays(tmp_path / TUNED, arrays | {name: arrays[name][1:]}, facts)
     with pytest.raises(InputError, match="its arrays do not fit together"):
         TunedKernelMember.load(tmp_path, {"kernel": member.kernel, "networks": member.networks})
-
-
-def test_another_format_is_refused(member, tmp_path):
-    save_arrays(tmp_path / TUNED, member.arrays(), {"format": 0})
-    with pytest.raises(InputError, match="has format 0, this release reads format 1"):
-        TunedKernelMember.load(tmp_path, {})
