@@ -5,7 +5,6 @@ Axis letters: M molecules, D width, P properties.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 import numpy as np
 from rdkit import Chem
@@ -13,15 +12,12 @@ from rdkit import Chem
 from graphormer_sepnorm.chem.alerts import find_alerts
 from graphormer_sepnorm.chem.basic_properties import PROPERTIES, basic_properties
 from graphormer_sepnorm.chem.features import Molecules
-from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.assay_limits import limit_words
-from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, Domain, is_in_training, joined
+from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, Domain, attempt, is_in_training, joined
 from graphormer_sepnorm.predict.forward import Output
 from graphormer_sepnorm.predict.predictors import Nearness, PredictingModel, Predictions, computed
 from graphormer_sepnorm.predict.training_rows import TrainingRows
-
-Found = TypeVar("Found")
 
 
 class Describer:
@@ -142,11 +138,3 @@ def properties_of(mols: Sequence[Chem.Mol | None]) -> np.ndarray:
     nothing = np.full(len(PROPERTIES), np.nan)
     found = [attempt(basic_properties, mol) for mol in mols]
     return np.array([nothing if row is None else row for row in found]).reshape(-1, len(PROPERTIES))
-
-
-def attempt(describe: Callable[[Chem.Mol], Found], mol: Chem.Mol | None) -> Found | None:
-    """The description of a molecule; None if there is no molecule or RDKit fails on it."""
-    try:
-        return None if mol is None else describe(mol)
-    except InputError:
-        return None

@@ -6,22 +6,23 @@ Axis letters: M molecules, N training molecules, D width.
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Annotated, NamedTuple
+from functools import cached_property
+from typing import Annotated, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from rdkit import Chem
 from rdkit.Chem import rdqueries
-from rdkit.DataStructs import BulkTanimotoSimilarity, ExplicitBitVect
+from scipy.sparse import csr_array
 
 from graphormer_sepnorm.chem.features import Molecules
-from graphormer_sepnorm.chem.fingerprints import morgan_bits, packed, unpacked
+from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_bits, packed
 from graphormer_sepnorm.chem.properties import molecule_key, parent_key
 from graphormer_sepnorm.chem.salts import NONMETALS
 from graphormer_sepnorm.chem.smiles import Molecule, atoms_of, bonds_of, molecule_of, one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import Stored
+from graphormer_sepnorm.system.workers import in_chunks
 
 UNKNOWN_ORDERS = frozenset([Chem.BondType.UNSPECIFIED, Chem.BondType.ZERO, Chem.BondType.HYDROGEN, Chem.BondType.OTHER])
 OTHER_CONDITIONS = "The nearest training molecule is this molecule under other conditions."
@@ -32,6 +33,7 @@ MOST_COMPARED, LEAST_COMPARED, MOST_PAIRS = 1000, 100, 2_000_000  # training mol
 RADICAL = rdqueries.NumRadicalElectronsGreaterQueryAtom(0)  # queries are ten times as fast as loops in Python
 ATOM = re.compile(r"\[\d*(?!H[+-]?\])([A-Za-z][a-z]?)|(Cl|Br|[BCNOPSFIbcnops])")  # of a SMILES
 UNUSUAL_BOND = Chem.MolFromSmarts("*~;!-;!=;!#;!:*")
+Found = TypeVar("Found")
 
 
 # Features of molecules that their kinds of atoms do not show: in words, how to find one, and what its SMILES contains.
@@ -58,8 +60,7 @@ class Domain:
     """The training molecules, as others are compared with them.
 
     Attributes:
-        bits: uint8 [N, SIZE / 8], their Morgan fingerprints; of more than ``MAX_REFERENCES``, of so many at equal
-            distances.
+        bits: uint8 [N, SIZE / 8], Morgan fingerprints; of more than ``MAX_REFERENCES``, of so many at equal distances.
         kinds: int64 [P, 2], atomic number and charge of the kinds of atoms in them.
         atoms: int64 [2], the least and the largest number of heavy atoms.
         charges: int64 [2], the lowest and the highest charge of a molecule.
@@ -110,55 +111,43 @@ class Domain:
 
     @cached_property
     def known_kinds(self) -> set[tuple[int, int]]:
-        """The atomic number and charge of ``kinds``."""
-        return {(int(number), int(charge)) for number, charge in self.kinds}
+        return {(number, charge) for number, charge in self.kinds.tolist()}
 
     @cached_property
-    def references(self) -> list[ExplicitBitVect]:
-        """The fingerprints of the training molecules."""
-        return [unpacked(row) for row in self.bits]
+    def sparse_bits(self) -> csr_array:
+        """The fingerprints of the training molecules, int16 [N, SIZE], in a form that is quick to multiply."""
+        ones = np.flatnonzero(np.unpackbits(self.bits))
+        starts = np.searchsorted(ones, SIZE * np.arange(len(self.bits) + 1))
+        return csr_array((np.ones(len(ones), np.int16), ones % SIZE, starts), shape=(len(self.bits), SIZE))
+
+    def similarities(self, bits: np.ndarray) -> np.ndarray:
+        """Tanimoto similarities of fingerprints, uint8 [M, SIZE / 8], to the training molecules: float64 [M, N]."""
+        asked = np.unpackbits(bits, axis=1).astype(np.int16)
+        common = np.ascontiguousarray((self.sparse_bits @ asked.T).T)
+        either = np.diff(self.sparse_bits.indptr) + asked.sum(axis=1, dtype=np.int64)[:, None] - common
+        return common / np.maximum(either, 1)  # 0 without any bit
 
     @cached_property
     def usual_similarity(self) -> float:
         """The Tanimoto similarity to the nearest other one that all but ``UNUSUAL`` of the training molecules reach.
 
-        It is computed from at most ``MOST_COMPARED`` of them at equal distances, fewer if there are many references; 0
-        if there is only one. Molecules with the same fingerprint count as one, because a table may have them in several
-        rows.
+        It is computed from at most ``MOST_COMPARED`` of them at equal distances, fewer if there are many; 0 if there is
+        only one. Molecules with the same fingerprint count as one, because a table may have them in several rows.
         """
-        count = len(self.references)
+        count = len(self.bits)
         chosen = evenly(count, min(MOST_COMPARED, max(LEAST_COMPARED, MOST_PAIRS // count)))
-        found = []
-        for row in chosen.tolist():
-            compared = np.array(BulkTanimotoSimilarity(self.references[row], self.references))
-            found.append(compared[compared < 1].max(initial=0.0))
-        return float(np.quantile(found, UNUSUAL, method="lower"))
+        compared = self.similarities(self.bits[chosen])
+        return float(np.quantile(np.where(compared < 1, compared, 0).max(axis=1), UNUSUAL, method="lower"))
 
-    def unlike(self, similarity: np.ndarray) -> list[str]:
-        """M sentences on molecules with these similarities [M] to the nearest training molecule, if they are unusual.
-
-        "" for a similarity of ``usual_similarity`` or more, and for NaN.
-        """
+    def add_unlike(self, warnings: Sequence[str], similarity: np.ndarray) -> list[str]:
+        """M warnings, followed by a sentence where the similarity [M] is below the usual one; NaN is not."""
         usual = self.usual_similarity
         sentence = (
             "No training molecule is similar: the Tanimoto similarity to the nearest one is {:.3f}; for {:.0f} % of "
             "training molecules it is {:.3f} or more."
         )
-        return [
-            sentence.format(each, 100 * (1 - UNUSUAL), usual) if each < usual else "" for each in similarity.tolist()
-        ]
-
-    def add_unlike(self, warnings: Sequence[str], similarity: np.ndarray) -> list[str]:
-        """M warnings, each followed by that of ``unlike``."""
-        return joined(warnings, self.unlike(similarity))
-
-    def nearest(self, molecules: Iterable[Molecule]) -> tuple[np.ndarray, list[str]]:
-        """The largest Tanimoto similarity to a training molecule, float64 [M], and that molecule, M SMILES.
-
-        NaN and "" for what cannot be read; of equally similar ones the molecule itself, or else the first.
-        """
-        similarity, rows = self.nearest_rows(molecules)
-        return similarity, self.smiles_of(rows)
+        unlike = [sentence.format(each, 100 * (1 - UNUSUAL), usual) if each < usual else "" for each in similarity]
+        return joined(warnings, unlike)
 
     def smiles_of(self, rows: np.ndarray) -> list[str]:
         """The training molecules with these numbers in ``bits`` [M]; "" for -1."""
@@ -167,45 +156,28 @@ class Domain:
     def nearest_rows(
         self, molecules: Iterable[Molecule], matches: Callable[[int, int], bool] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """As ``nearest``, with the number of the training molecule in ``bits``: int64 [M], -1 for none.
+        """The largest similarity to a training molecule, float64 [M], and its number in ``bits``, int64 [M].
 
-        Args:
-            molecules: M molecules.
-            matches: whether a molecule was measured under the conditions of a training row, by the numbers of both; of
-                equally similar rows, the first one that matches is the nearest, but rows of the molecule itself come
-                before others.
+        NaN and -1 for what cannot be read. Of equally similar rows, the nearest is the molecule itself, then the first
+        for which ``matches`` is true, which says whether a molecule was measured under the conditions of a row.
         """
-        found = [
-            self.nearest_row(molecule, None if matches is None else partial(matches, number))
-            for number, molecule in enumerate(molecules)
-        ]
-        return np.array([similarity for similarity, _ in found]), np.array([row for _, row in found], np.int64)
-
-    def nearest_row(self, molecule: Molecule, matches: Callable[[int], bool] | None = None) -> tuple[float, int]:
-        """As ``nearest_rows``, of one molecule."""
-        try:
-            mol = molecule_of(molecule)
-            compared = np.array(BulkTanimotoSimilarity(morgan_bits(mol), self.references))
-        except InputError:
-            return np.nan, -1
-        largest = float(compared.max())
-        alike = np.flatnonzero(compared == largest).tolist()  # one molecule under several conditions, or stereoisomers
-        if matches is not None:
-            alike.sort(key=lambda row: not matches(row))
-        best = alike[0]
-        if largest == 1 and len(alike) > 1:
-            best = next((row for row in alike if is_same_molecule(mol, self.smiles[row])), best)
-        return largest, best
+        mols = [attempt(molecule_of, molecule) for molecule in molecules]
+        bits = [attempt(lambda mol: packed(morgan_bits(mol)), mol) for mol in mols]
+        similarity, rows = np.full(len(mols), np.nan), np.full(len(mols), -1, np.int64)
+        for numbers in in_chunks((number for number, each in enumerate(bits) if each is not None), ROWS_AT_ONCE):
+            compared = self.similarities(np.stack([bits[number] for number in numbers]))
+            for number, each in zip(numbers, compared, strict=True):
+                similarity[number] = largest = each.max()
+                alike = np.flatnonzero(each == largest).tolist()  # several conditions, or stereoisomers
+                if matches is not None:
+                    alike.sort(key=lambda row: not matches(number, row))
+                same = alike if largest == 1 and len(alike) > 1 else []
+                rows[number] = next((row for row in same if is_same_molecule(mols[number], self.smiles[row])), alike[0])
+        return similarity, rows
 
     def warnings(self, molecules: Iterable[Molecule]) -> list[str]:
         """M texts on what no training molecule has; "" if there is nothing, or if a molecule cannot be read."""
-        found = []
-        for molecule in molecules:
-            try:
-                found.append(" ".join(self.strange(molecule_of(molecule))))
-            except InputError:
-                found.append("")
-        return found
+        return [" ".join(attempt(self.strange, molecule) or []) for molecule in molecules]
 
     def warnings_on(self, molecules: Molecules) -> list[str]:
         """As ``warnings``, each after the sentence on the parts that standardization removed."""
@@ -254,6 +226,14 @@ class Domain:
         nearest = [torch.cdist(some, known).amin(dim=1) for some in rows.split(ROWS_AT_ONCE)]
         distances[readable] = torch.cat(nearest).numpy()
         return distances
+
+
+def attempt(describe: Callable[[Chem.Mol], Found], molecule: Molecule) -> Found | None:
+    """A description of a molecule; None if it cannot be read or RDKit fails on it."""
+    try:
+        return describe(molecule_of(molecule))
+    except InputError:
+        return None
 
 
 def is_in_training(molecule: Molecule, similarity: float | None, nearest: str | None, warning: str = "") -> bool:
