@@ -4,7 +4,7 @@ Axis letters: M molecules, N training molecules, D width.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, NamedTuple, TypeVar
@@ -27,7 +27,7 @@ from graphormer_sepnorm.system.workers import in_chunks
 UNKNOWN_ORDERS = frozenset([Chem.BondType.UNSPECIFIED, Chem.BondType.ZERO, Chem.BondType.HYDROGEN, Chem.BondType.OTHER])
 OTHER_CONDITIONS = "The nearest training molecule is this molecule under other conditions."
 MAX_REFERENCES = 100_000
-ROWS_AT_ONCE = 100  # against all references: 80 MB of distances
+ROWS_AT_ONCE = 100  # against all training molecules: 80 MB of distances
 UNUSUAL = 0.01  # share of training molecules whose nearest other one is less similar than ``usual_similarity``
 MOST_COMPARED, LEAST_COMPARED, MOST_PAIRS = 1000, 100, 2_000_000  # training molecules, and pairs of them, for this
 RADICAL = rdqueries.NumRadicalElectronsGreaterQueryAtom(0)  # queries are ten times as fast as loops in Python
@@ -116,16 +116,18 @@ class Domain:
     @cached_property
     def sparse_bits(self) -> csr_array:
         """The fingerprints of the training molecules, int16 [N, SIZE], in a form that is quick to multiply."""
-        ones = np.flatnonzero(np.unpackbits(self.bits))
+        ones = np.flatnonzero(np.unpackbits(self.bits).view(bool))
         starts = np.searchsorted(ones, SIZE * np.arange(len(self.bits) + 1))
         return csr_array((np.ones(len(ones), np.int16), ones % SIZE, starts), shape=(len(self.bits), SIZE))
 
-    def similarities(self, bits: np.ndarray) -> np.ndarray:
-        """Tanimoto similarities of fingerprints, uint8 [M, SIZE / 8], to the training molecules: float64 [M, N]."""
-        asked = np.unpackbits(bits, axis=1).astype(np.int16)
-        common = np.ascontiguousarray((self.sparse_bits @ asked.T).T)
-        either = np.diff(self.sparse_bits.indptr) + asked.sum(axis=1, dtype=np.int64)[:, None] - common
-        return common / np.maximum(either, 1)  # 0 without any bit
+    def similarities(self, bits: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
+        """For each of M fingerprints, uint8 [SIZE / 8], the Tanimoto similarities to the training molecules: [N]."""
+        sizes = np.diff(self.sparse_bits.indptr)
+        for some in in_chunks(bits, ROWS_AT_ONCE):
+            asked = np.unpackbits(np.stack(some), axis=1).astype(np.int16)
+            shared = np.ascontiguousarray((self.sparse_bits @ asked.T).T)
+            for common, size in zip(shared, asked.sum(axis=1, dtype=np.int32), strict=True):
+                yield common / np.maximum(sizes + size - common, 1)  # 0 if there is no bit at all
 
     @cached_property
     def usual_similarity(self) -> float:
@@ -136,8 +138,8 @@ class Domain:
         """
         count = len(self.bits)
         chosen = evenly(count, min(MOST_COMPARED, max(LEAST_COMPARED, MOST_PAIRS // count)))
-        compared = self.similarities(self.bits[chosen])
-        return float(np.quantile(np.where(compared < 1, compared, 0).max(axis=1), UNUSUAL, method="lower"))
+        nearest = [compared[compared < 1].max(initial=0.0) for compared in self.similarities(self.bits[chosen])]
+        return float(np.quantile(nearest, UNUSUAL, method="lower"))
 
     def add_unlike(self, warnings: Sequence[str], similarity: np.ndarray) -> list[str]:
         """M warnings, followed by a sentence where the similarity [M] is below the usual one; NaN is not."""
@@ -164,15 +166,14 @@ class Domain:
         mols = [attempt(molecule_of, molecule) for molecule in molecules]
         bits = [attempt(lambda mol: packed(morgan_bits(mol)), mol) for mol in mols]
         similarity, rows = np.full(len(mols), np.nan), np.full(len(mols), -1, np.int64)
-        for numbers in in_chunks((number for number, each in enumerate(bits) if each is not None), ROWS_AT_ONCE):
-            compared = self.similarities(np.stack([bits[number] for number in numbers]))
-            for number, each in zip(numbers, compared, strict=True):
-                similarity[number] = largest = each.max()
-                alike = np.flatnonzero(each == largest).tolist()  # several conditions, or stereoisomers
-                if matches is not None:
-                    alike.sort(key=lambda row: not matches(number, row))
-                same = alike if largest == 1 and len(alike) > 1 else []
-                rows[number] = next((row for row in same if is_same_molecule(mols[number], self.smiles[row])), alike[0])
+        known = [number for number, each in enumerate(bits) if each is not None]
+        for number, compared in zip(known, self.similarities([bits[number] for number in known]), strict=True):
+            similarity[number] = largest = compared.max()
+            alike = np.flatnonzero(compared == largest).tolist()  # several conditions, or stereoisomers
+            if matches is not None:
+                alike.sort(key=lambda row: not matches(number, row))
+            same = alike if largest == 1 and len(alike) > 1 else []
+            rows[number] = next((row for row in same if is_same_molecule(mols[number], self.smiles[row])), alike[0])
         return similarity, rows
 
     def warnings(self, molecules: Iterable[Molecule]) -> list[str]:

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Protocol, Self, TypeVar
 
@@ -380,7 +381,9 @@ def compute_chunks(
         smiles_of: function that returns the SMILES of a chunk.
     """
     if reader.device.type == "cpu":
-        yield from map_chunks(partial(read_and_compute, reader, current()), chunks, smiles_of)
+        work, chunks = partial(read_and_compute, reader, current()), iter(chunks)
+        first = list(islice(chunks, 1))
+        yield from map_chunks(work, chain(first, chunks), smiles_of, prepare=lambda: work(smiles_of(first[0])[:1]))
     else:
         for chunk, molecules in map_chunks(partial(read_molecules, reader.featurizer), chunks, smiles_of):
             yield chunk, reader.compute(molecules)

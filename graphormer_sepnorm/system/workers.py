@@ -46,6 +46,7 @@ def map_chunks(
     chunks: Iterable[Chunk],
     part_of: Callable[[Chunk], Part],
     alone: int = CHUNKS_ALONE,
+    prepare: Callable[[], object] = lambda: None,
 ) -> Iterator[tuple[Chunk, Result]]:
     """Yields each chunk with the result of ``work`` for a part of it, in order; a few chunks run in this process.
 
@@ -57,6 +58,7 @@ def map_chunks(
         chunks: consumed lazily, a few ahead of the caller.
         part_of: returns the part of a chunk to work on, such as its SMILES.
         alone: number of chunks up to which this process does all the work.
+        prepare: loads, before processes start, what each of them would load otherwise.
     """
     chunks = iter(chunks)
     first = list(islice(chunks, alone + 1))
@@ -66,6 +68,8 @@ def map_chunks(
                 result = work(part_of(chunk))
             yield chunk, result
         return
+    with one_thread():
+        prepare()
     taken: deque[Chunk] = deque()
 
     def take() -> Iterator[Part]:

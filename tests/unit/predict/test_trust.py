@@ -46,7 +46,7 @@ def test_what_is_kept_comes_back(kept):
         if ours is not None:
             for key, values in vars(ours).items():
                 np.testing.assert_array_equal(values, getattr(theirs, key))
-    assert found.domain.nearest(["CCCO"]) == kept.domain.nearest(["CCCO"])
+    assert found.domain.nearest_rows(["CCCO"]) == kept.domain.nearest_rows(["CCCO"])
     assert read_trust({"weights": np.ones(3)}, FILE) is None
 
 
