@@ -48,17 +48,12 @@ Colour = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class ColourScale:
-    """Colours of contributions between ``low`` and ``high``.
-
-    Attributes:
-        palette: name of a colour map of matplotlib.
-        part: range of it that is used; its darkest colours would hide the atoms' symbols.
-    """
+    """Colours of contributions between ``low`` and ``high``."""
 
     low: float
     high: float
-    palette: str
-    part: tuple[float, float]
+    palette: str  # of matplotlib
+    part: tuple[float, float]  # of it that is used; its darkest colours would hide the atoms' symbols
 
     def colour(self, contribution: float) -> Colour:
         first, last = self.part
@@ -133,10 +128,7 @@ def drawn(canvas: rdMolDraw2D.MolDraw2DSVG, smiles: str) -> str:
 
 
 def draw_pair(first: str, second: str) -> tuple[bytes, bytes]:
-    """Two molecules as SVG, aligned on their largest common part; atoms outside it have a colour.
-
-    Raises InputError if one cannot be read or drawn.
-    """
+    """Two molecules as SVG, aligned on their largest common part; atoms outside it have a colour."""
     mols = [read_smiles(text) for text in (first, second)]
     with one_molecule(first):
         found = rdFMCS.FindMCS(mols, timeout=MOST_SECONDS, ringMatchesRingOnly=True, completeRingsOnly=True)
@@ -182,16 +174,7 @@ def check_output(out: Path, panels: int) -> None:
 
 
 def write_pictures(out: Path, explanations: dict[int, Explanation]) -> None:
-    """Writes one picture with all panels, or a folder with a picture per row.
-
-    Args:
-        out: file that ends in .svg or .png, or a folder to make, whose files are named by row from 1 and by the name
-            of the molecule, as 00001-aspirin.svg.
-        explanations: by row; at least one.
-
-    Raises:
-        InputError: as ``check_output``, there is no explanation, or writing fails.
-    """
+    """Writes one picture with all panels, or a folder with a picture per row, such as 00001-aspirin.svg."""
     check_output(out, len(explanations))
     if not explanations:
         raise InputError("there is no readable molecule to draw")
@@ -273,11 +256,7 @@ def number(explanation: Explanation, contribution: float) -> str:
 
 
 def fragments_text(explanation: Explanation) -> str:
-    """The fragments with the largest contributions, as many as fit on one line; "" if RDKit finds none.
-
-    The SMILES of the first one is shortened where it does not fit. If several have the same SMILES, the number of their
-    first atom in the picture tells them apart.
-    """
+    """The fragments with the largest contributions, as many as fit on one line; "" if RDKit finds none."""
     title = "Fragments: "
     try:
         fragments = explanation.fragments

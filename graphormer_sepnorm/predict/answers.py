@@ -29,9 +29,7 @@ class Answers:
 
     def reading(self, names: Collection[str]) -> "Answers":
         """The same with "alerts" and "properties" that are named."""
-        return replace(
-            self, alerts=self.alerts or "alerts" in names, properties=self.properties or "properties" in names
-        )
+        return replace(self, **{name: True for name in ("alerts", "properties") if name in names})
 
     def of_part(self, is_first: bool, in_domain: bool) -> "Answers":
         """Those of one of several models side by side: molecules are described by the first one only."""

@@ -133,8 +133,7 @@ class Domain:
     def usual_similarity(self) -> float:
         """The Tanimoto similarity to the nearest other one that all but ``UNUSUAL`` of the training molecules reach.
 
-        It is computed from at most ``MOST_COMPARED`` of them at equal distances, fewer if there are many; 0 if there is
-        only one. Molecules with the same fingerprint count as one, because a table may have them in several rows.
+        Molecules with the same fingerprint count as one, because a table may have them in several rows.
         """
         count = len(self.bits)
         chosen = evenly(count, min(MOST_COMPARED, max(LEAST_COMPARED, MOST_PAIRS // count)))
@@ -158,10 +157,10 @@ class Domain:
     def nearest_rows(
         self, molecules: Iterable[Molecule], matches: Callable[[int, int], bool] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The largest similarity to a training molecule, float64 [M], and its number in ``bits``, int64 [M].
+        """The largest similarity to a training molecule, float64 [M], and its number in ``bits``; NaN, -1: unreadable.
 
-        NaN and -1 for what cannot be read. Of equally similar rows, the nearest is the molecule itself, then the first
-        for which ``matches`` is true, which says whether a molecule was measured under the conditions of a row.
+        Of equally similar rows, the nearest is the molecule itself, then the first for which ``matches`` is true, which
+        says whether a molecule was measured under the conditions of a row.
         """
         mols = [attempt(molecule_of, molecule) for molecule in molecules]
         bits = [attempt(lambda mol: packed(morgan_bits(mol)), mol) for mol in mols]
@@ -188,20 +187,19 @@ class Domain:
     def strange(self, mol: Chem.Mol) -> list[str]:
         """Sentences on what no training molecule has: parts, elements, charged atoms, ``RARITIES``, size, charge."""
         kinds, known, found = atom_kinds(mol), self.known_kinds, []
+        elements = {number for number, _ in known}
         if not self.knows_mixtures and len(Chem.GetMolFrags(mol)) > 1:
             parts = dict.fromkeys(Chem.MolToSmiles(mol).split("."))
             found.append(f"The molecule is a salt or a mixture ({' and '.join(parts)}); no training molecule is one.")
-        if new := [element_words(number) for number in sorted(elements(kinds) - elements(known))]:
+        if new := [element_words(number) for number in sorted({number for number, _ in kinds} - elements)]:
             found.append(f"No training molecule contains {' or '.join(new)}.")
         found += [
-            f"No training molecule contains {chemical_symbol(number)} with {charge_words(charge)}."
+            f"No training molecule contains {symbol_of(number)} with {charge_words(charge)}."
             for number, charge in sorted(kinds - known)
-            if number in elements(known)
+            if number in elements
         ]
-        rare = [words for words, (has, _) in RARITIES.items() if has(mol)]
-        found += [
-            f"The molecule has {words}; no training molecule has." for words in rare if words not in self.known_rarities
-        ]
+        rare = [words for words, (has, _) in RARITIES.items() if has(mol) and words not in self.known_rarities]
+        found += [f"The molecule has {words}; no training molecule has." for words in rare]
         atoms, (fewest, most) = mol.GetNumHeavyAtoms(), self.atoms.tolist()
         if not fewest <= atoms <= most:
             heavy = f"{atoms} heavy atom{'s' * (atoms != 1)}"
@@ -214,11 +212,7 @@ class Domain:
         return found
 
     def distance(self, embeddings: np.ndarray) -> np.ndarray:
-        """Euclidean distance of embeddings [M, D] to the nearest training molecule's: float64 [M]; NaN for rows of NaN.
-
-        Raises:
-            InputError: the embeddings of the training molecules were not kept.
-        """
+        """Euclidean distance of embeddings [M, D] to the nearest training molecule's: float64 [M]; NaN for NaN."""
         if not len(self.embeddings):
             raise InputError("this model has no embeddings of its training molecules, so it has no distances to them")
         distances = np.full(len(embeddings), np.nan)
@@ -238,10 +232,7 @@ def attempt(describe: Callable[[Chem.Mol], Found], molecule: Molecule) -> Found 
 
 
 def is_in_training(molecule: Molecule, similarity: float | None, nearest: str | None, warning: str = "") -> bool:
-    """Whether the nearest training molecule, at this Tanimoto similarity, is the molecule itself or a salt of it.
-
-    It is not if the ``warning`` says that it was measured under other conditions.
-    """
+    """Whether the nearest training molecule is the molecule itself or a salt of it, and under the same conditions."""
     is_alike = similarity == 1 and nearest is not None and OTHER_CONDITIONS not in warning
     return is_alike and is_same_molecule(molecule, nearest)
 
@@ -273,11 +264,11 @@ def atom_kinds(mol: Chem.Mol) -> set[tuple[int, int]]:
 
 def element_words(number: int) -> str:
     """The symbol of an element; hydrogens are atoms only if the structure has them, as deuterium."""
-    return "deuterium or another hydrogen drawn as an atom" if number == 1 else chemical_symbol(number)
+    return "deuterium or another hydrogen drawn as an atom" if number == 1 else symbol_of(number)
 
 
-def elements(kinds: set[tuple[int, int]]) -> set[int]:
-    return {number for number, _ in kinds}
+def symbol_of(number: int) -> str:
+    return Chem.GetPeriodicTable().GetElementSymbol(number)
 
 
 def charge_words(charge: int) -> str:
@@ -291,10 +282,6 @@ def signed(charge: int) -> str:
 def joined(first: Sequence[str], second: Sequence[str]) -> list[str]:
     """Texts of M molecules, each followed by another one; either may be empty."""
     return [" ".join(filter(None, pair)) for pair in zip(first, second, strict=True)]
-
-
-def chemical_symbol(number: int) -> str:
-    return Chem.GetPeriodicTable().GetElementSymbol(number)
 
 
 def evenly(count: int, most: int) -> np.ndarray:
@@ -321,30 +308,19 @@ def look_at(mol: Chem.Mol) -> Look:
 def fit_domain(
     smiles: list[str], embeddings: np.ndarray | None = None, looks: Sequence[Look] | np.ndarray | None = None
 ) -> Domain:
-    """Looks at the training molecules.
-
-    Args:
-        smiles: N of them, all readable.
-        embeddings: [N, D] of them, for distances.
-        looks: N of them, if they are known.
-
-    Raises:
-        InputError: no molecules, or one that cannot be read.
-    """
+    """Looks at N training molecules with embeddings [N, D]; raises InputError without any, or for an unreadable one."""
     if not smiles:
         raise InputError("there are no training molecules to compare others with")
     if looks is None:
         looks = [look_at(read_smiles(text)) for text in smiles]
     kept = evenly(len(smiles), MAX_REFERENCES)
     kinds = frozenset[tuple[int, int]]().union(*(look.kinds for look in looks))
-    atoms, charges = [look.atoms for look in looks], [look.charge for look in looks]
+    sizes = np.array([(look.atoms, look.charge) for look in looks], np.int64)
+    lines = "\n".join(" ".join(smiles[row].split()) for row in kept)
     return Domain(
         np.stack([looks[row].bits for row in kept]),
         np.array(sorted(kinds), np.int64),
-        np.array([min(atoms), max(atoms)], np.int64),
-        np.array([min(charges), max(charges)], np.int64),
+        *np.stack([sizes.min(axis=0), sizes.max(axis=0)], axis=1),
         np.empty((0, 0), np.float32) if embeddings is None else np.asarray(embeddings[kept], np.float32),
-        np.frombuffer(
-            "\n".join(" ".join(smiles[row].split()) for row in kept).encode(errors="surrogateescape"), np.uint8
-        ),
+        np.frombuffer(lines.encode(errors="surrogateescape"), np.uint8),
     )
