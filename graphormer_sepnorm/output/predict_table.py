@@ -23,7 +23,7 @@ from graphormer_sepnorm.predict.answers import NO_ANSWERS, Answers
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, is_in_training
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
 from graphormer_sepnorm.predict.side_by_side import SideBySide, parts_of
-from graphormer_sepnorm.predict.units import measured_unit, measured_words
+from graphormer_sepnorm.predict.units import measured_words, shown_unit
 from graphormer_sepnorm.runs.info import groups_of
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.runs.zoo import shipped_models, shipped_tables
@@ -170,7 +170,7 @@ class TextWriter(TableWriter):
     def in_units(self, target: str, cells: Mapping[tuple[str, ...], Cells]) -> list[str]:
         """The predictions of a target in the unit of the measurements, from the ``cells`` at their places."""
         scale = self.scales[target]
-        unit = measured_unit(scale, self.meanings.get(target, ""))
+        unit = shown_unit(scale, self.meanings.get(target, ""))
         value, low, high = (cells.get(("predictions", target, part)) for part in ("value", "low", "high"))
         ends = zip(low, high, strict=True) if low is not None and high is not None else repeat((None, None))
         return [

@@ -1,5 +1,7 @@
 """Predictions of logarithms in words, in the unit of the measurements."""
 
+import re
+
 import numpy as np
 
 from graphormer_sepnorm.config import Scale
@@ -15,6 +17,12 @@ def measured_unit(scale: Scale, description: str) -> str:
         return unit_of(scale)
     before, _, unit = description.rpartition(", ")
     return unit if before else "" if description else UNKNOWN
+
+
+def shown_unit(scale: Scale, description: str) -> str:
+    """As ``measured_unit``, for people: of a percentage, it says whether it is the bound or the unbound fraction."""
+    unit, fraction = measured_unit(scale, description), re.search(r"\b(un)?bound\b", description)
+    return f"% {fraction.group()}" if unit == "%" and fraction else unit
 
 
 def measured_words(value: float, scale: Scale, unit: str, low: float | None = None, high: float | None = None) -> str:
