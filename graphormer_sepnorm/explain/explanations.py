@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -117,8 +118,7 @@ class Explanation:
         }
 
 
-@dataclass(frozen=True)
-class Attributions:
+class Attributions(NamedTuple):
     """Contributions float64 [n] to a number, and the number for the molecule of average atoms."""
 
     contributions: np.ndarray
@@ -135,8 +135,8 @@ class ExplainedTarget:
         names = config.targets
         self.name = names[0] if name is None else name
         if self.name not in names:
-            choices = ", ".join(names) + did_you_mean(str(name), names)
-            raise InputError(f"the model has no target {name!r}, choose one of {choices}")
+            near = did_you_mean(self.name, names)
+            raise InputError(f"the model has no target {name!r}, choose one of {', '.join(names)}{near}")
         self.column = names.index(self.name)
         self.is_probability = self.task.predicts_probabilities
         self.class_name = config.classes[self.column][1] if config.kind == "classification" else ""
@@ -157,7 +157,6 @@ class ExplainedTarget:
         return own - others.logsumexp(dim=1)
 
     def prediction(self, outputs: Tensor) -> float:
-        """The prediction for the first of ``outputs`` [S, tasks]."""
         return self.task.predict(outputs)[0, self.column].item()
 
     def caption(self, prediction: float) -> str:

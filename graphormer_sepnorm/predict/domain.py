@@ -165,8 +165,8 @@ class Domain:
         mols = [attempt(molecule_of, molecule) for molecule in molecules]
         bits = [attempt(lambda mol: packed(morgan_bits(mol)), mol) for mol in mols]
         similarity, rows = np.full(len(mols), np.nan), np.full(len(mols), -1, np.int64)
-        known = [number for number, each in enumerate(bits) if each is not None]
-        for number, compared in zip(known, self.similarities([bits[number] for number in known]), strict=True):
+        known = {number: each for number, each in enumerate(bits) if each is not None}
+        for number, compared in zip(known, self.similarities(list(known.values())), strict=True):
             similarity[number] = largest = compared.max()
             alike = np.flatnonzero(compared == largest).tolist()  # several conditions, or stereoisomers
             if matches is not None:
@@ -316,11 +316,13 @@ def fit_domain(
     kept = evenly(len(smiles), MAX_REFERENCES)
     kinds = frozenset[tuple[int, int]]().union(*(look.kinds for look in looks))
     sizes = np.array([(look.atoms, look.charge) for look in looks], np.int64)
+    atoms, charges = np.stack([sizes.min(axis=0), sizes.max(axis=0)], axis=1)
     lines = "\n".join(" ".join(smiles[row].split()) for row in kept)
     return Domain(
         np.stack([looks[row].bits for row in kept]),
         np.array(sorted(kinds), np.int64),
-        *np.stack([sizes.min(axis=0), sizes.max(axis=0)], axis=1),
+        atoms,
+        charges,
         np.empty((0, 0), np.float32) if embeddings is None else np.asarray(embeddings[kept], np.float32),
         np.frombuffer(lines.encode(errors="surrogateescape"), np.uint8),
     )

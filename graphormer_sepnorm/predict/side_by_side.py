@@ -135,7 +135,8 @@ class SideBySide:
 
     @property
     def scales(self) -> tuple[Scale, ...]:
-        return tuple(self.of_targets(lambda model: model.scales or ("",) * len(model.targets)))
+        no_scale: Scale = ""
+        return tuple(self.of_targets(lambda model: model.scales or (no_scale,) * len(model.targets)))
 
     @property
     def limits(self) -> tuple[tuple[Limit, Limit], ...]:

@@ -44,12 +44,8 @@ def test_of_several_rows_of_a_molecule_the_one_under_its_conditions_is_the_neare
     domain = fit_domain(["CCO", "CCO", "CCN"])
     assert domain.nearest_rows(["OCC", "CCN"], lambda number, row: row == 1)[1].tolist() == [1, 2]
     assert domain.nearest_rows(["OCC"], lambda number, row: False)[1].tolist() == [0]
-
-
-def test_of_several_rows_of_another_molecule_the_one_under_the_same_conditions_is_the_nearest():
-    domain = fit_domain(["CCO", "CCO", "c1ccccc1"])
     similarity, rows = domain.nearest_rows(["CCCO", "CCCO"], lambda number, row: row == number)
-    assert rows.tolist() == [0, 1] and similarity[0] == similarity[1] < 1
+    assert rows.tolist() == [0, 1] and similarity[0] == similarity[1] < 1, "rows of another molecule"
 
 
 @pytest.mark.parametrize(
@@ -87,12 +83,7 @@ def test_what_was_never_seen_is_warned_of(domain, smiles, warning):
 def test_radicals_bonds_of_unknown_order_and_relative_stereo_are_warned_of(domain, smiles, words):
     assert words in domain.warnings([smiles])[0]
     assert words not in fit_domain([*SMILES, smiles]).warnings([smiles])[0]
-    assert words not in domain.warnings(["CCO"])[0]
-
-
-@pytest.mark.parametrize("smiles", ["CC(=O)[O-].[Mn+2]", "C[N+](C)(C)C.[Cu]", "CC(C)O"])
-def test_ions_of_metals_are_no_radicals(domain, smiles):
-    assert "radical" not in domain.warnings([smiles])[0]
+    assert not any("radical" in text for text in domain.warnings(["CCO", "CC(=O)[O-].[Mn+2]", "C[N+](C)(C)C.[Cu]"]))
 
 
 def test_a_molecule_that_lost_a_metal_is_warned_of(domain):
