@@ -1,7 +1,4 @@
-"""Compares how norms affect the CLS: geometry of the embeddings of a split, for several runs.
-
-Axis letters: m molecules, d width.
-"""
+"""Compares how norms affect the CLS: geometry of the embeddings of a split, for several runs; m molecules, d width."""
 
 import os
 from pathlib import Path
@@ -20,22 +17,7 @@ MAX_MOLECULES = 5000
 
 
 def analyze_run(run: Path, split: str = "test", root: str | os.PathLike | None = None) -> dict:
-    """Measures of the CLS embeddings [m, d] of a run's best checkpoint on a split, as defined in ``cls_geometry``.
-
-    They are computed on the device and in the precision of ``device.current``. From a split with more than
-    ``MAX_MOLECULES`` molecules, this many are sampled, the same for every run.
-
-    Args:
-        run: run folder or weights file.
-        split: "train", "val" or "test".
-        root: folder of the downloaded datasets.
-
-    Returns:
-        ``run, dataset, split, norm, molecules, effective_rank, uniformity, isotropy, singular_values``.
-
-    Raises:
-        InputError: not a run, or a split that cannot be loaded.
-    """
+    """Measures of the CLS embeddings of a run on a split, sampled above ``MAX_MOLECULES``, as in ``cls_geometry``."""
     model, config, _ = checkpoint.load_model(run)
     data = load_split(RunFolder.around(run).dataset(config), split, config.model.encodings, root)
     embeddings = embed_dataset(model.to(current().device), data)

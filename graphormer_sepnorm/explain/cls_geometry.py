@@ -1,6 +1,6 @@
-"""Geometry of the embeddings of the CLS token: measures of their spread, all computed in float64.
+"""Geometry of embeddings of the CLS token: measures of their spread, all computed in float64.
 
-Axis letters: m embeddings, d width.
+All take embeddings [m, d], neither centred nor scaled, and raise ValueError for another shape, or for m below 2.
 """
 
 import torch
@@ -9,19 +9,12 @@ from torch.nn.functional import normalize
 
 
 def alignment(x: Tensor, y: Tensor, alpha: float = 2.0) -> float:
-    """Mean distance, to the power ``alpha``, between the two members of each positive pair on the unit sphere.
+    """Mean distance, to the power ``alpha``, between two views of the same molecules, in order, on the unit sphere.
 
     0 is perfect; independent directions give 2 for ``alpha`` 2.
 
     Source: Wang & Isola, "Understanding Contrastive Representation Learning through Alignment and Uniformity on the
     Hypersphere", ICML 2020, section 4.1.
-
-    Args:
-        x: embeddings [m, d] of one view.
-        y: embeddings [m, d] of the other view, in the same order.
-
-    Raises:
-        ValueError: the shapes differ or are not [m, d].
     """
     if x.shape != y.shape:
         raise ValueError(f"a pair of views has one shape, got {tuple(x.shape)} and {tuple(y.shape)}")
@@ -34,12 +27,6 @@ def uniformity(x: Tensor, t: float = 2.0) -> float:
     Lower is more uniform; in many dimensions, the minimum is about -2 t.
 
     Source: Wang & Isola, ICML 2020, section 4.1.
-
-    Args:
-        x: embeddings [m, d].
-
-    Raises:
-        ValueError: x is not [m, d] or m is less than 2.
     """
     return torch.pdist(on_sphere(x)).pow(2).mul(-t).exp().mean().log().item()
 
@@ -49,12 +36,6 @@ def singular_values(x: Tensor) -> Tensor:
 
     Its squares are the spectrum of the covariance matrix in Jing et al., "Understanding Dimensional Collapse in
     Contrastive Self-supervised Learning", ICLR 2022.
-
-    Args:
-        x: embeddings [m, d].
-
-    Raises:
-        ValueError: x is not [m, d] or m is less than 2.
     """
     x = checked(x)
     return torch.linalg.svdvals(x - x.mean(dim=0)) / x.shape[0] ** 0.5
@@ -67,12 +48,6 @@ def effective_rank(x: Tensor) -> float:
 
     Source: Roy & Vetterli, "The effective rank: a measure of effective dimensionality", EUSIPCO 2007; here of the
     centred embeddings, because embeddings do not differ along their common mean.
-
-    Args:
-        x: embeddings [m, d].
-
-    Raises:
-        ValueError: x is not [m, d] or m is less than 2.
     """
     values = singular_values(x)
     if values[0] <= 1e-12 * x.abs().max():
@@ -86,12 +61,6 @@ def isotropy(x: Tensor) -> float:
     An eigenvector and its negative are both principal directions, and both are used.
 
     Source: Mu & Viswanath, "All-but-the-Top: Simple and Effective Postprocessing for Word Representations", ICLR 2018.
-
-    Args:
-        x: embeddings [m, d], neither centred nor scaled.
-
-    Raises:
-        ValueError: x is not [m, d] or m is less than 2.
     """
     x = checked(x)
     _, directions = torch.linalg.eigh(x.T @ x)

@@ -64,10 +64,7 @@ def explain_table(
 
 
 def write_contributions(out: Path, explanations: dict[int, Explanation]) -> None:
-    """Writes a CSV with one line per atom and per fragment, with the conditions of the prediction in its last columns.
-
-    Rows and atoms (in SMILES order) are counted from 1. Raises InputError if the file cannot be written.
-    """
+    """Writes a CSV with a line per atom and per fragment, rows and atoms counted from 1, and conditions at the end."""
     lines = [line for row, explanation in explanations.items() for line in lines_of(row + 1, explanation)]
     conditions = next((list(explanation.conditions) for explanation in explanations.values()), [])
     write_atomically(out, as_csv([[*HEADER, *conditions], *lines]))

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -117,8 +118,7 @@ class Explanation:
         }
 
 
-@dataclass(frozen=True)
-class Attributions:
+class Attributions(NamedTuple):
     """Contributions float64 [n] to a number, and the number for the molecule of average atoms."""
 
     contributions: np.ndarray
@@ -126,17 +126,7 @@ class Attributions:
 
 
 class ExplainedTarget:
-    """One of the targets of a task.
-
-    Args:
-        config: config of the task.
-        device: device of the model.
-        name: name of the target; None: the first one.
-        decimals: of predictions in captions, by target; otherwise two of probabilities, and three digits of values.
-
-    Raises:
-        InputError: there is no such target.
-    """
+    """One of the targets of a task."""
 
     def __init__(
         self, config: TaskConfig, device: torch.device, name: str | None, decimals: Mapping[str, int] | None = None
@@ -145,8 +135,8 @@ class ExplainedTarget:
         names = config.targets
         self.name = names[0] if name is None else name
         if self.name not in names:
-            choices = ", ".join(names) + did_you_mean(str(name), names)
-            raise InputError(f"the model has no target {name!r}, choose one of {choices}")
+            near = did_you_mean(self.name, names)
+            raise InputError(f"the model has no target {name!r}, choose one of {', '.join(names)}{near}")
         self.column = names.index(self.name)
         self.is_probability = self.task.predicts_probabilities
         self.class_name = config.classes[self.column][1] if config.kind == "classification" else ""
@@ -167,16 +157,14 @@ class ExplainedTarget:
         return own - others.logsumexp(dim=1)
 
     def prediction(self, outputs: Tensor) -> float:
-        """The prediction for the first of ``outputs`` [S, tasks]."""
         return self.task.predict(outputs)[0, self.column].item()
 
     def caption(self, prediction: float) -> str:
         """The target and its prediction, for people; a probability is of class 1 if that has another name than 1."""
         if self.is_probability:
             of_class = f" of {self.class_name}" if self.class_name not in ("", "1") else ""
-            return (
-                f"{self.name}: probability{of_class} {shown(prediction, 2 if self.decimals is None else self.decimals)}"
-            )
+            value = shown(prediction, 2 if self.decimals is None else self.decimals)
+            return f"{self.name}: probability{of_class} {value}"
         value = f"{prediction:.3g}" if self.decimals is None else shown(prediction, self.decimals)
         return f"{self.name} = {value}"
 
@@ -213,18 +201,7 @@ def average_atom(model: Network, featurizer: str) -> Tensor:
 
 
 class EmbeddedMolecule:
-    """The output of a model's embedding layer for a molecule; sets the model to evaluation mode.
-
-    Attributes:
-        atoms: [1, n, D] embeddings of its atoms, including structural encodings.
-        averages: [1, n, D], ``average_atom`` in every place.
-        pair_bias: [n * n, H].
-        pair_factor: [n * n, H] or None.
-        edge_index, bond: its bonds, [2, e] and [e].
-        in_degree: [n].
-        smiles: the molecule as it is read, with atoms in this order.
-        conditions: float32 [1, C], conditions of the measurement.
-    """
+    """The output of a model's embedding layer for a molecule; sets the model to evaluation mode."""
 
     def __init__(self, model: Network, featurizer: str, smiles: str, conditions: Sequence[float] = ()):
         self.conditions = torch.tensor([conditions], device=model.cls.device)
@@ -236,7 +213,7 @@ class EmbeddedMolecule:
         batch = prepare(graphs, model.config.encodings).to(model.cls.device)
         with torch.no_grad():
             terms = [encoding(batch) for encoding in model.encodings]
-            self.atoms = model.embed_atoms(batch, terms).unsqueeze(0)
+            self.atoms = model.embed_atoms(batch, terms).unsqueeze(0)  # [1, n, D], with structural encodings
             self.averages = average_atom(model, featurizer).expand_as(self.atoms)
             self.pair_bias, self.pair_factor = model.pair_bias(batch, terms), find_factor(terms)
         self.edge_index, self.bond, self.in_degree = batch.edge_index, batch.bond, batch.in_degree
@@ -257,16 +234,7 @@ class EmbeddedMolecule:
 def attributions(molecule: EmbeddedMolecule, value: Callable[[Tensor], Tensor]) -> Attributions:
     """Contributions of the atoms to a model output, by integrated gradients over the atom embeddings.
 
-    The baseline is the same molecule with ``average_atom`` in place of every atom. Baseline and contributions add up to
-    the output for the molecule; steps are added until the error is below ``COMPLETENESS`` of the absolute
-    contributions. A baseline of zeros would be outside the training data: its predictions are arbitrary, and every atom
-    would be credited with the difference.
-
     Source: Sundararajan, Taly and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017. Computed by Captum.
-
-    Args:
-        molecule: the embedded molecule.
-        value: function from model outputs [S, tasks] to the explained output [S].
     """
     method = IntegratedGradients(lambda atoms: value(molecule.outputs(atoms)))
     copies = max(1, ATOMS_PER_BATCH // molecule.atoms.shape[1])
@@ -285,13 +253,18 @@ def attributions(molecule: EmbeddedMolecule, value: Callable[[Tensor], Tensor]) 
 def integrated_gradients(
     model: Graphormer, smiles: str, target: str | None = None, decimals: Mapping[str, int] | None = None
 ) -> Explanation:
-    """Contributions of the atoms to a network's prediction (or the log-odds of a probability), as ``attributions``.
+    """Contributions of the atoms to a network's prediction (or the log-odds of a probability).
+
+    The baseline is the same molecule with ``average_atom`` in place of every atom. Baseline and contributions add up to
+    the output for the molecule; steps are added until the error is below ``COMPLETENESS`` of the absolute
+    contributions. A baseline of zeros would be outside the training data: its predictions are arbitrary, and every atom
+    would be credited with the difference.
 
     Args:
         model: model from ``Graphormer.from_pretrained``; set to evaluation mode.
         smiles: one molecule.
         target: name of the target; None: the first one.
-        decimals: as ``ExplainedTarget``.
+        decimals: of predictions in captions, by target; otherwise two of probabilities, and three digits of values.
 
     Raises:
         InputError: the SMILES cannot be read, or there is no such target.
@@ -313,11 +286,7 @@ def view_of(
 
 
 class RecordedAttention(PaddedAttention):
-    """Attention within one molecule that keeps its weights.
-
-    Attributes:
-        weights: attention weights [L, L] of each layer, averaged over the heads; rows are queries, columns keys.
-    """
+    """Attention within one molecule that keeps its weights [L, L], rows for queries, the mean over heads."""
 
     def __init__(self, ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None = None):
         super().__init__(ptr, pair_bias, cls_bias, pair_factor)
@@ -339,11 +308,9 @@ def attention_rollout(
     Each layer's attention, the mean over its heads, is averaged with the identity for the residual connection, and the
     layers are multiplied. The contributions are the row of the CLS without its own share, scaled to the sum 1. They
     have no sign and are the same for all targets. They do not include messages along bonds and factors of the attention
-    weights.
+    weights. Args, Raises: as ``integrated_gradients``.
 
     Source: Abnar and Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020.
-
-    Args, Raises: as ``integrated_gradients``.
     """
     view, molecule = view_of(model, target, smiles, decimals)
     recorded: list[RecordedAttention] = []
@@ -374,16 +341,7 @@ METHODS = {"gradients": integrated_gradients, "attention": attention_rollout}
 def explained_rows(
     explain: Callable[[str], Explanation], featurizer: str, smiles: Sequence[str]
 ) -> dict[int, Explanation | InputError]:
-    """Explanations of many molecules.
-
-    Args:
-        explain: function that explains one molecule.
-        featurizer: name of the featurizer that reads the molecules.
-        smiles: SMILES of the rows, one molecule each.
-
-    Returns:
-        for each row, counted from 0, its explanation, or the reason why it cannot be read.
-    """
+    """For each row, from 0 on, its explanation, or why it cannot be read."""
     results: dict[int, Explanation | InputError] = {}
     for row, text in enumerate(smiles):
         try:

@@ -48,17 +48,12 @@ Colour = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class ColourScale:
-    """Colours of contributions between ``low`` and ``high``.
-
-    Attributes:
-        palette: name of a colour map of matplotlib.
-        part: range of it that is used; its darkest colours would hide the atoms' symbols.
-    """
+    """Colours of contributions between ``low`` and ``high``."""
 
     low: float
     high: float
-    palette: str
-    part: tuple[float, float]
+    palette: str  # of matplotlib
+    part: tuple[float, float]  # of it that is used; its darkest colours would hide the atoms' symbols
 
     def colour(self, contribution: float) -> Colour:
         first, last = self.part
@@ -96,10 +91,8 @@ def draw(explanations: Explanation | Sequence[Explanation], kind: str, columns: 
     if not explanations:
         raise InputError("there is no explanation to draw")
     columns = min(columns, len(explanations))
-    rows = -(-len(explanations) // columns)
-    canvas = CANVASES[kind](
-        columns * PANEL_WIDTH, rows * PANEL_HEIGHT, PANEL_WIDTH, PANEL_HEIGHT - BAR_HEIGHT - CAPTION_HEIGHT
-    )
+    width, height = columns * PANEL_WIDTH, -(-len(explanations) // columns) * PANEL_HEIGHT
+    canvas = CANVASES[kind](width, height, PANEL_WIDTH, PANEL_HEIGHT - BAR_HEIGHT - CAPTION_HEIGHT)
     canvas.ClearDrawing()  # white below all panels
     for number, explanation in enumerate(explanations):
         row, column = divmod(number, columns)
@@ -116,9 +109,8 @@ def draw_plain(smiles: str) -> bytes:
 
 def draw_small(smiles: str) -> str:
     """As ``draw_plain``, in few characters: with letters as text."""
-    return re.sub(
-        " class='[^']*'", "", drawn(rdMolDraw2D.MolDraw2DSVG(SMALL_WIDTH, SMALL_HEIGHT, -1, -1, True), smiles)
-    )
+    canvas = rdMolDraw2D.MolDraw2DSVG(SMALL_WIDTH, SMALL_HEIGHT, -1, -1, True)
+    return re.sub(" class='[^']*'", "", drawn(canvas, smiles))
 
 
 def drawn(canvas: rdMolDraw2D.MolDraw2DSVG, smiles: str) -> str:
@@ -133,10 +125,7 @@ def drawn(canvas: rdMolDraw2D.MolDraw2DSVG, smiles: str) -> str:
 
 
 def draw_pair(first: str, second: str) -> tuple[bytes, bytes]:
-    """Two molecules as SVG, aligned on their largest common part; atoms outside it have a colour.
-
-    Raises InputError if one cannot be read or drawn.
-    """
+    """Two molecules as SVG, aligned on their largest common part; atoms outside it have a colour."""
     mols = [read_smiles(text) for text in (first, second)]
     with one_molecule(first):
         found = rdFMCS.FindMCS(mols, timeout=MOST_SECONDS, ringMatchesRingOnly=True, completeRingsOnly=True)
@@ -182,16 +171,7 @@ def check_output(out: Path, panels: int) -> None:
 
 
 def write_pictures(out: Path, explanations: dict[int, Explanation]) -> None:
-    """Writes one picture with all panels, or a folder with a picture per row.
-
-    Args:
-        out: file that ends in .svg or .png, or a folder to make, whose files are named by row from 1 and by the name
-            of the molecule, as 00001-aspirin.svg.
-        explanations: by row; at least one.
-
-    Raises:
-        InputError: as ``check_output``, there is no explanation, or writing fails.
-    """
+    """Writes one picture with all panels, or a folder with a picture per row, such as 00001-aspirin.svg."""
     check_output(out, len(explanations))
     if not explanations:
         raise InputError("there is no readable molecule to draw")
@@ -261,8 +241,8 @@ def draw_bar(
 def sum_text(explanation: Explanation, baseline: float) -> str:
     """How the contributions add up to the value in the model's units."""
     value = "log-odds" if "log-odds" in explanation.meaning else "prediction"
-    total = float(explanation.contributions.sum())
-    start, atoms = (shown(each, explanation.shown_decimals) for each in (baseline, total))
+    both = baseline, float(explanation.contributions.sum())
+    start, atoms = (shown(each, explanation.shown_decimals) for each in both)
     return f"{value} = baseline {start} (all atoms unknown) + atoms {atoms}"
 
 
@@ -273,11 +253,7 @@ def number(explanation: Explanation, contribution: float) -> str:
 
 
 def fragments_text(explanation: Explanation) -> str:
-    """The fragments with the largest contributions, as many as fit on one line; "" if RDKit finds none.
-
-    The SMILES of the first one is shortened where it does not fit. If several have the same SMILES, the number of their
-    first atom in the picture tells them apart.
-    """
+    """The largest fragments, as many as fit on one line, those of one SMILES with their first atom; "" for none."""
     title = "Fragments: "
     try:
         fragments = explanation.fragments
@@ -290,9 +266,9 @@ def fragments_text(explanation: Explanation) -> str:
         which = f" at {min(fragment.atoms) + 1}" if numbered and counts[fragment.smiles] > 1 else ""
         found.append((fragment.smiles, f"{which} {number(explanation, fragment.contribution)}"))
     smiles, value = found[0]
-    found[0] = truncated(smiles, LONGEST_TEXT - len(title) - len(value)), value
+    found[0] = truncated(smiles, LONGEST_TEXT - len(title + value + "; ...")), value
     texts = [smiles + value for smiles, value in found]
-    lines = [title + "; ".join(texts[:count]) for count in range(1, len(texts) + 1)]
+    lines = [title + "; ".join(texts[:count]) + "; ..." * (count < len(texts)) for count in range(1, len(texts) + 1)]
     return next(line for line in reversed(lines) if len(line) <= LONGEST_TEXT)
 
 
@@ -306,8 +282,8 @@ def write(canvas: rdMolDraw2D.MolDraw2D, text: str, x: float, y: float, size: fl
 
 def plot_cls_geometry(results: list[dict], picture: Path) -> None:
     """Draws the results of ``analyze_run`` for several runs: overlaid spectra, effective rank and uniformity."""
-    names = [Path(result["run"]).name for result in results]
-    names = names if len(set(names)) == len(names) else [str(result["run"]) for result in results]
+    counts = Counter(Path(result["run"]).name for result in results)
+    names = [run.name if counts[run.name] == 1 else str(run) for run in (Path(result["run"]) for result in results)]
     labels = [f"{result['norm']} ({name})" for result, name in zip(results, names, strict=True)]
     colors = [f"C{number}" for number in range(len(results))]
     figure = new_figure(12, 4)

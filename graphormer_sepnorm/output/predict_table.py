@@ -24,7 +24,7 @@ from graphormer_sepnorm.predict.answers import NO_ANSWERS, Answers
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, is_in_training
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
 from graphormer_sepnorm.predict.side_by_side import SideBySide, parts_of
-from graphormer_sepnorm.predict.units import measured_unit, measured_words
+from graphormer_sepnorm.predict.units import measured_words, shown_unit
 from graphormer_sepnorm.runs.info import groups_of
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.runs.zoo import shipped_models, shipped_tables
@@ -136,7 +136,7 @@ class TextWriter(TableWriter):
     def in_units(self, target: str, cells: Mapping[tuple[str, ...], Cells]) -> list[str]:
         """The predictions of a target in the unit of the measurements, from the ``cells`` at their places."""
         scale = self.scales[target]
-        unit = measured_unit(scale, self.meanings.get(target, ""))
+        unit = shown_unit(scale, self.meanings.get(target, ""))
         parts = [cells.get(("predictions", target, part)) for part in ("value", "low", "high")]
         found = zip(*(part for part in parts if part is not None), strict=True)
         return ["" if value != value else measured_words(value, scale, unit, *ends) for value, *ends in found]

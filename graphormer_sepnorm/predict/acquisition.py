@@ -17,14 +17,6 @@ from graphormer_sepnorm.options import Promise
 class Acquisition:
     """A ranking criterion for molecules.
 
-    Attributes:
-        by: expected improvement over ``best``; confidence bound, ``kappa`` standard deviations beyond the prediction;
-            or the prediction itself.
-        target: target to maximize or minimize.
-        minimize: whether to minimize it.
-        best: best value so far, for the expected improvement.
-        kappa: number of standard deviations of the confidence bound.
-
     Sources: Jones et al., "Efficient global optimization of expensive black-box functions", J. Global Optim. 1998;
     Srinivas et al., "Gaussian process optimization in the bandit setting", ICML 2010.
     """
@@ -32,8 +24,8 @@ class Acquisition:
     by: Promise
     target: str
     minimize: bool = False
-    best: Annotated[float, Field(allow_inf_nan=False)] = 0.0
-    kappa: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    best: Annotated[float, Field(allow_inf_nan=False)] = 0.0  # value so far, for the expected improvement
+    kappa: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0  # standard deviations of the confidence bound
 
     @property
     def column(self) -> str:
@@ -46,12 +38,7 @@ class Acquisition:
         return self.minimize and self.by != "expected-improvement"
 
     def __call__(self, value: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-        """The values of the column: float64 [M], NaN where the prediction is NaN.
-
-        Args:
-            value: [M], predictions.
-            deviation: [M], standard deviations of their errors.
-        """
+        """The column, float64 [M], from predictions and the standard deviations of their errors; NaN for NaN."""
         if self.by == "prediction":
             return np.asarray(value, np.float64)
         deviation = np.asarray(deviation, np.float64)

@@ -29,9 +29,8 @@ class Answers:
 
     def reading(self, names: Collection[str]) -> "Answers":
         """The same with "alerts" and "properties" that are named."""
-        return replace(
-            self, alerts=self.alerts or "alerts" in names, properties=self.properties or "properties" in names
-        )
+        alerts, properties = self.alerts or "alerts" in names, self.properties or "properties" in names
+        return replace(self, alerts=alerts, properties=properties)
 
     def of_part(self, is_first: bool, in_domain: bool) -> "Answers":
         """Those of one of several models side by side: molecules are described by the first one only."""

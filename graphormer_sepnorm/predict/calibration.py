@@ -17,17 +17,11 @@ LARGEST_LOGIT = 13.8  # of a probability of one in a million
 class Calibration:
     """Probabilities that mean what they say, by Platt's scaling: the logit is stretched and shifted.
 
-    The order of molecules stays as it is, so ROC-AUC does, too.  Isotonic regression, which needs a thousand molecules
-    of calibration (Niculescu-Mizil & Caruana, ICML 2005), makes ties.
-
     Source: Platt, "Probabilistic outputs for support vector machines", 1999, with his targets, which are not quite 0
     and 1.
-
-    Attributes:
-        slope, intercept: float64 [T]; 1 and 0 leave a target as it is.
     """
 
-    slope: Annotated[np.ndarray, Stored(np.float64, 1)]
+    slope: Annotated[np.ndarray, Stored(np.float64, 1)]  # [T]; 1 and an intercept of 0 leave a target as it is
     intercept: Annotated[np.ndarray, Stored(np.float64, 1)]
 
     def __call__(self, probability: np.ndarray) -> np.ndarray:
@@ -43,13 +37,9 @@ def limited_logit(probability: np.ndarray) -> np.ndarray:
 
 
 def fit_calibration(y: np.ndarray, probability: np.ndarray) -> Calibration:
-    """Calibrates probabilities; a target with labels of one class stays as it is.
+    """Calibrates with labels [K, T], NaN where missing, and probabilities of class 1 of molecules not learnt from.
 
-    A target ranked against its labels, as one with few positives often is, is only shifted, so that its mean is right.
-
-    Args:
-        y: [K, T] labels 0 and 1 of molecules that the model was not fitted to, NaN where missing.
-        probability: [K, T] of class 1.
+    A target with labels of one class stays as it is; one that is ranked against its labels is only shifted to the mean.
     """
     from sklearn.linear_model import LogisticRegression  # its import takes seconds
 
@@ -84,10 +74,6 @@ def calibration_error(y: np.ndarray, probability: np.ndarray) -> np.ndarray:
     """By how much probabilities miss the share of class 1, the mean over molecules in ten bins of probability [T].
 
     Source: Guo et al., "On calibration of modern neural networks", ICML 2017, there of the more probable class.
-
-    Args:
-        y: [M, T] labels 0 and 1, NaN where missing; NaN is given for a target without labels.
-        probability: [M, T] of class 1.
     """
     errors = np.full(y.shape[1], np.nan)
     for target, (column, predicted) in enumerate(zip(y.T, probability.T, strict=True)):

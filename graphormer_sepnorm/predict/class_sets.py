@@ -33,15 +33,7 @@ class ClassSets:
     scores: Annotated[np.ndarray, Stored(np.float64, 3, finite=False)]
 
     def holds(self, probability: np.ndarray, confidence: float) -> np.ndarray:
-        """Which classes are in the sets: bool [M, G, C]; none for a molecule without a prediction.
-
-        Args:
-            probability: [M, T] of the targets, NaN for a molecule without a prediction.
-            confidence: of the sets.
-
-        Raises:
-            InputError: a confidence that is not between 0 and 1.
-        """
+        """Which classes are in the sets: bool [M, G, C]; none for a molecule without a prediction."""
         by_classes = by_class(probability, self.scores.shape[1])
         held = [self.holds_of(group, by_classes[:, group], confidence) for group in range(by_classes.shape[1])]
         return np.stack(held, axis=1)
@@ -58,13 +50,7 @@ class ClassSets:
         return ((conformity > round(1 - confidence, 9)) | most) & ~np.isnan(probability)
 
     def texts(self, group: int, probability: np.ndarray, confidence: float, names: Sequence[str]) -> list[str]:
-        """The sets of M molecules for a group, as the joined names of classes; "" without a prediction.
-
-        Args:
-            group: number of the group.
-            probability, confidence: as ``holds``.
-            names: names of the classes of the group.
-        """
+        """The sets of M molecules for a group, as the joined names of classes; "" without a prediction."""
         held = self.holds_of(group, by_class(probability, self.scores.shape[1])[:, group], confidence)
         return [
             SEPARATOR.join(name for name, inside in zip(names, row, strict=True) if inside) for row in held.tolist()
@@ -82,10 +68,7 @@ def check_confidence(confidence: float) -> None:
 
 
 def by_class(values: np.ndarray, groups: int) -> np.ndarray:
-    """Labels or probabilities [M, T] for each class: float64 [M, G, C].
-
-    Where there is a group for each target, its classes are 0 and 1; otherwise the targets are the classes of one group.
-    """
+    """Labels or probabilities [M, T] for each class: float64 [M, G, C]."""
     values = np.asarray(values, np.float64)
     return np.stack([1 - values, values], axis=2) if groups == values.shape[1] else values[:, None]
 

@@ -5,7 +5,6 @@ Axis letters: M molecules, D width, P properties.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 import numpy as np
 from rdkit import Chem
@@ -13,24 +12,16 @@ from rdkit import Chem
 from graphormer_sepnorm.chem.alerts import find_alerts
 from graphormer_sepnorm.chem.basic_properties import PROPERTIES, basic_properties
 from graphormer_sepnorm.chem.features import Molecules
-from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.answers import Answers
-from graphormer_sepnorm.predict.assay_limits import limit_words
-from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, Domain, is_in_training, joined
+from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, Domain, attempt, is_in_training, joined
 from graphormer_sepnorm.predict.forward import Output
 from graphormer_sepnorm.predict.predictors import Nearness, PredictingModel, Predictions, computed
 from graphormer_sepnorm.predict.training_rows import TrainingRows
-
-Found = TypeVar("Found")
+from graphormer_sepnorm.runs.zoo import AssayLimit
 
 
 class Describer:
-    """A ``Reader`` that adds what is known of the molecules to the predictions of a model.
-
-    Args:
-        model: a model, with ``trust`` if ``answers.domain``.
-        answers: what to add.
-    """
+    """A ``Reader`` that adds answers on the molecules to the predictions of a model; a domain needs its ``trust``."""
 
     def __init__(self, model: PredictingModel, answers: Answers):
         self.model, self.answers = model, answers
@@ -83,12 +74,7 @@ def conditions_of(molecules: Molecules) -> np.ndarray | None:
 
 
 def same_conditions(rows: TrainingRows | None, asked: np.ndarray | None) -> Callable[[int, int], bool] | None:
-    """Whether molecules have the conditions of training rows, as in ``Domain.nearest_rows``; None: not known.
-
-    Args:
-        rows: those of the training molecules.
-        asked: float32 [M, C], the encoded conditions of the molecules; None: no conditions.
-    """
+    """Whether molecules, by their encoded conditions [M, C], have those of training rows; None: not known."""
     if rows is None or asked is None or not len(rows.conditions):
         return None
     return lambda number, row: np.array_equal(asked[number], rows.conditions[row])
@@ -114,10 +100,7 @@ def nearness_to(
     embeddings: np.ndarray | None,
     matches: Callable[[int, int], bool] | None = None,
 ) -> Nearness:
-    """The similarities of M molecules to the training molecules, with distances if there are embeddings [M, D].
-
-    ``matches`` is as in ``Domain.nearest_rows``.
-    """
+    """The similarities of M molecules to the training molecules, with distances if there are embeddings [M, D]."""
     similarity, rows = domain.nearest_rows(mols, matches)
     distance = np.full(len(mols), np.nan) if embeddings is None else domain.distance(embeddings)
     return Nearness(similarity, domain.smiles_of(rows), distance, rows)
@@ -132,6 +115,17 @@ def limit_words_of(model: PredictingModel, mols: Sequence[Chem.Mol | None], valu
     }
 
 
+def limit_words(value: float, limit: AssayLimit, mol: Chem.Mol | None) -> str:
+    """How to read a prediction near a limit of its assay; "" for any other prediction."""
+    if mol is None or value != value:
+        return ""
+    if limit.unit == "uM":
+        value = 1000 * 10**value / PROPERTIES["MolWt"](mol)
+    if limit.side == "more":
+        return "near the upper limit of the assay: read as at least" if value >= limit.value else ""
+    return "near the lower limit of the assay: read as at most" if value <= limit.value else ""
+
+
 def alerts_of(mols: Sequence[Chem.Mol | None]) -> list[str]:
     """The alerts of each of M molecules as one text; "" if there are none or the molecule could not be read."""
     return ["; ".join(attempt(find_alerts, mol) or []) for mol in mols]
@@ -142,11 +136,3 @@ def properties_of(mols: Sequence[Chem.Mol | None]) -> np.ndarray:
     nothing = np.full(len(PROPERTIES), np.nan)
     found = [attempt(basic_properties, mol) for mol in mols]
     return np.array([nothing if row is None else row for row in found]).reshape(-1, len(PROPERTIES))
-
-
-def attempt(describe: Callable[[Chem.Mol], Found], mol: Chem.Mol | None) -> Found | None:
-    """The description of a molecule; None if there is no molecule or RDKit fails on it."""
-    try:
-        return None if mol is None else describe(mol)
-    except InputError:
-        return None

@@ -4,34 +4,36 @@ Axis letters: M molecules, N training molecules, D width.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Annotated, NamedTuple
+from functools import cached_property
+from typing import Annotated, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from rdkit import Chem
 from rdkit.Chem import rdqueries
-from rdkit.DataStructs import BulkTanimotoSimilarity, ExplicitBitVect
+from scipy.sparse import csr_array
 
 from graphormer_sepnorm.chem.features import Molecules
-from graphormer_sepnorm.chem.fingerprints import morgan_bits, packed, unpacked
+from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_bits, packed
 from graphormer_sepnorm.chem.properties import molecule_key, parent_key
 from graphormer_sepnorm.chem.salts import NONMETALS
 from graphormer_sepnorm.chem.smiles import Molecule, atoms_of, bonds_of, molecule_of, one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import Stored
+from graphormer_sepnorm.system.workers import in_chunks
 
 UNKNOWN_ORDERS = frozenset([Chem.BondType.UNSPECIFIED, Chem.BondType.ZERO, Chem.BondType.HYDROGEN, Chem.BondType.OTHER])
 OTHER_CONDITIONS = "The nearest training molecule is this molecule under other conditions."
 MAX_REFERENCES = 100_000
-ROWS_AT_ONCE = 100  # against all references: 80 MB of distances
+ROWS_AT_ONCE = 100  # against all training molecules: 80 MB of distances
 UNUSUAL = 0.01  # share of training molecules whose nearest other one is less similar than ``usual_similarity``
 MOST_COMPARED, LEAST_COMPARED, MOST_PAIRS = 1000, 100, 2_000_000  # training molecules, and pairs of them, for this
 RADICAL = rdqueries.NumRadicalElectronsGreaterQueryAtom(0)  # queries are ten times as fast as loops in Python
 ATOM = re.compile(r"\[\d*(?!H[+-]?\])([A-Za-z][a-z]?)|(Cl|Br|[BCNOPSFIbcnops])")  # of a SMILES
 UNUSUAL_BOND = Chem.MolFromSmarts("*~;!-;!=;!#;!:*")
+Found = TypeVar("Found")
 
 
 # Features of molecules that their kinds of atoms do not show: in words, how to find one, and what its SMILES contains.
@@ -58,8 +60,7 @@ class Domain:
     """The training molecules, as others are compared with them.
 
     Attributes:
-        bits: uint8 [N, SIZE / 8], their Morgan fingerprints; of more than ``MAX_REFERENCES``, of so many at equal
-            distances.
+        bits: uint8 [N, SIZE / 8], Morgan fingerprints; of more than ``MAX_REFERENCES``, of so many at equal distances.
         kinds: int64 [P, 2], atomic number and charge of the kinds of atoms in them.
         atoms: int64 [2], the least and the largest number of heavy atoms.
         charges: int64 [2], the lowest and the highest charge of a molecule.
@@ -110,55 +111,44 @@ class Domain:
 
     @cached_property
     def known_kinds(self) -> set[tuple[int, int]]:
-        """The atomic number and charge of ``kinds``."""
-        return {(int(number), int(charge)) for number, charge in self.kinds}
+        return {(number, charge) for number, charge in self.kinds.tolist()}
 
     @cached_property
-    def references(self) -> list[ExplicitBitVect]:
-        """The fingerprints of the training molecules."""
-        return [unpacked(row) for row in self.bits]
+    def sparse_bits(self) -> csr_array:
+        """The fingerprints of the training molecules, int16 [N, SIZE], in a form that is quick to multiply."""
+        ones = np.flatnonzero(np.unpackbits(self.bits).view(bool))
+        starts = np.searchsorted(ones, SIZE * np.arange(len(self.bits) + 1))
+        return csr_array((np.ones(len(ones), np.int16), ones % SIZE, starts), shape=(len(self.bits), SIZE))
+
+    def similarities(self, bits: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
+        """For each of M fingerprints, uint8 [SIZE / 8], the Tanimoto similarities to the training molecules: [N]."""
+        sizes = np.diff(self.sparse_bits.indptr)
+        for some in in_chunks(bits, ROWS_AT_ONCE):
+            asked = np.unpackbits(np.stack(some), axis=1).astype(np.int16)
+            shared = np.ascontiguousarray((self.sparse_bits @ asked.T).T)
+            for common, size in zip(shared, asked.sum(axis=1, dtype=np.int32), strict=True):
+                yield common / np.maximum(sizes + size - common, 1)  # 0 if there is no bit at all
 
     @cached_property
     def usual_similarity(self) -> float:
         """The Tanimoto similarity to the nearest other one that all but ``UNUSUAL`` of the training molecules reach.
 
-        It is computed from at most ``MOST_COMPARED`` of them at equal distances, fewer if there are many references; 0
-        if there is only one. Molecules with the same fingerprint count as one, because a table may have them in several
-        rows.
+        Molecules with the same fingerprint count as one, because a table may have them in several rows.
         """
-        count = len(self.references)
+        count = len(self.bits)
         chosen = evenly(count, min(MOST_COMPARED, max(LEAST_COMPARED, MOST_PAIRS // count)))
-        found = []
-        for row in chosen.tolist():
-            compared = np.array(BulkTanimotoSimilarity(self.references[row], self.references))
-            found.append(compared[compared < 1].max(initial=0.0))
-        return float(np.quantile(found, UNUSUAL, method="lower"))
+        nearest = [compared[compared < 1].max(initial=0.0) for compared in self.similarities(self.bits[chosen])]
+        return float(np.quantile(nearest, UNUSUAL, method="lower"))
 
-    def unlike(self, similarity: np.ndarray) -> list[str]:
-        """M sentences on molecules with these similarities [M] to the nearest training molecule, if they are unusual.
-
-        "" for a similarity of ``usual_similarity`` or more, and for NaN.
-        """
+    def add_unlike(self, warnings: Sequence[str], similarity: np.ndarray) -> list[str]:
+        """M warnings, followed by a sentence where the similarity [M] is below the usual one; NaN is not."""
         usual = self.usual_similarity
         sentence = (
             "No training molecule is similar: the Tanimoto similarity to the nearest one is {:.3f}; for {:.0f} % of "
             "training molecules it is {:.3f} or more."
         )
-        return [
-            sentence.format(each, 100 * (1 - UNUSUAL), usual) if each < usual else "" for each in similarity.tolist()
-        ]
-
-    def add_unlike(self, warnings: Sequence[str], similarity: np.ndarray) -> list[str]:
-        """M warnings, each followed by that of ``unlike``."""
-        return joined(warnings, self.unlike(similarity))
-
-    def nearest(self, molecules: Iterable[Molecule]) -> tuple[np.ndarray, list[str]]:
-        """The largest Tanimoto similarity to a training molecule, float64 [M], and that molecule, M SMILES.
-
-        NaN and "" for what cannot be read; of equally similar ones the molecule itself, or else the first.
-        """
-        similarity, rows = self.nearest_rows(molecules)
-        return similarity, self.smiles_of(rows)
+        unlike = [sentence.format(each, 100 * (1 - UNUSUAL), usual) if each < usual else "" for each in similarity]
+        return joined(warnings, unlike)
 
     def smiles_of(self, rows: np.ndarray) -> list[str]:
         """The training molecules with these numbers in ``bits`` [M]; "" for -1."""
@@ -167,45 +157,27 @@ class Domain:
     def nearest_rows(
         self, molecules: Iterable[Molecule], matches: Callable[[int, int], bool] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """As ``nearest``, with the number of the training molecule in ``bits``: int64 [M], -1 for none.
+        """The largest similarity to a training molecule, float64 [M], and its number in ``bits``; NaN, -1: unreadable.
 
-        Args:
-            molecules: M molecules.
-            matches: whether a molecule was measured under the conditions of a training row, by the numbers of both; of
-                equally similar rows, the first one that matches is the nearest, but rows of the molecule itself come
-                before others.
+        Of equally similar rows, the nearest is the molecule itself, then the first for which ``matches`` is true, which
+        says whether a molecule was measured under the conditions of a row.
         """
-        found = [
-            self.nearest_row(molecule, None if matches is None else partial(matches, number))
-            for number, molecule in enumerate(molecules)
-        ]
-        return np.array([similarity for similarity, _ in found]), np.array([row for _, row in found], np.int64)
-
-    def nearest_row(self, molecule: Molecule, matches: Callable[[int], bool] | None = None) -> tuple[float, int]:
-        """As ``nearest_rows``, of one molecule."""
-        try:
-            mol = molecule_of(molecule)
-            compared = np.array(BulkTanimotoSimilarity(morgan_bits(mol), self.references))
-        except InputError:
-            return np.nan, -1
-        largest = float(compared.max())
-        alike = np.flatnonzero(compared == largest).tolist()  # one molecule under several conditions, or stereoisomers
-        if matches is not None:
-            alike.sort(key=lambda row: not matches(row))
-        best = alike[0]
-        if largest == 1 and len(alike) > 1:
-            best = next((row for row in alike if is_same_molecule(mol, self.smiles[row])), best)
-        return largest, best
+        mols = [attempt(molecule_of, molecule) for molecule in molecules]
+        bits = [attempt(lambda mol: packed(morgan_bits(mol)), mol) for mol in mols]
+        similarity, rows = np.full(len(mols), np.nan), np.full(len(mols), -1, np.int64)
+        known = {number: each for number, each in enumerate(bits) if each is not None}
+        for number, compared in zip(known, self.similarities(list(known.values())), strict=True):
+            similarity[number] = largest = compared.max()
+            alike = np.flatnonzero(compared == largest).tolist()  # several conditions, or stereoisomers
+            if matches is not None:
+                alike.sort(key=lambda row: not matches(number, row))
+            same = alike if largest == 1 and len(alike) > 1 else []
+            rows[number] = next((row for row in same if is_same_molecule(mols[number], self.smiles[row])), alike[0])
+        return similarity, rows
 
     def warnings(self, molecules: Iterable[Molecule]) -> list[str]:
         """M texts on what no training molecule has; "" if there is nothing, or if a molecule cannot be read."""
-        found = []
-        for molecule in molecules:
-            try:
-                found.append(" ".join(self.strange(molecule_of(molecule))))
-            except InputError:
-                found.append("")
-        return found
+        return [" ".join(attempt(self.strange, molecule) or []) for molecule in molecules]
 
     def warnings_on(self, molecules: Molecules) -> list[str]:
         """As ``warnings``, each after the sentence on the parts that standardization removed."""
@@ -215,20 +187,19 @@ class Domain:
     def strange(self, mol: Chem.Mol) -> list[str]:
         """Sentences on what no training molecule has: parts, elements, charged atoms, ``RARITIES``, size, charge."""
         kinds, known, found = atom_kinds(mol), self.known_kinds, []
+        elements = {number for number, _ in known}
         if not self.knows_mixtures and len(Chem.GetMolFrags(mol)) > 1:
             parts = dict.fromkeys(Chem.MolToSmiles(mol).split("."))
             found.append(f"The molecule is a salt or a mixture ({' and '.join(parts)}); no training molecule is one.")
-        if new := [element_words(number) for number in sorted(elements(kinds) - elements(known))]:
+        if new := [element_words(number) for number in sorted({number for number, _ in kinds} - elements)]:
             found.append(f"No training molecule contains {' or '.join(new)}.")
         found += [
-            f"No training molecule contains {chemical_symbol(number)} with {charge_words(charge)}."
+            f"No training molecule contains {symbol_of(number)} with {charge_words(charge)}."
             for number, charge in sorted(kinds - known)
-            if number in elements(known)
+            if number in elements
         ]
-        rare = [words for words, (has, _) in RARITIES.items() if has(mol)]
-        found += [
-            f"The molecule has {words}; no training molecule has." for words in rare if words not in self.known_rarities
-        ]
+        rare = [words for words, (has, _) in RARITIES.items() if has(mol) and words not in self.known_rarities]
+        found += [f"The molecule has {words}; no training molecule has." for words in rare]
         atoms, (fewest, most) = mol.GetNumHeavyAtoms(), self.atoms.tolist()
         if not fewest <= atoms <= most:
             heavy = f"{atoms} heavy atom{'s' * (atoms != 1)}"
@@ -241,11 +212,7 @@ class Domain:
         return found
 
     def distance(self, embeddings: np.ndarray) -> np.ndarray:
-        """Euclidean distance of embeddings [M, D] to the nearest training molecule's: float64 [M]; NaN for rows of NaN.
-
-        Raises:
-            InputError: the embeddings of the training molecules were not kept.
-        """
+        """Euclidean distance of embeddings [M, D] to the nearest training molecule's: float64 [M]; NaN for NaN."""
         if not len(self.embeddings):
             raise InputError("this model has no embeddings of its training molecules, so it has no distances to them")
         distances = np.full(len(embeddings), np.nan)
@@ -256,11 +223,16 @@ class Domain:
         return distances
 
 
-def is_in_training(molecule: Molecule, similarity: float | None, nearest: str | None, warning: str = "") -> bool:
-    """Whether the nearest training molecule, at this Tanimoto similarity, is the molecule itself or a salt of it.
+def attempt(describe: Callable[[Chem.Mol], Found], molecule: Molecule) -> Found | None:
+    """A description of a molecule; None if it cannot be read or RDKit fails on it."""
+    try:
+        return describe(molecule_of(molecule))
+    except InputError:
+        return None
 
-    It is not if the ``warning`` says that it was measured under other conditions.
-    """
+
+def is_in_training(molecule: Molecule, similarity: float | None, nearest: str | None, warning: str = "") -> bool:
+    """Whether the nearest training molecule is the molecule itself or a salt of it, and under the same conditions."""
     is_alike = similarity == 1 and nearest is not None and OTHER_CONDITIONS not in warning
     return is_alike and is_same_molecule(molecule, nearest)
 
@@ -292,11 +264,11 @@ def atom_kinds(mol: Chem.Mol) -> set[tuple[int, int]]:
 
 def element_words(number: int) -> str:
     """The symbol of an element; hydrogens are atoms only if the structure has them, as deuterium."""
-    return "deuterium or another hydrogen drawn as an atom" if number == 1 else chemical_symbol(number)
+    return "deuterium or another hydrogen drawn as an atom" if number == 1 else symbol_of(number)
 
 
-def elements(kinds: set[tuple[int, int]]) -> set[int]:
-    return {number for number, _ in kinds}
+def symbol_of(number: int) -> str:
+    return Chem.GetPeriodicTable().GetElementSymbol(number)
 
 
 def charge_words(charge: int) -> str:
@@ -310,10 +282,6 @@ def signed(charge: int) -> str:
 def joined(first: Sequence[str], second: Sequence[str]) -> list[str]:
     """Texts of M molecules, each followed by another one; either may be empty."""
     return [" ".join(filter(None, pair)) for pair in zip(first, second, strict=True)]
-
-
-def chemical_symbol(number: int) -> str:
-    return Chem.GetPeriodicTable().GetElementSymbol(number)
 
 
 def evenly(count: int, most: int) -> np.ndarray:
@@ -340,30 +308,21 @@ def look_at(mol: Chem.Mol) -> Look:
 def fit_domain(
     smiles: list[str], embeddings: np.ndarray | None = None, looks: Sequence[Look] | np.ndarray | None = None
 ) -> Domain:
-    """Looks at the training molecules.
-
-    Args:
-        smiles: N of them, all readable.
-        embeddings: [N, D] of them, for distances.
-        looks: N of them, if they are known.
-
-    Raises:
-        InputError: no molecules, or one that cannot be read.
-    """
+    """Looks at N training molecules with embeddings [N, D]; raises InputError without any, or for an unreadable one."""
     if not smiles:
         raise InputError("there are no training molecules to compare others with")
     if looks is None:
         looks = [look_at(read_smiles(text)) for text in smiles]
     kept = evenly(len(smiles), MAX_REFERENCES)
     kinds = frozenset[tuple[int, int]]().union(*(look.kinds for look in looks))
-    atoms, charges = [look.atoms for look in looks], [look.charge for look in looks]
+    sizes = np.array([(look.atoms, look.charge) for look in looks], np.int64)
+    atoms, charges = np.stack([sizes.min(axis=0), sizes.max(axis=0)], axis=1)
+    lines = "\n".join(" ".join(smiles[row].split()) for row in kept)
     return Domain(
         np.stack([looks[row].bits for row in kept]),
         np.array(sorted(kinds), np.int64),
-        np.array([min(atoms), max(atoms)], np.int64),
-        np.array([min(charges), max(charges)], np.int64),
+        atoms,
+        charges,
         np.empty((0, 0), np.float32) if embeddings is None else np.asarray(embeddings[kept], np.float32),
-        np.frombuffer(
-            "\n".join(" ".join(smiles[row].split()) for row in kept).encode(errors="surrogateescape"), np.uint8
-        ),
+        np.frombuffer(lines.encode(errors="surrogateescape"), np.uint8),
     )

@@ -1,7 +1,4 @@
-"""Predictions for approved drugs, among which a prediction has a percentile.
-
-Axis letters: M molecules, N drugs, T targets.
-"""
+"""Predictions for approved drugs, among which a prediction has a percentile; M molecules, N drugs, T targets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Predictions and embeddings of prepared molecules."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,45 +19,30 @@ ATOMS_PER_BATCH = 1536
 DEVICE_ATOMS, DEVICE_PAIRS = 16_384, 2_097_152
 
 
-def size_sorted_batches(num_atoms: np.ndarray) -> Iterator[np.ndarray]:
+def size_sorted_batches(num_atoms: np.ndarray, is_gpu: bool = False) -> list[np.ndarray]:
     """Indices of molecules sorted by size, in batches of about ``ATOMS_PER_BATCH`` atoms; each molecule once.
 
-    Only for models in evaluation mode: training batches must be random.
+    On a GPU, batches have at most about ``DEVICE_ATOMS`` atoms and ``DEVICE_PAIRS`` atom pairs. Only for models in
+    evaluation mode: training batches must be random.
     """
-    return in_order_of_size(num_atoms, lambda sizes: np.cumsum(sizes) // ATOMS_PER_BATCH)
-
-
-def device_batches(num_atoms: np.ndarray) -> Iterator[np.ndarray]:
-    """The same for a GPU: batches of at most about ``DEVICE_ATOMS`` atoms and ``DEVICE_PAIRS`` atom pairs."""
-    return in_order_of_size(
-        num_atoms, lambda n: np.floor(np.cumsum(n / DEVICE_ATOMS + n.astype(float) ** 2 / DEVICE_PAIRS))
-    )
-
-
-def in_order_of_size(num_atoms: np.ndarray, batch_of: Callable[[np.ndarray], np.ndarray]) -> Iterator[np.ndarray]:
-    """Indices of molecules sorted by size, split where ``batch_of``, a function of the sorted sizes, changes."""
     order = np.argsort(num_atoms, kind="stable")
-    yield from np.split(order, np.flatnonzero(np.diff(batch_of(num_atoms[order]))) + 1)
+    n = num_atoms[order]
+    filled = n / DEVICE_ATOMS + n.astype(float) ** 2 / DEVICE_PAIRS
+    batch = np.floor(np.cumsum(filled)) if is_gpu else np.cumsum(n) // ATOMS_PER_BATCH
+    return np.split(order, np.flatnonzero(np.diff(batch)) + 1)
 
 
-def batches_for(model: Network, dataset: MoleculeDataset) -> Iterator[np.ndarray]:
-    """Batches for the device of the model."""
-    return (device_batches if on_gpu(model) else size_sorted_batches)(dataset.num_atoms)
+def batches_for(model: Network, dataset: MoleculeDataset) -> list[np.ndarray]:
+    return size_sorted_batches(dataset.num_atoms, on_gpu(model))
 
 
 @dataclass(frozen=True)
 class Output:
-    """An output that one model computes for molecules.
+    """An output that one model computes for molecules."""
 
-    Attributes:
-        model: model with whose encodings the molecules are prepared.
-        width: width of the output.
-        compute: function from a batch and the model's trunk of it to [B, width].
-    """
-
-    model: Network
+    model: Network  # with whose encodings the molecules are prepared
     width: int
-    compute: Callable[[GraphBatch, Trunk], Tensor]
+    compute: Callable[[GraphBatch, Trunk], Tensor]  # from a batch and the model's trunk of it to [B, width]
 
 
 def prediction_of(model: Network, task: Task) -> Output:
@@ -70,7 +55,7 @@ def prediction_of(model: Network, task: Task) -> Output:
 
 
 def embedding_of(model: Network) -> Output:
-    """The final embeddings of the CLS tokens of a model in evaluation mode."""
+    """The final embeddings of the CLS tokens."""
     return Output(model, model.config.width, lambda batch, trunk: model.encode_cls(batch, trunk).float())
 
 
@@ -101,7 +86,7 @@ def embed_dataset(model: Network, dataset: MoleculeDataset) -> np.ndarray:
 
 def predict_together(model: Network, dataset: MoleculeDataset, task: Task) -> np.ndarray:
     """As ``predict_dataset``, shared among all torchrun processes; each of them calls this and gets all predictions."""
-    batches = distributed.share(list(batches_for(model, dataset)))
+    batches = distributed.share(batches_for(model, dataset))
     return distributed.add_up(rows_of_molecules([prediction_of(model, task)], dataset, batches)[0])
 
 
@@ -111,8 +96,7 @@ def rows_of_molecules(
 ) -> list[np.ndarray]:
     """Outputs for the molecules in ``batches``, 0 for others: float32 [M, width] each, in dataset order.
 
-    Computes on the device of the models, in the precision of ``device.current``, and copies the results at the end. A
-    trunk that several models share is computed once per batch.
+    A trunk that several models share is computed once per batch.
     """
     batches = list(batches)
     computed: list[list[Tensor]] = [[] for _ in outputs]
@@ -133,10 +117,7 @@ def rows_of_molecules(
 
 
 def share_trunks(models: Sequence[Network]) -> None:
-    """Replaces the trunk of a model, or all but its head, by those of an earlier one with the same weights.
-
-    They are computed once then.
-    """
+    """Replaces the trunk of a model, or all but its head, by those of an earlier one with the same weights."""
     for place, model in enumerate(models):
         for names in (TRUNK, BODY):
             twin = next((other for other in models[:place] if have_same(names, model, other)), None)

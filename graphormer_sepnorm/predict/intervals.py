@@ -49,46 +49,20 @@ class Intervals:
         return np.sum(~np.isnan(self.scores), axis=0)
 
     def half_widths(self, confidence: float, spread: np.ndarray) -> np.ndarray:
-        """Half the widths of the intervals: float64 [M, T], NaN where the spread is.
-
-        Args:
-            confidence: between 0 and 1.
-            spread: [M, T], the standard deviation over the models; 0 for one model.
-
-        Raises:
-            InputError: a confidence that so few molecules of calibration cannot give.
-        """
+        """Half the widths of intervals, float64 [M, T], from the standard deviation over models; NaN for NaN."""
         ranks = ranks_of(confidence, self.counts)
-        quantile = self.scores[ranks - 1, np.arange(len(ranks))]
-        return quantile * unit(spread, self.offset)
+        return self.scores[ranks - 1, np.arange(len(ranks))] * unit(spread, self.offset)
 
     def ends(
         self, confidence: float, values: np.ndarray, spread: np.ndarray, limits: Sequence[tuple[Limit, Limit]]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The lower and upper ends of intervals around predictions, within limits: float64 [M, T] each.
-
-        Args:
-            confidence, spread: as ``half_widths``.
-            values: [M, T], the predictions.
-            limits: of the targets, as in ``TaskConfig``.
-
-        Raises:
-            InputError: as ``half_widths``.
-        """
+        """The lower and upper ends of intervals around predictions, within limits: float64 [M, T] each."""
         half = self.half_widths(confidence, spread)
         return limited(values - half, limits), limited(values + half, limits)
 
 
 def ranks_of(confidence: float, counts: np.ndarray) -> np.ndarray:
-    """The ranks, from 1 on, of the scores that give intervals of a confidence: int64 [T].
-
-    Args:
-        confidence: between 0 and 1.
-        counts: [T], how many scores there are.
-
-    Raises:
-        InputError: a confidence that so few molecules of calibration cannot give.
-    """
+    """The ranks, from 1 on, of the scores [T] that give a confidence; raises InputError if there are too few."""
     if not 0 < confidence < 1:
         raise InputError(f"the confidence of an interval is {confidence:g}: choose one between 0 and 1, such as 0.9")
     ranks = np.ceil(np.round((counts + 1) * confidence, 9)).clip(min=1).astype(int)
@@ -131,9 +105,7 @@ def fit_intervals(
 def error_correlation(errors: np.ndarray) -> np.ndarray:
     """Correlations between the errors of targets [K, T], NaN where a label is missing: float64 [T, T].
 
-    They are those of normal variables with the rank correlations of the errors, so that single large errors do not
-    count for more. Targets with fewer than ``LEAST_COMMON`` common molecules are not correlated. The matrix is
-    positive definite.
+    They are those of normal variables with the same rank correlations, made positive definite.
     """
     from pandas import DataFrame  # its import takes a while
 
@@ -148,19 +120,14 @@ def error_correlation(errors: np.ndarray) -> np.ndarray:
 
 
 def with_censored(scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """The absolute scores of a target in ascending order, NaN at the end: float64 [K].
+    """The absolute scores [K] of a target in ascending order, NaN at the end; those with ``bounds`` [K, 2] censored.
 
-    A censored score counts as the distribution of all scores on its known side, the estimate of largest likelihood
-    without a form; beyond the largest exact one, as its expectation under a normal distribution. As exact labels near
-    a limit of an assay are those that are below their predictions, leaving bounds out would make intervals too narrow.
+    A censored score has the distribution of all scores on its known side (largest likelihood); beyond the largest exact
+    one, its expectation under a normal distribution. Without bounds, intervals would be too narrow near a limit.
 
     Sources: Turnbull, "The empirical distribution function with arbitrarily grouped, censored and truncated data",
     JRSS B 1976; conformal scores of bounded outcomes: Candes, Lei and Ren, "Conformalized survival analysis", JRSS B
     2023; Gui et al., "Conformalized survival analysis with adaptive cut-offs", Biometrika 2024.
-
-    Args:
-        scores: [K], NaN where a label is censored or missing.
-        bounds: [K, 2], smallest and largest possible scores.
     """
     exact, censored = np.sort(scores[~np.isnan(scores)]), is_bounded(scores, bounds)
     known = bounds[censored]

@@ -1,7 +1,4 @@
-"""The knowledge of a model about its errors and training molecules.
-
-Axis letters: M molecules, T targets.
-"""
+"""The knowledge of a model about its errors and training molecules; M molecules, T targets."""
 
 from numbers import Real
 
@@ -44,16 +41,7 @@ def known_intervals(model: PredictingModel) -> Intervals:
 def interval_ends(
     model: PredictingModel, confidence: float, values: np.ndarray, spread: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The lower and upper ends of intervals around predictions, within the limits of the targets: float64 [M, T] each.
-
-    Args:
-        model: the model that predicted.
-        confidence: confidence level of the intervals.
-        values, spread: [M, T], its predictions and their standard deviations.
-
-    Raises:
-        InputError: the model has no intervals, or none at this confidence level.
-    """
+    """The ends of intervals around predictions, within the limits of the targets: float64 [M, T] each."""
     return known_intervals(model).ends(confidence, values, spread, model.limits)
 
 

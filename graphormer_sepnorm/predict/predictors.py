@@ -1,14 +1,13 @@
-"""From SMILES to predictions and embeddings, row by row, with one model or an ensemble.
+"""From SMILES to predictions and embeddings, row by row; M SMILES, D width.
 
 A SMILES that cannot be read affects only its own row.
-
-Axis letters: M SMILES, R of them that could be read, D width.
 """
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Protocol, Self, TypeVar
 
@@ -107,27 +106,16 @@ class Embeddings:
 
 
 class MoleculeModel(Protocol[Result]):
-    """Turns molecules into results: ``Predictor`` or ``Embedder``.
-
-    Attributes:
-        models: what it computes with, and the configs of their runs.
-        featurizer: name of the featurizer that reads its molecules.
-        device: where it computes.
-        asked_conditions: the conditions that it reads in addition to molecules.
-    """
+    """Turns molecules into results: ``Predictor`` or ``Embedder``."""
 
     @property
     def featurizer(self) -> str: ...
-
     @property
-    def asked_conditions(self) -> AskedConditions: ...
-
+    def asked_conditions(self) -> AskedConditions: ...  # what it reads in addition to molecules
     @property
     def models(self) -> list[tuple[Network, Config]]: ...
-
     @property
     def device(self) -> torch.device: ...
-
     def compute(self, molecules: Molecules) -> Result: ...
 
 
@@ -138,93 +126,54 @@ class MovableModel(MoleculeModel[Result], Protocol):
 
 
 class PredictingModel(MoleculeModel[Predictions], Protocol):
-    """Interface of predicting models for commands, page and library.
-
-    Attributes:
-        kind: kind of the task.
-        targets: names of the targets.
-        trust: information on the training molecules and on errors; None: there is none.
-        scales, limits: scales and limits of the targets, as in ``TaskConfig``.
-        offset: as in ``TaskConfig``, of a model whose predictions have the digits of labels far from 0.
-        classes: names of the classes, as in ``TaskConfig``.
-        assay_limits: limits of the assays, by target whose assay has one.
-        descriptions: what is measured and its unit, by target that a card describes.
-        gives_spread: whether predictions have a standard deviation.
-        digest: digest of all state except the networks.
-        embedder: network whose embeddings measure distances to the training molecules.
-        outputs: outputs that the networks compute for each molecule.
-    """
+    """Interface of predicting models for commands, page and library; ``scales`` to ``classes`` as in ``TaskConfig``."""
 
     @property
     def kind(self) -> str: ...
-
     @property
     def targets(self) -> tuple[str, ...]: ...
-
     @property
     def scales(self) -> tuple[Scale, ...]: ...
-
     @property
     def limits(self) -> tuple[tuple[Limit, Limit], ...]: ...
-
     @property
     def offset(self) -> tuple[float, ...]: ...
-
     @property
     def classes(self) -> tuple[tuple[str, ...], ...]: ...
-
     @property
-    def assay_limits(self) -> Mapping[str, AssayLimit]: ...
-
+    def assay_limits(self) -> Mapping[str, AssayLimit]: ...  # by target whose assay has one
     @property
-    def descriptions(self) -> Mapping[str, str]: ...
-
+    def descriptions(self) -> Mapping[str, str]: ...  # what is measured and its unit, by target that a card describes
     @property
     def trust(self) -> Trust | None: ...
-
     @property
     def gives_spread(self) -> bool: ...
-
     @property
-    def digest(self) -> str: ...
-
+    def digest(self) -> str: ...  # of all state except the networks
     @property
-    def embedder(self) -> "Embedder": ...
-
+    def embedder(self) -> "Embedder": ...  # whose embeddings measure distances to the training molecules
     @property
-    def outputs(self) -> "list[Output]": ...
-
+    def outputs(self) -> "list[Output]": ...  # that the networks compute for each molecule
     def ready(self, molecules: Molecules) -> Molecules:
         """The molecules as the networks read them; raises InputError if required conditions are missing."""
 
     def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
         """Predictions from the ``outputs`` [M, width] of the networks."""
 
-    def to(self, device: torch.device) -> "PredictingModel":
-        """The model on another device."""
-
+    def to(self, device: torch.device) -> "PredictingModel": ...
     def under(self, conditions: Mapping[str, object]) -> "PredictingModel":
         """The model under conditions that are the same for all molecules; raises InputError for unknown ones."""
 
 
 class Predictor:
-    """Networks that predict the same targets from the same features; their predictions are averaged.
-
-    Args:
-        models: each in evaluation mode, with the config of its run; all on one device.
-
-    Attributes:
-        targets: names of the targets.
-
-    Raises:
-        InputError: the models differ in targets or features.
-    """
+    """Networks on one device that predict the same targets from the same features; their predictions are averaged."""
 
     asked_conditions = NO_CONDITIONS
     offset: tuple[float, ...] = ()
     assay_limits: Mapping[str, AssayLimit] = {}
     descriptions: Mapping[str, str] = {}
-    trust: Trust | None = None  # no information on errors and training molecules
+    trust: Trust | None = None
+    digest = ""
 
     def __init__(self, models: list[tuple[Network, Config]]):
         faces = {face_of(config) for _, config in models}
@@ -241,31 +190,22 @@ class Predictor:
 
     @property
     def gives_spread(self) -> bool:
-        """Whether predictions have a standard deviation."""
         return len(self.models) > 1
 
     @property
     def embedder(self) -> "Embedder":
-        """The network whose embeddings measure distances to the training molecules."""
         return Embedder(*self.models[0])
 
     def to(self, device: torch.device) -> Self:
-        """Moves the networks to a device, in place."""
         for model, _ in self.models:
             model.to(device)
         self.device = self.models[0][0].cls.device
         return self
 
     def under(self, conditions: Mapping[str, object]) -> Self:
-        """The model itself; raises InputError if conditions are given, because networks read none."""
         if conditions:
             raise InputError(f"{next(iter(conditions))} is not a condition of the model, which reads none")
         return self
-
-    @property
-    def digest(self) -> str:
-        """Digest of all state except the models."""
-        return ""
 
     def predict(self, smiles: Smiles) -> Predictions:
         """Predictions as in the command ``predict``; a SMILES that cannot be read affects only its own row."""
@@ -279,11 +219,9 @@ class Predictor:
 
     @property
     def outputs(self) -> list["Output"]:
-        """The predictions of each model."""
         return [prediction_of(model, make_task(config.task, model.cls.device)) for model, config in self.models]
 
     def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
-        """Predictions from the ``outputs`` [M, tasks] of the models."""
         by_model = np.stack(outputs)
         spread = spread_of_models(by_model).astype(np.float32)
         values = limited(by_model.mean(axis=0), self.limits)
@@ -296,14 +234,9 @@ def face_of(config: Config) -> tuple[str, tuple[str, ...], str]:
 
 
 class Embedder:
-    """A model in evaluation mode as a source of embeddings.
+    """A model in evaluation mode as a source of embeddings."""
 
-    Attributes:
-        width: width of the embeddings.
-        settings: settings that they depend on, other than the model.
-    """
-
-    settings: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()  # that they depend on, other than the model
     asked_conditions = NO_CONDITIONS
 
     def __init__(self, model: Network, config: Config):
@@ -317,7 +250,6 @@ class Embedder:
         return self.model.cls.device
 
     def to(self, device: torch.device) -> Self:
-        """Moves the model to a device, in place."""
         self.model.to(device)
         return self
 
@@ -369,18 +301,14 @@ def molecules_at_once(device: torch.device) -> int:
 def compute_chunks(
     reader: MoleculeModel[Result], chunks: Iterable[Chunk], smiles_of: Callable[[Chunk], Smiles]
 ) -> Iterator[tuple[Chunk, Result]]:
-    """Computes the results of chunks of SMILES in order; many chunks are computed on all cores.
+    """Results of chunks of SMILES in order, the same for any number of cores, as each chunk has one thread.
 
-    Each chunk is computed by one thread, so the results are the same for any number of cores.
-
-    Args:
-        reader: reader of the molecules. On the CPU, copies of it in worker processes do all of the work; on another
-            device, the workers only read the molecules.
-        chunks: chunks with SMILES, consumed lazily, a few ahead of the caller.
-        smiles_of: function that returns the SMILES of a chunk.
+    On the CPU, copies of the reader in worker processes do all of the work; elsewhere, workers only read the molecules.
     """
     if reader.device.type == "cpu":
-        yield from map_chunks(partial(read_and_compute, reader, current()), chunks, smiles_of)
+        work, chunks = partial(read_and_compute, reader, current()), iter(chunks)
+        first = list(islice(chunks, 1))
+        yield from map_chunks(work, chain(first, chunks), smiles_of, prepare=lambda: work(smiles_of(first[0])[:1]))
     else:
         for chunk, molecules in map_chunks(partial(read_molecules, reader.featurizer), chunks, smiles_of):
             yield chunk, reader.compute(molecules)
@@ -406,7 +334,5 @@ def load_networks(names: Iterable[str | Path]) -> list[tuple[Network, Config]]:
 
 def load_embedder(name: str) -> Embedder:
     """Loads one model as ``load_networks`` does, for its embeddings; raises InputError also for a table model."""
-    path = resolve_model(name)
-    check_has_weights(path, name, predict=f"graphormer-sepnorm predict {shlex.quote(name)}")
-    model, config, _ = checkpoint.load_model(path)
-    return Embedder(model.to(current().device), config)
+    check_has_weights(resolve_model(name), name, predict=f"graphormer-sepnorm predict {shlex.quote(name)}")
+    return Embedder(*load_networks([name])[0])

@@ -1,7 +1,4 @@
-"""The model for users: loads weights by name, and predicts and embeds SMILES.
-
-Axis letters: M molecules, D width.
-"""
+"""The model for users: loads weights by name, and predicts and embeds SMILES; M molecules, D width."""
 
 import hashlib
 import os

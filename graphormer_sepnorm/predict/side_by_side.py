@@ -41,35 +41,22 @@ class Reader(Protocol):
 
 @dataclass(frozen=True)
 class Part:
-    """One of the models.
+    """One of the models."""
 
-    Attributes:
-        name: what it is called; the parts of a panel have the name of the panel.
-        order: the targets of its panel, in the order of their columns; empty for the order of the models.
-        endpoints: facts about its targets, as ``card_endpoints``.
-        drugs: predictions for approved drugs; None: unknown.
-    """
-
-    name: str
+    name: str  # the parts of a panel have the name of the panel
     model: PredictingModel
-    order: tuple[str, ...] = ()
-    endpoints: Mapping[str, dict] = field(default_factory=dict)
+    order: tuple[str, ...] = ()  # of the targets of its panel; empty: that of the models
+    endpoints: Mapping[str, dict] = field(default_factory=dict)  # facts about its targets, as ``card_endpoints``
     drugs: Drugs | None = None
 
 
 @dataclass(frozen=True, repr=False)
 class SideBySide:
-    """Several models with the interface of one; for what differs between them, ask ``parts``.
-
-    Attributes:
-        parts: the models.
-        readers: what computes the predictions of each; empty: the models themselves.
-        unshown: numbers of the models whose errors do not matter.
-    """
+    """Several models with the interface of one; for what differs between them, ask ``parts``."""
 
     parts: tuple[Part, ...]
-    readers: tuple[Reader, ...] = ()
-    unshown: frozenset[int] = frozenset()
+    readers: tuple[Reader, ...] = ()  # compute the predictions of each; empty: the models themselves
+    unshown: frozenset[int] = frozenset()  # models whose errors do not matter
 
     def __repr__(self) -> str:
         return f"SideBySide({'; '.join(f'{part.name}: {part.model.kind}' for part in self.parts)})"
@@ -98,17 +85,16 @@ class SideBySide:
             target = part.model.targets[place[1]]
             return names.index(part.name), part.order.index(target) if target in part.order else len(part.order)
 
-        return sorted(
-            ((part, number) for part, labels in enumerate(self.labels) for number in range(len(labels))), key=rank
-        )
+        places = [(part, number) for part, labels in enumerate(self.labels) for number in range(len(labels))]
+        return sorted(places, key=rank)
 
     @cached_property
     def first_of_domain(self) -> list[int]:
         """By model, the number of the first one with the same training molecules."""
         models = self.part_models
         return [
-            next((first for first in range(number) if have_same_domain(models[first], model)), number)
-            for number, model in enumerate(models)
+            next(first for first, other in enumerate(models) if other is model or have_same_domain(other, model))
+            for model in models
         ]
 
     def of_targets(self, facts_of: Callable[[PredictingModel], Sequence[Value]]) -> list[Value]:
@@ -118,7 +104,9 @@ class SideBySide:
 
     def by_target(self, facts_of: Callable[[PredictingModel], Mapping[str, Value]]) -> dict[str, Value]:
         """Facts by label, from a function that gives those of a model by target."""
-        found = [facts_of(model) for model in self.part_models]
+        return self.labelled([facts_of(model) for model in self.part_models])
+
+    def labelled(self, found: Sequence[Mapping[str, Value]]) -> dict[str, Value]:
         return {
             self.labels[part][number]: found[part][target]
             for part, number in self.places
@@ -126,11 +114,7 @@ class SideBySide:
         }
 
     def owner(self, label: str | None) -> tuple[int, str]:
-        """The number of the model that has a target, and its name there; None: the first target.
-
-        Raises:
-            InputError: no model has it.
-        """
+        """The number of the model that has a target, None: the first one, and its name there; raises InputError."""
         known = dict(zip(self.targets, self.places, strict=True))
         if label is not None and label not in known:
             raise InputError(f"no target {label!r}, choose one of {', '.join(known)}{did_you_mean(label, known)}")
@@ -177,15 +161,10 @@ class SideBySide:
     @property
     def endpoints(self) -> dict[str, dict]:
         """The facts about targets in the cards of the models."""
-        return {
-            self.labels[part][number]: facts
-            for part, number in self.places
-            if (facts := self.parts[part].endpoints.get(self.parts[part].model.targets[number]))
-        }
+        return self.labelled([part.endpoints for part in self.parts])
 
     @property
     def trust(self) -> Trust | None:
-        """That of the first model."""
         return self.parts[0].model.trust
 
     @property
@@ -229,22 +208,17 @@ class SideBySide:
         return replace(self, parts=parts)
 
     def to(self, device: torch.device) -> "SideBySide":
-        """The models on another device."""
         return self.with_models([model.to(device) for model in self.part_models])
 
     def under(self, conditions: Mapping[str, object]) -> "SideBySide":
         """Each model under those of the conditions that it has; raises InputError for one that no model has."""
         known = [{*model.asked_conditions.columns, *model.asked_conditions.given} for model in self.part_models]
-        if unknown := [name for name in conditions if not any(name in names for names in known)]:
-            names = sorted(set().union(*known))
+        names = sorted(set().union(*known))
+        if unknown := [name for name in conditions if name not in names]:
             has = f"their conditions are {', '.join(names)}" if names else "they read none"
             raise InputError(f"{unknown[0]} is not a condition of the models: {has}{did_you_mean(unknown[0], names)}")
-        return self.with_models(
-            [
-                model.under({name: value for name, value in conditions.items() if name in names})
-                for model, names in zip(self.part_models, known, strict=True)
-            ]
-        )
+        given = [{name: value for name, value in conditions.items() if name in each} for each in known]
+        return self.with_models([model.under(each) for model, each in zip(self.part_models, given, strict=True)])
 
     def predict(self, smiles: Smiles) -> Predictions:
         """Predictions as in the command ``predict``; a SMILES that cannot be read affects only its own row."""
@@ -252,7 +226,7 @@ class SideBySide:
 
     def compute(self, molecules: Molecules) -> Predictions:
         """The predictions of all models, in ``parts``; networks compute a trunk that they share once."""
-        ready, outputs = self.ready_for_each(molecules), self.outputs_by_model
+        ready, outputs = self.ready_for_each(molecules), [reader.outputs for reader in self.each_reader]
         alike: dict[int, list[int]] = {}
         for number, each in enumerate(ready):
             alike.setdefault(id(each.graphs), []).append(number)
@@ -269,19 +243,14 @@ class SideBySide:
         return self.readers or self.part_models
 
     @property
-    def outputs_by_model(self) -> list[list[Output]]:
-        return [reader.outputs for reader in self.each_reader]
-
-    @property
     def outputs(self) -> list[Output]:
-        return [output for outputs in self.outputs_by_model for output in outputs]
+        return [output for reader in self.each_reader for output in reader.outputs]
 
     def ready(self, molecules: Molecules) -> Molecules:
         return molecules
 
     def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
-        """As ``compute``, because the models may read the molecules in different forms."""
-        return self.compute(molecules)
+        return self.compute(molecules)  # as the models may read the molecules in different forms
 
     def ready_for_each(self, molecules: Molecules) -> list[Molecules]:
         """The molecules as each model reads them, with its conditions."""
@@ -301,25 +270,19 @@ class SideBySide:
         asked, names = self.parts[part].model.asked_conditions.columns, self.asked_conditions.columns
         if not isinstance(sample, Sample):
             return sample
-        return (
-            Sample(sample.smiles, tuple(sample.conditions[names.index(name)] for name in asked))
-            if asked
-            else str(sample.smiles)
-        )
+        conditions = tuple(sample.conditions[names.index(name)] for name in asked)
+        return Sample(sample.smiles, conditions) if asked else str(sample.smiles)
 
     def joined(self, found: list[Predictions]) -> Predictions:
         """The predictions of the models as one; values and spread are [M, T]."""
         for number, first in enumerate(self.first_of_domain):
             found[number] = replace(found[number], nearness=found[first].nearness)
-        rows = list(zip(*(each.errors for each in found), strict=True))
+        warnings = zip(*(each.warnings for each in found), strict=True)
         return Predictions(
             values=np.stack([found[part].values[:, number] for part, number in self.places], axis=1),
             spread=np.stack([found[part].spread[:, number] for part, number in self.places], axis=1),
-            errors=[self.error_of(texts) for texts in rows],
-            warnings=[
-                " ".join(dict.fromkeys(filter(None, texts)))
-                for texts in zip(*(each.warnings for each in found), strict=True)
-            ],
+            errors=list(map(self.error_of, zip(*(each.errors for each in found), strict=True))),
+            warnings=[" ".join(dict.fromkeys(filter(None, texts))) for texts in warnings],
             alerts=found[0].alerts,
             properties=found[0].properties,
             parts=tuple(found),
@@ -339,11 +302,7 @@ def parts_of(model: PredictingModel) -> list[PredictingModel]:
 
 
 def one_model(model: PredictingModel, target: str | None) -> tuple[PredictingModel, str | None]:
-    """The one that has a target among models side by side, and the name of the target there.
-
-    Raises:
-        InputError: there are several models, and the target is not named or unknown.
-    """
+    """The one that has a target among models side by side, and its name there; raises InputError if it is unclear."""
     if not isinstance(model, SideBySide):
         return model, target
     if target is None:

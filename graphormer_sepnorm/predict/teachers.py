@@ -24,9 +24,7 @@ Encode = Callable[[Sequence[str]], np.ndarray]
 
 @cache
 def minimol() -> Encode:
-    """MiniMol on one thread: from SMILES to float32 [M, 512].
-
-    One session per process: ONNX Runtime does not survive the copying of a process.
+    """MiniMol on one thread: from SMILES to float32 [M, 512]; ONNX Runtime does not survive a fork.
 
     Source: Klaser et al., "MiniMol: A Parameter-Efficient Foundation Model for Molecular Learning", 2024.
     """
@@ -42,18 +40,7 @@ def minimol() -> Encode:
 
 
 class MiniMol:
-    """MiniMol as a source of embeddings, on the CPU.
-
-    Attributes:
-        models: none of this package.
-        featurizer: reads the molecules, so that the same molecules are rejected as elsewhere.
-        device: the CPU.
-        width: width of the embeddings.
-        settings: name and version of the package that computes them.
-
-    Raises:
-        InputError: the package is not installed.
-    """
+    """MiniMol as a source of embeddings, on the CPU; it rejects the molecules that models of tables reject."""
 
     width = 512
     asked_conditions = NO_CONDITIONS

@@ -1,7 +1,4 @@
-"""Names and labels of the training molecules.
-
-Axis letters: M molecules, N training molecules, T targets.
-"""
+"""Names and labels of the training molecules; M molecules, N training molecules, T targets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -18,14 +15,6 @@ FAR = 100  # mean of labels in standard deviations above which their digits matt
 FREQUENT = 0.25  # share of the labels of a target from which on equal ones are pointed out
 
 
-def no_bounds() -> np.ndarray:
-    return np.empty((0, 0, 2))
-
-
-def no_conditions() -> np.ndarray:
-    return np.empty((0, 0), np.float32)
-
-
 @dataclass(frozen=True)
 class TrainingRows:
     """The rows of the training molecules that a ``Domain`` keeps.
@@ -39,13 +28,17 @@ class TrainingRows:
 
     labels: Annotated[np.ndarray, Stored(np.float64, 2, finite=False)]
     text: Annotated[np.ndarray, Stored(np.uint8, 1)]
-    bounds: Annotated[np.ndarray, Stored(np.float64, 3, finite=False)] = field(default_factory=no_bounds)
-    conditions: Annotated[np.ndarray, Stored(np.float32, 2)] = field(default_factory=no_conditions)
+    bounds: Annotated[np.ndarray, Stored(np.float64, 3, finite=False)] = field(
+        default_factory=lambda: np.empty((0, 0, 2))
+    )
+    conditions: Annotated[np.ndarray, Stored(np.float32, 2)] = field(
+        default_factory=lambda: np.empty((0, 0), np.float32)
+    )
 
     @classmethod
     def of(cls, labels: np.ndarray, bounds: np.ndarray | None = None) -> "TrainingRows":
         """Rows with labels [N, T] and bounds [N, T, 2], and without names."""
-        kept = no_bounds() if bounds is None else np.asarray(bounds, np.float64)
+        kept = np.empty((0, 0, 2)) if bounds is None else np.asarray(bounds, np.float64)
         return cls(np.asarray(labels, np.float64), np.empty(0, np.uint8), kept)
 
     def named(self, names: Sequence[str]) -> "TrainingRows":
@@ -102,10 +95,7 @@ class TrainingRows:
 
     @property
     def frequent(self) -> list[tuple[float, float] | None]:
-        """The most frequent label of each target, such as a limit of the assay, and its share of the labels.
-
-        None if less than ``FREQUENT`` of the labels are equal.
-        """
+        """The most frequent label of each target, as a limit of the assay, and its share; None below ``FREQUENT``."""
         found: list[tuple[float, float] | None] = []
         for known in self.sorted_labels:
             values, counts = np.unique(known, return_counts=True)
@@ -150,11 +140,7 @@ class TrainingRows:
 
 
 def decimals_of(labels: np.ndarray) -> int:
-    """How many decimals nine of ten labels [N] need.
-
-    If they need more than ``MOST_DECIMALS``, as many as half of the labels need for two digits, or for labels far from
-    0 their standard deviation, at least ``USUAL_DECIMALS``.
-    """
+    """How many decimals nine of ten labels [N] need; more than ``MOST_DECIMALS`` only for two digits of the median."""
     for decimals in range(MOST_DECIMALS + 1 if len(labels) else 0):
         rounded = labels.round(decimals)
         fits = np.isclose(labels, rounded, rtol=0, atol=1e-9) & ((rounded != 0) | (labels == 0))

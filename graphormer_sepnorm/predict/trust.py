@@ -29,17 +29,12 @@ PARTS: dict[str, type] = {
 
 @dataclass(frozen=True)
 class Trust:
-    """The domain of a model, and intervals of a regression or the calibration of a classification.
-
-    Attributes:
-        rows: of the training molecules.
-        class_sets: of a classification.
-    """
+    """The domain of a model, and intervals of a regression or the calibration of a classification."""
 
     domain: Domain
     intervals: Intervals | None = None
     calibration: Calibration | None = None
-    rows: TrainingRows | None = None
+    rows: TrainingRows | None = None  # of the training molecules
     class_sets: ClassSets | None = None
 
     def fits(self, num_tasks: int, width: int) -> bool:

@@ -203,7 +203,7 @@ def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: b
     found = compute_all(model.model, samples)
     refuse_other_unit(model, new, found, same_unit)
     assert model.model.trust is not None
-    similarity, _ = model.model.trust.domain.nearest(row.smiles for row in new.unseen)
+    similarity, _ = model.model.trust.domain.nearest_rows(row.smiles for row in new.unseen)
     before = [each["model"] for each in read_prospective(model.run.path / PROSPECTIVE)]
     models = {ancestor(name) for name in [model.name, *before]}
     logged = earliest(log, model.model.featurizer, models) if log is not None else {}

@@ -45,8 +45,11 @@ def map_chunks(
     chunks: Iterable[Chunk],
     part_of: Callable[[Chunk], Part],
     alone: int = CHUNKS_ALONE,
+    prepare: Callable[[], object] = lambda: None,
 ) -> Iterator[tuple[Chunk, Result]]:
-    """Each chunk with the result of ``work`` for a part of it, in order; few chunks, or a daemon's, run here."""
+    """Each chunk with the result of ``work`` for a part of it, in order; few chunks, or a daemon's, run here.
+
+    ``prepare`` loads, before processes start, what each of them would load otherwise."""
     chunks = iter(chunks)
     first = list(islice(chunks, alone + 1))
     if len(first) <= alone or multiprocessing.current_process().daemon:
@@ -55,6 +58,8 @@ def map_chunks(
                 result = work(part_of(chunk))
             yield chunk, result
         return
+    with one_thread():
+        prepare()
     taken: deque[Chunk] = deque()
 
     def take() -> Iterator[Part]:

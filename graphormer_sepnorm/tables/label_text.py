@@ -64,9 +64,7 @@ def read_class(text: str, target: str) -> float:
     if is_missing(text):
         return math.nan
     if not is_class(text):
-        raise InputError(
-            f"{target} is {text.strip().lower()!r}, not 0 or 1, yes or no, or another known pair"
-        )
+        raise InputError(f"{target} is {text.strip().lower()!r}, not 0 or 1, yes or no, or another known pair")
     return CLASSES[same_label(text)]
 
 

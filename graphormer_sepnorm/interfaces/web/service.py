@@ -37,7 +37,7 @@ from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.domain import is_in_training
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
 from graphormer_sepnorm.predict.side_by_side import SideBySide, by_target, parts_of
-from graphormer_sepnorm.predict.units import measured_unit
+from graphormer_sepnorm.predict.units import shown_unit
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.info import fact_words
 from graphormer_sepnorm.runs.zoo import card_endpoints, card_facts, resolve_model
@@ -147,7 +147,7 @@ class PredictionService:
         found = {}
         for target, (scale, count, most) in by_target(self.predictor, facts_of_labels).items():
             known = self.endpoints.get(target, EndpointFacts())
-            unit = measured_unit(scale, known.description) if scale else ""
+            unit = shown_unit(scale, known.description) if scale else ""
             update = {"scale": scale, "unit": unit, "molecules": count, "frequent": most}
             found[target] = known.model_copy(update=update)
         return found

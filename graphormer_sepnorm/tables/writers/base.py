@@ -68,18 +68,19 @@ class TableWriter(Protocol):
 
 def texts_of_rows(added: list[Cells], columns: Sequence[AddedColumn], decimal: str = ".") -> Iterator[list[str]]:
     """The cells of added columns as texts, row by row; ``decimal`` is the separator of their decimals."""
-    texts = [
-        texts_of_numbers(cells, digits_of(column.kind), decimal) if isinstance(cells, np.ndarray) else cells
-        for cells, column in zip(added, columns, strict=True)
-    ]
-    for cells in zip(*texts, strict=True):
-        yield [text for cell in cells for text in (cell if isinstance(cell, list) else [cell])]
+    texts: list[Sequence[str]] = []
+    for cells, column in zip(added, columns, strict=True):
+        if isinstance(cells, np.ndarray):
+            texts += [texts_of_numbers(each, digits_of(column.kind), decimal) for each in np.atleast_2d(cells.T)]
+        else:
+            texts.append(cells)
+    yield from map(list, zip(*texts, strict=True))
 
 
-def texts_of_numbers(numbers: np.ndarray, digits: int, decimal: str) -> list:
-    if numbers.ndim == 2:
-        return [texts_of_numbers(row, digits, decimal) for row in numbers]
-    return [text_of_number(number, digits).replace(".", decimal) for number in numbers.tolist()]
+def texts_of_numbers(numbers: np.ndarray, digits: int, decimal: str) -> list[str]:
+    """As ``text_of_number`` of numbers [M], all formatted at once."""
+    texts = f"%.{digits}g " * len(numbers) % tuple(numbers.tolist())
+    return ["" if text == "nan" else text for text in texts.replace(".", decimal).split()]
 
 
 def text_of_number(number: float | None, digits: int = DIGITS["number"]) -> str:

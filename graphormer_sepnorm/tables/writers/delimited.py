@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from graphormer_sepnorm.tables.formats import Row, Table
 from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, TableWriter, flat_names, texts_of_rows
@@ -33,11 +34,13 @@ class DelimitedWriter(TableWriter):
 
 def as_csv(rows: Iterable[Sequence[object]], delimiter: str = ",") -> bytes:
     """Lines of texts and numbers; bytes of the input that are not UTF-8 become what they were."""
-    text = io.StringIO(newline="")
-    usual, all_quoted = (
-        csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=quoting)
-        for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL)
-    )
-    for row in rows:  # until Python 3.12, a carriage return is no reason for quotes
-        (all_quoted if any(isinstance(cell, str) and "\r" in cell for cell in row) else usual).writerow(row)
-    return text.getvalue().encode(errors="surrogateescape")
+
+    def lines(rows: Iterable[Sequence[object]], quoting: Literal[0, 1] = csv.QUOTE_MINIMAL) -> str:
+        text = io.StringIO(newline="")
+        csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=quoting).writerows(rows)
+        return text.getvalue()
+
+    rows = list(rows)
+    if "\r" in (text := lines(rows)):  # until Python 3.12, it is no reason for quotes
+        text = "".join(lines([row], csv.QUOTE_ALL) if "\r" in (line := lines([row])) else line for row in rows)
+    return text.encode(errors="surrogateescape")

@@ -11,13 +11,13 @@ from graphormer_sepnorm.predict.forward import (
     DEVICE_PAIRS,
     batches_for,
     compute_dataset,
-    device_batches,
     embed_dataset,
     embedding_of,
     predict_dataset,
     prediction_of,
     rows_of_molecules,
     share_trunks,
+    size_sorted_batches,
 )
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.zoo import resolve_model
@@ -57,7 +57,7 @@ def test_bfloat16_predicts_the_same_to_its_eight_bits():
 
 def test_batches_of_a_gpu_are_large_and_hold_few_large_molecules():
     sizes = np.array([1000] * 3 + [20] * 2000)
-    batches = list(device_batches(sizes))
+    batches = size_sorted_batches(sizes, is_gpu=True)
     assert sorted(np.concatenate(batches).tolist()) == list(range(2003))
     assert len(batches[0]) > 600
     assert all(np.sum(sizes[batch] ** 2) <= 2 * DEVICE_PAIRS for batch in batches)

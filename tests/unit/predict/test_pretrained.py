@@ -10,9 +10,8 @@ import torch
 from rdkit import Chem
 
 from graphormer_sepnorm import Graphormer
-from graphormer_sepnorm.chem.features import FEATURIZERS, read_graphs
+from graphormer_sepnorm.chem.features import read_graphs
 from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig
-from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.layers.norms import ShareNorm
@@ -20,9 +19,6 @@ from graphormer_sepnorm.recipes import find_recipe
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.runs.zoo import PRETRAINED, resolve_model, shipped_models
-from graphormer_sepnorm.training.finetune import starting_from
-from graphormer_sepnorm.training.optimizers import OPTIMIZERS
-from tests.recorded import recorder
 from tests.tiny import save_tiny, tiny_model
 
 SMILES = ["CCO", "c1ccccc1O", "C", "CC(=O)[O-]", "CN1CCC[C@H]1c1cccnc1"]
@@ -153,44 +149,6 @@ def test_a_model_that_its_config_does_not_describe_is_not_saved(model, tmp_path)
 def test_a_name_that_is_nowhere(name, tmp_path):
     with pytest.raises(InputError, match=f"{name} is neither a run folder"):
         Graphormer.from_pretrained(name, local_files_only=True, cache_dir=tmp_path)
-
-
-@pytest.fixture
-def saved(model, tmp_path):
-    model.save_pretrained(tmp_path / "saved")
-    return tmp_path / "saved"
-
-
-def prepared(table: pd.DataFrame, config: Config):
-    featurizer = FEATURIZERS[config.featurizer]
-    graphs = featurizer.pack([featurizer.graph(smiles) for smiles in table.smiles])
-    return in_memory(graphs.with_targets(table[["penalized_logp"]].to_numpy(np.float32)), config.model.encodings)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_a_frozen_run_trains_the_rest_and_resumes(saved, tmp_path, optimizer):
-    unscaled = TaskConfig(kind="regression", metric="mae", targets=("penalized_logp",))
-    config = starting_from(replace(make_config(num_tasks=1), task=unscaled), str(saved), frozen_layers=1)
-    config = replace(config, train=replace(config.train, epochs=2, optimizer=optimizer))
-    assert config.model.num_tasks == 1
-    table = sample_table()
-    train, val = prepared(table[:40], config), prepared(table[40:60], config)
-    run = recorder(config, train, val, tmp_path / "once")
-    once = run.trainer
-    before = {name: tensor.clone() for name, tensor in once.model.state_dict().items()}
-    run.train()
-    after = dict(once.model.named_parameters())
-    changed = {name for name in after if not torch.equal(after[name].cpu(), before[name].cpu())}
-    assert changed <= {name for name, parameter in after.items() if parameter.requires_grad}
-    assert changed > {"blocks.1.attention.qkv.weight", "blocks.1.ffn.up.weight", "head.0.weight"}
-
-    next(recorder(config, train, val, tmp_path / "twice").epochs())
-    resumed = recorder(config, train, val, tmp_path / "twice")
-    resumed.resume()
-    resumed.train()
-    for name, tensor in resumed.trainer.model.state_dict().items():
-        torch.testing.assert_close(tensor, once.model.state_dict()[name], msg=name)
 
 
 @pytest.mark.parametrize("name", sorted(shipped_models().keys() - PRETRAINED))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.predict.training_rows import USUAL_DECIMALS, TrainingRows, no_bounds, no_conditions
+from graphormer_sepnorm.predict.training_rows import USUAL_DECIMALS, TrainingRows
 from graphormer_sepnorm.runs.arrays import read_part
 
 LABELS = np.array([[3.0, np.nan], [1, np.nan], [np.nan, np.nan], [2, np.nan], [2, np.nan]])
@@ -78,7 +78,7 @@ def test_names_may_have_any_characters_but_end_with_their_line():
 
 def test_rows_come_back_from_arrays():
     arrays = {"rows.labels": LABELS, "rows.text": np.frombuffer(b"a\nb\nc\nd\ne", np.uint8)}
-    arrays |= {"rows.bounds": no_bounds(), "rows.conditions": no_conditions()}
+    arrays |= {"rows.bounds": np.empty((0, 0, 2)), "rows.conditions": np.empty((0, 0), np.float32)}
     assert read_part(TrainingRows, "rows", {}, Path("x")) is None
     found = read_part(TrainingRows, "rows", arrays, Path("x"))
     assert found is not None and found.names == list("abcde")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from graphormer_sepnorm.predict.units import measured_unit, measured_words
+from graphormer_sepnorm.predict.units import measured_unit, measured_words, shown_unit
 
 
 @pytest.mark.parametrize(
@@ -16,6 +16,13 @@ from graphormer_sepnorm.predict.units import measured_unit, measured_words
 )
 def test_the_unit_is_that_of_the_description_or_the_scale(scale, description, unit):
     assert measured_unit(scale, description) == unit
+
+
+@pytest.mark.parametrize("fraction", ["unbound", "bound"])
+def test_a_percentage_says_which_fraction_it_is(fraction):
+    description = f"log10 of {fraction} fraction in human plasma, %"
+    assert shown_unit("log10", description) == f"% {fraction}" and measured_unit("log10", description) == "%"
+    assert shown_unit("log10", "log10 of recovery, %") == "%" and shown_unit("log10", "log10 of dose bound, mg") == "mg"
 
 
 def test_a_logarithm_is_brought_back_with_its_interval():
