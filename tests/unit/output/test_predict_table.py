@@ -52,7 +52,7 @@ def test_a_value_beyond_the_strongest_bound_has_a_range_of_percentiles(tmp_path,
     service, bounds = tiny_service(tmp_path), np.tile([-np.inf, np.inf], (200, 1, 1))
     bounds[160:, 0, 0] = -100
     rows = TrainingRows.of(np.array([[-200.0]] * 160 + [[np.nan]] * 40), bounds)
-    predictor = Trusting(service.predictor.models, trust=replace(service.trust, rows=rows))
+    predictor = Trusting(service.predictor.models, trust=replace(service.predictor.trust, rows=rows))
     predict_table(predictor, ["CCO"], tmp_path / "out.csv", answers=Answers(domain=True))
     found = first_row(tmp_path / "out.csv")
     columns = ("logp_percentile", "logp_percentile_low", "logp_percentile_high")
@@ -65,7 +65,7 @@ def test_a_value_beyond_the_strongest_bound_has_a_range_of_percentiles(tmp_path,
 def test_lines_for_people(tmp_path, capsys):
     service = tiny_service(tmp_path)
     rows = TrainingRows.of(np.full((200, 1), 1.5))
-    predictor = Trusting(service.predictor.models, trust=replace(service.trust, rows=rows))
+    predictor = Trusting(service.predictor.models, trust=replace(service.predictor.trust, rows=rows))
     predict_table(predictor, ["CCO", "C[C"], tmp_path / "out.csv", answers=Answers(0.9, True))
     row = first_row(tmp_path / "out.csv")
     capsys.readouterr()
