@@ -90,7 +90,7 @@ def read_smiles(smiles: Chem.Mol | str | None) -> Chem.Mol:
     if not smiles.strip():
         raise InputError("The SMILES is empty: it has no atoms.")
     text = without_name(smiles.strip(" \t"))
-    shown = quoted(text)
+    shown = quoted(smiles.strip(" \t"))
     if not (text.isascii() and text.isprintable()):
         raise InputError(f"The SMILES {shown} has characters that are not printable ASCII.")
     if text.replace("->", "").partition(" ")[0].count(">") == 2:

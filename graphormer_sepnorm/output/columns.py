@@ -281,7 +281,9 @@ def chosen_endpoints(patterns: Sequence[str], names: Sequence[set[str]]) -> list
     """Whether each target, of these names, fits one of the names or shell patterns; raises InputError for others."""
 
     def fits(pattern: str, known: set[str]) -> bool:
-        return pattern in known or any(fnmatchcase(name.casefold(), pattern.casefold()) for name in known)
+        if any(pattern in each for each in names):  # as it is written, before names that differ in case
+            return pattern in known
+        return any(fnmatchcase(name.casefold(), pattern.casefold()) for name in known)
 
     for pattern in patterns:
         if not any(fits(pattern, known) for known in names):

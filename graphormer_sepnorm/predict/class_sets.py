@@ -64,7 +64,8 @@ class ClassSets:
 def check_confidence(confidence: float) -> None:
     """Raises InputError for a confidence of sets that is not between 0 and 1."""
     if not 0 < confidence < 1:
-        raise InputError(f"the confidence of a set is {confidence:g}: choose one between 0 and 1, such as 0.9")
+        near = f"; did you mean {confidence / 100:g}?" if 1 < confidence < 100 else ""
+        raise InputError(f"the confidence is {confidence:g}: choose one between 0 and 1, such as 0.9{near}")
 
 
 def by_class(values: np.ndarray, groups: int) -> np.ndarray:

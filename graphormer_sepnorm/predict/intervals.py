@@ -11,6 +11,7 @@ import numpy as np
 
 from graphormer_sepnorm.config import Limit
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.predict.class_sets import check_confidence
 from graphormer_sepnorm.runs.arrays import Stored
 from graphormer_sepnorm.tasks.censored import Censored, error_deviation, is_bounded
 from graphormer_sepnorm.tasks.limits import limited
@@ -63,8 +64,7 @@ class Intervals:
 
 def ranks_of(confidence: float, counts: np.ndarray) -> np.ndarray:
     """The ranks, from 1 on, of the scores [T] that give a confidence; raises InputError if there are too few."""
-    if not 0 < confidence < 1:
-        raise InputError(f"the confidence of an interval is {confidence:g}: choose one between 0 and 1, such as 0.9")
+    check_confidence(confidence)
     ranks = np.ceil(np.round((counts + 1) * confidence, 9)).clip(min=1).astype(int)
     if (ranks > counts).any():
         least = int(counts.min())

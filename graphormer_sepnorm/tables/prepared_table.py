@@ -53,7 +53,9 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
     write_atomically(table, content)
     write_atomically(table.with_suffix(".json"), (json.dumps(facts, indent=2) + "\n").encode())
     gaps = [(row.number, row.smiles, f"{gap}{HAS_OTHERS}") for row in labelled.usable for gap in row.gaps.values()]
-    skipped: list[list] = [["row", "smiles", "error"], *map(list, sorted(labelled.skipped + gaps))]
+    found = sorted(labelled.skipped + gaps)
+    skipped: list[list] = [["row", "smiles", "error", "in_file"]]
+    skipped += [[*each, labelled.in_file(each[0])] for each in found]
     write_atomically(folder / SKIPPED, as_csv(with_names(skipped, labelled)))
     lines = table_lines(labelled, labelled.usable, options)
     times = [TIME, *(row.time for row in labelled.usable)]

@@ -20,7 +20,7 @@ COPIES = (
 )
 MUCH_LOST = 0.1  # share of skipped rows above which their most frequent reason is given
 MOST_REASONS = 3  # rows that are named with what is wrong
-ALL_REASONS = "skipped.csv in the run folder has all, counted from 1 below the header"
+ALL_REASONS = "skipped.csv in the run folder has all"
 LEAST_REPEATED = 30  # molecules that show how much measurements vary
 LEAST_EQUAL, EQUAL_SHARE, BEYOND_SHARE = 20, 0.1, 0.02  # equal labels at a limit, and the share of labels beyond it
 
@@ -171,7 +171,9 @@ def of_forms(labelled: LabelledTable) -> Iterator[str]:
         splits = splits_of(labelled)
         drawn, apart = counted(len(mixed), "molecule is", "molecules are"), sum(len(splits[name]) > 1 for name in mixed)
         where = f"and {apart:,} of them in several splits" if apart else "but share a split"
-        yield f"{drawn} drawn with and without stereo: these count as different molecules, {where}"
+        first = next(row for row, family in zip(labelled.rows, structures.families, strict=True) if family in mixed)
+        example = labelled.names.get(first.number) or first.smiles
+        yield f"{drawn} drawn with and without stereo (such as {example}): these count as different molecules, {where}"
 
 
 def splits_of(labelled: LabelledTable) -> dict[str, set[str]]:

@@ -35,6 +35,7 @@ ID_COLUMNS = (
     "compoundid", "moleculeid", "molid", "cmpdid", "id", "compoundname", "moleculename", "molname", "name", "compound",
     "chemblid", "cid", "title",
 )  # fmt: skip
+NAMED_ID = re.compile(r"[\W_]id\s*$", re.IGNORECASE)  # such as "Fragment ID"
 MAX_ROW_WEIGHT = 1e6
 ROWS_TO_TELL = 1_000
 DECIMALS = {"point": Notation("thousands", "decimal"), "comma": Notation("decimal", "thousands")}
@@ -273,7 +274,8 @@ def name_of(columns: list[str], fields: list[str]) -> str:
 
 
 def id_column_among(columns: list[str]) -> str | None:
-    """The column that has the first of ``ID_COLUMNS`` for a name and appears once; None if there is none."""
+    """The column that has the first of ``ID_COLUMNS`` for a name, or a name that ends with the word id; or None."""
     plain = {re.sub("[ _.-]", "", name.strip().lower()): name for name in reversed(columns)}
-    found = next((plain[known] for known in ID_COLUMNS if known in plain), None)
+    named = [plain[known] for known in ID_COLUMNS if known in plain]
+    found = next(iter([*named, *(name for name in columns if NAMED_ID.search(name))]), None)
     return found if found is not None and columns.count(found) == 1 else None

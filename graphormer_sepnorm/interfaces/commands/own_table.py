@@ -123,11 +123,12 @@ def words_on_split(content: WholeTable, given: dict[str, Any]) -> Iterator[str]:
 
 
 def only_target(path: str, content: WholeTable, given: dict[str, Any]) -> tuple[str, ...]:
-    """The only column of a table that has no other purpose; raises InputError if there is none or several."""
+    """The only column of a table that is not empty and has no other purpose; raises InputError for none or several."""
     smiles = content.columns[content.smiles_place]
     others = {given.get(name) for name in ("split_column", "weight_column", "id_column")}
     used = {smiles, *others, *given.get("feature_columns", ())}
-    left = [name for name in content.columns if name not in used]
+    filled = {place for row in content.rows for place, cell in enumerate(row.fields) if cell.strip()}
+    left = [name for place, name in enumerate(content.columns) if name not in used and place in filled]
     id_column = id_column_among(left)
     found = [name for name in left if name != id_column]
     if not found:

@@ -228,7 +228,7 @@ def left_out_lines(result: dict) -> Iterator[str]:
         are = "is" if count == 1 else "are"
         scores = result.get("targets", {}).get(target, {}).get("bounds", {}).get(STACK)
         right = f"; predicted on their side: {round(scores['right_side'] * scores['bounds'])}" if scores else ""
-        yield f"{counted(count, 'censored test label')} of {target} (such as <5) {are} not in this score{right}"
+        yield f"{counted(count, 'bound')} among the labels of {target} {are} not in this score{right}"
 
 
 def interval_words(result: dict) -> str:

@@ -24,7 +24,7 @@ MAX_UNPACKED = 2_000_000_000
 def sheet_records(
     file: IO[bytes], source: str, smiles_column: str | None = None, sheet: str | None = None
 ) -> Iterator[list[str]]:
-    """The rows of the named sheet, else the first, else the only one with molecules, up to the last cell in use."""
+    """The rows of the named sheet, else the first with molecules, up to the last cell in use."""
     try:
         import openpyxl  # an extra
     except ImportError:
@@ -46,25 +46,22 @@ def refuse_large(file: IO[bytes] | Path, source: str, most: int) -> None:
 
 
 def chosen_sheet(book: "Workbook", source: str, smiles_column: str | None, name: str | None) -> "Worksheet":
-    """The named sheet; without a name the first, or the only one with a column of molecules."""
-    first, sheets = book.worksheets[0], {sheet.title: sheet for sheet in book.worksheets}
+    """The named sheet; without a name the first with a column of molecules, if there is one."""
+    sheets = {sheet.title: sheet for sheet in book.worksheets}
     if name is not None:
         if name not in sheets:
             titles = ", ".join(map(printable, sheets))
             raise InputError(f"{source} has no sheet {name!r}: its sheets are {titles}{did_you_mean(name, sheets)}")
         return sheets[name]
     found = [sheet for sheet in book.worksheets if places_of_column(next(texts_of_rows(sheet, 1), []), smiles_column)]
-    several = ", ".join(printable(sheet.title) for sheet in found)
-    if len(found) > 1 and found[0] is not first:
-        raise InputError(f"the first sheet of {source} has no molecules, {several} have: move one there or use --sheet")
     if len(found) > 1:
-        say_unread(source, several)
-    return found[0] if found else first
+        say_unread(source, *(printable(sheet.title) for sheet in found))
+    return found[0] if found else book.worksheets[0]
 
 
 @cache
-def say_unread(source: str, titles: str) -> None:
-    progress.say([f"{source}: several sheets have molecules ({titles}), and the first is read: --sheet NAME names one"])
+def say_unread(source: str, read: str, *others: str) -> None:
+    progress.say([f"the sheet {read!r} of {source} is read; --sheet chooses another: {', '.join(others)}"])
 
 
 def texts_of_rows(sheet: "Worksheet", most: int | None = None) -> Iterator[list[str]]:

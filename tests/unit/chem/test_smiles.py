@@ -36,7 +36,7 @@ def test_molecules_are_what_rdkit_reads_by_default(smiles):
         ("c1cccc", r"'c1cccc' is not a valid SMILES: ring 1 is not closed\.$"),
         ("C(C", r"'C\(C' is not a valid SMILES: a parenthesis is not closed\.$"),
         ("CX", "'X' is no atom outside square brackets"),
-        ("CCO, ethanol", "'CCO,' is not a valid SMILES: leave out the comma and what is behind it"),
+        ("CCO, ethanol", "'CCO, ethanol' is not a valid SMILES: leave out the comma and what is behind it"),
         ("C(C)(C)(C)(C)C", r"impossible molecule: atom 1 \(C\) has a valence of 5, which is too high\.$"),
         ("c1cccc1", r"impossible molecule: the aromatic ring with atom 1 has no Kekule structure; .* in \[nH\]\.$"),
         ("CCc", "impossible molecule: atom 3 is written as aromatic, but is in no ring"),

@@ -36,7 +36,7 @@ def test_the_files_by_hand(folder):
     assert (folder / "table.csv").read_text() == (
         'row,smiles,split,target logp,"target a, b"\n1,CCO,train,1.5,\n3,c1ccccc1,val,,-2.0\n4,CN,train,0.1,0.25\n'
     )
-    assert (folder / "skipped.csv").read_text() == "row,smiles,error\n2,C(,not a valid SMILES\n"
+    assert (folder / "skipped.csv").read_text() == "row,smiles,error,in_file\n2,C(,not a valid SMILES,row 3\n"
     assert (folder / "duplicates.csv").read_text() == (
         'molecule,row,smiles,split,conflicting targets,target logp,"target a, b",averaged in row\n'
         'KEY,1,CCO,train,"logp; a, b",1.5,,1\nKEY,4,CN,train,"logp; a, b",0.1,0.25,4\n'
@@ -69,7 +69,9 @@ def test_names_and_weights_of_rows_are_kept(tmp_path):
         "1,001,CCO,train,2.0,1.5,",
         "3,NA,c1ccccc1,val,1.0,,-2.0",
     ]
-    assert (tmp_path / "skipped.csv").read_text() == 'row,name,smiles,error\n2,"b,c",C(,not a valid SMILES\n'
+    assert (
+        tmp_path / "skipped.csv"
+    ).read_text() == 'row,name,smiles,error,in_file\n2,"b,c",C(,not a valid SMILES,row 3\n'
     assert (tmp_path / "duplicates.csv").read_text().splitlines()[1].startswith("KEY,1,001,CCO,train")
     assert names_of_split(tmp_path / "table.csv", "train") == ["001", ""]
     assert names_of_split(tmp_path / "table.csv", "val") == ["NA"]
