@@ -7,7 +7,7 @@ import pytest
 
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.output.columns import PredictionColumns
+from graphormer_sepnorm.output.columns import PredictionColumns, chosen_endpoints
 from graphormer_sepnorm.predict.acquisition import Acquisition
 from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.class_sets import fit_class_sets
@@ -215,3 +215,9 @@ def test_nearness_is_measured_from_the_first_model():
     nearest = np.linalg.norm(embedded[4] - embedded[:2], axis=1).min()
     np.testing.assert_allclose(found.nearness.distance, [0, np.nan, nearest], atol=1e-2)
     assert found.nearness.similarity[0] == 1 and found.nearness.molecule == ["CCO", "", "CCO"]
+
+
+def test_a_target_is_found_as_it_is_written_before_one_that_differs_in_case():
+    names = [{"LogD"}, {"logD"}, {"Sol"}]
+    assert chosen_endpoints(["logD"], names) == [False, True, False]
+    assert chosen_endpoints(["LOGD", "sol"], names) == [True, True, True]

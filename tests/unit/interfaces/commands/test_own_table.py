@@ -13,9 +13,9 @@ from graphormer_sepnorm.tables.labels import read_whole
 
 
 def table(*columns: str) -> WholeTable:
-    """Its molecules are in the column of one of these names."""
-    names = ("smiles", "SMILES", "structure", "drug")
-    return WholeTable(list(columns), [], smiles_place=next(n for n, name in enumerate(columns) if name in names))
+    """Its molecules are in the column of one of these names; the column comment is empty."""
+    names, row = ("smiles", "SMILES", "structure", "drug"), Row(["1" * (name != "comment") for name in columns], "C")
+    return WholeTable(list(columns), [row], smiles_place=next(n for n, name in enumerate(columns) if name in names))
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,7 @@ def table(*columns: str) -> WholeTable:
         (["structure", "logD", "set"], {"smiles_column": "structure", "split_column": "set"}),
         (["smiles", "logD", "weight", "pH"], {"weight_column": "weight", "feature_columns": ("pH",)}),
         (["smiles", "batch", "logD"], {"id_column": "batch"}),
+        (["Fragment ID", "structure", "logD", "comment"], {}),
     ],
 )
 def test_the_only_column_without_another_purpose_is_predicted(columns, given):
