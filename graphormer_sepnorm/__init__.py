@@ -19,6 +19,7 @@ MODULES = {
     "GraphormerTransform": "encodings.transform",
     "InputError": "errors",
     "ModelConfig": "config",
+    "Profile": "project.profile",
     "SepNorm": "layers.norms",
     "ShareNorm": "layers.norms",
     "TaskConfig": "config",
@@ -43,6 +44,7 @@ __all__ = [
     "GraphormerTransform",
     "InputError",
     "ModelConfig",
+    "Profile",
     "SepNorm",
     "ShareNorm",
     "TaskConfig",
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
     from graphormer_sepnorm.layers.norms import SepNorm, ShareNorm
     from graphormer_sepnorm.layers.separate import separate_norms
     from graphormer_sepnorm.predict.pretrained import Graphormer
+    from graphormer_sepnorm.project.profile import Profile
     from graphormer_sepnorm.recipes import base, best, local, slim
     from graphormer_sepnorm.table_model.load import load_model, load_models
 else:

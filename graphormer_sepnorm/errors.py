@@ -49,5 +49,6 @@ def did_you_mean(name: str, choices: Collection[str]) -> str:
     """The end of a message on an unknown name: the choice that is most like it, or begins with it; "" if none is."""
     choices = [choice for choice in islice(choices, MOST_COMPARED) if as_text(choice) == choice]
     longer = [choice for choice in choices if len(name) > 2 and choice.casefold().startswith(name.casefold())]
-    near = get_close_matches(name, choices, n=1) or longer[:1]
+    holding = [choice for choice in choices if len(name) > 2 and choice.endswith(name)]  # such as run_HLM for HLM
+    near = holding[:1] or get_close_matches(name, choices, n=1) or longer[:1]
     return f"; did you mean {near[0]!r}?" if near else ""

@@ -107,7 +107,7 @@ def reliability_charts(page: Reported) -> Iterator[Chart]:
 
 def distance_section(page: Reported) -> Section:
     """Errors by the distance to the training molecules."""
-    trust, of = page.result["trust"], error_words(page.task)
+    trust, of = page.result["trust"], error_words(page.task, len(page.task.targets))
     parts = [part for part in trust["error_by_similarity"] if part["n"]]
     columns = {
         "similarity": [f"{part['from']:g} to {part['to']:g}" for part in parts],
@@ -123,7 +123,7 @@ def distance_section(page: Reported) -> Section:
 
 def distance_charts(page: Reported) -> Iterator[Chart]:
     """The errors against two distances, for as many molecules as the other charts show; means only of many errors."""
-    near, errors, of = page.looked.nearness, page.looked.errors, error_words(page.task)
+    near, errors, of = page.looked.nearness, page.looked.errors, error_words(page.task, len(page.task.targets))
     for x, title, label in (
         (near.similarity, "similarity", "largest Tanimoto similarity to a training molecule"),
         (near.distance, "distance of embeddings", "smallest distance to a training molecule"),

@@ -224,6 +224,8 @@ class LoadedModel:
         model = self.model.under(conditions or {})
         if isinstance(endpoints, str):
             raise InputError(f"endpoints: give a list, such as [{endpoints!r}]")
+        if isinstance(profile, str | Path):
+            raise InputError(f"profile: give Profile.read({str(profile)!r})")
         answers = checked(Answers(interval, domain, alerts, properties, tuple(endpoints)))
         columns = PredictionColumns(model, answers, profile=profile, is_whole=True)
         with computing(self.compute):

@@ -255,7 +255,8 @@ def molecule_errors(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> 
     return np.where(labelled.any(axis=1), np.nansum(errors, axis=1) / labelled.sum(axis=1).clip(min=1), np.nan)
 
 
-def error_words(task: TaskConfig) -> str:
+def error_words(task: TaskConfig, targets: int = 1) -> str:
+    """The error of a molecule, of one target or as the mean over several."""
     if TASKS[task.kind].predicts_probabilities:
         return "distance between probability and label"
-    return "absolute error" if len(task.targets) == 1 else "absolute error, in standard deviations"
+    return "absolute error" if targets == 1 else "absolute error, in standard deviations"

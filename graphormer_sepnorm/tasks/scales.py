@@ -17,6 +17,7 @@ WITH_UNIT = re.compile(rf"(?:(?<![ _])[ _]++[\[(]?|[\[(]|(?<=\d))({'|'.join(DECA
 # In the name of a column, but not pIC50.
 POTENCY = re.compile(r"(?<![A-Za-z])([AEI]C50|CC50|DC50|GI50|K[di])(?![A-Za-z0-9])")
 WIDE, WIDE_CONCENTRATIONS = 1e3, 10  # factors between labels above which a logarithm is better to learn
+SKEWED_SPAN, SKEW = 100, 1.5  # or above this one, if the mean is so many times the median
 
 
 def better_scale(column: str, labels: np.ndarray, unit: str = "") -> Scale:
@@ -24,7 +25,10 @@ def better_scale(column: str, labels: np.ndarray, unit: str = "") -> Scale:
     unit = named_unit(column) or (unit if unit in DECADES else "")
     factor = WIDE_CONCENTRATIONS if unit or POTENCY.search(column) else WIDE
     positive = labels[labels > 0]
-    if (labels < 0).any() or not len(positive) or positive.max() <= factor * positive.min():
+    if (labels < 0).any() or not len(positive):
+        return ""
+    span = positive.max() / positive.min()
+    if span <= factor and (span <= SKEWED_SPAN or positive.mean() <= SKEW * np.median(positive)):
         return ""
     return molar_scale(unit) if unit else "log10"
 
