@@ -77,7 +77,7 @@ def test_bounds_of_all_folds_together_are_scored(tmp_path):
     assert "2 more labels are bounds: 50 % predicted on the right side." in report
     assert "<th>concordance</th>" in report.replace(' scope="col"', "")
     (said,) = left_out_lines({"metric": "mae", **found, "trust": {}})
-    assert said.startswith("2 censored test labels of a") and said.endswith(": 1")
+    assert said.startswith("2 bounds among the labels of a") and said.endswith(": 1")
 
 
 def test_molecules_that_a_fold_was_trained_on_are_counted(tmp_path):
