@@ -139,7 +139,7 @@ def test_bounds_are_learnt_from_and_left_out_of_errors(train, command, molecules
     found = pd.read_csv(tmp_path / "run" / "predictions.csv", dtype=str)
     censored = found.a.str.startswith("<")
     assert result["censored"] == {"a": censored.sum()} and 0 < censored.sum() < len(found) == result["n"]
-    assert f"{censored.sum()} censored test labels of a (such as <5) are not in this score" in messages
+    assert f"{censored.sum()} bounds among the labels of a are not in this score" in messages
     kept = pd.read_csv(tmp_path / "run" / "table.csv", dtype=str)
     labelled_val = (kept.split == "val") & kept["target a"].notna()
     assert result["trust"]["calibrated_on"] == labelled_val.sum(), "bounds count on their known side"
