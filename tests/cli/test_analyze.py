@@ -52,8 +52,7 @@ def test_models_of_several_datasets_are_refused(models, command, tmp_path, monke
 
 
 @pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [(["-o", "x.svg"], "ends in .png"), (["-o", "x.png", "--split", "all"], "unknown split")],
+    ("arguments", "problem"), [(["-o", "x.svg"], "ends in .png"), (["-o", "x.png", "--split", "all"], "unknown split")]
 )
 def test_bad_input_is_refused(models, command, tmp_path, monkeypatch, arguments, problem):
     monkeypatch.chdir(tmp_path)

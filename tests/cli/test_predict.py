@@ -149,10 +149,7 @@ def test_info_of_the_cache(command, model, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ["broken.csv", "--strict", "-o", "new/out.csv"],
-            "row 3 cannot be read: 'C[C' is not",
-        ),
+        (["broken.csv", "--strict", "-o", "new/out.csv"], "row 3 cannot be read: 'C[C' is not"),
         (["in.csv", "--smiles-column", "mol", "-o", "new/out.csv"], "no column 'mol': name one, or the character"),
         (["typo.csv", "-o", "there.csv"], "No such file"),
         (["in.csv", "-o", "folder.csv"], "is a folder"),

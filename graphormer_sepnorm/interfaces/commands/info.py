@@ -14,8 +14,7 @@ from graphormer_sepnorm.system.signals import leaving_at_once
 
 def info(
     model: Annotated[
-        str | None,
-        typer.Argument(metavar="MODEL", help=f"A {shared.MODEL}.", autocompletion=shared.model_names),
+        str | None, typer.Argument(metavar="MODEL", help=f"A {shared.MODEL}.", autocompletion=shared.model_names)
     ] = None,
     cache: Annotated[bool, typer.Option("--cache", help="List the contents of the cache and its limit.")] = False,
 ) -> None:

@@ -51,9 +51,7 @@ def on_better_scales(options: TableOptions, content: WholeTable) -> TableOptions
         return options
     molar = tuple(f"{target}={unit_of(scale)}" for target, scale in scales.items() if falls(scale))
     return replace(
-        options,
-        log10=tuple(target for target, scale in scales.items() if not falls(scale)),
-        negative_log_molar=molar,
+        options, log10=tuple(target for target, scale in scales.items() if not falls(scale)), negative_log_molar=molar
     )
 
 

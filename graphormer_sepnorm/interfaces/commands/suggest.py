@@ -26,8 +26,7 @@ def suggest(
         str, typer.Argument(metavar="LIBRARY", help="A table, a folder of tables, or a pattern of them in quotes.")
     ],
     out: Annotated[
-        Path | None,
-        option(ANSWERS, "File to write: .csv, .tsv, .parquet, .xlsx or .sdf.", "--output", "-o"),
+        Path | None, option(ANSWERS, "File to write: .csv, .tsv, .parquet, .xlsx or .sdf.", "--output", "-o")
     ] = None,
     count: Annotated[int, option(ANSWERS, "How many molecules.", "-n")] = 50,
     alerts: Annotated[bool, option(ANSWERS, "Name structural alerts in a column.", "--alerts")] = False,

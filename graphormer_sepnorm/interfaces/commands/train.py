@@ -65,8 +65,7 @@ class RunOptions:
         str | None, Option("Model to fine-tune with a new head; it sets architecture and norm.", "from")
     ] = None
     freeze: Annotated[
-        int | None,
-        Option("Number of first layers of --from that keep their weights; by default as in the recipe."),
+        int | None, Option("Number of first layers of --from that keep their weights; by default as in the recipe.")
     ] = None
 
     @property

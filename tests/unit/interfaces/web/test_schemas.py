@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.web.schemas import (
-    ConditionFacts,
-    Options,
-    TargetPrediction,
-)
+from graphormer_sepnorm.interfaces.web.schemas import ConditionFacts, Options, TargetPrediction
 from graphormer_sepnorm.output.columns import PredictionColumns
 from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.domain import fit_domain

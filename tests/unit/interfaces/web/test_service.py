@@ -16,12 +16,7 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     TableRow,
     TableRows,
 )
-from graphormer_sepnorm.interfaces.web.service import (
-    PredictionService,
-    load_service,
-    scored_endpoints,
-    warm_up,
-)
+from graphormer_sepnorm.interfaces.web.service import PredictionService, load_service, scored_endpoints, warm_up
 from graphormer_sepnorm.predict.domain import fit_domain
 from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.predict.trust import Trust
