@@ -10,10 +10,10 @@ from pathlib import Path
 import uvicorn
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.web.app import make_app
+from graphormer_sepnorm.interfaces.web.app import PunctualProtocol, make_app
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import ResultStore
-from graphormer_sepnorm.interfaces.web.look import look_at
+from graphormer_sepnorm.interfaces.web.reading import look_at
 from graphormer_sepnorm.interfaces.web.schemas import (
     Atom,
     AtomContributions,
@@ -25,7 +25,6 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     TableRows,
     TargetPrediction,
 )
-from graphormer_sepnorm.interfaces.web.server import PunctualProtocol
 from graphormer_sepnorm.interfaces.web.trainings import Trainings
 from graphormer_sepnorm.interfaces.web.worker import Worker
 

@@ -49,8 +49,7 @@ def serve(
     """
     with leaving_at_once():
         try:
-            from graphormer_sepnorm.interfaces.web.app import Page
-            from graphormer_sepnorm.interfaces.web.server import make_server
+            from graphormer_sepnorm.interfaces.web.app import Page, make_server
         except ModuleNotFoundError as error:
             raise not_installed("the page", str(error.name), "web") from None
         from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue

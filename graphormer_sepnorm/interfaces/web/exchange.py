@@ -11,7 +11,6 @@ from pathlib import PurePath
 from typing import Annotated, TypeVar
 
 from fastapi import Depends, Form, Request, UploadFile
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from graphormer_sepnorm.errors import as_text
@@ -50,15 +49,17 @@ def status_of(job: Job) -> JobStatus:
     )
 
 
-def known(queue: JobQueue, id: str) -> Job:
+def known(request: Request, id: str) -> Job:
     """The table with that address; raises HTTPException if there is none."""
-    job = queue.find(id)
-    if job is None:
-        raise NO_TABLE
-    return job
+    if job := request.app.state.queue.find(id):
+        return job
+    raise NO_TABLE
 
 
-def with_rows(job: Job | None) -> Job:
+KnownJob = Annotated[Job, Depends(known)]
+
+
+def refuse_empty(job: Job | None) -> Job:
     """The same table; raises HTTPException if there is none, or it failed before its first row."""
     if job is None:
         raise NO_TABLE
@@ -74,12 +75,14 @@ def row_at(rows: Sequence[Found], row: int) -> Found:
     return rows[row]
 
 
-async def explained_atoms(queue: JobQueue, id: str, row: int, target: str | None) -> tuple[Job, str, AtomContributions]:
-    """The table, the explained target and the atoms of its prediction; raises HTTPException.
+async def explained_atoms(
+    request: Request, job: KnownJob, row: int, target: str | None = None
+) -> tuple[str, AtomContributions]:
+    """The explained target and the atoms of its prediction; raises HTTPException.
 
     By default, the target is the most probable one of several classes, or the first one.
     """
-    job = await run_in_threadpool(known, queue, id)
+    queue: JobQueue = request.app.state.queue
     read, facts = row_at(job.rows, row), queue.facts
     predictions = job.answers[row].predictions if row < len(job.answers) else {}
     if target is None and facts.class_names and predictions:
@@ -87,7 +90,10 @@ async def explained_atoms(queue: JobQueue, id: str, row: int, target: str | None
     target = target or next(iter(predictions), facts.targets[0])
     found = await answer_to(queue.ask("atoms", read.smiles, target, read.conditions))
     assert isinstance(found, AtomContributions)
-    return job, target, found
+    return target, found
+
+
+Explained = Annotated[tuple[str, AtomContributions], Depends(explained_atoms)]
 
 
 def rows_of(job: Job, numbers: Iterable[int]) -> list[RowPrediction]:

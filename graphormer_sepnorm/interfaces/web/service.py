@@ -15,15 +15,10 @@ from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.pictures import draw, set_look
-from graphormer_sepnorm.interfaces.web.look import look_at
-from graphormer_sepnorm.interfaces.web.reading import read_table, under_conditions
+from graphormer_sepnorm.interfaces.web import reading, schemas
 from graphormer_sepnorm.interfaces.web.schemas import (
-    Atom,
-    AtomContributions,
     ColumnFacts,
-    ConditionFacts,
     EndpointFacts,
-    Fragment,
     ModelFacts,
     MoleculePrediction,
     Options,
@@ -69,7 +64,7 @@ class PredictionService:
     about: dict[str, str]  # facts for people
     endpoints: dict[str, EndpointFacts] = field(default_factory=dict)  # what cards and scores say of the targets
 
-    look = staticmethod(look_at)
+    look = staticmethod(reading.look_at)
 
     @cached_property
     def identity(self) -> str:
@@ -160,17 +155,17 @@ class PredictionService:
         places = zip(self.predictor.targets, self.predictor.places, strict=True)
         return {target: parts[first[part]].name for target, (part, _) in places}
 
-    def conditions(self) -> list[ConditionFacts]:
+    def conditions(self) -> list[schemas.ConditionFacts]:
         models = [model for model in parts_of(self.predictor) if isinstance(model, TableModel)]
         known = {column.name: column for model in models for column in model.conditions.columns}
-        return [ConditionFacts.model_validate(each, from_attributes=True) for each in known.values()]
+        return [schemas.ConditionFacts.model_validate(each, from_attributes=True) for each in known.values()]
 
     def read(self, path: Path, shown: str, most_rows: int, options: Options, smiles_column: str) -> TableRows:
         """As ``read_table``, with conditions and the columns of predictions; InputError for what is missing."""
         added = self.added(options)
-        found = read_table(path, shown, smiles_column, most_rows)
+        found = reading.read_table(path, shown, smiles_column, most_rows)
         names = self.predictor.asked_conditions.columns
-        rows = under_conditions(found, names, options.conditions, shown)
+        rows = reading.under_conditions(found, names, options.conditions, shown)
         taken = {column.name for column in added}
         of_form = {name: name + OF_CONDITION * (name in taken) for name in names if name not in found.columns}
         added = [*(ColumnFacts(name=each, place=["conditions", name]) for name, each in of_form.items()), *added]
@@ -217,7 +212,7 @@ class PredictionService:
             canvas.FinishDrawing()
             return canvas.GetDrawingText()
 
-    def atoms(self, smiles: str, target: str, conditions: tuple[str, ...] = ()) -> AtomContributions:
+    def atoms(self, smiles: str, target: str, conditions: tuple[str, ...] = ()) -> schemas.AtomContributions:
         """Contributions to what is predicted under conditions; raises InputError as ``explain_rows``."""
         read_small(smiles)
         sample = Sample(smiles, conditions) if conditions else smiles
@@ -227,17 +222,17 @@ class PredictionService:
         if isinstance(explanation, InputError):
             raise explanation
         mol = read_small(explanation.smiles)
-        return AtomContributions(
+        return schemas.AtomContributions(
             caption=explanation.caption,
             meaning=explanation.meaning,
             baseline=explanation.baseline,
             start=explanation.start,
             decimals=explanation.shown_decimals,
             atoms=[
-                Atom(symbol=atom.GetSymbol(), contribution=value)
+                schemas.Atom(symbol=atom.GetSymbol(), contribution=value)
                 for atom, value in zip(mol.GetAtoms(), explanation.contributions.tolist(), strict=True)
             ],
-            fragments=[Fragment.model_validate(each, from_attributes=True) for each in explanation.fragments],
+            fragments=[schemas.Fragment.model_validate(each, from_attributes=True) for each in explanation.fragments],
             picture=draw([explanation], ".svg").decode(),
         )
 

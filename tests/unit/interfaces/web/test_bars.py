@@ -2,7 +2,6 @@
 
 import pytest
 
-from graphormer_sepnorm.interfaces.web.bars import OTHERS, Bar, grouped_bars
 from graphormer_sepnorm.interfaces.web.schemas import (
     EndpointFacts,
     MoleculePrediction,
@@ -11,6 +10,7 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     TargetPrediction,
 )
 from graphormer_sepnorm.interfaces.web.service import load_service
+from graphormer_sepnorm.interfaces.web.view import OTHERS, Bar, grouped_bars
 from tests.page import PretendedService
 from tests.several import save_panel
 

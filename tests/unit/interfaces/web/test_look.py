@@ -3,7 +3,7 @@
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.web.look import look_at
+from graphormer_sepnorm.interfaces.web.reading import look_at
 from graphormer_sepnorm.interfaces.web.schemas import TableLook, TrainingChoice
 
 # Rings of 3 to 14 atoms, a salt, a row that cannot be read, one without a label, and a bound.
