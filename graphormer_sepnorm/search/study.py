@@ -112,18 +112,12 @@ def write_trials(study: Study, folder: StudyFolder, config: Config) -> None:
     trials = study.get_trials(deepcopy=False)
     names = sorted({name for trial in trials for name in trial.params})
     header = ["trial", "state", f"validation {config.task.metric}", "epochs", "seconds", *names, PROBLEM]
-    lines = [
-        [
-            trial.number,
-            trial.state.name.lower(),
-            trial.value if trial.state == TrialState.COMPLETE else best_of(trial, config),
-            trial.last_step,
-            None if trial.duration is None else round(trial.duration.total_seconds(), 1),
-            *(trial.params.get(name) for name in names),
-            trial.user_attrs.get(PROBLEM),
-        ]
-        for trial in trials
-    ]
+    lines = []
+    for trial in trials:
+        value = trial.value if trial.state == TrialState.COMPLETE else best_of(trial, config)
+        seconds = None if trial.duration is None else round(trial.duration.total_seconds(), 1)
+        searched = [*map(trial.params.get, names), trial.user_attrs.get(PROBLEM)]
+        lines.append([trial.number, trial.state.name.lower(), value, trial.last_step, seconds, *searched])
     write_atomically(folder.trials, as_csv([header, *lines]))
 
 
@@ -137,15 +131,9 @@ def summary(study: Study, folder: StudyFolder, config: Config) -> dict:
             f"no trial was complete{reason}: continue with --resume and more --trials or --time-limit, or choose "
             "another --out with fewer --epochs"
         )
-    return {
-        "out": str(folder),
-        "trials": len(ended),
-        "complete": len(trials),
-        "pruned": len(ended) - len(trials),
-        "metric": config.task.metric,
-        "validation": study.best_value,
-        "parameters": study.best_params,
-    }
+    counts = {"trials": len(ended), "complete": len(trials), "pruned": len(ended) - len(trials)}
+    best = {"metric": config.task.metric, "validation": study.best_value, "parameters": study.best_params}
+    return {"out": str(folder), **counts, **best}
 
 
 def draw(study: Study, folder: StudyFolder, config: Config) -> None:

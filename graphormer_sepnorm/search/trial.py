@@ -108,8 +108,7 @@ def is_orphan() -> bool:
 
 
 def is_lack_of_memory(error: Exception) -> bool:
-    is_its_type = isinstance(error, MemoryError | torch.OutOfMemoryError)
-    return is_its_type or any(text in str(error) for text in LACK_OF_MEMORY)
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(map(str(error).__contains__, LACK_OF_MEMORY))
 
 
 def starting() -> SpawnContext | ForkServerContext:

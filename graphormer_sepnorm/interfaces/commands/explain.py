@@ -1,5 +1,3 @@
-"""``graphormer-sepnorm explain``."""
-
 from functools import partial
 from pathlib import Path
 from typing import Annotated

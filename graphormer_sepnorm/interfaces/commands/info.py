@@ -1,5 +1,3 @@
-"""``graphormer-sepnorm info``."""
-
 import math
 import time
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""``graphormer-sepnorm predict``."""
-
 import sys
 import time
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-"""``graphormer-sepnorm serve``."""
-
 import contextlib
 import os
 import re

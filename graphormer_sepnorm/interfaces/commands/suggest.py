@@ -1,5 +1,3 @@
-"""``graphormer-sepnorm suggest``."""
-
 import time
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,5 +1,3 @@
-"""``graphormer-sepnorm sweep``."""
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated

@@ -1,5 +1,3 @@
-"""``graphormer-sepnorm train``."""
-
 import shlex
 import time
 from collections.abc import Iterator, Sequence
@@ -14,9 +12,8 @@ from graphormer_sepnorm.datasets.benchmarks import DATASETS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces import quick
 from graphormer_sepnorm.interfaces.commands import shared
-from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, expanded
+from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, as_command, expanded, given_names
 from graphormer_sepnorm.interfaces.commands.own_table import OF_LABELS, detected, on_better_scales
-from graphormer_sepnorm.interfaces.commands.resuming import as_command, given_names
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.options import Option
 from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, task_config
@@ -242,14 +239,9 @@ def interval_words(result: dict) -> str:
 def next_steps(folder: Path, is_model: bool) -> Iterator[str]:
     """The report to open, and the command that predicts with the model, or first how to get one if there are folds."""
     if (folder / REPORT).exists():
-        yield f"open {quote(folder / REPORT)} in a browser for the scores and how far to trust predictions"
+        yield f"open {shlex.quote(str(folder / REPORT))} in a browser for the scores and how far to trust predictions"
+    quoted = shlex.quote(str(folder if is_model else folder.with_name(f"{folder.name}-model")))
     if not is_model:
-        folder = folder.with_name(f"{folder.name}-model")
-        yield f"folds do not predict: for a model, repeat this command without --folds and with --out {quote(folder)}"
-    command = f"graphormer-sepnorm predict {quote(folder)} FILE -o predictions.csv --interval 0.9 --domain"
+        yield f"folds do not predict: for a model, repeat this command without --folds and with --out {quoted}"
+    command = f"graphormer-sepnorm predict {quoted} FILE -o predictions.csv --interval 0.9 --domain"
     yield f"{'predict other molecules' if is_model else 'then predict other molecules'}: {command}"
-
-
-def quote(folder: Path) -> str:
-    """A folder as an argument of a command."""
-    return shlex.quote(str(folder))

@@ -1,5 +1,3 @@
-"""``graphormer-sepnorm tune``."""
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any

@@ -22,8 +22,7 @@ from graphormer_sepnorm.interfaces.web.api import PROBLEMS, add_pictures, add_re
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue, QueueFull
 from graphormer_sepnorm.interfaces.web.middleware import is_open, middleware, refusal
 from graphormer_sepnorm.interfaces.web.pages import Pages, add_entrance, add_pages, add_table_pages
-from graphormer_sepnorm.interfaces.web.training_pages import add_training
-from graphormer_sepnorm.interfaces.web.trainings import Trainings
+from graphormer_sepnorm.interfaces.web.trainings import Trainings, add_training
 from graphormer_sepnorm.version import __version__
 
 NOT_FOUND = HTTPStatus.NOT_FOUND.phrase  # the words of Starlette if no route has the address

@@ -21,11 +21,12 @@ READING = ("GET", "HEAD")
 MOST_BYTES_WITHOUT_TOKEN = 10_000
 SECONDS_FOR_BODY = 20.0
 LEAST_BYTES_PER_SECOND = 5_000  # that let a body take longer
+POLICY = (
+    "default-src 'none'; script-src {code}; style-src {code}; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
 HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
+    "Content-Security-Policy": POLICY.format(code="'self'"),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "same-origin",  # without one, browsers send the origin "null" with forms of this page
@@ -34,11 +35,7 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 # The description of the addresses, as FastAPI has it, is shown by a script of Swagger's, which comes from there.
-DOCS_POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline' https://cdn.jsdelivr.net; "
-    "style-src 'unsafe-inline' https://cdn.jsdelivr.net; img-src 'self' data:; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
+DOCS_POLICY = POLICY.format(code="'unsafe-inline' https://cdn.jsdelivr.net")
 
 
 def middleware(most_bytes: int, token: str | None = None, names: Sequence[str] | None = None) -> list[Middleware]:

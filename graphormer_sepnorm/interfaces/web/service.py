@@ -93,7 +93,6 @@ class PredictionService:
         return PredictionColumns(self.predictor, answers)
 
     def added(self, options: Options) -> list[ColumnFacts]:
-        """The columns of predictions; raises InputError for what the models do not know."""
         columns = self.columns(options).all
         return [ColumnFacts(name=each.name, place=list(each.place), kind=each.kind) for each in columns]
 
@@ -221,17 +220,14 @@ class PredictionService:
             explanation = explain_rows(self.predictor, [sample], target=target, decimals=decimals)[0]
         if isinstance(explanation, InputError):
             raise explanation
-        mol = read_small(explanation.smiles)
+        atoms = zip(read_small(explanation.smiles).GetAtoms(), explanation.contributions.tolist(), strict=True)
         return schemas.AtomContributions(
             caption=explanation.caption,
             meaning=explanation.meaning,
             baseline=explanation.baseline,
             start=explanation.start,
             decimals=explanation.shown_decimals,
-            atoms=[
-                schemas.Atom(symbol=atom.GetSymbol(), contribution=value)
-                for atom, value in zip(mol.GetAtoms(), explanation.contributions.tolist(), strict=True)
-            ],
+            atoms=[schemas.Atom(symbol=atom.GetSymbol(), contribution=value) for atom, value in atoms],
             fragments=[schemas.Fragment.model_validate(each, from_attributes=True) for each in explanation.fragments],
             picture=draw([explanation], ".svg").decode(),
         )

@@ -89,7 +89,7 @@ def sqlite_without_waiting_for_the_disk(monkeypatch):
 @pytest.fixture
 def search(path, tmp_path, monkeypatch):
     """Searches with given scores, without plots; returns the result."""
-    monkeypatch.setattr(module, "draw", lambda study, folder, config: None)
+    monkeypatch.setattr(module.saved, "draw", lambda study, folder, config: None)
     monkeypatch.setattr(module, "TrialProcess", Here)
     monkeypatch.setattr(trial, "load_split", lambda table, split, encodings: None)
 

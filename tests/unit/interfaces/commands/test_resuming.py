@@ -9,8 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, ListCommand, expanded
-from graphormer_sepnorm.interfaces.commands.resuming import as_command
+from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, ListCommand, as_command, expanded
 from graphormer_sepnorm.interfaces.commands.train import OF_ENSEMBLES, EnsembleOptions
 from graphormer_sepnorm.tables.options import TableOptions
 
