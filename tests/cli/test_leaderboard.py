@@ -58,12 +58,13 @@ def test_a_list_of_runs_is_taken_up_where_it_stands(sweep, command, tmp_path):
 
     code, row, _ = command("evaluate", *folders, "--leaderboard")
     assert code == 0 and row == rows[0]
-    code, _, messages = command("evaluate", *folders, "--leaderboard", "--split", "val")
-    assert code == 2 and "leave --split out" in messages
-    code, _, messages = command("evaluate", folders[0], folders[0], "--leaderboard")
-    assert code == 2 and "seed is there twice" in messages
-    code, _, messages = command("evaluate", folders[0], unfinished, "--leaderboard")
-    assert code == 2 and "more than its seed" in messages
+    for given, problem in (
+        ([*folders, "--split", "val"], "leave --split out"),
+        ([folders[0], folders[0]], "seed is there twice"),
+        ([folders[0], unfinished], "more than its seed"),
+    ):
+        code, _, messages = command("evaluate", *given, "--leaderboard")
+        assert code == 2 and problem in messages
     model, config, _ = load_model(folders[0])
     save_model(tmp_path / "elsewhere.safetensors", model, config, {})
     code, _, messages = command("evaluate", tmp_path / "elsewhere.safetensors", "--leaderboard")

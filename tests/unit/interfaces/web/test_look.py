@@ -8,15 +8,8 @@ from graphormer_sepnorm.interfaces.web.schemas import TableLook, TrainingChoice
 
 # Rings of 3 to 14 atoms, a salt, a row that cannot be read, one without a label, and a bound.
 RINGS = [f"C1{'C' * number}C1,{number}0 nM,{number % 2},{2010 + number}" for number in range(1, 13)]
-LINES = [
-    "smiles,IC50,active,year",
-    *RINGS,
-    "[Na+].[O-]CCCC,900 nM,1,2023",
-    "C1CC,5 nM,0,2024",
-    "CCCO,,1,2025",
-    "OCCO,<5 nM,0,2026",
-]
-TABLE = "\n".join(LINES)  # fmt: skip
+OTHERS = ["[Na+].[O-]CCCC,900 nM,1,2023", "C1CC,5 nM,0,2024", "CCCO,,1,2025", "OCCO,<5 nM,0,2026"]
+TABLE = "\n".join(["smiles,IC50,active,year", *RINGS, *OTHERS])
 
 
 def look(tmp_path, content: str = TABLE, most_rows: int = 100, **choice) -> TableLook:
@@ -50,10 +43,9 @@ def test_the_split_by_time(tmp_path):
 
 
 def test_the_only_column_is_predicted(tmp_path):
-    found = look(
-        tmp_path, "smiles,y\n" + "\n".join(f"C1{'C' * number}C1,{number}" for number in range(1, 13)), scale="log10"
-    )
-    assert found.chosen == ["y"] and found.targets[0].values == "0 to 1.079"  # fmt: skip
+    rings = "".join(f"\nC1{'C' * number}C1,{number}" for number in range(1, 13))
+    found = look(tmp_path, f"smiles,y{rings}", scale="log10")
+    assert found.chosen == ["y"] and found.targets[0].values == "0 to 1.079"
 
 
 @pytest.mark.parametrize(
@@ -68,11 +60,7 @@ def test_a_problem_comes_with_the_columns(tmp_path, choice):
 def test_the_column_of_the_smiles_is_chosen(tmp_path):
     content = TABLE.replace("smiles", "drawing", 1)
     found = look(tmp_path, content, targets=["IC50"])
-    assert (
-        found.problem
-        and "--" not in found.problem
-        and [each.name for each in found.columns] == ["drawing", "IC50", "active", "year"]
-    )
+    assert found.problem and [each.name for each in found.columns] == ["drawing", "IC50", "active", "year"]
     assert not look(tmp_path, content, targets=["IC50"], smiles_column="drawing").problem
 
 
