@@ -43,6 +43,8 @@ MODULES = {  # of commands without a module of their own
     **dict.fromkeys(("pretrain", "distill", "embed", "analyze"), "networks"),
     **dict.fromkeys(("export", "update"), "project"),
     "compare": "evaluate",
+    "suggest": "predict",
+    "sweep": "tune",
 }
 OF_ALL_PROCESSES = ("train", "pretrain", "evaluate", "sweep", "tune")  # of torchrun; others run in the first one
 PROGRAM: dict[str, Any] = {

@@ -26,21 +26,14 @@ class FieldsOf:
     """Metadata of a command's parameter that represents the options declared by a dataclass.
 
     The command gets the dataclass if this is the parameter's type, otherwise a dictionary of what was given by field.
-
-    Attributes:
-        cls: the dataclass.
-        only, without: as ``declared``.
-        default: text for the default of all options, which their heading gives; "": each has its own.
-        panel: heading of the options in the help.
-        panels: other headings, with the fields below each.
     """
 
     cls: type
     only: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
-    default: str = ""
-    panel: str | None = None
-    panels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    default: str = ""  # text for that of all options, which their heading gives; "": each has its own
+    panel: str | None = None  # the heading in the help
+    panels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # other headings, with the fields below each
 
     def declared(self) -> list[Declared]:
         return declared(self.cls, self.only, self.without)
