@@ -277,9 +277,7 @@ class GraphormerEmbedder(base.ClassNamePrefixFeaturesOutMixin, base.TransformerM
             network = Graphormer.from_pretrained(self.pretrained)
             self.embedder_ = Embedder(network, network.known_run())
         else:
-            estimator = (
-                GraphormerRegressor(device=self.device) if self.estimator is None else base.clone(self.estimator)
-            )
+            estimator = base.clone(self.estimator or GraphormerRegressor(device=self.device))
             if estimator.networks is None:
                 estimator.set_params(networks=FOLDS)
             member = estimator.fit(X, y).model_.members.get("networks")
