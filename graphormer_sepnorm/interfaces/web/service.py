@@ -77,12 +77,6 @@ class PredictionService:
         parts = self.predictor.parts if isinstance(self.predictor, SideBySide) else ()
         return list(dict.fromkeys(part.name for part in parts))
 
-    @property
-    def known_confidence(self) -> float | None:
-        """The confidence of intervals or of sets of classes; None where the models have none."""
-        trusts = [model.trust for model in parts_of(self.predictor)]
-        return self.confidence if all(trust and (trust.intervals or trust.class_sets) for trust in trusts) else None
-
     def columns(self, options: Options) -> PredictionColumns:
         """The columns of each molecule; raises InputError for options that the models do not support."""
         answers = Answers(options.interval, options.domain, options.alerts, options.properties)
@@ -98,7 +92,9 @@ class PredictionService:
 
     def facts(self) -> ModelFacts:
         predictor, parts = self.predictor, parts_of(self.predictor)
-        intervals = [model.trust.intervals for model in parts if model.trust and model.trust.intervals]
+        trusts = [model.trust for model in parts]
+        intervals = [trust.intervals for trust in trusts if trust and trust.intervals]
+        has_confidence = all(trust and (trust.intervals or trust.class_sets) for trust in trusts)
         missing = self.missing_options()
         return ModelFacts(
             model=self.name,
@@ -108,7 +104,7 @@ class PredictionService:
             classes=two_classes(predictor),
             class_names=self.class_names(),
             models=len(predictor.models),
-            confidence=self.known_confidence,
+            confidence=self.confidence if has_confidence else None,
             calibration_molecules=min((int(each.counts.min()) for each in intervals), default=None),
             missing=missing,
             knows_domain="domain" not in missing,
@@ -303,7 +299,7 @@ def scored_endpoints(targets: Sequence[str], described: dict) -> dict[str, Endpo
 
 def warm_up(models: PredictionService) -> None:
     """Predicts a molecule with all options, so that compiling does not count against a user's time."""
-    conditions = tuple([*each.choices, str(each.low or 0)][0] for each in models.conditions())
-    domain = "domain" not in models.missing_options()
-    usual = Options(interval=models.known_confidence, domain=domain, alerts=True, properties=True)
+    facts = models.facts()
+    conditions = tuple([*each.choices, str(each.low or 0)][0] for each in facts.conditions)
+    usual = Options(interval=facts.confidence, domain=facts.knows_domain, alerts=True, properties=True)
     models.predict([TableRow(["C"], "C", conditions=conditions)], usual)
