@@ -46,7 +46,6 @@ def searched(config: Config, fixed: frozenset[str]) -> dict[str, BaseDistributio
 
 
 def including(place: Any, name: str, config: Config) -> BaseDistribution:
-    """A distribution that is extended to the value of the config."""
     value: Any = values_of(config)[name]
     if isinstance(place, CategoricalDistribution):
         return place if value in place.choices else CategoricalDistribution((*place.choices, value))
@@ -58,7 +57,6 @@ def including(place: Any, name: str, config: Config) -> BaseDistribution:
 
 
 def values_of(config: Config) -> dict[str, Any]:
-    """The values of a config for the fields of ``SPACE``."""
     return {name: getattr(getattr(config, part), name) for name, part in PARTS.items()}
 
 

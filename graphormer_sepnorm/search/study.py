@@ -29,8 +29,6 @@ PROBLEM = "problem"  # user attribute of a trial that describes what went wrong
 
 
 class StudyFolder:
-    """The files of a search."""
-
     def __init__(self, path: Path):
         self.path = path
         self.study = path / "study.db"  # Optuna's own storage
@@ -62,7 +60,6 @@ class StudyFolder:
 
 @contextlib.contextmanager
 def storage_problems(path: Path) -> Iterator[None]:
-    """Errors of a study's file become one sentence."""
     try:
         yield
     except (StorageInternalError, SQLAlchemyError) as error:
@@ -122,7 +119,6 @@ def write_trials(study: Study, folder: StudyFolder, config: Config) -> None:
 
 
 def summary(study: Study, folder: StudyFolder, config: Config) -> dict:
-    """Results of the trials; raises InputError if none was completed."""
     trials, ended = trials_in(study, TrialState.COMPLETE), trials_in(study, *ENDED)
     if not trials:
         problems = [trial.user_attrs[PROBLEM] for trial in ended if PROBLEM in trial.user_attrs]

@@ -102,7 +102,6 @@ def train_trial(trial: Trial, folder: StudyFolder, config: Config, compute: Comp
 
 
 def is_orphan() -> bool:
-    """Whether the search that started this process has ended."""
     parent = multiprocessing.parent_process()
     return parent is not None and not parent.is_alive()
 

@@ -48,7 +48,6 @@ class FieldsOf:
         return values_read
 
     def parameter(self, each: Declared) -> inspect.Parameter:
-        """A parameter of a command; None if it is not given."""
         name = each.name
         if each.type is bool and (each.default or self.default):
             name = f"{name}/--no-{name.removeprefix('--')}"
@@ -59,7 +58,6 @@ class FieldsOf:
         return inspect.Parameter(each.field, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
     def help_of(self, each: Declared) -> str:
-        """The help text of an option, with its own default."""
         default = each.option.default
         if default is None:
             default = each.field if each.default is True else str(each.default or "")

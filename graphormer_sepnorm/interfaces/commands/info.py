@@ -44,7 +44,6 @@ def info(
 
 
 def print_cache() -> None:
-    """Prints the entries of the cache, one per line, and their total as a sentence and as JSON."""
     from graphormer_sepnorm.system.cache import entries, limit_bytes
     from graphormer_sepnorm.system.files import cache_root
 

@@ -56,7 +56,6 @@ def on_better_scales(options: TableOptions, content: WholeTable) -> TableOptions
 
 
 def exact_labels(reader: TargetReader, content: WholeTable) -> np.ndarray:
-    """The labels of a column that are numbers, NaN in place of bounds."""
     place, labels = content.columns.index(reader.name), []
     for row in content.rows:
         with suppress(InputError):

@@ -27,8 +27,6 @@ RANKING = "Ranking"
 
 @dataclass(frozen=True)
 class LibraryOptions:
-    """Options for predicting a library and selecting its rows."""
-
     scheduler: Annotated[str | None, Option("Address of a Dask scheduler.")] = None
     workers: Annotated[int | None, Option("Processes here; by default one per core.")] = None
     columns: Annotated[tuple[str, ...], Option("Columns of the input to keep; by default all.")] = ()
@@ -145,7 +143,6 @@ def predict(
 
 
 def is_for_people(out: Path | None) -> bool:
-    """Whether predictions go to a terminal and no output was named."""
     return out is None and sys.stdout.isatty()
 
 
@@ -184,7 +181,6 @@ def lines_on_rows(result: dict, predictor: "PredictingModel", answers: Answers, 
 
 
 def read_profile(path: str | None) -> "Profile | None":
-    """The profile in a file; None without one."""
     with leaving_at_once():
         from graphormer_sepnorm.project.profile import Profile
 

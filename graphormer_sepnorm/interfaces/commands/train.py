@@ -40,8 +40,6 @@ from graphormer_sepnorm.training.settings import in_precision, refuse_patience, 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """The data, the recipe and the run folder."""
-
     out: Annotated[
         Path | None, Option("Run folder to write; by default runs/TABLE-SEED or runs/DATASET-NORM-SEED.")
     ] = None
@@ -81,8 +79,6 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class EnsembleOptions:
-    """Options for the members of a table model."""
-
     quick: Annotated[bool, Option("Fit only the kernel machine, in about half a minute.")] = False
     ensemble: Annotated[
         int | None,
@@ -199,7 +195,6 @@ def own_table(file: str | None, run: RunOptions) -> str | None:
 
 
 def unused_options(context: typer.Context, run: RunOptions, settings: Sequence[str]) -> list[str]:
-    """The given options that have no effect because of --quick."""
     recipe = {"recipe"} if run.recipe is not None and quick.is_unused(run.recipe, run.start) else set()
     of_config = quick.unused_settings(each.partition("=")[0] for each in settings)
     names = given_names(context, quick.UNUSED | recipe | {"baseline", "norm", "freeze"})

@@ -26,8 +26,6 @@ from graphormer_sepnorm.training.settings import in_precision, with_given, with_
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """Options for the size and the start of a search."""
-
     trials: Annotated[int, Option("Recipes to try; the first is --recipe itself.")] = 50
     processes: Annotated[int, Option("Parallel trials; they share cores and GPU.")] = 1
     time_limit: Annotated[float | None, Option("Minutes after which running trials are stopped.")] = None

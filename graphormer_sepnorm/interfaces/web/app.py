@@ -142,7 +142,6 @@ class Page:
 
 
 def make_server(app: ASGIApp) -> uvicorn.Server:
-    """The server that accepts requests."""
     allow_open_files(2 * MOST_CONNECTIONS)
     quiet = {"log_level": "warning", "access_log": False, "server_header": False}
     config = uvicorn.Config(app, limit_concurrency=MOST_CONNECTIONS, http=PunctualProtocol, **quiet)

@@ -50,7 +50,6 @@ def status_of(job: Job) -> JobStatus:
 
 
 def known(request: Request, id: str) -> Job:
-    """The table with that address; raises HTTPException if there is none."""
     if job := request.app.state.queue.find(id):
         return job
     raise NO_TABLE
@@ -69,7 +68,6 @@ def refuse_empty(job: Job | None) -> Job:
 
 
 def row_at(rows: Sequence[Found], row: int) -> Found:
-    """A row, or its answer; raises HTTPException if there is none."""
     if not 0 <= row < len(rows):
         raise HTTPException(404, "there is no such row")
     return rows[row]
@@ -97,7 +95,6 @@ Explained = Annotated[tuple[str, AtomContributions], Depends(explained_atoms)]
 
 
 def rows_of(job: Job, numbers: Iterable[int]) -> list[RowPrediction]:
-    """Rows that are done."""
     names = field_names(job)
     return [
         RowPrediction(
@@ -125,7 +122,6 @@ def field_names(job: Job) -> list[str]:
 
 
 def as_table(smiles: list[str]) -> bytes:
-    """A CSV with one column."""
     text = io.StringIO(newline="")
     csv.writer(text, quoting=csv.QUOTE_ALL).writerows([["smiles"], *([one] for one in smiles)])
     return text.getvalue().encode(errors="replace")

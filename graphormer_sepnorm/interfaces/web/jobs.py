@@ -83,7 +83,6 @@ class ResultStore:
                 path.unlink(missing_ok=True)
 
     def begin(self, job: Job, facts: ModelFacts) -> None:
-        """Keeps a table, which may not have been read yet."""
         with contextlib.suppress(OSError):  # such as of a file that another page has just removed
             self.remove_old()
         self.add(job, format=FORMAT, facts=facts, shown=job.shown, options=job.options)
@@ -188,7 +187,6 @@ def cells_at(answers: list[MoleculePrediction], column: ColumnFacts) -> Cells:
 
 
 def cell_at(answer: MoleculePrediction, place: list[str]) -> str | float | None:
-    """The cell at a place of an answer; None where there is none."""
     found: object = answer
     for name in place:
         found = found.get(name) if isinstance(found, dict) else getattr(found, name, None)

@@ -62,7 +62,6 @@ def middleware(most_bytes: int, token: str | None = None, names: Sequence[str] |
 
 
 def is_local(host: str) -> bool:
-    """Whether an address is reached only from this machine."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -98,7 +97,6 @@ def is_of_this_page(headers: Headers) -> bool:
 
 
 def is_open(path: str) -> bool:
-    """Whether a path needs no token."""
     return path == "/enter" or path.startswith("/static/")
 
 
@@ -113,7 +111,6 @@ def cookie_of(request: Request) -> str:
 
 
 def admit(request: Request, path: str, token: str) -> Response:
-    """Gives the cookie and leads on to a page of this server."""
     response = RedirectResponse("/" + path.lstrip("/\\"), 303)
     response.set_cookie(cookie_of(request), token, httponly=True, samesite="strict")
     return response

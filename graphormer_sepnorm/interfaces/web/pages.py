@@ -126,8 +126,6 @@ def endpoint_columns(facts: ModelFacts) -> dict[str, list[str]]:
 
 
 def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
-    """The first page, that of the model, and what is given in."""
-
     @app.get("/", include_in_schema=False)
     def start() -> Response:
         return pages("page.html")
@@ -156,7 +154,6 @@ def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
 
     @app.post("/tables/{id}/again", include_in_schema=False)
     def again(request: Request, job: exchange.KnownJob, smiles_column: exchange.SmilesColumn) -> Response:
-        """The same table with the molecules of another column."""
         return led_to(request, queue.predict_again(job, smiles_column), view.View())
 
     def led_to(request: Request, job: Job, asked: view.View) -> Response:
@@ -169,8 +166,6 @@ def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
 
 
 def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
-    """The pages of a table, and parts of them."""
-
     @app.get("/tables/{id}", include_in_schema=False)
     def show(job: exchange.KnownJob, asked: AskedView) -> Response:
         return pages("page.html", **view.shown_of(queue.facts, job, asked))
@@ -214,7 +209,6 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
 
     @app.get("/tables/{id}/compare", include_in_schema=False)
     def compare(job: exchange.KnownJob, row: Annotated[tuple[int, ...], Query()] = ()) -> Response:
-        """Two or three molecules next to each other."""
         numbers = sorted(set(row))
         if len(numbers) not in MOLECULES_COMPARED:
             raise InputError("choose two or three molecules to compare, by their boxes in the table")
@@ -225,8 +219,6 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
 
 
 def add_entrance(app: FastAPI, pages: Pages, true_token: str | None) -> None:
-    """The page that asks for the token."""
-
     @app.get("/enter", include_in_schema=False)
     def ask() -> Response:
         return pages("enter.html")

@@ -55,8 +55,6 @@ SHOWN_OF_MODEL = (
 
 @dataclass(frozen=True)
 class PredictionService:
-    """The models of a page."""
-
     predictor: PredictingModel
     confidence: float  # of the intervals
     compute: Compute
@@ -95,6 +93,8 @@ class PredictionService:
         trusts = [model.trust for model in parts]
         intervals = [trust.intervals for trust in trusts if trust and trust.intervals]
         has_confidence = all(trust and (trust.intervals or trust.class_sets) for trust in trusts)
+        conditions = [model.conditions for model in parts if isinstance(model, TableModel)]
+        columns = {column.name: column for each in conditions for column in each.columns}
         missing = self.missing_options()
         return ModelFacts(
             model=self.name,
@@ -109,14 +109,13 @@ class PredictionService:
             missing=missing,
             knows_domain="domain" not in missing,
             decimals=shown_decimals(predictor),
-            conditions=self.conditions(),
+            conditions=[schemas.ConditionFacts.model_validate(each, from_attributes=True) for each in columns.values()],
             endpoints=self.known_endpoints(),
             compared_by=self.compared_by(),
             about=self.about,
         )
 
     def missing_options(self) -> dict[str, str]:
-        """Why the models do not have an option, by its name."""
         found = {}
         for name, value in (("interval", self.confidence), ("domain", True)):
             try:
@@ -150,11 +149,6 @@ class PredictionService:
         places = zip(self.predictor.targets, self.predictor.places, strict=True)
         return {target: parts[first[part]].name for target, (part, _) in places}
 
-    def conditions(self) -> list[schemas.ConditionFacts]:
-        models = [model for model in parts_of(self.predictor) if isinstance(model, TableModel)]
-        known = {column.name: column for model in models for column in model.conditions.columns}
-        return [schemas.ConditionFacts.model_validate(each, from_attributes=True) for each in known.values()]
-
     def read(self, path: Path, shown: str, most_rows: int, options: Options, smiles_column: str) -> TableRows:
         """As ``read_table``, with conditions and the columns of predictions; InputError for what is missing."""
         added = self.added(options)
@@ -187,7 +181,6 @@ class PredictionService:
         return answers
 
     def add_drugs(self, answer: MoleculePrediction) -> None:
-        """Adds the percentiles of the ends of intervals among approved drugs."""
         if not isinstance(self.predictor, SideBySide):
             return
         for part, labels in zip(self.predictor.parts, self.predictor.labels, strict=True):
@@ -198,7 +191,6 @@ class PredictionService:
                     one.drugs_low, one.drugs_high = part.drugs.percentiles(ends, own).tolist()
 
     def structure(self, smiles: str) -> str:
-        """A small picture as SVG."""
         mol = read_small(smiles)
         with one_molecule(smiles):
             canvas = rdMolDraw2D.MolDraw2DSVG(WIDTH, HEIGHT)
@@ -230,7 +222,6 @@ class PredictionService:
 
 
 def as_answers(columns: PredictionColumns, found: Predictions) -> list[MoleculePrediction]:
-    """The cells of each molecule at their places."""
     cells = [each.tolist() if isinstance(each, np.ndarray) else each for each in columns.cells(found, found.errors)]
     answers = []
     for error, *row in zip(found.errors, *cells, strict=True):
@@ -254,7 +245,6 @@ def read_small(smiles: str) -> Chem.Mol:
 def load_service(
     names: list[str], confidence: float, device: str, precision: Literal["auto", "float32", "bfloat16"]
 ) -> PredictionService:
-    """Loads the models; raises InputError as ``choose`` and ``load_predicting_model``."""
     compute = choose(device, precision)
     places = [resolve_model(name) for name in names]
     with computing(compute):
@@ -287,7 +277,6 @@ def facts_of_labels(model: PredictingModel) -> dict[str, tuple[Scale, int | None
 
 
 def scored_endpoints(targets: Sequence[str], described: dict) -> dict[str, EndpointFacts]:
-    """The targets of a model with their test scores, as far as ``describe_any`` found them."""
     if scores := described.get("test_scores"):
         return {
             target: EndpointFacts(test=one["value"], test_interval=one["interval"], test_molecules=one["molecules"])

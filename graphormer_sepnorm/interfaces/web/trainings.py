@@ -89,13 +89,11 @@ class Trainings:
         self.thread: threading.Thread | None = None
 
     def names(self) -> list[str]:
-        """The finished run folders, the newest first."""
         found = [RunFolder(path) for path in self.runs.glob("[!.]*")]
         found = [run for run in found if run.stack.exists() and run.report.exists()]
         return [run.path.name for run in sorted(found, key=lambda run: -run.report.stat().st_mtime)]
 
     def run(self, name: str) -> RunFolder:
-        """The finished run folder with that name; raises InputError if there is none."""
         if name not in self.names():
             raise InputError(f"there is no finished training {name!r}")
         return RunFolder(self.runs / name)
@@ -118,7 +116,6 @@ class Trainings:
         return number
 
     def upload(self, number: str) -> Path:
-        """The table with that number; raises InputError if it is no longer kept."""
         with self.lock:
             if path := self.uploads.get(number):
                 return path
@@ -133,7 +130,6 @@ class Trainings:
         return ["train", table.name, *choice.arguments(), *device, "--out", out]
 
     def command(self, table: Path, choice: TrainingChoice) -> str:
-        """The command for a shell in the folder of the table."""
         return shlex.join(["graphormer-sepnorm", *self.arguments(table, choice)])
 
     @property
@@ -166,7 +162,6 @@ class Trainings:
             self.thread.start()
 
     def follow(self, process: subprocess.Popen, progress: TrainingStatus, folder: Path) -> None:
-        """Runs in a thread until the training is over and its run folder is moved or removed."""
         assert process.stderr and process.stdin
         for line in process.stderr:
             if line.startswith(MARK):
@@ -230,7 +225,6 @@ def add_training(
 
 
 def add_choosing(app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainings) -> None:
-    """The pages of a table that is not trained on yet."""
     pages.environment.globals.update(scales=SCALES, splits=get_args(SplitName))
 
     async def look(number: str, choice: TrainingChoice) -> tuple[TableLook, TrainingChoice]:
@@ -263,8 +257,6 @@ def add_choosing(app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainin
 
 
 def add_following(app: FastAPI, pages: Pages, trainings: Trainings, use: Callable[[list[str]], None]) -> None:
-    """The training that runs, and the models of those that are finished."""
-
     @app.get("/trainings/status", include_in_schema=False)
     def status() -> Response:
         return pages("training.html", trainings=trainings)

@@ -75,7 +75,6 @@ def offered_columns(facts: ModelFacts, job: Job) -> dict[str, ColumnKind]:
 
 
 def chosen_columns(offered: dict[str, ColumnKind], view: View) -> list[str]:
-    """The names of the columns that a view shows, in its order."""
     chosen = [name for name in dict.fromkeys(view.columns) if name in offered]
     return chosen if chosen or NO_COLUMNS in view.columns else [name for name in offered if offered[name] in USUAL]
 
@@ -91,7 +90,6 @@ def listed_columns(offered: Iterable[str], chosen: list[str]) -> list[str]:
 
 
 def shown_rows(job: Job, view: View) -> list[int]:
-    """The numbers of the rows on all pages of a view, in its order."""
     answers, text = list(job.answers), view.find.strip().lower()
     rows = [
         number
@@ -127,12 +125,10 @@ def width(answer: MoleculePrediction, target: str) -> float | None:
 
 
 def progress_of(job: Job) -> dict:
-    """The progress of a table, for templates."""
     return {"progress": status_of(job), "is_over": job.is_over, "options": job.options}
 
 
 def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
-    """A table, for templates."""
     progress = progress_of(job)  # before the rows, so that none is missed that comes meanwhile
     numbers = shown_rows(job, view)
     start = (view.page - 1) * ROWS_PER_PAGE
@@ -156,7 +152,6 @@ def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
 
 
 def title_of(job: Job, row: int) -> str:
-    """The name of a molecule, or the number of its row if it has none."""
     column = id_column_among(job.columns)
     name = "" if column == job.smiles_column else name_of(job.columns, job.rows[row].fields)
     return as_text(shortened(name)) or f"Row {row + 1}"
