@@ -92,7 +92,7 @@ def make_app(
         responses=PROBLEMS,
         middleware=middleware(queue.limits.upload_bytes, token, names),
     )
-    app.state.queue = queue  # for ``exchange.known``
+    app.state.queue = queue  # for ``api.known``
     pages = Pages(queue)
     for add in (add_tables, add_results, add_pictures):
         add(app, queue)

@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 
 from graphormer_sepnorm.errors import InputError, as_text
-from graphormer_sepnorm.interfaces.web import exchange, view
+from graphormer_sepnorm.interfaces.web import api, view
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.middleware import admit, same
@@ -69,7 +69,7 @@ class Pages:
             grouped_bars=partial(view.grouped_bars, facts),
             kinds=TABLE_KINDS,
             knows_excel=all(map(find_spec, ("openpyxl", "xlsxwriter"))),
-            condition=exchange.CONDITION,
+            condition=api.CONDITION,
             smi_columns=COLUMNS,
             no_columns=view.NO_COLUMNS,
             other_conditions=OTHER_CONDITIONS,
@@ -137,23 +137,23 @@ def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
     @app.post("/tables", include_in_schema=False)
     def submit(
         request: Request,
-        options: exchange.FormOptions,
+        options: api.FormOptions,
         text: Annotated[str, Form()] = "",
         file: UploadFile | None = None,
-        smiles_column: exchange.SmilesColumn = "",
+        smiles_column: api.SmilesColumn = "",
         columns: Annotated[tuple[str, ...], Form()] = (),
     ) -> Response:
         if file is not None and file.filename:
-            job = exchange.submit_file(queue, file, options, smiles_column)
+            job = api.submit_file(queue, file, options, smiles_column)
         elif text.strip():
-            content, kind = io.BytesIO(text.encode(errors="replace")), exchange.kind_of_text(text, smiles_column)
+            content, kind = io.BytesIO(text.encode(errors="replace")), api.kind_of_text(text, smiles_column)
             job = queue.submit(content, kind, "the text", options, smiles_column)
         else:
             raise InputError("there are no molecules: draw one, type or paste some SMILES, or choose a file")
         return led_to(request, job, view.View(columns=list(columns)))
 
     @app.post("/tables/{id}/again", include_in_schema=False)
-    def again(request: Request, job: exchange.KnownJob, smiles_column: exchange.SmilesColumn) -> Response:
+    def again(request: Request, job: api.KnownJob, smiles_column: api.SmilesColumn) -> Response:
         return led_to(request, queue.predict_again(job, smiles_column), view.View())
 
     def led_to(request: Request, job: Job, asked: view.View) -> Response:
@@ -167,24 +167,24 @@ def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
 
 def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
     @app.get("/tables/{id}", include_in_schema=False)
-    def show(job: exchange.KnownJob, asked: AskedView) -> Response:
+    def show(job: api.KnownJob, asked: AskedView) -> Response:
         return pages("page.html", **view.shown_of(queue.facts, job, asked))
 
     @app.get("/tables/{id}/status", include_in_schema=False)
-    def status(job: exchange.KnownJob, seen: Annotated[int, Query(ge=0)] = 0) -> Response:
+    def status(job: api.KnownJob, seen: Annotated[int, Query(ge=0)] = 0) -> Response:
         """How far the table is; an event for its rows where there are more than the page has ``seen``."""
         headers = ROWS_CHANGED if job.is_over or len(job.answers) > seen else None
         return pages("status.html", headers=headers, **view.progress_of(job))
 
     @app.post("/tables/{id}/cancel", include_in_schema=False)
-    def cancel(request: Request, job: exchange.KnownJob) -> Response:
+    def cancel(request: Request, job: api.KnownJob) -> Response:
         queue.cancel(job)
         if "hx-request" in request.headers:
             return pages("status.html", headers=ROWS_CHANGED, **view.progress_of(job))
         return RedirectResponse(f"/tables/{job.number}", 303)
 
     @app.get("/tables/{id}/rows", include_in_schema=False)
-    def rows(request: Request, job: exchange.KnownJob, asked: AskedView) -> Response:
+    def rows(request: Request, job: api.KnownJob, asked: AskedView) -> Response:
         """The rows of a view, which becomes a step of the browser's history unless they only arrive."""
         shown = view.shown_of(queue.facts, job, asked)
         source = request.headers.get("hx-source", "")
@@ -192,29 +192,29 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
         return pages("rows.html", headers=headers, is_choosing=source.startswith(("form#", "a#")), **shown)
 
     @app.get("/tables/{id}/rows/{row}", include_in_schema=False)
-    def molecule(job: exchange.KnownJob, row: int, asked: AskedView) -> Response:
+    def molecule(job: api.KnownJob, row: int, asked: AskedView) -> Response:
         """All that is known of one molecule, with the way back to the view that it was opened from."""
-        exchange.row_at(job.answers, row)
+        api.row_at(job.answers, row)
         order = view.shown_rows(job, asked)
         place = order.index(row) if row in order else None
         near = [] if place is None else [("Previous", order[:place][-1:]), ("Next", order[place + 1 : place + 2])]
-        found = {"row": exchange.rows_of(job, [row])[0], "near": near, "title": view.title_of(job, row)}
+        found = {"row": api.rows_of(job, [row])[0], "near": near, "title": view.title_of(job, row)}
         return pages("molecule.html", **view.shown_of(queue.facts, job, asked) | found)
 
     @app.get("/tables/{id}/rows/{row}/atoms", include_in_schema=False)
-    def atoms(request: Request, job: exchange.KnownJob, row: int, explained: exchange.Explained) -> Response:
+    def atoms(request: Request, job: api.KnownJob, row: int, explained: api.Explained) -> Response:
         name = "atoms.html" if "hx-request" in request.headers else "atoms_page.html"
         smiles, title, (target, found) = as_text(job.rows[row].smiles), view.title_of(job, row), explained
         return pages(name, atoms=found, id=job.number, row=row, target=target, smiles=smiles, title=title)
 
     @app.get("/tables/{id}/compare", include_in_schema=False)
-    def compare(job: exchange.KnownJob, row: Annotated[tuple[int, ...], Query()] = ()) -> Response:
+    def compare(job: api.KnownJob, row: Annotated[tuple[int, ...], Query()] = ()) -> Response:
         numbers = sorted(set(row))
         if len(numbers) not in MOLECULES_COMPARED:
             raise InputError("choose two or three molecules to compare, by their boxes in the table")
         for number in numbers:
-            exchange.row_at(job.answers, number)
-        found = [(view.title_of(job, row.row), row) for row in exchange.rows_of(job, numbers)]
+            api.row_at(job.answers, number)
+        found = [(view.title_of(job, row.row), row) for row in api.rows_of(job, numbers)]
         return pages("compare.html", **view.shown_of(queue.facts, job), compared=found)
 
 

@@ -20,7 +20,7 @@ from starlette.concurrency import run_in_threadpool
 
 from graphormer_sepnorm.dataset import SplitName
 from graphormer_sepnorm.errors import InputError, as_text
-from graphormer_sepnorm.interfaces.web.exchange import answer_to
+from graphormer_sepnorm.interfaces.web.api import answer_to
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import keep
 from graphormer_sepnorm.interfaces.web.pages import Pages

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from pydantic import BaseModel, Field
 
 from graphormer_sepnorm.errors import as_text
-from graphormer_sepnorm.interfaces.web.exchange import field_names, rows_of, status_of
+from graphormer_sepnorm.interfaces.web.api import field_names, rows_of, status_of
 from graphormer_sepnorm.interfaces.web.jobs import Job, cell_at
 from graphormer_sepnorm.interfaces.web.schemas import EndpointFacts, ModelFacts, MoleculePrediction, TargetPrediction
 from graphormer_sepnorm.tables.label_text import shortened

@@ -11,8 +11,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from graphormer_sepnorm.interfaces.web import schemas
+from graphormer_sepnorm.interfaces.web.api import as_table
 from graphormer_sepnorm.interfaces.web.app import make_app
-from graphormer_sepnorm.interfaces.web.exchange import as_table
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits
 from graphormer_sepnorm.interfaces.web.pages import as_rounded, as_shown
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS

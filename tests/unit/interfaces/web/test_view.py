@@ -3,7 +3,7 @@
 import pytest
 
 from graphormer_sepnorm.interfaces.web import schemas
-from graphormer_sepnorm.interfaces.web.exchange import kind_of_text
+from graphormer_sepnorm.interfaces.web.api import kind_of_text
 from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.service import load_service
 from graphormer_sepnorm.interfaces.web.view import (
