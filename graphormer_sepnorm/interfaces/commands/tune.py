@@ -84,7 +84,7 @@ def tune(
     config = with_settings(config, settings or ())
     options = replace(options, seed=config.train.seed)
     try:
-        from graphormer_sepnorm.search.search_space import fixed_by
+        from graphormer_sepnorm.search.study import fixed_by
         from graphormer_sepnorm.search.tune import SearchLimits, tune, verdict
     except ModuleNotFoundError as error:
         raise not_installed("a search", str(error.name), "tune") from None

@@ -8,8 +8,18 @@ from graphormer_sepnorm.config import TaskConfig, TrainConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.recipes import RECIPES, slim, task_config
-from graphormer_sepnorm.search.search_space import SPACE, fixed_by, searched, values_of, with_values
-from graphormer_sepnorm.search.study import StudyFolder, give_up_running, open_study, summary, write_trials
+from graphormer_sepnorm.search.study import (
+    SPACE,
+    StudyFolder,
+    fixed_by,
+    give_up_running,
+    open_study,
+    searched,
+    summary,
+    values_of,
+    with_values,
+    write_trials,
+)
 from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
 from graphormer_sepnorm.training.settings import with_settings

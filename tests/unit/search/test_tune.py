@@ -17,8 +17,7 @@ from graphormer_sepnorm.recipes import find_recipe, slim, task_config
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.search import trial
 from graphormer_sepnorm.search import tune as module
-from graphormer_sepnorm.search.search_space import SPACE, values_of
-from graphormer_sepnorm.search.study import StudyFolder
+from graphormer_sepnorm.search.study import SPACE, StudyFolder, values_of
 from graphormer_sepnorm.search.trial import TrialKilled
 from graphormer_sepnorm.search.tune import SearchLimits, tune
 from graphormer_sepnorm.system.signals import Interrupted
