@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, Request
@@ -143,7 +144,7 @@ class Page:
 
 def make_server(app: ASGIApp) -> uvicorn.Server:
     allow_open_files(2 * MOST_CONNECTIONS)
-    quiet = {"log_level": "warning", "access_log": False, "server_header": False}
+    quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
     config = uvicorn.Config(app, limit_concurrency=MOST_CONNECTIONS, http=PunctualProtocol, **quiet)
     return uvicorn.Server(config)
 
