@@ -1,4 +1,4 @@
-"""What the page shows of a table: which rows and columns in which order, and the predictions of a molecule as bars."""
+"""The rows and columns of a table that the page shows, in their order, and the predictions of a molecule as bars."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
