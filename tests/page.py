@@ -10,22 +10,11 @@ from pathlib import Path
 import uvicorn
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.web.app import make_app
+from graphormer_sepnorm.interfaces.web import schemas
+from graphormer_sepnorm.interfaces.web.app import PunctualProtocol, make_app
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import ResultStore
-from graphormer_sepnorm.interfaces.web.look import look_at
-from graphormer_sepnorm.interfaces.web.schemas import (
-    Atom,
-    AtomContributions,
-    ColumnFacts,
-    ModelFacts,
-    MoleculePrediction,
-    Options,
-    TableRow,
-    TableRows,
-    TargetPrediction,
-)
-from graphormer_sepnorm.interfaces.web.server import PunctualProtocol
+from graphormer_sepnorm.interfaces.web.reading import look_at
 from graphormer_sepnorm.interfaces.web.trainings import Trainings
 from graphormer_sepnorm.interfaces.web.worker import Worker
 
@@ -38,7 +27,7 @@ COLUMNS = {
     "warning": "warning",
     "error": "error",
 }
-ADDED = [ColumnFacts(name=name, place=place.split()) for name, place in COLUMNS.items()]
+ADDED = [schemas.ColumnFacts(name=name, place=place.split()) for name, place in COLUMNS.items()]
 # A program in place of the command train; the table says what it does: "train", "refuse", "crash", "die" or "sleep".
 PRETENDED = """
 import os, pathlib, sys, time
@@ -66,8 +55,8 @@ class PretendedService:
     def process(self) -> int:
         return os.getpid()
 
-    def facts(self) -> ModelFacts:
-        return ModelFacts(
+    def facts(self) -> schemas.ModelFacts:
+        return schemas.ModelFacts(
             model="pretended",
             targets=["length"],
             is_probability=False,
@@ -79,7 +68,9 @@ class PretendedService:
             about={"architecture": "none"},
         )
 
-    def read(self, path: Path, shown: str, most_rows: int, options: Options, smiles_column: str) -> TableRows:
+    def read(
+        self, path: Path, shown: str, most_rows: int, options: schemas.Options, smiles_column: str
+    ) -> schemas.TableRows:
         header, *lines = path.read_text().splitlines()
         if len(lines) > most_rows:
             raise InputError(f"{shown} has more than {most_rows} molecules")
@@ -87,13 +78,13 @@ class PretendedService:
         column = smiles_column or ("smiles" if "smiles" in columns else "")
         rows = [line.strip('"').split(",") if len(columns) > 1 else [line.strip('"')] for line in lines]
         smiles = [row[columns.index(column)] if column else "" for row in rows]
-        found = [TableRow(fields, text, "") for fields, text in zip(rows, smiles, strict=True)]
-        return TableRows(columns, found, column, ADDED, "" if column else f"choose the column of {shown}")
+        found = [schemas.TableRow(fields, text, "") for fields, text in zip(rows, smiles, strict=True)]
+        return schemas.TableRows(columns, found, column, ADDED, "" if column else f"choose the column of {shown}")
 
-    def predict(self, rows: list[TableRow], options: Options) -> list[MoleculePrediction]:
+    def predict(self, rows: list[schemas.TableRow], options: schemas.Options) -> list[schemas.MoleculePrediction]:
         return [self.predict_one(row.smiles) for row in rows]
 
-    def predict_one(self, text: str) -> MoleculePrediction:
+    def predict_one(self, text: str) -> schemas.MoleculePrediction:
         if text == "SLEEP":
             time.sleep(60)
         if text == "CRASH":
@@ -101,10 +92,10 @@ class PretendedService:
         if text == "BUG":
             raise KeyError(text)
         if text == "X":
-            return MoleculePrediction(error="X cannot be read")
+            return schemas.MoleculePrediction(error="X cannot be read")
         value = float(len(text))
-        one = TargetPrediction(value=value, low=value - 1, high=value + 1)
-        return MoleculePrediction(
+        one = schemas.TargetPrediction(value=value, low=value - 1, high=value + 1)
+        return schemas.MoleculePrediction(
             predictions={"length": one},
             similarity=0.5,
             nearest="C",
@@ -114,11 +105,11 @@ class PretendedService:
     def structure(self, smiles: str) -> str:
         return f"<svg><!-- {len(smiles)} --></svg>"
 
-    def atoms(self, smiles: str, target: str, conditions: tuple[str, ...] = ()) -> AtomContributions:
+    def atoms(self, smiles: str, target: str, conditions: tuple[str, ...] = ()) -> schemas.AtomContributions:
         if target != "length":
             raise InputError(f"the model has no target {target!r}")
-        atoms = [Atom(symbol=letter, contribution=1) for letter in smiles]
-        return AtomContributions(
+        atoms = [schemas.Atom(symbol=letter, contribution=1) for letter in smiles]
+        return schemas.AtomContributions(
             caption=" ".join(["length", *conditions]),
             meaning="ones",
             baseline=0,

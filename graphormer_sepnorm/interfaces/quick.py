@@ -12,7 +12,7 @@ from graphormer_sepnorm.table_model.reference import BODY
 
 # By field or parameter. The number of networks is that of the folds, and the metric that of later scores.
 UNUSED = {each.field for each in declared(TrainConfig, without=("seed",))} | {
-    *("forest", "blend", "loss", "weights", "frozen_layers", "dropout", "attention_dropout", "precision"),
+    *("forest", "blend", "loss", "weights", "frozen_layers", "dropout", "attention_dropout", "precision")
 }
 
 

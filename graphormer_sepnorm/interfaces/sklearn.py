@@ -1,8 +1,6 @@
-"""The table model as scikit-learn estimators.
+"""The table model as scikit-learn estimators; axis letters: M molecules, T targets, D width, K classes.
 
 X is a list, an array or a pandas Series of SMILES or RDKit molecules, or a table with one column of them.
-
-Axis letters: M molecules, T targets, D width, K classes.
 """
 
 import math
@@ -10,14 +8,7 @@ import os
 from collections.abc import Sequence
 
 import numpy as np
-from sklearn.base import (
-    ClassifierMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    MultiOutputMixin,
-    RegressorMixin,
-    TransformerMixin,
-    clone,
-)
+from sklearn import base
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils import Tags, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -59,17 +50,15 @@ def labelled(number: int, values: np.ndarray, names: tuple[str, ...]) -> Labelle
 
     texts = ["" if pd.isna(value) else str(value) if isinstance(value, str) else repr(float(value)) for value in values]
     try:
-        bounds = {place: read_bound(text, name) for place, (text, name) in enumerate(zip(texts, names, strict=True))}
-        labels = [
-            math.nan if bounds[place] else read_number(text, name)
-            for place, (text, name) in enumerate(zip(texts, names, strict=True))
-        ]
+        bounds = [read_bound(text, name) for text, name in zip(texts, names, strict=True)]
+        parts = zip(texts, names, bounds, strict=True)
+        labels = [math.nan if bound else read_number(text, name) for text, name, bound in parts]
     except InputError as error:
         raise InputError(f"row {number - 1} (counted from 0): {error}") from None
-    return LabelledRow(number, "", labels, bounds={place: bound for place, bound in bounds.items() if bound})
+    return LabelledRow(number, "", labels, bounds={place: bound for place, bound in enumerate(bounds) if bound})
 
 
-class GraphormerRegressor(MultiOutputMixin, RegressorMixin, TableEstimator):
+class GraphormerRegressor(base.MultiOutputMixin, base.RegressorMixin, TableEstimator):
     """Regression on molecules with the table model; supports several targets and missing labels (NaN).
 
     Attributes:
@@ -136,7 +125,7 @@ class GraphormerRegressor(MultiOutputMixin, RegressorMixin, TableEstimator):
         return columns[:, 0] if self.one_dimensional_ else columns
 
 
-class GraphormerClassifier(ClassifierMixin, TableEstimator):
+class GraphormerClassifier(base.ClassifierMixin, TableEstimator):
     """Classification of molecules with the table model: binary, multiclass or multilabel.
 
     Attributes:
@@ -245,7 +234,7 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
         return self._in_order(held[:, 0]) if self._is_binary else held[:, 0]
 
 
-class GraphormerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SmilesEstimator):
+class GraphormerEmbedder(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin, SmilesEstimator):
     """Transforms molecules to the final embeddings of the CLS token.
 
     Args:
@@ -288,7 +277,7 @@ class GraphormerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Smil
             network = Graphormer.from_pretrained(self.pretrained)
             self.embedder_ = Embedder(network, network.known_run())
         else:
-            estimator = GraphormerRegressor(device=self.device) if self.estimator is None else clone(self.estimator)
+            estimator = base.clone(self.estimator or GraphormerRegressor(device=self.device))
             if estimator.networks is None:
                 estimator.set_params(networks=FOLDS)
             member = estimator.fit(X, y).model_.members.get("networks")

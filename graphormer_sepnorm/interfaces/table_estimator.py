@@ -1,7 +1,4 @@
-"""Shared base of the scikit-learn estimators on molecules: reading X and fitting a table model.
-
-Axis letters: M molecules, T targets.
-"""
+"""Shared base of the scikit-learn estimators: reading X and fitting a table model; M molecules, T targets."""
 
 import inspect
 import json
@@ -88,13 +85,11 @@ def refuse_one_or_many(X) -> None:
         )
 
 
-FREE = ("random_state", "weights")  # parameters of many types, which are read below
-
-
 def check_types(parameters: Mapping[str, Any]) -> None:
     """Raises InputError for a parameter of another type than in the constructor, and names it."""
     types: Any = {name: each.annotation for name, each in inspect.signature(TableEstimator).parameters.items()}
-    checked: Any = {name: (types[name], ...) for name in types if name not in FREE}
+    # Two of many types are read later.
+    checked: Any = {name: (types[name], ...) for name in types if name not in ("random_state", "weights")}
     typed = create_model("Typed", __config__=STRICT, **checked)
     try:
         typed(**{name: parameters[name] for name in checked})
@@ -287,10 +282,8 @@ def make_config(parameters: dict[str, Any], task: TaskConfig, featurizer: str, s
     train = with_given(recipe.train, {name: parameters[name] for name in names} | {"start_from": start, "seed": seed})
     config = task_config(TABLE, featurizer, task, train, architecture=recipe.architecture)
     config = from_weights(config, start, parameters["frozen_layers"], ("frozen_layers", "pretrained"))
-    settings = parameters["settings"] or {}
-    config = with_settings(
-        config, [f"{name}={json.dumps(plain(value))}" for name, value in settings.items()], "settings"
-    )
+    settings = [f"{name}={json.dumps(plain(value))}" for name, value in (parameters["settings"] or {}).items()]
+    config = with_settings(config, settings, "settings")
     refuse_patience(config.train, recipe.train)
     if not parameters["quick"]:  # which trains no networks
         check_start(config)

@@ -1,27 +1,31 @@
-"""The study of a search: its folder, Optuna's storage, and the files written from it."""
+"""The study of a search: its space, its folder, Optuna's storage, and the files written from it."""
 
 import contextlib
 import json
 import sqlite3
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import optuna
 from optuna import Study
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.exceptions import ExperimentalWarning, StorageInternalError
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
-from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.config import Config, TrainConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.plots import save_png
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tables.writers import as_csv
 from graphormer_sepnorm.tasks import METRICS
+from graphormer_sepnorm.training.settings import with_settings
 
 STARTUP_TRIALS = 5  # never pruned, because there is no median yet
 ENDED = TrialState.COMPLETE, TrialState.PRUNED
@@ -29,8 +33,6 @@ PROBLEM = "problem"  # user attribute of a trial that describes what went wrong
 
 
 class StudyFolder:
-    """The files of a search."""
-
     def __init__(self, path: Path):
         self.path = path
         self.study = path / "study.db"  # Optuna's own storage
@@ -62,7 +64,6 @@ class StudyFolder:
 
 @contextlib.contextmanager
 def storage_problems(path: Path) -> Iterator[None]:
-    """Errors of a study's file become one sentence."""
     try:
         yield
     except (StorageInternalError, SQLAlchemyError) as error:
@@ -112,23 +113,16 @@ def write_trials(study: Study, folder: StudyFolder, config: Config) -> None:
     trials = study.get_trials(deepcopy=False)
     names = sorted({name for trial in trials for name in trial.params})
     header = ["trial", "state", f"validation {config.task.metric}", "epochs", "seconds", *names, PROBLEM]
-    lines = [
-        [
-            trial.number,
-            trial.state.name.lower(),
-            trial.value if trial.state == TrialState.COMPLETE else best_of(trial, config),
-            trial.last_step,
-            None if trial.duration is None else round(trial.duration.total_seconds(), 1),
-            *(trial.params.get(name) for name in names),
-            trial.user_attrs.get(PROBLEM),
-        ]
-        for trial in trials
-    ]
+    lines = []
+    for trial in trials:
+        value = trial.value if trial.state == TrialState.COMPLETE else best_of(trial, config)
+        seconds = None if trial.duration is None else round(trial.duration.total_seconds(), 1)
+        searched = [*map(trial.params.get, names), trial.user_attrs.get(PROBLEM)]
+        lines.append([trial.number, trial.state.name.lower(), value, trial.last_step, seconds, *searched])
     write_atomically(folder.trials, as_csv([header, *lines]))
 
 
 def summary(study: Study, folder: StudyFolder, config: Config) -> dict:
-    """Results of the trials; raises InputError if none was completed."""
     trials, ended = trials_in(study, TrialState.COMPLETE), trials_in(study, *ENDED)
     if not trials:
         problems = [trial.user_attrs[PROBLEM] for trial in ended if PROBLEM in trial.user_attrs]
@@ -137,15 +131,9 @@ def summary(study: Study, folder: StudyFolder, config: Config) -> dict:
             f"no trial was complete{reason}: continue with --resume and more --trials or --time-limit, or choose "
             "another --out with fewer --epochs"
         )
-    return {
-        "out": str(folder),
-        "trials": len(ended),
-        "complete": len(trials),
-        "pruned": len(ended) - len(trials),
-        "metric": config.task.metric,
-        "validation": study.best_value,
-        "parameters": study.best_params,
-    }
+    counts = {"trials": len(ended), "complete": len(trials), "pruned": len(ended) - len(trials)}
+    best = {"metric": config.task.metric, "validation": study.best_value, "parameters": study.best_params}
+    return {"out": str(folder), **counts, **best}
 
 
 def draw(study: Study, folder: StudyFolder, config: Config) -> None:
@@ -167,3 +155,61 @@ def draw(study: Study, folder: StudyFolder, config: Config) -> None:
             figure.set_layout_engine("constrained")
             save_png(figure, path)
             pyplot.close(figure)
+
+
+# By fields of ``TrainConfig`` and ``ModelConfig``; the width is a multiple of the heads.
+SPACE: dict[str, BaseDistribution] = {
+    "lr": FloatDistribution(2e-4, 5e-3, log=True),
+    "batch_size": IntDistribution(16, 128, log=True),
+    "warmup": FloatDistribution(0.0, 0.3),
+    "weight_decay": FloatDistribution(0.0, 0.3),
+    "optimizer": CategoricalDistribution(("adamw", "muon")),
+    "layers": IntDistribution(3, 12),
+    "width": IntDistribution(48, 128),
+    "norm": CategoricalDistribution(("sepnorm", "sepnorm-layernorm", "sepnorm-layernorm-batchnorm", "sharenorm")),
+    "messages": CategoricalDistribution((False, True)),
+    "dropout": FloatDistribution(0.0, 0.4),
+    "attention_dropout": FloatDistribution(0.0, 0.5),
+    "embedding_std": FloatDistribution(0.02, 0.3, log=True),
+}
+TRAINING = {field.name for field in fields(TrainConfig)}
+PARTS = {name: "train" if name in TRAINING else "model" for name in SPACE}  # of a config
+
+
+def fixed_by(settings: Sequence[str]) -> frozenset[str]:
+    """The names in ``SPACE`` that ``settings``, as for ``with_settings``, set."""
+    paths = {setting.partition("=")[0] for setting in settings}
+    return frozenset(name for name, part in PARTS.items() if {f"{part}.{name}", part} & paths)
+
+
+def searched(config: Config, fixed: frozenset[str]) -> dict[str, BaseDistribution]:
+    """The fields to search, each with its range extended to include the value of the config."""
+    places = {name: place for name, place in SPACE.items() if name not in fixed}
+    if "messages" in places and (config.model.attention_layers is not None or config.model.message_gates):
+        places["messages"] = CategoricalDistribution((True,))  # blocks without attention and gates need them
+    if isinstance(warmup := places.get("warmup"), FloatDistribution) and config.train.schedule == "trapezoid":
+        places["warmup"] = FloatDistribution(0.0, min(warmup.high, 1 - config.train.cooldown))
+    return {name: including(place, name, config) for name, place in places.items()}
+
+
+def including(place: Any, name: str, config: Config) -> BaseDistribution:
+    value: Any = values_of(config)[name]
+    if isinstance(place, CategoricalDistribution):
+        return place if value in place.choices else CategoricalDistribution((*place.choices, value))
+    low, high = min(place.low, value), max(place.high, value)
+    if isinstance(place, FloatDistribution):
+        return FloatDistribution(low, high, log=place.log)
+    step = config.model.heads if name == "width" else 1
+    return IntDistribution(-(-low // step) * step, high // step * step, log=place.log, step=step)
+
+
+def values_of(config: Config) -> dict[str, Any]:
+    return {name: getattr(getattr(config, part), name) for name, part in PARTS.items()}
+
+
+def with_values(config: Config, values: Mapping[str, Any]) -> Config:
+    """The config with other values for fields of ``SPACE``; the FFN stays proportional to the width."""
+    changed = {f"{PARTS[name]}.{name}": value for name, value in values.items()}
+    if "width" in values:
+        changed["model.ffn_width"] = max(1, round(config.model.ffn_width * values["width"] / config.model.width))
+    return with_settings(config, [f"{path}={json.dumps(value)}" for path, value in changed.items()])

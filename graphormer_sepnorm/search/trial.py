@@ -102,14 +102,12 @@ def train_trial(trial: Trial, folder: StudyFolder, config: Config, compute: Comp
 
 
 def is_orphan() -> bool:
-    """Whether the search that started this process has ended."""
     parent = multiprocessing.parent_process()
     return parent is not None and not parent.is_alive()
 
 
 def is_lack_of_memory(error: Exception) -> bool:
-    is_its_type = isinstance(error, MemoryError | torch.OutOfMemoryError)
-    return is_its_type or any(text in str(error) for text in LACK_OF_MEMORY)
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(map(str(error).__contains__, LACK_OF_MEMORY))
 
 
 def starting() -> SpawnContext | ForkServerContext:

@@ -25,20 +25,8 @@ from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.numbers import shown_together
-from graphormer_sepnorm.search.search_space import searched, values_of, with_values
-from graphormer_sepnorm.search.study import (
-    ENDED,
-    PROBLEM,
-    StudyFolder,
-    best_of,
-    draw,
-    give_up_running,
-    open_study,
-    storage_problems,
-    summary,
-    trials_in,
-    write_trials,
-)
+from graphormer_sepnorm.search import study as saved
+from graphormer_sepnorm.search.study import searched, values_of, with_values
 from graphormer_sepnorm.search.trial import TrialKilled, TrialProcess
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.files import write_atomically
@@ -85,20 +73,14 @@ def tune(
     """Searches for a better recipe than ``config`` for a table; the first trial is ``config`` itself.
 
     Fields of ``SearchSpace`` that are ``fixed`` keep its value. A comparison scores the best recipe and ``config`` on
-    the test split. The search then cannot be continued, because further trials would be selected by the test split.
-
-    Returns:
-        ``out, trials, complete, pruned, metric``, the ``validation`` metric and the ``parameters`` of the best trial,
-        and, if compared, ``test`` with the scores of ``best`` and ``recipe``, and ``better``, whether the first is.
-
-    Raises:
-        InputError: bad input, then nothing is written; no trial was completed; or the study cannot be read or written.
+    the test split; the search then cannot be continued, because further trials would be selected by it. Bad input
+    raises InputError before anything is written.
     """
     if num_processes() > 1:
         raise InputError("a search has processes of its own: start it without torchrun, with --processes")
     if options.weight_column or options.feature_columns:
         raise InputError("a search trains networks without weights and conditions: leave their columns out")
-    folder = StudyFolder(out)
+    folder = saved.StudyFolder(out)
     folder.check_free(resume)
     find_optimizer(config.train.optimizer)
     if config.train.start_from is not None:
@@ -125,17 +107,17 @@ def tune(
         write_labelled(out, labelled, config, options)
         for split in ("train", "val"):
             load_split(str(out / TABLE), split, config.model.encodings)  # fills the cache once for all trials
-        with storage_problems(folder.study):
-            study = open_study(folder.study, config)
-            count = len(trials_in(study, *ENDED))
+        with saved.storage_problems(folder.study):
+            study = saved.open_study(folder.study, config)
+            count = len(saved.trials_in(study, *saved.ENDED))
             if folder.best_run.path.exists() and count < limits.trials:
                 raise InputError(
                     f"{folder} was compared on the test split after {count} trials: more trials would be "
                     "chosen by it; choose another --out, with --no-compare to leave the test split for later"
                 )
             Search(study, folder, config, places, limits).run()
-            result = summary(study, folder, config)
-            draw(study, folder, config)
+            result = saved.summary(study, folder, config)
+            saved.draw(study, folder, config)
         if compare:
             result |= comparison(folder, labelled, options, config, with_values(config, study.best_params))
         return result
@@ -147,19 +129,19 @@ class Search:
     Optuna's own ``optimize`` uses threads, which outlive Ctrl-C and lose exceptions.
     """
 
-    def __init__(self, study: Study, folder: StudyFolder, config: Config, places: Places, limits: SearchLimits):
+    def __init__(self, study: Study, folder: saved.StudyFolder, config: Config, places: Places, limits: SearchLimits):
         self.study, self.folder, self.config, self.places, self.limits = study, folder, config, places, limits
         self.threads = max(1, torch.get_num_threads() // limits.processes)
         self.running: dict[Connection, tuple[Trial, TrialProcess]] = {}
         self.killed = 0
 
     def run(self) -> None:
-        give_up_running(self.study)
-        if trials_in(self.study, *ENDED):  # it may have been killed before it wrote about its last trial
+        saved.give_up_running(self.study)
+        if self.ended():  # it may have been killed before it wrote about its last trial
             self.write()
         seconds = self.limits.seconds
         end = math.inf if seconds is None else time.monotonic() + seconds
-        bar = tqdm(total=self.limits.trials, initial=len(trials_in(self.study, *ENDED)), unit=" trials", disable=None)
+        bar = tqdm(total=self.limits.trials, initial=self.ended(), unit=" trials", disable=None)
         try:
             while (left := end - time.monotonic()) > 0 and self.start_trials():
                 ready = wait(list(self.running), None if seconds is None else min(left, LONGEST_WAIT))
@@ -170,12 +152,14 @@ class Search:
             bar.close()
             for _, process in self.running.values():
                 process.kill()
-        give_up_running(self.study)
+        saved.give_up_running(self.study)
+
+    def ended(self) -> int:
+        return len(saved.trials_in(self.study, *saved.ENDED))
 
     def start_trials(self) -> bool:
         """Starts as many trials as are wanted and possible; returns whether any is running."""
-        wanted = self.limits.trials - len(trials_in(self.study, *ENDED))
-        while len(self.running) < min(wanted, self.limits.processes):
+        while len(self.running) < min(self.limits.trials - self.ended(), self.limits.processes):
             trial, config = self.ask()
             process = TrialProcess(trial, self.folder, config, current(), self.threads)
             self.running[process.connection] = trial, process
@@ -188,11 +172,10 @@ class Search:
         as one that was never interrupted.
         """
         recipe = {name: value for name, value in values_of(self.config).items() if name in self.places}
-        tried = trials_in(self.study, *ENDED, TrialState.RUNNING)
-        if not any(trial.params == recipe for trial in tried) and not trials_in(self.study, TrialState.WAITING):
+        tried = saved.trials_in(self.study, *saved.ENDED, TrialState.RUNNING)
+        if not any(trial.params == recipe for trial in tried) and not saved.trials_in(self.study, TrialState.WAITING):
             self.study.enqueue_trial(recipe)
-        number = len(trials_in(self.study, *ENDED)) + len(self.running)
-        seed = np.random.SeedSequence((self.config.train.seed, number)).generate_state(1)
+        seed = np.random.SeedSequence((self.config.train.seed, self.ended() + len(self.running))).generate_state(1)
         self.study.sampler = TPESampler(seed=int(seed[0]))
         trial = self.study.ask(self.places)
         return trial, with_values(self.config, {name: trial.params[name] for name in self.places})
@@ -206,20 +189,21 @@ class Search:
         process.kill()
         if isinstance(outcome, InputError):
             raise outcome
-        if isinstance(outcome, TrialKilled):
-            trial.set_user_attr(PROBLEM, str(outcome))
-        best = best_of(self.study.trials[trial.number], self.config)
+        is_killed = isinstance(outcome, TrialKilled)
+        if is_killed:
+            trial.set_user_attr(saved.PROBLEM, str(outcome))
+        best = saved.best_of(self.study.trials[trial.number], self.config)
         if outcome is None:
             self.study.tell(trial, best)
         else:
             self.study.tell(trial, state=TrialState.PRUNED)
         self.write()
         told = self.study.trials[trial.number]
-        how = told.user_attrs.get(PROBLEM) or told.state.name.lower()
+        how = told.user_attrs.get(saved.PROBLEM) or told.state.name.lower()
         metric = "" if best is None else f", validation {METRICS[self.config.task.metric].title} {best:.4f}"
         with tqdm.external_write_mode():
             print(f"trial {told.number}: {how} after {told.last_step or 0} epochs{metric}", file=sys.stderr)
-        self.killed = self.killed + 1 if isinstance(outcome, TrialKilled) else 0
+        self.killed = self.killed + 1 if is_killed else 0
         if self.killed == MAX_KILLED:
             raise InputError(
                 f"{MAX_KILLED} trials in a row were {outcome}: the machine may have too little memory for "
@@ -227,20 +211,20 @@ class Search:
             )
 
     def write(self) -> None:
-        if trials_in(self.study, TrialState.COMPLETE):
+        if saved.trials_in(self.study, TrialState.COMPLETE):
             best = with_values(self.config, self.study.best_params)
             write_atomically(self.folder.best, config_to_json(best).encode())
-        write_trials(self.study, self.folder, self.config)
+        saved.write_trials(self.study, self.folder, self.config)
 
 
 def comparison(
-    folder: StudyFolder, labelled: LabelledTable, options: TableOptions, config: Config, best: Config
+    folder: saved.StudyFolder, labelled: LabelledTable, options: TableOptions, config: Config, best: Config
 ) -> dict:
     """Trains with the best recipe and, if it is another one, with the initial one; scores both on the test split."""
 
     def score(run: RunFolder, own: Config) -> float:
-        if (saved := run.saved_score()) is not None:
-            return saved
+        if (known := run.saved_score()) is not None:
+            return known
         write_labelled(run.path, labelled, own, options)
         return train_run(own, run.path, resume=True)["value"]
 

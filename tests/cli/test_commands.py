@@ -103,14 +103,6 @@ def test_bad_options_end_with_one_sentence_and_nothing_written(tmp_path, monkeyp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [["--norm", "sharenorm"], ["--freeze", "99"]])
-def test_what_a_start_from_another_model_decides_is_refused(finished, command, tmp_path, options):
-    code, _, messages = command("train", "--epochs", 1, "--from", finished[0], "--out", tmp_path / "run", *options)
-    assert code == 2 and ("leave --norm out" in messages or "cannot freeze 99" in messages)
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.slow
 def test_statistics_are_those_of_from(finished, command, tmp_path):
     options = ["--from", finished[0], "--frozen-statistics", "--lr", 1e-9, "--averaging", 0, "--out", tmp_path / "run"]
     code, _, messages = command("train", "--epochs", 1, *options)
@@ -131,14 +123,6 @@ def test_h_shows_the_help_of_all_commands_and_of_one():
     for arguments, text in ((["-h"], "Your molecules:"), (["train", "-h"], "Your table:")):
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0 and text in result.output
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("options", [[], ["--csv", "new.csv"]])
-def test_a_shipped_table_model_has_no_molecules_to_be_scored_on(command, options):
-    code, _, messages = command("evaluate", "adme", *options)
-    assert code == 2 and messages.startswith("error: adme comes without test molecules and without the options of its")
-    assert "graphormer-sepnorm info adme" in messages and messages.count("\n") == 1
 
 
 START = {

@@ -1,9 +1,10 @@
-"""Lists of runs: unfinished ones are trained, and the scores summarized."""
+"""Runs next to each other: unfinished ones of a list are trained, and the scores summarized and compared."""
 
 import json
 from dataclasses import replace
 from typing import Literal
 
+import numpy as np
 import pandas as pd
 import pytest
 from pydantic.dataclasses import dataclass
@@ -17,6 +18,7 @@ from graphormer_sepnorm.recipes import RECIPES, Recipe
 from graphormer_sepnorm.runs.checkpoint import load_model, save_model
 from graphormer_sepnorm.tables.prepared_table import TABLE
 from tests.cli.test_train_csv import tiny
+from tests.unit.table_model.test_compare import Y, write_run
 
 
 @pytest.fixture
@@ -58,12 +60,13 @@ def test_a_list_of_runs_is_taken_up_where_it_stands(sweep, command, tmp_path):
 
     code, row, _ = command("evaluate", *folders, "--leaderboard")
     assert code == 0 and row == rows[0]
-    code, _, messages = command("evaluate", *folders, "--leaderboard", "--split", "val")
-    assert code == 2 and "leave --split out" in messages
-    code, _, messages = command("evaluate", folders[0], folders[0], "--leaderboard")
-    assert code == 2 and "seed is there twice" in messages
-    code, _, messages = command("evaluate", folders[0], unfinished, "--leaderboard")
-    assert code == 2 and "more than its seed" in messages
+    for given, problem in (
+        ([*folders, "--split", "val"], "leave --split out"),
+        ([folders[0], folders[0]], "seed is there twice"),
+        ([folders[0], unfinished], "more than its seed"),
+    ):
+        code, _, messages = command("evaluate", *given, "--leaderboard")
+        assert code == 2 and problem in messages
     model, config, _ = load_model(folders[0])
     save_model(tmp_path / "elsewhere.safetensors", model, config, {})
     code, _, messages = command("evaluate", tmp_path / "elsewhere.safetensors", "--leaderboard")
@@ -109,3 +112,23 @@ def test_unknown_names_are_refused_before_anything_is_trained(sweep, tmp_path):
     code, _, messages = sweep("--norm", "sepnorm", "--norm", "batch")
     assert code == 2 and "unknown norm 'batch'" in messages
     assert not list(tmp_path.iterdir())
+
+
+def test_two_runs_from_the_shell(command, tmp_path):
+    runs = [write_run(tmp_path / "a", Y + 0.5), write_run(tmp_path / "b", np.zeros(40))]
+    code, result, messages = command("compare", *runs, "--plot", tmp_path / "difference.png")
+    assert code == 0 and f"{runs[0]}" in messages and list(result["targets"]["y"]["runs"]) == [str(run) for run in runs]
+    assert (tmp_path / "difference.png").exists()
+
+
+def test_bad_input_is_one_sentence(command, tmp_path):
+    run = write_run(tmp_path / "a", Y)
+    other = write_run(tmp_path / "b", Y, smiles="CC")
+    for arguments, message in (
+        ([run, tmp_path], "has no test predictions"),
+        ([run, other], "have different test rows"),
+        ([run, other, "--plot", tmp_path / "a.gif"], "a plot is written as .png, .svg, .pdf"),
+    ):
+        code, _, messages = command("compare", *arguments)
+        assert code == 2 and message in messages and messages.count("\n") == 1
+    assert not (tmp_path / "a.gif").exists()

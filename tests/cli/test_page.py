@@ -1,14 +1,17 @@
-"""The page in a real browser, with two tiny models; skipped where there is no Chromium."""
+"""The page and a report in a real browser; skipped where there is no Chromium."""
 
 import csv
 import io
 import os
 import shutil
+from itertools import pairwise
 
 import pytest
 
+from graphormer_sepnorm.explain.pictures import draw_pair
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits
 from graphormer_sepnorm.interfaces.web.worker import Worker
+from graphormer_sepnorm.report.page import Grid, Picture, ReportPage, Section, render
 from tests.page import InThisProcess, PretendedService, open_queue, served, uncompiled_service
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -159,23 +162,6 @@ def test_columns_are_chosen_and_moved_with_the_keyboard(user):
     page.wait_for_url("**/tables/*?columns=note*")
 
 
-def test_chosen_molecules_are_compared_side_by_side(user):
-    page = user()
-    upload(page, "three.csv", b"smiles,name\nCCO,ethanol\nC,methane\nCC,ethane\n")
-    wait_for(page, "3 of 3 molecules computed")
-    page.wait_for_load_state("networkidle")
-    for row in (1, 3):
-        page.check(f"[aria-label='Compare row {row}']")
-    page.click("text=Compare")
-    expect(page.locator("h1")).to_have_text("ethanol, ethane")
-    expect(page.locator(".compared h2")).to_have_text(["ethanol", "ethane"])
-    page.wait_for_load_state("networkidle")  # the pictures have their place
-    first, second = (page.locator(".compared .bars").nth(place).bounding_box() for place in (0, 1))
-    assert first["y"] == second["y"] and first["x"] + first["width"] <= second["x"]
-    page.click("#atoms-2")
-    wait_for_picture(page, "#atoms img")
-
-
 def test_back_leads_through_what_was_looked_at(user, address):
     page = user()
     upload(page, "many.csv", b"smiles\n" + b"CCO\n" * 60)
@@ -283,24 +269,6 @@ def test_a_hostile_table_is_shown_and_nothing_of_it_is_run(user):
     assert b"'=HYPERLINK" in saved and b"'=1+1" in saved and b"}},-1," in saved and b"caf\xe9" in saved
 
 
-def test_the_column_and_the_options_are_chosen_on_the_page(user):
-    page = user()
-    page.click(".options summary")
-    page.uncheck("#domain")
-    page.select_option("#interval", "")
-    upload(page, "assay.csv", b"mol,name\nCC,ethane\nCCC,propane\n")
-    wait_for(page, "Choose the column of assay.csv that has the SMILES.")
-    page.select_option("#again", "mol")
-    page.click("#status button")
-    wait_for(page, "2 of 2 molecules computed")
-    assert page.locator("#rows .near").count() == 0 and page.locator("#rows .number", has_text=" to ").count() == 0
-    page.click("#view summary")
-    page.fill("#find", "propane")
-    page.press("#find", "Enter")
-    expect(page.locator("#rows tbody tr")).to_have_count(1)
-    assert page.locator("#rows .molecule img").get_attribute("alt") == "Structure of CCC"
-
-
 def test_a_table_outlives_a_reload_and_a_lost_connection(user):
     page = user()
     upload(page, "long.csv", b"smiles\n" + b"c1ccccc1CCCCO\n" * 10_000)
@@ -348,3 +316,28 @@ def test_a_model_is_trained_with_the_keyboard(browser, trainings, tmp_path, widt
         expect(page.locator("#bar")).to_have_count(0)
         expect(page.locator("#training")).to_contain_text("Cancelled")
         page.close()
+
+
+BOXES = "found => found.map(each => each.getBoundingClientRect().toJSON())"
+
+
+def boxes_on_a_phone(grid: Grid) -> tuple[list[dict], list[dict]]:
+    """The boxes of the cells and of the pictures of a table with one row."""
+    content = render(ReportPage("title", "summary", sections=(Section("section", grids=(grid,)),))).decode()
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": 400, "height": 900})
+        page.set_content(content)
+        cells, pictures = (page.eval_on_selector_all(name, BOXES) for name in ("td", "td img"))
+        browser.close()
+    return cells, pictures
+
+
+def test_the_pictures_of_a_pair_stand_apart_and_its_numbers_on_one_line():
+    parts = [Picture(each, "structure") for each in draw_pair("CC(C)Cc1ccccc1", "Clc1ccccc1")]
+    header = ("from", "to", "mean change", "standard deviation", "pairs")
+    cells, pictures = boxes_on_a_phone(Grid(header, ((*parts, "+1.00", "0.25", "12"),)))
+    before, after = pictures
+    assert before["right"] + 8 <= after["left"] and before["top"] == after["top"]
+    assert len({cell["top"] for cell in cells[2:]}) == 1 and cells[2]["top"] >= before["bottom"]
+    assert all(left["right"] <= right["left"] for left, right in pairwise(cells[2:]))

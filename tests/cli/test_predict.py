@@ -1,5 +1,8 @@
+"""The commands on unmeasured molecules: predict, suggest and explain."""
+
 import csv
 import io
+import json
 import random
 import subprocess
 import sys
@@ -8,13 +11,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from graphormer_sepnorm.datasets.benchmarks import sample_table
-from graphormer_sepnorm.interfaces import cli
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces import cli, commands
 from graphormer_sepnorm.output import resumable_writer
 from graphormer_sepnorm.table_model.load import load_models
 from tests.several import save_panel, save_student
-from tests.tiny import save_tiny
+from tests.tiny import save_tiny, save_two
+from tests.unit.explain.test_explanations import make_model
 
 DRUGS = Path(__file__).parents[2] / "data" / "drugs.csv"
 
@@ -149,10 +155,7 @@ def test_info_of_the_cache(command, model, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ["broken.csv", "--strict", "-o", "new/out.csv"],
-            "row 3 cannot be read: 'C[C' is not",
-        ),
+        (["broken.csv", "--strict", "-o", "new/out.csv"], "row 3 cannot be read: 'C[C' is not"),
         (["in.csv", "--smiles-column", "mol", "-o", "new/out.csv"], "no column 'mol': name one, or the character"),
         (["typo.csv", "-o", "there.csv"], "No such file"),
         (["in.csv", "-o", "folder.csv"], "is a folder"),
@@ -178,3 +181,112 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(command, model, tmp_path, 
     assert code == 2 and message in messages and messages.count("\n") == 1
     assert sorted(path for path in tmp_path.rglob("*") if path.name != "new") == before
     assert (tmp_path / "there.csv").read_text() == "before"
+
+
+@pytest.mark.slow
+def test_molecules_are_suggested_from_the_shell(command, tmp_path):
+    save_two(tmp_path / "model")
+    sample_table()[:30].to_csv(tmp_path / "library.csv", index=False)
+    out = tmp_path / "next.xlsx"
+    arguments = ["-n", 4, "--by", "expected-improvement", "--best", 0.5, "--minimize", "--alerts", "--workers", 1]
+    arguments += ["-o", out]
+    code, result, _ = command("suggest", tmp_path / "model", tmp_path / "library.csv", *arguments)
+    assert code == 0 and (result["suggested"], result["rows"], result["best"]) == (4, 30, 0.5)
+    found = pd.read_excel(out)
+    assert found["rank"].tolist() == [1, 2, 3, 4] and {"logp", "logp_std", "alerts"} < set(found)
+    assert found.expected_improvement.is_monotonic_decreasing and set(found.smiles) < set(sample_table().smiles)
+    assert not list(tmp_path.glob("*.parts"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [[], ["-o", "-"]])
+def test_without_a_file_molecules_are_printed(tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    save_tiny(tmp_path / "model")
+    (tmp_path / "library.csv").write_text("smiles\nC\nCCO\n")
+    asked = ["suggest", "model", "library.csv", "--by", "prediction", "-n", "2", "--workers", "1"]
+    written = CliRunner().invoke(commands.app, [*asked, "-o", "next.csv"])
+    printed = CliRunner().invoke(commands.app, [*asked, *arguments])
+    assert written.exit_code == printed.exit_code == 0
+    assert printed.stdout == (tmp_path / "next.csv").read_text() and "rank" in printed.stdout
+    assert printed.stderr.endswith("2 molecules of 2 rows\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["library.csv", "model", "next.csv"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["library.csv", "--scheduler", "tcp://x", "-o", "-"], "with --scheduler, name the output: -o OUT.csv"),
+        (["library.csv", "--target", "log_p"], "predicts logp; did you mean 'logp'?"),
+        (["none.csv", "--by", "prediction"], "there are no files none.csv"),
+    ],
+)
+def test_bad_input_is_one_sentence(command, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    save_tiny(tmp_path / "model")
+    (tmp_path / "library.csv").write_text("smiles\nC\n")
+    code, _, messages = command("suggest", "model", *arguments, *([] if "-o" in arguments else ["-o", "next.csv"]))
+    assert code == 2 and message in messages and messages.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["library.csv", "model"]
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory) -> str:
+    folder = tmp_path_factory.mktemp("model")
+    make_model().save_pretrained(folder)
+    return str(folder)
+
+
+def explain(*arguments) -> list[dict]:
+    """Runs the command in this process; returns its JSON."""
+    result = CliRunner().invoke(commands.app, ["explain", *map(str, arguments)], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("method", ["gradients", "attention"])
+@pytest.mark.parametrize("ending", [".svg", ".png"])
+def test_one_molecule(saved, tmp_path, ending, method):
+    picture = tmp_path / f"ethanol{ending}"
+    (explanation,) = explain(saved, "CCO", "-o", picture, "--method", method)
+    assert explanation["smiles"] == "CCO" and len(explanation["contributions"]) == 3
+    assert picture.stat().st_size > 1000
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "molecules.csv"
+    path.write_text(
+        "\ufeffname,smiles\r\nethanol,CCO\r\nbroken,C(C\r\n,\r\nCCC\r\n'a, b',c1ccccc1\r\n".replace("'", '"')
+    )
+    return path
+
+
+def test_a_table_into_a_folder(saved, table, tmp_path):
+    explain(saved, table, "-o", tmp_path / "pictures")
+    assert sorted(path.name for path in (tmp_path / "pictures").iterdir()) == ["00001-ethanol.svg", "00005-a_b.svg"]
+
+
+def test_the_rows_left_out_are_named(saved, table, tmp_path):
+    result = CliRunner().invoke(commands.app, ["explain", saved, str(table), "-o", str(tmp_path / "x.svg")])
+    assert result.exit_code == 0
+    assert all(f"row {row} (counted from 1): " in result.stderr for row in (2, 3, 4))
+    assert len(json.loads(result.stdout)) == 2  # nothing else
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["C(C", "-o", "x.svg"], "'C(C' is not a valid SMILES"),
+        (["typo.csv"], "name what to write for a table: -o PICTURES"),
+        (["typo.csv", "-o", "x.svg"], "cannot read typo.csv: No such file"),
+        (["C", "-o", "x.pdf"], "must end in .svg, .png or .csv"),
+        (["C", "-o", "x.svg", "--method", "y"], "choose one of gradients, attention"),
+        (["C", "-o", "x.svg", "--target", "y"], "choose one of a, b"),
+    ],
+)
+def test_bad_input_writes_nothing(saved, tmp_path, monkeypatch, arguments, problem):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=problem.replace("(", r"\(")):
+        explain(saved, *arguments)
+    assert list(tmp_path.iterdir()) == []

@@ -126,7 +126,7 @@ def test_a_port_that_is_taken_is_a_sentence():
 
 def test_without_the_extra_the_command_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delitem(sys.modules, "graphormer_sepnorm.interfaces.web.server", raising=False)
+    monkeypatch.delitem(sys.modules, "graphormer_sepnorm.interfaces.web.app", raising=False)
     with pytest.raises(InputError, match=r'pip install "\.\[web\]" in the folder of the repository'):
         serve("zinc-subset")
 

@@ -23,10 +23,6 @@ LEFT_BEHIND = """
 import atexit, sys
 atexit.register(lambda: print("modules", *sys.modules))
 """
-GARBAGE = """
-import atexit, gc
-atexit.register(lambda: print(gc.isenabled(), gc.get_threshold()[0], len(gc.get_objects()) < 100))
-"""
 COMMAND = """
 from graphormer_sepnorm.interfaces.cli import main
 main()
@@ -87,15 +83,6 @@ def test_the_example_of_a_command_is_one(name):
 
 
 @pytest.mark.slow
-def test_invalid_lanes_are_a_sentence(monkeypatch):
-    monkeypatch.setenv("GRAPHORMER_SEPNORM_LANES", "7")
-    predict = [sys.executable, "-m", "graphormer_sepnorm", "predict", "zinc", "CCO"]
-    done = subprocess.run(predict, capture_output=True, text=True, cwd=REPOSITORY)
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: GRAPHORMER_SEPNORM_LANES is '7'") and done.stderr.count("\n") == 1
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [*sorted(shipped_models().keys() - PRETRAINED), *shipped_tables()])
 def test_a_shipped_model_imports_what_it_needs_to_predict(name):
     """Numba looks for BLAS in SciPy, and counts of table models are sparse arrays of it."""
@@ -103,14 +90,6 @@ def test_a_shipped_model_imports_what_it_needs_to_predict(name):
     needed = {"scipy.sparse"} if name in shipped_tables() else set()
     assert {"torch", "rdkit"} <= modules
     assert not sorted(modules & (NOT_FOR_PREDICTING - needed))
-
-
-@pytest.mark.parametrize("code", [COMMAND, COMMAND.replace("()", "('info')")])
-def test_a_command_collects_garbage_less_often_and_none_when_it_ends(code):
-    done = subprocess.run(
-        [sys.executable, "-c", GARBAGE + code, "--help"], cwd=REPOSITORY, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "True 10000 True"
 
 
 def test_the_module_is_the_command_where_no_script_is_on_the_path():

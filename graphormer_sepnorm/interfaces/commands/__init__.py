@@ -1,4 +1,4 @@
-"""The commands: each module parses, calls the package and prints; a result on standard output is one line of JSON.
+"""The commands: each parses, calls the package and prints; a result on standard output is one line of JSON.
 
 A module is imported only when its command is run or its help is shown, and its function imports what it calls, so that
 help does not wait for PyTorch.
@@ -39,6 +39,13 @@ GROUPS = {
     "Better models": ("evaluate", "compare", "tune", "distill"),
     "Research": ("pretrain", "sweep", "embed", "analyze"),
 }
+MODULES = {  # of commands without a module of their own
+    **dict.fromkeys(("pretrain", "distill", "embed", "analyze"), "networks"),
+    **dict.fromkeys(("export", "update"), "project"),
+    "compare": "evaluate",
+    "suggest": "predict",
+    "sweep": "tune",
+}
 OF_ALL_PROCESSES = ("train", "pretrain", "evaluate", "sweep", "tune")  # of torchrun; others run in the first one
 PROGRAM: dict[str, Any] = {
     "pretty_exceptions_enable": False,
@@ -50,7 +57,7 @@ PROGRAM: dict[str, Any] = {
 def alone(name: str) -> typer.Typer:
     """The command of that name in ``COMMANDS``, as a separate program."""
     with leaving_at_once():
-        command = getattr(importlib.import_module(f"{__name__}.{name}"), name)
+        command = getattr(importlib.import_module(f"{__name__}.{MODULES.get(name, name)}"), name)
     program = typer.Typer(add_completion=False, **PROGRAM)
     run = command if name in OF_ALL_PROCESSES else in_first_process(command)
     program.command(name, cls=ListCommand, context_settings=PROGRAM["context_settings"])(run)

@@ -1,20 +1,24 @@
-"""Commands whose options are the fields that dataclasses declare."""
+"""Commands whose options are the fields that dataclasses declare, and are kept for a call that continues."""
 
 import functools
 import inspect
+import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, is_dataclass
 from itertools import pairwise, takewhile
+from pathlib import Path
 from typing import Annotated, Any, cast, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand
 
-from graphormer_sepnorm.errors import did_you_mean
+from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.options import Declared, declared
 
 NOT_READ = {"int_parsing": "a whole number", "float_parsing": "a number"}  # Pydantic's types of errors
+PLACES = ("file", "csv")  # the table may have been moved; its content is compared later
+NOT_KEPT = ("out", "resume", "root", "device")
 
 
 @dataclass(frozen=True)
@@ -22,21 +26,14 @@ class FieldsOf:
     """Metadata of a command's parameter that represents the options declared by a dataclass.
 
     The command gets the dataclass if this is the parameter's type, otherwise a dictionary of what was given by field.
-
-    Attributes:
-        cls: the dataclass.
-        only, without: as ``declared``.
-        default: text for the default of all options, which their heading gives; "": each has its own.
-        panel: heading of the options in the help.
-        panels: other headings, with the fields below each.
     """
 
     cls: type
     only: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
-    default: str = ""
-    panel: str | None = None
-    panels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    default: str = ""  # text for that of all options, which their heading gives; "": each has its own
+    panel: str | None = None  # the heading in the help
+    panels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # other headings, with the fields below each
 
     def declared(self) -> list[Declared]:
         return declared(self.cls, self.only, self.without)
@@ -51,7 +48,6 @@ class FieldsOf:
         return values_read
 
     def parameter(self, each: Declared) -> inspect.Parameter:
-        """A parameter of a command; None if it is not given."""
         name = each.name
         if each.type is bool and (each.default or self.default):
             name = f"{name}/--no-{name.removeprefix('--')}"
@@ -62,7 +58,6 @@ class FieldsOf:
         return inspect.Parameter(each.field, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
     def help_of(self, each: Declared) -> str:
-        """The help text of an option, with its own default."""
         default = each.option.default
         if default is None:
             default = each.field if each.default is True else str(each.default or "")
@@ -145,8 +140,6 @@ class ListCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         if ctx.params.get("resume") and ctx.params.get("out"):
-            from graphormer_sepnorm.interfaces.commands.resuming import take_up  # help does not need it
-
             take_up(ctx)
         return super().invoke(ctx)
 
@@ -185,3 +178,51 @@ def repeated(arguments: Iterable[str], names: set[str]) -> list[str]:
             is_first = False
         result.append(argument)
     return result
+
+
+def given_options(context: Any) -> dict[str, Any]:
+    """The arguments and options of a call that differ from their defaults and are kept, by parameter, as in JSON."""
+    given = {each.name: context.params.get(each.name) for each in context.command.params if each.name not in NOT_KEPT}
+    defaults = {each.name: each.default for each in context.command.params}
+    found = {name: value for name, value in given.items() if value not in (None, [], (), defaults[name])}
+    return json.loads(json.dumps(found, default=str))
+
+
+def given_names(context: Any, names: Collection[str]) -> list[str]:
+    """The options that were given of the parameters with these names, as on the command line."""
+    given = given_options(context)
+    found = [each for each in context.command.params if each.name in given and each.name in names]
+    return [(each.secondary_opts if given[each.name] is False else each.opts)[0] for each in found]
+
+
+def as_command(context: Any, scales: dict[str, tuple[str, ...]]) -> str:
+    """The options of this call for ``take_up``, with the scales of targets, which may be chosen on a terminal."""
+    return json.dumps(given_options(context) | {name: texts for name, texts in scales.items() if texts})
+
+
+def take_up(context: Any) -> None:
+    """Adds the options of the call that began the training in --out, if it has kept them.
+
+    Raises InputError for an option that contradicts them. After a finished ``--quick``, training goes on without it.
+    """
+    from graphormer_sepnorm.runs.folder import RunFolder  # help does not need it
+
+    out, given = RunFolder(Path(context.params["out"])), given_options(context)
+    path = next((each.command for each in (out, out.fold(0)) if each.command.exists()), None)
+    if path is None and given.keys() & {"file", "csv", "dataset", "files", "smiles"}:
+        return  # begun by an earlier release, or not yet
+    if path is None:
+        raise InputError(f"{out} keeps no options of a training: name its table or --dataset, and its options")
+    try:
+        kept = dict(json.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError, RecursionError):
+        raise InputError(f"{path} is damaged: remove it, and repeat the options of the training") from None
+    was_quick = "quick" in kept and out.report.exists()
+    for name, value in given.items():
+        is_new = name not in kept and was_quick
+        if name not in PLACES and not is_new and value != kept.get(name):
+            before = f"with {kept[name]}" if name in kept else "without it"
+            advice = "leave it out, or choose another --out"
+            raise InputError(f"{given_names(context, [name])[0]} contradicts {out}, begun {before}: {advice}")
+    left_out = (*given, *(PLACES if given.keys() & set(PLACES) else ()), *(("quick",) if was_quick else ()))
+    context.params |= {name: value for name, value in kept.items() if name not in left_out and name in context.params}

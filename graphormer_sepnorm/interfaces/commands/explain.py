@@ -1,5 +1,3 @@
-"""``graphormer-sepnorm explain``."""
-
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -14,8 +12,7 @@ MOST_DESCRIBED = 3  # molecules whose explanations are printed in words
 
 def explain(
     model: Annotated[
-        str,
-        typer.Argument(metavar="MODEL", help=f"A {shared.MODEL}.", autocompletion=shared.predicting_names),
+        str, typer.Argument(metavar="MODEL", help=f"A {shared.MODEL}.", autocompletion=shared.predicting_names)
     ],
     molecules: Annotated[
         list[str], typer.Argument(metavar="INPUT...", help=f"SMILES, or one table: {shared.MOLECULE_TABLES}.")

@@ -1,5 +1,3 @@
-"""``graphormer-sepnorm info``."""
-
 import math
 import time
 from pathlib import Path
@@ -14,8 +12,7 @@ from graphormer_sepnorm.system.signals import leaving_at_once
 
 def info(
     model: Annotated[
-        str | None,
-        typer.Argument(metavar="MODEL", help=f"A {shared.MODEL}.", autocompletion=shared.model_names),
+        str | None, typer.Argument(metavar="MODEL", help=f"A {shared.MODEL}.", autocompletion=shared.model_names)
     ] = None,
     cache: Annotated[bool, typer.Option("--cache", help="List the contents of the cache and its limit.")] = False,
 ) -> None:
@@ -47,7 +44,6 @@ def info(
 
 
 def print_cache() -> None:
-    """Prints the entries of the cache, one per line, and their total as a sentence and as JSON."""
     from graphormer_sepnorm.system.cache import entries, limit_bytes
     from graphormer_sepnorm.system.files import cache_root
 

@@ -51,14 +51,11 @@ def on_better_scales(options: TableOptions, content: WholeTable) -> TableOptions
         return options
     molar = tuple(f"{target}={unit_of(scale)}" for target, scale in scales.items() if falls(scale))
     return replace(
-        options,
-        log10=tuple(target for target, scale in scales.items() if not falls(scale)),
-        negative_log_molar=molar,
+        options, log10=tuple(target for target, scale in scales.items() if not falls(scale)), negative_log_molar=molar
     )
 
 
 def exact_labels(reader: TargetReader, content: WholeTable) -> np.ndarray:
-    """The labels of a column that are numbers, NaN in place of bounds."""
     place, labels = content.columns.index(reader.name), []
     for row in content.rows:
         with suppress(InputError):

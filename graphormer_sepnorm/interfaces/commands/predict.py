@@ -1,9 +1,9 @@
-"""``graphormer-sepnorm predict``."""
+"""The commands on unmeasured molecules: ``predict`` and ``suggest``."""
 
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +13,8 @@ import typer
 from graphormer_sepnorm.errors import InputError, not_installed
 from graphormer_sepnorm.interfaces.commands import shared
 from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, expanded
-from graphormer_sepnorm.options import Option, ReadOptions, changed
+from graphormer_sepnorm.interfaces.commands.shared import ANSWERS, COMPUTING, option
+from graphormer_sepnorm.options import Option, Promise, ReadOptions, changed
 from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.system.signals import leaving_at_once
 
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
     from graphormer_sepnorm.predict.predictors import PredictingModel
     from graphormer_sepnorm.project.profile import Profile
 
+RANKING = "Ranking"
+
 
 @dataclass(frozen=True)
 class LibraryOptions:
-    """Options for predicting a library and selecting its rows."""
-
     scheduler: Annotated[str | None, Option("Address of a Dask scheduler.")] = None
     workers: Annotated[int | None, Option("Processes here; by default one per core.")] = None
     columns: Annotated[tuple[str, ...], Option("Columns of the input to keep; by default all.")] = ()
@@ -56,18 +57,17 @@ def predict(
     ],
     out: Annotated[
         Path | None,
-        shared.option(
-            shared.ANSWERS,
+        option(
+            ANSWERS,
             "A file: .csv, .tsv, .parquet, .xlsx, .sdf, or - to print; of a library, a folder.",
             "--output",
             "-o",
         ),
     ] = None,
-    answers: Annotated[Answers, FieldsOf(Answers, panel=shared.ANSWERS)],
+    answers: Annotated[Answers, FieldsOf(Answers, panel=ANSWERS)],
     profile: shared.Profile = None,
     log: Annotated[
-        Path | None,
-        shared.option(shared.ANSWERS, "CSV on this machine to add the predictions to, for the command update."),
+        Path | None, option(ANSWERS, "CSV on this machine to add the predictions to, for the command update.")
     ] = None,
     reading: Annotated[ReadOptions, FieldsOf(ReadOptions, panel=shared.READING)],
     strip_salts: shared.StripSalts = False,
@@ -108,7 +108,7 @@ def predict(
         raise InputError("--log is for tables and SMILES, not for a library")
     if of_library and reading.sheet is not None:
         raise InputError("--sheet is for a workbook, not for a library")
-    if of_library and (out is None or str(out) == "-"):
+    if of_library and out in (None, Path("-")):
         raise InputError("name the folder to write: -o SCORES")
     if not of_library and (given := changed(library)):
         names, verb = ", ".join(given), "is" if len(given) == 1 else "are"
@@ -125,8 +125,7 @@ def predict(
             rows = parts.choose_rows(targets, library.by, library.keep_top, library.threshold, library.lowest)
             of_rows = (tuple(library.columns) or None, reading.smiles_column, reading.delimiter, reading.strict)
             options = parts.PartOptions(rows, *of_rows, precision, answers, profile=judge)
-            scheduling = (library.scheduler, library.workers, device)
-            result = parts.predict_library(predictor, source, out, options, *scheduling)
+            result = parts.predict_library(predictor, source, out, options, library.scheduler, library.workers, device)
         else:
             cards = [card_endpoints(resolve_model(model)) for model in models] if for_people else []
             meanings = {target: of for each in cards for target, of in each.items()} if for_people else None
@@ -144,7 +143,6 @@ def predict(
 
 
 def is_for_people(out: Path | None) -> bool:
-    """Whether predictions go to a terminal and no output was named."""
     return out is None and sys.stdout.isatty()
 
 
@@ -183,7 +181,6 @@ def lines_on_rows(result: dict, predictor: "PredictingModel", answers: Answers, 
 
 
 def read_profile(path: str | None) -> "Profile | None":
-    """The profile in a file; None without one."""
     with leaving_at_once():
         from graphormer_sepnorm.project.profile import Profile
 
@@ -219,3 +216,104 @@ def refuse_unknown(models: list[str]) -> None:
                 'as "library/*.parquet"'
             )
         resolve_model(model)
+
+
+def suggest(
+    model: Annotated[
+        list[str],
+        typer.Argument(metavar="MODEL...", help="Run folder of a model of your table; several for a profile of them."),
+    ],
+    library: Annotated[
+        str, typer.Argument(metavar="LIBRARY", help="A table, a folder of tables, or a pattern of them in quotes.")
+    ],
+    out: Annotated[
+        Path | None, option(ANSWERS, "File to write: .csv, .tsv, .parquet, .xlsx or .sdf.", "--output", "-o")
+    ] = None,
+    count: Annotated[int, option(ANSWERS, "How many molecules.", "-n")] = 50,
+    alerts: Annotated[bool, option(ANSWERS, "Name structural alerts in a column.", "--alerts")] = False,
+    properties: Annotated[bool, option(ANSWERS, "Add weight, logP, TPSA and others.", "--properties")] = False,
+    profile: shared.Profile = None,
+    target: Annotated[
+        str | None, option(RANKING, "Target to optimize; required for a model of several targets.")
+    ] = None,
+    minimize: Annotated[bool, option(RANKING, "Direction of the optimization.", "--minimize/--maximize")] = False,
+    by: Annotated[
+        Promise | None,
+        option(RANKING, "How molecules are ranked: by default confidence-bound, or prediction for classes."),
+    ] = None,
+    best: Annotated[float | None, option(RANKING, "Value to exceed; by default the best training label.")] = None,
+    kappa: Annotated[float, option(RANKING, "Number of standard deviations of the confidence bound.")] = 1.0,
+    distance: Annotated[float, option(RANKING, "Minimum Tanimoto distance between two molecules; 0: any.")] = 0.3,
+    smiles_column: shared.SmilesColumn = None,
+    delimiter: shared.Delimiter = None,
+    condition: shared.Conditions = None,
+    scheduler: Annotated[str | None, option(COMPUTING, "Address of a Dask scheduler.")] = None,
+    workers: Annotated[int | None, option(COMPUTING, "Processes here; by default one per core.", min=1)] = None,
+    device: Annotated[str, option(COMPUTING, "Where each process computes, as in predict.")] = "cpu",
+) -> None:
+    """Choose the molecules of a library to measure next: promising and diverse ones.
+
+    Molecules are ranked by a confidence bound, by the expected improvement over the best measured value, by their
+    predictions, or by the probability that all criteria of a profile hold. They are chosen in this order, except those
+    that are closer than --distance (Tanimoto) to one chosen before. Measured molecules are left out, and those with
+    elements, charges, sizes or parts that no training molecule has come last. The output has the columns of the library
+    and of predict --domain. Without -o, a CSV is printed; a terminal shows the first 10 molecules.
+
+    Example: graphormer-sepnorm suggest runs/mine library.csv -n 50 -o next.csv
+    """
+    refuse_unknown(model)
+    import_library("suggest")
+    with leaving_at_once():
+        from graphormer_sepnorm.library.part_writer import PartOptions, Selection
+        from graphormer_sepnorm.library.suggest import SHOWN, SuggestRequest
+        from graphormer_sepnorm.library.suggest import suggest as suggest_molecules
+        from graphormer_sepnorm.predict.side_by_side import one_model
+        from graphormer_sepnorm.runs.numbers import counted
+        from graphormer_sepnorm.system.device import choose, computing
+        from graphormer_sepnorm.tasks import TASKS
+
+    request = SuggestRequest(
+        count, by or "confidence-bound", target, minimize, best, kappa, distance, read_profile(profile)
+    )
+    started, for_people = time.perf_counter(), is_for_people(out)
+    with computing(choose("cpu")):
+        predictor = load_for(model, False, shared.read_conditions(condition))
+        if not request.profile:
+            predictor, target = one_model(predictor, target)
+            request = replace(request, target=target)
+        if request.profile:
+            say_independent(request.profile, predictor)
+        elif by is None and TASKS[predictor.kind].predicts_probabilities:
+            request = replace(request, by="prediction")
+            shared.tell(["ranked by the predicted probability (--by prediction): the model has classes"])
+        answers = Answers(alerts=alerts, properties=properties)
+        options = PartOptions(Selection(""), smiles_column=smiles_column, delimiter=delimiter, answers=answers)
+        scheduling = (scheduler, workers, device, for_people)
+        result = suggest_molecules(predictor, library, out or Path("-"), request, options, *scheduling)
+    where = "" if result["output"] == "-" else f"{out}: "
+    unread = f", {counted(result['unreadable'], 'row')} unreadable" if result["unreadable"] else ""
+    shared.tell([f"{where}{result['suggested']:,} molecules of {counted(result['rows'], 'row')}{unread}"])
+    if for_people and result["suggested"] > SHOWN:
+        shared.tell([f"shown: the first {SHOWN}; -o FILE writes all of them, with all columns"])
+    shared.tell(lines_on_others(result))
+    if result["suggested"] < count:
+        shared.tell([f"these are all: -n {count:,} is more than the library has of new, readable molecules"])
+    if where:
+        shared.print_result({**result, "seconds": round(time.perf_counter() - started, 3)})
+
+
+def lines_on_others(result: dict) -> Iterator[str]:
+    """Sentences on molecules that were left out, ranked last, or are unlike all training molecules."""
+    if result["left_out"]:
+        yield f"best rows left out, as measured already or as a repeated molecule: {result['left_out']:,}"
+    if result["put_last"]:
+        yield (
+            "molecules ranked last, with an element, a charge, a size or parts that no training molecule has: "
+            f"{result['put_last']:,}, of which {result['suggested_last']:,} are suggested"
+        )
+    if result["unlike"]:
+        yield (
+            f"suggested molecules unlike all training molecules (Tanimoto similarity below "
+            f"{result['usual_similarity']:.2f}), whose predictions are guesses: {result['unlike']:,} of "
+            f"{result['suggested']:,}; the column warning or similarity names them"
+        )

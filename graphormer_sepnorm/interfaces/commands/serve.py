@@ -1,5 +1,3 @@
-"""``graphormer-sepnorm serve``."""
-
 import contextlib
 import os
 import re
@@ -49,8 +47,7 @@ def serve(
     """
     with leaving_at_once():
         try:
-            from graphormer_sepnorm.interfaces.web.app import Page
-            from graphormer_sepnorm.interfaces.web.server import make_server
+            from graphormer_sepnorm.interfaces.web.app import Page, make_server
         except ModuleNotFoundError as error:
             raise not_installed("the page", str(error.name), "web") from None
         from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue
@@ -84,7 +81,6 @@ def serve(
 
 
 def find_token() -> str:
-    """The token of the environment, or a new one."""
     token = os.environ.get(TOKEN_VARIABLE) or secrets.token_urlsafe(32)
     if not re.fullmatch(r"[\w-]{16,}", token, re.ASCII):
         raise InputError(f"{TOKEN_VARIABLE} needs 16 or more letters, digits, - or _: unset it to get a new token")
@@ -99,7 +95,6 @@ def service_of(names: list[str], confidence: float, device: str, precision: shar
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens at an address; raises InputError if this fails."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)

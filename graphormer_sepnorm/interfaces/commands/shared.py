@@ -28,7 +28,6 @@ def model_names(incomplete: str) -> list[str]:
 
 
 def predicting_names(incomplete: str) -> list[str]:
-    """As ``model_names``, without models that predict no property."""
     from graphormer_sepnorm.runs.zoo import PRETRAINED
 
     return [name for name in model_names(incomplete) if name not in PRETRAINED]
@@ -105,7 +104,6 @@ def read_conditions(texts: list[str] | None) -> dict[str, str]:
 
 
 def tell(sentences: Iterable[str]) -> None:
-    """Prints sentences for people, one per line."""
     for sentence in sentences:
         print(sentence, file=sys.stderr)
 
@@ -120,7 +118,6 @@ def report_rows(result: dict, seconds: float) -> None:
 
 
 def say_unfinished(models: Iterable[str | Path]) -> None:
-    """Prints a sentence on each table model whose training is not finished."""
     from graphormer_sepnorm.table_model.load import unfinished
 
     tell(unfinished(models))

@@ -1,5 +1,3 @@
-"""``graphormer-sepnorm train``."""
-
 import shlex
 import time
 from collections.abc import Iterator, Sequence
@@ -14,9 +12,8 @@ from graphormer_sepnorm.datasets.benchmarks import DATASETS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces import quick
 from graphormer_sepnorm.interfaces.commands import shared
-from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, expanded
+from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, as_command, expanded, given_names
 from graphormer_sepnorm.interfaces.commands.own_table import OF_LABELS, detected, on_better_scales
-from graphormer_sepnorm.interfaces.commands.resuming import as_command, given_names
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.options import Option
 from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, task_config
@@ -43,8 +40,6 @@ from graphormer_sepnorm.training.settings import in_precision, refuse_patience, 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """The data, the recipe and the run folder."""
-
     out: Annotated[
         Path | None, Option("Run folder to write; by default runs/TABLE-SEED or runs/DATASET-NORM-SEED.")
     ] = None
@@ -65,8 +60,7 @@ class RunOptions:
         str | None, Option("Model to fine-tune with a new head; it sets architecture and norm.", "from")
     ] = None
     freeze: Annotated[
-        int | None,
-        Option("Number of first layers of --from that keep their weights; by default as in the recipe."),
+        int | None, Option("Number of first layers of --from that keep their weights; by default as in the recipe.")
     ] = None
 
     @property
@@ -85,8 +79,6 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class EnsembleOptions:
-    """Options for the members of a table model."""
-
     quick: Annotated[bool, Option("Fit only the kernel machine, in about half a minute.")] = False
     ensemble: Annotated[
         int | None,
@@ -203,7 +195,6 @@ def own_table(file: str | None, run: RunOptions) -> str | None:
 
 
 def unused_options(context: typer.Context, run: RunOptions, settings: Sequence[str]) -> list[str]:
-    """The given options that have no effect because of --quick."""
     recipe = {"recipe"} if run.recipe is not None and quick.is_unused(run.recipe, run.start) else set()
     of_config = quick.unused_settings(each.partition("=")[0] for each in settings)
     names = given_names(context, quick.UNUSED | recipe | {"baseline", "norm", "freeze"})
@@ -243,14 +234,9 @@ def interval_words(result: dict) -> str:
 def next_steps(folder: Path, is_model: bool) -> Iterator[str]:
     """The report to open, and the command that predicts with the model, or first how to get one if there are folds."""
     if (folder / REPORT).exists():
-        yield f"open {quote(folder / REPORT)} in a browser for the scores and how far to trust predictions"
+        yield f"open {shlex.quote(str(folder / REPORT))} in a browser for the scores and how far to trust predictions"
+    quoted = shlex.quote(str(folder if is_model else folder.with_name(f"{folder.name}-model")))
     if not is_model:
-        folder = folder.with_name(f"{folder.name}-model")
-        yield f"folds do not predict: for a model, repeat this command without --folds and with --out {quote(folder)}"
-    command = f"graphormer-sepnorm predict {quote(folder)} FILE -o predictions.csv --interval 0.9 --domain"
+        yield f"folds do not predict: for a model, repeat this command without --folds and with --out {quoted}"
+    command = f"graphormer-sepnorm predict {quoted} FILE -o predictions.csv --interval 0.9 --domain"
     yield f"{'predict other molecules' if is_model else 'then predict other molecules'}: {command}"
-
-
-def quote(folder: Path) -> str:
-    """A folder as an argument of a command."""
-    return shlex.quote(str(folder))

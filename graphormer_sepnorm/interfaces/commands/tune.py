@@ -1,14 +1,18 @@
-"""``graphormer-sepnorm tune``."""
+"""The commands on many trainings: ``tune`` and ``sweep``."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import typer
+
 from graphormer_sepnorm.config import TrainConfig
+from graphormer_sepnorm.datasets.benchmarks import DATASETS
 from graphormer_sepnorm.errors import InputError, not_installed
 from graphormer_sepnorm.interfaces.commands import shared
 from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, expanded
 from graphormer_sepnorm.interfaces.commands.own_table import OF_LABELS, detected
+from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.options import Option
 from graphormer_sepnorm.recipes import FROM_RANDOM_WEIGHTS, find_recipe, task_config
 from graphormer_sepnorm.system.device import choose, computing
@@ -16,13 +20,12 @@ from graphormer_sepnorm.table_run import say
 from graphormer_sepnorm.tables.labels import read_whole, table_task
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE
+from graphormer_sepnorm.training import sweep as sweeping
 from graphormer_sepnorm.training.settings import in_precision, with_given, with_settings
 
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """Options for the size and the start of a search."""
-
     trials: Annotated[int, Option("Recipes to try; the first is --recipe itself.")] = 50
     processes: Annotated[int, Option("Parallel trials; they share cores and GPU.")] = 1
     time_limit: Annotated[float | None, Option("Minutes after which running trials are stopped.")] = None
@@ -81,7 +84,7 @@ def tune(
     config = with_settings(config, settings or ())
     options = replace(options, seed=config.train.seed)
     try:
-        from graphormer_sepnorm.search.search_space import fixed_by
+        from graphormer_sepnorm.search.study import fixed_by
         from graphormer_sepnorm.search.tune import SearchLimits, tune, verdict
     except ModuleNotFoundError as error:
         raise not_installed("a search", str(error.name), "tune") from None
@@ -93,3 +96,33 @@ def tune(
         if search.compare:
             say([verdict(result, search.recipe)])
     shared.print_result(result)
+
+
+def sweep(
+    dataset: Annotated[list[str], typer.Option(help=f"One or more of {', '.join(DATASETS)}.")],
+    norm: Annotated[list[str], typer.Option(help=f"One or more of {', '.join(NORMS)}.")],
+    out: Annotated[Path, typer.Option(help="Folder of the run folders, DATASET-NORM-SEED each.")],
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds 0 to this number - 1.")] = 3,
+    recipe: Annotated[
+        str,
+        typer.Option(help=f"{', '.join(FROM_RANDOM_WEIGHTS)}, that of shipped weights, or the config.json of a run."),
+    ] = "slim",
+    epochs: Annotated[int | None, typer.Option(help="Passes over the training molecules.")] = None,
+    settings: shared.Settings = None,
+    root: shared.Root = None,
+    device: shared.Device = "auto",
+    precision: shared.TrainingPrecision = "auto",
+) -> None:
+    """Train every dataset with every norm and seed, skip finished runs, and summarize the scores.
+
+    After an interruption, the same command continues. The last line has a list of leaderboard rows. For each norm
+    after the first of a dataset, a row also has the mean difference from the first, paired by seed, with a 95 %
+    confidence interval.
+
+    Example: graphormer-sepnorm sweep --dataset zinc-subset --norm sepnorm sharenorm --out runs/norms
+    """
+    chosen = find_recipe(recipe)
+    train = in_precision(with_given(chosen.train, {"epochs": epochs}), precision)
+    with computing(choose(device)):
+        rows = sweeping.sweep(dataset, norm, range(seeds), replace(chosen, train=train), out, root, settings or ())
+    shared.print_result(rows, is_told=False)

@@ -1,39 +1,40 @@
-"""The addresses for programs, below ``/api``."""
+"""The addresses for programs, below ``/api``, and what those for people share with them."""
 
+import asyncio
+import csv
 import io
-from typing import Annotated
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from itertools import count
+from pathlib import PurePath
+from typing import Annotated, TypeVar
 from urllib.parse import quote
 
-from fastapi import FastAPI, File, Query, UploadFile
+from fastapi import Depends, FastAPI, File, Form, Query, Request, UploadFile
 from fastapi.responses import Response
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from graphormer_sepnorm.interfaces.web.exchange import (
-    FormOptions,
-    SmilesColumn,
-    answer_to,
-    as_table,
-    explained_atoms,
-    known,
-    row_at,
-    rows_of,
-    status_of,
-    submit_file,
-    with_rows,
-)
+from graphormer_sepnorm.errors import as_text
+from graphormer_sepnorm.interfaces.web import schemas
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
-from graphormer_sepnorm.interfaces.web.jobs import saved
-from graphormer_sepnorm.interfaces.web.schemas import (
-    AtomContributions,
-    JobStatus,
-    ModelFacts,
-    Options,
-    Problem,
-    RowPrediction,
-    SmilesList,
-)
+from graphormer_sepnorm.interfaces.web.jobs import Job, saved
+from graphormer_sepnorm.interfaces.web.schemas import AtomContributions, JobStatus, Options, RowPrediction
+from graphormer_sepnorm.interfaces.web.worker import NoAnswer
+from graphormer_sepnorm.tables.formats import DELIMITERS
+from graphormer_sepnorm.tables.formats.csv_text import split
+from graphormer_sepnorm.tables.formats.table import places_of_column
 
+MOST_SHOWN_OF_NAME = 100
+LINES_LOOKED_AT = 100
+ATOM = r"(\[[^][]+\]|Br|Cl|[BCNOPSFIbcnops*])"
+# A text of the letters and signs of SMILES, or an InChI: whether it is a molecule is for the worker to say.
+LIKE_MOLECULE = re.compile(rf"\(*{ATOM}({ATOM}|[-=#$:~/\\.()%\d])*|InChI=\S+")
+LIKE_NAME = re.compile(r"[^\W\d][\w .%/()-]*")
+CONDITION = "condition "  # begins the name of a field of a form
+NO_TABLE = HTTPException(404, "there is no such table: it was never here, or it is no longer kept")
+
+Found = TypeVar("Found")
 MOST_ROWS_AS_JSON = 1000
 PICTURE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
@@ -41,7 +42,7 @@ PICTURE_HEADERS = {
 }
 # Every answer but those of success is a sentence.
 PROBLEMS: dict[int | str, dict] = {
-    status: {"description": words, "content": {"application/json": {"schema": Problem.model_json_schema()}}}
+    status: {"description": words, "content": {"application/json": {"schema": schemas.Problem.model_json_schema()}}}
     for status, words in {
         400: "the request cannot be read",
         401: "the token is missing",
@@ -55,6 +56,172 @@ PROBLEMS: dict[int | str, dict] = {
         504: "there is no picture",
     }.items()
 }
+
+
+def status_of(job: Job) -> JobStatus:
+    answers = list(job.answers)
+    return JobStatus(
+        id=job.number,
+        state=job.state,
+        problem=as_text(job.problem),
+        rows=len(job.rows),
+        done=len(answers),
+        unreadable=sum(bool(answer.error) for answer in answers),
+        warned=sum(bool(answer.warning) for answer in answers),
+        columns=list(map(as_text, job.columns)),
+        smiles_column=as_text(job.smiles_column),
+    )
+
+
+def known(request: Request, id: str) -> Job:
+    if job := request.app.state.queue.find(id):
+        return job
+    raise NO_TABLE
+
+
+KnownJob = Annotated[Job, Depends(known)]
+
+
+def refuse_empty(job: Job | None) -> Job:
+    """The same table; raises HTTPException if there is none, or it failed before its first row."""
+    if job is None:
+        raise NO_TABLE
+    if job.state == "failed" and not job.answers:
+        raise HTTPException(409, f"the table has no predictions: {as_text(job.problem)}")
+    return job
+
+
+def row_at(rows: Sequence[Found], row: int) -> Found:
+    if not 0 <= row < len(rows):
+        raise HTTPException(404, "there is no such row")
+    return rows[row]
+
+
+async def explained_atoms(
+    request: Request, job: KnownJob, row: int, target: str | None = None
+) -> tuple[str, AtomContributions]:
+    """The explained target and the atoms of its prediction; raises HTTPException.
+
+    By default, the target is the most probable one of several classes, or the first one.
+    """
+    queue: JobQueue = request.app.state.queue
+    read, facts = row_at(job.rows, row), queue.facts
+    predictions = job.answers[row].predictions if row < len(job.answers) else {}
+    if target is None and facts.class_names and predictions:
+        target = max(predictions, key=lambda name: predictions[name].value)
+    target = target or next(iter(predictions), facts.targets[0])
+    found = await answer_to(queue.ask("atoms", read.smiles, target, read.conditions))
+    assert isinstance(found, AtomContributions)
+    return target, found
+
+
+Explained = Annotated[tuple[str, AtomContributions], Depends(explained_atoms)]
+
+
+def rows_of(job: Job, numbers: Iterable[int]) -> list[RowPrediction]:
+    names = field_names(job)
+    return [
+        RowPrediction(
+            row=number,
+            smiles=as_text(job.rows[number].smiles),
+            fields=dict(zip(names, map(as_text, job.rows[number].fields), strict=True)),
+            **job.answers[number].model_dump(),
+        )
+        for number in numbers
+    ]
+
+
+def field_names(job: Job) -> list[str]:
+    """The names of the columns, each another one: of several of one name, later ones have a number."""
+    columns = list(map(as_text, job.columns))
+    taken, numbers, names = set(columns), dict[str, Iterator[int]](), []
+    for name in columns:
+        if name in numbers:
+            name = next(each for number in numbers[name] if (each := f"{name} ({number})") not in taken)
+            taken.add(name)
+        else:
+            numbers[name] = count(2)
+        names.append(name)
+    return names
+
+
+def as_table(smiles: list[str]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows([["smiles"], *([one] for one in smiles)])
+    return text.getvalue().encode(errors="replace")
+
+
+def kind_of_text(text: str, smiles_column: str = "") -> str:
+    """The kind of a pasted text: ".csv" if its first line names a column of molecules, else ".smi".
+
+    A text is also a table if all lines have the same separator, and none begins with a molecule or the first one has
+    the names of columns: then the user is asked for the column.
+    """
+    lines = [line.strip() for line in text.lstrip("\ufeff").splitlines() if line.strip()][:LINES_LOOKED_AT]
+    marks = [mark for mark in DELIMITERS if lines and all(mark in line for line in lines)]
+    headers = [split(lines[0], mark) for mark in DELIMITERS if lines and mark in lines[0]]
+    if len(lines) > 1 and lines[0].split()[0].lower() != "smiles":  # which a .smi may begin with
+        headers.append([lines[0]])
+    is_table = any(places_of_column(names, smiles_column or None) for names in headers)
+    if not is_table and len(lines) > 1 and marks:
+        has_molecules = any(LIKE_MOLECULE.fullmatch(line.split(None, 1)[0]) for line in lines)
+        is_table = not has_molecules or any(map(are_names, (split(lines[0], mark) for mark in marks)))
+    return ".csv" if is_table else ".smi"
+
+
+def are_names(fields: list[str]) -> bool:
+    """Whether the fields of a line look like names of columns, and none like a molecule."""
+    names = [field.strip() for field in fields]
+    return len(set(names)) == len(names) > 1 and all(
+        LIKE_NAME.fullmatch(name) and not LIKE_MOLECULE.fullmatch(name) for name in names
+    )
+
+
+async def answer_to(future: Future, asked: str = "picture") -> object:
+    """The answer of the worker to what was ``asked`` for; raises HTTPException if there is none."""
+    try:
+        return await asyncio.wrap_future(future)
+    except asyncio.CancelledError:
+        raise HTTPException(503, "the page is closing") from None
+    except NoAnswer as error:
+        raise HTTPException(504, f"there is no {asked}: {error}") from None
+
+
+async def options_of(
+    request: Request,
+    interval: Annotated[float | None, Form(description="confidence of intervals; empty: none")] = None,
+    domain: Annotated[bool, Form(description="compare molecules with the training molecules")] = False,
+    alerts: Annotated[bool, Form(description="name structural alerts")] = False,
+    properties: Annotated[bool, Form(description="add molecular weight, logP, TPSA and others")] = False,
+    models: Annotated[tuple[str, ...], Form(description="which of several models predict; empty: all")] = (),
+) -> Options:
+    """The options of a form; a field ``condition NAME`` has a condition."""
+    conditions = {
+        name.removeprefix(CONDITION): text
+        for name, text in (await request.form()).items()
+        if name.startswith(CONDITION) and isinstance(text, str)
+    }
+    return Options(
+        interval=interval,
+        domain=domain,
+        alerts=alerts,
+        properties=properties,
+        models=list(models),
+        conditions=conditions,
+    )
+
+
+FormOptions = Annotated[Options, Depends(options_of)]
+SmilesColumn = Annotated[str, Form(description="column of the SMILES; empty: found by its name")]
+
+
+def submit_file(queue: JobQueue, file: UploadFile, options: Options, smiles_column: str) -> Job:
+    """Puts an uploaded table into the queue; only the suffix of its name is used, and the name in messages."""
+    name = PurePath(file.filename or "the table")
+    shown = name.name
+    if len(shown) > MOST_SHOWN_OF_NAME:
+        shown = f"{shown[:MOST_SHOWN_OF_NAME]}...{name.suffix[:10]}"
+    return queue.submit(file.file, name.suffix.lower(), shown, options, smiles_column)
 
 
 class CsvResponse(Response):
@@ -73,15 +240,16 @@ def add_tables(app: FastAPI, queue: JobQueue) -> None:
     """Tables are given in, asked after and cancelled."""
 
     @app.get("/api/model", tags=["model"])
-    async def model() -> ModelFacts:
+    async def model() -> schemas.ModelFacts:
         """Facts about the models."""
         return queue.facts
 
     @app.post("/api/tables", status_code=202, tags=["tables"])
-    def predict_smiles(molecules: SmilesList) -> JobStatus:
+    def predict_smiles(molecules: schemas.SmilesList) -> JobStatus:
         """Predicts SMILES, given as JSON."""
         options = Options.model_validate(molecules.model_dump(exclude={"smiles"}))
-        return status_of(queue.submit(io.BytesIO(as_table(molecules.smiles)), ".csv", "the list", options))
+        content = io.BytesIO(as_table(molecules.smiles))
+        return status_of(queue.submit(content, ".csv", "the list", options))
 
     @app.post("/api/tables/file", status_code=202, tags=["tables"])
     def predict_file(
@@ -93,14 +261,13 @@ def add_tables(app: FastAPI, queue: JobQueue) -> None:
         return status_of(submit_file(queue, file, options, smiles_column))
 
     @app.get("/api/tables/{id}", tags=["tables"])
-    def progress(id: str) -> JobStatus:
+    def progress(job: KnownJob) -> JobStatus:
         """How far a table is."""
-        return status_of(known(queue, id))
+        return status_of(job)
 
     @app.delete("/api/tables/{id}", tags=["tables"])
-    def cancel(id: str) -> JobStatus:
+    def cancel(job: KnownJob) -> JobStatus:
         """Cancels a table; what is done is kept."""
-        job = known(queue, id)
         queue.cancel(job)
         return status_of(job)
 
@@ -110,10 +277,12 @@ def add_results(app: FastAPI, queue: JobQueue) -> None:
 
     @app.get("/api/tables/{id}/rows", tags=["tables"])
     def rows(
-        id: str, start: Annotated[int, Query(ge=0)] = 0, count: Annotated[int, Query(ge=1, le=MOST_ROWS_AS_JSON)] = 100
+        job: KnownJob,
+        start: Annotated[int, Query(ge=0)] = 0,
+        count: Annotated[int, Query(ge=1, le=MOST_ROWS_AS_JSON)] = 100,
     ) -> list[RowPrediction]:
         """Rows that are done, at most ``count`` from ``start`` on."""
-        job = with_rows(known(queue, id))
+        refuse_empty(job)
         return rows_of(job, range(start, min(start + count, len(job.answers))))
 
     @app.get("/api/tables/{id}/predictions.csv", tags=["tables"], response_class=CsvResponse)
@@ -128,7 +297,7 @@ def add_results(app: FastAPI, queue: JobQueue) -> None:
 
     def downloaded(id: str, suffix: str) -> tuple[bytes, int, dict[str, str]]:
         """The content, the status and the headers, whose name may have any characters (RFC 6266)."""
-        job = with_rows(queue.find(id) or queue.store.load(id))
+        job = refuse_empty(queue.find(id) or queue.store.load(id))
         name = quote(job.download(suffix), safe="", errors="replace")
         return saved(job, suffix), 200, {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
 
@@ -137,28 +306,27 @@ def add_pictures(app: FastAPI, queue: JobQueue) -> None:
     """Structures, and what predictions rest on."""
 
     async def drawn(smiles: str) -> Response:
-        return SvgResponse(str(await answer_to(queue.ask("structure", smiles))), 200, PICTURE_HEADERS)
+        picture = await answer_to(queue.ask("structure", smiles))
+        return SvgResponse(str(picture), 200, PICTURE_HEADERS)
 
     @app.get("/api/tables/{id}/rows/{row}/structure.svg", tags=["pictures"], response_class=SvgResponse)
-    async def structure(id: str, row: int) -> Response:
+    async def structure(job: KnownJob, row: int) -> Response:
         """The structure of a molecule."""
-        return await drawn(row_at((await run_in_threadpool(known, queue, id)).rows, row).smiles)
+        return await drawn(row_at(job.rows, row).smiles)
 
     @app.get("/api/tables/{id}/rows/{row}/nearest.svg", tags=["pictures"], response_class=SvgResponse)
-    async def nearest(id: str, row: int) -> Response:
+    async def nearest(job: KnownJob, row: int) -> Response:
         """The structure of the nearest training molecule, where it is known and was asked for."""
-        smiles = row_at((await run_in_threadpool(known, queue, id)).answers, row).nearest
-        if not smiles:
-            raise HTTPException(404, "the row has no nearest training molecule")
-        return await drawn(smiles)
+        if smiles := row_at(job.answers, row).nearest:
+            return await drawn(smiles)
+        raise HTTPException(404, "the row has no nearest training molecule")
 
     @app.get("/api/tables/{id}/rows/{row}/atoms", tags=["pictures"])
-    async def atoms(id: str, row: int, target: str | None = None) -> AtomContributions:
+    async def atoms(explained: Explained) -> AtomContributions:
         """The atoms that a prediction depends on; by default of the first target or the most probable class."""
-        return (await explained_atoms(queue, id, row, target))[2]
+        return explained[1]
 
     @app.get("/api/tables/{id}/rows/{row}/atoms.svg", tags=["pictures"], response_class=SvgResponse)
-    async def atoms_picture(id: str, row: int, target: str | None = None) -> Response:
+    async def atoms_picture(explained: Explained) -> Response:
         """The same as a picture."""
-        _, _, found = await explained_atoms(queue, id, row, target)
-        return SvgResponse(found.picture, 200, PICTURE_HEADERS)
+        return SvgResponse(explained[1].picture, 200, PICTURE_HEADERS)

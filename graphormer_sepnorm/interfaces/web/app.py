@@ -1,29 +1,35 @@
 """The page and its JSON as an ASGI application, and what is answered where there is no answer."""
 
+import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
+import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from graphormer_sepnorm.errors import InputError, as_text
 from graphormer_sepnorm.interfaces.web.api import PROBLEMS, add_pictures, add_results, add_tables
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue, QueueFull
 from graphormer_sepnorm.interfaces.web.middleware import is_open, middleware, refusal
 from graphormer_sepnorm.interfaces.web.pages import Pages, add_entrance, add_pages, add_table_pages
-from graphormer_sepnorm.interfaces.web.training_pages import add_training
-from graphormer_sepnorm.interfaces.web.trainings import Trainings
+from graphormer_sepnorm.interfaces.web.trainings import Trainings, add_training
 from graphormer_sepnorm.version import __version__
 
 NOT_FOUND = HTTPStatus.NOT_FOUND.phrase  # the words of Starlette if no route has the address
 MOST_SHOWN_OF_PATH = 100
+SECONDS_FOR_HEAD = 10.0
+MOST_CONNECTIONS = 2000
 
 
 def add_problems(app: FastAPI, pages: Pages) -> None:
@@ -87,6 +93,7 @@ def make_app(
         responses=PROBLEMS,
         middleware=middleware(queue.limits.upload_bytes, token, names),
     )
+    app.state.queue = queue  # for ``api.known``
     pages = Pages(queue)
     for add in (add_tables, add_results, add_pictures):
         add(app, queue)
@@ -133,3 +140,43 @@ class Page:
 
     def close(self) -> None:
         self.queue.close()
+
+
+def make_server(app: ASGIApp) -> uvicorn.Server:
+    allow_open_files(2 * MOST_CONNECTIONS)
+    quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
+    config = uvicorn.Config(app, limit_concurrency=MOST_CONNECTIONS, http=PunctualProtocol, **quiet)
+    return uvicorn.Server(config)
+
+
+def allow_open_files(number: int) -> None:
+    """Lets this process have so many files and sockets open, as far as the system permits."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = number if hard == resource.RLIM_INFINITY else min(number, hard)
+        if soft != resource.RLIM_INFINITY and soft < most:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+class PunctualProtocol(H11Protocol):
+    """Closes a connection on which no whole head of a request comes ``SECONDS_FOR_HEAD`` after it is due.
+
+    It is due when the connection is made, and when the answer before it is complete.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.expect_request()
+
+    def on_response_complete(self) -> None:
+        self.expect_request()
+        super().on_response_complete()
+
+    def expect_request(self) -> None:
+        self.loop.call_later(SECONDS_FOR_HEAD, self.close_unless_requested, self.cycle)
+
+    def close_unless_requested(self, last: RequestResponseCycle | None) -> None:
+        if self.cycle is last:
+            self.timeout_keep_alive_handler()

@@ -27,8 +27,6 @@ CHUNK, PICTURES = 64, 4  # molecules of a table, and pictures before them
 
 @dataclass(frozen=True)
 class JobLimits:
-    """Limits of one page."""
-
     upload_bytes: int = 20_000_000  # of a request
     rows: int = 50_000  # of a table
     seconds: float = 1800  # of computing for a table
@@ -107,7 +105,6 @@ class JobQueue:
 
     @property
     def is_computing(self) -> bool:
-        """Whether a table is not over."""
         with self.changed:
             return not all(job.is_over for job in self.jobs.values())
 
@@ -145,7 +142,6 @@ class JobQueue:
         return future
 
     def cancel(self, job: Job) -> None:
-        """Stops a table; what is computed is kept."""
         with self.changed:
             if not job.is_over:
                 job.state = "cancelled"
@@ -165,7 +161,6 @@ class JobQueue:
         self.claim.close()
 
     def work(self) -> None:
-        """Runs in the thread of the queue."""
         while True:
             with self.changed:
                 self.changed.wait_for(lambda: self.waiting or self.pictures or not self.is_open)

@@ -15,14 +15,8 @@ import numpy as np
 from pydantic import BaseModel
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.web.schemas import (
-    ColumnFacts,
-    JobState,
-    ModelFacts,
-    MoleculePrediction,
-    Options,
-    TableRow,
-)
+from graphormer_sepnorm.interfaces.web import schemas
+from graphormer_sepnorm.interfaces.web.schemas import ColumnFacts, ModelFacts, MoleculePrediction, Options, TableRow
 from graphormer_sepnorm.tables.formats import Row
 from graphormer_sepnorm.tables.writers import AddedColumn, Cells, digits_of, text_of_number, write_whole
 
@@ -48,7 +42,7 @@ class Job:
     smiles_column: str = ""  # before the table is read, the one that is asked for
     added: list[ColumnFacts] = field(default_factory=list)
     answers: list[MoleculePrediction] = field(default_factory=list)  # of the first rows
-    state: JobState = "waiting"
+    state: schemas.JobState = "waiting"
     problem: str = ""
     seconds: float = 0.0  # of computing so far
     single_until: int = 0  # rows up to here are computed one by one, because one of them made its chunk fail
@@ -89,7 +83,6 @@ class ResultStore:
                 path.unlink(missing_ok=True)
 
     def begin(self, job: Job, facts: ModelFacts) -> None:
-        """Keeps a table, which may not have been read yet."""
         with contextlib.suppress(OSError):  # such as of a file that another page has just removed
             self.remove_old()
         self.add(job, format=FORMAT, facts=facts, shown=job.shown, options=job.options)
@@ -194,7 +187,6 @@ def cells_at(answers: list[MoleculePrediction], column: ColumnFacts) -> Cells:
 
 
 def cell_at(answer: MoleculePrediction, place: list[str]) -> str | float | None:
-    """The cell at a place of an answer; None where there is none."""
     found: object = answer
     for name in place:
         found = found.get(name) if isinstance(found, dict) else getattr(found, name, None)

@@ -21,11 +21,12 @@ READING = ("GET", "HEAD")
 MOST_BYTES_WITHOUT_TOKEN = 10_000
 SECONDS_FOR_BODY = 20.0
 LEAST_BYTES_PER_SECOND = 5_000  # that let a body take longer
+POLICY = (
+    "default-src 'none'; script-src {code}; style-src {code}; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
 HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
+    "Content-Security-Policy": POLICY.format(code="'self'"),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "same-origin",  # without one, browsers send the origin "null" with forms of this page
@@ -34,11 +35,7 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 # The description of the addresses, as FastAPI has it, is shown by a script of Swagger's, which comes from there.
-DOCS_POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline' https://cdn.jsdelivr.net; "
-    "style-src 'unsafe-inline' https://cdn.jsdelivr.net; img-src 'self' data:; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
+DOCS_POLICY = POLICY.format(code="'unsafe-inline' https://cdn.jsdelivr.net")
 
 
 def middleware(most_bytes: int, token: str | None = None, names: Sequence[str] | None = None) -> list[Middleware]:
@@ -65,7 +62,6 @@ def middleware(most_bytes: int, token: str | None = None, names: Sequence[str] |
 
 
 def is_local(host: str) -> bool:
-    """Whether an address is reached only from this machine."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -101,7 +97,6 @@ def is_of_this_page(headers: Headers) -> bool:
 
 
 def is_open(path: str) -> bool:
-    """Whether a path needs no token."""
     return path == "/enter" or path.startswith("/static/")
 
 
@@ -116,7 +111,6 @@ def cookie_of(request: Request) -> str:
 
 
 def admit(request: Request, path: str, token: str) -> Response:
-    """Gives the cookie and leads on to a page of this server."""
     response = RedirectResponse("/" + path.lstrip("/\\"), 303)
     response.set_cookie(cookie_of(request), token, httponly=True, samesite="strict")
     return response

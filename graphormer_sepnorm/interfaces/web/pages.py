@@ -13,33 +13,11 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 
 from graphormer_sepnorm.errors import InputError, as_text
-from graphormer_sepnorm.interfaces.web.bars import grouped_bars
-from graphormer_sepnorm.interfaces.web.exchange import (
-    CONDITION,
-    FormOptions,
-    SmilesColumn,
-    explained_atoms,
-    kind_of_text,
-    known,
-    row_at,
-    rows_of,
-    status_of,
-    submit_file,
-)
+from graphormer_sepnorm.interfaces.web import api, view
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.middleware import admit, same
 from graphormer_sepnorm.interfaces.web.schemas import EndpointFacts, ModelFacts, Options, TargetPrediction
-from graphormer_sepnorm.interfaces.web.view import (
-    NO_COLUMNS,
-    ROWS_PER_PAGE,
-    View,
-    chosen_columns,
-    listed_columns,
-    offered_columns,
-    shown_rows,
-    width_names,
-)
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, similarity_words
 from graphormer_sepnorm.predict.units import measured_words
 from graphormer_sepnorm.report.page import data_uri
@@ -47,13 +25,10 @@ from graphormer_sepnorm.runs.info import limit_meaning, score_words
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.tables.formats import TABLE_KINDS
 from graphormer_sepnorm.tables.formats.csv_text import COLUMNS
-from graphormer_sepnorm.tables.label_text import shortened
-from graphormer_sepnorm.tables.rows import id_column_among, name_of
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.version import __version__
 
 CONFIDENCES = 0.8, 0.9, 0.95
-FIRST_VIEW = View()
 LONG_NUMBER = re.compile(r"[-+]?\d{1,15}\.\d{9,}")
 MEANINGS = {
     "weights": "how much each part of the model counts in the prediction",
@@ -61,8 +36,8 @@ MEANINGS = {
     "salts": "which part of a salt or a mixture the model reads",
 }
 MOLECULES_COMPARED = (2, 3)
-RowNumber = Annotated[int, Query(ge=0)]
-AskedView = Annotated[View, Query()]
+ROWS_CHANGED = {"HX-Trigger": "rows-changed"}
+AskedView = Annotated[view.View, Query()]
 
 
 class Pages:
@@ -91,12 +66,12 @@ class Pages:
             limits=queue.limits,
             version=__version__,
             zip=zip,
-            grouped_bars=partial(grouped_bars, facts),
+            grouped_bars=partial(view.grouped_bars, facts),
             kinds=TABLE_KINDS,
             knows_excel=all(map(find_spec, ("openpyxl", "xlsxwriter"))),
-            condition=CONDITION,
+            condition=api.CONDITION,
             smi_columns=COLUMNS,
-            no_columns=NO_COLUMNS,
+            no_columns=view.NO_COLUMNS,
             other_conditions=OTHER_CONDITIONS,
             confidences=[] if confidence is None else sorted({confidence, *CONFIDENCES}),
             usual=Options(interval=confidence, domain=facts.knows_domain, alerts=True, properties=True),
@@ -150,52 +125,7 @@ def endpoint_columns(facts: ModelFacts) -> dict[str, list[str]]:
     return {title: texts for title, texts in columns.items() if any(texts)}
 
 
-def progress_of(job: Job) -> dict:
-    """The progress of a table, for templates."""
-    return {"progress": status_of(job), "is_over": job.is_over, "options": job.options}
-
-
-def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
-    """A table, for templates."""
-    progress = progress_of(job)  # before the rows, so that none is missed that comes meanwhile
-    numbers = shown_rows(job, view)
-    start = (view.page - 1) * ROWS_PER_PAGE
-    offered = offered_columns(facts, job)
-    chosen = chosen_columns(offered, view)
-    usual = chosen == chosen_columns(offered, FIRST_VIEW)
-    sorted_by = ("value", "class_name", "similarity")
-    sortable = [each.name for each in job.added if each.place[-1] in sorted_by or each.name == view.sort]
-    return progress | {
-        "rows": rows_of(job, numbers[start : start + ROWS_PER_PAGE]),
-        "num_rows": len(numbers),
-        "fields": [name for name, kind in offered.items() if kind == "field"],
-        "offered": offered,
-        "chosen": chosen,
-        "orders": [moved(chosen, place) for place in range(len(chosen))],
-        "sortable": [*sortable, *width_names(job)],
-        "listed": listed_columns(offered, chosen),
-        "view": view.model_copy(update={"columns": [] if usual else chosen or [NO_COLUMNS]}),
-        "num_pages": max(1, -(-len(numbers) // ROWS_PER_PAGE)),
-    }
-
-
-def title_of(job: Job, row: int) -> str:
-    """The name of a molecule, or the number of its row if it has none."""
-    column = id_column_among(job.columns)
-    name = "" if column == job.smiles_column else name_of(job.columns, job.rows[row].fields)
-    return as_text(shortened(name)) or f"Row {row + 1}"
-
-
-def moved(names: list[str], place: int) -> tuple[list[str], list[str]]:
-    """The names with the one at a place moved to the left, and to the right, as far as it can be."""
-    rest, name = names[:place] + names[place + 1 :], names[place]
-    left, right = max(place - 1, 0), place + 1
-    return [*rest[:left], name, *rest[left:]], [*rest[:right], name, *rest[right:]]
-
-
 def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
-    """The first page, that of the model, and what is given in."""
-
     @app.get("/", include_in_schema=False)
     def start() -> Response:
         return pages("page.html")
@@ -207,100 +137,88 @@ def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
     @app.post("/tables", include_in_schema=False)
     def submit(
         request: Request,
-        options: FormOptions,
+        options: api.FormOptions,
         text: Annotated[str, Form()] = "",
         file: UploadFile | None = None,
-        smiles_column: SmilesColumn = "",
+        smiles_column: api.SmilesColumn = "",
         columns: Annotated[tuple[str, ...], Form()] = (),
     ) -> Response:
         if file is not None and file.filename:
-            job = submit_file(queue, file, options, smiles_column)
+            job = api.submit_file(queue, file, options, smiles_column)
         elif text.strip():
-            content = io.BytesIO(text.encode(errors="replace"))
-            job = queue.submit(content, kind_of_text(text, smiles_column), "the text", options, smiles_column)
+            content, kind = io.BytesIO(text.encode(errors="replace")), api.kind_of_text(text, smiles_column)
+            job = queue.submit(content, kind, "the text", options, smiles_column)
         else:
             raise InputError("there are no molecules: draw one, type or paste some SMILES, or choose a file")
-        return led_to(request, queue, job, pages, View(columns=list(columns)))
+        return led_to(request, job, view.View(columns=list(columns)))
 
+    @app.post("/tables/{id}/again", include_in_schema=False)
+    def again(request: Request, job: api.KnownJob, smiles_column: api.SmilesColumn) -> Response:
+        return led_to(request, queue.predict_again(job, smiles_column), view.View())
 
-def led_to(request: Request, queue: JobQueue, job: Job, pages: Pages, view: View = FIRST_VIEW) -> Response:
-    """The page of a table that was just given in, or for htmx the part that shows it."""
-    address = f"/tables/{job.number}?{view.address()}".removesuffix("?")
-    if "hx-request" in request.headers:
-        return pages("table.html", headers={"HX-Push-Url": address}, **shown_of(queue.facts, job, view))
-    return RedirectResponse(address, 303)
+    def led_to(request: Request, job: Job, asked: view.View) -> Response:
+        """The page of a table that was just given in, or for htmx the part that shows it."""
+        address = asked.address_of(job)
+        if "hx-request" in request.headers:
+            shown = view.shown_of(queue.facts, job, asked)
+            return pages("table.html", headers={"HX-Push-Url": address}, **shown)
+        return RedirectResponse(address, 303)
 
 
 def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
-    """The pages of a table, and parts of them."""
-
     @app.get("/tables/{id}", include_in_schema=False)
-    def show(id: str, view: AskedView) -> Response:
-        return pages("page.html", **shown_of(queue.facts, known(queue, id), view))
+    def show(job: api.KnownJob, asked: AskedView) -> Response:
+        return pages("page.html", **view.shown_of(queue.facts, job, asked))
 
     @app.get("/tables/{id}/status", include_in_schema=False)
-    def status(id: str, seen: RowNumber = 0) -> Response:
+    def status(job: api.KnownJob, seen: Annotated[int, Query(ge=0)] = 0) -> Response:
         """How far the table is; an event for its rows where there are more than the page has ``seen``."""
-        job = known(queue, id)
-        changed = job.is_over or len(job.answers) > seen
-        return pages("status.html", headers={"HX-Trigger": "rows-changed"} if changed else None, **progress_of(job))
+        headers = ROWS_CHANGED if job.is_over or len(job.answers) > seen else None
+        return pages("status.html", headers=headers, **view.progress_of(job))
 
     @app.post("/tables/{id}/cancel", include_in_schema=False)
-    def cancel(request: Request, id: str) -> Response:
-        job = known(queue, id)
+    def cancel(request: Request, job: api.KnownJob) -> Response:
         queue.cancel(job)
         if "hx-request" in request.headers:
-            return pages("status.html", headers={"HX-Trigger": "rows-changed"}, **progress_of(job))
-        return RedirectResponse(f"/tables/{id}", 303)
-
-    @app.post("/tables/{id}/again", include_in_schema=False)
-    def again(request: Request, id: str, smiles_column: SmilesColumn) -> Response:
-        """The same table with the molecules of another column."""
-        return led_to(request, queue, queue.predict_again(known(queue, id), smiles_column), pages)
+            return pages("status.html", headers=ROWS_CHANGED, **view.progress_of(job))
+        return RedirectResponse(f"/tables/{job.number}", 303)
 
     @app.get("/tables/{id}/rows", include_in_schema=False)
-    def rows(request: Request, id: str, view: AskedView) -> Response:
+    def rows(request: Request, job: api.KnownJob, asked: AskedView) -> Response:
         """The rows of a view, which becomes a step of the browser's history unless they only arrive."""
-        job = known(queue, id)
-        shown = shown_of(queue.facts, job, view)
+        shown = view.shown_of(queue.facts, job, asked)
         source = request.headers.get("hx-source", "")
-        address = f"/tables/{id}?{shown['view'].address()}".removesuffix("?")
-        headers = None if source == "div#rows" else {"HX-Push-Url": address}
+        headers = None if source == "div#rows" else {"HX-Push-Url": shown["view"].address_of(job)}
         return pages("rows.html", headers=headers, is_choosing=source.startswith(("form#", "a#")), **shown)
 
     @app.get("/tables/{id}/rows/{row}", include_in_schema=False)
-    def molecule(id: str, row: int, view: AskedView) -> Response:
+    def molecule(job: api.KnownJob, row: int, asked: AskedView) -> Response:
         """All that is known of one molecule, with the way back to the view that it was opened from."""
-        job = known(queue, id)
-        row_at(job.answers, row)
-        order = shown_rows(job, view)
+        api.row_at(job.answers, row)
+        order = view.shown_rows(job, asked)
         place = order.index(row) if row in order else None
         near = [] if place is None else [("Previous", order[:place][-1:]), ("Next", order[place + 1 : place + 2])]
-        found = {"row": rows_of(job, [row])[0], "near": near, "title": title_of(job, row)}
-        return pages("molecule.html", **shown_of(queue.facts, job, view) | found)
+        found = {"row": api.rows_of(job, [row])[0], "near": near, "title": view.title_of(job, row)}
+        return pages("molecule.html", **view.shown_of(queue.facts, job, asked) | found)
 
     @app.get("/tables/{id}/rows/{row}/atoms", include_in_schema=False)
-    async def atoms(request: Request, id: str, row: int, target: str | None = None) -> Response:
-        job, target, found = await explained_atoms(queue, id, row, target)
+    def atoms(request: Request, job: api.KnownJob, row: int, explained: api.Explained) -> Response:
         name = "atoms.html" if "hx-request" in request.headers else "atoms_page.html"
-        smiles, title = as_text(job.rows[row].smiles), title_of(job, row)
-        return pages(name, atoms=found, id=id, row=row, target=target, smiles=smiles, title=title)
+        smiles, title, (target, found) = as_text(job.rows[row].smiles), view.title_of(job, row), explained
+        return pages(name, atoms=found, id=job.number, row=row, target=target, smiles=smiles, title=title)
 
     @app.get("/tables/{id}/compare", include_in_schema=False)
-    def compare(id: str, row: Annotated[tuple[int, ...], Query()] = ()) -> Response:
-        """Two or three molecules next to each other."""
-        job, numbers = known(queue, id), sorted(set(row))
+    def compare(job: api.KnownJob, row: Annotated[tuple[int, ...], Query()] = ()) -> Response:
+        numbers = sorted(set(row))
         if len(numbers) not in MOLECULES_COMPARED:
             raise InputError("choose two or three molecules to compare, by their boxes in the table")
         for number in numbers:
-            row_at(job.answers, number)
-        found = [(title_of(job, row.row), row) for row in rows_of(job, numbers)]
-        return pages("compare.html", **shown_of(queue.facts, job), compared=found)
+            api.row_at(job.answers, number)
+        found = [(view.title_of(job, row.row), row) for row in api.rows_of(job, numbers)]
+        return pages("compare.html", **view.shown_of(queue.facts, job), compared=found)
 
 
 def add_entrance(app: FastAPI, pages: Pages, true_token: str | None) -> None:
-    """The page that asks for the token."""
-
     @app.get("/enter", include_in_schema=False)
     def ask() -> Response:
         return pages("enter.html")

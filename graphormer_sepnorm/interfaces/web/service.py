@@ -15,15 +15,10 @@ from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.pictures import draw, set_look
-from graphormer_sepnorm.interfaces.web.look import look_at
-from graphormer_sepnorm.interfaces.web.reading import read_table, under_conditions
+from graphormer_sepnorm.interfaces.web import reading, schemas
 from graphormer_sepnorm.interfaces.web.schemas import (
-    Atom,
-    AtomContributions,
     ColumnFacts,
-    ConditionFacts,
     EndpointFacts,
-    Fragment,
     ModelFacts,
     MoleculePrediction,
     Options,
@@ -60,8 +55,6 @@ SHOWN_OF_MODEL = (
 
 @dataclass(frozen=True)
 class PredictionService:
-    """The models of a page."""
-
     predictor: PredictingModel
     confidence: float  # of the intervals
     compute: Compute
@@ -69,7 +62,7 @@ class PredictionService:
     about: dict[str, str]  # facts for people
     endpoints: dict[str, EndpointFacts] = field(default_factory=dict)  # what cards and scores say of the targets
 
-    look = staticmethod(look_at)
+    look = staticmethod(reading.look_at)
 
     @cached_property
     def identity(self) -> str:
@@ -82,12 +75,6 @@ class PredictionService:
         parts = self.predictor.parts if isinstance(self.predictor, SideBySide) else ()
         return list(dict.fromkeys(part.name for part in parts))
 
-    @property
-    def known_confidence(self) -> float | None:
-        """The confidence of intervals or of sets of classes; None where the models have none."""
-        trusts = [model.trust for model in parts_of(self.predictor)]
-        return self.confidence if all(trust and (trust.intervals or trust.class_sets) for trust in trusts) else None
-
     def columns(self, options: Options) -> PredictionColumns:
         """The columns of each molecule; raises InputError for options that the models do not support."""
         answers = Answers(options.interval, options.domain, options.alerts, options.properties)
@@ -98,13 +85,16 @@ class PredictionService:
         return PredictionColumns(self.predictor, answers)
 
     def added(self, options: Options) -> list[ColumnFacts]:
-        """The columns of predictions; raises InputError for what the models do not know."""
         columns = self.columns(options).all
         return [ColumnFacts(name=each.name, place=list(each.place), kind=each.kind) for each in columns]
 
     def facts(self) -> ModelFacts:
         predictor, parts = self.predictor, parts_of(self.predictor)
-        intervals = [model.trust.intervals for model in parts if model.trust and model.trust.intervals]
+        trusts = [model.trust for model in parts]
+        intervals = [trust.intervals for trust in trusts if trust and trust.intervals]
+        has_confidence = all(trust and (trust.intervals or trust.class_sets) for trust in trusts)
+        conditions = [model.conditions for model in parts if isinstance(model, TableModel)]
+        columns = {column.name: column for each in conditions for column in each.columns}
         missing = self.missing_options()
         return ModelFacts(
             model=self.name,
@@ -114,19 +104,18 @@ class PredictionService:
             classes=two_classes(predictor),
             class_names=self.class_names(),
             models=len(predictor.models),
-            confidence=self.known_confidence,
+            confidence=self.confidence if has_confidence else None,
             calibration_molecules=min((int(each.counts.min()) for each in intervals), default=None),
             missing=missing,
             knows_domain="domain" not in missing,
             decimals=shown_decimals(predictor),
-            conditions=self.conditions(),
+            conditions=[schemas.ConditionFacts.model_validate(each, from_attributes=True) for each in columns.values()],
             endpoints=self.known_endpoints(),
             compared_by=self.compared_by(),
             about=self.about,
         )
 
     def missing_options(self) -> dict[str, str]:
-        """Why the models do not have an option, by its name."""
         found = {}
         for name, value in (("interval", self.confidence), ("domain", True)):
             try:
@@ -160,17 +149,12 @@ class PredictionService:
         places = zip(self.predictor.targets, self.predictor.places, strict=True)
         return {target: parts[first[part]].name for target, (part, _) in places}
 
-    def conditions(self) -> list[ConditionFacts]:
-        models = [model for model in parts_of(self.predictor) if isinstance(model, TableModel)]
-        known = {column.name: column for model in models for column in model.conditions.columns}
-        return [ConditionFacts.model_validate(each, from_attributes=True) for each in known.values()]
-
     def read(self, path: Path, shown: str, most_rows: int, options: Options, smiles_column: str) -> TableRows:
         """As ``read_table``, with conditions and the columns of predictions; InputError for what is missing."""
         added = self.added(options)
-        found = read_table(path, shown, smiles_column, most_rows)
+        found = reading.read_table(path, shown, smiles_column, most_rows)
         names = self.predictor.asked_conditions.columns
-        rows = under_conditions(found, names, options.conditions, shown)
+        rows = reading.under_conditions(found, names, options.conditions, shown)
         taken = {column.name for column in added}
         of_form = {name: name + OF_CONDITION * (name in taken) for name in names if name not in found.columns}
         added = [*(ColumnFacts(name=each, place=["conditions", name]) for name, each in of_form.items()), *added]
@@ -197,7 +181,6 @@ class PredictionService:
         return answers
 
     def add_drugs(self, answer: MoleculePrediction) -> None:
-        """Adds the percentiles of the ends of intervals among approved drugs."""
         if not isinstance(self.predictor, SideBySide):
             return
         for part, labels in zip(self.predictor.parts, self.predictor.labels, strict=True):
@@ -208,7 +191,6 @@ class PredictionService:
                     one.drugs_low, one.drugs_high = part.drugs.percentiles(ends, own).tolist()
 
     def structure(self, smiles: str) -> str:
-        """A small picture as SVG."""
         mol = read_small(smiles)
         with one_molecule(smiles):
             canvas = rdMolDraw2D.MolDraw2DSVG(WIDTH, HEIGHT)
@@ -217,7 +199,7 @@ class PredictionService:
             canvas.FinishDrawing()
             return canvas.GetDrawingText()
 
-    def atoms(self, smiles: str, target: str, conditions: tuple[str, ...] = ()) -> AtomContributions:
+    def atoms(self, smiles: str, target: str, conditions: tuple[str, ...] = ()) -> schemas.AtomContributions:
         """Contributions to what is predicted under conditions; raises InputError as ``explain_rows``."""
         read_small(smiles)
         sample = Sample(smiles, conditions) if conditions else smiles
@@ -226,24 +208,20 @@ class PredictionService:
             explanation = explain_rows(self.predictor, [sample], target=target, decimals=decimals)[0]
         if isinstance(explanation, InputError):
             raise explanation
-        mol = read_small(explanation.smiles)
-        return AtomContributions(
+        atoms = zip(read_small(explanation.smiles).GetAtoms(), explanation.contributions.tolist(), strict=True)
+        return schemas.AtomContributions(
             caption=explanation.caption,
             meaning=explanation.meaning,
             baseline=explanation.baseline,
             start=explanation.start,
             decimals=explanation.shown_decimals,
-            atoms=[
-                Atom(symbol=atom.GetSymbol(), contribution=value)
-                for atom, value in zip(mol.GetAtoms(), explanation.contributions.tolist(), strict=True)
-            ],
-            fragments=[Fragment.model_validate(each, from_attributes=True) for each in explanation.fragments],
+            atoms=[schemas.Atom(symbol=atom.GetSymbol(), contribution=value) for atom, value in atoms],
+            fragments=[schemas.Fragment.model_validate(each, from_attributes=True) for each in explanation.fragments],
             picture=draw([explanation], ".svg").decode(),
         )
 
 
 def as_answers(columns: PredictionColumns, found: Predictions) -> list[MoleculePrediction]:
-    """The cells of each molecule at their places."""
     cells = [each.tolist() if isinstance(each, np.ndarray) else each for each in columns.cells(found, found.errors)]
     answers = []
     for error, *row in zip(found.errors, *cells, strict=True):
@@ -267,7 +245,6 @@ def read_small(smiles: str) -> Chem.Mol:
 def load_service(
     names: list[str], confidence: float, device: str, precision: Literal["auto", "float32", "bfloat16"]
 ) -> PredictionService:
-    """Loads the models; raises InputError as ``choose`` and ``load_predicting_model``."""
     compute = choose(device, precision)
     places = [resolve_model(name) for name in names]
     with computing(compute):
@@ -300,7 +277,6 @@ def facts_of_labels(model: PredictingModel) -> dict[str, tuple[Scale, int | None
 
 
 def scored_endpoints(targets: Sequence[str], described: dict) -> dict[str, EndpointFacts]:
-    """The targets of a model with their test scores, as far as ``describe_any`` found them."""
     if scores := described.get("test_scores"):
         return {
             target: EndpointFacts(test=one["value"], test_interval=one["interval"], test_molecules=one["molecules"])
@@ -312,7 +288,7 @@ def scored_endpoints(targets: Sequence[str], described: dict) -> dict[str, Endpo
 
 def warm_up(models: PredictionService) -> None:
     """Predicts a molecule with all options, so that compiling does not count against a user's time."""
-    conditions = tuple([*each.choices, str(each.low or 0)][0] for each in models.conditions())
-    domain = "domain" not in models.missing_options()
-    usual = Options(interval=models.known_confidence, domain=domain, alerts=True, properties=True)
+    facts = models.facts()
+    conditions = tuple([*each.choices, str(each.low or 0)][0] for each in facts.conditions)
+    usual = Options(interval=facts.confidence, domain=facts.knows_domain, alerts=True, properties=True)
     models.predict([TableRow(["C"], "C", conditions=conditions)], usual)

@@ -1,4 +1,4 @@
-"""Trainings of the page: one at a time, each by the command ``train`` in a process of its own."""
+"""Trainings of the page, one at a time by the command ``train`` in a process of its own, and their addresses."""
 
 import contextlib
 import os
@@ -9,13 +9,22 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import BinaryIO, ClassVar, Literal
+from typing import Annotated, BinaryIO, ClassVar, Literal, get_args
 
+from fastapi import FastAPI, Form, Query, Request, UploadFile
+from fastapi.responses import FileResponse, RedirectResponse, Response
+from starlette.concurrency import run_in_threadpool
+
+from graphormer_sepnorm.dataset import SplitName
 from graphormer_sepnorm.errors import InputError, as_text
+from graphormer_sepnorm.interfaces.web.api import answer_to
+from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import keep
-from graphormer_sepnorm.interfaces.web.schemas import TrainingChoice
+from graphormer_sepnorm.interfaces.web.pages import Pages
+from graphormer_sepnorm.interfaces.web.schemas import TableLook, TrainingChoice
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.files import own_folder
 from graphormer_sepnorm.system.progress import AS_LINES, MARK
@@ -27,6 +36,18 @@ MOST_UPLOADS = 10
 MOST_OF_NAME = 60
 SECONDS_TO_END = 10
 SOURCES = Path(__file__).parents[3]
+# A report has its own script and style; in a sandbox it reaches nothing of the page.
+REPORT_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+        "frame-ancestors 'none'; sandbox allow-scripts"
+    )
+}
+SCALES = {
+    "": "as measured",
+    "log10": "their logarithm (log10)",
+    **{unit: f"-log10 of M, from {unit}" for unit in ("nM", "uM", "mM", "M", "pM")},
+}
 
 
 @dataclass
@@ -68,13 +89,11 @@ class Trainings:
         self.thread: threading.Thread | None = None
 
     def names(self) -> list[str]:
-        """The finished run folders, the newest first."""
         found = [RunFolder(path) for path in self.runs.glob("[!.]*")]
         found = [run for run in found if run.stack.exists() and run.report.exists()]
         return [run.path.name for run in sorted(found, key=lambda run: -run.report.stat().st_mtime)]
 
     def run(self, name: str) -> RunFolder:
-        """The finished run folder with that name; raises InputError if there is none."""
         if name not in self.names():
             raise InputError(f"there is no finished training {name!r}")
         return RunFolder(self.runs / name)
@@ -97,7 +116,6 @@ class Trainings:
         return number
 
     def upload(self, number: str) -> Path:
-        """The table with that number; raises InputError if it is no longer kept."""
         with self.lock:
             if path := self.uploads.get(number):
                 return path
@@ -112,7 +130,6 @@ class Trainings:
         return ["train", table.name, *choice.arguments(), *device, "--out", out]
 
     def command(self, table: Path, choice: TrainingChoice) -> str:
-        """The command for a shell in the folder of the table."""
         return shlex.join(["graphormer-sepnorm", *self.arguments(table, choice)])
 
     @property
@@ -145,7 +162,6 @@ class Trainings:
             self.thread.start()
 
     def follow(self, process: subprocess.Popen, progress: TrainingStatus, folder: Path) -> None:
-        """Runs in a thread until the training is over and its run folder is moved or removed."""
         assert process.stderr and process.stdin
         for line in process.stderr:
             if line.startswith(MARK):
@@ -192,3 +208,70 @@ def reason_of_end(code: int, lines: list[str]) -> str:
     if code > 0:
         print("\n".join(lines), file=sys.stderr)
     return "the training failed: the terminal of the server says where" if code else ""
+
+
+def add_training(
+    app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainings | None, use: Callable[[list[str]], None] | None
+) -> None:
+    """The page of trainings; without ``trainings`` it says how to start them."""
+
+    @app.get("/train", include_in_schema=False)
+    def start() -> Response:
+        return pages("train.html", trainings=trainings, label_kinds=KINDS)
+
+    if trainings is not None and use is not None:
+        add_choosing(app, queue, pages, trainings)
+        add_following(app, pages, trainings, use)
+
+
+def add_choosing(app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainings) -> None:
+    pages.environment.globals.update(scales=SCALES, splits=get_args(SplitName))
+
+    async def look(number: str, choice: TrainingChoice) -> tuple[TableLook, TrainingChoice]:
+        """The table, and the choice with the columns to predict."""
+        table = trainings.upload(number)
+        found = await answer_to(queue.ask("look", table, table.name, queue.limits.rows, choice), "look at the table")
+        assert isinstance(found, TableLook)
+        return found, choice.model_copy(update={"targets": found.chosen or choice.targets})
+
+    @app.post("/train", include_in_schema=False)
+    def upload(file: UploadFile) -> Response:
+        return RedirectResponse(f"/train/{trainings.keep(file.file, file.filename or '')}", 303)
+
+    @app.get("/train/{number}", include_in_schema=False)
+    async def choose(request: Request, number: str, choice: Annotated[TrainingChoice, Query()]) -> Response:
+        """The table with a form, or for htmx the part that depends on what is chosen."""
+        found, choice = await look(number, choice)
+        table = trainings.upload(number)
+        name = "look.html" if "hx-request" in request.headers else "choose.html"
+        command = trainings.command(table, choice)
+        return pages(name, number=number, table=table.name, look=found, choice=choice, command=command)
+
+    @app.post("/train/{number}", include_in_schema=False)
+    async def train(number: str, choice: Annotated[TrainingChoice, Form()]) -> Response:
+        found, choice = await look(number, choice)
+        if found.problem:
+            raise InputError(found.problem)
+        await run_in_threadpool(trainings.start, trainings.upload(number), choice)
+        return RedirectResponse("/train", 303)
+
+
+def add_following(app: FastAPI, pages: Pages, trainings: Trainings, use: Callable[[list[str]], None]) -> None:
+    @app.get("/trainings/status", include_in_schema=False)
+    def status() -> Response:
+        return pages("training.html", trainings=trainings)
+
+    @app.post("/trainings/cancel", include_in_schema=False)
+    def cancel() -> Response:
+        trainings.cancel()
+        return RedirectResponse("/train", 303)
+
+    @app.get("/trainings/{name}/report", include_in_schema=False)
+    def report(name: str) -> Response:
+        return FileResponse(trainings.run(name).report, 200, REPORT_HEADERS, "text/html")
+
+    @app.post("/models", include_in_schema=False)
+    def use_model(name: Annotated[str, Form()] = "") -> Response:
+        """Predicts with the model of a training from now on; with no name, with those at the beginning."""
+        use([str(trainings.run(name).path)] if name else [])
+        return RedirectResponse("/", 303)

@@ -1,6 +1,7 @@
-"""Which rows of a table the page shows, and in which order."""
+"""The rows and columns of a table that the page shows, in their order, and the predictions of a molecule as bars."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 from urllib.parse import urlencode
@@ -8,9 +9,11 @@ from urllib.parse import urlencode
 from pydantic import BaseModel, Field
 
 from graphormer_sepnorm.errors import as_text
-from graphormer_sepnorm.interfaces.web.exchange import field_names
+from graphormer_sepnorm.interfaces.web.api import field_names, rows_of, status_of
 from graphormer_sepnorm.interfaces.web.jobs import Job, cell_at
-from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, MoleculePrediction
+from graphormer_sepnorm.interfaces.web.schemas import EndpointFacts, ModelFacts, MoleculePrediction, TargetPrediction
+from graphormer_sepnorm.tables.label_text import shortened
+from graphormer_sepnorm.tables.rows import id_column_among, name_of
 
 ROWS_PER_PAGE = 50
 NOTHING = (None, "")
@@ -20,6 +23,7 @@ NEAREST, ALERTS = "Nearest training molecule", "Alerts"
 ColumnKind = Literal["class", "target", "nearest", "alerts", "smiles", "property", "field"]
 USUAL = "class", "target", "nearest", "alerts"
 WIDTH = "interval width of "
+OTHERS = "Other endpoints"  # those without a group
 # Rows that can be asked for, by the name of the choice.
 KEPT: dict[str, Callable[[MoleculePrediction], bool]] = {
     "all": lambda answer: True,
@@ -43,6 +47,12 @@ class View(BaseModel):
         """The query of an address with these changes, without what is usual."""
         return urlencode(self.model_copy(update=changes).model_dump(exclude_defaults=True), doseq=True)
 
+    def address_of(self, job: Job) -> str:
+        return f"/tables/{job.number}?{self.address()}".removesuffix("?")
+
+
+FIRST_VIEW = View()
+
 
 def offered_columns(facts: ModelFacts, job: Job) -> dict[str, ColumnKind]:
     """The columns that can be shown, by name: the usual ones first, and at most ``MOST_FIELDS`` of the upload."""
@@ -65,7 +75,6 @@ def offered_columns(facts: ModelFacts, job: Job) -> dict[str, ColumnKind]:
 
 
 def chosen_columns(offered: dict[str, ColumnKind], view: View) -> list[str]:
-    """The names of the columns that a view shows, in its order."""
     chosen = [name for name in dict.fromkeys(view.columns) if name in offered]
     return chosen if chosen or NO_COLUMNS in view.columns else [name for name in offered if offered[name] in USUAL]
 
@@ -81,7 +90,6 @@ def listed_columns(offered: Iterable[str], chosen: list[str]) -> list[str]:
 
 
 def shown_rows(job: Job, view: View) -> list[int]:
-    """The numbers of the rows on all pages of a view, in its order."""
     answers, text = list(job.answers), view.find.strip().lower()
     rows = [
         number
@@ -114,3 +122,85 @@ def width_names(job: Job) -> list[str]:
 def width(answer: MoleculePrediction, target: str) -> float | None:
     one = answer.predictions.get(target)
     return None if one is None or one.low is None or one.high is None else one.high - one.low
+
+
+def progress_of(job: Job) -> dict:
+    return {"progress": status_of(job), "is_over": job.is_over, "options": job.options}
+
+
+def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
+    progress = progress_of(job)  # before the rows, so that none is missed that comes meanwhile
+    numbers = shown_rows(job, view)
+    start = (view.page - 1) * ROWS_PER_PAGE
+    offered = offered_columns(facts, job)
+    chosen = chosen_columns(offered, view)
+    usual = chosen == chosen_columns(offered, FIRST_VIEW)
+    sorted_by = ("value", "class_name", "similarity")
+    sortable = [each.name for each in job.added if each.place[-1] in sorted_by or each.name == view.sort]
+    return progress | {
+        "rows": rows_of(job, numbers[start : start + ROWS_PER_PAGE]),
+        "num_rows": len(numbers),
+        "fields": [name for name, kind in offered.items() if kind == "field"],
+        "offered": offered,
+        "chosen": chosen,
+        "orders": [moved(chosen, place) for place in range(len(chosen))],
+        "sortable": [*sortable, *width_names(job)],
+        "listed": listed_columns(offered, chosen),
+        "view": view.model_copy(update={"columns": [] if usual else chosen or [NO_COLUMNS]}),
+        "num_pages": max(1, -(-len(numbers) // ROWS_PER_PAGE)),
+    }
+
+
+def title_of(job: Job, row: int) -> str:
+    column = id_column_among(job.columns)
+    name = "" if column == job.smiles_column else name_of(job.columns, job.rows[row].fields)
+    return as_text(shortened(name)) or f"Row {row + 1}"
+
+
+def moved(names: list[str], place: int) -> tuple[list[str], list[str]]:
+    """The names with the one at a place moved to the left, and to the right, as far as it can be."""
+    rest, name = names[:place] + names[place + 1 :], names[place]
+    left, right = max(place - 1, 0), place + 1
+    return [*rest[:left], name, *rest[left:]], [*rest[:right], name, *rest[right:]]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """The bar of a target, its ``place`` and the ``ends`` of its interval from 0 to 100, None where it is not known.
+
+    The ``standing`` is the third that the place is in, from the better end, "" if no end is better; a percentile is
+    ``among`` these values, a probability among none.
+    """
+
+    target: str
+    place: float | None = None
+    ends: tuple[float, float] | None = None
+    standing: Literal["better", "middle", "worse", ""] = ""
+    among: Literal["drugs", "training values", ""] = ""
+
+
+def grouped_bars(facts: ModelFacts, answer: MoleculePrediction) -> dict[str, list[Bar]]:
+    """The bars of a molecule by the group of their targets, in the order of the targets; "" if none has a group."""
+    rest = OTHERS if any(known.group for known in facts.endpoints.values()) else ""
+    found: dict[str, list[Bar]] = {}
+    for target in filter(answer.predictions.__contains__, facts.targets):
+        known = facts.endpoints.get(target, EndpointFacts())
+        found.setdefault(known.group or rest, []).append(bar_of(facts, answer.predictions[target], target, known))
+    return found
+
+
+def bar_of(facts: ModelFacts, one: TargetPrediction, target: str, known: EndpointFacts) -> Bar:
+    if facts.is_probability or target in facts.classes:
+        return Bar(target, 100 * one.value, None, standing_of(100 * one.value, known.direction))
+    if one.drugs is None:
+        low, high = one.percentile_low, one.percentile_high
+        ends = None if low is None or high is None or low == high else (low, high)
+        return Bar(target, one.percentile, ends, among="" if one.percentile is None else "training values")
+    ends = None if one.drugs_low is None or one.drugs_high is None else (one.drugs_low, one.drugs_high)
+    direction = "" if one.limit else known.direction  # beyond a limit of the assay, drugs do not differ
+    return Bar(target, one.drugs, ends, standing_of(one.drugs, direction), "drugs")
+
+
+def standing_of(place: float, direction: str) -> Literal["better", "middle", "worse", ""]:
+    good = place if direction == "higher" else 100 - place
+    return "" if not direction else "worse" if good < 100 / 3 else "middle" if good < 200 / 3 else "better"

@@ -70,7 +70,6 @@ class Worker:
             self.asked.cancel()
 
     def end(self) -> None:
-        """Ends the process, whatever it is doing."""
         self.interrupt()
         self.pool.join()
 

@@ -48,12 +48,10 @@ class NumericInput:
         return np.array([SMILES[round(number) % len(SMILES)] for number in numbers])
 
 
-class NumericRegressor(NumericInput, GraphormerRegressor):
-    pass
+class NumericRegressor(NumericInput, GraphormerRegressor): ...
 
 
-class NumericClassifier(NumericInput, GraphormerClassifier):
-    pass
+class NumericClassifier(NumericInput, GraphormerClassifier): ...
 
 
 class NumericEmbedder(NumericInput, GraphormerEmbedder):
@@ -61,7 +59,7 @@ class NumericEmbedder(NumericInput, GraphormerEmbedder):
 
 
 WEIGHTS = dict.fromkeys(
-    ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
+    (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")),
     "of a molecule that stands in the table twice both are in one fold, so folds are others than with its weight 2",
 )
 FLOAT32 = {"check_regressor_multioutput": "predictions are float32, as the model computes them"}

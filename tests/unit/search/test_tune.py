@@ -17,8 +17,7 @@ from graphormer_sepnorm.recipes import find_recipe, slim, task_config
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.search import trial
 from graphormer_sepnorm.search import tune as module
-from graphormer_sepnorm.search.search_space import SPACE, values_of
-from graphormer_sepnorm.search.study import StudyFolder
+from graphormer_sepnorm.search.study import SPACE, StudyFolder, values_of
 from graphormer_sepnorm.search.trial import TrialKilled
 from graphormer_sepnorm.search.tune import SearchLimits, tune
 from graphormer_sepnorm.system.signals import Interrupted
@@ -89,7 +88,7 @@ def sqlite_without_waiting_for_the_disk(monkeypatch):
 @pytest.fixture
 def search(path, tmp_path, monkeypatch):
     """Searches with given scores, without plots; returns the result."""
-    monkeypatch.setattr(module, "draw", lambda study, folder, config: None)
+    monkeypatch.setattr(module.saved, "draw", lambda study, folder, config: None)
     monkeypatch.setattr(module, "TrialProcess", Here)
     monkeypatch.setattr(trial, "load_split", lambda table, split, encodings: None)
 

@@ -10,22 +10,11 @@ from dataclasses import replace
 import pytest
 from starlette.testclient import TestClient
 
+from graphormer_sepnorm.interfaces.web import schemas
+from graphormer_sepnorm.interfaces.web.api import as_table
 from graphormer_sepnorm.interfaces.web.app import make_app
-from graphormer_sepnorm.interfaces.web.exchange import as_table
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits
-from graphormer_sepnorm.interfaces.web.pages import as_rounded, as_sentence, as_shown
-from graphormer_sepnorm.interfaces.web.schemas import (
-    ColumnFacts,
-    ConditionFacts,
-    EndpointFacts,
-    ModelFacts,
-    MoleculePrediction,
-    Options,
-    Problem,
-    RowPrediction,
-    TableRows,
-    TargetPrediction,
-)
+from graphormer_sepnorm.interfaces.web.pages import as_rounded, as_shown
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS
 from tests.page import InThisProcess, PretendedService, open_queue
 
@@ -64,7 +53,7 @@ def answering(change) -> PretendedService:
     models = PretendedService()
     predict_one = models.predict_one
 
-    def changed(text: str) -> MoleculePrediction:
+    def changed(text: str) -> schemas.MoleculePrediction:
         found = predict_one(text)
         change(found, text)
         return found
@@ -112,12 +101,12 @@ def test_molecules_as_json(page):
     found = rows[2]["predictions"]["length"]
     assert {name: number for name, number in found.items() if number is not None} == {"value": 3, "low": 2, "high": 4}
     assert rows[2]["warning"] == "No training molecule contains Xe." and rows[2]["similarity"] == 0.5
-    assert [RowPrediction.model_validate(row) for row in rows]
+    assert [schemas.RowPrediction.model_validate(row) for row in rows]
     assert [row["row"] for row in page.get(f"/api/tables/{progress['id']}/rows?start=1&count=1").json()] == [1]
 
 
 def test_the_model_and_its_schema(page):
-    assert ModelFacts.model_validate(page.get("/api/model").json()).model == "pretended"
+    assert schemas.ModelFacts.model_validate(page.get("/api/model").json()).model == "pretended"
     schema = page.get("/api/openapi.json").json()
     assert {"/api/model", "/api/tables", "/api/tables/file", "/api/tables/{id}"} <= set(schema["paths"])
     assert all(path.startswith("/api/") for path in schema["paths"])
@@ -151,10 +140,10 @@ def test_problems_are_declared_as_they_are_sent(page):
         for what in methods.values():
             problems = {status: answer for status, answer in what["responses"].items() if not status.startswith("2")}
             assert {"404", "413", "422", "503"} <= problems.keys()
-            schemas = [answer["content"]["application/json"]["schema"] for answer in problems.values()]
-            assert all(schema == Problem.model_json_schema() for schema in schemas)
+            declared = [answer["content"]["application/json"]["schema"] for answer in problems.values()]
+            assert all(each == schemas.Problem.model_json_schema() for each in declared)
     sent = page.post("/api/tables", json={"smiles": []}).json()
-    assert Problem.model_validate(sent, extra="forbid").detail.startswith("body.smiles")
+    assert schemas.Problem.model_validate(sent, extra="forbid").detail.startswith("body.smiles")
     wrong = page.put("/api/tables")
     assert wrong.status_code == 405 and wrong.headers["allow"] == "POST"
 
@@ -208,20 +197,16 @@ def test_a_list_of_molecules_is_a_table_whatever_they_are(page):
     with_quotes = list(csv.reader(io.StringIO(as_table(smiles).decode(), newline="")))
     assert with_quotes == [["smiles"], *([text] for text in smiles)]
     assert page.post("/api/tables", json={"smiles": []}).status_code == 422
-    assert page.post("/api/tables", json={"smiles": [1]}).json()["detail"].startswith("body.smiles.0")
-
-
-def test_an_unknown_option_is_refused(page):
-    answer = page.post("/api/tables", json={"smiles": ["C"], "intervall": 0.9})
-    assert answer.status_code == 422 and answer.json()["detail"].startswith("body.intervall: ")
+    for wrong, place in (({"smiles": [1]}, "body.smiles.0"), ({"smiles": ["C"], "intervall": 0.9}, "body.intervall: ")):
+        assert page.post("/api/tables", json=wrong).json()["detail"].startswith(place)
 
 
 def test_a_confidence_that_cannot_be_had_is_refused_at_once(page):
     sentence = "the confidence of an interval is 90: choose one between 0 and 1, such as 0.9"
-    answer = page.post("/api/tables", json={"smiles": ["C"], "interval": 90})
-    assert (answer.status_code, answer.json()) == (422, {"detail": sentence})
-    answer = page.post("/api/tables/file", files={"file": ("a.csv", b"smiles\nC\n")}, data={"interval": "90"})
-    assert (answer.status_code, answer.json()) == (422, {"detail": sentence})
+    upload = {"files": {"file": ("a.csv", b"smiles\nC\n")}, "data": {"interval": "90"}}
+    for path, given in (("", {"json": {"smiles": ["C"], "interval": 90}}), ("/file", upload)):
+        answer = page.post(f"/api/tables{path}", **given)
+        assert (answer.status_code, answer.json()) == (422, {"detail": sentence})
     answer = page.post("/tables", data={"text": "C", "interval": "90"})
     assert answer.status_code == 422 and f"T{sentence[1:]}." in answer.text
 
@@ -239,11 +224,7 @@ def test_the_page_without_javascript(page):
     assert answer.status_code == 303
     address = f"/tables/{over(page, answer)['id']}"
     shown = page.get(address).text
-    assert (
-        "2 of 2 molecules computed" in shown
-        and "1 of them without a prediction" in shown
-        and "2 to" not in shown.partition("<tbody>")[0]
-    )
+    assert "2 of 2 molecules computed" in shown and "1 of them without a prediction" in shown
     assert page.post(f"{address}/cancel").headers["location"] == address
 
 
@@ -331,59 +312,42 @@ def test_the_column_of_molecules_is_chosen_on_the_page(page):
 
 
 def test_the_options_of_a_form_are_those_of_the_table(page, queue, monkeypatch):
-    known = {"conditions": [ConditionFacts(name="pH", choices=[])]}
+    known = {"conditions": [schemas.ConditionFacts(name="pH", choices=[])]}
     monkeypatch.setattr(queue, "facts", queue.facts.model_copy(update=known))
     form = {"text": "CC", "interval": "", "alerts": "true", "condition pH": "7", "smiles_column": ""}
     number = page.post("/tables", data=form).headers["location"].rpartition("/")[2]
-    assert queue.find(number).options == Options(alerts=True, conditions={"pH": "7"})
+    assert queue.find(number).options == schemas.Options(alerts=True, conditions={"pH": "7"})
     asked = {"smiles": ["CC"], "interval": 0.5, "domain": True}
     number = page.post("/api/tables", json=asked).json()["id"]
-    assert queue.find(number).options == Options(interval=0.5, domain=True)
+    assert queue.find(number).options == schemas.Options(interval=0.5, domain=True)
     data = {"properties": "true", "smiles_column": "smiles"}
     answer = page.post("/api/tables/file", files={"file": ("a.csv", b"smiles\nC\n")}, data=data)
-    assert queue.find(answer.json()["id"]).options == Options(properties=True)
+    assert queue.find(answer.json()["id"]).options == schemas.Options(properties=True)
 
 
-@pytest.mark.parametrize(
-    ("value", "decimals", "text"), [(1.25, 1, "1.2"), (-0.04, 1, "0.0"), (7.0, 2, "7.00"), (1234.56, None, "1235")]
-)
-def test_numbers_have_the_decimals_of_the_labels(value, decimals, text):
-    assert as_shown(value, decimals) == text
-
-
-def test_only_numbers_with_very_many_digits_are_rounded():
+def test_numbers_have_the_decimals_of_the_labels_and_only_very_many_are_rounded():
+    for value, decimals, text in ((1.25, 1, "1.2"), (-0.04, 1, "0.0"), (7.0, 2, "7.00"), (1234.56, None, "1235")):
+        assert as_shown(value, decimals) == text
     assert as_rounded("-1.9469999999999998") == "-1.947" and as_rounded("0.000000123456") == "1.23456e-07"
     assert [as_rounded(text) for text in ("2.50", "CCO", "12345678901")] == ["2.50", "CCO", "12345678901"]
 
 
-def test_problems_are_sentences():
-    assert as_sentence("there are none") == "There are none."
-    assert as_sentence("a.csv is empty: go") == "a.csv is empty: go."
-    assert as_sentence("Is it?") == "Is it?"
-
-
 def test_a_model_with_a_card_says_what_its_numbers_are(tmp_path):
-    known = EndpointFacts(description="log10 of <length>, m", molecules=1234, rmse_out_of_fold=0.4, limit="3 or more")
-    about = {"architecture": "none", "weights": "kernel 1.00"}
-    with page_of(PretendedService(), tmp_path, endpoints={"length": known}, about=about) as page:
-        shown = rows_of(page, "CCO", "C")
-        about = page.get("/about").text
-        assert page.get("/api/model").json()["endpoints"]["length"]["description"] == "log10 of <length>, m"
-    words = "log10 of &lt;length&gt;, m"
-    assert re.search(rf"</a>\s*<small>{words}</small></th>", shown)
-    titles = ["Endpoint", "Training molecules", "RMSE out of fold"]
-    first, technical = about.split("<h2>Technical</h2>")
-    assert re.findall(r'<th scope="col">(.+?)</th>', first) == titles
-    limit = "limit of the assay: 3 or more means &#34;at least&#34;"
-    assert re.findall("<small>(.+?)</small>", first) == [f"log10 of &lt;length&gt;, m; {limit}"]
+    words = {"description": "log10 of <length>, m", "limit": "3 or more"}
+    known = schemas.EndpointFacts(**words, molecules=1234, rmse_out_of_fold=0.4)
+    with page_of(PretendedService(), tmp_path, endpoints={"length": known}) as page:
+        shown, about = rows_of(page, "CCO", "C"), page.get("/about").text
+        assert page.get("/api/model").json()["endpoints"]["length"]["description"] == words["description"]
+    assert "<small>log10 of &lt;length&gt;, m</small></th>" in shown
+    first, _ = about.split("<h2>Technical</h2>")
+    assert re.findall(r'<th scope="col">(.+?)</th>', first) == ["Endpoint", "Training molecules", "RMSE out of fold"]
     assert re.findall("<td>(.+?)</td>", first) == ["1,234", "0.400"]
-    assert "kernel 1.00" in technical
 
 
 @pytest.mark.parametrize(("unit", "words"), [("m", "1,000 m"), ("", "1,000"), ("m (at 25 C)", "1,000 m (at 25 C)")])
 def test_a_logarithm_comes_after_the_value_in_the_unit_of_the_measurements(tmp_path, unit, words):
     models = answering(lambda found, text: setattr(found.predictions["length"], "unlogged", 10.0 ** len(text)))
-    known = EndpointFacts(description="log10 of length", scale="log10", unit=unit)
+    known = schemas.EndpointFacts(description="log10 of length", scale="log10", unit=unit)
     with page_of(models, tmp_path, endpoints={"length": known}) as page:
         one, shown = rows_of(page, "CCO"), rows_of(page, "CCO", "C")
     assert f"<b>{words}</b> (100 to 10,000); log10 3.0" in one
@@ -396,17 +360,20 @@ def test_a_logarithm_comes_after_the_value_in_the_unit_of_the_measurements(tmp_p
 class OfClasses(PretendedService):
     """Two classes that exclude each other."""
 
-    def facts(self) -> ModelFacts:
+    def facts(self) -> schemas.ModelFacts:
         names = {"y_bad": "bad", "y_good": "good"}
         known = {"targets": list(names), "is_probability": True, "decimals": {}, "class_names": names}
         return super().facts().model_copy(update=known)
 
     def read(self, *arguments):
-        return replace(super().read(*arguments), added=[ColumnFacts(name="class", place=["class_name"])])
+        return replace(super().read(*arguments), added=[schemas.ColumnFacts(name="class", place=["class_name"])])
 
-    def predict_one(self, text: str) -> MoleculePrediction:
-        found = {"y_bad": TargetPrediction(value=0.25, nearest=1), "y_good": TargetPrediction(value=0.75, nearest=0)}
-        return MoleculePrediction(predictions=found, class_name="good", class_set="bad; good", similarity=0.5)
+    def predict_one(self, text: str) -> schemas.MoleculePrediction:
+        found = {
+            "y_bad": schemas.TargetPrediction(value=0.25, nearest=1),
+            "y_good": schemas.TargetPrediction(value=0.75, nearest=0),
+        }
+        return schemas.MoleculePrediction(predictions=found, class_name="good", class_set="bad; good", similarity=0.5)
 
 
 @pytest.mark.parametrize(
@@ -424,8 +391,8 @@ def test_each_of_several_models_says_whether_it_knows_the_molecule(tmp_path):
     near = {"similarity": 1.0, "nearest": "CC", "nearest_id": "7", "warning": "", "in_training": True}
     other = near | {"nearest": "CCC", "nearest_id": "", "in_training": False}
 
-    def compare(found: MoleculePrediction, text: str) -> None:
-        one = TargetPrediction(value=1.0, nearest=0.5)
+    def compare(found: schemas.MoleculePrediction, text: str) -> None:
+        one = schemas.TargetPrediction(value=1.0, nearest=0.5)
         found.predictions, found.similarity, found.models = {"a": one, "b": one}, None, {"A": near, "B": other}
 
     known = {"targets": ["a", "b"], "compared_by": {"a": "A", "b": "B"}}
@@ -504,10 +471,12 @@ def test_the_nearest_training_molecule_is_drawn_where_it_is_known(page, tmp_path
 
 def test_conditions_are_shown_and_written_with_each_prediction(tmp_path):
     class Conditioned(PretendedService):
-        def read(self, *asked) -> TableRows:
+        def read(self, *asked) -> schemas.TableRows:
             found = super().read(*asked)
             rows = [replace(row, conditions=("25.0",)) for row in found.rows]
-            return replace(found, rows=rows, added=[ColumnFacts(name="T", place=["conditions", "T"]), *found.added])
+            return replace(
+                found, rows=rows, added=[schemas.ColumnFacts(name="T", place=["conditions", "T"]), *found.added]
+            )
 
         def predict(self, rows, options):
             return [each.model_copy(update={"conditions": {"T": 25.0}}) for each in super().predict(rows, options)]

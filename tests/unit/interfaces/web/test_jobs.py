@@ -65,12 +65,6 @@ def test_a_table_of_other_models_is_only_a_download(tmp_path):
     assert saved(store.load(NUMBER), ".csv") == saved(finished(), ".csv")
 
 
-def test_a_download_is_named_after_the_upload():
-    uploads = ("assay.csv", "my assay.v2.xlsx", "the text")
-    names = [Job(NUMBER, None, shown).download(".csv") for shown in uploads]
-    assert names == ["assay-predictions.csv", "my assay.v2-predictions.csv", "predictions.csv"]
-
-
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"null", b"\xff", b'{"format": 2}'])
 def test_a_damaged_file_is_no_table(tmp_path, content):
     store = ResultStore(tmp_path)

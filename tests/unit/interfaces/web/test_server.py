@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from graphormer_sepnorm.interfaces.web import server
+from graphormer_sepnorm.interfaces.web import app as server
 from tests.page import InThisProcess, PretendedService, open_queue, served
 
 

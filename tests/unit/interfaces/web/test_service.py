@@ -1,4 +1,4 @@
-"""What the worker computes, with two tiny models."""
+"""What the worker computes, with two tiny models, and how it understands a table to train on."""
 
 from copy import copy
 from dataclasses import replace
@@ -7,37 +7,29 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.web.reading import under_conditions
-from graphormer_sepnorm.interfaces.web.schemas import (
-    ColumnFacts,
-    ConditionFacts,
-    EndpointFacts,
-    Options,
-    TableRow,
-    TableRows,
-)
-from graphormer_sepnorm.interfaces.web.service import (
-    PredictionService,
-    load_service,
-    scored_endpoints,
-    warm_up,
-)
+from graphormer_sepnorm.interfaces.web import schemas
+from graphormer_sepnorm.interfaces.web.reading import look_at, under_conditions
+from graphormer_sepnorm.interfaces.web.schemas import TableLook, TrainingChoice
+from graphormer_sepnorm.interfaces.web.service import PredictionService, load_service, scored_endpoints, warm_up
+from graphormer_sepnorm.output.columns import PredictionColumns
+from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.domain import fit_domain
+from graphormer_sepnorm.predict.intervals import fit_intervals
 from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.predict.trust import Trust
 from graphormer_sepnorm.runs.zoo import AssayLimit
 from graphormer_sepnorm.table_model.conditions import Conditions
 from graphormer_sepnorm.table_model.explain import stack_of
-from tests.page import tiny_service
+from tests.page import PretendedService, tiny_service
 from tests.several import save_panel, save_student
-from tests.tiny import Trusting, save_tiny
+from tests.tiny import Trusting, save_tiny, tiny_model
 
 SMILES = ["CCO", "C[C", "[Xe]", "c1ccccc1O"]
-ALL = Options(interval=0.9, domain=True, alerts=True, properties=True)
+ALL = schemas.Options(interval=0.9, domain=True, alerts=True, properties=True)
 
 
-def rows_of(*smiles: str) -> list[TableRow]:
-    return [TableRow([text], text, "") for text in smiles]
+def rows_of(*smiles: str) -> list[schemas.TableRow]:
+    return [schemas.TableRow([text], text, "") for text in smiles]
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +50,7 @@ def test_options_are_refused_before_a_table_is_read_as_when_it_is(models, option
     said = []
     for check in (asked.facts().check, asked.added):
         try:
-            check(Options(**options))
+            check(schemas.Options(**options))
         except InputError as error:
             said.append(str(error))
     refused = not knows or options.get("interval") in (0.995, -1)
@@ -90,11 +82,11 @@ def test_answers_say_whether_a_molecule_is_in_the_training_table(models):
     predictor = Trusting(models.predictor.models, trust=Trust(fit_domain([f"{known}.Cl", known])))
     asked = replace(models, predictor=predictor)
     written = ["OC([C@@H](O)C)=O", "C[C@@H](O)C(=O)O", "CCO", "C[C"]
-    answers = asked.predict(rows_of(*written), Options(domain=True))
+    answers = asked.predict(rows_of(*written), schemas.Options(domain=True))
     assert [(answer.similarity == 1, answer.in_training) for answer in answers] == [
         (True, True), (True, False), (False, False), (False, False),
     ]  # fmt: skip
-    assert not any(answer.in_training for answer in asked.predict(rows_of(*written), Options()))
+    assert not any(answer.in_training for answer in asked.predict(rows_of(*written), schemas.Options()))
 
 
 def test_salts_are_stripped_by_a_model_that_was_trained_so(tmp_path):
@@ -103,7 +95,7 @@ def test_salts_are_stripped_by_a_model_that_was_trained_so(tmp_path):
         for name in ("mol", "mol-without-salts")
     )
     (with_salt, without), (stripped, bare) = (
-        found.predict(rows_of("CCO.[Na+].[Cl-]", "CCO"), Options()) for found in (plain, stripping)
+        found.predict(rows_of("CCO.[Na+].[Cl-]", "CCO"), schemas.Options()) for found in (plain, stripping)
     )
     assert with_salt.predictions != without.predictions
     assert stripped == bare
@@ -167,14 +159,14 @@ def test_the_columns_are_those_that_were_asked_for(models, tmp_path):
     path.write_text("smiles\nCC\n")
 
     def names(**options) -> list[str]:
-        return [column.name for column in models.read(path, "a", 3, Options(**options), "").added]
+        return [column.name for column in models.read(path, "a", 3, schemas.Options(**options), "").added]
 
     assert names() == ["logp", "logp_std", "error"]
     assert names(interval=0.5) == ["logp", "logp_low", "logp_high", "logp_std", "error"]
     assert names(alerts=True) == ["logp", "logp_std", "alerts", "error"]
-    assert models.predict(rows_of("CC"), Options())[0].predictions["logp"].low is None
+    assert models.predict(rows_of("CC"), schemas.Options())[0].predictions["logp"].low is None
     with pytest.raises(InputError, match=r"^the confidence of an interval is 2"):
-        models.read(path, "a", 3, Options(interval=2), "")
+        models.read(path, "a", 3, schemas.Options(interval=2), "")
 
 
 def test_the_column_of_molecules_can_be_chosen(models, tmp_path):
@@ -209,7 +201,7 @@ def test_no_molecule_is_lost_to_a_missing_header(models, tmp_path):
 
 
 def test_conditions_are_of_the_table_or_of_the_form():
-    table = TableRows(["smiles", "pH"], [TableRow(["CC", "7"], "CC", "")], "smiles", [])
+    table = schemas.TableRows(["smiles", "pH"], [schemas.TableRow(["CC", "7"], "CC", "")], "smiles", [])
     (row,) = under_conditions(table, ("temperature", "pH"), {"temperature": "25", "pH": "1"}, "a.csv")
     assert row.conditions == ("25.0", "7.0")
     with pytest.raises(InputError, match="the predictions depend on temperature: fill in the field"):
@@ -221,20 +213,20 @@ def test_a_model_that_was_trained_under_conditions_asks_for_them(models, tmp_pat
     model = replace(stack_of(models.predictor), trust=None, conditions=conditions)
     conditioned = replace(models, predictor=model)
     assert conditioned.facts().conditions == [
-        ConditionFacts(name="temperature", choices=[], low=20, high=40),
-        ConditionFacts(name="assay", choices=["a", "b"]),
+        schemas.ConditionFacts(name="temperature", choices=[], low=20, high=40),
+        schemas.ConditionFacts(name="assay", choices=["a", "b"]),
     ]
     path = tmp_path / "a.csv"
     path.write_text("smiles,assay\nCC,a\nCC,c\n")
-    found = conditioned.read(path, "a.csv", 9, Options(conditions={"temperature": "25"}), "")
-    assert found.added[0] == ColumnFacts(name="temperature", place=["conditions", "temperature"])
-    known, unknown = conditioned.predict(found.rows, Options())
+    found = conditioned.read(path, "a.csv", 9, schemas.Options(conditions={"temperature": "25"}), "")
+    assert found.added[0] == schemas.ColumnFacts(name="temperature", place=["conditions", "temperature"])
+    known, unknown = conditioned.predict(found.rows, schemas.Options())
     assert known.conditions == {"temperature": 25.0, "assay": "a"}
     other = Conditions.of(("error",), [("20.0",), ("40.0",)])
     of_form = replace(models, predictor=replace(model, conditions=other)).read(
-        path, "a.csv", 9, Options(conditions={"error": "20"}), ""
+        path, "a.csv", 9, schemas.Options(conditions={"error": "20"}), ""
     )
-    assert of_form.added[0] == ColumnFacts(name="error_condition", place=["conditions", "error"])
+    assert of_form.added[0] == schemas.ColumnFacts(name="error_condition", place=["conditions", "error"])
     assert known.error == "" and unknown.error == "assay is 'c': the model knows a, b"
     warm_up(conditioned)
 
@@ -243,9 +235,9 @@ def test_a_prediction_near_a_limit_of_its_assay_says_so(models):
     predictor = copy(models.predictor)
     predictor.assay_limits = {"logp": AssayLimit(99, "less")}
     limited = replace(models, predictor=predictor)
-    first, unreadable = limited.predict(rows_of("CCO", "C[C"), Options())
+    first, unreadable = limited.predict(rows_of("CCO", "C[C"), schemas.Options())
     assert first.predictions["logp"].limit.endswith("read as at most") and not unreadable.predictions
-    assert models.predict(rows_of("CCO"), Options())[0].predictions["logp"].limit is None
+    assert models.predict(rows_of("CCO"), schemas.Options())[0].predictions["logp"].limit is None
 
 
 NAMES = (("safe", "toxic"), ("0", "1"))
@@ -259,7 +251,7 @@ def test_models_by_name(tmp_path, monkeypatch):
     assert facts.classes == {"toxic": ("safe", "toxic"), "sticky": ("0", "1")}
     assert facts.confidence is None and not facts.knows_domain
     assert "1 layers, width 16" in facts.about["architecture"] and str(tmp_path) not in str(facts)
-    (answer,) = models.predict(rows_of("CC"), Options())
+    (answer,) = models.predict(rows_of("CC"), schemas.Options())
     assert 0 < answer.predictions["sticky"].value < 1 and answer.predictions["sticky"].std is None
     with pytest.raises(InputError, match="neither a run folder"):
         load_service(["nothing"], 0.9, "cpu", "auto")
@@ -276,36 +268,124 @@ def test_several_models_are_on_one_page(tmp_path):
     assert facts.targets == ["toxic", "hERG", "Papp", "bound", "logD"] and not facts.missing and facts.knows_domain
     assert facts.endpoints["hERG"].direction == "lower" and facts.endpoints["logD"].molecules == 5
     assert not facts.is_probability and set(facts.classes) == {"toxic", "bound"}
-    options = Options(interval=0.8, domain=True)
-    (found,) = service.predict([TableRow(["CCS"], "CCS", "")], options)
+    options = schemas.Options(interval=0.8, domain=True)
+    (found,) = service.predict([schemas.TableRow(["CCS"], "CCS", "")], options)
     assert found.predictions["toxic"].set and found.predictions["logD"].low is not None
     assert [near["in_training"] for near in found.models.values()] == [True, False]
     assert facts.compared_by == dict.fromkeys(facts.targets[:4], "panel") | {"logD": "other"}
     assert found.models["panel"]["nearest"] == "CCS" and found.models["other"]["similarity"] < 1
     assert service.atoms("CCS", "hERG").atoms and found.predictions["hERG"].drugs is not None
     assert facts.names == ["panel", "other"]
-    (chosen,) = service.predict([TableRow(["CCS"], "CCS")], options.model_copy(update={"models": ["other"]}))
+    (chosen,) = service.predict([schemas.TableRow(["CCS"], "CCS")], options.model_copy(update={"models": ["other"]}))
     assert chosen.predictions == {"logD": found.predictions["logD"]}
-    assert [column.name for column in service.added(Options(models=["other"]))] == ["logD", "error"]
+    assert [column.name for column in service.added(schemas.Options(models=["other"]))] == ["logD", "error"]
 
 
 def test_endpoints_have_their_description_and_scores(models, tmp_path, monkeypatch):
     rows = TrainingRows.of(np.where(np.arange(200) < 5, np.nan, 1.0)[:, None])
-    known = {"logp": EndpointFacts(description="log10 of P")}
+    known = {"logp": schemas.EndpointFacts(description="log10 of P")}
     predictor = Trusting(models.predictor.models, trust=replace(models.predictor.trust, rows=rows))
     facts = replace(models, predictor=predictor, endpoints=known).facts()
-    assert facts.endpoints == {"logp": EndpointFacts(description="log10 of P", molecules=195, frequent=(1, 1))}
-    assert models.facts().endpoints == {"logp": EndpointFacts()}
+    assert facts.endpoints == {"logp": schemas.EndpointFacts(description="log10 of P", molecules=195, frequent=(1, 1))}
+    assert models.facts().endpoints == {"logp": schemas.EndpointFacts()}
     predictor.scales = ("log10",)
     logarithm = replace(models, predictor=predictor, endpoints=known).facts().endpoints["logp"]
     assert (logarithm.scale, logarithm.unit) == ("log10", "")
     assert replace(models, predictor=predictor).facts().endpoints["logp"].unit == "in the unit of the table"
     run = save_tiny(tmp_path / "run", featurizer="mol")
     (run / "test.json").write_text('{"value": 0.5}')
-    assert load_service([str(run)], 0.9, "cpu", "auto").facts().endpoints == {"logp": EndpointFacts(test=0.5)}
+    assert load_service([str(run)], 0.9, "cpu", "auto").facts().endpoints == {"logp": schemas.EndpointFacts(test=0.5)}
     scored = {"value": 0.5, "interval": [0.25, 0.75], "molecules": 9}
-    known = EndpointFacts(test=0.5, test_interval=(0.25, 0.75), test_molecules=9)
+    known = schemas.EndpointFacts(test=0.5, test_interval=(0.25, 0.75), test_molecules=9)
     assert scored_endpoints(["a", "b"], {"test": 0.5, "test_scores": {"a": scored}}) == {"a": known}
     assert scored_endpoints(["a", "b"], {"test": 0.5}) == {}
     other = save_tiny(tmp_path / "other", featurizer="mol", seed=1)
-    assert load_service([str(run), str(other)], 0.9, "cpu", "auto").facts().endpoints == {"logp": EndpointFacts()}
+    assert load_service([str(run), str(other)], 0.9, "cpu", "auto").facts().endpoints == {
+        "logp": schemas.EndpointFacts()
+    }
+
+
+def test_the_parts_of_a_target_are_called_as_their_columns():
+    model, config = tiny_model()
+    scaled = replace(config, task=replace(config.task, scales=("log10",)))
+    errors, zeros = np.linspace(0.1, 2, 99)[:, None], np.zeros((99, 1))
+    trust = Trust(fit_domain(["CCO"]), fit_intervals(errors, zeros, zeros))
+    columns = PredictionColumns(Trusting([(model, scaled), (model, scaled)], trust=trust), Answers(0.9)).all
+    parts = {one.name.removeprefix("logp").removeprefix("_") or "value": one.path[-1] for one in columns if one.path}
+    names = ["value", "unlogged", "low", "high", "unlogged_low", "unlogged_high", "std"]
+    assert parts == dict(zip(names, names, strict=True)) and set(names) <= set(schemas.TargetPrediction.model_fields)
+
+
+def test_an_unknown_condition_is_refused():
+    facts = PretendedService().facts().model_copy(update={"conditions": []})
+    with pytest.raises(InputError, match=r"^T is not a condition of the model: it reads none$"):
+        facts.check(schemas.Options(conditions={"T": "1"}))
+    facts = facts.model_copy(update={"conditions": [schemas.ConditionFacts(name="temperature", choices=[])]})
+    facts.check(schemas.Options(conditions={"temperature": "25"}))
+    with pytest.raises(InputError, match="its conditions are temperature; did you mean 'temperature'"):
+        facts.check(schemas.Options(conditions={"temperatur": "25"}))
+
+
+# Rings of 3 to 14 atoms, a salt, a row that cannot be read, one without a label, and a bound.
+RINGS = [f"C1{'C' * number}C1,{number}0 nM,{number % 2},{2010 + number}" for number in range(1, 13)]
+OTHERS = ["[Na+].[O-]CCCC,900 nM,1,2023", "C1CC,5 nM,0,2024", "CCCO,,1,2025", "OCCO,<5 nM,0,2026"]
+TABLE = "\n".join(["smiles,IC50,active,year", *RINGS, *OTHERS])
+
+
+def look(tmp_path, content: str = TABLE, most_rows: int = 100, **choice) -> TableLook:
+    path = tmp_path / "t.csv"
+    path.write_text(content)
+    return look_at(path, "assay.csv", most_rows, TrainingChoice(**{"split": "random"} | choice))
+
+
+def test_a_regression(tmp_path):
+    found = look(tmp_path, targets=["IC50"], scale="nM")
+    assert [(each.name, each.content, each.filled) for each in found.columns] == [
+        ("smiles", "SMILES", 16), ("IC50", "numbers", 15), ("active", "classes", 16), ("year", "numbers", 16),
+    ]  # fmt: skip
+    assert (found.rows, found.smiles_column, found.problem, found.skipped) == (16, "smiles", "", 2)
+    assert [row for row, _, _ in found.reasons] == [14, 15] and all(why for *_, why in found.reasons)
+    (target,) = found.targets
+    assert (target.name, target.labels, target.bounds, target.unit) == ("pIC50", 13, 1, "nM")
+    assert target.values == "6.046 to 8"  # of 900 nM and of 10 nM
+    assert sum(found.splits.values()) == 14 and set(found.splits) == {"train", "val", "test"}
+    assert any("salt" in sentence for sentence in found.sentences)
+
+
+def test_classes(tmp_path):
+    found = look(tmp_path, targets=["active"])
+    assert [(each.labels, each.values) for each in found.targets] == [(15, "7 x 0, 8 x 1")]
+
+
+def test_the_split_by_time(tmp_path):
+    found = look(tmp_path, targets=["IC50"], split="time", split_column="year")
+    assert sum(found.splits.values()) == 14 and set(found.splits) == {"train", "val", "test"}
+
+
+def test_the_only_column_is_predicted(tmp_path):
+    rings = "".join(f"\nC1{'C' * number}C1,{number}" for number in range(1, 13))
+    found = look(tmp_path, f"smiles,y{rings}", scale="log10")
+    assert found.chosen == ["y"] and found.targets[0].values == "0 to 1.079"
+
+
+@pytest.mark.parametrize(
+    "choice", [{}, {"targets": ["none"]}, {"targets": ["smiles"]}, {"targets": ["active"], "scale": "log10"}]
+)
+def test_a_problem_comes_with_the_columns(tmp_path, choice):
+    found = look(tmp_path, **choice)
+    assert found.problem and str(tmp_path) not in found.problem and len(found.columns) == 4 and not found.targets
+    assert "--" not in found.problem
+
+
+def test_the_column_of_the_smiles_is_chosen(tmp_path):
+    content = TABLE.replace("smiles", "drawing", 1)
+    found = look(tmp_path, content, targets=["IC50"])
+    assert found.problem and [each.name for each in found.columns] == ["drawing", "IC50", "active", "year"]
+    assert not look(tmp_path, content, targets=["IC50"], smiles_column="drawing").problem
+
+
+@pytest.mark.parametrize("content", ["smiles,y\n", "smiles,y\nC,1\nCC,2\nCCC,3\n", "\x00\x01"])
+def test_what_is_no_table_or_too_large_is_refused(tmp_path, content):
+    with pytest.raises(InputError) as error:
+        look(tmp_path, content, most_rows=2)
+    assert str(tmp_path) not in str(error.value)

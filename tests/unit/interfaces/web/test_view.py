@@ -1,23 +1,32 @@
-"""Which rows of a table are shown, by hand."""
+"""What is shown of a table and of one molecule, and what a pasted text is, by hand."""
 
 import pytest
 
+from graphormer_sepnorm.interfaces.web import schemas
+from graphormer_sepnorm.interfaces.web.api import kind_of_text
 from graphormer_sepnorm.interfaces.web.jobs import Job
-from graphormer_sepnorm.interfaces.web.schemas import Options, TableRow
+from graphormer_sepnorm.interfaces.web.service import load_service
 from graphormer_sepnorm.interfaces.web.view import (
     NO_COLUMNS,
+    OTHERS,
+    Bar,
     View,
     chosen_columns,
+    grouped_bars,
     listed_columns,
     offered_columns,
     shown_rows,
     width_names,
 )
 from tests.page import ADDED, PretendedService
+from tests.several import save_panel
 
-ROWS = [TableRow([text, name], text, "") for text, name in zip(["CCC", "X", "CXe", "C", "OOOO"], "abcde", strict=True)]
+ROWS = [
+    schemas.TableRow([text, name], text, "")
+    for text, name in zip(["CCC", "X", "CXe", "C", "OOOO"], "abcde", strict=True)
+]
 JOB = Job("0" * 32, None, "", columns=["smiles", "name"], rows=ROWS, added=ADDED)
-JOB.answers = PretendedService().predict(ROWS, Options())
+JOB.answers = PretendedService().predict(ROWS, schemas.Options())
 
 
 @pytest.mark.parametrize(
@@ -42,7 +51,7 @@ def test_rows_by_hand(view, rows):
 @pytest.mark.parametrize(("order", "rows"), [("ascending", [3, 2, 0, 1]), ("descending", [0, 2, 3, 1])])
 def test_rows_are_sorted_by_the_width_of_their_interval(order, rows):
     job = Job("0" * 32, None, "", columns=["smiles", "name"], rows=ROWS[:4], added=ADDED)
-    job.answers = PretendedService().predict(job.rows, Options())
+    job.answers = PretendedService().predict(job.rows, schemas.Options())
     for row, high in ((0, 9), (2, 5), (3, 2)):  # from 2, 2 and 0 on
         job.answers[row].predictions["length"].high = high
     (name,) = width_names(job)
@@ -60,7 +69,7 @@ def test_rows_are_sorted_by_the_width_of_their_interval(order, rows):
     ],
 )
 def test_columns_are_those_that_are_chosen(asked, shown):
-    job = Job("0" * 32, None, "", Options(domain=True), ["smiles", "name"], ROWS, "smiles", ADDED)
+    job = Job("0" * 32, None, "", schemas.Options(domain=True), ["smiles", "name"], ROWS, "smiles", ADDED)
     offered = offered_columns(PretendedService().facts(), job)
     assert list(offered) == ["length", "Nearest training molecule", "SMILES", "name"]
     assert chosen_columns(offered, View(columns=asked)) == shown
@@ -76,3 +85,92 @@ def test_columns_keep_their_place_when_their_tick_changes():
     for chosen in (["b", "d"], ["c"], []):
         assert listed_columns(offered, chosen) == offered
     assert listed_columns(offered, ["d", "b"]) == ["a", "d", "b", "c"]
+
+
+ENDPOINTS = {
+    "hERG": schemas.EndpointFacts(group="Toxicity", direction="lower"),
+    "logD": schemas.EndpointFacts(),
+    "Ames": schemas.EndpointFacts(group="Toxicity"),
+    "Sol": schemas.EndpointFacts(group="Absorption", direction="higher"),
+}
+FACTS = PretendedService().facts()
+FACTS = FACTS.model_copy(update={"targets": list(ENDPOINTS), "endpoints": ENDPOINTS, "classes": {"hERG": ("0", "1")}})
+ANSWER = schemas.MoleculePrediction(
+    predictions={
+        "hERG": schemas.TargetPrediction(value=0.25, drugs=99),
+        "logD": schemas.TargetPrediction(value=2, drugs=10),
+        "Ames": schemas.TargetPrediction(value=7),
+        "Sol": schemas.TargetPrediction(value=-2, low=-3, high=-1, drugs=30, drugs_low=5, drugs_high=60),
+    }
+)
+
+
+def test_bars_stand_by_group_at_their_place():
+    assert grouped_bars(FACTS, ANSWER) == {
+        "Toxicity": [Bar("hERG", 25.0, None, "better"), Bar("Ames")],
+        OTHERS: [Bar("logD", 10.0, among="drugs")],
+        "Absorption": [Bar("Sol", 30.0, (5.0, 60.0), "worse", "drugs")],
+    }
+
+
+@pytest.mark.parametrize(("value", "standing"), [(0.3, "better"), (0.34, "middle"), (0.66, "middle"), (0.7, "worse")])
+def test_the_standing_depends_on_the_direction(value, standing):
+    other = schemas.MoleculePrediction(predictions=ANSWER.predictions | {"hERG": schemas.TargetPrediction(value=value)})
+    assert grouped_bars(FACTS, other)["Toxicity"][0].standing == standing
+
+
+@pytest.mark.parametrize(("limit", "standing"), [(None, "worse"), ("", "worse"), ("read as at most -2", "")])
+def test_a_prediction_at_a_limit_of_its_assay_has_no_standing(limit, standing):
+    one = ANSWER.predictions["Sol"].model_copy(update={"limit": limit})
+    (bar,) = grouped_bars(FACTS, schemas.MoleculePrediction(predictions={"Sol": one}))["Absorption"]
+    assert (bar.place, bar.standing) == (30, standing)
+
+
+def test_without_groups_the_bars_stand_among_the_training_values():
+    answer = schemas.MoleculePrediction(
+        predictions={"Sol": schemas.TargetPrediction(value=-2, low=-3, high=-1, percentile=40)}
+    )
+    ungrouped = FACTS.model_copy(update={"endpoints": {}})
+    assert grouped_bars(ungrouped, answer) == {"": [Bar("Sol", 40.0, among="training values")]}
+    assert grouped_bars(FACTS, schemas.MoleculePrediction(error="it cannot be read")) == {}
+
+
+def test_a_panel_says_where_its_intervals_are_among_drugs(tmp_path):
+    models = load_service([str(save_panel(tmp_path / "panel"))], 0.8, "cpu", "auto")
+    (answer,) = models.predict([schemas.TableRow(["CCO"], "CCO", "")], schemas.Options(interval=0.8))
+    bars = {bar.target: bar for found in grouped_bars(models.facts(), answer).values() for bar in found}
+    one = answer.predictions["hERG"]
+    below = [sum(drug < value for drug in (0, 1, 2, 3)) for value in (one.value, one.low, one.high)]
+    assert [bars["hERG"].place, *bars["hERG"].ends] == [25.0 * count for count in below]
+    assert bars["toxic"].place == pytest.approx(100 * answer.predictions["toxic"].value)
+    assert bars["Papp"].place is None  # whose drugs are not known
+    assert list(grouped_bars(models.facts(), answer)) == ["Toxicity", "Absorption", OTHERS]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("CCO", ".smi"),
+        ("CCO ethanol\nCC", ".smi"),
+        ("smiles name\nCC a", ".smi"),
+        ("smiles\nCC", ".smi"),
+        ("Canonical_SMILES\nCC\nC", ".csv"),
+        ("SMILES\tname\nCC\ta", ".csv"),
+        ('\ufeffid,"smiles"\n1,CC', ".csv"),
+        ("id;smiles\n1;CC", ".csv"),
+        ("C(C,C)", ".smi"),
+        ("name;foo\nA;CCO\nB;CCC", ".csv"),
+        ("name\tfoo\nA\tCCO\nB\tCCC", ".csv"),
+        ("name , foo\nB , CCC", ".csv"),
+        ("A;CCO\nB;CCC", ".csv"),
+        ("name;foo\nA CCO", ".smi"),
+        ("name;foo", ".smi"),
+        ("CCO\tethanol\nC[C\tbroken\nN\tammonia", ".smi"),
+        ("C[C\tbroken\nCCO\tethanol", ".smi"),
+        ("CC(C)O |w:1|\nC[C@H](N)O |a:1|", ".smi"),
+        ("InChI=1S/C2H6O/c1-2-3/h3H,2H2,1H3\nInChI=1S/C3H8O/c1-2-3-4/h4H,2-3H2,1H3", ".smi"),
+        ("", ".smi"),
+    ],
+)
+def test_what_a_pasted_text_is(text, kind):
+    assert kind_of_text(text) == kind

@@ -1,19 +1,21 @@
-"""Pre-training on descriptors, from tables of SMILES to a body that a table starts from."""
+"""The commands on networks: pretraining on descriptors, and how the CLS embeddings of several models lie."""
 
 import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
+from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.chem.descriptors import NAMES
-from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import TrainConfig
-from graphormer_sepnorm.datasets.benchmarks import sample_table
-from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.recipes import Recipe, foundation_base, foundation_mini, foundation_small
+from graphormer_sepnorm.datasets.benchmarks import DATASETS, sample_table
+from graphormer_sepnorm.explain.cls_geometry import uniformity
+from graphormer_sepnorm.recipes import Recipe, dataset_config, foundation_small
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.system.files import CACHE_VARIABLE
+from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.pretrain import SIZES
 
 
@@ -72,11 +74,48 @@ def test_a_body_learns_the_embeddings_of_another(start, command, tmp_path):
     assert lines[-1]["train_loss"] < lines[0]["train_loss"]
 
 
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Two small models of the sample, untrained, that differ in their norm."""
+    folders = []
+    for norm in ("sepnorm", "sharenorm"):
+        config = dataset_config("sample", TrainConfig(), norm)
+        config = replace(config, model=replace(config.model, layers=2, width=16, ffn_width=16, heads=2))
+        torch.manual_seed(0)
+        model = Graphormer(config.model)
+        model.run_config = replace(config, task=make_task(config.task).fitted(np.array([[-1.0], [1.0]])))
+        folders.append(tmp_path_factory.mktemp(norm))
+        model.save_pretrained(folders[-1])
+    return folders
+
+
+@pytest.mark.slow
+def test_two_models_side_by_side(models, command, tmp_path):
+    code, results, _ = command("analyze", *models, "-o", tmp_path / "cls.png")
+    assert code == 0 and (tmp_path / "cls.png").read_bytes().startswith(b"\x89PNG")
+    assert [result["norm"] for result in results] == ["sepnorm", "sharenorm"]
+    table = sample_table()
+    embeddings = Graphormer.from_pretrained(models[1]).embed(table.smiles[table.split == "test"].tolist())
+    assert results[1]["uniformity"] == pytest.approx(uniformity(torch.from_numpy(embeddings)), abs=1e-4)
+    assert all(result["molecules"] == 500 and len(result["singular_values"]) == 16 for result in results)
+
+
+@pytest.mark.slow
+def test_models_of_several_datasets_are_refused(models, command, tmp_path, monkeypatch):
+    monkeypatch.setitem(DATASETS, "mine", DATASETS["sample"])
+    model, other = Graphormer.from_pretrained(models[0]), tmp_path / "other"
+    model.run_config = replace(model.run_config, dataset="mine")
+    model.save_pretrained(other)
+    code, _, messages = command("analyze", models[0], other, "-o", tmp_path / "cls.png")
+    assert code == 2 and f"{models[0]} is a model of sample and {other} of mine: compare models of one" in messages
+    assert not (tmp_path / "cls.png").exists()
+
+
 @pytest.mark.parametrize(
-    ("architecture", "millions"),
-    [(foundation_mini, (0.1, 0.3)), (foundation_small, (0.6, 0.9)), (foundation_base, (2.7, 3.3))],
+    ("arguments", "problem"), [(["-o", "x.svg"], "ends in .png"), (["-o", "x.png", "--split", "all"], "unknown split")]
 )
-def test_sizes(architecture, millions):
-    found = FEATURIZERS["mol"]
-    parameters = sum(p.numel() for p in Network(architecture(found.atom_sizes, found.bond_sizes, 210)).parameters())
-    assert millions[0] < parameters / 1e6 < millions[1]
+def test_bad_input_is_refused(models, command, tmp_path, monkeypatch, arguments, problem):
+    monkeypatch.chdir(tmp_path)
+    code, _, messages = command("analyze", models[0], *arguments)
+    assert code == 2 and problem in messages
+    assert not list(tmp_path.iterdir())
