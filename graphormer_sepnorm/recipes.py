@@ -7,7 +7,7 @@ from typing import Any
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, TrainConfig, read_config
-from graphormer_sepnorm.datasets.load import find_dataset
+from graphormer_sepnorm.datasets.benchmarks import find_dataset
 from graphormer_sepnorm.encodings.base import Encoding
 from graphormer_sepnorm.encodings.graphormer import Centrality, EdgePath, Spatial
 from graphormer_sepnorm.encodings.random_walk import RandomWalk

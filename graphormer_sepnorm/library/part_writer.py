@@ -29,9 +29,10 @@ from graphormer_sepnorm.system.files import replacing
 from graphormer_sepnorm.system.workers import CHUNK, Smiles, in_chunks
 from graphormer_sepnorm.tables import formats
 from graphormer_sepnorm.tables.formats.parquet import batches_of, open_parquet
-from graphormer_sepnorm.tables.formats.table import cell_text
+from graphormer_sepnorm.tables.formats.table import Row, cell_text, find_column
 from graphormer_sepnorm.tables.rows import AskedConditions, samples_of
-from graphormer_sepnorm.tables.writers import arrow_array, arrow_fields, as_utf8
+from graphormer_sepnorm.tables.writers.base import as_utf8
+from graphormer_sepnorm.tables.writers.parquet import arrow_array, arrow_fields
 
 GROUP = 65_536
 FOOTER = b"graphormer_sepnorm"
@@ -120,7 +121,7 @@ def open_partition(
     if formats.kind_of(path) == formats.PARQUET:
         with open_parquet(path) as file:
             types = file.schema_arrow.remove_metadata()
-            smiles = types.names[formats.find_column(types.names, options.smiles_column, path)]
+            smiles = types.names[find_column(types.names, options.smiles_column, path)]
             if not is_text(types.field(smiles).type):
                 raise InputError(f"the column {smiles!r} of {path} is {types.field(smiles).type}, not text")
             kept = kept_columns(types.names, options.columns, path)
@@ -130,7 +131,7 @@ def open_partition(
 
             def batch_of(batch: pa.RecordBatch) -> Batch:
                 fields = zip(*(map(cell_text, batch.column(name).to_pylist()) for name in used), strict=True)
-                rows = [formats.Row(list(texts), texts[0]) for texts in fields]
+                rows = [Row(list(texts), texts[0]) for texts in fields]
                 own = pa.Table.from_batches([batch]).select(kept).replace_schema_metadata(None)
                 return Batch(own, read(rows), [""] * len(rows))
 
@@ -144,7 +145,7 @@ def open_partition(
             places = [table.columns.index(name) for name in kept]
             read = samples_of(table.columns, asked, path, table.delimiter, partial(formats.rows_of, *source))
 
-            def batch_of_text(rows: list[formats.Row]) -> Batch:
+            def batch_of_text(rows: list[Row]) -> Batch:
                 texts = [pa.array([as_utf8(row.fields[place]) for row in rows], pa.string()) for place in places]
                 return Batch(pa.Table.from_arrays(texts, schema=schema), read(rows), [row.error for row in rows])
 

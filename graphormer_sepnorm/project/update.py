@@ -46,9 +46,9 @@ from graphormer_sepnorm.tables.label_text import is_number
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE, label_texts, read_measurements
 from graphormer_sepnorm.tables.rows import LabelledRow
-from graphormer_sepnorm.tables.structures import structures_of
+from graphormer_sepnorm.tables.splits import structures_of
 from graphormer_sepnorm.tables.times import in_order, periods, read_times
-from graphormer_sepnorm.tables.writers import as_csv
+from graphormer_sepnorm.tables.writers.base import as_csv
 from graphormer_sepnorm.training.experiment import Scores
 
 PAGE = "over-time.html"  # written last

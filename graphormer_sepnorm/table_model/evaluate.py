@@ -28,8 +28,7 @@ from graphormer_sepnorm.table_model.stacking import each_by_itself
 from graphormer_sepnorm.tables.label_text import CLASSES, same_label
 from graphormer_sepnorm.tables.labels import TableOptions, read_usable
 from graphormer_sepnorm.tables.prepared_table import TABLE, read_labels, samples_of_split
-from graphormer_sepnorm.tables.splits import Sizes
-from graphormer_sepnorm.tables.structures import Structures, known_molecules, structures_of
+from graphormer_sepnorm.tables.splits import Sizes, Structures, known_molecules, structures_of
 from graphormer_sepnorm.tasks import TASKS, make_task
 from graphormer_sepnorm.training.experiment import Scores
 

@@ -15,7 +15,7 @@ from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.table_model.labels import Labels, Target
 from graphormer_sepnorm.table_model.reference import SHARES, mixed
 from graphormer_sepnorm.tasks.censored import Censored
-from graphormer_sepnorm.tasks.limits import limited
+from graphormer_sepnorm.tasks.scales import limited
 
 COST = 5.0  # C of the support vector machine
 MARGIN = 0.05  # epsilon of the support vector machine, in standard deviations of the labels

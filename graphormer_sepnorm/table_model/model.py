@@ -30,15 +30,14 @@ from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.zoo import AssayLimit, read_card
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.table_model.conditions import Conditions, condition_values
-from graphormer_sepnorm.table_model.difficulty import SIGNS, Difficulty, disagreement
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Member
 from graphormer_sepnorm.table_model.members.kernel import KernelMember
-from graphormer_sepnorm.table_model.stacking import combined
+from graphormer_sepnorm.table_model.stacking import SIGNS, Difficulty, combined, disagreement
 from graphormer_sepnorm.tables.prepared_table import TABLE, damaged
 from graphormer_sepnorm.tables.rows import AskedConditions
-from graphormer_sepnorm.tasks.limits import limited
+from graphormer_sepnorm.tasks.scales import limited
 
 FORMAT = 3
 FEW_BEYOND = 3  # exact labels beyond the strongest bound from which on predictions there rest on labels

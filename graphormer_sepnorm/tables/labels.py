@@ -14,21 +14,24 @@ from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.system.workers import CHUNK, in_chunks, map_chunks
-from graphormer_sepnorm.tables.formats import WholeTable, open_table
-from graphormer_sepnorm.tables.formats.table import places_of_column
+from graphormer_sepnorm.tables.formats import open_table
+from graphormer_sepnorm.tables.formats.table import WholeTable, places_of_column
 from graphormer_sepnorm.tables.label_text import bounds_of
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.rows import LabelledRow, label_reader, names_of_rows, target_readers
 from graphormer_sepnorm.tables.splits import (
     SPLITTERS,
     Duplicate,
+    MoleculeStructure,
     Sizes,
+    Structures,
     find_duplicates,
     fold_splits,
+    known_molecules,
+    read_structures,
     rows_by_key,
     time_split,
 )
-from graphormer_sepnorm.tables.structures import MoleculeStructure, Structures, known_molecules, read_structures
 from graphormer_sepnorm.tables.task_guess import look_at_columns
 from graphormer_sepnorm.tables.times import read_times
 from graphormer_sepnorm.tasks import TASKS, make_task

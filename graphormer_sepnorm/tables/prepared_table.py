@@ -21,7 +21,7 @@ from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tables.label_text import bounds_of
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
-from graphormer_sepnorm.tables.writers import as_csv, as_utf8
+from graphormer_sepnorm.tables.writers.base import as_csv, as_utf8
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series

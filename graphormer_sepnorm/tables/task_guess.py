@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from graphormer_sepnorm.config import Kind
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats import WholeTable
+from graphormer_sepnorm.tables.formats.table import WholeTable
 from graphormer_sepnorm.tables.label_text import (
     CLASSES,
     Notation,

@@ -12,8 +12,7 @@ from graphormer_sepnorm import Graphormer, slim
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.dataset import SPLITS
-from graphormer_sepnorm.datasets.benchmarks import DATASETS, load_molhiv
-from graphormer_sepnorm.datasets.load import load_split
+from graphormer_sepnorm.datasets.benchmarks import DATASETS, load_molhiv, load_split
 from graphormer_sepnorm.datasets.pickles import PYG_CLASSES
 from graphormer_sepnorm.encodings.graphormer import Centrality
 from graphormer_sepnorm.errors import InputError

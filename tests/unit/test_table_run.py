@@ -27,9 +27,9 @@ from graphormer_sepnorm.table_run import (
     train_folds,
     train_table,
 )
-from graphormer_sepnorm.tables.formats import Row
+from graphormer_sepnorm.tables.formats.table import Row
 from graphormer_sepnorm.tables.labels import TableOptions, read_labelled, read_usable, table_task
-from graphormer_sepnorm.tables.writers import DelimitedWriter
+from graphormer_sepnorm.tables.writers.base import DelimitedWriter
 from tests.table_models import Trained
 
 FILES = {

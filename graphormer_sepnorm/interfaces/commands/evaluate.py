@@ -76,7 +76,7 @@ def evaluate(
 def score_lines(result: dict, what: str) -> Iterator[str]:
     """A result for people: the score of ``what``, rows that were not scored, the targets, and training molecules."""
     from graphormer_sepnorm.runs.numbers import counted
-    from graphormer_sepnorm.tables.structures import known_words
+    from graphormer_sepnorm.tables.splits import known_words
 
     for name, words in result.get("other_scale", {}).items():
         yield f"{name}: {words}: are they in the unit and on the scale of the training labels?"

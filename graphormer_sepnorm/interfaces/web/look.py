@@ -14,8 +14,8 @@ from graphormer_sepnorm.interfaces.web.reading import asked_column, read_rows
 from graphormer_sepnorm.interfaces.web.schemas import LookedColumn, LookedTarget, TableLook, TrainingChoice
 from graphormer_sepnorm.recipes import find_recipe
 from graphormer_sepnorm.table_run import to_learn
-from graphormer_sepnorm.tables.formats import WholeTable, kind_of
-from graphormer_sepnorm.tables.formats.table import NoColumn
+from graphormer_sepnorm.tables.formats import kind_of
+from graphormer_sepnorm.tables.formats.table import NoColumn, WholeTable
 from graphormer_sepnorm.tables.label_text import is_missing, shortened
 from graphormer_sepnorm.tables.labels import LabelledTable, read_labelled, table_task
 from graphormer_sepnorm.tables.options import TableOptions

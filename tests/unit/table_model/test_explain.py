@@ -13,11 +13,7 @@ from graphormer_sepnorm.chem.stereo import label, label_stereo
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.explain_table import explain_table, lines_of
-from graphormer_sepnorm.explain.explanations import (
-    COMPLETENESS,
-    Explanation,
-    integrated_gradients,
-)
+from graphormer_sepnorm.explain.explanations import COMPLETENESS, Explanation, integrated_gradients
 from graphormer_sepnorm.predict.predictors import Predictor, load_networks
 from graphormer_sepnorm.predict.pretrained import Graphormer
 from graphormer_sepnorm.table_model.explain import contributions_by_masking, explain_rows, masked, shares

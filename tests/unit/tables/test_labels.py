@@ -19,7 +19,7 @@ from graphormer_sepnorm.tables.labels import (
     table_task,
 )
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.structures import Structures
+from graphormer_sepnorm.tables.splits import Structures
 from graphormer_sepnorm.tables.task_guess import guess_task, look_at_columns
 from tests.tables import chains, table
 
