@@ -20,9 +20,8 @@ from graphormer_sepnorm.system import distributed, progress
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import one_thread_for_small
-from graphormer_sepnorm.table_model.conditions import Conditions, condition_values, with_known
 from graphormer_sepnorm.table_model.evaluate import evaluate_table
-from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.features import Conditions, MoleculeFeatures, condition_values, with_known
 from graphormer_sepnorm.table_model.fit import DESCRIBING, fit_table, reason_to_stop
 from graphormer_sepnorm.table_model.labels import Folds, Labels, label_arrays, with_offset
 from graphormer_sepnorm.table_model.members import MEMBERS

@@ -1,5 +1,6 @@
 """The named datasets, read by the loaders of PyG and OGB, which must not change the root, and cached once prepared."""
 
+import collections
 import contextlib
 import functools
 import hashlib
@@ -12,7 +13,9 @@ from collections.abc import Callable, Iterator
 from importlib import resources
 from itertools import filterfalse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, BinaryIO
+from unittest import mock
 
 import numpy as np
 import torch
@@ -36,6 +39,45 @@ ZINC_SUBSET = {"train": 10_000, "val": 1_000, "test": 1_000}
 MAE = TaskConfig(kind="regression", metric="mae", targets=("penalized_logp",))
 HIV = TaskConfig(kind="classification", metric="rocauc", targets=("HIV_active",))
 PROCESSED = "processed"
+FORCE_TENSORS = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
+
+
+class TensorUnpickler(pickle.Unpickler):
+    """Reads lists and dicts of tensors without executing anything; raises UnpicklingError for anything else."""
+
+    known = {  # noqa: RUF012, constant
+        ("collections", "OrderedDict"): collections.OrderedDict,
+        ("torch._utils", "_rebuild_tensor_v2"): torch._utils._rebuild_tensor_v2,
+        ("torch.storage", "_load_from_bytes"): lambda content: torch.load(io.BytesIO(content), weights_only=True),
+    }
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in self.known:
+            raise pickle.UnpicklingError(f"{module}.{name} is not allowed in a dataset")
+        return self.known[module, name]
+
+
+def load_tensors_only(file: BinaryIO) -> Any:
+    return TensorUnpickler(file).load()
+
+
+def pyg_classes() -> list[type]:
+    from torch_geometric.data import Data  # its import takes seconds
+    from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+    from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
+
+    return [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, NodeStorage, EdgeStorage]
+
+
+@contextlib.contextmanager
+def tensors_only() -> Iterator[None]:
+    """Within it, PyG's ZINC and ``torch.load`` read only tensors and PyG's classes, never plain pickle."""
+    with (
+        torch.serialization.safe_globals(pyg_classes()),
+        mock.patch.dict(os.environ, {FORCE_TENSORS: "1"}),
+        mock.patch("torch_geometric.datasets.zinc.pickle", SimpleNamespace(load=load_tensors_only)),
+    ):
+        yield
 
 
 def unpack(dataset: "InMemoryDataset", featurizer: Featurizer) -> Graphs:
@@ -58,16 +100,12 @@ def read_zinc(split: str, root: Path, subset: bool) -> Graphs:
     """ZINC in the layout of PyG; Dwivedi et al., "Benchmarking Graph Neural Networks", JMLR 2023."""
     from torch_geometric.datasets import ZINC  # its import takes seconds
 
-    from graphormer_sepnorm.datasets.pickles import tensors_only
-
     with tensors_only():
         dataset = ZINC(str(root / "ZINC"), subset=subset, split=split)
     molecules = unpack(dataset, FEATURIZERS["zinc"])
     if not subset and len(molecules) <= ZINC_SUBSET[split]:
-        raise InputError(
-            f"the root holds only the subset of ZINC ({len(molecules)} {split} molecules): name one with the full set "
-            f"by --root or {ROOT_VARIABLE}, or choose zinc-subset"
-        )
+        advice = f"name one with the full set by --root or {ROOT_VARIABLE}, or choose zinc-subset"
+        raise InputError(f"the root holds only the subset of ZINC ({len(molecules)} {split} molecules): {advice}")
     return molecules
 
 
@@ -75,8 +113,6 @@ def read_zinc(split: str, root: Path, subset: bool) -> Graphs:
 def load_molhiv(root: Path) -> tuple[Graphs, dict[str, np.ndarray]]:
     """OGB's molecules and split; Hu et al., "Open Graph Benchmark", NeurIPS 2020."""
     from ogb.graphproppred import PygGraphPropPredDataset  # its import takes seconds
-
-    from graphormer_sepnorm.datasets.pickles import tensors_only
 
     with tensors_only():
         dataset = PygGraphPropPredDataset("ogbg-molhiv", root=str(root))
@@ -158,19 +194,13 @@ def load_split(
     dataset = find_dataset(name)
     known("split", split, SPLITS)
     folder = data_root(root)
-
     source = dataset.source(folder)
     label = name if name in DATASETS else f"table-{source[:16]}"
     key = f"{label}/{split}/{dataset.featurizer}/{cache_key(encodings)}/{source}{code_key([dataset.read])}"
     place = folder.resolve() if dataset.folder else label
     digest = hashlib.sha256(f"{place} {encodings!r}".encode()).hexdigest()[:16]
-    return open_or_write(
-        cache_root() / f"{label}-{split}-{digest}",
-        functools.partial(read_alone, name, dataset, split, folder, source),
-        encodings,
-        key,
-        f"preparing {label} {split}",
-    )
+    read = functools.partial(read_alone, name, dataset, split, folder, source)
+    return open_or_write(cache_root() / f"{label}-{split}-{digest}", read, encodings, key, f"preparing {label} {split}")
 
 
 def read_alone(name: str, dataset: Dataset, split: str, root: Path, source: str) -> Graphs:

@@ -28,7 +28,6 @@ from graphormer_sepnorm.table_model.scores import (
     interval,
     known,
     resampled,
-    score,
     top_words,
 )
 from graphormer_sepnorm.tables.label_text import bounds_of
@@ -90,7 +89,8 @@ def read_scored_run(path: Path) -> ScoredRun:
         raise InputError(f"{path} holds folds: name one of them, such as {run.fold(0)}")
     if not (run.test.exists() and run.predictions.exists()):
         raise InputError(f"{path} has no test predictions: name a finished run folder, as train writes it")
-    task = task_of(run)
+    facts = kept_facts((run.path / TABLE).with_suffix(".json"))
+    task = facts[0] if facts else read_config(run.config).task
     try:
         result = json.loads(run.test.read_bytes())
         lines = sorted(lines_of(run.predictions), key=lambda line: int(line["row"]))
@@ -115,11 +115,6 @@ def read_scored_run(path: Path) -> ScoredRun:
 def lines_of(path: Path) -> list[dict[str, str]]:
     with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
         return list(csv.DictReader(file))
-
-
-def task_of(run: RunFolder) -> TaskConfig:
-    known = kept_facts((run.path / TABLE).with_suffix(".json"))
-    return known[0] if known else read_config(run.config).task
 
 
 def settings_of(run: RunFolder, result: dict) -> Iterator[tuple[str, Any]]:
@@ -234,7 +229,7 @@ def compare_target(runs: Sequence[ScoredRun], columns: slice) -> dict:
     predictions = [run.prediction[labelled, columns] for run in runs]
     if len(y) < LEAST_LABELS:
         return {"n": len(y), "runs": {}}
-    values = [score(METRICS[metric], y, each) for each in predictions]
+    values = [METRICS[metric].or_nan(y, each) for each in predictions]
     drawn = resampled(metric, y, predictions) if len(y) <= MOST_DRAWN else np.full((1, len(runs)), np.nan)
     with_bounds = compare_bounds(runs, columns)
     sign = 1 if METRICS[metric].higher_is_better else -1

@@ -33,8 +33,7 @@ from graphormer_sepnorm.predict.pretrained import Graphormer
 from graphormer_sepnorm.predict.side_by_side import SideBySide
 from graphormer_sepnorm.predict.trust import calibrated
 from graphormer_sepnorm.system.workers import Smiles
-from graphormer_sepnorm.table_model.conditions import condition_values, needs
-from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.features import MoleculeFeatures, condition_values, needs
 from graphormer_sepnorm.table_model.members.base import Member
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
 from graphormer_sepnorm.table_model.model import TableModel

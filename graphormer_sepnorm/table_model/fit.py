@@ -16,8 +16,7 @@ from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.predict.trust import Trust, calibrated
 from graphormer_sepnorm.recipes import RECIPES, task_config
 from graphormer_sepnorm.system import distributed, progress
-from graphormer_sepnorm.table_model.conditions import condition_values
-from graphormer_sepnorm.table_model.features import MoleculeFeatures, looks
+from graphormer_sepnorm.table_model.features import MoleculeFeatures, condition_values, looks
 from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting

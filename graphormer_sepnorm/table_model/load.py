@@ -157,7 +157,7 @@ def unfinished(names: Iterable[str | PathLike]) -> list[str]:
     runs = [run for run in map(RunFolder, places) if run.stack.exists()]
     if not runs:
         return []
-    from graphormer_sepnorm.table_model.info import unfinished_words  # slow to import, not needed by networks
+    from graphormer_sepnorm.table_model.evaluate import unfinished_words  # slow to import, not needed by networks
 
     return list(filter(None, map(unfinished_words, runs)))
 

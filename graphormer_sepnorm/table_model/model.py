@@ -29,8 +29,7 @@ from graphormer_sepnorm.runs.checkpoint import recorded_checksum
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.zoo import AssayLimit, read_card
 from graphormer_sepnorm.system.workers import Smiles
-from graphormer_sepnorm.table_model.conditions import Conditions, condition_values
-from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.features import Conditions, MoleculeFeatures, condition_values
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Member
 from graphormer_sepnorm.table_model.members.kernel import KernelMember

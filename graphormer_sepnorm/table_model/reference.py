@@ -25,8 +25,14 @@ from graphormer_sepnorm.system.compiling import compiled
 from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.system.workers import map_chunks
-from graphormer_sepnorm.table_model.conditions import condition_values
-from graphormer_sepnorm.table_model.features import CHUNK, Counts, GraphsOf, MoleculeFeatures, descriptors
+from graphormer_sepnorm.table_model.features import (
+    CHUNK,
+    Counts,
+    GraphsOf,
+    MoleculeFeatures,
+    condition_values,
+    descriptors,
+)
 
 BODY = "foundation"
 MOST_ROWS = 10_000  # largest number of training molecules that are all used as references
@@ -111,9 +117,8 @@ class NormalScores:
         levels = np.linspace(0, 1, max(2, min(MOST_QUANTILES, len(features))))
         found = [np.quantile(column[~np.isnan(column)], levels) for column in features[:, columns].astype(np.float64).T]
         found = [values.astype(np.float32) for values in found]  # rounding errors would separate equal values
-        return cls(
-            columns, np.maximum.accumulate(np.reshape(found, (len(columns), len(levels))).T.astype(np.float64), axis=0)
-        )
+        quantiles = np.reshape(found, (len(columns), len(levels))).T.astype(np.float64)
+        return cls(columns, np.maximum.accumulate(quantiles, axis=0))
 
     def __call__(self, features: np.ndarray) -> np.ndarray:
         """Scores of features [M, D] from -3 to 3: float32 [M, C]; 0 for missing values, the middle rank for ties."""
@@ -122,19 +127,15 @@ class NormalScores:
         for place, (column, values) in enumerate(zip(self.columns, self.quantiles.T, strict=True)):
             asked = features[:, column].astype(np.float64)
             level = 0.5 * (np.interp(asked, values, levels) + 1 - np.interp(-asked, -values[::-1], levels))
-            scores[:, place] = np.nan_to_num(
-                torch.special.ndtri(torch.from_numpy(level)).numpy().clip(-LARGEST, LARGEST)
-            )
+            normal = torch.special.ndtri(torch.from_numpy(level)).numpy()
+            scores[:, place] = np.nan_to_num(normal.clip(-LARGEST, LARGEST))
         return scores
 
     def fits(self, width: int) -> bool:
         columns, quantiles = self.columns, self.quantiles
-        return (
-            len(quantiles) >= 2
-            and quantiles.shape[1] == len(columns)
-            and bool((columns >= 0).all() and (columns < width).all())
-            and bool((np.diff(quantiles, axis=0) >= 0).all())
-        )
+        has_shape = len(quantiles) >= 2 and quantiles.shape[1] == len(columns)
+        are_columns = (columns >= 0).all() and (columns < width).all()
+        return bool(has_shape and are_columns and (np.diff(quantiles, axis=0) >= 0).all())
 
 
 @dataclass(frozen=True)
@@ -254,10 +255,12 @@ class Reference:
         return self.under_conditions(molecules, np.stack(parts, axis=1))
 
     def under_conditions(self, molecules: MoleculeFeatures, similarities: np.ndarray) -> np.ndarray:
-        """Similarities [M, G, N] as ``with_conditions``; unchanged if there are no conditions."""
+        """Similarities [M, G, N] and those of conditions, if there are any: the mean of 1, either and their product.
+
+        Source: Wahba, "Spline models for observational data", 1990, chapter 10."""
         if not self.conditions.shape[1]:
             return similarities
-        return with_conditions(similarities, molecules.of(self.condition_similarity))
+        return (1 + similarities) * (1 + molecules.of(self.condition_similarity)[:, None]) / 4
 
     def condition_similarity(self, molecules: MoleculeFeatures) -> np.ndarray:
         return gaussian(molecules.of(condition_values), self.conditions, self.widths[2])
@@ -297,12 +300,6 @@ class Reference:
         if not scores.fits(fast_descriptors([]).shape[1]) or (widths <= 0).any():
             raise InputError(damaged_arrays(path))
         return cls(body, counts, scores, described, embeddings, mean, scale, widths, conditions, kinds)
-
-
-def with_conditions(similarities: np.ndarray, conditions: np.ndarray) -> np.ndarray:
-    """Similarities [M, G, N] combined with those of conditions [M, N]: the mean of 1, either and their product
-    (Wahba, "Spline models for observational data", 1990, chapter 10)."""
-    return (1 + similarities) * (1 + conditions[:, None]) / 4
 
 
 def mixed(similarities: np.ndarray, weights: np.ndarray, dtype: type = np.float64) -> np.ndarray:

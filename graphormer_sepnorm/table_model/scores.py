@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.tasks.censored import bound_scores, is_bounded, top_scores
 from graphormer_sepnorm.tasks.metrics import Metric
@@ -99,7 +98,7 @@ def scores_of_target(predicted: Predicted, columns: slice) -> dict:
         if ranking == predicted.task.metric
         else resampled(ranking, y, [by_name[STACK]])[:, 0]
     )
-    value = known(score(METRICS[ranking], y, by_name[STACK]))
+    value = known(METRICS[ranking].or_nan(y, by_name[STACK]))
     found["ranking"] = {"metric": ranking, "value": value, "interval": interval(ours)}
     for against, rival in RIVALS.items():
         if rival in by_name:
@@ -112,12 +111,12 @@ def scores_of(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> dict[s
     """The reported metrics and that of the task, of labels and a prediction [M, C], without NaN; None: undefined."""
     y, prediction = np.where(np.isnan(prediction), np.nan, y), np.nan_to_num(prediction)
     scores = TASKS[task.kind].scores(y, prediction)
-    return {**scores, task.metric: known(score(METRICS[task.metric], y, prediction))}
+    return {**scores, task.metric: known(METRICS[task.metric].or_nan(y, prediction))}
 
 
 def paired_difference(metric: Metric, y: np.ndarray, ours: np.ndarray, theirs: np.ndarray, drawn: np.ndarray) -> dict:
     """A metric minus that of another prediction, and its interval from scores ``drawn`` [RESAMPLES, 2]."""
-    value = score(metric, y, ours) - score(metric, y, theirs)
+    value = metric.or_nan(y, ours) - metric.or_nan(y, theirs)
     return {"difference": known(value), "interval": interval(drawn[:, 0] - drawn[:, 1])}
 
 
@@ -126,7 +125,7 @@ def resampled(name: str, y: np.ndarray, predictions: list[np.ndarray]) -> np.nda
     draws = draws_of(len(y))
     if name in OF_DRAWS:
         return np.stack([score_of_draws(OF_DRAWS[name], y, each, draws) for each in predictions], axis=1)
-    return np.array([[score(METRICS[name], y[rows], each[rows]) for each in predictions] for rows in draws])
+    return np.array([[METRICS[name].or_nan(y[rows], each[rows]) for each in predictions] for rows in draws])
 
 
 def draws_of(count: int) -> np.ndarray:
@@ -163,13 +162,6 @@ def correlation_of_ranks(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
 
 
 OF_DRAWS = {"rocauc": roc_auc_of_ranks, "spearman": correlation_of_ranks}  # quick ways to score many draws
-
-
-def score(metric: Metric, y: np.ndarray, prediction: np.ndarray) -> float:
-    try:
-        return metric(y, prediction)
-    except InputError:
-        return float("nan")
 
 
 def interval(values: np.ndarray) -> list[float] | None:

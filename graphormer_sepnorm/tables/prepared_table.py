@@ -26,17 +26,16 @@ from graphormer_sepnorm.tables.writers.base import as_csv, as_utf8
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-SKIPPED = "skipped.csv"
-DUPLICATES = "duplicates.csv"
-MEASUREMENTS = "measurements.csv"
-TABLE = "table.csv"
-TARGET = "target "
-NAME = "name"
-WEIGHT = "weight"
-CONDITION = "condition "
-HAS_OTHERS = "; the row has other labels"
+TABLE, SKIPPED, DUPLICATES, MEASUREMENTS = "table.csv", "skipped.csv", "duplicates.csv", "measurements.csv"
+NAME, WEIGHT, TIME, TARGET, CONDITION = (
+    "name",
+    "weight",
+    "time",
+    "target ",
+    "condition ",
+)  # columns, or their beginnings
 KEPT_IN = "averaged in row"  # of table.csv
-TIME = "time"
+HAS_OTHERS = "; the row has other labels"
 
 
 def write_labelled(folder: Path, labelled: LabelledTable, config: Config, options: TableOptions) -> None:

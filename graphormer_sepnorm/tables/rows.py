@@ -19,7 +19,9 @@ from graphormer_sepnorm.tables.label_text import (
     converted,
     form_of,
     is_missing,
+    is_month,
     is_number,
+    is_time,
     notation_of,
     parts_of,
     read_bound,
@@ -32,7 +34,6 @@ from graphormer_sepnorm.tables.label_text import (
     unit_of_column,
 )
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.times import is_month, is_time
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import DECADES, falls, modelled, named_unit, unit_of
 
@@ -234,13 +235,6 @@ def forms_of_columns(rows: Iterable[Row], places: Sequence[int] | None) -> dict[
     return seen
 
 
-def condition_texts(
-    rows: Sequence[Row], places: Sequence[int], notations: Mapping[int, Notation]
-) -> list[tuple[str, ...]]:
-    """The conditions of each row, as ``condition_text``; arguments as ``separators``, and what it returns."""
-    return [tuple(condition_text(row.fields[place], notations[place]) for place in places) for row in rows]
-
-
 def places_of(path: str, columns: list[str], names: list[str]) -> dict[str, int]:
     """The index of each column; raises InputError unless each appears in the table once."""
     for name in names:
@@ -309,14 +303,12 @@ class AskedConditions:
     ) -> list[int]:
         """The indices of the columns in a table; raises InputError unless each is there once and is not given, too."""
         if twice := [name for name in self.given if name in columns]:
-            raise InputError(
-                f"{source} has the column {twice[0]}, and another value is given for all molecules: drop one"
-            )
+            given = "another value is given for all molecules"
+            raise InputError(f"{source} has the column {twice[0]}, and {given}: drop one")
         if missing := [name for name in self.columns if name not in columns]:
             given = f"add it, or give the same value for all molecules with {how(missing)}"
-            raise InputError(
-                f"the model predicts under conditions, and {source} has no column {', '.join(missing)}: {given}"
-            )
+            found = f"{source} has no column {', '.join(missing)}"
+            raise InputError(f"the model predicts under conditions, and {found}: {given}")
         return list(places_of(source, columns, list(self.columns)).values())
 
 
@@ -337,6 +329,13 @@ def samples_of(
     if all_rows is None:
         return lambda rows: read_samples(places, separators(rows, places, delimiter), rows)
     return partial(read_samples, places, separators(all_rows(), places, delimiter))
+
+
+def condition_texts(
+    rows: Sequence[Row], places: Sequence[int], notations: Mapping[int, Notation]
+) -> list[tuple[str, ...]]:
+    """The conditions of each row, as ``condition_text``; arguments as ``separators``, and what it returns."""
+    return [tuple(condition_text(row.fields[place], notations[place]) for place in places) for row in rows]
 
 
 def read_samples(places: list[int], found: Mapping[int, Notation], rows: list[Row]) -> list[Sample]:

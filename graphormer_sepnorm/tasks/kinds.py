@@ -72,9 +72,8 @@ class Task(ABC):
             InputError: the labels have another shape than the output, to which they would be broadcast.
         """
         if y.shape != output.shape:
-            raise InputError(
-                f"the labels are {list(y.shape)}, the output {list(output.shape)}: give both the same shape"
-            )
+            shapes = f"the labels are {list(y.shape)}, the output {list(output.shape)}"
+            raise InputError(f"{shapes}: give both the same shape")
         y = y.to(torch.promote_types(output.dtype, torch.float32))  # others would round the scale
         counts = self.counts(y, bounds, weight)
         total = counts.sum()
@@ -115,9 +114,8 @@ class Task(ABC):
     def is_fitted(self) -> bool:
         return True
 
-    @abstractmethod
-    def check_labels(self, name: str, labels: np.ndarray, split: str) -> None:
-        """Raises InputError for labels [M] of a target, none missing, that are invalid for the task."""
+    def check_labels(self, name: str, labels: np.ndarray, split: str) -> None:  # noqa: B027
+        """Raises InputError for labels [M] of a target, none missing, that are invalid for the task; else any suits."""
 
     def check_targets(self, y: np.ndarray, split: str) -> None:
         """Raises InputError unless there are molecules, and all labels are finite and valid for ``check_labels``."""
@@ -158,13 +156,8 @@ class Task(ABC):
 
     @classmethod
     def scores(cls, y: np.ndarray, prediction: np.ndarray) -> dict[str, float | None]:
-        scores: dict[str, float | None] = {}
-        for name in cls.reported:
-            try:
-                scores[name] = METRICS[name](y, prediction)
-            except InputError:
-                scores[name] = None
-        return scores
+        values = {name: METRICS[name].or_nan(y, prediction) for name in cls.reported}
+        return {name: None if np.isnan(value) else value for name, value in values.items()}
 
 
 class Regression(Task):
@@ -204,9 +197,6 @@ class Regression(Task):
         varies = np.nanmin(y, axis=0) < np.nanmax(y, axis=0)
         std = np.where(varies, np.nanstd(y, axis=0), 1.0)
         return replace(self.config, mean=tuple(np.nanmean(y, axis=0).tolist()), std=tuple(std.tolist()))
-
-    def check_labels(self, name: str, labels: np.ndarray, split: str) -> None:
-        """Accepts any number."""
 
     @property
     def is_fitted(self) -> bool:

@@ -55,9 +55,7 @@ def modelled(value: float, scale: Scale, name: str) -> float:
         return value
     if not value > 0:
         raise InputError(f"{name} is {value:g}, {NO_LOGARITHM}")
-    if scale == "log10":
-        return math.log10(value)
-    return DECADES[unit_of(scale)] - math.log10(value)
+    return DECADES[unit_of(scale)] - math.log10(value) if falls(scale) else math.log10(value)
 
 
 def measured(values: np.ndarray, scales: Sequence[Scale]) -> np.ndarray:

@@ -12,8 +12,7 @@ from graphormer_sepnorm.output.columns import PredictionColumns
 from graphormer_sepnorm.predict.predictors import Predictor
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
-from graphormer_sepnorm.table_model.evaluate import evaluate_table
-from graphormer_sepnorm.table_model.info import describe_any
+from graphormer_sepnorm.table_model.evaluate import describe_any, evaluate_table
 from graphormer_sepnorm.table_model.load import load_model as load_from_python
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.members import MEMBERS

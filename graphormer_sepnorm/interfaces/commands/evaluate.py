@@ -97,7 +97,7 @@ def score_lines(result: dict, what: str) -> Iterator[str]:
 def target_lines(result: dict) -> Iterator[str]:
     """For each scored target of a table model its score, the number of labels, and the coverage of its intervals."""
     from graphormer_sepnorm.runs.numbers import counted, decimals_for, percent, shown, shown_interval
-    from graphormer_sepnorm.table_model.info import targets_on_test
+    from graphormer_sepnorm.table_model.evaluate import targets_on_test
     from graphormer_sepnorm.table_model.reliability import usual_confidence
     from graphormer_sepnorm.table_model.scores import STACK, top_words
     from graphormer_sepnorm.tasks import METRICS

@@ -126,7 +126,6 @@ class KernelMember:
         arrays, facts = load_format(path, FORMAT)
         kinds = known_kinds(facts, path)
         known_kinds(facts, path, VERSIONS[:1], VERSIONS, "descriptors")
-
         reference = Reference.from_arrays(arrays, Encoder(load_embedder(str(folder / BODY_FILE))), kinds, path)
         sizes = {"N": reference.counts.shape[0], "G": len(SHARES)}
         machines = Machines(*read_shaped(arrays, MACHINES, sizes, path))
@@ -237,9 +236,7 @@ class TunedKernelMember(WithoutNetworks):
         return as_values(total / len(self.machines), self.calibration)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        spaces = {
-            name: np.stack([getattr(space, name) for space in self.spaces]) for name in SPACES if name != "widths"
-        }
+        spaces = {name: np.stack([getattr(space, name) for space in self.spaces]) for name in list(SPACES)[:-1]}
         machines = {name: np.stack([getattr(each, name) for each in self.machines]) for name in MACHINES}
         widths = {"widths": np.array([space.width for space in self.spaces])}
         return spaces | widths | machines | calibration_arrays(self.calibration)
@@ -255,14 +252,12 @@ class TunedKernelMember(WithoutNetworks):
     def load(cls, folder: Path, members: dict[str, Member]) -> "TunedKernelMember":
         path = folder / TUNED
         arrays, _ = load_format(path, TUNED_FORMAT)
-
         kernel, networks = beside(members)
         sizes = {"R": len(networks.models), "G": len(SHARES), "D": networks.models[0][0].config.width}
         sizes["N"], sizes["T"] = kernel.machines.coefficients.shape
         *parts, widths = read_shaped(arrays, SPACES, sizes, path)
-        machines = read_shaped(
-            arrays, {name: (kind, f"R{axes}") for name, (kind, axes) in MACHINES.items()}, sizes, path
-        )
+        shapes = {name: (kind, f"R{axes}") for name, (kind, axes) in MACHINES.items()}
+        machines = read_shaped(arrays, shapes, sizes, path)
         if (widths <= 0).any():
             raise InputError(damaged_arrays(path))
         spaces = [Space(*each) for each in zip(*parts, widths.tolist(), strict=True)]

@@ -5,7 +5,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.table_model.conditions import MOST_WORDS, ConditionColumn, Conditions, column_of
+from graphormer_sepnorm.table_model.features import MOST_WORDS, ConditionColumn, Conditions, column_of
 from graphormer_sepnorm.table_model.reference import with_conditions
 from graphormer_sepnorm.table_run import scorable
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions

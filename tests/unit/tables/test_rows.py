@@ -4,7 +4,7 @@ import pytest
 
 from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.table_model.conditions import Conditions
+from graphormer_sepnorm.table_model.features import Conditions
 from graphormer_sepnorm.tables.formats import open_table
 from graphormer_sepnorm.tables.formats.table import Row
 from graphormer_sepnorm.tables.label_text import UNDECIDED

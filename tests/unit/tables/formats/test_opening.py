@@ -1,9 +1,13 @@
+import bz2
 import gzip
+import io
+import lzma
 
 import pytest
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats import kind_of, open_table, rows_of, text
+from graphormer_sepnorm.tables.formats.text import zstd
 from tests.tables import read, write
 
 
@@ -62,3 +66,59 @@ def test_a_sheet_is_named_only_of_a_workbook(tmp_path):
 def test_lines_above_the_first_row_are_known(tmp_path, name, content, header):
     with open_table(write(tmp_path, name, content)) as table:
         assert table.header == header
+
+
+@pytest.mark.parametrize("stream", [None, io.StringIO()])
+def test_a_closed_standard_input_is_a_sentence(monkeypatch, stream):
+    if stream is not None:
+        stream.close()
+    monkeypatch.setattr("sys.stdin", stream)
+    with pytest.raises(InputError, match="standard input is closed"):
+        read("-")
+
+
+def zstd_with_checksum(content: bytes) -> bytes:
+    """As the command zstd writes it."""
+    return zstd.compress(content, options={zstd.CompressionParameter.checksum_flag: 1})
+
+
+PACKERS = [(".gz", gzip.compress), (".bz2", bz2.compress), (".XZ", lzma.compress), (".zst", zstd_with_checksum)]
+
+
+@pytest.mark.parametrize(("suffix", "pack"), PACKERS)
+def test_packed_tables_are_read_and_damaged_ones_named(tmp_path, suffix, pack):
+    content = pack(b"smiles\nC\nCC\n")
+    assert [row.smiles for row in read(write(tmp_path, f"a.csv{suffix}", content))[1]] == ["C", "CC"]
+    assert [row.smiles for row in read(write(tmp_path, f"a.smi{suffix}", pack(b"C a\n")))[1]] == ["C"]
+    for damaged in (content[:-9], b"smiles\nC\n", content[:20] + b"?" + content[21:]):
+        with pytest.raises(InputError, match=rf"a\.csv\{suffix} is not a whole (gzip|bzip2|xz|Zstandard) file"):
+            read(write(tmp_path, f"a.csv{suffix}", damaged))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("a.feather", b"ARROW1\0\0\xff\x1b", "Feather: save"),
+        ("a.json", b'[{"smiles": "C"}]', "JSON: save"),
+        ("a.jsonl.gz", b'{"smiles": "C"}', "JSON: save"),
+        ("a.csv", b"PK\x03\x04\0\0", "a zip archive or a workbook: save the table as CSV"),
+        ("a.csv", b"\xd0\xcf\x11\xe0\0", "an old Excel file: save the table as CSV"),
+        ("a.csv", b"PAR1\0", "Parquet: save the table as CSV"),
+        ("a.csv", b"ARROW1\0\0\xff", "Feather"),
+        ("a.csv", gzip.compress(b"smiles\n", mtime=0), r"packed by gzip, so its name should end in \.gz"),
+        ("a.csv", bz2.compress(b"smiles\n"), r"packed by bzip2, so its name should end in \.bz2"),
+        ("a.csv", lzma.compress(b"smiles\n"), r"packed by xz, so its name should end in \.xz"),
+        ("a.csv", b"(\xb5/\xfd\x04", r"packed by Zstandard, so its name should end in \.zst"),
+        ("a.csv", b"smiles\x00,\x01\n", "no text"),
+    ],
+)
+def test_other_files_are_refused_by_name(tmp_path, name, content, kind):
+    with pytest.raises(InputError, match=f"is {kind}") as refusal:
+        read(write(tmp_path, name, content))
+    assert str(refusal.value).isprintable()
+
+
+def test_no_bytes_of_a_file_reach_the_terminal(tmp_path):
+    with pytest.raises(InputError) as refusal:
+        read(write(tmp_path, "a.csv", b"\xff\xe9," + b"x" * 10_000 + b"\nC\n"))
+    assert str(refusal.value).isprintable() and len(str(refusal.value)) < 1000
