@@ -73,7 +73,7 @@ def train_table(
     check_beginning(RunFolder(out), config, plan)
     if options.final and plan.networks == 1:
         raise InputError(
-            "--final fits all rows, but a single network keeps validation rows: choose --ensemble 2 or more"
+            "--final fits all rows, but one network keeps validation rows: choose --ensemble 2 or more"
         )
     with progress.phases(costs(plan, config)):
         progress.begin(READING)

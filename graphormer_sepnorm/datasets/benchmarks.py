@@ -261,7 +261,6 @@ def explained_download(name: str, root: Path, folder: str) -> Iterator[None]:
             if not had_root:
                 with contextlib.suppress(OSError):  # another dataset is there
                     root.rmdir()
-        raise InputError(
-            f"{name} is not in {root} and could not be downloaded or unpacked ({type(error).__name__}): name the "
-            f"folder that holds it with --root or {ROOT_VARIABLE}, or run once on a machine with internet access"
-        ) from None
+        found = f"{name} is not in {root} and could not be downloaded or unpacked ({type(error).__name__})"
+        advice = f"name its folder with --root or {ROOT_VARIABLE}, or run once on a machine with internet access"
+        raise InputError(f"{found}: {advice}") from None

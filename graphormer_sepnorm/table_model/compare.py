@@ -235,11 +235,8 @@ def compare_target(runs: Sequence[ScoredRun], columns: slice) -> dict:
     sign = 1 if METRICS[metric].higher_is_better else -1
     found = {}
     for place, run in enumerate(runs):
-        found[run.name] = {
-            "value": known(values[place]),
-            "interval": interval(drawn[:, place]),
-            **difference_to_first(values, drawn, place, sign),
-        }
+        own = {"value": known(values[place]), "interval": interval(drawn[:, place])}
+        found[run.name] = own | difference_to_first(values, drawn, place, sign)
         if with_bounds:
             found[run.name]["bounds"] = with_bounds[place]
         predicted = Predicted(run.task, run.y, {STACK: run.prediction}, np.zeros(run.y.shape[1]), run.bounds)

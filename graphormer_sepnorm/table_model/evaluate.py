@@ -189,16 +189,14 @@ def score_predictions(model: TableModel, rows: ScoredRows, means: np.ndarray, fo
     members = dict(zip(model.members, each_by_itself(task, found.by_member), strict=True))
     predicted = Predicted(task, y, {STACK: model.final(found.values), **members}, means, rows.bounds)
     known, filled = predicted.of(slice(None))
+    weights = [dict(zip(task.targets, row.round(4).tolist(), strict=True)) for row in model.weights]
     result: dict = {
         **rows.source,
         "metric": task.metric,
         "n": len(y),
         "parameters": sum(p.numel() for network, _ in model.models for p in network.parameters()),
         "members": {name: scores_of(task, known, filled[name]) for name in members},
-        "weights": {
-            name: dict(zip(task.targets, row.round(4).tolist(), strict=True))
-            for name, row in zip(model.members, model.weights, strict=True)
-        },
+        "weights": dict(zip(model.members, weights, strict=True)),
         "targets": scores_by_target(predicted),
     }
     if missing := make_task(task).left_out(y):
@@ -216,9 +214,8 @@ def predict_all(model: TableModel, smiles: Sequence[Sample | str]) -> Stacked:
     found = map_chunks(partial(predict_chunk, model, current()), in_chunks(smiles), list)
     parts = [part for _, part in tracked(found, -(-len(smiles) // CHUNK), 0.5)]
     by_member = np.concatenate([part.by_member for part in parts], axis=1)
-    return Stacked(
-        by_member, *(np.concatenate([getattr(part, name) for part in parts]) for name in ("values", "spread"))
-    )
+    values, spread = (np.concatenate([getattr(part, name) for part in parts]) for name in ("values", "spread"))
+    return Stacked(by_member, values, spread)
 
 
 def predict_chunk(model: TableModel, compute: Compute, smiles: Sequence[Sample | str]) -> Stacked:

@@ -104,10 +104,8 @@ def explain_stack(model: PredictingModel, stack: TableModel, view: ExplainedTarg
     weights = shares(by_member[:, 0, view.column], stack.weights[:, view.column])
     parts = parts_of(stack, view, smiles, weights)
     offset = stack.task.offset[view.column] if stack.task.offset else 0.0
-    found = Attributions(
-        np.sum([part.contributions for part in parts.values()], axis=0),
-        offset + sum(part.baseline for part in parts.values()),
-    )
+    contributions = np.sum([part.contributions for part in parts.values()], axis=0)
+    found = Attributions(contributions, offset + sum(part.baseline for part in parts.values()))
     if view.is_probability:
         found = rescaled(found, partial(log_odds, stack, by_member, view.column))
     explanation = replace(view.explanation(smiles, prediction, found), start=" or ".join(parts))

@@ -282,9 +282,8 @@ def column_of(name: str, texts: Sequence[str]) -> ConditionColumn:
 
 def with_known(table: LabelledTable, conditions: Conditions) -> LabelledTable:
     """The table without the rows whose conditions cannot be encoded, which are skipped."""
-    errors, of_usable = (
-        conditions.encode_all([row.conditions for row in rows])[1] for rows in (table.rows, table.usable)
-    )
+    both = ([row.conditions for row in rows] for rows in (table.rows, table.usable))
+    errors, of_usable = (conditions.encode_all(rows)[1] for rows in both)
     if not any(errors):
         return table
     unknown = [(row.number, row.smiles, error) for row, error in zip(table.usable, of_usable, strict=True) if error]

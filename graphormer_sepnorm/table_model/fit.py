@@ -24,7 +24,6 @@ from graphormer_sepnorm.table_model.members.kernel import KernelMember, as_value
 from graphormer_sepnorm.table_model.model import Stacked, TableModel, similarity_to_training
 from graphormer_sepnorm.table_model.reference import BODY, Encoder, landmarks
 from graphormer_sepnorm.table_model.stacking import (
-    Difficulty,
     combined,
     disagreement,
     fit_difficulty,
@@ -38,7 +37,6 @@ from graphormer_sepnorm.training.finetune import starting_from
 
 HIDDEN = 1.8  # factor of the standard deviation of errors that a bound hides
 LEAST_SHARE = 0.1  # share of the mean expected error that bounds the expected error from below
-
 DESCRIBING = "describing the molecules"  # the phase before all members
 CLEAR = 2.0  # standard errors of a gain at which one of several targets decides
 PARTS = 5  # of the first fold: the weights that predict a part are learnt on the others
@@ -75,10 +73,8 @@ def fit_table(
     fitted, left_out = fit_members(molecules, labels, folds, setting, members, early)
     if not fitted.keys() & {"kernel", "networks"}:
         raise InputError("; ".join(f"{name}: {reason}" for name, reason in left_out.items()))
-    model, out_of_fold = put_together(fitted, molecules, labels, folds, setting)
-    return FittedTable(
-        model, out_of_fold, left_out, {name: each.remark for name, each in fitted.items() if each.remark}
-    )
+    remarks = {name: each.remark for name, each in fitted.items() if each.remark}
+    return FittedTable(*put_together(fitted, molecules, labels, folds, setting), left_out, remarks)
 
 
 def fit_members(
@@ -127,19 +123,12 @@ def put_together(
     if not labels.is_classification:
         numbers = landmarks(len(molecules))
         similarity = of_other_folds(similarity_to_training(kept, molecules), folds, numbers)
-        difficulty = difficulty_of(counting, values, spread, similarity, numbers)
+        hidden = 0.0 if labels.bounds is None else HIDDEN * error_deviation(counting.y, counting.bounds, values)
+        difficulty = fit_difficulty(counting.error(values, hidden), spread, similarity, numbers)
         model, spread = replace(model, difficulty=difficulty), difficulty(spread, similarity)
     out_of_fold = Stacked(by_member, values, spread)
     trust = fit_trust(model, molecules, counting, out_of_fold, folds.predicted)
     return replace(model, trust=replace(trust, rows=training_rows(labels, molecules))), out_of_fold
-
-
-def difficulty_of(
-    labels: Labels, values: np.ndarray, spread: np.ndarray, similarity: np.ndarray, numbers: np.ndarray
-) -> Difficulty:
-    """The expected size of out-of-fold errors [M, T]; what a bound hides is larger than its likelihood says."""
-    deviation = 0.0 if labels.bounds is None else HIDDEN * error_deviation(labels.y, labels.bounds, values)
-    return fit_difficulty(labels.error(values, deviation), spread, similarity, numbers)
 
 
 def training_rows(labels: Labels, molecules: MoleculeFeatures) -> TrainingRows:

@@ -95,9 +95,8 @@ class TableModel:
 
     @property
     def digest(self) -> str:
-        arrays = {
-            f"{name}.{part}": array for name, member in self.members.items() for part, array in member.arrays().items()
-        }
+        parts = ((name, *each) for name, member in self.members.items() for each in member.arrays().items())
+        arrays = {f"{name}.{part}": array for name, part, array in parts}
         given = {"given": dict(self.conditions.given)} if self.conditions.given else {}
         return array_digest(arrays | self.arrays(), self.facts() | given)
 
@@ -262,10 +261,10 @@ def check_files(folder: Path, names: Sequence[str], listed: object) -> None:
 
 def strongest_bounds(targets: Sequence[str], rows: TrainingRows | None) -> dict[str, AssayLimit]:
     """The strongest bound of each target beyond which few exact labels are; of both sides, that with more bounds."""
-    found = {}
-    for name, exact, (lower, upper) in (
-        zip(targets, rows.sorted_labels, rows.sorted_bounds, strict=True) if rows else ()
-    ):
+    found: dict[str, AssayLimit] = {}
+    if not rows:
+        return found
+    for name, exact, (lower, upper) in zip(targets, rows.sorted_labels, rows.sorted_bounds, strict=True):
         if len(lower) > len(upper):
             limit, beyond = AssayLimit(float(lower[-1]), "more"), (exact > lower[-1]).sum()
         elif len(upper):

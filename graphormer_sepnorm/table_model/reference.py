@@ -247,11 +247,9 @@ class Reference:
         """Similarities by counts, descriptors and embeddings, under conditions: float32 [M, G, N], from 0 to 1."""
         described = self.scores(molecules.of(descriptors))
         space = Space(self.embeddings, self.mean, self.scale, self.widths[1])
-        parts = (
-            self.index.similarity(damped(molecules.of(Counts(self.kinds)), self.kinds)),
-            gaussian(described, self.described, self.widths[0]),
-            space.similarities(molecules.of(self.body)),
-        )
+        by_counts = self.index.similarity(damped(molecules.of(Counts(self.kinds)), self.kinds))
+        by_descriptors = gaussian(described, self.described, self.widths[0])
+        parts = by_counts, by_descriptors, space.similarities(molecules.of(self.body))
         return self.under_conditions(molecules, np.stack(parts, axis=1))
 
     def under_conditions(self, molecules: MoleculeFeatures, similarities: np.ndarray) -> np.ndarray:
@@ -270,19 +268,11 @@ class Reference:
         return mixed(molecules.of(self.similarities), SHARES, np.float32)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        return {
-            "start": self.counts.indptr.astype(np.int64),
-            "place": self.counts.indices.astype(np.uint16),
-            "count": self.counts.data,
-            "columns": self.scores.columns,
-            "quantiles": self.scores.quantiles,
-            "described": self.described,
-            "embeddings": self.embeddings,
-            "mean": self.mean,
-            "scale": self.scale,
-            "widths": self.widths,
-            **({"conditions": self.conditions} if self.conditions.shape[1] else {}),
-        }
+        start, place = self.counts.indptr.astype(np.int64), self.counts.indices.astype(np.uint16)
+        found = {"start": start, "place": place, "count": self.counts.data}
+        found |= {"columns": self.scores.columns, "quantiles": self.scores.quantiles}
+        names = ("described", "embeddings", "mean", "scale", "widths", *["conditions"] * bool(self.conditions.shape[1]))
+        return found | {name: getattr(self, name) for name in names}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], body: Encoder, kinds: Kinds, path: Path) -> "Reference":

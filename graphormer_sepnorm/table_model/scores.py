@@ -15,8 +15,8 @@ from graphormer_sepnorm.tasks.metrics import Metric
 RESAMPLES = 1_000
 MOST_DRAWN = 10_000  # most labels that are bootstrapped; with more, the interval is very narrow
 PERCENTILES = (2.5, 97.5)  # of a 95 % interval
-MEAN = "mean"
-STACK = "stack"
+MEAN, STACK = "mean", "stack"
+OfRows = Callable[[np.ndarray, np.ndarray], np.ndarray]
 RIVALS = {"against_forest": "forest", "against_mean": MEAN}
 
 
@@ -93,11 +93,8 @@ def scores_of_target(predicted: Predicted, columns: slice) -> dict:
     drawn = resampled(predicted.task.metric, y, list(by_name.values()))
     found["interval"] = {name: interval(values) for name, values in zip(by_name, drawn.T, strict=True)}
     names, ranking = list(by_name), next(name for name in TASKS[predicted.task.kind].reported if name in OF_DRAWS)
-    ours = (
-        drawn[:, names.index(STACK)]
-        if ranking == predicted.task.metric
-        else resampled(ranking, y, [by_name[STACK]])[:, 0]
-    )
+    is_drawn = ranking == predicted.task.metric
+    ours = drawn[:, names.index(STACK)] if is_drawn else resampled(ranking, y, [by_name[STACK]])[:, 0]
     value = known(METRICS[ranking].or_nan(y, by_name[STACK]))
     found["ranking"] = {"metric": ranking, "value": value, "interval": interval(ours)}
     for against, rival in RIVALS.items():
@@ -133,9 +130,7 @@ def draws_of(count: int) -> np.ndarray:
     return np.random.default_rng(0).integers(count, size=(RESAMPLES, count))
 
 
-def score_of_draws(
-    of_rows: Callable[[np.ndarray, np.ndarray], np.ndarray], y: np.ndarray, prediction: np.ndarray, draws: np.ndarray
-) -> np.ndarray:
+def score_of_draws(of_rows: OfRows, y: np.ndarray, prediction: np.ndarray, draws: np.ndarray) -> np.ndarray:
     """The mean score of columns [M, C] for draws of molecules [draws, M], as in ``METRICS``."""
     found = np.stack([of_rows(y[draws, column], prediction[draws, column]) for column in range(y.shape[1])])
     defined = (~np.isnan(found)).sum(axis=0)

@@ -41,23 +41,12 @@ from graphormer_sepnorm.table_model.reference import (
 )
 from graphormer_sepnorm.tasks import TASKS
 
-KERNEL = "kernel.safetensors"
-BODY_FILE = "body.safetensors"
-FORMAT = 3
-MACHINES: dict[str, tuple[type, str]] = {
-    "weights": (np.float64, "GT"),
-    "coefficients": (np.float64, "NT"),
-    "intercept": (np.float64, "T"),
-}
+KERNEL, BODY_FILE, TUNED = "kernel.safetensors", "body.safetensors", "tuned_kernel.safetensors"
+FORMAT, TUNED_FORMAT = 3, 1
 EMBEDDINGS = 2  # index of the embeddings among the groups of similarities
-TUNED = "tuned_kernel.safetensors"
-TUNED_FORMAT = 1
-SPACES: dict[str, tuple[type, str]] = {
-    "embeddings": (np.float32, "RND"),
-    "mean": (np.float32, "RD"),
-    "scale": (np.float32, "RD"),
-    "widths": (np.float64, "R"),
-}
+Shapes = dict[str, tuple[type, str]]  # types and axes of arrays
+MACHINES: Shapes = {"weights": (np.float64, "GT"), "coefficients": (np.float64, "NT"), "intercept": (np.float64, "T")}
+EMBEDDED: Shapes = {"embeddings": (np.float32, "RND"), "mean": (np.float32, "RD"), "scale": (np.float32, "RD")}
 
 
 @dataclass(frozen=True)
@@ -189,10 +178,8 @@ def remark(numbers: np.ndarray, labels: Labels, folds: Folds) -> str:
     known = [np.flatnonzero(~np.isnan(column)) for column in labels.y.T]
     in_one = [len(rows) and any(not np.isin(learnt, rows).any() for learnt, _ in folds.parts()) for rows in known]
     if names := list(compress(labels.task.targets, in_one)):
-        found.append(
-            f"all exact labels of {', '.join(names)} are in one fold, which the kernel predicts as their mean: the "
-            "expected errors are too large"
-        )
+        apart = f"all exact labels of {', '.join(names)} are in one fold, which the kernel predicts as their mean"
+        found.append(f"{apart}: the expected errors are too large")
     return "; ".join(found)
 
 
@@ -236,7 +223,7 @@ class TunedKernelMember(WithoutNetworks):
         return as_values(total / len(self.machines), self.calibration)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        spaces = {name: np.stack([getattr(space, name) for space in self.spaces]) for name in list(SPACES)[:-1]}
+        spaces = {name: np.stack([getattr(space, name) for space in self.spaces]) for name in EMBEDDED}
         machines = {name: np.stack([getattr(each, name) for each in self.machines]) for name in MACHINES}
         widths = {"widths": np.array([space.width for space in self.spaces])}
         return spaces | widths | machines | calibration_arrays(self.calibration)
@@ -255,7 +242,7 @@ class TunedKernelMember(WithoutNetworks):
         kernel, networks = beside(members)
         sizes = {"R": len(networks.models), "G": len(SHARES), "D": networks.models[0][0].config.width}
         sizes["N"], sizes["T"] = kernel.machines.coefficients.shape
-        *parts, widths = read_shaped(arrays, SPACES, sizes, path)
+        *parts, widths = read_shaped(arrays, EMBEDDED | {"widths": (np.float64, "R")}, sizes, path)
         shapes = {name: (kind, f"R{axes}") for name, (kind, axes) in MACHINES.items()}
         machines = read_shaped(arrays, shapes, sizes, path)
         if (widths <= 0).any():
