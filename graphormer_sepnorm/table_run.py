@@ -72,9 +72,7 @@ def train_table(
     """Fits a table model to a table, writes it, and scores it on the test rows; raises before it writes anything."""
     check_beginning(RunFolder(out), config, plan)
     if options.final and plan.networks == 1:
-        raise InputError(
-            "--final fits all rows, but one network keeps validation rows: choose --ensemble 2 or more"
-        )
+        raise InputError("--final fits all rows, but one network keeps validation rows: choose --ensemble 2 or more")
     with progress.phases(costs(plan, config)):
         progress.begin(READING)
         return train_labelled(options, read_labelled(options, config.featurizer, content), config, out, plan)

@@ -253,12 +253,10 @@ class Reference:
         return self.under_conditions(molecules, np.stack(parts, axis=1))
 
     def under_conditions(self, molecules: MoleculeFeatures, similarities: np.ndarray) -> np.ndarray:
-        """Similarities [M, G, N] and those of conditions, if there are any: the mean of 1, either and their product.
-
-        Source: Wahba, "Spline models for observational data", 1990, chapter 10."""
+        """Similarities [M, G, N] as ``with_conditions``; unchanged if there are no conditions."""
         if not self.conditions.shape[1]:
             return similarities
-        return (1 + similarities) * (1 + molecules.of(self.condition_similarity)[:, None]) / 4
+        return with_conditions(similarities, molecules.of(self.condition_similarity))
 
     def condition_similarity(self, molecules: MoleculeFeatures) -> np.ndarray:
         return gaussian(molecules.of(condition_values), self.conditions, self.widths[2])
@@ -290,6 +288,11 @@ class Reference:
         if not scores.fits(fast_descriptors([]).shape[1]) or (widths <= 0).any():
             raise InputError(damaged_arrays(path))
         return cls(body, counts, scores, described, embeddings, mean, scale, widths, conditions, kinds)
+
+
+def with_conditions(similarities: np.ndarray, conditions: np.ndarray) -> np.ndarray:
+    """The mean of 1, similarities [M, G, N], those of conditions [M, N] and the product of both (Wahba, 1990)."""
+    return (1 + similarities) * (1 + conditions[:, None]) / 4
 
 
 def mixed(similarities: np.ndarray, weights: np.ndarray, dtype: type = np.float64) -> np.ndarray:
