@@ -106,14 +106,6 @@ def test_a_model_is_not_written_over(trained: Trained):
         check_beginning(trained.run, trained.config, Plan(2))
 
 
-def test_a_run_of_one_network_is_left_as_it_is(trained: Trained, tmp_path):
-    (tmp_path / "config.json").touch()
-    for resume in (False, True):
-        with pytest.raises(InputError, match="already holds a run of one network: choose another --out"):
-            train_table(TableOptions("nowhere.csv", ("a",)), trained.config, tmp_path, Plan(2, resume=resume))
-    assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
-
-
 @pytest.mark.parametrize("resume", [False, True])
 def test_folds_and_one_division_do_not_share_a_folder(trained: Trained, tmp_path, resume):
     (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
@@ -194,13 +186,6 @@ def test_quick_stops_after_the_kernel_and_networks_join_when_it_is_resumed(train
     assert fit_run(trained.labelled, trained.options, other, run, Plan(3, quick=True, resume=True)) != second
     whole = fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, resume=True))
     assert whole["value"] == pytest.approx(trained.result["value"], rel=1e-6)
-
-
-def test_which_members_are_fitted():
-    assert Plan(quick=True).members == ["kernel"]
-    assert Plan().members == ["kernel", "forest", "networks", "tuned kernel"]
-    assert Plan(forest=False).members == ["kernel", "networks", "tuned kernel"]
-    assert Plan(blend=False).members == ["networks"]
 
 
 def test_bounds_become_numbers(tmp_path):

@@ -140,13 +140,6 @@ def files(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_files_are_linked_and_folders_are_made(root, tmp_path):
-    link_files(root, tmp_path / "mirror")
-    assert files(tmp_path / "mirror") == ["SET/deep/er/c", "SET/processed/b.pt", "SET/raw/a.txt"]
-    assert (tmp_path / "mirror/SET/raw/a.txt").is_symlink() and not (tmp_path / "mirror/SET/raw").is_symlink()
-    assert (tmp_path / "mirror/SET/raw/a.txt").read_text() == "raw/a.txt"
-
-
 def test_a_folder_can_be_left_out_and_existing_files_are_kept(root, tmp_path):
     (tmp_path / "mirror/SET/raw").mkdir(parents=True)
     (tmp_path / "mirror/SET/raw/a.txt").write_text("own")

@@ -89,12 +89,6 @@ def test_ties_are_in_the_middle_and_missing_features_do_not_count():
     assert NormalScores.of(column)(np.array([[1.0]])).item() == 0
 
 
-def test_without_features_or_molecules_there_is_nothing():
-    assert NormalScores.of(np.full((20, 2), 5.0))(np.zeros((4, 2))).shape == (4, 0)
-    assert len(NormalScores.of(np.zeros((0, 2))).columns) == 0
-    assert len(NormalScores.of(np.array([[1.0]])).columns) == 0
-
-
 def test_what_does_not_fit_together_is_seen():
     scores = NormalScores.of(np.array([[1.0, 2.0], [3.0, 4.0]]))
     assert scores.fits(2) and not scores.fits(1)

@@ -214,13 +214,6 @@ def test_a_target_knows_its_labels_and_its_bounds():
     assert first.take(np.array([1])).weight.tolist() == [2]
 
 
-def test_without_bounds_and_weights_labels_are_as_they_are():
-    plain = Labels(three_labels().task, three_labels().y)
-    assert plain.take(np.array([0])).bounds is None and plain.target(0).weight.tolist() == [1, 1, 1]
-    assert plain.target(0).known.tolist() == [0, 2] and plain.counting() is plain
-    assert plain.expected(np.zeros((3, 2)), np.ones(2)) is plain.y
-
-
 def test_bounds_have_expectations_and_sizes_of_errors():
     """Above 5, a normal distribution around 5 of deviation 2 has its mean at 5 + 2 * 0.797885."""
     values, deviation = np.full((3, 2), 5.0), np.full((3, 2), 2.0)

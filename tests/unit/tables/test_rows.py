@@ -34,12 +34,6 @@ def test_rows_count_as_much_as_a_column_says(tmp_path):
     ]
 
 
-def test_a_weight_may_have_a_decimal_comma_as_a_label(tmp_path):
-    path = table(tmp_path / "a.csv", "smiles;y;w", "C;1,5;0,5", "CC;2,5;1,000", "CCC;3;2")
-    found = read_usable(TableOptions(path, ("y",), weight_column="w"), "mol")
-    assert [(row.labels, row.weight) for row in found.rows] == [([1.5], 0.5), ([2.5], 1.0), ([3.0], 2.0)]
-
-
 def test_conditions_are_read_with_labels_and_tell_replicates_apart(tmp_path):
     rows = [*(f"{line},25,A" for line in chains(20)), 'C,3,"25,0",A', "C,4,37,A", "CC,1,,A", "CC,1,25,na"]
     path = table(tmp_path / "a.csv", "smiles,y,T,assay", *rows)

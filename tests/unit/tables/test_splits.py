@@ -306,13 +306,6 @@ def test_stereo_that_is_drawn_and_stereo_that_is_lost_are_known():
     assert [each.loses_stereo for each in read_structures("mol-tautomer", smiles)] == [False] * 4 + [True]
 
 
-def test_structures_are_grouped_by_their_keys_where_no_parent_is_known():
-    assert Structures(["C"], [""], ["k"]).families == ["k"]
-    found = Structures.of(read_structures("mol", ["C", "CC", "CCC"]))
-    assert found.take([2, 0]).smiles == ["CCC", "C"] and found.take([1]).parts == [1]
-    assert Structures(["C", "CC"], ["", ""], ["k", "l"]).take([1]) == Structures(["CC"], [""], ["l"])
-
-
 def test_known_molecules_are_found_in_any_spelling_and_as_salts():
     asked = splits.structures_of("mol", ["OCC", "CC(=O)[O-].[Na+]", "CCC", "C[C"])
     learnt = splits.structures_of("mol", ["CCO", "CC(=O)O", "CCO"])
