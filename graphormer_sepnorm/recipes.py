@@ -34,8 +34,7 @@ def slim(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: in
 
 def base(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
     """Graphormer-base: 12 layers, width 768, FFN 768, 32 heads, dropout 0.1."""
-    published = slim(atom_sizes, bond_sizes, num_tasks)
-    return replace(published, width=768, ffn_width=768, heads=32, dropout=0.1, attention_dropout=0.1)
+    return replace(slim(atom_sizes, bond_sizes, num_tasks), width=768, ffn_width=768, heads=32, **DROPS)
 
 
 def best(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
@@ -79,14 +78,8 @@ def variant(architecture: Architecture, **fields: Any) -> Architecture:
 # bonds along up to 20 steps of a path. The paper makes 400,000 updates of 256 molecules, which are 10,000 epochs of the
 # 10,000 molecules of the subset; the 400 epochs of this recipe are 16,000 updates. ``docs/for-researchers/fidelity.md``
 # lists other differences. Source: Ying et al., NeurIPS 2021, hyperparameters of Graphormer-slim on ZINC.
-paper = variant(
-    slim,
-    encodings=paper_encodings(max_hops=20),
-    norm="sharenorm",
-    norm_position="pre",
-    dropout=0.1,
-    attention_dropout=0.1,
-)
+DROPS: dict[str, float] = {"dropout": 0.1, "attention_dropout": 0.1}
+paper = variant(slim, encodings=paper_encodings(max_hops=20), norm="sharenorm", norm_position="pre", **DROPS)
 # For pretraining, without cycles; about three million, 0.7 million and 0.3 million parameters. In the small one, the
 # CLS and the atoms each have a BatchNorm.
 foundation_base = variant(best, encodings=walk_and_ring_encodings(), width=192, ffn_width=192, attention_dropout=0.1)

@@ -167,16 +167,13 @@ def sample_source(root: Path) -> str:
     return hashlib.sha256((resources.files("graphormer_sepnorm.resources") / "sample.csv.gz").read_bytes()).hexdigest()
 
 
-def zinc(subset: bool) -> Dataset:
-    read = functools.partial(read_zinc, subset=subset)
-    return Dataset(MAE, "zinc", read, state_of_files("ZINC/raw"), folder="ZINC", evaluate=mae_by_ogb)
-
-
+ZINC_FILES = state_of_files("ZINC/raw")
 HIV_FILES = state_of_files("ogbg_molhiv/raw", "ogbg_molhiv/split/scaffold")
+SUBSET, WHOLE = (functools.partial(read_zinc, subset=subset) for subset in (True, False))
 DATASETS: dict[str, Dataset] = {
     "sample": Dataset(MAE, "zinc", read_sample, sample_source),
-    "zinc-subset": zinc(subset=True),
-    "zinc": zinc(subset=False),
+    "zinc-subset": Dataset(MAE, "zinc", SUBSET, ZINC_FILES, folder="ZINC", evaluate=mae_by_ogb),
+    "zinc": Dataset(MAE, "zinc", WHOLE, ZINC_FILES, folder="ZINC", evaluate=mae_by_ogb),
     "ogbg-molhiv": Dataset(HIV, "ogb", read_molhiv, HIV_FILES, folder="ogbg_molhiv", evaluate=roc_auc_by_ogb),
 }
 

@@ -20,6 +20,7 @@ from graphormer_sepnorm.training import run_writer
 from graphormer_sepnorm.training.schedule import learning_rate
 from graphormer_sepnorm.training.step import BatchShare, Step
 from tests.robustness import processes, tiny_run
+from tests.robustness.test_interruption import assert_same_end, losses
 
 RUN_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors", "test.json"}
 LAST_RATE = learning_rate(tiny_run.tiny_config().train, 14, 20)  # of the third of four epochs of five updates
@@ -215,3 +216,16 @@ def test_an_ensemble_on_a_table_that_is_killed_before_its_first_state_goes_on(tm
     for folder in folders:
         assert {path.name for path in folder.iterdir()} == RUN_FILES - {"test.json"}
     assert (tmp_path / "run" / "stack.safetensors").exists() and (tmp_path / "run" / "report.html").exists()
+
+
+@pytest.mark.slow
+def test_fresh_processes_and_other_numbers_of_preparing_threads_give_the_same_run(tmp_path):
+    for threads in (1, 2, 5):
+        folder = tmp_path / str(threads)
+        done = processes.command(
+            "tests/robustness/tiny_run.py", "--out", folder / "run", "--cache", folder / "cache", "--threads", threads
+        )
+        assert done.returncode == 0, done.stderr
+    for threads in (2, 5):
+        assert_same_end(tmp_path / str(threads) / "run", tmp_path / "1" / "run")
+    assert len(losses(tmp_path / "1" / "run")) == 4
