@@ -20,7 +20,6 @@ from graphormer_sepnorm.training import run_writer
 from graphormer_sepnorm.training.schedule import learning_rate
 from graphormer_sepnorm.training.step import BatchShare, Step
 from tests.robustness import processes, tiny_run
-from tests.robustness.test_interruption import assert_same_end, losses
 
 RUN_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors", "test.json"}
 LAST_RATE = learning_rate(tiny_run.tiny_config().train, 14, 20)  # of the third of four epochs of five updates

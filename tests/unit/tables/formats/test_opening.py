@@ -155,9 +155,9 @@ def test_a_list_without_a_header_is_read_as_smi(tmp_path, name, column):
 
 
 def test_names_with_commas_and_one_molecule_are_lists_too(tmp_path):
-    for text in ("CCO ethanol\n\nCN(C)C N,N-dimethyl\n", "CCO\n", "CCO\r\nnone\r\nCCN\r\n"):
-        columns, rows = read(write(tmp_path, "a.csv", text))
-        assert (columns, [row.smiles for row in rows]) == read_smi_of(tmp_path, text)
+    for content in ("CCO ethanol\n\nCN(C)C N,N-dimethyl\n", "CCO\n", "CCO\r\nnone\r\nCCN\r\n"):
+        columns, rows = read(write(tmp_path, "a.csv", content))
+        assert (columns, [row.smiles for row in rows]) == read_smi_of(tmp_path, content)
 
 
 def read_smi_of(folder, text):
