@@ -29,7 +29,7 @@ from graphormer_sepnorm.system.files import replacing
 from graphormer_sepnorm.system.workers import CHUNK, Smiles, in_chunks
 from graphormer_sepnorm.tables import formats
 from graphormer_sepnorm.tables.formats.parquet import batches_of, open_parquet
-from graphormer_sepnorm.tables.formats.table import Row, cell_text, find_column
+from graphormer_sepnorm.tables.formats.table import Row, cell_text, find_column, free_name, not_one_column
 from graphormer_sepnorm.tables.rows import AskedConditions, samples_of
 from graphormer_sepnorm.tables.writers.base import as_utf8
 from graphormer_sepnorm.tables.writers.parquet import arrow_array, arrow_fields
@@ -162,7 +162,7 @@ def kept_columns(names: list[str], wanted: tuple[str, ...] | None, path: str) ->
     kept = list(names if wanted is None else dict.fromkeys(wanted))
     for name in kept:
         if (count := names.count(name)) != 1:
-            raise InputError(formats.not_one_column(path, names, name, count, "name those to keep with --columns"))
+            raise InputError(not_one_column(path, names, name, count, "name those to keep with --columns"))
     return kept
 
 
@@ -207,7 +207,7 @@ class PartColumns:
         self.compared = fields[[column.name for column in columns.all].index(selection.by)].name
         if not selection.keeps_all:
             taken = [*kept.names, *(field.name for field in fields)]
-            last = pa.field(formats.free_name("row", taken, "_predicted"), pa.int64())
+            last = pa.field(free_name("row", taken, "_predicted"), pa.int64())
         self.schema = pa.schema([*kept, *fields, last])
 
     def table(self, kept: pa.Table, predictions: Predictions, errors: list[str], first: int) -> pa.Table:

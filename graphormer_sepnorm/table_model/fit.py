@@ -24,6 +24,7 @@ from graphormer_sepnorm.table_model.members.kernel import KernelMember, as_value
 from graphormer_sepnorm.table_model.model import Stacked, TableModel, similarity_to_training
 from graphormer_sepnorm.table_model.reference import BODY, Encoder, landmarks
 from graphormer_sepnorm.table_model.stacking import (
+    Difficulty,
     combined,
     disagreement,
     fit_difficulty,
@@ -123,12 +124,19 @@ def put_together(
     if not labels.is_classification:
         numbers = landmarks(len(molecules))
         similarity = of_other_folds(similarity_to_training(kept, molecules), folds, numbers)
-        hidden = 0.0 if labels.bounds is None else HIDDEN * error_deviation(counting.y, counting.bounds, values)
-        difficulty = fit_difficulty(counting.error(values, hidden), spread, similarity, numbers)
+        difficulty = difficulty_of(counting, values, spread, similarity, numbers)
         model, spread = replace(model, difficulty=difficulty), difficulty(spread, similarity)
     out_of_fold = Stacked(by_member, values, spread)
     trust = fit_trust(model, molecules, counting, out_of_fold, folds.predicted)
     return replace(model, trust=replace(trust, rows=training_rows(labels, molecules))), out_of_fold
+
+
+def difficulty_of(
+    labels: Labels, values: np.ndarray, spread: np.ndarray, similarity: np.ndarray, numbers: np.ndarray
+) -> Difficulty:
+    """The expected size of out-of-fold errors [M, T]; what a bound hides is larger than its likelihood says."""
+    deviation = 0.0 if labels.bounds is None else HIDDEN * error_deviation(labels.y, labels.bounds, values)
+    return fit_difficulty(labels.error(values, deviation), spread, similarity, numbers)
 
 
 def training_rows(labels: Labels, molecules: MoleculeFeatures) -> TrainingRows:

@@ -25,6 +25,7 @@ from graphormer_sepnorm.tables.formats.table import (
 # Of a CXSMILES: coordinates, labels, radicals, items such as "&1:3", the letter r, or nothing.
 EXTENSION = r"\|(?:(?:[($^]|(?:ctu|[acCfHmstuZ]|w[UD]?|[o&]\d+|rb|lp|LN|LO|RG|Sg[DH]?|atomProp|THB):|r,)[^|]*|r)?\|"
 WITH_EXTENSION = re.compile(rf"\s*(\S+\s+{EXTENSION})(.*)", re.DOTALL)  # CXSMILES and a name
+COLUMNS = ["smiles", "name"]
 DELIMITERS = ",\t;|"
 EXCELS_LINE = re.compile(r'"?sep=(.)"?[\r\n]*', re.IGNORECASE)
 
@@ -107,9 +108,7 @@ def read_smi(lines: Iterator[str]) -> Table:
     has_header = bool(first and first[0] and first[0][0].lower() == "smiles")
     records = records if has_header else itertools.chain(first, records)
     padded = ([*record, "", ""][:2] for record in records)
-    return Table(
-        ["smiles", "name"], (Row([smiles, name.strip()], smiles) for smiles, name in padded), header=int(has_header)
-    )
+    return Table([*COLUMNS], (Row([smiles, name.strip()], smiles) for smiles, name in padded), header=int(has_header))
 
 
 def split_line(line: str) -> list[str]:
