@@ -78,7 +78,7 @@ def variant(architecture: Architecture, **fields: Any) -> Architecture:
 # bonds along up to 20 steps of a path. The paper makes 400,000 updates of 256 molecules, which are 10,000 epochs of the
 # 10,000 molecules of the subset; the 400 epochs of this recipe are 16,000 updates. ``docs/for-researchers/fidelity.md``
 # lists other differences. Source: Ying et al., NeurIPS 2021, hyperparameters of Graphormer-slim on ZINC.
-DROPS: dict[str, float] = {"dropout": 0.1, "attention_dropout": 0.1}
+DROPS: dict[str, Any] = {"dropout": 0.1, "attention_dropout": 0.1}
 paper = variant(slim, encodings=paper_encodings(max_hops=20), norm="sharenorm", norm_position="pre", **DROPS)
 # For pretraining, without cycles; about three million, 0.7 million and 0.3 million parameters. In the small one, the
 # CLS and the atoms each have a BatchNorm.

@@ -330,7 +330,7 @@ def table_task(options: TableOptions) -> TaskConfig:
     """The task of a table; unless a metric is named, it is scored by MAE or ROC-AUC."""
     kind = TASKS[options.kind]
     metric, loss = kind.find_metric(options.metric), options.loss or kind.usual_loss(options.metric)
-    more = {"balance": options.balance, "weights": options.weights, "scales": options.scales}
+    more: dict = {"balance": options.balance, "weights": options.weights, "scales": options.scales}
     return TaskConfig(options.kind, metric, options.names, loss=loss, **more)
 
 
