@@ -29,13 +29,12 @@ from graphormer_sepnorm.table_model.fit import fit_members, foundation_config, p
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.machines import Machines
 from graphormer_sepnorm.table_model.members.base import Setting
-from graphormer_sepnorm.table_model.members.kernel import KernelMember
+from graphormer_sepnorm.table_model.members.kernel import KernelMember, TunedKernelMember
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
-from graphormer_sepnorm.table_model.members.tuned_kernel import TunedKernelMember
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
 from graphormer_sepnorm.table_model.reference import body_named
 from graphormer_sepnorm.table_model.stacking import FOLDS, make_folds
-from graphormer_sepnorm.tables.structures import Structures
+from graphormer_sepnorm.tables.splits import Structures
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.training.finetune import starting_from
 

@@ -43,7 +43,7 @@ from graphormer_sepnorm.table_model.fit import fit_table, foundation_config
 from graphormer_sepnorm.table_model.labels import Labels
 from graphormer_sepnorm.table_model.members.base import Setting
 from graphormer_sepnorm.table_model.stacking import make_folds
-from graphormer_sepnorm.tables.structures import Structures
+from graphormer_sepnorm.tables.splits import Structures
 from graphormer_sepnorm.tasks import METRICS
 
 DATA = Path(__file__).parent

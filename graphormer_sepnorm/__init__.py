@@ -9,56 +9,27 @@ from typing import TYPE_CHECKING
 
 from graphormer_sepnorm.version import __version__
 
-MODULES = {
-    "Config": "config",
-    "GraphBatch": "graphs",
-    "Graphormer": "predict.pretrained",
-    "GraphormerClassifier": "interfaces.sklearn",
-    "GraphormerEmbedder": "interfaces.sklearn",
-    "GraphormerRegressor": "interfaces.sklearn",
-    "GraphormerTransform": "encodings.transform",
-    "InputError": "errors",
-    "ModelConfig": "config",
-    "Profile": "project.profile",
-    "SepNorm": "layers.norms",
-    "ShareNorm": "layers.norms",
-    "TaskConfig": "config",
-    "TrainConfig": "config",
-    "base": "recipes",
-    "best": "recipes",
-    "load_model": "table_model.load",
-    "load_models": "table_model.load",
-    "local": "recipes",
-    "reestimate_batch_norm": "layers.batch_norm",
-    "separate_norms": "layers.separate",
-    "slim": "recipes",
+PUBLIC = {
+    "config": "Config ModelConfig TaskConfig TrainConfig",
+    "encodings.transform": "GraphormerTransform",
+    "errors": "InputError",
+    "graphs": "GraphBatch",
+    "interfaces.sklearn": "GraphormerClassifier GraphormerEmbedder GraphormerRegressor",
+    "layers.batch_norm": "reestimate_batch_norm",
+    "layers.norms": "SepNorm ShareNorm",
+    "layers.separate": "separate_norms",
+    "predict.pretrained": "Graphormer",
+    "project.profile": "Profile",
+    "recipes": "base best local slim",
+    "table_model.load": "load_model load_models",
 }
-
+MODULES = {name: module for module, names in PUBLIC.items() for name in names.split()}
 __all__ = [
-    "Config",
-    "GraphBatch",
-    "Graphormer",
-    "GraphormerClassifier",
-    "GraphormerEmbedder",
-    "GraphormerRegressor",
-    "GraphormerTransform",
-    "InputError",
-    "ModelConfig",
-    "Profile",
-    "SepNorm",
-    "ShareNorm",
-    "TaskConfig",
-    "TrainConfig",
-    "__version__",
-    "base",
-    "best",
-    "load_model",
-    "load_models",
-    "local",
-    "reestimate_batch_norm",
-    "separate_norms",
+    "Config", "GraphBatch", "Graphormer", "GraphormerClassifier", "GraphormerEmbedder", "GraphormerRegressor",
+    "GraphormerTransform", "InputError", "ModelConfig", "Profile", "SepNorm", "ShareNorm", "TaskConfig", "TrainConfig",
+    "__version__", "base", "best", "load_model", "load_models", "local", "reestimate_batch_norm", "separate_norms",
     "slim",
-]
+]  # fmt: skip
 
 if TYPE_CHECKING:
     from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, TrainConfig

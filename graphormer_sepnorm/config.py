@@ -89,8 +89,7 @@ class ModelConfig:
     """Architecture of a Graphormer.
 
     Attributes:
-        atom_sizes: vocabulary sizes of the columns of ``x``.
-        bond_sizes: vocabulary sizes of the columns of ``edge_attr``.
+        atom_sizes, bond_sizes: vocabulary sizes of the columns of ``x`` and of ``edge_attr``.
         num_tasks: number of values predicted per molecule.
         layers, width, ffn_width, heads: as in the paper's tables; ``width`` is a multiple of ``heads``.
         norm: a name in ``NORMS``.
@@ -108,8 +107,6 @@ class ModelConfig:
         bias_hidden: hidden width of the network that maps pair features to the attention bias; 0: the sum of the pair
             features is the bias.
         readout: a name in ``READOUTS``, the input of the head.
-        dropout: dropout rate of the output of each sublayer.
-        attention_dropout: dropout rate of the attention weights.
         embedding_std: standard deviation of the initial embeddings of atoms and pairs; 0.02 in Graphormer.
         conditions: number of values, such as a temperature, that the head reads together with the molecule.
     """
@@ -152,9 +149,8 @@ class ModelConfig:
         if not isinstance(READOUTS[self.readout], Readout):
             raise ValueError(f"the entry {self.readout!r} of READOUTS is no Readout: use Readout(function, parts=1)")
         if hasattr(READOUTS[self.readout].read, "parameters"):
-            raise ValueError(
-                f"the readout {self.readout!r} is a module, whose parameters would not be trained: write a function"
-            )
+            reason = "is a module, whose parameters would not be trained: write a function"
+            raise ValueError(f"the readout {self.readout!r} {reason}")
 
     @property
     def num_bond_types(self) -> int:
@@ -177,39 +173,24 @@ class ModelConfig:
 @explained
 @dataclass(frozen=True, config=STRICT)
 class TrainConfig:
-    """Optimization of a run.  Each field with an ``Option`` is an option of commands.
+    """Optimization of a run; the help of an ``Option`` says what its field does. Facts beyond it:
 
     Attributes:
-        epochs: passes over the training split.
-        min_updates: minimum number of updates; on a small split, epochs are added until it is reached.
-        batch_size: molecules per update, over all processes.
-        lr: peak learning rate, reached after ``warmup``.
-        warmup: fraction of all updates during which the rate rises linearly.
-        schedule: decay of the rate from the peak to zero: "cosine" (half a period), "linear", or "trapezoid", which
-            stays at the peak until ``cooldown``.
-        cooldown: fraction of all updates, at the end, during which the rate of a trapezoid falls linearly.
-        dropout_until: fraction of the epochs after which dropout is turned off. Source: Liu et al., "Dropout reduces
-            underfitting", ICML 2023 ("early dropout").
-        statistics_until: fraction of the epochs in which BatchNorm normalizes by the statistics of each batch. In later
-            epochs it normalizes by fixed ones, as in evaluation. Rare molecules with large activations need this: they
-            change the statistics of their own batch, but not those of evaluation.
+        batch_size: over all processes.
+        schedule: decay from the peak, which is reached after ``warmup``: "cosine" (half a period), "linear", or
+            "trapezoid", which stays at the peak until ``cooldown``, a fraction of all updates at the end.
+        dropout_until: Source: Liu et al., "Dropout reduces underfitting", ICML 2023 ("early dropout").
+        statistics_until: later epochs normalize by fixed statistics, as in evaluation. Rare molecules with large
+            activations need this: they change the statistics of their own batch, but not those of evaluation.
         optimizer: a name in ``OPTIMIZERS``; an unknown one is rejected when training starts.
-        weight_decay: decoupled weight decay, on weight matrices only.
-        clip_norm: maximum norm of the gradient.
-        averaging: decay per update of the exponential moving average of the weights that is evaluated; 0: no averaging.
-        seed: seed of the split, initialization, order and dropout.
+        averaging: of an exponential moving average; 0: no averaging.
         precision: of matrix products, "32-true" for float32 or "bf16-mixed" for bfloat16; weights are float32.
-        compile: whether to compile the model with PyTorch when training starts, which takes minutes; for GPUs.
         start_from: run folder, weights file or name of shipped weights to start from, except for the last layer of the
             head; None: random weights.
-        frozen_layers: number of first blocks of ``start_from`` that are frozen, together with the embeddings before
-            them.
-        frozen_epochs: number of first epochs in which all weights of ``start_from`` are frozen and only the head is
-            trained; at most half of the epochs.
-        frozen_statistics: whether BatchNorm keeps the statistics of ``start_from`` instead of those of each batch.
-        patience: number of epochs without a better validation metric after which training stops; 0: no early stopping.
-        keep: epoch whose weights are kept: "best" by the validation metric, or "last", which does not depend on single
-            validation molecules; it excludes ``patience``.
+        frozen_layers: number of first blocks of ``start_from`` that are frozen, and with them the embeddings.
+        frozen_epochs: at most half of the epochs.
+        keep: "best" by the validation metric, or "last", which does not depend on single validation molecules; it
+            excludes ``patience``.
     """
 
     epochs: Annotated[Count, Option("Passes over the molecules.")] = 20
@@ -309,9 +290,7 @@ class TaskConfig:
         if self.weights and "weights" not in OPTIONS[self.kind]:
             raise ValueError("weights are for several targets; the classes of one column have none")
         if self.weights and len(self.weights) != len(self.targets):
-            raise ValueError(
-                f"{len(self.targets)} targets ({', '.join(self.targets)}), but {len(self.weights)} weights"
-            )
+            raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {len(self.weights)} weights")
 
     @property
     def usual_classes(self) -> tuple[tuple[str, ...], ...]:
@@ -364,8 +343,7 @@ class Format:
     format_version: int = FORMAT_VERSION
 
 
-ADAPTER = TypeAdapter(Config)
-FORMAT = TypeAdapter(Format)
+ADAPTER, FORMAT = TypeAdapter(Config), TypeAdapter(Format)
 
 
 def config_to_json(config: Config) -> str:
@@ -386,10 +364,8 @@ def config_from_json(text: str | bytes, source: str) -> Config:
     try:
         version = FORMAT.validate_json(text).format_version
         if version > FORMAT_VERSION:
-            raise InputError(
-                f"{source} has format {version}, this package reads up to {FORMAT_VERSION}: "
-                "install a newer graphormer_sepnorm"
-            )
+            known = f"this package reads up to {FORMAT_VERSION}: install a newer graphormer_sepnorm"
+            raise InputError(f"{source} has format {version}, {known}")
         if version < FORMAT_VERSION:
             raise InputError(f"{source} has format {version}, which only versions before 0.2.0 read: train it again")
         return ADAPTER.validate_json(text)

@@ -31,17 +31,15 @@ def as_text(text: str) -> str:
 
 def not_installed(what: str, package: str, extra: str) -> InputError:
     """The error for a missing package, with the extra of this package that installs it."""
-    return InputError(
-        f'{what} needs {package}, which is not installed: run pip install ".[{extra}]" in the folder of the repository'
-    )
+    advice = f'run pip install ".[{extra}]" in the folder of the repository'
+    return InputError(f"{what} needs {package}, which is not installed: {advice}")
 
 
 def known(kind: str, name: str, choices: Collection[str]) -> str:
     """The name of something of this kind; raises InputError if it is none of the choices."""
     if name not in choices:
-        raise InputError(
-            f"unknown {kind} {name!r}, choose one of {', '.join(choices)}{did_you_mean(str(name), choices)}"
-        )
+        near = did_you_mean(str(name), choices)
+        raise InputError(f"unknown {kind} {name!r}, choose one of {', '.join(choices)}{near}")
     return name
 
 

@@ -48,7 +48,6 @@ class Graphs:
 
     @property
     def num_atoms(self) -> np.ndarray:
-        """[M] number of atoms per molecule."""
         return np.diff(self.atom_ptr)
 
     @cached_property
@@ -70,16 +69,13 @@ class Graphs:
         return {"atom": self.atom_ptr, "pair": self.pair_ptr, "edge": self.edge_ptr}[level]
 
     def rows(self, level: Level, molecule: int) -> slice:
-        """The rows of one molecule in an array of this level."""
         ptr = self.ptr(level)
         return slice(ptr[molecule], ptr[molecule + 1])
 
     def with_targets(self, y: np.ndarray, bounds: np.ndarray | None = None) -> "Graphs":
-        """The same molecules with targets [M, tasks] and bounds [M, tasks, 2]."""
         return replace(self, y=y, bounds=bounds)
 
     def take(self, molecules: np.ndarray) -> "Graphs":
-        """The molecules with these indices, in this order."""
         needed: set[Level] = {"atom", "edge", *self.levels.values()}
         rows = {level: ranges(self.ptr(level), molecules) for level in needed}
         return replace(
@@ -96,8 +92,7 @@ class Graphs:
 
 def changed_rows(molecules: "Graphs | GraphBatch", change: Callable[[Any], Any]) -> dict[str, Any]:
     """The ``PER_MOLECULE`` fields that are not None, changed."""
-    fields = {name: getattr(molecules, name) for name in PER_MOLECULE}
-    return {name: change(rows) for name, rows in fields.items() if rows is not None}
+    return {name: change(rows) for name in PER_MOLECULE if (rows := getattr(molecules, name)) is not None}
 
 
 def packed_graphs(
@@ -143,10 +138,8 @@ def check_features(name: str, values: Tensor, sizes: tuple[int, ...], ptr: Tenso
     wrong = (values < 0) | (values >= torch.tensor(sizes, device=values.device))
     if wrong.any():
         row, column = wrong.nonzero()[0].tolist()
-        raise InputError(
-            f"{name} of molecule {molecule_of(row, ptr)} has {values[row, column].item()} in column {column}, "
-            f"where values are from 0 to {sizes[column] - 1}"
-        )
+        found = f"{values[row, column].item()} in column {column}, where values are from 0 to {sizes[column] - 1}"
+        raise InputError(f"{name} of molecule {molecule_of(row, ptr)} has {found}")
 
 
 def check_bonds(edge_index: Tensor, edge_ptr: Tensor, num_atoms: Tensor) -> None:
@@ -157,10 +150,8 @@ def check_bonds(edge_index: Tensor, edge_ptr: Tensor, num_atoms: Tensor) -> None
     if wrong.any():
         end, edge = wrong.nonzero()[0].tolist()
         molecule = molecule_of(edge, edge_ptr)
-        raise InputError(
-            f"edge_index of molecule {molecule} has atom {edge_index[end, edge].item()}, its atoms are numbered from "
-            f"0 to {num_atoms[molecule].item() - 1}"
-        )
+        found, last = edge_index[end, edge].item(), num_atoms[molecule].item() - 1
+        raise InputError(f"edge_index of molecule {molecule} has atom {found}, its atoms are numbered from 0 to {last}")
 
 
 def molecule_of(row: int, ptr: Tensor) -> int:
@@ -173,19 +164,13 @@ def checked_graphs(
 ) -> Graphs:
     """Builds ``Graphs`` from packed tensors and bond features [E, C], after checking them."""
     if math.prod(bond_sizes) > LARGEST_BOND_TYPE:
-        raise InputError(
-            f"bonds have {math.prod(bond_sizes)} combinations of features, at most {LARGEST_BOND_TYPE} fit: leave "
-            "out a column of edge_attr, or give rare values of a column one number"
-        )
+        advice = "leave out a column of edge_attr, or give rare values of a column one number"
+        count = math.prod(bond_sizes)
+        raise InputError(f"bonds have {count} combinations of features, at most {LARGEST_BOND_TYPE} fit: {advice}")
     check_bonds(edge_index, edge_ptr, atom_ptr.diff())
     check_features("edge_attr", edge_attr, bond_sizes, edge_ptr)
-    return packed_graphs(
-        x=x.numpy(),
-        atom_ptr=atom_ptr.numpy(),
-        edge_index=edge_index.numpy(),
-        edge_ptr=edge_ptr.numpy(),
-        bond=bond_types(edge_attr.numpy(), bond_sizes),
-    )
+    arrays = (each.numpy() for each in (x, atom_ptr, edge_index, edge_ptr))
+    return packed_graphs(*arrays, bond_types(edge_attr.numpy(), bond_sizes))
 
 
 def pack_data(graphs: "list[Data]", bond_sizes: tuple[int, ...]) -> Graphs:
@@ -197,10 +182,8 @@ def pack_data(graphs: "list[Data]", bond_sizes: tuple[int, ...]) -> Graphs:
         if not graph.num_nodes:
             raise InputError(f"molecule {number} has no atoms")
         if graph.edge_attr.numel() != graph.num_edges * len(bond_sizes):
-            raise InputError(
-                f"edge_attr of molecule {number} is {list(graph.edge_attr.shape)}, its {graph.num_edges} directed "
-                f"bonds need {len(bond_sizes)} features each"
-            )
+            needed = f"its {graph.num_edges} directed bonds need {len(bond_sizes)} features each"
+            raise InputError(f"edge_attr of molecule {number} is {list(graph.edge_attr.shape)}, {needed}")
     return checked_graphs(
         x=torch.cat([graph.x.view(graph.num_nodes, -1) for graph in graphs]).cpu(),
         atom_ptr=torch.from_numpy(pointers([graph.num_nodes for graph in graphs])),
@@ -268,8 +251,7 @@ class GraphBatch:
             ...] per bond.
         y: float32 [B, tasks] targets, NaN where a label is missing; None if there are no targets.
         bounds: float32 [B, tasks, 2] as in ``Graphs``, or None.
-        weight: float32 [B] as in ``Graphs``, or None.
-        conditions: float32 [B, C] as in ``Graphs``, or None.
+        weight, conditions: float32 [B] and [B, C] as in ``Graphs``, or None.
         padding: set when the batch was moved from the CPU to another device, otherwise None.
     """
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from graphormer_sepnorm.encodings.transform import GraphormerTransform
 
-
 TYPICAL_ATOMS = 20
 
 
@@ -260,10 +259,7 @@ class Network(nn.Module):
 
     @torch.no_grad()
     def initialize(self) -> None:
-        """Initializes linear layers with Xavier's uniform distribution and embeddings with N(0, ``embedding_std``).
-
-        Biases start at zero, atom values near zero. Other parameters keep the initialization of their modules.
-        """
+        """Linear layers by Xavier's uniform distribution, embeddings by N(0, ``embedding_std``), atom values near 0."""
         tables = (parameter for parameter in self.encodings.parameters() if parameter.ndim > 1)
         for parameter in (self.cls, self.cls_bias, *self.embedding.parameters(), *tables):
             nn.init.normal_(parameter, std=self.config.embedding_std)

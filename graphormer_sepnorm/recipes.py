@@ -7,7 +7,7 @@ from typing import Any
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, TrainConfig, read_config
-from graphormer_sepnorm.datasets.load import find_dataset
+from graphormer_sepnorm.datasets.benchmarks import find_dataset
 from graphormer_sepnorm.encodings.base import Encoding
 from graphormer_sepnorm.encodings.graphormer import Centrality, EdgePath, Spatial
 from graphormer_sepnorm.encodings.random_walk import RandomWalk
@@ -21,27 +21,20 @@ Architecture = Callable[[tuple[int, ...], tuple[int, ...], int], ModelConfig]
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to build and train a model for any vocabulary and number of tasks.
+    """How to build and train a model for any vocabulary and number of tasks."""
 
-    Attributes:
-        architecture: maps ``atom_sizes``, ``bond_sizes`` and the number of tasks to a model config.
-        train: the optimization.
-    """
-
-    architecture: Architecture
+    architecture: Architecture  # from ``atom_sizes``, ``bond_sizes`` and the number of tasks
     train: TrainConfig
 
 
 def slim(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
     """Graphormer-slim: 12 layers, width 80, FFN 80, 8 heads; under 500,000 parameters on ZINC."""
-    encodings = paper_encodings()
-    return ModelConfig(atom_sizes=atom_sizes, bond_sizes=bond_sizes, num_tasks=num_tasks, encodings=encodings)
+    return ModelConfig(atom_sizes, bond_sizes, num_tasks, encodings=paper_encodings())
 
 
 def base(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
     """Graphormer-base: 12 layers, width 768, FFN 768, 32 heads, dropout 0.1."""
-    published = slim(atom_sizes, bond_sizes, num_tasks)
-    return replace(published, width=768, ffn_width=768, heads=32, dropout=0.1, attention_dropout=0.1)
+    return replace(slim(atom_sizes, bond_sizes, num_tasks), width=768, ffn_width=768, heads=32, **DROPS)
 
 
 def best(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
@@ -85,14 +78,8 @@ def variant(architecture: Architecture, **fields: Any) -> Architecture:
 # bonds along up to 20 steps of a path. The paper makes 400,000 updates of 256 molecules, which are 10,000 epochs of the
 # 10,000 molecules of the subset; the 400 epochs of this recipe are 16,000 updates. ``docs/for-researchers/fidelity.md``
 # lists other differences. Source: Ying et al., NeurIPS 2021, hyperparameters of Graphormer-slim on ZINC.
-paper = variant(
-    slim,
-    encodings=paper_encodings(max_hops=20),
-    norm="sharenorm",
-    norm_position="pre",
-    dropout=0.1,
-    attention_dropout=0.1,
-)
+DROPS: dict[str, Any] = {"dropout": 0.1, "attention_dropout": 0.1}
+paper = variant(slim, encodings=paper_encodings(max_hops=20), norm="sharenorm", norm_position="pre", **DROPS)
 # For pretraining, without cycles; about three million, 0.7 million and 0.3 million parameters. In the small one, the
 # CLS and the atoms each have a BatchNorm.
 foundation_base = variant(best, encodings=walk_and_ring_encodings(), width=192, ffn_width=192, attention_dropout=0.1)
@@ -100,10 +87,7 @@ foundation_small = variant(
     foundation_base, layers=8, width=128, ffn_width=128, attention_layers=3, norm="sepnorm-batchnorm"
 )
 foundation_mini = variant(foundation_small, layers=6, width=80, ffn_width=80)
-# The small one with more dropout, for fine-tuning on small tables.
-FINE_TUNING_DROPOUT = 0.1
-fine_tuned = variant(foundation_small, dropout=FINE_TUNING_DROPOUT)
-
+FINE_TUNING_DROPOUT = 0.1  # of the small one, for fine-tuning on small tables
 FINE_TUNING = TrainConfig(
     epochs=8,
     min_updates=400,
@@ -124,10 +108,8 @@ RECIPES = {
     "paper": Recipe(paper, TrainConfig(epochs=400, batch_size=256, lr=2e-4, schedule="linear")),
     "best": Recipe(best, BEST_TRAINING),
     "local": Recipe(local, LOCAL_TRAINING),
-    "foundation": Recipe(fine_tuned, FINE_TUNING),
+    "foundation": Recipe(variant(foundation_small, dropout=FINE_TUNING_DROPOUT), FINE_TUNING),
 }
-
-
 FROM_RANDOM_WEIGHTS = [name for name, recipe in RECIPES.items() if recipe.train.start_from is None]
 
 
@@ -184,6 +166,4 @@ def task_config(
     """The config of an architecture for a task on the features of ``featurizer``; ``norm`` replaces its norm."""
     found = FEATURIZERS[featurizer]
     model = architecture(found.atom_sizes, found.bond_sizes, len(task.targets))
-    if norm is not None:
-        model = replace(model, norm=norm)
-    return Config(dataset=dataset, featurizer=featurizer, task=task, model=model, train=train)
+    return Config(dataset, featurizer, task, model if norm is None else replace(model, norm=norm), train)

@@ -20,19 +20,17 @@ from graphormer_sepnorm.system import distributed, progress
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import one_thread_for_small
-from graphormer_sepnorm.table_model.conditions import Conditions, condition_values, with_known
 from graphormer_sepnorm.table_model.evaluate import evaluate_table
-from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.fit import DESCRIBING, fit_table
+from graphormer_sepnorm.table_model.features import Conditions, MoleculeFeatures, condition_values, with_known
+from graphormer_sepnorm.table_model.fit import DESCRIBING, fit_table, reason_to_stop
 from graphormer_sepnorm.table_model.labels import Folds, Labels, label_arrays, with_offset
-from graphormer_sepnorm.table_model.look import reason_to_stop
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Setting
 from graphormer_sepnorm.table_model.members.kernel import KernelMember, body_of
 from graphormer_sepnorm.table_model.members.networks import check_resumable
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.stacking import FOLDS, make_folds
-from graphormer_sepnorm.tables.formats import WholeTable
+from graphormer_sepnorm.tables.formats.table import WholeTable
 from graphormer_sepnorm.tables.labels import (
     LabelledRow,
     LabelledTable,
@@ -44,7 +42,7 @@ from graphormer_sepnorm.tables.labels import (
 from graphormer_sepnorm.tables.prepared_table import write_labelled
 from graphormer_sepnorm.tables.remarks import remarks as table_remarks
 from graphormer_sepnorm.tables.remarks import repeatability
-from graphormer_sepnorm.tables.structures import Structures
+from graphormer_sepnorm.tables.splits import Structures
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.optimizers import find_optimizer
 
@@ -74,9 +72,7 @@ def train_table(
     """Fits a table model to a table, writes it, and scores it on the test rows; raises before it writes anything."""
     check_beginning(RunFolder(out), config, plan)
     if options.final and plan.networks == 1:
-        raise InputError(
-            "--final fits all rows, but a single network keeps validation rows: choose --ensemble 2 or more"
-        )
+        raise InputError("--final fits all rows, but one network keeps validation rows: choose --ensemble 2 or more")
     with progress.phases(costs(plan, config)):
         progress.begin(READING)
         return train_labelled(options, read_labelled(options, config.featurizer, content), config, out, plan)

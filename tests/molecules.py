@@ -1,6 +1,6 @@
 """Kinds of molecules that readers of SMILES stumble over, and what molecules are grouped by."""
 
-from graphormer_sepnorm.tables.structures import MoleculeStructure, Structures, read_structures
+from graphormer_sepnorm.tables.splits import MoleculeStructure, Structures, read_structures
 
 ODDITIES = {
     "salt": "CC(=O)[O-].[Na+]",

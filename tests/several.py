@@ -13,7 +13,7 @@ from graphormer_sepnorm.predict.drugs import save_drugs
 from graphormer_sepnorm.predict.intervals import fit_intervals
 from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.predict.trust import Trust
-from graphormer_sepnorm.table_model.conditions import Conditions
+from graphormer_sepnorm.table_model.features import Conditions
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
 from graphormer_sepnorm.table_model.model import TableModel
 from tests.tiny import tiny_model

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from graphormer_sepnorm.tables.formats import Row, open_table
+from graphormer_sepnorm.tables.formats import open_table
+from graphormer_sepnorm.tables.formats.table import Row
 
 
 def read(path: str | Path, *options: str) -> tuple[list[str], list[Row]]:

@@ -15,9 +15,9 @@ from graphormer_sepnorm.recipes import paper_encodings
 from graphormer_sepnorm.runs.arrays import array_digest
 from graphormer_sepnorm.runs.checkpoint import save_model
 from graphormer_sepnorm.runs.folder import WEIGHTS
-from graphormer_sepnorm.table_model.difficulty import SIGNS, Difficulty
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
 from graphormer_sepnorm.table_model.model import TableModel
+from graphormer_sepnorm.table_model.stacking import SIGNS, Difficulty
 
 
 def tiny_model(

@@ -1,19 +1,35 @@
-"""The named datasets: source, splits, task and vocabularies of each."""
+"""The named datasets, read by the loaders of PyG and OGB, which must not change the root, and cached once prepared."""
 
+import collections
+import contextlib
 import functools
 import hashlib
-from collections.abc import Callable
+import io
+import os
+import pickle
+import shutil
+import warnings
+from collections.abc import Callable, Iterator
 from importlib import resources
+from itertools import filterfalse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, BinaryIO
+from unittest import mock
 
 import numpy as np
+import torch
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, Featurizer, read_graphs
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.dataset import ROOT_VARIABLE, SPLITS, Dataset
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.dataset import ROOT_VARIABLE, SPLITS, Dataset, data_root
+from graphormer_sepnorm.datasets.store import MoleculeDataset, locked, open_or_write, remove
+from graphormer_sepnorm.encodings import cache_key, code_key
+from graphormer_sepnorm.encodings.base import Encoding
+from graphormer_sepnorm.errors import InputError, known
 from graphormer_sepnorm.graphs import Graphs, check_features, checked_graphs
+from graphormer_sepnorm.system.files import cache_root
+from graphormer_sepnorm.tables.prepared_table import TABLE, table_dataset
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +38,46 @@ if TYPE_CHECKING:
 ZINC_SUBSET = {"train": 10_000, "val": 1_000, "test": 1_000}
 MAE = TaskConfig(kind="regression", metric="mae", targets=("penalized_logp",))
 HIV = TaskConfig(kind="classification", metric="rocauc", targets=("HIV_active",))
+PROCESSED = "processed"
+FORCE_TENSORS = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
+
+
+class TensorUnpickler(pickle.Unpickler):
+    """Reads lists and dicts of tensors without executing anything; raises UnpicklingError for anything else."""
+
+    known = {  # noqa: RUF012, constant
+        ("collections", "OrderedDict"): collections.OrderedDict,
+        ("torch._utils", "_rebuild_tensor_v2"): torch._utils._rebuild_tensor_v2,
+        ("torch.storage", "_load_from_bytes"): lambda content: torch.load(io.BytesIO(content), weights_only=True),
+    }
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in self.known:
+            raise pickle.UnpicklingError(f"{module}.{name} is not allowed in a dataset")
+        return self.known[module, name]
+
+
+def load_tensors_only(file: BinaryIO) -> Any:
+    return TensorUnpickler(file).load()
+
+
+def pyg_classes() -> list[type]:
+    from torch_geometric.data import Data  # its import takes seconds
+    from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+    from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
+
+    return [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, NodeStorage, EdgeStorage]
+
+
+@contextlib.contextmanager
+def tensors_only() -> Iterator[None]:
+    """Within it, PyG's ZINC and ``torch.load`` read only tensors and PyG's classes, never plain pickle."""
+    with (
+        torch.serialization.safe_globals(pyg_classes()),
+        mock.patch.dict(os.environ, {FORCE_TENSORS: "1"}),
+        mock.patch("torch_geometric.datasets.zinc.pickle", SimpleNamespace(load=load_tensors_only)),
+    ):
+        yield
 
 
 def unpack(dataset: "InMemoryDataset", featurizer: Featurizer) -> Graphs:
@@ -44,16 +100,12 @@ def read_zinc(split: str, root: Path, subset: bool) -> Graphs:
     """ZINC in the layout of PyG; Dwivedi et al., "Benchmarking Graph Neural Networks", JMLR 2023."""
     from torch_geometric.datasets import ZINC  # its import takes seconds
 
-    from graphormer_sepnorm.datasets.pickles import tensors_only
-
     with tensors_only():
         dataset = ZINC(str(root / "ZINC"), subset=subset, split=split)
     molecules = unpack(dataset, FEATURIZERS["zinc"])
     if not subset and len(molecules) <= ZINC_SUBSET[split]:
-        raise InputError(
-            f"the root holds only the subset of ZINC ({len(molecules)} {split} molecules): name one with the full set "
-            f"by --root or {ROOT_VARIABLE}, or choose zinc-subset"
-        )
+        advice = f"name one with the full set by --root or {ROOT_VARIABLE}, or choose zinc-subset"
+        raise InputError(f"the root holds only the subset of ZINC ({len(molecules)} {split} molecules): {advice}")
     return molecules
 
 
@@ -61,8 +113,6 @@ def read_zinc(split: str, root: Path, subset: bool) -> Graphs:
 def load_molhiv(root: Path) -> tuple[Graphs, dict[str, np.ndarray]]:
     """OGB's molecules and split; Hu et al., "Open Graph Benchmark", NeurIPS 2020."""
     from ogb.graphproppred import PygGraphPropPredDataset  # its import takes seconds
-
-    from graphormer_sepnorm.datasets.pickles import tensors_only
 
     with tensors_only():
         dataset = PygGraphPropPredDataset("ogbg-molhiv", root=str(root))
@@ -117,15 +167,97 @@ def sample_source(root: Path) -> str:
     return hashlib.sha256((resources.files("graphormer_sepnorm.resources") / "sample.csv.gz").read_bytes()).hexdigest()
 
 
-def zinc(subset: bool) -> Dataset:
-    read = functools.partial(read_zinc, subset=subset)
-    return Dataset(MAE, "zinc", read, state_of_files("ZINC/raw"), folder="ZINC", evaluate=mae_by_ogb)
-
-
+ZINC_FILES = state_of_files("ZINC/raw")
 HIV_FILES = state_of_files("ogbg_molhiv/raw", "ogbg_molhiv/split/scaffold")
+SUBSET, WHOLE = (functools.partial(read_zinc, subset=subset) for subset in (True, False))
 DATASETS: dict[str, Dataset] = {
     "sample": Dataset(MAE, "zinc", read_sample, sample_source),
-    "zinc-subset": zinc(subset=True),
-    "zinc": zinc(subset=False),
+    "zinc-subset": Dataset(MAE, "zinc", SUBSET, ZINC_FILES, folder="ZINC", evaluate=mae_by_ogb),
+    "zinc": Dataset(MAE, "zinc", WHOLE, ZINC_FILES, folder="ZINC", evaluate=mae_by_ogb),
     "ogbg-molhiv": Dataset(HIV, "ogb", read_molhiv, HIV_FILES, folder="ogbg_molhiv", evaluate=roc_auc_by_ogb),
 }
+
+
+def find_dataset(name: str) -> Dataset:
+    if Path(name).name == TABLE and Path(name).is_file():
+        return table_dataset(Path(name))
+    return DATASETS[known("dataset", name, DATASETS)]
+
+
+def load_split(
+    name: str, split: str, encodings: tuple[Encoding, ...], root: str | os.PathLike | None = None
+) -> MoleculeDataset:
+    """A split of a dataset, or of a prepared table at a path, with the arrays of ``encodings``, if possible cached."""
+    dataset = find_dataset(name)
+    known("split", split, SPLITS)
+    folder = data_root(root)
+    source = dataset.source(folder)
+    label = name if name in DATASETS else f"table-{source[:16]}"
+    key = f"{label}/{split}/{dataset.featurizer}/{cache_key(encodings)}/{source}{code_key([dataset.read])}"
+    place = folder.resolve() if dataset.folder else label
+    digest = hashlib.sha256(f"{place} {encodings!r}".encode()).hexdigest()[:16]
+    read = functools.partial(read_alone, name, dataset, split, folder, source)
+    return open_or_write(cache_root() / f"{label}-{split}-{digest}", read, encodings, key, f"preparing {label} {split}")
+
+
+def read_alone(name: str, dataset: Dataset, split: str, root: Path, source: str) -> Graphs:
+    """Reads a split with a lock on its raw data, because the loaders of PyG and OGB also write files."""
+    if dataset.folder is None:
+        return dataset.read(split, root)
+    mirror = cache_root() / f"mirror-{hashlib.sha256(f'{root.resolve()} {source}'.encode()).hexdigest()[:16]}"
+    with locked(mirror), explained_download(name, root, dataset.folder):
+        if not (root / dataset.folder).exists():
+            return dataset.read(split, root)
+        try:
+            for folder in filterfalse(is_plain, list(mirror.rglob(PROCESSED))):  # linked by an earlier version
+                remove(folder)
+            link_files(root / dataset.folder, mirror / dataset.folder)
+            return dataset.read(split, mirror)
+        except InputError as error:
+            raise InputError(f"{root}: {error}") from None
+        except (RuntimeError, EOFError):
+            remove(mirror)
+            link_files(root / dataset.folder, mirror / dataset.folder, without=PROCESSED)
+            return dataset.read(split, mirror)
+
+
+def link_files(source: Path, mirror: Path, without: str = "") -> None:
+    """Mirrors ``source`` by links to files, without folders of this name or processed with a transform or filter."""
+    for folder, below, names in os.walk(source, followlinks=True):
+        below[:] = [name for name in below if name != without and is_plain(Path(folder) / name)]
+        place = mirror / Path(folder).relative_to(source)
+        place.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            if not (place / name).exists():
+                (place / name).unlink(missing_ok=True)  # a link to a file that is gone
+                (place / name).symlink_to((Path(folder) / name).resolve())
+
+
+def is_plain(folder: Path) -> bool:
+    """Whether a folder is none of PyG's processed files with a ``pre_transform`` or ``pre_filter``, which it notes."""
+    notes = [folder / f"{name}.pt" for name in ("pre_transform", "pre_filter")]
+    try:
+        return all(torch.load(note, weights_only=True) == "None" for note in notes if note.exists())
+    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError):
+        return False
+
+
+@contextlib.contextmanager
+def explained_download(name: str, root: Path, folder: str) -> Iterator[None]:
+    """Context manager: a failed download is explained in one sentence, and a ``folder`` that it created is removed."""
+    had_root, existed = root.exists(), (root / folder).exists()
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except pickle.UnpicklingError as error:
+        raise InputError(f"a file of {name} in {root} is not a dataset and was not loaded: {error}") from None
+    except (OSError, RuntimeError, EOFError, SystemExit) as error:
+        if not existed:
+            shutil.rmtree(root / folder, ignore_errors=True)
+            if not had_root:
+                with contextlib.suppress(OSError):  # another dataset is there
+                    root.rmdir()
+        found = f"{name} is not in {root} and could not be downloaded or unpacked ({type(error).__name__})"
+        advice = f"name its folder with --root or {ROOT_VARIABLE}, or run once on a machine with internet access"
+        raise InputError(f"{found}: {advice}") from None

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from graphormer_sepnorm.datasets.load import load_split
+from graphormer_sepnorm.datasets.benchmarks import load_split
 from graphormer_sepnorm.explain.cls_geometry import effective_rank, isotropy, singular_values, uniformity
 from graphormer_sepnorm.predict.forward import embed_dataset
 from graphormer_sepnorm.runs import checkpoint

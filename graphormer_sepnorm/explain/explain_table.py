@@ -16,7 +16,7 @@ from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import is_table_name
 from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions, name_of, samples_of
-from graphormer_sepnorm.tables.writers import as_csv, text_of_number
+from graphormer_sepnorm.tables.writers.base import as_csv, text_of_number
 
 CSV = ".csv"
 MOST_MOLECULES = 10_000

@@ -30,7 +30,7 @@ from graphormer_sepnorm.model import Network, Structure
 from graphormer_sepnorm.predict.forward import ATOMS_PER_BATCH
 from graphormer_sepnorm.predict.pretrained import Graphormer
 from graphormer_sepnorm.runs.numbers import decimals_for, shown
-from graphormer_sepnorm.tables.writers import DIGITS
+from graphormer_sepnorm.tables.writers.base import DIGITS
 from graphormer_sepnorm.tasks import make_task
 
 STEPS = (64, 256, 1024)

@@ -29,9 +29,10 @@ from graphormer_sepnorm.system.files import replacing
 from graphormer_sepnorm.system.workers import CHUNK, Smiles, in_chunks
 from graphormer_sepnorm.tables import formats
 from graphormer_sepnorm.tables.formats.parquet import batches_of, open_parquet
-from graphormer_sepnorm.tables.formats.table import cell_text
+from graphormer_sepnorm.tables.formats.table import Row, cell_text, find_column, free_name, not_one_column
 from graphormer_sepnorm.tables.rows import AskedConditions, samples_of
-from graphormer_sepnorm.tables.writers import arrow_array, arrow_fields, as_utf8
+from graphormer_sepnorm.tables.writers.base import as_utf8
+from graphormer_sepnorm.tables.writers.parquet import arrow_array, arrow_fields
 
 GROUP = 65_536
 FOOTER = b"graphormer_sepnorm"
@@ -120,7 +121,7 @@ def open_partition(
     if formats.kind_of(path) == formats.PARQUET:
         with open_parquet(path) as file:
             types = file.schema_arrow.remove_metadata()
-            smiles = types.names[formats.find_column(types.names, options.smiles_column, path)]
+            smiles = types.names[find_column(types.names, options.smiles_column, path)]
             if not is_text(types.field(smiles).type):
                 raise InputError(f"the column {smiles!r} of {path} is {types.field(smiles).type}, not text")
             kept = kept_columns(types.names, options.columns, path)
@@ -130,7 +131,7 @@ def open_partition(
 
             def batch_of(batch: pa.RecordBatch) -> Batch:
                 fields = zip(*(map(cell_text, batch.column(name).to_pylist()) for name in used), strict=True)
-                rows = [formats.Row(list(texts), texts[0]) for texts in fields]
+                rows = [Row(list(texts), texts[0]) for texts in fields]
                 own = pa.Table.from_batches([batch]).select(kept).replace_schema_metadata(None)
                 return Batch(own, read(rows), [""] * len(rows))
 
@@ -144,7 +145,7 @@ def open_partition(
             places = [table.columns.index(name) for name in kept]
             read = samples_of(table.columns, asked, path, table.delimiter, partial(formats.rows_of, *source))
 
-            def batch_of_text(rows: list[formats.Row]) -> Batch:
+            def batch_of_text(rows: list[Row]) -> Batch:
                 texts = [pa.array([as_utf8(row.fields[place]) for row in rows], pa.string()) for place in places]
                 return Batch(pa.Table.from_arrays(texts, schema=schema), read(rows), [row.error for row in rows])
 
@@ -161,7 +162,7 @@ def kept_columns(names: list[str], wanted: tuple[str, ...] | None, path: str) ->
     kept = list(names if wanted is None else dict.fromkeys(wanted))
     for name in kept:
         if (count := names.count(name)) != 1:
-            raise InputError(formats.not_one_column(path, names, name, count, "name those to keep with --columns"))
+            raise InputError(not_one_column(path, names, name, count, "name those to keep with --columns"))
     return kept
 
 
@@ -206,7 +207,7 @@ class PartColumns:
         self.compared = fields[[column.name for column in columns.all].index(selection.by)].name
         if not selection.keeps_all:
             taken = [*kept.names, *(field.name for field in fields)]
-            last = pa.field(formats.free_name("row", taken, "_predicted"), pa.int64())
+            last = pa.field(free_name("row", taken, "_predicted"), pa.int64())
         self.schema = pa.schema([*kept, *fields, last])
 
     def table(self, kept: pa.Table, predictions: Predictions, errors: list[str], first: int) -> pa.Table:

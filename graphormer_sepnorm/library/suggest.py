@@ -33,12 +33,13 @@ from graphormer_sepnorm.project.profile import IMPROVEMENT, Profile
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles
-from graphormer_sepnorm.tables.formats import Row, kind_of, named_column, open_table
+from graphormer_sepnorm.tables.formats import kind_of, named_column, open_table
 from graphormer_sepnorm.tables.formats.sdf import OF_MOLFILE
-from graphormer_sepnorm.tables.formats.table import cell_text
+from graphormer_sepnorm.tables.formats.table import Row, cell_text
 from graphormer_sepnorm.tables.label_text import Notation
 from graphormer_sepnorm.tables.rows import id_column_among, read_samples, separators
-from graphormer_sepnorm.tables.writers import AddedColumn, Cells, DelimitedWriter, TableWriter, as_utf8, write_whole
+from graphormer_sepnorm.tables.writers import write_whole
+from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, DelimitedWriter, TableWriter, as_utf8
 from graphormer_sepnorm.tasks import TASKS
 
 POOL_PER_PICK = 20

@@ -10,7 +10,7 @@ from graphormer_sepnorm.predict.known import known_trust
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
 from graphormer_sepnorm.predict.side_by_side import SideBySide
 from graphormer_sepnorm.tables.label_text import as_float, is_number
-from graphormer_sepnorm.tables.writers import DIGITS, AddedColumn, Cells
+from graphormer_sepnorm.tables.writers.base import DIGITS, AddedColumn, Cells
 from graphormer_sepnorm.tasks import TASKS
 
 PROBABILITY_DECIMALS = 3

@@ -30,7 +30,7 @@ from graphormer_sepnorm.predict.known import interval_ends, known_intervals, kno
 from graphormer_sepnorm.predict.predictors import MoleculeModel, PredictingModel, Predictions
 from graphormer_sepnorm.predict.side_by_side import SideBySide
 from graphormer_sepnorm.predict.training_rows import TrainingRows
-from graphormer_sepnorm.tables.writers import AddedColumn, Cells, ColumnKind
+from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, ColumnKind
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import falls, measured, measured_name
 

@@ -12,8 +12,9 @@ from graphormer_sepnorm.options import AS_FOUND, ReadOptions
 from graphormer_sepnorm.output.resumable_writer import write_table
 from graphormer_sepnorm.predict.predictors import Embedder, Embeddings, load_embedder
 from graphormer_sepnorm.predict.teachers import TEACHERS, MiniMol
-from graphormer_sepnorm.tables.formats import Row
-from graphormer_sepnorm.tables.writers import COMPLETED, WRITERS, AddedColumn, Cells, TableWriter
+from graphormer_sepnorm.tables.formats.table import Row
+from graphormer_sepnorm.tables.writers import WRITERS
+from graphormer_sepnorm.tables.writers.base import COMPLETED, AddedColumn, Cells, TableWriter
 
 
 class EmbeddingArrays(TableWriter):

@@ -29,9 +29,12 @@ from graphormer_sepnorm.runs.info import groups_of
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.runs.zoo import shipped_models, shipped_tables
 from graphormer_sepnorm.system.workers import Smiles
-from graphormer_sepnorm.tables.formats import STANDARD_INPUT, Row, is_table_name
+from graphormer_sepnorm.tables.formats import is_table_name
+from graphormer_sepnorm.tables.formats.table import Row
+from graphormer_sepnorm.tables.formats.text import STANDARD_INPUT
 from graphormer_sepnorm.tables.rows import id_column_among
-from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, TableWriter
+from graphormer_sepnorm.tables.writers import WRITERS
+from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, TableWriter
 from graphormer_sepnorm.tasks import TASKS
 
 CONDITION = re.compile(r"[^\W\d]\w+=[^=]+$")  # NAME=VALUE; most SMILES with such a beginning are readable

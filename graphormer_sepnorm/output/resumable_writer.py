@@ -30,9 +30,12 @@ from graphormer_sepnorm.system.files import behind_link, check_output
 from graphormer_sepnorm.system.progress import say
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles, as_one, in_chunks
-from graphormer_sepnorm.tables.formats import Row, Table, is_file, open_table, rows_of, table_of_smiles
+from graphormer_sepnorm.tables.formats import open_table, rows_of
+from graphormer_sepnorm.tables.formats.table import Row, Table, table_of_smiles
+from graphormer_sepnorm.tables.formats.text import is_file
 from graphormer_sepnorm.tables.rows import samples_of, with_decimal
-from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, MakeWriter, TableWriter, find_writer
+from graphormer_sepnorm.tables.writers import WRITERS, MakeWriter, find_writer
+from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, TableWriter
 
 STANDARD_OUTPUT = "-"
 MOST_NAMED = 5  # rows that cannot be read

@@ -14,7 +14,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.class_sets import check_confidence
 from graphormer_sepnorm.runs.arrays import Stored
 from graphormer_sepnorm.tasks.censored import Censored, error_deviation, is_bounded
-from graphormer_sepnorm.tasks.limits import limited
+from graphormer_sepnorm.tasks.scales import limited
 
 ROUNDS = 100  # of the estimate of a distribution from bounds
 LEAST = 1e-12

@@ -30,7 +30,7 @@ from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.workers import CHUNK, Chunk, Smiles, in_chunks, joined, map_chunks
 from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions
 from graphormer_sepnorm.tasks import make_task
-from graphormer_sepnorm.tasks.limits import limited
+from graphormer_sepnorm.tasks.scales import limited
 
 PAIRS_PER_PIECE = 8_000_000
 CHUNK_OF_A_CORE = 250  # a fraction of a second, so that a small table keeps all cores busy until its end

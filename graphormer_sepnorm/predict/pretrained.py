@@ -26,7 +26,7 @@ from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tables.formats.table import find_column
 from graphormer_sepnorm.tasks import Task, make_task
-from graphormer_sepnorm.tasks.limits import limited
+from graphormer_sepnorm.tasks.scales import limited
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -18,8 +18,8 @@ from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
 from graphormer_sepnorm.predict.side_by_side import SideBySide
 from graphormer_sepnorm.runs.archives import SHARED
 from graphormer_sepnorm.system.workers import Smiles
-from graphormer_sepnorm.tables.structures import MoleculeStructure, read_structures
-from graphormer_sepnorm.tables.writers import DIGITS, as_csv
+from graphormer_sepnorm.tables.splits import MoleculeStructure, read_structures
+from graphormer_sepnorm.tables.writers.base import DIGITS, as_csv
 
 NUMBERED = re.compile(r"(.*)-update-(\d+)", re.DOTALL)  # the name of the run folder of an update
 CONFIDENCE = 0.9  # of the intervals in logs

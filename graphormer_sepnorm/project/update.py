@@ -34,21 +34,19 @@ from graphormer_sepnorm.runs.numbers import counted
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system import progress
 from graphormer_sepnorm.system.files import write_atomically
-from graphormer_sepnorm.table_model.evaluate import kept_options, other_scale
-from graphormer_sepnorm.table_model.info import unfinished_words
+from graphormer_sepnorm.table_model.evaluate import kept_options, other_scale, unfinished_words
 from graphormer_sepnorm.table_model.labels import label_arrays
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reliability import error_words
 from graphormer_sepnorm.table_model.scores import STACK
 from graphormer_sepnorm.table_run import READING, Plan, costs, train_labelled
 from graphormer_sepnorm.tables import labels
-from graphormer_sepnorm.tables.label_text import is_number
+from graphormer_sepnorm.tables.label_text import in_order, is_number, periods, read_times
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE, label_texts, read_measurements
 from graphormer_sepnorm.tables.rows import LabelledRow
-from graphormer_sepnorm.tables.structures import structures_of
-from graphormer_sepnorm.tables.times import in_order, periods, read_times
-from graphormer_sepnorm.tables.writers import as_csv
+from graphormer_sepnorm.tables.splits import structures_of
+from graphormer_sepnorm.tables.writers.base import as_csv
 from graphormer_sepnorm.training.experiment import Scores
 
 PAGE = "over-time.html"  # written last

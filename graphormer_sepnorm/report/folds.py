@@ -30,7 +30,7 @@ from graphormer_sepnorm.table_model.scores import MEAN, STACK, Predicted, column
 from graphormer_sepnorm.tables.label_text import bounds_of
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import NAME
-from graphormer_sepnorm.tables.structures import known_words
+from graphormer_sepnorm.tables.splits import known_words
 from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 
 

@@ -17,8 +17,7 @@ from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, is_no_better, low_coverage, usual_confidence
 from graphormer_sepnorm.table_model.scores import MEAN, STACK, columns_of, top_words
 from graphormer_sepnorm.tables.remarks import of_labels, repeatability
-from graphormer_sepnorm.tables.splits import SPLITTERS
-from graphormer_sepnorm.tables.structures import known_words
+from graphormer_sepnorm.tables.splits import SPLITTERS, known_words
 from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.tasks.scales import falls, measured, unit_of
 

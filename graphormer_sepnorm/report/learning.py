@@ -23,7 +23,6 @@ from graphormer_sepnorm.table_model.scores import (
     known,
     paired_difference,
     resampled,
-    score,
 )
 from graphormer_sepnorm.table_model.stacking import each_by_itself
 from graphormer_sepnorm.tasks import METRICS
@@ -78,7 +77,7 @@ def curve_of_target(labels: Labels, predictions: list[np.ndarray], columns: slic
     """
     metric, scored = labels.task.metric, rows[~np.isnan(labels.y[rows, columns]).all(axis=1)]
     y, predicted = labels.y[scored, columns], [each[scored] for each in predictions]
-    found: dict = {"values": [known(score(METRICS[metric], y, each)) for each in predicted]}
+    found: dict = {"values": [known(METRICS[metric].or_nan(y, each)) for each in predicted]}
     if 2 <= len(y) <= MOST_DRAWN:
         drawn, (*_, half, whole) = resampled(metric, y, predicted), predicted
         change = paired_difference(METRICS[metric], y, whole, half, drawn[:, :-3:-1])

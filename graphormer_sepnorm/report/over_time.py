@@ -16,7 +16,7 @@ from graphormer_sepnorm.report.words import line, words
 from graphormer_sepnorm.runs.numbers import percent, shown, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.reliability import error_words
-from graphormer_sepnorm.tables.times import in_order, periods
+from graphormer_sepnorm.tables.label_text import in_order, periods
 
 LEVEL = 0.05  # chance of a false alarm on a page
 MOST_NAMES = 6  # of periods on the axis of a chart

@@ -38,7 +38,7 @@ from graphormer_sepnorm.table_model.scores import STACK, Predicted, columns_of, 
 from graphormer_sepnorm.table_model.stacking import each_by_itself
 from graphormer_sepnorm.tables.prepared_table import NAME, TABLE, label_texts
 from graphormer_sepnorm.tables.remarks import repeatability
-from graphormer_sepnorm.tables.writers import DIGITS
+from graphormer_sepnorm.tables.writers.base import DIGITS
 
 
 def report(trained: Trained) -> dict:

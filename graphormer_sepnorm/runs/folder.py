@@ -13,7 +13,7 @@ from graphormer_sepnorm.encodings.base import STRICT
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.files import locked, remove_leftovers, write_atomically
 from graphormer_sepnorm.tables.prepared_table import TABLE
-from graphormer_sepnorm.tables.writers import as_csv
+from graphormer_sepnorm.tables.writers.base import as_csv
 from graphormer_sepnorm.tasks import TASKS
 
 WEIGHTS = "model.safetensors"

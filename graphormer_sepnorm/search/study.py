@@ -23,7 +23,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.plots import save_png
 from graphormer_sepnorm.system.files import write_atomically
-from graphormer_sepnorm.tables.writers import as_csv
+from graphormer_sepnorm.tables.writers.base import as_csv
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.training.settings import with_settings
 

@@ -14,7 +14,7 @@ from optuna import TrialPruned
 from optuna.trial import Trial
 
 from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.datasets.load import load_split
+from graphormer_sepnorm.datasets.benchmarks import load_split
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.search.study import PROBLEM, StudyFolder, storage_problems
 from graphormer_sepnorm.system.device import Compute, computing

@@ -21,7 +21,7 @@ from optuna.trial import Trial, TrialState
 from tqdm import tqdm
 
 from graphormer_sepnorm.config import ADAPTER, Config, config_to_json
-from graphormer_sepnorm.datasets.load import load_split
+from graphormer_sepnorm.datasets.benchmarks import load_split
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.numbers import shown_together
@@ -33,7 +33,7 @@ from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.torchrun import num_processes
 from graphormer_sepnorm.table_run import say
-from graphormer_sepnorm.tables.formats import WholeTable
+from graphormer_sepnorm.tables.formats.table import WholeTable
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions, check_splits, read_labelled
 from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled
 from graphormer_sepnorm.tables.remarks import remarks

@@ -33,17 +33,8 @@ from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
 from graphormer_sepnorm.training.trainer import Trainer
 
 BODY = "foundation-mini"
-TRAIN = replace(
-    RECIPES["foundation"].train,
-    epochs=12,
-    lr=1e-3,
-    batch_size=64,
-    averaging=0.998,
-    min_updates=2_000,
-    frozen_layers=0,
-    frozen_statistics=False,
-    keep="last",
-)
+LONGER: dict = {"epochs": 12, "lr": 1e-3, "batch_size": 64, "averaging": 0.998, "min_updates": 2_000}
+TRAIN = replace(RECIPES["foundation"].train, **LONGER, frozen_layers=0, frozen_statistics=False, keep="last")
 HELD = 0.02  # share of the molecules that show how well the student imitates
 MOST_HELD = 1_000
 FEWEST = 20  # test rows with a label of each target that calibrate intervals or probabilities

@@ -33,8 +33,7 @@ from graphormer_sepnorm.predict.pretrained import Graphormer
 from graphormer_sepnorm.predict.side_by_side import SideBySide
 from graphormer_sepnorm.predict.trust import calibrated
 from graphormer_sepnorm.system.workers import Smiles
-from graphormer_sepnorm.table_model.conditions import condition_values, needs
-from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.features import MoleculeFeatures, condition_values, needs
 from graphormer_sepnorm.table_model.members.base import Member
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
 from graphormer_sepnorm.table_model.model import TableModel
@@ -105,10 +104,8 @@ def explain_stack(model: PredictingModel, stack: TableModel, view: ExplainedTarg
     weights = shares(by_member[:, 0, view.column], stack.weights[:, view.column])
     parts = parts_of(stack, view, smiles, weights)
     offset = stack.task.offset[view.column] if stack.task.offset else 0.0
-    found = Attributions(
-        np.sum([part.contributions for part in parts.values()], axis=0),
-        offset + sum(part.baseline for part in parts.values()),
-    )
+    contributions = np.sum([part.contributions for part in parts.values()], axis=0)
+    found = Attributions(contributions, offset + sum(part.baseline for part in parts.values()))
     if view.is_probability:
         found = rescaled(found, partial(log_odds, stack, by_member, view.column))
     explanation = replace(view.explanation(smiles, prediction, found), start=" or ".join(parts))

@@ -1,9 +1,9 @@
-"""Molecular features that members read. Each kind is computed once, on first use.
+"""Molecular features that members read, each kind computed once, on first use, and conditions encoded as numbers.
 
-Axis letters: M molecules, D descriptors."""
+Axis letters: M molecules, D descriptors, C values of conditions: one for each numeric column, one for each word."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
@@ -17,13 +17,27 @@ from graphormer_sepnorm.chem.fast_descriptors import fast_descriptors
 from graphormer_sepnorm.chem.features import FEATURIZERS, MoleculeGraph, as_written
 from graphormer_sepnorm.chem.fingerprints import SIZE
 from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.predict.domain import Look, look_at
 from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
+from graphormer_sepnorm.tables.label_text import (
+    UNDECIDED,
+    as_float,
+    is_missing,
+    is_number,
+    refuse_other_bytes,
+    refuse_undecided,
+    same_label,
+)
+from graphormer_sepnorm.tables.labels import LabelledTable
+from graphormer_sepnorm.tables.rows import condition_argument, condition_options, condition_text
 
 CHUNK = 200  # molecules per call of a worker process: half a second
 Rows = TypeVar("Rows")
+MOST_WORDS = 100  # largest number of categories of a column
+MOST_VALUES = 10  # distinct numbers that are a choice; each has two rows or more on average
 
 
 @dataclass
@@ -110,3 +124,185 @@ def read_chunk(featurizer: str, smiles: Smiles) -> tuple[list[MoleculeGraph], cs
     mols = [molecule_of(text) for text in smiles]
     graphs = [graph_of(featurizer, mol, text or "") for mol, text in zip(mols, smiles, strict=True)]
     return graphs, count_fingerprints(mols), fast_descriptors(mols), [look_at(mol) for mol in mols]
+
+
+@dataclass(frozen=True)
+class ConditionColumn:
+    name: str
+    words: tuple[str, ...] = ()  # distinct words in alphabetical order, "" for a missing one; none if numeric
+    mean: float = 0.0  # mean and standard deviation of a numeric column
+    scale: float = 1.0
+    low: float | None = None  # range of a numeric column, if known
+    high: float | None = None
+    values: tuple[float, ...] | None = None  # the distinct numbers, if they are few
+    median: float | None = None  # the number in place of missing ones, which a second value marks; None: never missing
+
+    @property
+    def choices(self) -> list[str]:
+        """The texts of the words, or of the few numbers; empty for a column of many numbers."""
+        return [word for word in self.words if word] or [f"{value:.10g}" for value in self.values or ()]
+
+    @property
+    def width(self) -> int:
+        return len(self.words) or 1 + (self.median is not None)
+
+    def encode(self, text: str) -> list[float]:
+        """The encoded values of a condition; raises InputError if it is missing or an unknown word."""
+        is_gap = is_missing(text)
+        if is_gap and "" not in self.words and self.median is None:
+            raise InputError(f"{self.name} is missing")
+        if self.words:
+            text = "" if is_gap else text
+            if text not in self.words and same_label(text) in ("true", "false"):
+                text = next((word for word in self.words if same_label(word) == same_label(text)), text)
+            if text not in self.words:
+                raise InputError(f"{self.name} is {text!r}: the model knows {', '.join(filter(None, self.words))}")
+            return [float(text == word) for word in self.words]
+        refuse_undecided(text, self.name, UNDECIDED)
+        if not is_gap and not is_number(text):
+            raise InputError(f"{self.name} is {text!r}, not a number")
+        value = self.median if is_gap and self.median is not None else as_float(text)
+        return [(value - self.mean) / self.scale, *([] if self.median is None else [float(is_gap)])]
+
+    def warning(self, text: str) -> str:
+        """A sentence on a number outside the range, or not among the few, of the training rows; else ""."""
+        if self.low is None or self.high is None or is_missing(text) or not is_number(text):
+            return ""
+        value = as_float(text)
+        if value in self.values if self.values else self.low <= value <= self.high:
+            return ""
+        known = f"only {', '.join(self.choices)}" if self.values else f"{self.low:.6g} to {self.high:.6g}"
+        return f"The condition {self.name} is {value:.6g}; training rows have {known}."
+
+    def facts(self) -> dict:
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Conditions:
+    columns: tuple[ConditionColumn, ...] = ()
+    given: Mapping[str, str] = field(default_factory=dict)  # the same for all molecules, by name
+
+    @classmethod
+    def of(cls, names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> "Conditions":
+        return cls(tuple(column_of(name, [row[place] for row in rows]) for place, name in enumerate(names)))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        return tuple(name for name in self.names if name not in self.given)
+
+    @property
+    def width(self) -> int:
+        return sum(column.width for column in self.columns)
+
+    def under(self, given: Mapping[str, object]) -> "Conditions":
+        """The same columns, with some conditions given for all; raises InputError for one that is unknown."""
+        texts = {name: condition_text(str(value)) for name, value in given.items()}
+        known = {column.name: column for column in self.columns}
+        names = ", ".join(known) or "none"
+        for name, text in texts.items():
+            if name not in known:
+                raise InputError(f"{name} is not a condition of the model, which reads {names}")
+            known[name].encode(text)
+        return replace(self, given={**self.given, **texts})
+
+    def encode(self, row: tuple[str, ...]) -> list[float]:
+        """The values [C] of a molecule's conditions, the ``asked`` ones; raises InputError for an unknown word."""
+        texts = self.texts(row)
+        return [value for column in self.columns for value in column.encode(texts[column.name])]
+
+    def texts(self, row: tuple[str, ...]) -> dict[str, str]:
+        return {**self.given, **dict(zip(self.asked, row, strict=True))}
+
+    def warnings(self, row: tuple[str, ...]) -> list[str]:
+        texts = self.texts(row)
+        found = (column.warning(texts[column.name]) for column in self.columns)
+        return [text for text in found if text]
+
+    def remarks(self, rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+        """A sentence on each column with missing conditions in training rows, and on how they are read."""
+        for place, column in enumerate(self.columns):
+            if missing := sum(is_missing(row[place]) for row in rows):
+                read = "a word of their own" if column.words else f"{column.median:.6g}, the median, and marked"
+                cells = f"{missing:,} of {len(rows):,} cells are"
+                yield f"{column.name}: {cells} blank and read as {read}; --require-conditions skips these rows"
+
+    def add_warnings(self, warnings: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
+        """The warnings of M molecules, each followed by those of its conditions; no ``rows`` add nothing."""
+        if not rows:
+            return list(warnings)
+        return [" ".join(filter(None, [text, *self.warnings(row)])) for text, row in zip(warnings, rows, strict=True)]
+
+    def encode_all(self, rows: Sequence[tuple[str, ...]]) -> tuple[np.ndarray, list[str]]:
+        """The values float32 [M, C] of rows (0 in case of an error) and the error messages ("" if none)."""
+        if self.asked and rows and not rows[0]:
+            raise InputError(f"the model {needs(self.asked)}")
+        values, errors = np.zeros((len(rows), self.width), np.float32), [""] * len(rows)
+        for place, row in enumerate(rows):
+            try:
+                values[place] = self.encode(row)
+            except InputError as error:
+                errors[place] = str(error)
+        return values, errors
+
+
+def needs(names: Sequence[str]) -> str:
+    """The end of a message on molecules that come without conditions."""
+    return (
+        f"needs the conditions {', '.join(names)}: give a table that has them, or the same for all molecules with "
+        f"{condition_options(names)} (in Python: {condition_argument(names)})"
+    )
+
+
+def column_of(name: str, texts: Sequence[str]) -> ConditionColumn:
+    """A numeric column if all texts but missing ones are numbers, otherwise a column of words."""
+    known = [text for text in texts if not is_missing(text)]
+    if texts and not known:
+        raise InputError(f"--feature-columns {name} is blank in all training rows: leave it out")
+    if all(map(is_number, known)):
+        numbers = np.array([as_float(text) for text in known])
+        low, high = float(numbers.min()), float(numbers.max())
+        scale = float(numbers.std()) if low < high else 1.0
+        distinct = np.unique(numbers)
+        values = tuple(distinct.tolist()) if len(distinct) <= min(MOST_VALUES, len(numbers) // 2) else None
+        middle = float(np.quantile(numbers, 0.5, method="inverted_cdf"))  # a number that was measured at
+        median = middle if len(known) < len(texts) else None
+        return ConditionColumn(name, (), float(numbers.mean()), scale, low, high, values, median)
+    words = tuple(sorted({"" if is_missing(text) else text for text in texts}))
+    for word in words:
+        refuse_other_bytes(word, f"--feature-columns {name}")
+    if len(words) > MOST_WORDS:
+        raise InputError(f"--feature-columns {name} has {len(words)} distinct words, more than {MOST_WORDS}")
+    return ConditionColumn(name, words)
+
+
+def with_known(table: LabelledTable, conditions: Conditions) -> LabelledTable:
+    """The table without the rows whose conditions cannot be encoded, which are skipped."""
+    both = ([row.conditions for row in rows] for rows in (table.rows, table.usable))
+    errors, of_usable = (conditions.encode_all(rows)[1] for rows in both)
+    if not any(errors):
+        return table
+    unknown = [(row.number, row.smiles, error) for row, error in zip(table.usable, of_usable, strict=True) if error]
+    kept, usable = ([place for place, error in enumerate(each) if not error] for each in (errors, of_usable))
+    new_places = {old: new for new, old in enumerate(usable)}
+    return replace(
+        table,
+        rows=[table.rows[place] for place in kept],
+        structures=table.structures.take(kept),
+        measured=[table.measured[place] for place in usable] if table.measured else [],
+        duplicates=[
+            replace(each, rows=tuple(new_places[place] for place in each.rows))
+            for each in table.duplicates
+            if each.rows[0] in new_places  # all its rows have the same conditions
+        ],
+        skipped=sorted([*table.skipped, *unknown]),
+    )
+
+
+def condition_values(molecules: MoleculeFeatures) -> np.ndarray:
+    """The conditions of molecules: float32 [M, C], or [M, 0] if they are unknown."""
+    return np.zeros((len(molecules), 0), np.float32)

@@ -16,15 +16,21 @@ from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.predict.trust import Trust, calibrated
 from graphormer_sepnorm.recipes import RECIPES, task_config
 from graphormer_sepnorm.system import distributed, progress
-from graphormer_sepnorm.table_model.conditions import condition_values
-from graphormer_sepnorm.table_model.difficulty import Difficulty, disagreement, fit_difficulty, of_other_folds
-from graphormer_sepnorm.table_model.features import MoleculeFeatures, looks
+from graphormer_sepnorm.table_model.features import MoleculeFeatures, condition_values, looks
 from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
+from graphormer_sepnorm.table_model.members.kernel import KernelMember, as_values, fit_tuned
 from graphormer_sepnorm.table_model.model import Stacked, TableModel, similarity_to_training
 from graphormer_sepnorm.table_model.reference import BODY, Encoder, landmarks
-from graphormer_sepnorm.table_model.stacking import combined, stacking_weights
+from graphormer_sepnorm.table_model.stacking import (
+    Difficulty,
+    combined,
+    disagreement,
+    fit_difficulty,
+    of_other_folds,
+    stacking_weights,
+)
 from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.censored import error_deviation
@@ -32,8 +38,9 @@ from graphormer_sepnorm.training.finetune import starting_from
 
 HIDDEN = 1.8  # factor of the standard deviation of errors that a bound hides
 LEAST_SHARE = 0.1  # share of the mean expected error that bounds the expected error from below
-
 DESCRIBING = "describing the molecules"  # the phase before all members
+CLEAR = 2.0  # standard errors of a gain at which one of several targets decides
+PARTS = 5  # of the first fold: the weights that predict a part are learnt on the others
 
 
 @dataclass(frozen=True)
@@ -67,10 +74,8 @@ def fit_table(
     fitted, left_out = fit_members(molecules, labels, folds, setting, members, early)
     if not fitted.keys() & {"kernel", "networks"}:
         raise InputError("; ".join(f"{name}: {reason}" for name, reason in left_out.items()))
-    model, out_of_fold = put_together(fitted, molecules, labels, folds, setting)
-    return FittedTable(
-        model, out_of_fold, left_out, {name: each.remark for name, each in fitted.items() if each.remark}
-    )
+    remarks = {name: each.remark for name, each in fitted.items() if each.remark}
+    return FittedTable(*put_together(fitted, molecules, labels, folds, setting), left_out, remarks)
 
 
 def fit_members(
@@ -158,3 +163,53 @@ def fit_trust(
     if task.calibrated_by == "intervals" and not np.isnan(y).all(axis=0).any():
         return Trust(domain, fit_intervals(y, values, spread, LEAST_SHARE, bounds))
     return Trust(domain)
+
+
+def reason_to_stop(
+    molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting, output: np.ndarray
+) -> str:
+    if "kernel" not in setting.members:
+        return ""
+    gain, deviation = gains_of_network(molecules, labels, folds, setting, output)
+    if not len(gain) or gain.mean() > 0 or (gain > CLEAR * deviation).any():
+        return ""
+    return "the network of the first fold does not lower the error out of fold"
+
+
+def gains_of_network(
+    molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting, output: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """As ``gains``, of the first network with ``output`` [all molecules, D + T] and the machines on its embeddings."""
+    kernel = setting.members["kernel"]
+    assert isinstance(kernel, KernelMember)
+    learnt, predicted = folds.parts()[0]
+    width = output.shape[1] - labels.y.shape[1]
+    known = setting.known_to(0, labels)
+    _, _, decisions = fit_tuned(kernel, molecules, output[:, :width], known, learnt, predicted)
+    tuned = as_values(decisions, kernel.calibration)
+    without = {name: values[predicted] for name, values in setting.out_of_fold.items()}
+    return gains(labels.take(predicted), without, {"networks": output[predicted, width:], "tuned kernel": tuned})
+
+
+def gains(labels: Labels, without: dict[str, np.ndarray], more: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """By how much members lower the error of others, as a share of it, and its standard error: [T'] each."""
+    before, after = squared_errors(labels, without), squared_errors(labels, without | more)
+    counts = (~np.isnan(before - after)).sum(axis=0)
+    before, after, counts = before[:, counts > 1], after[:, counts > 1], counts[counts > 1]
+    change = (before - after) / np.maximum(2 * np.nanmean(before, axis=0), np.finfo(float).tiny)
+    return np.nanmean(change, axis=0), np.nanstd(change, axis=0, ddof=1) / np.sqrt(counts)
+
+
+def squared_errors(labels: Labels, by_name: dict[str, np.ndarray]) -> np.ndarray:
+    """The squared errors [M, T] of the weighted mean of members, with weights that were learnt on other molecules."""
+    by_member = np.stack(list(by_name.values())).astype(np.float64)
+    prior = np.array([MEMBERS[name].share for name in by_name])
+    parts, values = np.arange(len(labels)) % PARTS, np.full_like(labels.y, np.nan)
+    for part in range(PARTS):
+        inside = np.flatnonzero(parts == part)
+        outside = np.flatnonzero(parts != part)
+        weights = stacking_weights(labels.take(outside), by_member[:, outside], prior)
+        values[inside] = combined(labels.task, by_member[:, inside], weights)
+    deviation = 0.0 if labels.bounds is None else error_deviation(labels.y, labels.bounds, values)
+    errors = labels.error(values, deviation) ** 2
+    return errors if labels.weight is None else errors * labels.weight[:, None]

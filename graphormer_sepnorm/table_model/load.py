@@ -86,10 +86,8 @@ def names_of(names: Sequence[str]) -> list[str]:
 def refuse_teacher(name: str, targets: Sequence[str]) -> None:
     if all(target.startswith(TEACHER) for target in targets):
         quoted = shlex.quote(str(name))
-        raise InputError(
-            f"{name} imitates the embeddings of another model and predicts no property: fine-tune it with "
-            f"train FILE --from {quoted}, or write its embeddings with embed {quoted} FILE -o OUT.csv"
-        )
+        advice = f"fine-tune it with train FILE --from {quoted}, or write them with embed {quoted} FILE -o OUT.csv"
+        raise InputError(f"{name} imitates the embeddings of another model and predicts no property: {advice}")
 
 
 def load_panel(name: str, place: Path, folders: Sequence[Path]) -> list[Part]:
@@ -157,7 +155,7 @@ def unfinished(names: Iterable[str | PathLike]) -> list[str]:
     runs = [run for run in map(RunFolder, places) if run.stack.exists()]
     if not runs:
         return []
-    from graphormer_sepnorm.table_model.info import unfinished_words  # slow to import, not needed by networks
+    from graphormer_sepnorm.table_model.evaluate import unfinished_words  # slow to import, not needed by networks
 
     return list(filter(None, map(unfinished_words, runs)))
 
@@ -232,10 +230,8 @@ class LoadedModel:
             samples = with_conditions(smiles, table, model.asked_conditions)
             chunks = list(in_chunks(samples, molecules_at_once(self.model.device))) or [[]]
             whole = joined([part for _, part in compute_chunks(columns.reader, chunks, list)])
-        cells: list[np.ndarray] = [
-            np.asarray(each, float if isinstance(each, np.ndarray) else object)
-            for each in columns.cells(whole, whole.errors)
-        ]
+        known = columns.cells(whole, whole.errors)
+        cells = [np.asarray(each, float if isinstance(each, np.ndarray) else object) for each in known]
         added = with_free_names((column.name for column in columns.all), names)
         found = pd.DataFrame(dict(zip(added, cells, strict=True)), index=table.index)
         table.isetitem(place, smiles)

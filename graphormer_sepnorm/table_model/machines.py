@@ -15,7 +15,7 @@ from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.table_model.labels import Labels, Target
 from graphormer_sepnorm.table_model.reference import SHARES, mixed
 from graphormer_sepnorm.tasks.censored import Censored
-from graphormer_sepnorm.tasks.limits import limited
+from graphormer_sepnorm.tasks.scales import limited
 
 COST = 5.0  # C of the support vector machine
 MARGIN = 0.05  # epsilon of the support vector machine, in standard deviations of the labels
@@ -60,10 +60,8 @@ class Compared:
 
     def mixed_among(self, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """As ``among``, summed over groups with weights [G]: float64 [R, R]."""
-        total = np.zeros((len(rows), len(rows)))
-        for group, weight in enumerate(weights):
-            total += weight * self.among(rows, group)
-        return total
+        parts = (weight * self.among(rows, group) for group, weight in enumerate(weights))
+        return sum(parts, np.zeros((len(rows), len(rows))))
 
     def blocks(self, rows: np.ndarray, weights: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
         """Places among rows and their similarities to the references, float64 [places, N]: blocks limit memory."""
@@ -138,7 +136,8 @@ class Likelihood:
         from scipy.linalg import lapack  # its import takes a while
 
         parameters = np.exp(logarithms)
-        factor, failed = lapack.dpotrf(self.covariance(parameters), lower=1)
+        covariance = np.tensordot(parameters[:-1], self.kernels, 1) + np.diag(parameters[-1] * self.spread)
+        factor, failed = lapack.dpotrf(covariance, lower=1)
         if failed:
             return FAILED, np.zeros_like(logarithms)
         lower = np.tril(lapack.dpotri(factor, lower=1)[0])
@@ -149,9 +148,6 @@ class Likelihood:
         offset = (logarithms - np.log(self.prior)) / DEVIATION
         value = 0.5 * (self.y @ coefficients + offset @ offset) + np.log(np.diag(factor)).sum()
         return value, 0.5 * parameters * np.array(slopes) + offset / DEVIATION
-
-    def covariance(self, parameters: np.ndarray) -> np.ndarray:
-        return np.tensordot(parameters[:-1], self.kernels, 1) + np.diag(parameters[-1] * self.spread)
 
     def most_likely(self) -> np.ndarray:
         from scipy.optimize import minimize  # its import takes a while

@@ -29,16 +29,14 @@ from graphormer_sepnorm.runs.checkpoint import recorded_checksum
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.zoo import AssayLimit, read_card
 from graphormer_sepnorm.system.workers import Smiles
-from graphormer_sepnorm.table_model.conditions import Conditions, condition_values
-from graphormer_sepnorm.table_model.difficulty import SIGNS, Difficulty, disagreement
-from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.features import Conditions, MoleculeFeatures, condition_values
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Member
 from graphormer_sepnorm.table_model.members.kernel import KernelMember
-from graphormer_sepnorm.table_model.stacking import combined
+from graphormer_sepnorm.table_model.stacking import SIGNS, Difficulty, combined, disagreement
 from graphormer_sepnorm.tables.prepared_table import TABLE, damaged
 from graphormer_sepnorm.tables.rows import AskedConditions
-from graphormer_sepnorm.tasks.limits import limited
+from graphormer_sepnorm.tasks.scales import limited
 
 FORMAT = 3
 FEW_BEYOND = 3  # exact labels beyond the strongest bound from which on predictions there rest on labels
@@ -97,9 +95,8 @@ class TableModel:
 
     @property
     def digest(self) -> str:
-        arrays = {
-            f"{name}.{part}": array for name, member in self.members.items() for part, array in member.arrays().items()
-        }
+        parts = ((name, *each) for name, member in self.members.items() for each in member.arrays().items())
+        arrays = {f"{name}.{part}": array for name, part, array in parts}
         given = {"given": dict(self.conditions.given)} if self.conditions.given else {}
         return array_digest(arrays | self.arrays(), self.facts() | given)
 
@@ -264,10 +261,10 @@ def check_files(folder: Path, names: Sequence[str], listed: object) -> None:
 
 def strongest_bounds(targets: Sequence[str], rows: TrainingRows | None) -> dict[str, AssayLimit]:
     """The strongest bound of each target beyond which few exact labels are; of both sides, that with more bounds."""
-    found = {}
-    for name, exact, (lower, upper) in (
-        zip(targets, rows.sorted_labels, rows.sorted_bounds, strict=True) if rows else ()
-    ):
+    found: dict[str, AssayLimit] = {}
+    if not rows:
+        return found
+    for name, exact, (lower, upper) in zip(targets, rows.sorted_labels, rows.sorted_bounds, strict=True):
         if len(lower) > len(upper):
             limit, beyond = AssayLimit(float(lower[-1]), "more"), (exact > lower[-1]).sum()
         elif len(upper):

@@ -159,9 +159,8 @@ def change_of(
     if moved.mean() < 0:
         before, after, pairs, moved = after, before, [(second, first) for first, second in pairs], -moved
         rising, falling = falling, rising
-    return Change(
-        before, after, tuple(pairs), float(moved.mean()), float(moved.std(ddof=1)), rising, falling, undecided
-    )
+    mean, deviation = float(moved.mean()), float(moved.std(ddof=1))
+    return Change(before, after, tuple(pairs), mean, deviation, rising, falling, undecided)
 
 
 def parts_of(mol: Chem.Mol) -> list[tuple[str, str]]:
@@ -171,13 +170,9 @@ def parts_of(mol: Chem.Mol) -> list[tuple[str, str]]:
             cuts = [chains.split(".") for _, chains in rdMMPA.FragmentMol(mol, maxCuts=1, resultsAsMols=False)]
     except InputError:
         return []
-    found = []
-    for cut in cuts:
-        if len(cut) == 2:
-            part, rest = sorted(cut, key=heavy_atoms)
-            if heavy_atoms(part) <= LARGEST_CHANGE and heavy_atoms(part) < heavy_atoms(rest):
-                found.append((rest, part))
-    return found
+    found = (sorted(cut, key=heavy_atoms) for cut in cuts if len(cut) == 2)
+    sizes = ((part, rest, heavy_atoms(part), heavy_atoms(rest)) for part, rest in found)
+    return [(rest, part) for part, rest, small, large in sizes if small <= LARGEST_CHANGE and small < large]
 
 
 @lru_cache(maxsize=10_000)

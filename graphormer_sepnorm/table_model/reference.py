@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array, csr_array
 
 from graphormer_sepnorm.chem.count_fingerprints import ERG, KINDS, Kinds
 from graphormer_sepnorm.chem.fast_descriptors import fast_descriptors
@@ -21,12 +21,18 @@ from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.predict.predictors import Embedder, computed, load_embedder
 from graphormer_sepnorm.runs.arrays import checked_array
+from graphormer_sepnorm.system.compiling import compiled
 from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.system.workers import map_chunks
-from graphormer_sepnorm.table_model.conditions import condition_values
-from graphormer_sepnorm.table_model.features import CHUNK, Counts, GraphsOf, MoleculeFeatures, descriptors
-from graphormer_sepnorm.table_model.similarity import CountIndex, gaussian
+from graphormer_sepnorm.table_model.features import (
+    CHUNK,
+    Counts,
+    GraphsOf,
+    MoleculeFeatures,
+    condition_values,
+    descriptors,
+)
 
 BODY = "foundation"
 MOST_ROWS = 10_000  # largest number of training molecules that are all used as references
@@ -36,6 +42,9 @@ SHARES = np.array([0.5, 0.2, 0.3])  # prior weights of the groups: counts, descr
 MOST_QUANTILES = 1000
 LARGEST = 3.0  # largest normal score
 NARROWER = 0.7  # width of the Gaussian of embeddings relative to their median distance
+CROWDED = 1 / 16  # share of molecules with a nonzero value above which a position is stored densely
+ROWS_AT_ONCE = 64
+LEAST = np.float32(1e-6)  # smallest divisor
 
 
 @dataclass(frozen=True)
@@ -108,9 +117,8 @@ class NormalScores:
         levels = np.linspace(0, 1, max(2, min(MOST_QUANTILES, len(features))))
         found = [np.quantile(column[~np.isnan(column)], levels) for column in features[:, columns].astype(np.float64).T]
         found = [values.astype(np.float32) for values in found]  # rounding errors would separate equal values
-        return cls(
-            columns, np.maximum.accumulate(np.reshape(found, (len(columns), len(levels))).T.astype(np.float64), axis=0)
-        )
+        quantiles = np.reshape(found, (len(columns), len(levels))).T.astype(np.float64)
+        return cls(columns, np.maximum.accumulate(quantiles, axis=0))
 
     def __call__(self, features: np.ndarray) -> np.ndarray:
         """Scores of features [M, D] from -3 to 3: float32 [M, C]; 0 for missing values, the middle rank for ties."""
@@ -119,19 +127,15 @@ class NormalScores:
         for place, (column, values) in enumerate(zip(self.columns, self.quantiles.T, strict=True)):
             asked = features[:, column].astype(np.float64)
             level = 0.5 * (np.interp(asked, values, levels) + 1 - np.interp(-asked, -values[::-1], levels))
-            scores[:, place] = np.nan_to_num(
-                torch.special.ndtri(torch.from_numpy(level)).numpy().clip(-LARGEST, LARGEST)
-            )
+            normal = torch.special.ndtri(torch.from_numpy(level)).numpy()
+            scores[:, place] = np.nan_to_num(normal.clip(-LARGEST, LARGEST))
         return scores
 
     def fits(self, width: int) -> bool:
         columns, quantiles = self.columns, self.quantiles
-        return (
-            len(quantiles) >= 2
-            and quantiles.shape[1] == len(columns)
-            and bool((columns >= 0).all() and (columns < width).all())
-            and bool((np.diff(quantiles, axis=0) >= 0).all())
-        )
+        has_shape = len(quantiles) >= 2 and quantiles.shape[1] == len(columns)
+        are_columns = (columns >= 0).all() and (columns < width).all()
+        return bool(has_shape and are_columns and (np.diff(quantiles, axis=0) >= 0).all())
 
 
 @dataclass(frozen=True)
@@ -152,6 +156,62 @@ class Space:
     def similarities(self, embeddings: np.ndarray) -> np.ndarray:
         """Similarities of embeddings [M, D] to those of the training molecules: float32 [M, N], from 0 to 1."""
         return gaussian((embeddings - self.mean) / self.scale, self.embeddings, self.width)
+
+
+@compiled
+def add_shared(indptr, places, values, indptr_t, molecules, others, where, crowded, size, shared):
+    """Adds sums of elementwise minima of rows and the molecules of an index to ``shared`` [M, K, N]."""
+    for i in range(shared.shape[0]):
+        for k in range(indptr[i], indptr[i + 1]):
+            place, value = places[k], values[k]
+            row = shared[i, place // size]
+            if where[place] >= 0:
+                column = crowded[where[place]]
+                for j in range(len(row)):
+                    row[j] += column[j] if column[j] < value else value
+            else:
+                for entry in range(indptr_t[place], indptr_t[place + 1]):
+                    row[molecules[entry]] += min(value, others[entry])
+
+
+@dataclass(frozen=True)
+class CountIndex:
+    """Index of reference molecules by their values in several kinds of count fingerprints."""
+
+    columns: csc_array  # float32 [N, P], values stored by position
+    totals: np.ndarray  # float32 [K, N], sums over the positions of each kind
+    where: np.ndarray  # int64 [P], the row in ``crowded`` of a dense position, -1 for the others
+    crowded: np.ndarray  # float32 [C, N], the values at the dense positions
+
+    @classmethod
+    def of(cls, values: csr_array, kinds: int) -> "CountIndex":
+        """The index of values [N, P]; all kinds have the same number of positions."""
+        columns, size = csc_array(values), values.shape[1] // kinds
+        parts = [columns[:, kind * size : (kind + 1) * size].sum(axis=1, dtype=np.float32) for kind in range(kinds)]
+        many = np.flatnonzero(np.diff(columns.indptr) > CROWDED * values.shape[0])
+        where = np.full(values.shape[1], -1)
+        where[many] = np.arange(len(many))
+        return cls(columns, np.stack(parts), where, np.ascontiguousarray(columns[:, many].toarray().T))
+
+    def similarity(self, values: csr_array) -> np.ndarray:
+        """Min-max similarity (Ralaivola et al., 2005) of values [M, P], averaged over kinds: float32 [M, N]."""
+        found = np.empty((values.shape[0], self.columns.shape[0]), np.float32)
+        kinds, size, columns = len(self.totals), values.shape[1] // len(self.totals), self.columns
+        known = (columns.indptr, columns.indices, columns.data, self.where, self.crowded)
+        for start in range(0, len(found), ROWS_AT_ONCE):
+            rows = csr_array(values[start : start + ROWS_AT_ONCE])
+            shared = np.zeros((rows.shape[0], *self.totals.shape), np.float32)
+            add_shared(rows.indptr, rows.indices, rows.data, *known, size, shared)
+            parts = [rows[:, kind * size : (kind + 1) * size].sum(axis=1, dtype=np.float32) for kind in range(kinds)]
+            union = np.stack(parts, axis=1)[:, :, None] + self.totals - shared
+            found[start : start + ROWS_AT_ONCE] = (shared / np.maximum(union, LEAST)).mean(axis=1)
+        return found
+
+
+def gaussian(first: np.ndarray, second: np.ndarray, width: float) -> np.ndarray:
+    """exp(-d^2 / (2 width^2)) of Euclidean distances d: float32 [M, N]; arguments float32 [M, F] and [N, F]."""
+    squares = (first**2).sum(axis=1)[:, None] + (second**2).sum(axis=1) - 2 * (first @ second.T)
+    return np.exp(-squares.clip(min=0) / (2 * width**2), dtype=np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,11 +247,9 @@ class Reference:
         """Similarities by counts, descriptors and embeddings, under conditions: float32 [M, G, N], from 0 to 1."""
         described = self.scores(molecules.of(descriptors))
         space = Space(self.embeddings, self.mean, self.scale, self.widths[1])
-        parts = (
-            self.index.similarity(damped(molecules.of(Counts(self.kinds)), self.kinds)),
-            gaussian(described, self.described, self.widths[0]),
-            space.similarities(molecules.of(self.body)),
-        )
+        by_counts = self.index.similarity(damped(molecules.of(Counts(self.kinds)), self.kinds))
+        by_descriptors = gaussian(described, self.described, self.widths[0])
+        parts = by_counts, by_descriptors, space.similarities(molecules.of(self.body))
         return self.under_conditions(molecules, np.stack(parts, axis=1))
 
     def under_conditions(self, molecules: MoleculeFeatures, similarities: np.ndarray) -> np.ndarray:
@@ -208,19 +266,11 @@ class Reference:
         return mixed(molecules.of(self.similarities), SHARES, np.float32)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        return {
-            "start": self.counts.indptr.astype(np.int64),
-            "place": self.counts.indices.astype(np.uint16),
-            "count": self.counts.data,
-            "columns": self.scores.columns,
-            "quantiles": self.scores.quantiles,
-            "described": self.described,
-            "embeddings": self.embeddings,
-            "mean": self.mean,
-            "scale": self.scale,
-            "widths": self.widths,
-            **({"conditions": self.conditions} if self.conditions.shape[1] else {}),
-        }
+        start, place = self.counts.indptr.astype(np.int64), self.counts.indices.astype(np.uint16)
+        found = {"start": start, "place": place, "count": self.counts.data}
+        found |= {"columns": self.scores.columns, "quantiles": self.scores.quantiles}
+        names = ("described", "embeddings", "mean", "scale", "widths", *["conditions"] * bool(self.conditions.shape[1]))
+        return found | {name: getattr(self, name) for name in names}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], body: Encoder, kinds: Kinds, path: Path) -> "Reference":
@@ -241,8 +291,7 @@ class Reference:
 
 
 def with_conditions(similarities: np.ndarray, conditions: np.ndarray) -> np.ndarray:
-    """Similarities [M, G, N] combined with those of conditions [M, N]: the mean of 1, either and their product
-    (Wahba, "Spline models for observational data", 1990, chapter 10)."""
+    """The mean of 1, similarities [M, G, N], those of conditions [M, N] and the product of both (Wahba, 1990)."""
     return (1 + similarities) * (1 + conditions[:, None]) / 4
 
 

@@ -105,9 +105,7 @@ def usual_confidence(trust: dict) -> str | None:
     coverage = trust.get("coverage", {})
     tested = {name for shares in coverage.values() for name, share in shares.items() if share is not None}
     possible = [level for level, shares in coverage.items() if tested and None not in map(shares.get, tested)]
-    if USUAL_CONFIDENCE in possible:
-        return USUAL_CONFIDENCE
-    return possible[-1] if possible else None
+    return USUAL_CONFIDENCE if USUAL_CONFIDENCE in possible else next(reversed(possible), None)
 
 
 def low_coverage(result: dict) -> list[str]:
@@ -116,10 +114,8 @@ def low_coverage(result: dict) -> list[str]:
     level, found = usual_confidence(trust), []
     if level is not None:
         for name, words in too_low(trust["coverage"][level], counts, level).items():
-            found.append(
-                f"only {words} test labels of {name} are inside their {percent(float(level))} intervals, which are too "
-                f"narrow for such molecules{wider_words(trust, level, name)}"
-            )
+            inside = f"only {words} test labels of {name} are inside their {percent(float(level))} intervals"
+            found.append(f"{inside}, which are too narrow for such molecules{wider_words(trust, level, name)}")
     sets = trust.get("set_coverage", {})
     for name, words in too_low(sets.get(USUAL_CONFIDENCE, {}), counts, USUAL_CONFIDENCE).items():
         held = f"have their class in their {percent(float(USUAL_CONFIDENCE))} set"
@@ -148,11 +144,8 @@ def no_better(result: dict) -> list[str]:
         if not is_no_better(facts, result["metric"]):
             continue
         ours, theirs = (facts["scores"][each][result["metric"]] for each in (STACK, MEAN))
-        metric = METRICS[result["metric"]].title
-        found.append(
-            f"{name}: the model is not clearly better than the mean label for all molecules ({metric} {ours:.3g}, of "
-            f"the mean {theirs:.3g}, {facts['n']:,} test labels)"
-        )
+        scores = f"{METRICS[result['metric']].title} {ours:.3g}, of the mean {theirs:.3g}, {facts['n']:,} test labels"
+        found.append(f"{name}: the model is not clearly better than the mean label for all molecules ({scores})")
     return found
 
 
@@ -236,14 +229,12 @@ def compare(
     similarity, distance = np.full((2, len(smiles)), np.nan)
     similarity[compared], distance[compared] = found.similarity, found.distance
     nearest, others = [""] * len(smiles), [""] * len(smiles)
-    for row, molecule, other in zip(
-        compared, found.molecule, under_other_conditions(chosen, found, matches), strict=True
-    ):
-        nearest[row], others[row] = molecule, other
+    elsewhere = under_other_conditions(chosen, found, matches)
+    for row, *each in zip(compared, found.molecule, elsewhere, strict=True):
+        nearest[row], others[row] = each
     warnings = domain.add_unlike(model.conditions.add_warnings(domain.warnings(mols), conditions), similarity)
-    nearness = Nearness(similarity, nearest, distance)
     errors = molecule_errors(test.task, test.y, test.prediction)
-    return ComparedMolecules(smiles, nearness, joined(warnings, others), errors)
+    return ComparedMolecules(smiles, Nearness(similarity, nearest, distance), joined(warnings, others), errors)
 
 
 def molecule_errors(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.tasks.censored import bound_scores, is_bounded, top_scores
 from graphormer_sepnorm.tasks.metrics import Metric
@@ -16,8 +15,8 @@ from graphormer_sepnorm.tasks.metrics import Metric
 RESAMPLES = 1_000
 MOST_DRAWN = 10_000  # most labels that are bootstrapped; with more, the interval is very narrow
 PERCENTILES = (2.5, 97.5)  # of a 95 % interval
-MEAN = "mean"
-STACK = "stack"
+MEAN, STACK = "mean", "stack"
+OfRows = Callable[[np.ndarray, np.ndarray], np.ndarray]
 RIVALS = {"against_forest": "forest", "against_mean": MEAN}
 
 
@@ -94,12 +93,9 @@ def scores_of_target(predicted: Predicted, columns: slice) -> dict:
     drawn = resampled(predicted.task.metric, y, list(by_name.values()))
     found["interval"] = {name: interval(values) for name, values in zip(by_name, drawn.T, strict=True)}
     names, ranking = list(by_name), next(name for name in TASKS[predicted.task.kind].reported if name in OF_DRAWS)
-    ours = (
-        drawn[:, names.index(STACK)]
-        if ranking == predicted.task.metric
-        else resampled(ranking, y, [by_name[STACK]])[:, 0]
-    )
-    value = known(score(METRICS[ranking], y, by_name[STACK]))
+    is_drawn = ranking == predicted.task.metric
+    ours = drawn[:, names.index(STACK)] if is_drawn else resampled(ranking, y, [by_name[STACK]])[:, 0]
+    value = known(METRICS[ranking].or_nan(y, by_name[STACK]))
     found["ranking"] = {"metric": ranking, "value": value, "interval": interval(ours)}
     for against, rival in RIVALS.items():
         if rival in by_name:
@@ -112,12 +108,12 @@ def scores_of(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> dict[s
     """The reported metrics and that of the task, of labels and a prediction [M, C], without NaN; None: undefined."""
     y, prediction = np.where(np.isnan(prediction), np.nan, y), np.nan_to_num(prediction)
     scores = TASKS[task.kind].scores(y, prediction)
-    return {**scores, task.metric: known(score(METRICS[task.metric], y, prediction))}
+    return {**scores, task.metric: known(METRICS[task.metric].or_nan(y, prediction))}
 
 
 def paired_difference(metric: Metric, y: np.ndarray, ours: np.ndarray, theirs: np.ndarray, drawn: np.ndarray) -> dict:
     """A metric minus that of another prediction, and its interval from scores ``drawn`` [RESAMPLES, 2]."""
-    value = score(metric, y, ours) - score(metric, y, theirs)
+    value = metric.or_nan(y, ours) - metric.or_nan(y, theirs)
     return {"difference": known(value), "interval": interval(drawn[:, 0] - drawn[:, 1])}
 
 
@@ -126,7 +122,7 @@ def resampled(name: str, y: np.ndarray, predictions: list[np.ndarray]) -> np.nda
     draws = draws_of(len(y))
     if name in OF_DRAWS:
         return np.stack([score_of_draws(OF_DRAWS[name], y, each, draws) for each in predictions], axis=1)
-    return np.array([[score(METRICS[name], y[rows], each[rows]) for each in predictions] for rows in draws])
+    return np.array([[METRICS[name].or_nan(y[rows], each[rows]) for each in predictions] for rows in draws])
 
 
 def draws_of(count: int) -> np.ndarray:
@@ -134,9 +130,7 @@ def draws_of(count: int) -> np.ndarray:
     return np.random.default_rng(0).integers(count, size=(RESAMPLES, count))
 
 
-def score_of_draws(
-    of_rows: Callable[[np.ndarray, np.ndarray], np.ndarray], y: np.ndarray, prediction: np.ndarray, draws: np.ndarray
-) -> np.ndarray:
+def score_of_draws(of_rows: OfRows, y: np.ndarray, prediction: np.ndarray, draws: np.ndarray) -> np.ndarray:
     """The mean score of columns [M, C] for draws of molecules [draws, M], as in ``METRICS``."""
     found = np.stack([of_rows(y[draws, column], prediction[draws, column]) for column in range(y.shape[1])])
     defined = (~np.isnan(found)).sum(axis=0)
@@ -163,13 +157,6 @@ def correlation_of_ranks(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
 
 
 OF_DRAWS = {"rocauc": roc_auc_of_ranks, "spearman": correlation_of_ranks}  # quick ways to score many draws
-
-
-def score(metric: Metric, y: np.ndarray, prediction: np.ndarray) -> float:
-    try:
-        return metric(y, prediction)
-    except InputError:
-        return float("nan")
 
 
 def interval(values: np.ndarray) -> list[float] | None:

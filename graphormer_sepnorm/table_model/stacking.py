@@ -1,15 +1,15 @@
-"""Stacking: the weights of the members, fitted on their out-of-fold predictions.
+"""Weights of the members, fitted on their out-of-fold predictions, and the expected size of errors, learned from these.
 
-Axis letters: K members, M molecules, T targets."""
+The signs of a large error are the disagreement of the members, the distance to the training molecules, and the errors
+for the nearest of them. Axis letters: K members, M molecules, N reference molecules, T targets, S signs."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.table_model.labels import Folds, Labels
-from graphormer_sepnorm.tables.splits import SPLITTERS, fold_numbers
-from graphormer_sepnorm.tables.structures import Structures
+from graphormer_sepnorm.tables.splits import SPLITTERS, Structures, fold_numbers
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.censored import error_deviation
 
@@ -17,6 +17,15 @@ FOLDS = 5
 PRIOR_ROWS = 30.0  # number of molecules that have the same influence as the prior
 ROUNDS = 10  # of expectation and maximization
 BINDING = 1e4  # penalty that enforces the sum 1
+SIGNS = 3
+SHARPNESS = 8  # power of the similarity that weighs the error of a training molecule
+BACKGROUND = 5 * 0.3**SHARPNESS  # weight of the mean error: that of five molecules of similarity 0.3
+LEAST_DISTANCE = 0.001  # added to a distance, so that its logarithm is finite
+LEAST_ERROR = 0.03  # share of the mean error that is added to a disagreement
+RIDGE = 0.01  # penalty of the regression
+NO_ERROR = 1e-12  # stands in for a mean error of 0
+CALIBRATED = 0.05, 0.99  # quantiles of the out-of-fold expected errors that limit expected errors
+DEVIATION = np.sqrt(np.pi / 2)  # standard deviation of normal errors over their mean absolute value
 
 
 def make_folds(structures: Structures, labels: Labels, split: str, seed: int, count: int = FOLDS) -> Folds:
@@ -80,3 +89,79 @@ def weighted_mean(predictions: np.ndarray, weights: np.ndarray) -> np.ndarray:
     total = present.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         return (present * np.nan_to_num(predictions)).sum(axis=0) / np.where(total > 0, total, np.nan)
+
+
+@dataclass(frozen=True)
+class Difficulty:
+    """A model of the expected size of errors, limited to the range out of fold, for which intervals are calibrated."""
+
+    coefficients: np.ndarray  # float64 [1 + S, T], the intercept and the coefficients of the signs' logarithms
+    errors: np.ndarray  # float64 [N, T], absolute out-of-fold errors of the training molecules; NaN: no label
+    limits: np.ndarray  # float64 [2, T], the smallest and the largest expected standard deviation
+
+    def __call__(self, disagreement: np.ndarray, similarity: np.ndarray) -> np.ndarray:
+        """The expected standard deviation [M, T] of the error; ``similarity`` is [M, N], or [M, 0] if it is unknown."""
+        found = signs(disagreement, similarity, self.errors)
+        expected = DEVIATION * np.exp(self.coefficients[0] + np.einsum("smt,st->mt", found, self.coefficients[1:]))
+        return expected.clip(*self.limits)
+
+
+def fit_difficulty(
+    error: np.ndarray, disagreement: np.ndarray, similarity: np.ndarray, numbers: np.ndarray
+) -> Difficulty:
+    """Fits to out-of-fold errors [M, T], NaN without a label; ``numbers`` [N] are the reference molecules."""
+    size = np.abs(error)
+    found = signs(disagreement, similarity, size[numbers])
+    coefficients = [fit_logarithm(found[:, :, target].T, column) for target, column in enumerate(size.T)]
+    without = np.array([[0.0], [np.inf]]).repeat(error.shape[1], axis=1)
+    difficulty = Difficulty(np.stack(coefficients, axis=1), size[numbers], without)
+    expected = difficulty(disagreement, similarity)
+    columns = [each[rows] if rows.any() else each for each, rows in zip(expected.T, ~np.isnan(error.T), strict=True)]
+    return replace(difficulty, limits=np.stack([np.quantile(each, CALIBRATED) for each in columns], axis=1))
+
+
+def fit_logarithm(signs: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Intercept and coefficients [1 + S] of a Poisson regression of sizes [M] on signs [M, S]."""
+    from sklearn.linear_model import PoissonRegressor  # its import takes seconds
+
+    rows = np.flatnonzero(~np.isnan(size))
+    mean = size[rows].mean() if len(rows) else 0.0
+    coefficients = np.zeros(1 + signs.shape[1])
+    if mean < NO_ERROR:
+        coefficients[0] = np.log(NO_ERROR)
+        return coefficients
+    centre, scale = signs[rows].mean(axis=0), signs[rows].std(axis=0)
+    scale[scale < NO_ERROR] = np.inf  # a constant sign gets the coefficient 0
+    found = PoissonRegressor(alpha=RIDGE, max_iter=1_000).fit((signs[rows] - centre) / scale, size[rows] / mean)
+    coefficients[1:] = found.coef_ / scale
+    coefficients[0] = found.intercept_ + np.log(mean) - coefficients[1:] @ centre
+    return coefficients
+
+
+def of_other_folds(similarity: np.ndarray, folds: Folds, numbers: np.ndarray) -> np.ndarray:
+    """Similarities [M, N] to the molecules with the indices ``numbers``, 0 within a fold; [M, 0] stays as it is."""
+    if not similarity.shape[1]:
+        return similarity
+    return np.where(folds.numbers[:, None] == folds.numbers[numbers], 0, similarity)
+
+
+def signs(disagreement: np.ndarray, similarity: np.ndarray, errors: np.ndarray) -> np.ndarray:
+    """Logarithms of the signs of a large error: float64 [S, M, T]; without similarities, the last two are 0."""
+    known = ~np.isnan(errors)
+    mean = np.nan_to_num(errors).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    least = np.maximum(LEAST_ERROR * mean, NO_ERROR)
+    found = np.zeros((SIGNS, *disagreement.shape))
+    found[0] = np.log(np.nan_to_num(disagreement) + least)
+    if similarity.shape[1]:
+        found[1] = np.log((1 - similarity.max(axis=1)).clip(min=0) + LEAST_DISTANCE)[:, None]
+        near = similarity**SHARPNESS
+        sizes = np.nan_to_num(errors).astype(similarity.dtype)
+        found[2] = (near @ sizes + BACKGROUND * mean) / (near @ known + BACKGROUND)
+        found[2] = np.log(found[2] + least)
+    return found
+
+
+def disagreement(predictions: np.ndarray, weights: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Weighted standard deviation [M, T] of the members [K, M, T] with weights [K, T] around their mean [M, T]."""
+    squares = np.nan_to_num(predictions - mean) ** 2
+    return np.sqrt((weights[:, None] * squares).sum(axis=0))

@@ -14,23 +14,25 @@ from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.system.workers import CHUNK, in_chunks, map_chunks
-from graphormer_sepnorm.tables.formats import WholeTable, open_table
-from graphormer_sepnorm.tables.formats.table import places_of_column
-from graphormer_sepnorm.tables.label_text import bounds_of
+from graphormer_sepnorm.tables.formats import open_table
+from graphormer_sepnorm.tables.formats.table import WholeTable, places_of_column
+from graphormer_sepnorm.tables.label_text import bounds_of, read_times
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.rows import LabelledRow, label_reader, names_of_rows, target_readers
 from graphormer_sepnorm.tables.splits import (
     SPLITTERS,
     Duplicate,
+    MoleculeStructure,
     Sizes,
+    Structures,
     find_duplicates,
     fold_splits,
+    known_molecules,
+    read_structures,
     rows_by_key,
     time_split,
 )
-from graphormer_sepnorm.tables.structures import MoleculeStructure, Structures, known_molecules, read_structures
 from graphormer_sepnorm.tables.task_guess import look_at_columns
-from graphormer_sepnorm.tables.times import read_times
 from graphormer_sepnorm.tasks import TASKS, make_task
 from graphormer_sepnorm.tasks.scales import NO_LOGARITHM
 
@@ -171,10 +173,8 @@ def refuse_other_column(options: TableOptions, table: WholeTable, rows: int, rea
     """Raises InputError if the named column has hardly any molecules and another one has a usual name."""
     usual = {table.columns[place] for place in places_of_column(table.columns, None)} - {options.smiles_column}
     if options.smiles_column is not None and len(usual) == 1 and readable < HARDLY * rows:
-        raise InputError(
-            f"{options.path}: {readable:,} of {rows:,} rows have a readable SMILES in the column "
-            f"{options.smiles_column!r}; is {usual.pop()!r} the column of the SMILES?"
-        )
+        found = f"{readable:,} of {rows:,} rows have a readable SMILES in the column {options.smiles_column!r}"
+        raise InputError(f"{options.path}: {found}; is {usual.pop()!r} the column of the SMILES?")
 
 
 def leave_out_tested(labelled: LabelledTable, structures: Structures) -> Structures:
@@ -206,10 +206,8 @@ def refuse_logarithms(options: TableOptions, labelled: LabelledTable) -> None:
     without += sum(any(reason.endswith(NO_LOGARITHM) for reason in row.gaps.values()) for row in labelled.usable)
     if without > len(labelled.usable):
         option = "--log10" if options.log10 else "--negative-log-molar"
-        raise InputError(
-            f"{options.path}: rows with labels of 0 or less, which have no logarithm: {without:,}; leave out {option} "
-            "if the column holds logarithms already"
-        )
+        found = f"rows with labels of 0 or less, which have no logarithm: {without:,}"
+        raise InputError(f"{options.path}: {found}; leave out {option} if the column holds logarithms already")
 
 
 def empty_split(options: TableOptions, labelled: LabelledTable, split: str) -> str:
@@ -305,10 +303,9 @@ def rare_class(options: TableOptions, labelled: LabelledTable) -> str:
             rows = np.flatnonzero(column == value).tolist()
             found = len({groups[row] for row in rows})
             if 0 < found < parts:
-                return (
-                    f"{name} is {value:g} in only {len(rows)} of {len(y):,} rows, in {found} of the groups that the "
-                    f"split keeps together, too few for {parts} parts: add such rows, or try --split random"
-                )
+                few = f"in {found} of the groups that the split keeps together, too few for {parts} parts"
+                only = f"{name} is {value:g} in only {len(rows)} of {len(y):,} rows"
+                return f"{only}, {few}: add such rows, or try --split random"
     return ""
 
 
@@ -332,15 +329,9 @@ def refuse_constant(options: TableOptions, labelled: LabelledTable) -> None:
 def table_task(options: TableOptions) -> TaskConfig:
     """The task of a table; unless a metric is named, it is scored by MAE or ROC-AUC."""
     kind = TASKS[options.kind]
-    return TaskConfig(
-        options.kind,
-        kind.find_metric(options.metric),
-        options.names,
-        balance=options.balance,
-        loss=options.loss or kind.usual_loss(options.metric),
-        weights=options.weights,
-        scales=options.scales,
-    )
+    metric, loss = kind.find_metric(options.metric), options.loss or kind.usual_loss(options.metric)
+    more: dict = {"balance": options.balance, "weights": options.weights, "scales": options.scales}
+    return TaskConfig(options.kind, metric, options.names, loss=loss, **more)
 
 
 def averaged(rows: list[LabelledRow], keys: Sequence[Hashable]) -> tuple[list[LabelledRow], list[int]]:

@@ -21,22 +21,21 @@ from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tables.label_text import bounds_of
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
-from graphormer_sepnorm.tables.writers import as_csv, as_utf8
+from graphormer_sepnorm.tables.writers.base import as_csv, as_utf8
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-SKIPPED = "skipped.csv"
-DUPLICATES = "duplicates.csv"
-MEASUREMENTS = "measurements.csv"
-TABLE = "table.csv"
-TARGET = "target "
-NAME = "name"
-WEIGHT = "weight"
-CONDITION = "condition "
-HAS_OTHERS = "; the row has other labels"
+TABLE, SKIPPED, DUPLICATES, MEASUREMENTS = "table.csv", "skipped.csv", "duplicates.csv", "measurements.csv"
+NAME, WEIGHT, TIME, TARGET, CONDITION = (
+    "name",
+    "weight",
+    "time",
+    "target ",
+    "condition ",
+)  # columns, or their beginnings
 KEPT_IN = "averaged in row"  # of table.csv
-TIME = "time"
+HAS_OTHERS = "; the row has other labels"
 
 
 def write_labelled(folder: Path, labelled: LabelledTable, config: Config, options: TableOptions) -> None:

@@ -15,9 +15,7 @@ from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import NO_LOGARITHM, better_scale, falls, measured, named_unit, unit_of
 
-COPIES = (
-    "the labels of each repeated molecule are identical: its rows are probably copies and do not show how they vary"
-)
+COPIES = "the labels of each repeated molecule are identical: its rows are probably copies and show no spread"
 MUCH_LOST = 0.1  # share of skipped rows above which their most frequent reason is given
 MOST_REASONS = 3  # rows that are named with what is wrong
 ALL_REASONS = "skipped.csv in the run folder has all"
@@ -113,11 +111,8 @@ def of_measurements(options: TableOptions, labelled: LabelledTable) -> Iterator[
     for name, deviation in repeatability(options, labelled).items():
         few = few_repeated(labelled, options.names.index(name))
         limit = f"this is {few}" if few else "no model can be expected to predict a single measurement better"
-        yield (
-            f"{name}: repeated measurements of a molecule differ by a standard deviation of {deviation:.3g}; {limit}"
-            if deviation
-            else f"{name}: {COPIES}"
-        )
+        differ = f"repeated measurements of a molecule differ by a standard deviation of {deviation:.3g}; {limit}"
+        yield f"{name}: {differ if deviation else COPIES}"
 
 
 def few_repeated(labelled: LabelledTable, place: int) -> str:
@@ -236,8 +231,7 @@ def of_limits(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
         for beyond, (side, sign, bound) in ((known < usual, lower), (known > usual, higher)):
             if beyond.sum() <= BEYOND_SHARE * len(known):
                 found = counted(int(beyond.sum()), "label is", "labels are")
-                yield (
-                    f"{target}: {100 * counts.max() / len(known):.0f} % of the labels equal {shown:.12g}, and {found} "
-                    f"{side}. If this is a limit of the assay, write these labels with {sign} so that they are learned "
-                    f"as bounds, and read predictions beyond it as {bound!r} this value"
-                )
+                equal = f"{100 * counts.max() / len(known):.0f} % of the labels equal {shown:.12g}, and {found} {side}"
+                learned = f"write these labels with {sign} so that they are learned as bounds"
+                read = f"read predictions beyond it as {bound!r} this value"
+                yield f"{target}: {equal}. If this is a limit of the assay, {learned}, and {read}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from graphormer_sepnorm.config import Kind
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats import WholeTable
+from graphormer_sepnorm.tables.formats.table import WholeTable
 from graphormer_sepnorm.tables.label_text import (
     CLASSES,
     Notation,
@@ -152,10 +152,9 @@ def kind_of(column: Column, asked: Kind | None) -> Kind:
     if asked is None and column.is_numeric and not column.has_two_numbers:
         return "regression"
     if len(column.texts) > MAX_CLASSES:
-        raise InputError(
-            f"column {column.name} has more than {MAX_CLASSES} different labels ({shown(column.texts.values())}): only "
-            f"{column.numbers:,} of {column.labels:,} are numbers; --task regression leaves out the others"
-        )
+        few = f"only {column.numbers:,} of {column.labels:,} are numbers; --task regression leaves out the others"
+        different = f"more than {MAX_CLASSES} different labels ({shown(column.texts.values())})"
+        raise InputError(f"column {column.name} has {different}: {few}")
     return "multiclass"
 
 
@@ -166,19 +165,17 @@ def refuse_rare_classes(column: Column) -> None:
     rare = [label for label in column.texts if column.counts[label] < LEAST_ROWS]
     if rare:
         found = ", ".join(f"{column.texts[label]!a} in {column.counts[label]}" for label in rare[:SHOWN])
-        raise InputError(
-            f"column {column.name} has {len(column.texts)} classes, some in too few rows ({found}): correct these "
-            f"labels or leave out their rows, since each of several classes needs at least {LEAST_ROWS}"
-        )
+        needed = f"since each of several classes needs at least {LEAST_ROWS}"
+        few = f"{len(column.texts)} classes, some in too few rows ({found})"
+        raise InputError(f"column {column.name} has {few}: correct these labels or leave out their rows, {needed}")
 
 
 def refuse_mixtures(kinds: dict[str, Kind], columns: list[Column]) -> None:
     for column in columns:
         if kinds[column.name] == "multiclass":
-            raise InputError(
-                f"column {column.name} has {len(column.texts)} classes ({shown(column.classes)}): predict only it, "
-                f"{'use --task regression, ' * column.has_two_numbers}or give a column of 0 and 1 for each class"
-            )
+            advice = f"{'use --task regression, ' * column.has_two_numbers}or give a column of 0 and 1 for each class"
+            classes = f"{len(column.texts)} classes ({shown(column.classes)})"
+            raise InputError(f"column {column.name} has {classes}: predict only it, {advice}")
     if len(set(kinds.values())) > 1:
         found = ", ".join(f"{name} asks for {kind}" for name, kind in kinds.items())
         raise InputError(f"the columns are of several kinds ({found}): train on each, or use --task regression")

@@ -3,8 +3,7 @@
 import torch
 
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.tasks.base import Task
-from graphormer_sepnorm.tasks.kinds import TASKS
+from graphormer_sepnorm.tasks.kinds import TASKS, Task
 from graphormer_sepnorm.tasks.metrics import METRICS, Metric
 
 

@@ -12,6 +12,8 @@ import torch
 
 ROUNDS = 20  # of expectation and maximization
 LEAST = 1e-12  # smallest standard deviation
+MOST_PAIRED = 5_000  # molecules of which all pairs are compared
+MOST_TOP, TOP_SHARE, LEAST_TOP = 20, 0.1, 3  # labels that are looked for, at most also this share of all
 FAR = 1e3  # standard deviations from which on the hazard is the excess
 
 
@@ -87,9 +89,6 @@ def is_bounded(y: np.ndarray, bounds: np.ndarray) -> np.ndarray:
     return np.isnan(y) & np.isfinite(bounds).any(axis=-1)
 
 
-MOST_PAIRED = 5_000  # molecules of which all pairs are compared
-
-
 @dataclass(frozen=True)
 class BoundScores:
     bounds: int  # number of censored labels
@@ -108,9 +107,6 @@ def bound_scores(y: np.ndarray, bounds: np.ndarray, prediction: np.ndarray) -> B
     likelihoods = log_likelihoods(y, bounds, prediction)
     share, order = float(right.mean()), concordance(y, bounds, prediction)
     return BoundScores(int(censored.sum()), share, order, float(np.nanmean(likelihoods)))
-
-
-MOST_TOP, TOP_SHARE, LEAST_TOP = 20, 0.1, 3  # labels that are looked for, at most also this share of all
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,12 @@ class Metric:
             raise reasons[0]
         return float(np.mean(scores))
 
+    def or_nan(self, y: np.ndarray, prediction: np.ndarray) -> float:
+        try:
+            return self(y, prediction)
+        except InputError:
+            return float("nan")
+
     def of_target(self, y: np.ndarray, prediction: np.ndarray) -> float:
         labelled = ~np.isnan(y)
         if not labelled.any():

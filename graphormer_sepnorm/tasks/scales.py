@@ -59,9 +59,7 @@ def modelled(value: float, scale: Scale, name: str) -> float:
         return value
     if not value > 0:
         raise InputError(f"{name} is {value:g}, {NO_LOGARITHM}")
-    if scale == "log10":
-        return math.log10(value)
-    return DECADES[unit_of(scale)] - math.log10(value)
+    return DECADES[unit_of(scale)] - math.log10(value) if falls(scale) else math.log10(value)
 
 
 def measured(values: np.ndarray, scales: Sequence[Scale]) -> np.ndarray:
@@ -94,3 +92,12 @@ def modelled_name(column: str, scale: Scale) -> str:
     if named_unit(column) == unit_of(scale):
         plain = WITH_UNIT.sub("", plain)
     return f"p{plain}" if re.fullmatch(r"[A-Z][A-Za-z]?[A-Za-z]?[0-9]*", plain) else f"-log10({plain or column})"
+
+
+def limited(values: np.ndarray, limits: Sequence[tuple[float | None, float | None]]) -> np.ndarray:
+    """Values [M, T] within the ``limits`` of a ``TaskConfig``, rounded to float32 as predictions are; NaN stays NaN."""
+    if not limits:
+        return values
+    low = np.array([-np.inf if low is None else low for low, _ in limits], np.float32)
+    high = np.array([np.inf if high is None else high for _, high in limits], np.float32)
+    return np.clip(values, low, high)

@@ -10,7 +10,7 @@ import numpy as np
 
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.dataset import SPLITS
-from graphormer_sepnorm.datasets.load import find_dataset, load_split
+from graphormer_sepnorm.datasets.benchmarks import find_dataset, load_split
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.forward import predict_together
 from graphormer_sepnorm.predict.intervals import spread_of_models
@@ -22,7 +22,7 @@ from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.tables.prepared_table import TABLE, names_of_split, rows_of_split
-from graphormer_sepnorm.tables.writers import DIGITS
+from graphormer_sepnorm.tables.writers.base import DIGITS
 from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 from graphormer_sepnorm.training.optimizers import find_optimizer
 from graphormer_sepnorm.training.run_writer import RunWriter, training_alone

@@ -20,7 +20,7 @@ from graphormer_sepnorm.runs.checkpoint import check_names, load_into, load_tens
 from graphormer_sepnorm.runs.combined import check_has_weights
 from graphormer_sepnorm.runs.folder import weights_file
 from graphormer_sepnorm.runs.zoo import resolve_model
-from graphormer_sepnorm.tasks.base import Task
+from graphormer_sepnorm.tasks.kinds import Task
 from graphormer_sepnorm.training.settings import differences
 
 FIRST = "head.0.weight"

@@ -31,7 +31,7 @@ from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Setting
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
 from graphormer_sepnorm.table_model.stacking import make_folds
-from graphormer_sepnorm.tables.structures import Structures
+from graphormer_sepnorm.tables.splits import Structures
 from tests.benchmarks.tables import FOLDER_VARIABLE
 
 TARGET = "pActivity"

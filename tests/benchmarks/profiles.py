@@ -45,7 +45,7 @@ from graphormer_sepnorm.table_model.members.base import Setting
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reference import BODY, body_named
 from graphormer_sepnorm.table_model.stacking import make_folds
-from graphormer_sepnorm.tables.structures import Structures
+from graphormer_sepnorm.tables.splits import Structures
 
 ENDPOINTS = ("HLM", "RLM", "MDR1_ER", "Sol", "hPPB", "rPPB")
 MOLECULES, FIRST, DISTANCE = 700, 100, 0.3

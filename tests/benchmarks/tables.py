@@ -20,13 +20,12 @@ from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.dataset import SplitName
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.fit import FittedTable, fit_table, foundation_config
+from graphormer_sepnorm.table_model.fit import FittedTable, fit_table, foundation_config, gains_of_network
 from graphormer_sepnorm.table_model.labels import Labels
-from graphormer_sepnorm.table_model.look import gains_of_network
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Setting
 from graphormer_sepnorm.table_model.stacking import make_folds
-from graphormer_sepnorm.tables.structures import Structures
+from graphormer_sepnorm.tables.splits import Structures
 from graphormer_sepnorm.tasks import METRICS
 
 FOLDER_VARIABLE = "GRAPHORMER_SEPNORM_TABLES"

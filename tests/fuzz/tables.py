@@ -15,7 +15,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats import open_table
 from graphormer_sepnorm.tables.labels import read_usable
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.writers import as_csv
+from graphormer_sepnorm.tables.writers.base import as_csv
 from tests.fuzz.edits import edited, random_edits, run
 
 TOKENS = (

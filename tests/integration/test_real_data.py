@@ -12,9 +12,7 @@ from graphormer_sepnorm import Graphormer, slim
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.dataset import SPLITS
-from graphormer_sepnorm.datasets.benchmarks import DATASETS, load_molhiv
-from graphormer_sepnorm.datasets.load import load_split
-from graphormer_sepnorm.datasets.pickles import PYG_CLASSES
+from graphormer_sepnorm.datasets.benchmarks import DATASETS, load_molhiv, load_split, pyg_classes
 from graphormer_sepnorm.encodings.graphormer import Centrality
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import dataset_config
@@ -46,7 +44,7 @@ def test_molhiv_has_its_positives(root):
 
 def test_the_store_holds_what_pyg_gives(root):
     """Graph by graph, the prepared arrays equal the transform of PyG's own graphs."""
-    with torch.serialization.safe_globals(PYG_CLASSES):
+    with torch.serialization.safe_globals(pyg_classes()):
         dataset = ZINC(str(root / "ZINC"), subset=True, split="val")
     featurizer = FEATURIZERS["zinc"]
     model = Graphormer(slim(featurizer.atom_sizes, featurizer.bond_sizes))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.datasets.load import load_split
+from graphormer_sepnorm.datasets.benchmarks import load_split
 from graphormer_sepnorm.encodings.graphormer import Centrality, Spatial
 from graphormer_sepnorm.system.files import CACHE_VARIABLE
 from tests.robustness import processes, tiny_run
@@ -109,7 +109,8 @@ def test_a_read_only_data_folder_without_pygs_files_works(root, tmp_path, datase
     raw = tmp_path / "root" / folder
     link_raw(root / folder, raw)
     code = (
-        "from graphormer_sepnorm.datasets.load import load_split; from graphormer_sepnorm.encodings import Centrality;"
+        "from graphormer_sepnorm.datasets.benchmarks import load_split\n"
+        "from graphormer_sepnorm.encodings import Centrality\n"
         f"print(len(load_split({dataset!r}, 'val', (Centrality(),), {str(tmp_path / 'root')!r})))"
     )
     mount = f"mount --bind -o ro {tmp_path / 'root'} {tmp_path / 'root'}"

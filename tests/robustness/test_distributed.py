@@ -15,8 +15,7 @@ import torch.distributed as dist
 from torch import nn
 
 from graphormer_sepnorm import Graphormer
-from graphormer_sepnorm.datasets.benchmarks import sample_table
-from graphormer_sepnorm.datasets.load import load_split
+from graphormer_sepnorm.datasets.benchmarks import load_split, sample_table
 from graphormer_sepnorm.layers.batch_norm import SyncedBatchNorm, batch_statistics
 from graphormer_sepnorm.predict.forward import predict_together
 from graphormer_sepnorm.runs import checkpoint

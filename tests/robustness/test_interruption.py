@@ -215,3 +215,16 @@ def test_an_ensemble_on_a_table_that_is_killed_before_its_first_state_goes_on(tm
     for folder in folders:
         assert {path.name for path in folder.iterdir()} == RUN_FILES - {"test.json"}
     assert (tmp_path / "run" / "stack.safetensors").exists() and (tmp_path / "run" / "report.html").exists()
+
+
+@pytest.mark.slow
+def test_fresh_processes_and_other_numbers_of_preparing_threads_give_the_same_run(tmp_path):
+    for threads in (1, 2, 5):
+        folder = tmp_path / str(threads)
+        done = processes.command(
+            "tests/robustness/tiny_run.py", "--out", folder / "run", "--cache", folder / "cache", "--threads", threads
+        )
+        assert done.returncode == 0, done.stderr
+    for threads in (2, 5):
+        assert_same_end(tmp_path / str(threads) / "run", tmp_path / "1" / "run")
+    assert len(losses(tmp_path / "1" / "run")) == 4

@@ -8,8 +8,7 @@ import psutil
 import pytest
 
 from graphormer_sepnorm import Graphormer
-from graphormer_sepnorm.datasets.benchmarks import sample_table
-from graphormer_sepnorm.datasets.load import load_split
+from graphormer_sepnorm.datasets.benchmarks import load_split, sample_table
 from graphormer_sepnorm.system.files import CACHE_VARIABLE
 from tests.recorded import recorder
 from tests.robustness import processes, tiny_run

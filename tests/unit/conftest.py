@@ -1,16 +1,6 @@
 from tests.cli.conftest import command
 from tests.forests import features, forest, logp, smiles
-from tests.table_models import (
-    classes,
-    conditioned,
-    folds,
-    labels,
-    molecules,
-    others,
-    setting,
-    small_forests,
-    trained,
-)
+from tests.table_models import classes, conditioned, folds, labels, molecules, others, setting, small_forests, trained
 
 __all__ = [
     "classes", "command", "conditioned", "features", "folds", "forest", "labels", "logp", "molecules", "others",

@@ -31,10 +31,6 @@ MODEL = ModelConfig(atom_sizes=(5,), bond_sizes=(3,), encodings=(Spatial(max_dis
 CONFIG = Config("sample", "zinc", TaskConfig("regression", "mae", ("y",)), MODEL)
 
 
-def test_a_config_survives_json():
-    assert config_from_json(config_to_json(CONFIG), "here") == CONFIG
-
-
 def test_a_trapezoid_whose_sides_overlap_is_refused():
     with pytest.raises(InputError, match="add up to more than 1"):
         TrainConfig(schedule="trapezoid", warmup=0.3, cooldown=0.8)

@@ -1,11 +1,14 @@
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, FOR_TABLES
 from graphormer_sepnorm.config import TrainConfig, config_to_json
+from graphormer_sepnorm.dataset import ROOT_VARIABLE, data_root
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, task_config
+from graphormer_sepnorm.system.files import CACHE_VARIABLE, cache_root
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -52,3 +55,21 @@ def test_a_recipe_has_no_conditions(tmp_path):
     (tmp_path / "config.json").write_text(config_to_json(config))
     architecture = find_recipe(str(tmp_path / "config.json")).architecture
     assert dataset_config("zinc-subset", TrainConfig(), None, architecture).model.conditions == 0
+
+
+def test_the_root_is_the_argument_before_the_variable_before_a_folder_here(monkeypatch):
+    monkeypatch.setenv(ROOT_VARIABLE, "/of/the/variable")
+    assert data_root("/named") == Path("/named")
+    assert data_root(None) == Path("/of/the/variable")
+    monkeypatch.setenv(ROOT_VARIABLE, "")
+    assert data_root(None) == Path("datasets")
+    monkeypatch.delenv(ROOT_VARIABLE)
+    assert data_root(None) == Path("datasets")
+
+
+def test_the_cache_is_the_environment_variable_or_the_users_cache(monkeypatch):
+    monkeypatch.setenv(CACHE_VARIABLE, "/of/the/variable")
+    assert cache_root() == Path("/of/the/variable")
+    monkeypatch.delenv(CACHE_VARIABLE)
+    monkeypatch.setenv("HOME", "/home/of/someone")
+    assert cache_root() == Path("/home/of/someone/.cache/graphormer_sepnorm")

@@ -12,8 +12,7 @@ from graphormer_sepnorm.output.columns import PredictionColumns
 from graphormer_sepnorm.predict.predictors import Predictor
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
-from graphormer_sepnorm.table_model.evaluate import evaluate_table
-from graphormer_sepnorm.table_model.info import describe_any
+from graphormer_sepnorm.table_model.evaluate import describe_any, evaluate_table
 from graphormer_sepnorm.table_model.load import load_model as load_from_python
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.members import MEMBERS
@@ -27,9 +26,9 @@ from graphormer_sepnorm.table_run import (
     train_folds,
     train_table,
 )
-from graphormer_sepnorm.tables.formats import Row
+from graphormer_sepnorm.tables.formats.table import Row
 from graphormer_sepnorm.tables.labels import TableOptions, read_labelled, read_usable, table_task
-from graphormer_sepnorm.tables.writers import DelimitedWriter
+from graphormer_sepnorm.tables.writers.base import DelimitedWriter
 from tests.table_models import Trained
 
 FILES = {
@@ -105,14 +104,6 @@ def test_a_final_classification_is_scored_too(smiles, logp, trained: Trained, tm
 def test_a_model_is_not_written_over(trained: Trained):
     with pytest.raises(InputError, match="already holds a model: continue it with --resume"):
         check_beginning(trained.run, trained.config, Plan(2))
-
-
-def test_a_run_of_one_network_is_left_as_it_is(trained: Trained, tmp_path):
-    (tmp_path / "config.json").touch()
-    for resume in (False, True):
-        with pytest.raises(InputError, match="already holds a run of one network: choose another --out"):
-            train_table(TableOptions("nowhere.csv", ("a",)), trained.config, tmp_path, Plan(2, resume=resume))
-    assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
 
 
 @pytest.mark.parametrize("resume", [False, True])
@@ -195,13 +186,6 @@ def test_quick_stops_after_the_kernel_and_networks_join_when_it_is_resumed(train
     assert fit_run(trained.labelled, trained.options, other, run, Plan(3, quick=True, resume=True)) != second
     whole = fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, resume=True))
     assert whole["value"] == pytest.approx(trained.result["value"], rel=1e-6)
-
-
-def test_which_members_are_fitted():
-    assert Plan(quick=True).members == ["kernel"]
-    assert Plan().members == ["kernel", "forest", "networks", "tuned kernel"]
-    assert Plan(forest=False).members == ["kernel", "networks", "tuned kernel"]
-    assert Plan(blend=False).members == ["networks"]
 
 
 def test_bounds_become_numbers(tmp_path):

@@ -76,7 +76,7 @@ def evaluate(
 def score_lines(result: dict, what: str) -> Iterator[str]:
     """A result for people: the score of ``what``, rows that were not scored, the targets, and training molecules."""
     from graphormer_sepnorm.runs.numbers import counted
-    from graphormer_sepnorm.tables.structures import known_words
+    from graphormer_sepnorm.tables.splits import known_words
 
     for name, words in result.get("other_scale", {}).items():
         yield f"{name}: {words}: are they in the unit and on the scale of the training labels?"
@@ -97,7 +97,7 @@ def score_lines(result: dict, what: str) -> Iterator[str]:
 def target_lines(result: dict) -> Iterator[str]:
     """For each scored target of a table model its score, the number of labels, and the coverage of its intervals."""
     from graphormer_sepnorm.runs.numbers import counted, decimals_for, percent, shown, shown_interval
-    from graphormer_sepnorm.table_model.info import targets_on_test
+    from graphormer_sepnorm.table_model.evaluate import targets_on_test
     from graphormer_sepnorm.table_model.reliability import usual_confidence
     from graphormer_sepnorm.table_model.scores import STACK, top_words
     from graphormer_sepnorm.tasks import METRICS

@@ -31,7 +31,7 @@ def info(
     with leaving_at_once():
         from graphormer_sepnorm.runs import zoo
         from graphormer_sepnorm.runs.info import as_text
-        from graphormer_sepnorm.table_model.info import describe_any
+        from graphormer_sepnorm.table_model.evaluate import describe_any
 
     place = zoo.resolve_model(model)
     facts = describe_any(place) | zoo.card_facts(place)

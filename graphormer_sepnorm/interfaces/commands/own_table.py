@@ -12,13 +12,11 @@ import typer
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.torchrun import num_processes
-from graphormer_sepnorm.tables.formats import WholeTable
-from graphormer_sepnorm.tables.formats.table import names_shown
+from graphormer_sepnorm.tables.formats.table import WholeTable, names_shown
 from graphormer_sepnorm.tables.label_text import is_undecided, parts_of
-from graphormer_sepnorm.tables.measurements import TargetReader
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.remarks import counted
-from graphormer_sepnorm.tables.rows import SPLIT_NAMES, id_column_among, places_of, target_readers
+from graphormer_sepnorm.tables.rows import SPLIT_NAMES, TargetReader, id_column_among, places_of, target_readers
 from graphormer_sepnorm.tables.task_guess import guess_task, look_at_columns
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import better_scale, falls, modelled_name, unit_of

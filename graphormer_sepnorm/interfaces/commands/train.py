@@ -21,7 +21,7 @@ from graphormer_sepnorm.runs.folder import REPORT
 from graphormer_sepnorm.runs.numbers import counted, decimals_for, shown_interval
 from graphormer_sepnorm.system.device import choose, computing
 from graphormer_sepnorm.system.progress import is_on_page
-from graphormer_sepnorm.table_model.info import targets_on_test
+from graphormer_sepnorm.table_model.evaluate import targets_on_test
 from graphormer_sepnorm.table_model.reliability import low_coverage, no_better
 from graphormer_sepnorm.table_model.scores import STACK
 from graphormer_sepnorm.table_model.stacking import FOLDS
@@ -30,7 +30,7 @@ from graphormer_sepnorm.tables.formats.text import STANDARD_INPUT
 from graphormer_sepnorm.tables.labels import read_whole, table_task
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE
-from graphormer_sepnorm.tables.structures import known_words
+from graphormer_sepnorm.tables.splits import known_words
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.training.experiment import train_run
 from graphormer_sepnorm.training.finetune import check_start, from_weights

@@ -17,8 +17,9 @@ from pydantic import BaseModel
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web import schemas
 from graphormer_sepnorm.interfaces.web.schemas import ColumnFacts, ModelFacts, MoleculePrediction, Options, TableRow
-from graphormer_sepnorm.tables.formats import Row
-from graphormer_sepnorm.tables.writers import AddedColumn, Cells, digits_of, text_of_number, write_whole
+from graphormer_sepnorm.tables.formats.table import Row
+from graphormer_sepnorm.tables.writers import write_whole
+from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, digits_of, text_of_number
 
 DAYS_KEPT = 7
 FORMAT = 3  # of the files in the store; those of another one are no tables

@@ -12,9 +12,9 @@ from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.options import declared
 from graphormer_sepnorm.predict.class_sets import check_confidence
 from graphormer_sepnorm.predict.intervals import ranks_of
-from graphormer_sepnorm.tables.formats import Row
+from graphormer_sepnorm.tables.formats.table import Row
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.writers import ColumnKind
+from graphormer_sepnorm.tables.writers.base import ColumnKind
 
 JobState = Literal["waiting", "computing", "done", "cancelled", "failed"]
 

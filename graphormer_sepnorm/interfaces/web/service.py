@@ -38,8 +38,8 @@ from graphormer_sepnorm.runs.info import fact_words
 from graphormer_sepnorm.runs.zoo import card_endpoints, card_facts, resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing, current
 from graphormer_sepnorm.system.workers import one_thread
+from graphormer_sepnorm.table_model.evaluate import describe_any, unfinished_words
 from graphormer_sepnorm.table_model.explain import explain_rows
-from graphormer_sepnorm.table_model.info import describe_any, unfinished_words
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.tasks import TASKS

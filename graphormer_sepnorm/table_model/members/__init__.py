@@ -2,9 +2,8 @@
 
 from graphormer_sepnorm.table_model.members.base import Member
 from graphormer_sepnorm.table_model.members.forest import ForestMember
-from graphormer_sepnorm.table_model.members.kernel import KernelMember
+from graphormer_sepnorm.table_model.members.kernel import KernelMember, TunedKernelMember
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
-from graphormer_sepnorm.table_model.members.tuned_kernel import TunedKernelMember
 
 MEMBERS: dict[str, type[Member]] = {
     "kernel": KernelMember,

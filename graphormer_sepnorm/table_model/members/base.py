@@ -12,8 +12,7 @@ import numpy as np
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.predict.forward import Output
-from graphormer_sepnorm.table_model.conditions import Conditions
-from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.features import Conditions, MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 
 
@@ -58,13 +57,8 @@ class Member(Protocol):
 
 
 class WithoutNetworks:
-    @property
-    def models(self) -> list[tuple[Network, Config]]:
-        return []
-
-    @property
-    def outputs(self) -> list[Output]:
-        return []
+    models: ClassVar[list[tuple[Network, Config]]] = []
+    outputs: ClassVar[list[Output]] = []
 
     def computed(self, outputs: list[np.ndarray]) -> dict[Callable, np.ndarray]:
         return {}

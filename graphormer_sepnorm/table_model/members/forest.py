@@ -6,7 +6,7 @@ M molecules, F features, T targets, N nodes of all trees, R trees of all targets
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -18,8 +18,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import checked_array, load_format, save_arrays
 from graphormer_sepnorm.runs.folder import FOREST
 from graphormer_sepnorm.system.workers import available_cores
-from graphormer_sepnorm.table_model.conditions import condition_values
-from graphormer_sepnorm.table_model.features import MoleculeFeatures, descriptors, morgan
+from graphormer_sepnorm.table_model.features import MoleculeFeatures, condition_values, descriptors, morgan
 from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
 from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting, WithoutNetworks
 
@@ -91,13 +90,9 @@ class Forest:
         types = {"feature": np.int16, "number": np.float32, "right": np.int32, "roots": np.int64}
         feature, number, right, roots = (checked_array(arrays, name, dtype, 1, path) for name, dtype in types.items())
         targets = facts.get("targets")
-        if not (
-            isinstance(targets, int)
-            and 0 < targets <= len(roots)
-            and len(roots) % targets == 0
-            and len(feature) == len(number) == len(right)
-            and all(conditions_of_trees(feature, right, roots, width))
-        ):
+        is_grouped = isinstance(targets, int) and 0 < targets <= len(roots) and len(roots) % targets == 0
+        have_nodes = len(feature) == len(number) == len(right)
+        if not (is_grouped and have_nodes and all(conditions_of_trees(feature, right, roots, width))):
             raise InputError(f"{path} is damaged: its nodes do not form trees")
         return cls(feature, number, right, roots, targets, str(facts.get("rdkit")))
 
@@ -165,16 +160,12 @@ def fit_forest(features: np.ndarray, labels: Labels, seed: int, trees: int) -> F
             raise CannotLearn("a target has no exact labels to grow a forest on")
         weight = None if labels.weight is None else labels.weight[rows]
         grown += grow_trees(features[rows], column[rows], labels.is_classification, seed, trees, weight)
-    sizes = np.array([len(feature) for feature, _, _ in grown])
+    feature, number, rights = zip(*grown, strict=True)
+    sizes = np.array(list(map(len, feature)))
     roots = np.cumsum(sizes) - sizes
-    return Forest(
-        np.concatenate([feature for feature, _, _ in grown]),
-        np.concatenate([number for _, number, _ in grown]),
-        np.concatenate([right + root for (_, _, right), root in zip(grown, roots, strict=True)]).astype(np.int32),
-        roots.astype(np.int64),
-        labels.y.shape[1],
-        rdkit.__version__,
-    )
+    right = np.concatenate([own + root for own, root in zip(rights, roots, strict=True)]).astype(np.int32)
+    nodes = np.concatenate(feature), np.concatenate(number), right, roots.astype(np.int64)
+    return Forest(*nodes, labels.y.shape[1], rdkit.__version__)
 
 
 def grow_trees(
@@ -192,18 +183,8 @@ def grow_trees(
     return [as_arrays(tree.tree_, columns, classes) for tree in forest.estimators_]
 
 
-class GrownTree(Protocol):
-    """A scikit-learn tree: arrays over its nodes; ``value`` has axes for outputs and classes."""
-
-    children_left: np.ndarray
-    children_right: np.ndarray
-    feature: np.ndarray
-    threshold: np.ndarray
-    value: np.ndarray
-
-
-def as_arrays(tree: GrownTree, columns: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The features, numbers and right children of a tree, as in ``Forest``; ``columns`` are its feature columns."""
+def as_arrays(tree: Any, columns: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features, numbers and right children of a scikit-learn tree, as in ``Forest``, on these feature columns."""
     leaf = tree.children_left == LEAF
     if not np.array_equal(tree.children_left[~leaf], np.flatnonzero(~leaf) + 1):
         raise NotImplementedError("this release of scikit-learn does not store left children next to their parents")

@@ -14,6 +14,7 @@ import torch
 from graphormer_sepnorm.chem.count_fingerprints import known_kinds
 from graphormer_sepnorm.chem.fast_descriptors import VERSIONS
 from graphormer_sepnorm.config import Config, TaskConfig
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.predict.calibration import Calibration, fit_calibration
 from graphormer_sepnorm.predict.forward import Output
@@ -22,9 +23,10 @@ from graphormer_sepnorm.runs.arrays import load_format, save_arrays
 from graphormer_sepnorm.runs.checkpoint import save_model
 from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
 from graphormer_sepnorm.table_model.machines import Compared, Machines, completed, fit_machines
-from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
+from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting, WithoutNetworks
+from graphormer_sepnorm.table_model.members.networks import NetworksMember
 from graphormer_sepnorm.table_model.reference import (
     BODY,
     MOST_ROWS,
@@ -33,20 +35,18 @@ from graphormer_sepnorm.table_model.reference import (
     Reference,
     Space,
     body_named,
+    damaged_arrays,
     landmarks,
     read_shaped,
 )
 from graphormer_sepnorm.tasks import TASKS
 
-KERNEL = "kernel.safetensors"
-BODY_FILE = "body.safetensors"
-FORMAT = 3
-MACHINES: dict[str, tuple[type, str]] = {
-    "weights": (np.float64, "GT"),
-    "coefficients": (np.float64, "NT"),
-    "intercept": (np.float64, "T"),
-}
+KERNEL, BODY_FILE, TUNED = "kernel.safetensors", "body.safetensors", "tuned_kernel.safetensors"
+FORMAT, TUNED_FORMAT = 3, 1
 EMBEDDINGS = 2  # index of the embeddings among the groups of similarities
+Shapes = dict[str, tuple[type, str]]  # types and axes of arrays
+MACHINES: Shapes = {"weights": (np.float64, "GT"), "coefficients": (np.float64, "NT"), "intercept": (np.float64, "T")}
+EMBEDDED: Shapes = {"embeddings": (np.float32, "RND"), "mean": (np.float32, "RD"), "scale": (np.float32, "RD")}
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,6 @@ class KernelMember:
         arrays, facts = load_format(path, FORMAT)
         kinds = known_kinds(facts, path)
         known_kinds(facts, path, VERSIONS[:1], VERSIONS, "descriptors")
-
         reference = Reference.from_arrays(arrays, Encoder(load_embedder(str(folder / BODY_FILE))), kinds, path)
         sizes = {"N": reference.counts.shape[0], "G": len(SHARES)}
         machines = Machines(*read_shaped(arrays, MACHINES, sizes, path))
@@ -179,8 +178,82 @@ def remark(numbers: np.ndarray, labels: Labels, folds: Folds) -> str:
     known = [np.flatnonzero(~np.isnan(column)) for column in labels.y.T]
     in_one = [len(rows) and any(not np.isin(learnt, rows).any() for learnt, _ in folds.parts()) for rows in known]
     if names := list(compress(labels.task.targets, in_one)):
-        found.append(
-            f"all exact labels of {', '.join(names)} are in one fold, which the kernel predicts as their mean: the "
-            "expected errors are too large"
-        )
+        apart = f"all exact labels of {', '.join(names)} are in one fold, which the kernel predicts as their mean"
+        found.append(f"{apart}: the expected errors are too large")
     return "; ".join(found)
+
+
+@dataclass(frozen=True)
+class TunedKernelMember(WithoutNetworks):
+    """The kernel machines of all folds. The networks that they read belong to the other members."""
+
+    share: ClassVar = 0.4
+
+    kernel: KernelMember  # its training molecules are the references
+    networks: NetworksMember
+    spaces: list[Space]  # one per network
+    machines: list[Machines]  # one per network
+    calibration: Calibration | None = None
+
+    @classmethod
+    def words(cls, task: TaskConfig, molecules: int) -> str:
+        return "the same as the kernel, on the embeddings of the fine-tuned networks"
+
+    @classmethod
+    def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
+        kernel, networks = beside(setting.members)
+        decisions = np.full_like(labels.y, np.nan)
+        spaces, machines = [], []
+        for number, (learnt, predicted) in enumerate(folds.parts()):
+            embeddings = molecules.of(networks.embeddings)[:, number]
+            known = setting.known_to(number, labels)
+            space, found, decisions[predicted] = fit_tuned(kernel, molecules, embeddings, known, learnt, predicted)
+            spaces.append(space)
+            machines.append(found)
+        calibration = calibration_of(labels, decisions, folds.predicted)
+        return Fitted(cls(kernel, networks, spaces, machines, calibration), as_values(decisions, calibration))
+
+    def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
+        similarities = molecules.of(self.kernel.reference.similarities).copy()
+        embeddings = molecules.of(self.networks.embeddings)
+        total = np.zeros((len(molecules), len(self.machines[0].intercept)))
+        for number, (space, machines) in enumerate(zip(self.spaces, self.machines, strict=True)):
+            similarities[:, EMBEDDINGS] = seen_by(self.kernel, molecules, space, embeddings[:, number])
+            total += machines(similarities)
+        return as_values(total / len(self.machines), self.calibration)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        spaces = {name: np.stack([getattr(space, name) for space in self.spaces]) for name in EMBEDDED}
+        machines = {name: np.stack([getattr(each, name) for each in self.machines]) for name in MACHINES}
+        widths = {"widths": np.array([space.width for space in self.spaces])}
+        return spaces | widths | machines | calibration_arrays(self.calibration)
+
+    @classmethod
+    def files(cls, folder: Path) -> list[Path]:
+        return [folder / TUNED]
+
+    def save(self, folder: Path) -> None:
+        save_arrays(folder / TUNED, self.arrays(), {"format": TUNED_FORMAT})
+
+    @classmethod
+    def load(cls, folder: Path, members: dict[str, Member]) -> "TunedKernelMember":
+        path = folder / TUNED
+        arrays, _ = load_format(path, TUNED_FORMAT)
+        kernel, networks = beside(members)
+        sizes = {"R": len(networks.models), "G": len(SHARES), "D": networks.models[0][0].config.width}
+        sizes["N"], sizes["T"] = kernel.machines.coefficients.shape
+        *parts, widths = read_shaped(arrays, EMBEDDED | {"widths": (np.float64, "R")}, sizes, path)
+        shapes = {name: (kind, f"R{axes}") for name, (kind, axes) in MACHINES.items()}
+        machines = read_shaped(arrays, shapes, sizes, path)
+        if (widths <= 0).any():
+            raise InputError(damaged_arrays(path))
+        spaces = [Space(*each) for each in zip(*parts, widths.tolist(), strict=True)]
+        calibration = read_calibration(arrays, sizes, path)
+        return cls(kernel, networks, spaces, [Machines(*each) for each in zip(*machines, strict=True)], calibration)
+
+
+def beside(members: dict[str, Member]) -> tuple[KernelMember, NetworksMember]:
+    kernel, networks = members.get("kernel"), members.get("networks")
+    if not (isinstance(kernel, KernelMember) and isinstance(networks, NetworksMember)):
+        raise CannotLearn("it needs the kernel and the networks, and one of them was left out")
+    return kernel, networks

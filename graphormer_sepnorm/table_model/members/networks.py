@@ -24,8 +24,7 @@ from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import Compute, autocast, computing, current
 from graphormer_sepnorm.system.workers import in_processes
-from graphormer_sepnorm.table_model.conditions import condition_values
-from graphormer_sepnorm.table_model.features import GraphsOf, MoleculeFeatures
+from graphormer_sepnorm.table_model.features import GraphsOf, MoleculeFeatures, condition_values
 from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
 from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
 from graphormer_sepnorm.tasks import TASKS, make_task

@@ -22,10 +22,10 @@ from graphormer_sepnorm.tables.formats.table import (
     without_last_blanks,
 )
 
-COLUMNS = ["smiles", "name"]
 # Of a CXSMILES: coordinates, labels, radicals, items such as "&1:3", the letter r, or nothing.
 EXTENSION = r"\|(?:(?:[($^]|(?:ctu|[acCfHmstuZ]|w[UD]?|[o&]\d+|rb|lp|LN|LO|RG|Sg[DH]?|atomProp|THB):|r,)[^|]*|r)?\|"
 WITH_EXTENSION = re.compile(rf"\s*(\S+\s+{EXTENSION})(.*)", re.DOTALL)  # CXSMILES and a name
+COLUMNS = ["smiles", "name"]
 DELIMITERS = ",\t;|"
 EXCELS_LINE = re.compile(r'"?sep=(.)"?[\r\n]*', re.IGNORECASE)
 
@@ -77,10 +77,8 @@ def csv_records(lines: Iterator[str], source: str, delimiter: str, lines_before:
         for line in lines:
             size = size + len(line) if record else len(line)
             if size > text.MAX_RECORD:
-                raise InputError(
-                    f"the record that goes on in line {lines_before + reader.line_num + 1} of {source} has more than "
-                    f"{text.MAX_RECORD:,} characters: close its quotes"
-                )
+                record_at = f"the record that goes on in line {lines_before + reader.line_num + 1} of {source}"
+                raise InputError(f"{record_at} has more than {text.MAX_RECORD:,} characters: close its quotes")
             record.append(line)
             yield line
 
@@ -96,10 +94,8 @@ def csv_records(lines: Iterator[str], source: str, delimiter: str, lines_before:
             return
         except csv.Error as error:
             if len(record) > 1:
-                raise InputError(
-                    f"line {lines_before + reader.line_num} of {source} cannot be split into columns ({error}): close "
-                    "its quotes, or double those inside a quoted field"
-                ) from None
+                found = f"line {lines_before + reader.line_num} of {source} cannot be split into columns ({error})"
+                raise InputError(f"{found}: close its quotes, or double those inside a quoted field") from None
             without_quotes = split(record[0], delimiter, csv.QUOTE_NONE) or [""]
             fields = BrokenLine(without_quotes, f"the line cannot be split into columns ({error})")
         yield fields

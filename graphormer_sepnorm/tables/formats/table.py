@@ -159,7 +159,7 @@ def not_one_column(source: str, columns: list[str], name: str, count: int, advic
 
 
 def names_shown(columns: list[str]) -> str:
-    return ", ".join(map(printable, columns[:MOST_SHOWN])) + (", ..." if len(columns) > MOST_SHOWN else "")
+    return ", ".join(map(printable, columns[:MOST_SHOWN])) + ", ..." * (len(columns) > MOST_SHOWN)
 
 
 def printable(text: str) -> str:

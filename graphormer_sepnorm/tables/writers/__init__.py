@@ -7,21 +7,10 @@ from pathlib import Path
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.files import write_atomically
-from graphormer_sepnorm.tables.formats import Row
-from graphormer_sepnorm.tables.writers.base import (
-    COMPLETED,
-    DIGITS,
-    AddedColumn,
-    Cells,
-    ColumnKind,
-    TableWriter,
-    as_utf8,
-    digits_of,
-    text_of_number,
-)
-from graphormer_sepnorm.tables.writers.delimited import DelimitedWriter, as_csv
+from graphormer_sepnorm.tables.formats.table import Row
+from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, DelimitedWriter, TableWriter
 from graphormer_sepnorm.tables.writers.excel import ExcelWriter
-from graphormer_sepnorm.tables.writers.parquet import ParquetWriter, arrow_array, arrow_fields
+from graphormer_sepnorm.tables.writers.parquet import ParquetWriter
 from graphormer_sepnorm.tables.writers.sdf import SdfWriter
 
 MakeWriter = Callable[[list[str], list[AddedColumn]], TableWriter]

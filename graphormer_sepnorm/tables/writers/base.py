@@ -1,8 +1,10 @@
 """The interface of the writers of tables, and the texts of numbers in them. M rows of a part, D numbers in a cell."""
 
+import csv
+import io
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -10,7 +12,8 @@ from typing import Literal, Protocol
 import numpy as np
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats import Row, Table, open_table, with_free_names
+from graphormer_sepnorm.tables.formats import open_table
+from graphormer_sepnorm.tables.formats.table import Row, Table, with_free_names
 
 COMPLETED = ".completed"
 DIGITS = {"number": 7, "precise": 12}  # by kind of a column; float32 has 7
@@ -100,3 +103,40 @@ def as_utf8(text: str) -> str:
 def refuse_repeated(columns: list[str], name: str) -> None:
     if twice := [column for column, count in Counter(columns).items() if count > 1]:
         raise InputError(f"the input has several columns {twice[0]!r}: rename them, or write .csv instead of {name}")
+
+
+class DelimitedWriter(TableWriter):
+    """CSV, or another character between columns; the semicolons and decimal commas of an input stay."""
+
+    delimiter: str
+
+    def __init__(self, columns: list[str], added: list[AddedColumn], delimiter: str = ","):
+        self.names, self.added = flat_names(columns, added), added
+        self.delimiter, self.decimal = delimiter, "."
+
+    def keep_notation(self, table: Table) -> None:
+        if (table.delimiter, self.delimiter) == (";", ","):
+            self.delimiter = ";"
+        if self.delimiter != ",":
+            self.decimal = table.decimal
+
+    def header(self) -> bytes:
+        return as_csv([self.names], self.delimiter)
+
+    def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
+        texts = texts_of_rows(added, self.added, self.decimal)
+        return as_csv((row.fields + more for row, more in zip(rows, texts, strict=True)), self.delimiter)
+
+
+def as_csv(rows: Iterable[Sequence[object]], delimiter: str = ",") -> bytes:
+    """Lines of texts and numbers; bytes of the input that are not UTF-8 become what they were."""
+
+    def lines(rows: Iterable[Sequence[object]], quoting: Literal[0, 1] = csv.QUOTE_MINIMAL) -> str:
+        text = io.StringIO(newline="")
+        csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=quoting).writerows(rows)
+        return text.getvalue()
+
+    rows = list(rows)
+    if "\r" in (text := lines(rows)):  # until Python 3.12, it is no reason for quotes
+        text = "".join(lines([row], csv.QUOTE_ALL) if "\r" in (line := lines([row])) else line for row in rows)
+    return text.encode(errors="surrogateescape")

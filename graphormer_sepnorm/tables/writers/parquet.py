@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats import Row, Table, with_free_names
+from graphormer_sepnorm.tables.formats.table import Row, Table, with_free_names
 from graphormer_sepnorm.tables.writers.base import COMPLETED, AddedColumn, Cells, TableWriter, as_utf8, refuse_repeated
 
 if TYPE_CHECKING:

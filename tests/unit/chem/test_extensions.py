@@ -9,7 +9,7 @@ from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.structures import MoleculeStructure, read_structures
+from graphormer_sepnorm.tables.splits import MoleculeStructure, read_structures
 
 RACEMATES = [
     "C[C@H]1CCCC[C@H]1O |&1:1,6|",

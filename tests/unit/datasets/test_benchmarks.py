@@ -1,13 +1,39 @@
 """The contract of a named dataset, over all of them."""
 
+import csv
+import gzip
+import importlib.util
+import io
+import itertools
 import os
+import pickle
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
-from graphormer_sepnorm.datasets.benchmarks import DATASETS, read_sample, sample_source, sample_table, state_of_files
+from graphormer_sepnorm.chem.properties import penalized_logp
+from graphormer_sepnorm.dataset import Dataset
+from graphormer_sepnorm.datasets.benchmarks import (
+    DATASETS,
+    explained_download,
+    link_files,
+    load_split,
+    load_tensors_only,
+    read_alone,
+    read_sample,
+    sample_source,
+    sample_table,
+    state_of_files,
+    tensors_only,
+)
+from graphormer_sepnorm.encodings.graphormer import Centrality
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tasks import METRICS
 
 CARDS = (Path(__file__).parents[3] / "data" / "README.md").read_text()
@@ -50,3 +76,162 @@ def test_the_evaluator_of_a_benchmark_gives_what_its_metric_gives(name):
     y = rng.normal(size=(50, 1)) if dataset.task.kind == "regression" else rng.integers(0, 2, (50, 1)).astype(float)
     prediction = rng.random((50, 1))
     assert dataset.evaluate(y, prediction) == pytest.approx(METRICS[dataset.task.metric](y, prediction), rel=1e-12)
+
+
+DATA = Path(__file__).parents[3] / "data"
+SPEC = importlib.util.spec_from_file_location("make_sample", DATA / "make_sample.py")
+make_sample = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(make_sample)
+
+
+@pytest.fixture(scope="module")
+def sample() -> pd.DataFrame:
+    return pd.read_csv(make_sample.SAMPLE)
+
+
+def stored_rows() -> list[tuple[str, ...]]:
+    with gzip.open(make_sample.SAMPLE, "rt", newline="") as file:
+        return [tuple(row) for row in csv.reader(file)]
+
+
+def test_targets_belong_to_the_molecules(sample):
+    part = sample.sample(200, random_state=0)
+    assert [penalized_logp(smiles) for smiles in part.smiles] == pytest.approx(list(part.penalized_logp), abs=1e-5)
+
+
+def test_generator_repeats_the_first_rows():
+    assert list(itertools.islice(make_sample.sample_rows(), 100)) == stored_rows()[1:101]
+
+
+@pytest.mark.nightly
+def test_generator_repeats_the_file(tmp_path):
+    path = tmp_path / "sample.csv.gz"
+    make_sample.write_sample(path)
+    written = path.read_bytes()
+    assert gzip.decompress(written) == gzip.decompress(make_sample.SAMPLE.read_bytes())
+    assert written[4:8] == bytes(4)
+
+
+def test_a_changed_encoding_is_computed_again():
+    """As by a notebook whose cell is edited and run again: the fields stay the same, the cached arrays do not."""
+
+    def with_degree(code: str) -> Tensor:
+        names = {"Centrality": Centrality, "__name__": "own"}
+        exec(f"class Own(Centrality):\n    def precompute(self, graphs):\n        {code}", names)
+        return load_split("sample", "val", (names["Own"](),)).batch([0]).arrays["degree"]
+
+    once = "return {name: array for name, array in super(Own, self).precompute(graphs).items()}"
+    twice = once.replace("array for", "2 * array for")
+    first = with_degree(once)
+    assert (with_degree(twice) == 2 * first).all()
+    assert (with_degree(once) == first).all()
+
+
+@pytest.fixture
+def root(tmp_path):
+    for name in ("raw/a.txt", "processed/b.pt", "deep/er/c"):
+        path = tmp_path / "root" / "SET" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    return tmp_path / "root"
+
+
+def files(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_folder_can_be_left_out_and_existing_files_are_kept(root, tmp_path):
+    (tmp_path / "mirror/SET/raw").mkdir(parents=True)
+    (tmp_path / "mirror/SET/raw/a.txt").write_text("own")
+    link_files(root, tmp_path / "mirror", without="processed")
+    assert files(tmp_path / "mirror") == ["SET/deep/er/c", "SET/raw/a.txt"]
+    assert (tmp_path / "mirror/SET/raw/a.txt").read_text() == "own"
+
+
+def test_molecules_that_were_processed_in_another_way_are_left_out(tmp_path):
+    """PyG notes the transform and the filter, and only warns if they are other ones."""
+    for name, notes in {"plain": ("None", "None"), "filtered": ("None", "<function few at 0x>"), "raw": ()}.items():
+        (tmp_path / "root" / name).mkdir(parents=True)
+        (tmp_path / "root" / name / "train.pt").touch()
+        for note, text in zip(("pre_transform", "pre_filter"), notes, strict=False):
+            torch.save(text, tmp_path / "root" / name / f"{note}.pt")
+    link_files(tmp_path / "root", tmp_path / "mirror")
+    assert sorted(path.parent.name for path in (tmp_path / "mirror").rglob("train.pt")) == ["plain", "raw"]
+
+
+@pytest.mark.parametrize("failure", [OSError("no network"), RuntimeError("bad zip"), EOFError(), SystemExit()])
+def test_a_failed_download_gives_a_sentence_and_leaves_no_root(tmp_path, failure):
+    with (
+        pytest.raises(InputError, match=r"SET is not in .* could not be downloaded"),
+        explained_download("SET", tmp_path / "new", "set"),
+    ):
+        (tmp_path / "new" / "set").mkdir(parents=True)
+        raise failure
+    assert not (tmp_path / "new").exists()
+
+
+def test_loaders_do_not_write_to_the_root_and_damaged_files_are_replaced(root):
+    seen = []
+
+    def read(split, folder):
+        seen.append((split, files(folder)))
+        (folder / "SET" / "written").write_text("by the loader")
+        if len(seen) == 1:
+            raise RuntimeError("damaged")
+        return "molecules"
+
+    dataset = Dataset(task=None, featurizer="zinc", read=read, source=lambda folder: "", folder="SET")
+    assert read_alone("SET", dataset, "val", root, "source") == "molecules"
+    assert seen == [
+        ("val", ["SET/deep/er/c", "SET/processed/b.pt", "SET/raw/a.txt"]),
+        ("val", ["SET/deep/er/c", "SET/raw/a.txt"]),
+    ]
+    assert files(root) == ["SET/deep/er/c", "SET/processed/b.pt", "SET/raw/a.txt"]
+
+
+def test_a_problem_of_the_data_names_the_users_root(root):
+    """Not the mirror in the cache, from which the molecules are read."""
+
+    def read(split, place):
+        raise InputError(f"the root holds no {split} molecules")
+
+    dataset = Dataset(DATASETS["sample"].task, "zinc", read, lambda root: "state", folder="SET")
+    with pytest.raises(InputError, match=f"^{root}: the root holds no val molecules$"):
+        read_alone("set", dataset, "val", root, "state")
+
+
+class Evil:
+    def __reduce__(self):
+        return os.mkdir, (os.path.join(os.environ["EVIL_FOLDER"], "made"),)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("EVIL_FOLDER", str(tmp_path))
+    return tmp_path
+
+
+def test_lists_and_dicts_of_tensors_are_read():
+    content = [{"atom": torch.tensor([1, 2]), "name": "a"}, {"bond": torch.eye(2)}]
+    found = load_tensors_only(io.BytesIO(pickle.dumps(content)))
+    assert found[0]["atom"].tolist() == [1, 2] and found[0]["name"] == "a"
+    assert found[1]["bond"].tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+@pytest.mark.parametrize("place", [lambda evil: evil, lambda evil: [{"atom": evil}]])
+def test_other_objects_are_refused_and_never_executed(folder, place):
+    with pytest.raises(pickle.UnpicklingError, match="is not allowed in a dataset"):
+        load_tensors_only(io.BytesIO(pickle.dumps(place(Evil()))))
+    assert not (folder / "made").exists()
+
+
+def test_torch_reads_only_pygs_data_within_the_context(folder):
+    torch.save(Data(x=torch.ones(2, 1)), folder / "data.pt")
+    torch.save({"data": Evil()}, folder / "evil.pt")
+    with tensors_only():
+        assert torch.load(folder / "data.pt").x.tolist() == [[1.0], [1.0]]
+        with pytest.raises(pickle.UnpicklingError):
+            torch.load(folder / "evil.pt")
+        with pytest.raises(pickle.UnpicklingError):
+            torch.load(folder / "evil.pt", weights_only=None)
+    assert not (folder / "made").exists()

@@ -17,8 +17,8 @@ from graphormer_sepnorm.predict.predictors import Embedder, Predictor
 from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.predict.trust import Trust
 from graphormer_sepnorm.runs.zoo import AssayLimit
-from graphormer_sepnorm.table_model.conditions import Conditions
 from graphormer_sepnorm.table_model.explain import stack_of
+from graphormer_sepnorm.table_model.features import Conditions
 from tests.tiny import Trusting, tiny_model
 
 

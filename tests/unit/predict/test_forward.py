@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.datasets.load import load_split
+from graphormer_sepnorm.datasets.benchmarks import load_split
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.predict.forward import (
     DEVICE_PAIRS,

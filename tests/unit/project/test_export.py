@@ -13,8 +13,7 @@ from graphormer_sepnorm.project.export import export_model, names_only
 from graphormer_sepnorm.runs import archives
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.zoo import read_card, resolve_model
-from graphormer_sepnorm.table_model.evaluate import evaluate_table
-from graphormer_sepnorm.table_model.info import describe_any
+from graphormer_sepnorm.table_model.evaluate import describe_any, evaluate_table
 from graphormer_sepnorm.table_model.load import load_model
 from graphormer_sepnorm.table_run import Plan, fit_run
 from tests.table_models import Trained

@@ -11,7 +11,7 @@ from graphormer_sepnorm.report.reported import Reported
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
-from graphormer_sepnorm.tables.structures import Structures
+from graphormer_sepnorm.tables.splits import Structures
 from graphormer_sepnorm.tasks import TASKS
 
 

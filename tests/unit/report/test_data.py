@@ -6,8 +6,7 @@ from graphormer_sepnorm.report import data
 from graphormer_sepnorm.report.data import data_section, repeatability_section
 from graphormer_sepnorm.tables import remarks
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable
-from graphormer_sepnorm.tables.splits import Duplicate
-from graphormer_sepnorm.tables.structures import Structures
+from graphormer_sepnorm.tables.splits import Duplicate, Structures
 from tests.unit.report.conftest import fitted, reported, table
 
 NAN = float("nan")

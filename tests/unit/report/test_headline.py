@@ -18,7 +18,7 @@ from graphormer_sepnorm.report.headline import (
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.table_model.labels import Folds
 from graphormer_sepnorm.table_model.model import Stacked
-from graphormer_sepnorm.tables.structures import Structures
+from graphormer_sepnorm.tables.splits import Structures
 from tests.unit.report.conftest import reported, table
 
 NAN = float("nan")

@@ -63,15 +63,6 @@ def test_a_run_that_misses_bounds_is_less_likely(tmp_path):
     assert comparison_lines(compared)[-1].strip().startswith(str(tmp_path / "far"))
 
 
-def test_runs_that_were_tested_on_training_molecules_are_named(tmp_path):
-    known, unknown = (write_run(tmp_path / name, Y + 0.5) for name in ("known", "unknown"))
-    result = {"dataset": "table.csv", "value": 1.0, "n": 40, "training_molecules": 40, "training_families": 0}
-    (known / "test.json").write_text(json.dumps(result))
-    compared = compare_runs([known, unknown])
-    assert [*compared["known"]] == [str(known)]
-    assert comparison_lines(compared)[-6] == f"{known}: 40 of 40 rows have a training molecule: this is no test score"
-
-
 def test_draws_are_paired(tmp_path):
     """Errors that are the same but for a constant differ by it in every draw, however much the scores vary."""
     error = np.abs(np.random.default_rng(1).normal(size=40))

@@ -5,18 +5,12 @@ import pytest
 from pydantic import TypeAdapter
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.table_model.conditions import (
-    MOST_WORDS,
-    ConditionColumn,
-    Conditions,
-    column_of,
-)
+from graphormer_sepnorm.table_model.features import MOST_WORDS, ConditionColumn, Conditions, column_of
 from graphormer_sepnorm.table_model.reference import with_conditions
 from graphormer_sepnorm.table_run import scorable
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions
 from graphormer_sepnorm.tables.rows import LabelledRow
-from graphormer_sepnorm.tables.splits import Duplicate
-from graphormer_sepnorm.tables.structures import Structures
+from graphormer_sepnorm.tables.splits import Duplicate, Structures
 
 CONDITIONS = Conditions.of(("temperature", "assay"), [("20.0", "b"), ("40.0", "a"), ("30.0", "b")])
 

@@ -7,12 +7,9 @@ from rdkit import Chem
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS
-from graphormer_sepnorm.predict.predictors import Predictor, load_networks
 from graphormer_sepnorm.runs.zoo import PRETRAINED
 from graphormer_sepnorm.table_model.load import load_model, load_predicting_model
-from graphormer_sepnorm.table_model.model import TableModel
 from tests.table_models import Trained
-from tests.tiny import save_tiny
 
 NEAREST = ["nearest", "nearest_id", "nearest_a", "similarity"]
 
@@ -37,16 +34,6 @@ def test_the_shipped_model_predicts_no_more_than_all_of_a_drug_unbound():
 def test_a_model_that_imitates_a_teacher_is_not_for_predicting(name):
     with pytest.raises(InputError, match=rf"^{name} imitates .*: fine-tune it with train FILE --from {name}, or write"):
         load_predicting_model([name])
-
-
-def test_a_folder_with_a_stack_is_a_table_model_and_everything_else_networks(trained: Trained, tmp_path):
-    assert isinstance(load_predicting_model([str(trained.run.path)]), TableModel)
-    name = str(save_tiny(tmp_path / "old"))
-    found = load_predicting_model([name])
-    assert isinstance(found, Predictor)
-    np.testing.assert_array_equal(
-        found.predict(["CCO"]).values, Predictor(load_networks([name])).predict(["CCO"]).values
-    )
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])

@@ -11,7 +11,6 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.table_model import machines
 from graphormer_sepnorm.table_model.labels import Labels
 from graphormer_sepnorm.table_model.machines import (
-    FAILED,
     JITTER,
     NOISE,
     Compared,
@@ -96,12 +95,6 @@ def test_classes_are_learnt_as_two_numbers(balance):
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
-def test_one_class_is_decided():
-    known = points(12)
-    labels = Labels(TaskConfig("classification", "rocauc", ("y",)), np.ones((12, 1)))
-    np.testing.assert_allclose(fitted(similarities(known, known), labels)(similarities(points(3, 1), known)), 1)
-
-
 def test_landmarks_are_a_process_whose_covariance_is_theirs(monkeypatch):
     """What five landmarks do not explain of nine molecules is noise: the same formula, with matrices of the nine."""
     monkeypatch.setattr(machines, "ROWS_AT_ONCE", 4)
@@ -130,16 +123,6 @@ def test_landmarks_tell_classes_apart():
     assert (found[True] > 0).sum() > (found[False] > 0).sum(), "balanced, the rare class counts more"
 
 
-def test_bounds_without_a_value_are_not_learnt_from():
-    known, y = points(30), points(30, 5)[:, :1]
-    y[:5], bounds = np.nan, np.tile([9.0, np.inf], (30, 1, 1))
-    found, plain = (
-        fitted(similarities(known, known), each)(similarities(known, known))
-        for each in (Labels(NUMBER, y, bounds), Labels(NUMBER, y))
-    )
-    np.testing.assert_array_equal(found, plain)
-
-
 PRIOR = np.array([0.5, 0.3, 0.05])
 
 
@@ -165,12 +148,6 @@ def test_its_gradient_is_that_of_finite_differences(seed):
     place = np.log([0.3, 0.4, 0.1])
     gradient = found(place)[1]
     assert check_grad(lambda at: found(at)[0], lambda at: found(at)[1], place) < 1e-5 * np.linalg.norm(gradient)
-
-
-def test_a_covariance_that_is_none_is_no_likelihood():
-    wrong = Likelihood(-np.eye(3)[None], np.zeros(3), np.ones(3), np.array([1.0, 0.1]))
-    value, gradient = wrong(np.zeros(2) - [0, 5])
-    assert value == FAILED and (gradient == 0).all()
 
 
 NAN, INF = np.nan, np.inf

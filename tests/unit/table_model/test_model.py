@@ -16,8 +16,7 @@ from graphormer_sepnorm.runs.zoo import AssayLimit
 from graphormer_sepnorm.table_model.fit import FittedTable, fit_table
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.members import MEMBERS
-from graphormer_sepnorm.table_model.members.kernel import BODY_FILE, KERNEL
-from graphormer_sepnorm.table_model.members.tuned_kernel import TUNED
+from graphormer_sepnorm.table_model.members.kernel import BODY_FILE, KERNEL, TUNED
 from graphormer_sepnorm.table_model.model import TableModel, strongest_bounds
 
 

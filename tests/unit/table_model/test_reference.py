@@ -4,17 +4,24 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from sklearn.preprocessing import QuantileTransformer
 
 from graphormer_sepnorm.chem.count_fingerprints import KINDS, count_fingerprints
 from graphormer_sepnorm.chem.fingerprints import SIZE
-from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model import features
+from graphormer_sepnorm.table_model import reference as module
+from graphormer_sepnorm.table_model.features import Counts, GraphsOf, MoleculeFeatures, descriptors, looks
 from graphormer_sepnorm.table_model.reference import (
     BODY,
     SHARES,
+    CountIndex,
     NormalScores,
     Reference,
     body_named,
+    gaussian,
     median_distance,
 )
 
@@ -82,15 +89,58 @@ def test_ties_are_in_the_middle_and_missing_features_do_not_count():
     assert NormalScores.of(column)(np.array([[1.0]])).item() == 0
 
 
-def test_without_features_or_molecules_there_is_nothing():
-    assert NormalScores.of(np.full((20, 2), 5.0))(np.zeros((4, 2))).shape == (4, 0)
-    assert len(NormalScores.of(np.zeros((0, 2))).columns) == 0
-    assert len(NormalScores.of(np.array([[1.0]])).columns) == 0
-
-
 def test_what_does_not_fit_together_is_seen():
     scores = NormalScores.of(np.array([[1.0, 2.0], [3.0, 4.0]]))
     assert scores.fits(2) and not scores.fits(1)
     assert not replace(scores, quantiles=scores.quantiles[::-1]).fits(2)
     assert not replace(scores, quantiles=scores.quantiles[:, :1]).fits(2)
     assert not replace(scores, columns=-scores.columns - 1).fits(2)
+
+
+def counts(*rows: list[float]) -> csr_array:
+    return csr_array(np.array(rows, np.float32))
+
+
+def test_minmax_by_hand():
+    first = counts([1, 0, 3], [0, 0, 0])
+    index = CountIndex.of(counts([2, 1, 1], [1, 0, 3], [0, 0, 0]), 1)
+    np.testing.assert_allclose(index.similarity(first), [[2 / 6, 1, 0], [0, 0, 0]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("crowded", [0.0, 0.5, 1.0])
+@given(seed=st.integers(0, 1000))
+def test_minmax_is_what_it_says(crowded, seed):
+    """Of places that few or many have, kept apart or not."""
+    random = np.random.default_rng(seed)
+    first, second = (np.log1p(random.poisson(0.5, (rows, 3, 20))).astype(np.float32) for rows in (4, 6))
+    low = np.minimum(first[:, None], second).sum(axis=3)
+    high = np.maximum(first[:, None], second).sum(axis=3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "CROWDED", crowded)
+        patch.setattr(module, "ROWS_AT_ONCE", 3)
+        found = CountIndex.of(csr_array(second.reshape(6, 60)), 3).similarity(csr_array(first.reshape(4, 60)))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, (low / np.maximum(high, 1e-6)).mean(axis=2), rtol=1e-5)
+
+
+def test_gaussian_by_hand():
+    points = np.array([[0.0, 0.0], [3.0, 4.0]], np.float32)
+    np.testing.assert_allclose(gaussian(points, points, 5.0), [[1, np.exp(-0.5)], [np.exp(-0.5), 1]], rtol=1e-6)
+    assert gaussian(points, points, 5.0).dtype == np.float32
+
+
+def test_a_table_is_read_alike_in_one_process_and_in_several(smiles, monkeypatch):
+    whole = MoleculeFeatures(smiles[:40])
+    whole.read("mol-without-salts")
+    monkeypatch.setattr(features, "CHUNK", 10)
+    parts = MoleculeFeatures(smiles[:40])
+    parts.read("mol")
+    graphs = GraphsOf("mol")
+    for found in (parts, MoleculeFeatures(smiles[:40])):
+        np.testing.assert_array_equal(found.of(Counts()).toarray(), whole.of(Counts()).toarray())
+        np.testing.assert_array_equal(found.of(descriptors), whole.of(descriptors))
+        np.testing.assert_array_equal(found.of(graphs).x, whole.of(graphs).x)
+        np.testing.assert_array_equal(found.of(graphs).edge_index, whole.of(graphs).edge_index)
+        assert [look.kinds for look in found.of(looks)] == [look.kinds for look in whole.of(looks)]
+    some = whole.take(np.array([3, 1]))
+    assert len(some.of(graphs)) == 2 and some.of(looks)[1].atoms == whole.of(looks)[1].atoms

@@ -18,7 +18,7 @@ from graphormer_sepnorm.predict.side_by_side import SideBySide
 from graphormer_sepnorm.runs import zoo
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute
-from graphormer_sepnorm.table_model.conditions import Conditions
+from graphormer_sepnorm.table_model.features import Conditions
 from graphormer_sepnorm.table_model.load import load_model, load_models, load_predicting_model
 from tests.several import LEARNT, save_panel, save_student, ship
 from tests.tiny import save_tiny

@@ -3,7 +3,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from rdkit import Chem
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.labels import (
@@ -19,7 +18,7 @@ from graphormer_sepnorm.tables.labels import (
     table_task,
 )
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.structures import Structures
+from graphormer_sepnorm.tables.splits import Structures
 from graphormer_sepnorm.tables.task_guess import guess_task, look_at_columns
 from tests.tables import chains, table
 
@@ -98,24 +97,6 @@ def test_several_classes_are_a_column_each(tmp_path):
     assert [(number, reason) for number, _, reason in labelled.skipped] == [(4, "it has no label")]
     task = table_task(options)
     assert (task.kind, task.targets, task.metric) == ("multiclass", ("y_high", "y_Low", "y_mid"), "rocauc")
-
-
-def test_rows_have_no_salts_if_the_featurizer_strips_them(tmp_path):
-    rows = ["CCO.[Na+],1", "OCC,2", *(f"{'C' * number}.Cl,{number}" for number in range(3, 12))]
-    labelled = read_labelled(given(tmp_path, "smiles,y", *rows), "mol-without-salts")
-    assert [row.smiles for row in labelled.usable[:3]] == ["CCO", "OCC", "CCC"]
-    assert (labelled.rows[0].labels, labelled.rows[0].number) == ([1.5], 1) and len(labelled.rows) == 10
-    assert [duplicate.rows for duplicate in labelled.duplicates] == [(0, 1)]
-    assert labelled.changed == 10, "all but the second row"
-
-
-def test_cells_may_have_inchis_and_molfiles(tmp_path):
-    mol = Chem.MolFromSmiles("OCC")
-    inchi, block = Chem.MolToInchi(mol), Chem.MolToMolBlock(mol)
-    lines = [f'"{inchi}",1', f'"{block}",2', *(f"{'C' * number},{number}" for number in range(3, 40))]
-    found = read_labelled(TableOptions(table(tmp_path / "a.csv", "Structure,y", *lines), ("y",), split="random"), "mol")
-    assert [row.smiles for row in found.usable[:2]] == ["CCO", "CCO"] and not found.skipped
-    assert found.duplicates[0].rows == (0, 1)
 
 
 @pytest.mark.parametrize(

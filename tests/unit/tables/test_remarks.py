@@ -48,12 +48,6 @@ def test_molecules_that_lose_stereo_are_counted(tmp_path):
     assert said.startswith("1 molecule loses stereo") and len(labelled.rows) == len(rows), "L and D are two molecules"
 
 
-@pytest.mark.parametrize(("last", "said"), [("20000", True), ("900", False), ("-1", False)])
-def test_labels_over_three_decades_are_pointed_at(tmp_path, last, said):
-    found = " ".join(remarks(*read(tmp_path, [*chains(), "CCO,0.5" if said else "CCO,1", f"CCN,{last}"])))
-    assert ("labels from 0.5 to 2e+04 are" in found and "--log10 y" in found) == said
-
-
 @pytest.mark.parametrize(
     ("rows", "last"),
     [(["CO,0"], "row 43 ('C('"), (["CO,0", "CN,-1"], "row 43 (y is -1"), (["CO,0"] * 4, "row 44 (y is 0")],
@@ -76,11 +70,3 @@ def test_many_equal_labels_at_one_end_are_pointed_at(tmp_path, equal, beyond, sa
     assert len(found) == said
     if said:
         assert "% of the labels equal 4.74, and " in found[0] and "write these labels with < so" in found[0]
-
-
-def test_the_unit_in_the_name_of_a_column_is_in_the_advice(tmp_path):
-    rows = "\n".join(f"{'C' * number},{10.0 ** (number % 5)}" for number in range(1, 21))
-    (tmp_path / "in.csv").write_text(f"smiles,IC50 [uM]\n{rows}\n")
-    options = TableOptions(str(tmp_path / "in.csv"), ("IC50 [uM]",), "regression", split="random")
-    (sentence,) = remarks(options, read_labelled(options, "mol"))
-    assert "from 1 to 1e+04 are" in sentence and "--negative-log-molar 'IC50 [uM]=uM'" in sentence

@@ -1,12 +1,16 @@
+import math
+
 import pytest
 
 from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.table_model.conditions import Conditions
-from graphormer_sepnorm.tables.formats import Row, open_table
+from graphormer_sepnorm.table_model.features import Conditions
+from graphormer_sepnorm.tables.formats import open_table
+from graphormer_sepnorm.tables.formats.table import Row
+from graphormer_sepnorm.tables.label_text import UNDECIDED
 from graphormer_sepnorm.tables.labels import read_labelled, read_usable
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions, samples_of
+from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions, TargetReader, read_labels, samples_of
 from tests.tables import chains, table
 
 
@@ -28,12 +32,6 @@ def test_rows_count_as_much_as_a_column_says(tmp_path):
         *(f"its weight is {text!r}, not a number above 0 and up to 1,000,000" for text in ("0", "-1")),
         "its weight is 'x', not a number",
     ]
-
-
-def test_a_weight_may_have_a_decimal_comma_as_a_label(tmp_path):
-    path = table(tmp_path / "a.csv", "smiles;y;w", "C;1,5;0,5", "CC;2,5;1,000", "CCC;3;2")
-    found = read_usable(TableOptions(path, ("y",), weight_column="w"), "mol")
-    assert [(row.labels, row.weight) for row in found.rows] == [([1.5], 0.5), ([2.5], 1.0), ([3.0], 2.0)]
 
 
 def test_conditions_are_read_with_labels_and_tell_replicates_apart(tmp_path):
@@ -127,3 +125,35 @@ def test_what_a_model_reads_of_rows():
         samples_of(columns, AskedConditions(("T", "pH", "lab (1)")), "t.csv")
     with pytest.raises(InputError, match=r"t\.csv has the column assay, and another value is given"):
         samples_of(columns, AskedConditions(("T",), {"assay": "a"}), "t.csv")
+
+
+def read(column: str, texts: list[str], **options) -> list:
+    """The label of each text, its bound if it is one, or the reason why it cannot be read."""
+    reader = TargetReader.of(column, TableOptions("a.csv", (column,), **options), UNDECIDED, texts)
+    rows = [read_labels([reader], [text], 1) for text in texts]
+    return [gaps.get(0) or bounds.get(0) or labels[0] for labels, bounds, gaps in rows]
+
+
+def test_labels_are_converted_to_the_unit_of_the_column():
+    assert read("IC50", ["5 nM", "1.5 uM", "<2 nM", "7 nM"]) == [5, 1500, "<2.0", 7]
+    assert read("IC50_uM", ["5", "500 nM"]) == [5, 0.5]
+    assert read("y", ["45%", "3 %"]) == [45, 3]
+    for texts in (["45%", "3 %", "0.5"], ["0.5", "7", "45%"], ["5 nM", "7 nM", "8"]):
+        assert "write all in one unit" in read("y", texts)[2]
+
+
+def test_a_bound_is_turned_where_larger_numbers_are_smaller_on_the_scale():
+    texts = ["10", "<10", ">1 uM", "1e-5 M"]
+    assert read("IC50", texts, negative_log_molar=("nM",)) == [8, ">8.0", "<6.0", 5]
+    assert read("y", ["<10", ">100"], log10=("y",)) == ["<1.0", ">2.0"]
+
+
+def test_a_threshold_makes_classes_of_numbers_and_bounds():
+    texts = ["5", "100", "150", "<5", ">10000", "<100", ">50", "<1 uM", "2 uM", "0.05 uM"]
+    found = read("IC50_nM", texts, kind="classification", active_below="100 nM")
+    assert found[:6] + found[8:] == [1, 0, 0, 1, 0, 1, 0, 1]
+    assert found[6:8] == [f"IC50_nM is '{text}', which may be on either side of 100" for text in (">50", "<1 uM")]
+    above = read("pIC50", ["7", "6.5", ">8", "<5", ">5", ""], kind="classification", active_above="6.5")
+    assert above[:4] == [1, 0, 1, 0] and "either side" in above[4] and math.isnan(above[5])
+    with pytest.raises(InputError, match="y has no unit"):
+        read("y", ["5"], kind="classification", active_below="100 nM")

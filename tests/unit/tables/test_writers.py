@@ -12,9 +12,11 @@ from openpyxl import load_workbook
 from rdkit import Chem
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats import Row, open_table
+from graphormer_sepnorm.tables.formats import open_table
+from graphormer_sepnorm.tables.formats.table import Row
 from graphormer_sepnorm.tables.rows import with_decimal
-from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, DelimitedWriter, as_csv, excel, write_whole
+from graphormer_sepnorm.tables.writers import WRITERS, excel, write_whole
+from graphormer_sepnorm.tables.writers.base import AddedColumn, DelimitedWriter, as_csv
 from graphormer_sepnorm.tables.writers.excel import cell_of_text, number_format
 
 COLUMNS = ["smiles", "id", "x"]

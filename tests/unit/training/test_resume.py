@@ -8,7 +8,7 @@ import torch
 from torch.optim import Optimizer
 
 from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.datasets.load import load_split
+from graphormer_sepnorm.datasets.benchmarks import load_split
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import STATE, WEIGHTS, RunFolder

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 from torch import Tensor
 
-from graphormer_sepnorm.datasets.load import load_split
+from graphormer_sepnorm.datasets.benchmarks import load_split
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.checkpoint import load_model, load_tensors
 from graphormer_sepnorm.runs.folder import RunFolder

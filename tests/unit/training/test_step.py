@@ -8,7 +8,7 @@ import torch
 from torch.nn.utils import parameters_to_vector
 
 from graphormer_sepnorm.config import Config, TrainConfig
-from graphormer_sepnorm.datasets.load import load_split
+from graphormer_sepnorm.datasets.benchmarks import load_split
 from graphormer_sepnorm.kernels import KERNELS_VARIABLE
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import RECIPES

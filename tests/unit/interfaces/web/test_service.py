@@ -18,8 +18,8 @@ from graphormer_sepnorm.predict.intervals import fit_intervals
 from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.predict.trust import Trust
 from graphormer_sepnorm.runs.zoo import AssayLimit
-from graphormer_sepnorm.table_model.conditions import Conditions
 from graphormer_sepnorm.table_model.explain import stack_of
+from graphormer_sepnorm.table_model.features import Conditions
 from tests.page import PretendedService, tiny_service
 from tests.several import save_panel, save_student
 from tests.tiny import Trusting, save_tiny, tiny_model

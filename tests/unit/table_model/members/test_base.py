@@ -11,8 +11,8 @@ from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
+from graphormer_sepnorm.table_model.members.kernel import TunedKernelMember
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
-from graphormer_sepnorm.table_model.members.tuned_kernel import TunedKernelMember
 from tests.table_models import LEARNT
 
 READ_BY = {"tuned kernel": ("kernel", "networks")}

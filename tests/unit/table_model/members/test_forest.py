@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import rdkit
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
 from graphormer_sepnorm.chem.fast_descriptors import fast_descriptors
@@ -19,7 +18,6 @@ from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members import forest as forests
 from graphormer_sepnorm.table_model.members.base import Setting
 from graphormer_sepnorm.table_model.members.forest import FEATURES, SHARE, Forest, ForestMember, forest_features
-from tests.damage import with_changed_bits
 from tests.forests import TREES, grown
 
 
@@ -58,12 +56,6 @@ def test_values_at_a_threshold_go_where_scikit_learn_sends_them(steps):
     assert (found[20:] > found[:20]).all()
 
 
-@pytest.mark.parametrize("label", [0.0, 1.0])
-def test_one_class_is_predicted_for_sure(features, label):
-    found = grown(features, np.full((len(features), 1), label), "classification", trees=3)
-    assert np.unique(found.predict(features)).tolist() == [label]
-
-
 def test_a_target_without_labels_is_refused(features):
     with pytest.raises(InputError, match="no exact labels"):
         grown(features, np.full((len(features), 1), np.nan))
@@ -77,12 +69,6 @@ def test_trees_look_at_what_several_molecules_have():
     assert np.isfinite(grown(x[:2], np.array([[0.0], [1.0]])).predict(x)).all()
 
 
-def test_the_seed_decides(features, logp, forest):
-    again, other = (grown(features[:100], logp[:100], seed=seed) for seed in (0, 1))
-    np.testing.assert_array_equal(again.predict(features), forest.predict(features))
-    assert (other.predict(features) != forest.predict(features)).any()
-
-
 def test_blocks_of_molecules_do_not_matter_and_nan_has_no_prediction(features, forest, monkeypatch):
     broken = np.full((1, features.shape[1]), np.nan, np.float32)
     expected = forest.predict(features)
@@ -90,25 +76,6 @@ def test_blocks_of_molecules_do_not_matter_and_nan_has_no_prediction(features, f
     found = forest.predict(np.concatenate([features, broken]))
     np.testing.assert_array_equal(found[:-1], expected)
     assert np.isnan(found[-1]).all()
-
-
-def test_a_kept_forest_predicts_the_same(features, forest, tmp_path):
-    forest.save(tmp_path / "a")
-    Forest.load(tmp_path / "a", features.shape[1]).save(tmp_path / "b")
-    loaded = Forest.load(tmp_path / "b", features.shape[1])
-    np.testing.assert_array_equal(loaded.predict(features), forest.predict(features))
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    assert loaded.targets == 2 and loaded.release == rdkit.__version__
-
-
-def test_a_damaged_forest_is_refused(forest, tmp_path):
-    path = tmp_path / "forest.safetensors"
-    forest.save(path)
-    whole = path.read_bytes()
-    for changed in (*with_changed_bits(whole), whole[:-1]):
-        path.write_bytes(changed)
-        with pytest.raises(InputError):
-            Forest.load(path, 3000)
 
 
 @pytest.mark.parametrize(

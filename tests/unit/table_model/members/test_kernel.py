@@ -12,8 +12,9 @@ from graphormer_sepnorm.runs.arrays import load_arrays, save_arrays
 from graphormer_sepnorm.table_model import reference
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import fit_members
-from graphormer_sepnorm.table_model.labels import Folds, Labels
-from graphormer_sepnorm.table_model.members.kernel import KERNEL, KernelMember
+from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
+from graphormer_sepnorm.table_model.members.kernel import KERNEL, TUNED, KernelMember, Space, TunedKernelMember
+from tests.unit.table_model.members.test_base import fit
 
 
 @pytest.fixture(scope="module")
@@ -31,17 +32,6 @@ def test_bounds_are_learnt_from(molecules, labels, folds, member, setting):
     known = KernelMember.fit(molecules, replace(labels, y=y, bounds=bounds), folds, setting).member.predict(molecules)
     assert known[hidden, 0].mean() > without[hidden, 0].mean() + 0.1
     np.testing.assert_allclose(known[:, 1], without[:, 1])
-
-
-def test_the_scale_of_labels_does_not_matter(molecules, labels, folds, member, setting):
-    stretched = replace(labels, y=1000 * labels.y - 7)
-    found = KernelMember.fit(molecules, stretched, folds, setting).member.predict(molecules)
-    np.testing.assert_allclose((found + 7) / 1000, member.predict(molecules), rtol=1e-3, atol=1e-3)
-
-
-def test_labels_that_are_all_the_same_are_predicted(molecules, labels, folds, setting):
-    constant = KernelMember.fit(molecules, replace(labels, y=np.full_like(labels.y, 3.0)), folds, setting)
-    np.testing.assert_allclose(constant.out_of_fold, 3)
 
 
 def test_a_target_whose_labels_are_all_in_one_fold_is_predicted_as_their_mean(molecules, labels, folds, setting):
@@ -126,3 +116,47 @@ def test_a_tiny_table_is_learnt(smiles, logp, setting):
     assert np.isfinite(found.out_of_fold).all()
     known = found.member.predict(MoleculeFeatures(smiles[:20]))
     assert np.nanmean(np.abs(known - y)) < 0.5 * np.nanstd(y)
+
+
+@pytest.fixture(scope="session")
+def tuned(molecules, labels, folds, setting) -> TunedKernelMember:
+    return fit("tuned kernel", molecules, labels, folds, setting).member
+
+
+def test_similarities_in_a_space_by_the_formula():
+    space = Space.of(np.array([[0.0, 1.0], [2.0, 1.0], [4.0, 4.0]], np.float32))
+    assert space.mean.tolist() == [2.0, 2.0]
+    points = (np.array([[1.0, 0.0]]) - space.mean) / space.scale
+    squares = ((points[:, None] - space.embeddings[None]) ** 2).sum(axis=2)
+    found = space.similarities(np.array([[1.0, 0.0]], np.float32))
+    np.testing.assert_allclose(found, np.exp(-squares / (2 * space.width**2)), rtol=1e-5)
+
+
+def test_it_predicts_the_mean_of_the_machines_of_all_folds(tuned, others):
+    similarities = others.of(tuned.kernel.reference.similarities)
+    embeddings = others.of(tuned.networks.embeddings)
+    each = []
+    for number in range(3):
+        near = tuned.spaces[number].similarities(embeddings[:, number])
+        each.append(tuned.machines[number](np.stack([similarities[:, 0], similarities[:, 1], near], axis=1)))
+    np.testing.assert_allclose(tuned.predict(others), np.mean(each, axis=0), rtol=1e-6)
+
+
+def test_machines_of_a_fold_learn_nothing_from_its_molecules(tuned, folds):
+    for number, (_, predicted) in enumerate(folds.parts()):
+        assert not tuned.machines[number].coefficients[predicted].any()
+        assert tuned.machines[number].coefficients.any()
+
+
+def test_it_needs_the_kernel_and_the_networks(molecules, labels, folds, setting):
+    with pytest.raises(CannotLearn, match="it needs the kernel and the networks"):
+        TunedKernelMember.fit(molecules, labels, folds, setting)
+
+
+@pytest.mark.parametrize("name", ["embeddings", "mean", "widths", "weights", "coefficients", "intercept"])
+def test_arrays_that_do_not_fit_the_other_members_are_refused(tuned, name, tmp_path):
+    tuned.save(tmp_path)
+    arrays, facts = load_arrays(tmp_path / TUNED)
+    save_arrays(tmp_path / TUNED, arrays | {name: arrays[name][1:]}, facts)
+    with pytest.raises(InputError, match="its arrays do not fit together"):
+        TunedKernelMember.load(tmp_path, {"kernel": tuned.kernel, "networks": tuned.networks})

@@ -1,7 +1,8 @@
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats import Row, open_table
+from graphormer_sepnorm.tables.formats import open_table
+from graphormer_sepnorm.tables.formats.table import Row
 from tests.tables import read, write
 
 
@@ -125,13 +126,3 @@ def test_extensions_of_a_cxsmiles_have_a_form(tmp_path, extension):
 @pytest.mark.parametrize("name", ["|batch 7| x", "|7|", "|red, 2|", "|CAS:64-17-5|"])
 def test_a_name_between_bars_is_no_extension(tmp_path, name):
     assert read(write(tmp_path, "a.smi", f"CCO {name}\n"))[1] == [Row(["CCO", name], "CCO")]
-
-
-@pytest.mark.parametrize("content", ["\nCCO a\nC\n", "\n\nCCO a\nC\n", "\nsmiles name\nC\n", " \nCCO\n"])
-def test_a_blank_line_is_a_row_wherever_it_stands(tmp_path, content):
-    rows = read(write(tmp_path, "a.smi", content))[1]
-    assert len(rows) == content.count("\n") and rows[0] == Row(["", ""], "")
-
-
-def test_an_empty_file_has_no_rows(tmp_path):
-    assert read(write(tmp_path, "a.smi", ""))[1] == read(write(tmp_path, "a.smi", "\n\n"))[1] == []

@@ -1,9 +1,14 @@
+import bz2
 import gzip
+import io
+import lzma
 
 import pytest
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats import kind_of, open_table, rows_of, text
+from graphormer_sepnorm.tables.formats.table import is_molecule, molecule_among, places_of_column
+from graphormer_sepnorm.tables.formats.text import zstd
 from tests.tables import read, write
 
 
@@ -62,3 +67,114 @@ def test_a_sheet_is_named_only_of_a_workbook(tmp_path):
 def test_lines_above_the_first_row_are_known(tmp_path, name, content, header):
     with open_table(write(tmp_path, name, content)) as table:
         assert table.header == header
+
+
+@pytest.mark.parametrize("stream", [None, io.StringIO()])
+def test_a_closed_standard_input_is_a_sentence(monkeypatch, stream):
+    if stream is not None:
+        stream.close()
+    monkeypatch.setattr("sys.stdin", stream)
+    with pytest.raises(InputError, match="standard input is closed"):
+        read("-")
+
+
+def zstd_with_checksum(content: bytes) -> bytes:
+    """As the command zstd writes it."""
+    return zstd.compress(content, options={zstd.CompressionParameter.checksum_flag: 1})
+
+
+PACKERS = [(".gz", gzip.compress), (".bz2", bz2.compress), (".XZ", lzma.compress), (".zst", zstd_with_checksum)]
+
+
+@pytest.mark.parametrize(("suffix", "pack"), PACKERS)
+def test_packed_tables_are_read_and_damaged_ones_named(tmp_path, suffix, pack):
+    content = pack(b"smiles\nC\nCC\n")
+    assert [row.smiles for row in read(write(tmp_path, f"a.csv{suffix}", content))[1]] == ["C", "CC"]
+    assert [row.smiles for row in read(write(tmp_path, f"a.smi{suffix}", pack(b"C a\n")))[1]] == ["C"]
+    for damaged in (content[:-9], b"smiles\nC\n", content[:20] + b"?" + content[21:]):
+        with pytest.raises(InputError, match=rf"a\.csv\{suffix} is not a whole (gzip|bzip2|xz|Zstandard) file"):
+            read(write(tmp_path, f"a.csv{suffix}", damaged))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("a.feather", b"ARROW1\0\0\xff\x1b", "Feather: save"),
+        ("a.json", b'[{"smiles": "C"}]', "JSON: save"),
+        ("a.jsonl.gz", b'{"smiles": "C"}', "JSON: save"),
+        ("a.csv", b"PK\x03\x04\0\0", "a zip archive or a workbook: save the table as CSV"),
+        ("a.csv", b"\xd0\xcf\x11\xe0\0", "an old Excel file: save the table as CSV"),
+        ("a.csv", b"PAR1\0", "Parquet: save the table as CSV"),
+        ("a.csv", b"ARROW1\0\0\xff", "Feather"),
+        ("a.csv", gzip.compress(b"smiles\n", mtime=0), r"packed by gzip, so its name should end in \.gz"),
+        ("a.csv", bz2.compress(b"smiles\n"), r"packed by bzip2, so its name should end in \.bz2"),
+        ("a.csv", lzma.compress(b"smiles\n"), r"packed by xz, so its name should end in \.xz"),
+        ("a.csv", b"(\xb5/\xfd\x04", r"packed by Zstandard, so its name should end in \.zst"),
+        ("a.csv", b"smiles\x00,\x01\n", "no text"),
+    ],
+)
+def test_other_files_are_refused_by_name(tmp_path, name, content, kind):
+    with pytest.raises(InputError, match=f"is {kind}") as refusal:
+        read(write(tmp_path, name, content))
+    assert str(refusal.value).isprintable()
+
+
+def test_no_bytes_of_a_file_reach_the_terminal(tmp_path):
+    with pytest.raises(InputError) as refusal:
+        read(write(tmp_path, "a.csv", b"\xff\xe9," + b"x" * 10_000 + b"\nC\n"))
+    assert str(refusal.value).isprintable() and len(str(refusal.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("columns", "places"),
+    [
+        (["id", "SMILES"], [1]), (["Canonical_SMILES", "smiles"], [1]),
+        (["Canonical SMILES", "IsomericSMILES", "y"], [0]), (["y", "SMILES_parent"], [1]),
+        (["Structure", "InChI"], [0]), (["InChIKey", "InChI"], [1]), (["rdkit_smiles", "y"], [0]),
+        (["smiles_a", "smiles_b"], [0, 1]), (["smiles", "smiles"], [0, 1]), (["InChIKey", "molecule"], []),
+    ],
+)  # fmt: skip
+def test_the_column_of_molecules_is_found_by_the_names_that_people_give_it(columns, places):
+    assert places_of_column(columns, None) == places
+
+
+def test_a_column_that_is_named_is_taken_as_it_is_written():
+    assert places_of_column(["smiles", "SMILES"], "SMILES") == [1]
+
+
+LIST = "CCO\nCCN\nc1ccccc1O\n"
+NO_HEADER = "seems to have no header: its first line contains the molecule 'CCO'; write the names of the columns"
+
+
+@pytest.mark.parametrize("name", ["plain.txt", "plain.csv", "plain.tsv"])
+@pytest.mark.parametrize("column", [None, "CCO"])
+def test_a_list_without_a_header_is_read_as_smi(tmp_path, name, column):
+    columns, rows = read(write(tmp_path, name, LIST), column)
+    assert (columns, [row.smiles for row in rows]) == read_smi_of(tmp_path, LIST)
+    assert len(rows) == 3
+
+
+def test_names_with_commas_and_one_molecule_are_lists_too(tmp_path):
+    for content in ("CCO ethanol\n\nCN(C)C N,N-dimethyl\n", "CCO\n", "CCO\r\nnone\r\nCCN\r\n"):
+        columns, rows = read(write(tmp_path, "a.csv", content))
+        assert (columns, [row.smiles for row in rows]) == read_smi_of(tmp_path, content)
+
+
+def read_smi_of(folder, text):
+    columns, rows = read(write(folder, "same.smi", text))
+    return columns, [row.smiles for row in rows]
+
+
+@pytest.mark.parametrize("column", [None, "CCO"])
+@pytest.mark.parametrize("text", ["A1,CCO\nA2,CCN\n", "CCO\tx\nCCN\ty\n", '"CCO"\n"CCN"\n', "sep=;\nA1;CCO\nA2;CCN\n"])
+def test_a_table_without_a_header_is_refused(tmp_path, text, column):
+    with pytest.raises(InputError, match=f"a.csv {NO_HEADER}") as caught:
+        read(write(tmp_path, "a.csv", text), column)
+    assert ("end in .smi" in str(caught.value)) == text.startswith("CCO\t")
+
+
+@pytest.mark.parametrize(
+    "name", ["smiles", "name", "Structure", "logD", "pIC50", "CN", "ID", "C", "N", "CO", "NO", "IC50", "Conc", "Cl", ""]
+)
+def test_a_name_is_no_molecule(name):
+    assert not is_molecule(name) and not molecule_among([name], [["CCO"]])

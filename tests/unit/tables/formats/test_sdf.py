@@ -4,7 +4,7 @@ import pytest
 from rdkit import Chem
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats import Row
+from graphormer_sepnorm.tables.formats.table import Row
 from tests.tables import read, write
 
 

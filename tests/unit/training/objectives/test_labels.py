@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.datasets.benchmarks import read_sample
-from graphormer_sepnorm.datasets.load import load_split
+from graphormer_sepnorm.datasets.benchmarks import load_split, read_sample
 from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
