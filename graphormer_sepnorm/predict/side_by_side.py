@@ -171,11 +171,11 @@ class SideBySide:
 
     @property
     def digest(self) -> str:
-        facts = [
-            (part.name, part.model.featurizer, part.model.digest, part.drugs and part.drugs.digest)
+        texts = [
+            f"{part.name} {part.model.featurizer} {part.model.digest} {part.drugs and part.drugs.digest}"
             for part in self.parts
         ]
-        return hashlib.sha256("\n".join(" ".join(map(str, each)) for each in facts).encode()).hexdigest()
+        return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
     @property
     def embedder(self) -> Embedder:
