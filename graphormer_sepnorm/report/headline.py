@@ -154,9 +154,9 @@ def summary(page: Reported) -> str:
     titles = [page.title_of(target) for target in page.result["targets"]]
     y, bounds = page.test.y, page.test.bounds
     scored = ~np.isnan(y) if bounds is None else ~np.isnan(y) | is_bounded(y, bounds)
-    if only_train := not page.folds.predict_all and set(page.model.members) == {"networks"}:
-        learnt = [row for row in page.learnt if row.split == "train"]
-    counts = {"learnt": len(learnt if only_train else page.learnt), "tested": int(scored.any(axis=1).sum())}
+    only_train = not page.folds.predict_all and set(page.model.members) == {"networks"}
+    learnt = sum(row.split == "train" or not only_train for row in page.learnt)
+    counts = {"learnt": learnt, "tested": int(scored.any(axis=1).sum())}
     one = "molecule" if len(set(keys)) == len(keys) else "row"
     return line("headline.summary", kind=page.task.kind, titles=titles, one=one, option=option, **counts)
 
