@@ -52,32 +52,20 @@ class FragmentContribution:
 class Explanation:
     """A number for each atom of a molecule.
 
-    Attributes:
-        smiles: the molecule; atoms are in its order.
-        caption: text with target and prediction.
-        prediction: value on the target's own scale, or a probability.
-        meaning: description of the contributions.
-        contributions: float64 [n].
-        baseline: baseline plus the sum of the contributions is the model's output for the molecule, a value on the
-            target's own scale or log-odds; None if the method has no baseline.
-        start: description of the molecule whose prediction is the baseline.
-        name: name of the molecule in its table; "" if it has none.
-        decimals: of the labels, if known.
-        conditions: texts of the conditions of the prediction, by name.
-        digits: of prediction and baseline in files.
+    The baseline plus the sum of the contributions is the model's output, on the target's own scale or log-odds.
     """
 
-    smiles: str
-    caption: str
-    prediction: float
-    meaning: str
-    contributions: np.ndarray
-    baseline: float | None
-    start: str = "average atoms"
-    name: str = ""
-    decimals: int | None = None
-    conditions: Mapping[str, str] = field(default_factory=dict)
-    digits: int = DIGITS["number"]
+    smiles: str  # atoms are in its order
+    caption: str  # text with target and prediction
+    prediction: float  # on the target's own scale, or a probability
+    meaning: str  # of the contributions
+    contributions: np.ndarray  # float64 [n]
+    baseline: float | None  # None if the method has none
+    start: str = "average atoms"  # the molecule whose prediction is the baseline
+    name: str = ""  # of the molecule in its table
+    decimals: int | None = None  # of the labels, if known
+    conditions: Mapping[str, str] = field(default_factory=dict)  # texts by name
+    digits: int = DIGITS["number"]  # of prediction and baseline in files
 
     @cached_property
     def shown_decimals(self) -> int:
@@ -270,10 +258,9 @@ def integrated_gradients(
         InputError: the SMILES cannot be read, or there is no such target.
     """
     view, molecule = view_of(model, target, smiles, decimals)
-    found = attributions(molecule, view.value)
     with torch.no_grad():
         prediction = view.prediction(molecule.outputs(molecule.atoms))
-    return view.explanation(molecule.smiles, prediction, found)
+    return view.explanation(molecule.smiles, prediction, attributions(molecule, view.value))
 
 
 def view_of(
@@ -324,15 +311,8 @@ def attention_rollout(
     flow = torch.eye(len(recorded[0].weights[0]), dtype=torch.float64)
     for weights in recorded[0].weights:
         flow = (weights.cpu().double() + torch.eye(len(weights))) / 2 @ flow
-    atoms = flow[0, 1:].numpy()
-    return Explanation(
-        smiles=molecule.smiles,
-        caption=view.caption(prediction),
-        prediction=prediction,
-        meaning="share of what the CLS token reads",
-        contributions=atoms / atoms.sum(),
-        baseline=None,
-    )
+    atoms, meaning = flow[0, 1:].numpy(), "share of what the CLS token reads"
+    return Explanation(molecule.smiles, view.caption(prediction), prediction, meaning, atoms / atoms.sum(), None)
 
 
 METHODS = {"gradients": integrated_gradients, "attention": attention_rollout}

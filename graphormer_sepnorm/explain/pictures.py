@@ -102,26 +102,17 @@ def draw(explanations: Explanation | Sequence[Explanation], kind: str, columns: 
     return picture.encode() if isinstance(picture, str) else picture
 
 
-def draw_plain(smiles: str) -> bytes:
-    """A molecule without colours, as SVG; raises InputError if it cannot be read or drawn."""
-    return drawn(rdMolDraw2D.MolDraw2DSVG(PLAIN_WIDTH, PLAIN_HEIGHT), smiles).encode()
-
-
-def draw_small(smiles: str) -> str:
-    """As ``draw_plain``, in few characters: with letters as text."""
-    canvas = rdMolDraw2D.MolDraw2DSVG(SMALL_WIDTH, SMALL_HEIGHT, -1, -1, True)
-    return re.sub(" class='[^']*'", "", drawn(canvas, smiles))
-
-
-def drawn(canvas: rdMolDraw2D.MolDraw2DSVG, smiles: str) -> str:
-    """The content of a canvas with a molecule."""
-    mol = read_smiles(smiles)
+def draw_plain(smiles: str, is_small: bool = False) -> bytes:
+    """A molecule without colours, as SVG; a small one in few characters, with letters as text."""
+    size = (SMALL_WIDTH, SMALL_HEIGHT, -1, -1, True) if is_small else (PLAIN_WIDTH, PLAIN_HEIGHT)
+    canvas, mol = rdMolDraw2D.MolDraw2DSVG(*size), read_smiles(smiles)
     set_look(canvas, PLAIN_LOOK)
     with one_molecule(smiles):
         rdDepictor.Compute2DCoords(mol)
         rdMolDraw2D.PrepareAndDrawMolecule(canvas, mol)
         canvas.FinishDrawing()
-    return canvas.GetDrawingText()
+    text = canvas.GetDrawingText()
+    return (re.sub(" class='[^']*'", "", text) if is_small else text).encode()
 
 
 def draw_pair(first: str, second: str) -> tuple[bytes, bytes]:
@@ -239,7 +230,6 @@ def draw_bar(
 
 
 def sum_text(explanation: Explanation, baseline: float) -> str:
-    """How the contributions add up to the value in the model's units."""
     value = "log-odds" if "log-odds" in explanation.meaning else "prediction"
     both = baseline, float(explanation.contributions.sum())
     start, atoms = (shown(each, explanation.shown_decimals) for each in both)

@@ -6,8 +6,7 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
-from graphormer_sepnorm.predict.known import known_trust
-from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
+from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions, known_trust
 from graphormer_sepnorm.predict.side_by_side import SideBySide
 from graphormer_sepnorm.tables.label_text import as_float, is_number
 from graphormer_sepnorm.tables.writers.base import DIGITS, AddedColumn, Cells

@@ -26,8 +26,15 @@ from graphormer_sepnorm.predict.acquisition import Acquisition
 from graphormer_sepnorm.predict.answers import NO_ANSWERS, Answers
 from graphormer_sepnorm.predict.describing import Describer
 from graphormer_sepnorm.predict.drugs import Drugs
-from graphormer_sepnorm.predict.known import interval_ends, known_intervals, known_sets, known_trust
-from graphormer_sepnorm.predict.predictors import MoleculeModel, PredictingModel, Predictions
+from graphormer_sepnorm.predict.predictors import (
+    MoleculeModel,
+    PredictingModel,
+    Predictions,
+    interval_ends,
+    known_intervals,
+    known_sets,
+    known_trust,
+)
 from graphormer_sepnorm.predict.side_by_side import SideBySide
 from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, ColumnKind

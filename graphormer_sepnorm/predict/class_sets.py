@@ -5,6 +5,7 @@ Axis letters: M molecules, N molecules of calibration, T targets, G groups of C 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Annotated
 
 import numpy as np
@@ -23,11 +24,10 @@ class ClassSets:
     the molecule is drawn as those of calibration were. A class of few molecules of calibration stands in every set, and
     the most probable class does too, so that no set is empty or contradicts the probabilities.
 
-    Source: Vovk, Gammerman and Shafer, "Algorithmic learning in a random world", 2005, section 4.5.
+    ``scores`` [N, G, C] are the probabilities that molecules of a class got for it without having been learnt from, in
+    rising order; NaN at the end, for molecules of other classes.
 
-    Attributes:
-        scores: float64 [N, G, C], the probabilities that molecules of a class got for it without having been learnt
-            from, in rising order; NaN at the end, for molecules of other classes.
+    Source: Vovk, Gammerman and Shafer, "Algorithmic learning in a random world", 2005, section 4.5.
     """
 
     scores: Annotated[np.ndarray, Stored(np.float64, 3, finite=False)]
@@ -40,7 +40,7 @@ class ClassSets:
 
     def holds_of(self, group: int, probability: np.ndarray, confidence: float) -> np.ndarray:
         """As ``holds`` for one group, from the probabilities [M, C] of its classes: bool [M, C]."""
-        check_confidence(confidence)
+        check_level(confidence)
         conformity = np.empty_like(probability)
         for place, values in enumerate(probability.T):
             calibration = self.scores[~np.isnan(self.scores[:, group, place]), group, place]
@@ -61,11 +61,17 @@ class ClassSets:
         return self.scores.shape[1:] in ((targets, 2), (1, targets))
 
 
-def check_confidence(confidence: float) -> None:
-    """Raises InputError for a confidence of sets that is not between 0 and 1."""
+def check_level(confidence: float) -> None:
+    """Raises InputError for a confidence level that is not between 0 and 1."""
     if not 0 < confidence < 1:
         near = f"; did you mean {confidence / 100:g}?" if 1 < confidence < 100 else ""
         raise InputError(f"the confidence is {confidence:g}: choose one between 0 and 1, such as 0.9{near}")
+
+
+def check_confidence(name: str, value: object) -> None:
+    """Raises InputError for a confidence level, in the parameter of this name, that is no number."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
+        raise InputError(f"{name}: give a number between 0 and 1, such as 0.9, not {value!r}")
 
 
 def by_class(values: np.ndarray, groups: int) -> np.ndarray:

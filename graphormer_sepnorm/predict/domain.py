@@ -57,23 +57,17 @@ RARITIES: dict[str, tuple[Callable[[Chem.Mol], bool], re.Pattern]] = {
 
 @dataclass(frozen=True)
 class Domain:
-    """The training molecules, as others are compared with them.
+    """The training molecules, as others are compared with them; above ``MAX_REFERENCES``, so many evenly chosen ones.
 
-    Attributes:
-        bits: uint8 [N, SIZE / 8], Morgan fingerprints; of more than ``MAX_REFERENCES``, of so many at equal distances.
-        kinds: int64 [P, 2], atomic number and charge of the kinds of atoms in them.
-        atoms: int64 [2], the least and the largest number of heavy atoms.
-        charges: int64 [2], the lowest and the highest charge of a molecule.
-        embeddings: float32 [N, D] of the same molecules as ``bits``; [0, 0] where distances are not wanted.
-        text: uint8, the SMILES of the same molecules, one per line; empty in files written before there was any.
+    Embeddings are [0, 0] where distances are not wanted; the text is empty in files written before there was any.
     """
 
-    bits: Annotated[np.ndarray, Stored(np.uint8, 2)]
-    kinds: Annotated[np.ndarray, Stored(np.int64, 2)]
-    atoms: Annotated[np.ndarray, Stored(np.int64, 1)]
-    charges: Annotated[np.ndarray, Stored(np.int64, 1)]
-    embeddings: Annotated[np.ndarray, Stored(np.float32, 2)]
-    text: Annotated[np.ndarray, Stored(np.uint8, 1)]
+    bits: Annotated[np.ndarray, Stored(np.uint8, 2)]  # [N, SIZE / 8], Morgan fingerprints
+    kinds: Annotated[np.ndarray, Stored(np.int64, 2)]  # [P, 2], atomic number and charge of kinds of atoms, of all
+    atoms: Annotated[np.ndarray, Stored(np.int64, 1)]  # the least and the largest number of heavy atoms, of all
+    charges: Annotated[np.ndarray, Stored(np.int64, 1)]  # the lowest and the highest of a molecule, of all
+    embeddings: Annotated[np.ndarray, Stored(np.float32, 2)]  # [N, D]
+    text: Annotated[np.ndarray, Stored(np.uint8, 1)]  # N SMILES, one per line
 
     @cached_property
     def smiles(self) -> list[str]:

@@ -15,17 +15,11 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Drugs:
-    """The predictions of a model for approved drugs.
+    """The predictions of a model for approved drugs."""
 
-    Attributes:
-        values: float32 [N, T], in ascending order for each target.
-        targets: T names.
-        source: where the drugs are from, in words.
-    """
-
-    values: np.ndarray
+    values: np.ndarray  # float32 [N, T], in ascending order for each target
     targets: tuple[str, ...]
-    source: str
+    source: str  # where the drugs are from, in words
 
     @property
     def digest(self) -> str:
@@ -56,11 +50,7 @@ def save_drugs(folder: Path, values: np.ndarray, targets: Sequence[str], source:
 
 
 def read_drugs(folder: Path, targets: Sequence[str]) -> Drugs | None:
-    """Reads what ``save_drugs`` wrote; None if there is no such file.
-
-    Raises:
-        InputError: the file is damaged, or names other targets than the model.
-    """
+    """Reads what ``save_drugs`` wrote, None if there is no such file; raises InputError for a damaged one."""
     path = folder / DRUGS
     if not path.exists():
         return None

@@ -11,7 +11,7 @@ import numpy as np
 
 from graphormer_sepnorm.config import Limit
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.predict.class_sets import check_confidence
+from graphormer_sepnorm.predict.class_sets import check_level
 from graphormer_sepnorm.runs.arrays import Stored
 from graphormer_sepnorm.tasks.censored import Censored, error_deviation, is_bounded
 from graphormer_sepnorm.tasks.scales import limited
@@ -30,18 +30,14 @@ class Intervals:
     as the molecules of calibration were: a promise on average over molecules, and none for molecules unlike them.
     Where several models predict, intervals are the wider the more these disagree.
 
-    Source: Lei et al., "Distribution-free predictive inference for regression", JASA 2018, sections 2.2 and 5.2.  A few
+    Source: Lei et al., "Distribution-free predictive inference for regression", JASA 2018, sections 2.2 and 5.2. A few
     lines of numpy, because MAPIE and crepes keep their state only by pickle.
-
-    Attributes:
-        scores: float64 [K, T], the absolute errors over their ``unit``, in rising order; NaN at the end where labels
-            were missing.
-        offset: float64 [T], what is added to the spread of models; 0 where the spread is not used.
-        correlation: float64 [T, T], as ``error_correlation``; empty if unknown.
     """
 
+    # [K, T], absolute errors over their ``unit``, in rising order; NaN at the end where labels were missing
     scores: Annotated[np.ndarray, Stored(np.float64, 2, finite=False)]
-    offset: Annotated[np.ndarray, Stored(np.float64, 1)]
+    offset: Annotated[np.ndarray, Stored(np.float64, 1)]  # [T], added to the spread of models; 0 where it is not used
+    # [T, T], as ``error_correlation``; empty if unknown
     correlation: Annotated[np.ndarray, Stored(np.float64, 2)] = field(default_factory=lambda: np.empty((0, 0)))
 
     @property
@@ -64,7 +60,7 @@ class Intervals:
 
 def ranks_of(confidence: float, counts: np.ndarray) -> np.ndarray:
     """The ranks, from 1 on, of the scores [T] that give a confidence; raises InputError if there are too few."""
-    check_confidence(confidence)
+    check_level(confidence)
     ranks = np.ceil(np.round((counts + 1) * confidence, 9)).clip(min=1).astype(int)
     if (ranks > counts).any():
         least = int(counts.min())

@@ -20,16 +20,17 @@ from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.predict.class_sets import ClassSets
 from graphormer_sepnorm.predict.forward import Output, batches_for, embedding_of, prediction_of, rows_of_molecules
-from graphormer_sepnorm.predict.intervals import spread_of_models
+from graphormer_sepnorm.predict.intervals import Intervals, spread_of_models
 from graphormer_sepnorm.predict.trust import Trust
 from graphormer_sepnorm.runs import checkpoint
-from graphormer_sepnorm.runs.combined import check_has_weights
+from graphormer_sepnorm.runs.arrays import check_has_weights
 from graphormer_sepnorm.runs.zoo import AssayLimit, resolve_model
 from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.workers import CHUNK, Chunk, Smiles, in_chunks, joined, map_chunks
 from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions
-from graphormer_sepnorm.tasks import make_task
+from graphormer_sepnorm.tasks import TASKS, make_task
 from graphormer_sepnorm.tasks.scales import limited
 
 PAIRS_PER_PIECE = 8_000_000
@@ -49,22 +50,12 @@ Result = TypeVar("Result", bound=Results, covariant=True)
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predictions for some SMILES.
+    """Predictions for M SMILES; what is None was not requested.
 
-    Attributes:
-        values: float32 [M, tasks], on the targets' own scale or as probabilities; NaN where the SMILES could not be
-            read. They are float64 where labels have an ``offset``.
-        spread: float32 [M, tasks], the standard deviation over the models (0 for one model) or the expected standard
-            deviation of the error; NaN as ``values``.
-        errors: one text per SMILES: the reason why it could not be read, or "".
-        warnings: one text per SMILES: its features that no training molecule has and, if the nearness is requested,
-            that none is similar; "" if there are none, or if the training molecules are unknown.
-        nearness: similarity to the training molecules, if requested.
-        limit_words: by target whose assay has a limit, M texts: how to read a prediction near it, "" for any other;
-            if requested.
-        alerts: M texts, the structural alerts of each molecule, if requested.
-        properties: float64 [M, P], properties of the molecules, if requested.
-        parts: of models side by side, the predictions of each.
+    ``values`` [M, tasks] are on the targets' own scale or probabilities, float64 where labels have an ``offset``.
+    ``spread`` [M, tasks] is the standard deviation over the models, or the expected one of the error. Both are NaN
+    where the SMILES could not be read, and ``errors`` says why. ``warnings`` are about features that no training
+    molecule has, and, with the nearness, that none is similar.
     """
 
     values: np.ndarray
@@ -72,29 +63,20 @@ class Predictions:
     errors: list[str]
     warnings: list[str]
     nearness: "Nearness | None" = None
-    limit_words: Mapping[str, list[str]] | None = None
+    limit_words: Mapping[str, list[str]] | None = None  # by target whose assay has a limit; "" far from it
     alerts: list[str] | None = None
-    properties: np.ndarray | None = None
-    parts: "tuple[Predictions, ...]" = ()
+    properties: np.ndarray | None = None  # float64 [M, P]
+    parts: "tuple[Predictions, ...]" = ()  # those of each of several models side by side
 
 
 @dataclass(frozen=True)
 class Nearness:
-    """Similarities of molecules to the training molecules; NaN where the SMILES could not be read.
+    """Similarities of M molecules to the training molecules; NaN or "" for what could not be read or was not kept."""
 
-    Attributes:
-        similarity: float64 [M], the largest Tanimoto similarity.
-        molecule: SMILES of the training molecule that has it; "" where the SMILES could not be read, or where the
-            training molecules were not kept.
-        distance: float64 [M], the smallest distance between embeddings of the CLS by the first model; NaN where those
-            of the training molecules were not kept.
-        row: int64 [M], the number of that training molecule, -1 where the SMILES could not be read; None: not known.
-    """
-
-    similarity: np.ndarray
-    molecule: list[str]
-    distance: np.ndarray
-    row: np.ndarray | None = None
+    similarity: np.ndarray  # the largest Tanimoto similarity
+    molecule: list[str]  # SMILES of the training molecule that has it
+    distance: np.ndarray  # the smallest one between embeddings of the CLS by the first model
+    row: np.ndarray | None = None  # the number of that training molecule, -1 if unreadable; None: not known
 
 
 @dataclass(frozen=True)
@@ -178,10 +160,10 @@ class Predictor:
     def __init__(self, models: list[tuple[Network, Config]]):
         faces = {face_of(config) for _, config in models}
         if len(faces) > 1:
-            shown = " and ".join(
-                sorted(f"{kind} of {', '.join(names)} ({features})" for kind, names, features in faces)
+            shown = sorted(f"{kind} of {', '.join(names)} ({features})" for kind, names, features in faces)
+            raise InputError(
+                f"the models cannot be averaged, they differ in targets or features: {' and '.join(shown)}"
             )
-            raise InputError(f"the models cannot be averaged, they differ in targets or features: {shown}")
         self.models = models
         self.kind, self.targets, self.featurizer = faces.pop()
         task = models[0][1].task
@@ -260,6 +242,39 @@ class Embedder:
     def compute(self, molecules: Molecules) -> Embeddings:
         (values,) = computed(molecules, [self.output])
         return Embeddings(values, molecules.errors)
+
+
+def known_trust(model: PredictingModel) -> Trust:
+    """The knowledge of a model about its errors and training molecules; raises InputError if it knows nothing."""
+    if model.trust is None:
+        raise InputError(
+            "the model has no information on its training molecules, so it has no intervals and compares nothing with "
+            "them: name adme or the run folder of a model that was trained on a table"
+        )
+    return model.trust
+
+
+def known_intervals(model: PredictingModel) -> Intervals:
+    """The intervals of a model; raises InputError if it has none."""
+    if TASKS[model.kind].predicts_probabilities:
+        raise InputError("this model predicts classes, which have prediction sets in place of intervals")
+    if (intervals := known_trust(model).intervals) is None:
+        raise InputError("the model has no intervals, because a target had no labels in its validation split")
+    return intervals
+
+
+def interval_ends(
+    model: PredictingModel, confidence: float, values: np.ndarray, spread: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The ends of intervals around predictions, within the limits of the targets: float64 [M, T] each."""
+    return known_intervals(model).ends(confidence, values, spread, model.limits)
+
+
+def known_sets(model: PredictingModel) -> ClassSets:
+    """The prediction sets of a classification; raises InputError if it has none."""
+    if (sets := known_trust(model).class_sets) is None:
+        raise InputError("the model is of an earlier version without prediction sets: train it again")
+    return sets
 
 
 def stripping_salts(reader: MoleculeModel) -> None:

@@ -20,7 +20,7 @@ from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.predict.forward import embed_dataset, predict_dataset
 from graphormer_sepnorm.predict.predictors import pieces
 from graphormer_sepnorm.runs import checkpoint
-from graphormer_sepnorm.runs.combined import check_one_network
+from graphormer_sepnorm.runs.arrays import check_one_network
 from graphormer_sepnorm.runs.folder import CONFIG, WEIGHTS
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.files import write_atomically

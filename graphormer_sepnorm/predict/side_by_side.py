@@ -85,8 +85,7 @@ class SideBySide:
             target = part.model.targets[place[1]]
             return names.index(part.name), part.order.index(target) if target in part.order else len(part.order)
 
-        places = [(part, number) for part, labels in enumerate(self.labels) for number in range(len(labels))]
-        return sorted(places, key=rank)
+        return sorted(((part, number) for part, its in enumerate(self.labels) for number in range(len(its))), key=rank)
 
     @cached_property
     def first_of_domain(self) -> list[int]:
@@ -97,10 +96,10 @@ class SideBySide:
             for model in models
         ]
 
-    def of_targets(self, facts_of: Callable[[PredictingModel], Sequence[Value]]) -> list[Value]:
-        """A fact about each of the T targets, from a function that gives those of a model, as many as its targets."""
-        found = [facts_of(model) for model in self.part_models]
-        return [found[part][number] for part, number in self.places]
+    def of_targets(self, name: str, missing: object) -> tuple:
+        """A fact about each of the T targets: an attribute of the models, some of which have it for no target."""
+        found = [getattr(model, name) or (missing,) * len(model.targets) for model in self.part_models]
+        return tuple(found[part][number] for part, number in self.places)
 
     def by_target(self, facts_of: Callable[[PredictingModel], Mapping[str, Value]]) -> dict[str, Value]:
         """Facts by label, from a function that gives those of a model by target."""
@@ -135,20 +134,19 @@ class SideBySide:
 
     @property
     def scales(self) -> tuple[Scale, ...]:
-        no_scale: Scale = ""
-        return tuple(self.of_targets(lambda model: model.scales or (no_scale,) * len(model.targets)))
+        return self.of_targets("scales", "")
 
     @property
     def limits(self) -> tuple[tuple[Limit, Limit], ...]:
-        return tuple(self.of_targets(lambda model: model.limits or ((None, None),) * len(model.targets)))
+        return self.of_targets("limits", (None, None))
 
     @property
     def offset(self) -> tuple[float, ...]:
-        return tuple(self.of_targets(lambda model: model.offset or (0.0,) * len(model.targets)))
+        return self.of_targets("offset", 0.0)
 
     @property
     def classes(self) -> tuple[tuple[str, ...], ...]:
-        return tuple(self.of_targets(lambda model: model.classes or ((),) * len(model.targets)))
+        return self.of_targets("classes", ())
 
     @property
     def assay_limits(self) -> Mapping[str, AssayLimit]:

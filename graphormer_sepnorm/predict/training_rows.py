@@ -19,11 +19,8 @@ FREQUENT = 0.25  # share of the labels of a target from which on equal ones are 
 class TrainingRows:
     """The rows of the training molecules that a ``Domain`` keeps.
 
-    Attributes:
-        labels: float64 [N, T], NaN for a missing or censored label.
-        text: uint8, their names, one per line; empty if unknown.
-        bounds: float64 [N, T, 2], smallest and largest possible value of each label; empty if none is censored.
-        conditions: float32 [N, C], encoded conditions; empty if there are none.
+    ``labels`` [N, T] are NaN where missing or censored; ``bounds`` [N, T, 2], the smallest and largest possible values,
+    are empty if no label is censored; ``conditions`` [N, C] are encoded, ``text`` has a name per line.
     """
 
     labels: Annotated[np.ndarray, Stored(np.float64, 2, finite=False)]

@@ -3,7 +3,7 @@
 Axis letters: M molecules, N training molecules, T targets.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +18,7 @@ from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.runs.arrays import part_arrays, read_part
 
 PREFIX = "trust."  # begins the names of its arrays in a file
-PARTS: dict[str, type] = {
-    "domain": Domain,
-    "intervals": Intervals,
-    "calibration": Calibration,
-    "rows": TrainingRows,
-    "class_sets": ClassSets,
-}
+KINDS = (Domain, Intervals, Calibration, TrainingRows, ClassSets)  # of the fields of ``Trust``
 
 
 @dataclass(frozen=True)
@@ -39,13 +33,13 @@ class Trust:
 
     def fits(self, num_tasks: int, width: int) -> bool:
         """Whether it can be that of models of so many targets, the first of which has embeddings of this width."""
-        of_targets = [self.intervals.offset] if self.intervals else []
-        of_targets += [self.calibration.slope] if self.calibration else []
-        of_targets += [self.rows.labels.T] if self.rows else []
-        embeddings = self.domain.embeddings
-        if self.class_sets and not self.class_sets.fits(num_tasks):
-            return False
-        return all(len(array) == num_tasks for array in of_targets) and embeddings.shape[1] in (0, width)
+        return (
+            self.domain.embeddings.shape[1] in (0, width)
+            and (self.intervals is None or len(self.intervals.offset) == num_tasks)
+            and (self.calibration is None or len(self.calibration.slope) == num_tasks)
+            and (self.rows is None or self.rows.labels.shape[1] == num_tasks)
+            and (self.class_sets is None or self.class_sets.fits(num_tasks))
+        )
 
 
 def calibrated(values: np.ndarray, trust: Trust | None) -> np.ndarray:
@@ -57,20 +51,18 @@ def calibrated(values: np.ndarray, trust: Trust | None) -> np.ndarray:
 
 def trust_arrays(trust: Trust) -> dict[str, np.ndarray]:
     """All that is kept, by the names in a file."""
-    arrays: dict[str, np.ndarray] = {}
-    for name in PARTS:
-        part = getattr(trust, name)
-        arrays |= {} if part is None else part_arrays(f"{PREFIX}{name}", part)
-    return arrays
+    kept = {name: part for name, part in vars(trust).items() if part is not None}
+    return {key: array for name in kept for key, array in part_arrays(PREFIX + name, kept[name]).items()}
 
 
 def read_trust(arrays: dict[str, np.ndarray], path: Path) -> Trust | None:
     """Reads the arrays of a file, which may hold none of it; raises InputError if they are damaged."""
-    parts = {name: read_part(kind, f"{PREFIX}{name}", arrays, path) for name, kind in PARTS.items()}
+    names = [field.name for field in fields(Trust)]
+    parts = {name: read_part(kind, PREFIX + name, arrays, path) for name, kind in zip(names, KINDS, strict=True)}
     if not any(parts.values()):
         return None
-    trust = Trust(**parts) if parts["domain"] else None
-    if trust is None or not fits_together(trust):
+    trust = Trust(**parts)
+    if parts["domain"] is None or not fits_together(trust):
         raise InputError(f"{path} is damaged: its arrays do not fit together")
     return trust
 

@@ -14,8 +14,7 @@ import numpy as np
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.output.column import PredictedColumn, given
 from graphormer_sepnorm.predict.acquisition import expected_improvement
-from graphormer_sepnorm.predict.known import known_intervals
-from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
+from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions, known_intervals
 
 Kind = Literal["target", "probability", "class", "property", "alerts"]
 ALERTS = "alerts"

@@ -13,8 +13,7 @@ import numpy as np
 from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.output.column import kind_of
-from graphormer_sepnorm.predict.known import interval_ends
-from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
+from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions, interval_ends
 from graphormer_sepnorm.predict.side_by_side import SideBySide
 from graphormer_sepnorm.runs.archives import SHARED
 from graphormer_sepnorm.system.workers import Smiles

@@ -13,10 +13,9 @@ import numpy as np
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.predict.training_rows import decimals_of
 from graphormer_sepnorm.report.charts import Chart, Points, parity_chart
-from graphormer_sepnorm.report.glossary import glossary, metric_words
 from graphormer_sepnorm.report.headline import coverage_card, verdict_of
 from graphormer_sepnorm.report.molecules import WORST
-from graphormer_sepnorm.report.page import Card, Grid, Molecule, ReportPage, Section, render
+from graphormer_sepnorm.report.page import Card, Grid, Molecule, ReportPage, Section, glossary, metric_words, render
 from graphormer_sepnorm.report.predictions import structures
 from graphormer_sepnorm.report.reported import constant_words, plain_picture
 from graphormer_sepnorm.report.scores import scores_grid, shown_metrics
@@ -60,7 +59,8 @@ def report_folds(
         grids.append(scores_grid(whole_title, facts, task.metric, metrics, "mean of all labels"))
         cards += score_cards(task, title, folds, facts)
         named, median = title if len(titles) > 1 else None, float(np.nanmedian(together.y[:, columns]))
-        verdicts.append(verdict_of(task, name, facts, of_all.get("trust", {}), named, repeats, median).sentence)
+        verdict = verdict_of(task, name, facts, of_all.get("trust", {}), named, repeats, median)
+        verdicts.append(line("headline.verdict", verdict=verdict))
     for level, shares in of_all.get("trust", {}).get("coverage", {}).items():
         cards.append(coverage_card(level, shares, {}))
     parity = (parity_of(together, lines, place) for place in range(min(len(task.targets), MAX_PANELS)))

@@ -2,23 +2,28 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from graphormer_sepnorm.config import Scale, TaskConfig
-from graphormer_sepnorm.report.bias import of_bias
-from graphormer_sepnorm.report.glossary import metric_words
-from graphormer_sepnorm.report.page import Card
+from graphormer_sepnorm.predict.domain import evenly
+from graphormer_sepnorm.report.page import Card, metric_words
 from graphormer_sepnorm.report.reported import CUT, Reported, constant_words, frequent_class
 from graphormer_sepnorm.report.words import line, words
 from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_together
-from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, is_no_better, low_coverage, usual_confidence
-from graphormer_sepnorm.table_model.scores import MEAN, STACK, columns_of, top_words
+from graphormer_sepnorm.table_model.reliability import (
+    USUAL_CONFIDENCE,
+    are_many,
+    is_no_better,
+    low_coverage,
+    usual_confidence,
+)
+from graphormer_sepnorm.table_model.scores import MEAN, PERCENTILES, RESAMPLES, STACK, columns_of, top_words
 from graphormer_sepnorm.tables.remarks import of_labels, repeatability
 from graphormer_sepnorm.tables.splits import SPLITTERS, known_words
 from graphormer_sepnorm.tasks import METRICS, TASKS
+from graphormer_sepnorm.tasks.censored import is_bounded
 from graphormer_sepnorm.tasks.scales import falls, measured, unit_of
 
 FEW_TESTED = 50
@@ -30,35 +35,10 @@ LEAST_SALTS = 5  # test molecules of several parts
 RIVALS = {"against_forest": "forest", "against_mean": MEAN}
 IN_UNITS = ("mae", "rmse")  # metrics on the scale of the labels
 DIFFERENT_SCALES = 5  # times the standard deviation of another target
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The facts of the verdict on a target of ``n`` exact test labels; its ``title`` if there are several."""
-
-    title: str | None
-    n: int
-    ranks: str | None  # "" where the order may be chance; None without an interval
-    ranking: str  # title of the score of the order
-    value: float | None
-    interval: list[float] | None
-    rmse: float | None
-    repeats: float | None  # deviation of replicate measurements
-    factor: float | None  # of a concentration, which the RMSE of a logarithm is
-    example: tuple[str, ...]  # two concentrations that far apart
-    calibration: float | None  # mean error of the probabilities of two classes
-    level: float | None  # confidence of the intervals, or sets of classes
-    held: float | None  # share of labels inside
-    rival: str | None  # constant prediction, if the model is not clearly better
-
-    @property
-    def decimals(self) -> int:
-        """Of the error and of replicates."""
-        return decimals_for([self.rmse, self.repeats], self.rmse)
-
-    @property
-    def sentence(self) -> str:
-        return line("headline.verdict", verdict=self)
+UNBIASED = (0.8, 1.25)  # slopes of measured against predicted values of which users need not be warned
+MOST_DRAWN = 2_000  # molecules that are resampled; with more, the interval is very narrow
+LEAST_DRAWN = 10  # with fewer, resamples say nothing about the noise
+FLAT = 0.6  # slope of predicted against measured values below which extremes are clearly missed
 
 
 def verdict_of(
@@ -69,8 +49,8 @@ def verdict_of(
     title: str | None = None,
     repeats: Mapping[str, float] | None = None,
     median: float | None = None,
-) -> Verdict:
-    """The verdict on a target, from its ``scores_by_target`` and ``measure_trust``; the example is near the median."""
+) -> dict:
+    """The facts of the verdict on a target, from its ``scores_by_target`` and ``measure_trust``."""
     ranking = facts.get("ranking", {"metric": "spearman", "value": None, "interval": None})
     level, sets = usual_confidence(trust), trust.get("set_coverage", {}).get(USUAL_CONFIDENCE, {}).get(target)
     held = sets if level is None else trust["coverage"][level].get(target)
@@ -80,22 +60,25 @@ def verdict_of(
     constant = (
         "the same probability for every molecule" if TASKS[task.kind].predicts_probabilities else "the mean label"
     )
-    return Verdict(
-        title,
-        facts["n"],
-        strength(ranking),
-        METRICS[ranking["metric"]].title,
-        ranking["value"],
-        ranking["interval"],
-        rmse,
-        (repeats or {}).get(target) or None,
-        factor,
-        apart(scale, factor, median) if factor is not None and falls(scale) and median is not None else (),
-        calibration if facts["n"] >= FEW_TESTED else None,  # of few it is mostly noise
-        None if held is None else float(level or USUAL_CONFIDENCE),
-        held,
-        constant if MEAN in facts["scores"] and is_no_better(facts, task.metric) else None,
-    )
+    deviation = (repeats or {}).get(target) or None
+    has_example = factor is not None and falls(scale) and median is not None
+    return {
+        "title": title,  # None for the only target
+        "n": facts["n"],  # exact test labels
+        "ranks": strength(ranking),  # "" where the order may be chance; None without an interval
+        "ranking": METRICS[ranking["metric"]].title,  # of the score of the order
+        "value": ranking["value"],
+        "interval": ranking["interval"],
+        "rmse": rmse,
+        "repeats": deviation,  # of replicate measurements
+        "decimals": decimals_for([rmse, deviation], rmse),
+        "factor": factor,  # of a concentration, which the RMSE of a logarithm is
+        "example": apart(scale, factor, median) if has_example else (),  # that far apart, near the median label
+        "calibration": calibration if facts["n"] >= FEW_TESTED else None,  # mean error; of few it is mostly noise
+        "level": None if held is None else float(level or USUAL_CONFIDENCE),  # of intervals, or sets of classes
+        "held": held,  # share of labels inside
+        "rival": constant if MEAN in facts["scores"] and is_no_better(facts, task.metric) else None,
+    }
 
 
 def scale_of(task: TaskConfig, target: str) -> Scale:
@@ -156,7 +139,8 @@ def verdicts(page: Reported) -> tuple[str, ...]:
     for target, facts in page.scored.items():
         title = page.title_of(target) if are_several else None
         median = float(np.nanmedian(page.labels.y[:, columns_of(page.task)[target]]))
-        found.append(verdict_of(page.task, target, facts, page.result["trust"], title, repeats, median).sentence)
+        verdict = verdict_of(page.task, target, facts, page.result["trust"], title, repeats, median)
+        found.append(line("headline.verdict", verdict=verdict))
     return tuple(found)
 
 
@@ -167,7 +151,11 @@ def summary(page: Reported) -> str:
         members = ", ".join([*page.model.members, *page.fitted.left_out])
         option = {"kernel": "--quick", "networks": "--no-blend"}.get(members, "--no-baseline")
     titles = [page.title_of(target) for target in page.result["targets"]]
-    counts = {"learnt": page.count_fitted, "tested": page.count_scored}
+    y, bounds = page.test.y, page.test.bounds
+    scored = ~np.isnan(y) if bounds is None else ~np.isnan(y) | is_bounded(y, bounds)
+    only_train = not page.folds.predict_all and set(page.model.members) == {"networks"}
+    learnt = sum(row.split == "train" or not only_train for row in page.learnt)
+    counts = {"learnt": learnt, "tested": int(scored.any(axis=1).sum())}
     one = "molecule" if len(set(keys)) == len(keys) else "row"
     return line("headline.summary", kind=page.task.kind, titles=titles, one=one, option=option, **counts)
 
@@ -195,10 +183,7 @@ def cards(page: Reported) -> tuple[Card, ...]:
 
 
 def target_card(page: Reported, target: str, facts: dict) -> Card:
-    """The score of a target and those of other predictions, and for few test labels the score out of fold.
-
-    ``facts`` as ``scores_by_target``.
-    """
+    """The ``scores_by_target`` of one, and for few test labels the score out of fold."""
     metric, value = page.task.metric, facts["scores"][STACK][page.task.metric]
     names = {"forest": "Forest", MEAN: constant_words(page.task).capitalize()}
     rivals = [
@@ -228,10 +213,7 @@ def target_card(page: Reported, target: str, facts: dict) -> Card:
 def coverage_card(
     level: str, shares: dict[str, float | None], widths: dict[str, float], is_logarithm: bool = False
 ) -> Card:
-    """The mean coverage of the intervals at a confidence level, and their mean width if there is one target.
-
-    ``is_logarithm``: the width is that of the logarithm of the values.
-    """
+    """The mean coverage of the intervals at a confidence level, and the width, also of logarithms, of one target."""
     width = next(iter(widths.values())) if len(widths) == 1 else None
     factor = 10 ** (width / 2) if width is not None and is_logarithm else None
     lines = words("headline.coverage", level=float(level), width=width, factor=factor)
@@ -309,3 +291,66 @@ def of_salts(page: Reported) -> Iterator[str]:
     if len(salts) >= LEAST_SALTS and len(others) and salts.mean() > others.mean():
         error, of_others = shown_together([salts.mean(), others.mean()])
         yield line("headline.salts", count=len(salts), error=error, others=of_others)
+
+
+class Slope(NamedTuple):
+    """The slope of measured against predicted values, with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def is_biased(self) -> bool:
+        """Whether the interval has no slope in common with ``UNBIASED``."""
+        return self.high < UNBIASED[0] or self.low > UNBIASED[1]
+
+
+def resampled_slope(x: np.ndarray, y: np.ndarray) -> Slope | None:
+    """The slope of y against x [M] with its bootstrap interval over molecules; None for too few or equal x."""
+    drawn, value = evenly(len(x), MOST_DRAWN), slope_of(x, y)
+    if len(drawn) < LEAST_DRAWN or not np.isfinite(value):
+        return None
+    samples = np.random.default_rng(0).choice(drawn, (RESAMPLES, len(drawn)))
+    low, high = np.nanpercentile([slope_of(x[rows], y[rows]) for rows in samples], PERCENTILES)
+    return Slope(value, float(low), float(high))
+
+
+def slope_of(x: np.ndarray, y: np.ndarray) -> float:
+    """The slope of y against x [M]; NaN if fewer than two x differ."""
+    if len(x) < 2 or x.min() == x.max():
+        return float("nan")
+    centred = x - x.mean()
+    return float(centred @ y / (centred @ centred))
+
+
+def known_pairs(page: Reported) -> Iterator[tuple[str, int, np.ndarray, np.ndarray]]:
+    """Each target of a regression with its place, and its exact training labels with their predictions out of fold."""
+    rows, labels = page.folds.predicted, page.labels
+    for place, target in enumerate(page.task.targets if page.is_regression else ()):
+        y, predicted = labels.y[:, place], page.fitted.out_of_fold.values[rows, place]
+        if labels.bounds is not None:
+            bounded = int(is_bounded(y, labels.bounds[:, place]).sum())
+            if are_many(bounded, int(np.isfinite(y).sum())):  # exact labels have another slope than all
+                continue
+        known = np.isfinite(y[rows]) & np.isfinite(predicted)
+        yield target, place, y[rows][known], predicted[known]
+
+
+def of_bias(page: Reported) -> Iterator[str]:
+    """A warning for each target of a regression with a strong bias, out of fold or on the test molecules."""
+    for target, place, y, predicted in known_pairs(page):
+        tested, of_tested = page.labelled_pairs(place)
+        slopes = {"out of fold": resampled_slope(predicted, y)}
+        slopes["on the test molecules"] = resampled_slope(of_tested.astype(np.float64), tested)
+        for where, slope in slopes.items():
+            if slope is not None and slope.is_biased:
+                yield line("headline.bias", target=target, slope=slope, where=where)
+
+
+def of_extremes(page: Reported) -> Iterator[str]:
+    """A paragraph for each target of a regression whose predictions miss extreme values without being biased."""
+    for target, _, y, predicted in known_pairs(page):
+        slope, spread = resampled_slope(predicted, y), slope_of(y, predicted)
+        if spread < FLAT and not (slope is not None and slope.is_biased):
+            yield line("headline.extremes", target=target, spread=spread, slope=slope)

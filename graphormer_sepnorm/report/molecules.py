@@ -175,16 +175,19 @@ def cliffs_section(page: Reported) -> Section | None:
 def changes_grid(target: str, changes: list[Change], smiles: Sequence[str], y: np.ndarray) -> Grid:
     """The replacements and their mean effect on a target, each with a pair of the molecules, with labels [M]."""
     decimals = decimals_for(number for change in changes for number in (change.mean, change.deviation))
-    rows: list[tuple[Picture | str, ...]] = []
-    for change in changes:
-        numbers = f"{change.mean:+.{decimals}f}", shown(change.deviation, decimals), f"{len(change.pairs):,}"
-        counts = {"up": change.rising, "down": change.falling, "undecided": change.undecided}
-        further = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
-        rows.append((*example_of(change, smiles, y), *numbers, further))
-    header: tuple[str, ...] = ("from", "to", "mean change", "standard deviation", "pairs", "pairs with a bound")
-    if not any(further for *_, further in rows):
-        header, rows = header[:-1], [row[:-1] for row in rows]
-    return Grid(header, tuple(rows), target)
+    before, after = zip(*(example_of(change, smiles, y) for change in changes), strict=True)
+    bounded = [{"up": each.rising, "down": each.falling, "undecided": each.undecided} for each in changes]
+    columns: dict[str, Sequence[str | Picture]] = {
+        "from": before,
+        "to": after,
+        "mean change": [f"{change.mean:+.{decimals}f}" for change in changes],
+        "standard deviation": [shown(change.deviation, decimals) for change in changes],
+        "pairs": [f"{len(change.pairs):,}" for change in changes],
+        "pairs with a bound": [", ".join(f"{n:,} {name}" for name, n in each.items() if n) for each in bounded],
+    }
+    if not any(columns["pairs with a bound"]):
+        del columns["pairs with a bound"]
+    return Grid.of(columns, target)
 
 
 def example_of(change: Change, smiles: Sequence[str], y: np.ndarray) -> tuple[Picture | str, Picture | str]:

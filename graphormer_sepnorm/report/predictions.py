@@ -9,9 +9,8 @@ from contextlib import suppress
 import numpy as np
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.explain.pictures import draw_small
+from graphormer_sepnorm.explain.pictures import draw_plain
 from graphormer_sepnorm.predict.domain import evenly
-from graphormer_sepnorm.report.bias import of_extremes
 from graphormer_sepnorm.report.charts import (
     DIAGONAL,
     MOST_POINTS,
@@ -25,6 +24,7 @@ from graphormer_sepnorm.report.charts import (
     residual_chart,
     strip_chart,
 )
+from graphormer_sepnorm.report.headline import of_extremes
 from graphormer_sepnorm.report.page import Grid, Section
 from graphormer_sepnorm.report.reported import CUT, Reported
 from graphormer_sepnorm.report.words import line, words
@@ -83,7 +83,7 @@ def structures(smiles: Sequence[str], errors: np.ndarray) -> dict[str, str]:
     found = {}
     for text in dict.fromkeys(smiles[row] for row in rows):
         with suppress(InputError):  # it cannot be drawn
-            found[text] = draw_small(text)
+            found[text] = draw_plain(text, is_small=True).decode()
     return found
 
 

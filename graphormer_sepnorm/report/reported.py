@@ -25,7 +25,7 @@ from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, Compare
 from graphormer_sepnorm.table_model.scores import columns_of, scores_of
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
 from graphormer_sepnorm.tasks import METRICS, TASKS
-from graphormer_sepnorm.tasks.censored import bound_scores, is_bounded
+from graphormer_sepnorm.tasks.censored import bound_scores
 
 CUT = 0.5  # probability from which on a molecule is predicted as class 1
 
@@ -102,19 +102,6 @@ class Reported(Trained):
         """The rows of the training molecules: all but those for test."""
         return [row for row in self.labelled.rows if row.split != "test"]
 
-    @property
-    def count_fitted(self) -> int:
-        """The number of rows that a member was fitted to; networks without folds leave the validation rows out."""
-        if self.folds.predict_all or set(self.model.members) != {"networks"}:
-            return len(self.learnt)
-        return sum(row.split == "train" for row in self.learnt)
-
-    @property
-    def count_scored(self) -> int:
-        """The number of test rows with a label, exact or censored."""
-        y, bounds = self.test.y, self.test.bounds
-        return int((~np.isnan(y) if bounds is None else ~np.isnan(y) | is_bounded(y, bounds)).any(axis=1).sum())
-
     @cached_property
     def tested(self) -> list[LabelledRow]:
         return self.labelled.of_split("test")
@@ -137,10 +124,7 @@ class Reported(Trained):
         return self.test.y[known, place], (self.test.prediction if predictions is None else predictions)[known, place]
 
     def out_of_fold(self, target: str) -> tuple[dict[str, float | None], str]:
-        """The scores of a target on the training labels that a fold predicted, and these labels in words.
-
-        If some of these labels are censored, their ``BoundScores`` are among the scores.
-        """
+        """Scores, ``BoundScores`` too, on the training labels of a target that a fold predicted; these in words."""
         rows, columns = self.folds.predicted, columns_of(self.task)[target]
         y, values = (each[rows, columns] for each in (self.labels.y, self.fitted.out_of_fold.values))
         known = ~np.isnan(y).all(axis=1)
@@ -184,8 +168,6 @@ class Reported(Trained):
         """A prediction of a target as text; a probability with the name of the class."""
         if self.is_regression:
             return self.rounded(value, place)
-        if self.adds_up:
-            return f"probability {self.rounded(value, place)}"
         names = self.classes_of(place)
         return f"{names[int(value >= CUT)]} (probability of {names[1]}: {self.rounded(value, place)})"
 
@@ -193,8 +175,7 @@ class Reported(Trained):
         """The interval of a test molecule at ``confidence`` as text; None without intervals."""
         if self.interval_ends is None:
             return None
-        low, high = (self.rounded(ends[row, place], place) for ends in self.interval_ends)
-        return f"{low} to {high}"
+        return " to ".join(self.rounded(ends[row, place], place) for ends in self.interval_ends)
 
     @cached_property
     def class_sets(self) -> list[list[str]]:
@@ -254,8 +235,5 @@ def constant_words(task: TaskConfig) -> str:
 def frequent_class(page: Reported, target: str) -> tuple[int, str]:
     """The number and the name of the most frequent class of a target in training."""
     means = np.nanmean(page.labels.y[:, columns_of(page.task)[target]], axis=0)
-    if page.adds_up:
-        place, names = int(means.argmax()), page.options.classes
-    else:
-        place, names = int(means[0] >= CUT), page.classes_of(page.task.targets.index(target))
-    return place, names[place]
+    place = int(means.argmax() if page.adds_up else means[0] >= CUT)
+    return place, (page.options.classes if page.adds_up else page.classes_of(page.task.targets.index(target)))[place]

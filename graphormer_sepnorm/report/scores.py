@@ -25,11 +25,15 @@ def scores_section(page: Reported) -> Section:
         title = f"{page.title_of(name)}, {counted(facts['n'], 'test label')}"
         grids.append(scores_grid(title, facts, metric, columns, constant, page.out_of_fold(name)))
     if len(weights) > 1:
-        scores = shown_together(page.result["out_of_fold"][name][metric] for name in weights)
-        members = zip(weights.items(), scores, strict=True)
-        rows = tuple((name, weight_words(by_target), score, described[name]) for (name, by_target), score in members)
-        mean = "mean " if len(targets) > 1 else ""
-        grids.append(Grid(("member", "weight", f"{mean}out-of-fold {page.metric}", "description"), rows, "members"))
+        members = {
+            "member": list(weights),
+            "weight": list(map(weight_words, weights.values())),
+            f"{'mean ' * (len(targets) > 1)}out-of-fold {page.metric}": shown_together(
+                page.result["out_of_fold"][name][metric] for name in weights
+            ),
+            "description": list(described.values()),
+        }
+        grids.append(Grid.of(members, "members"))
     facts = {"members": len(weights), "few": least if least < FEW_TESTED else None, "only": described}
     return Section("Scores", words("scores.scores", metric=page.metric, resamples=RESAMPLES, **facts), tuple(grids))
 
@@ -48,39 +52,25 @@ def scores_grid(
     constant: str,
     out_of_fold: tuple[dict[str, float | None], str] | None = None,
 ) -> Grid:
-    """The scores of one target, one row per prediction; ``facts`` as ``scores_by_target``.
-
-    ``constant`` is the name of the prediction without a model. ``Reported.out_of_fold`` is the last row.
-    """
+    """The ``scores_by_target`` of one, a row per prediction; ``constant`` names that without a model."""
     names, intervals, bounds = {STACK: "prediction", MEAN: constant}, facts.get("interval"), facts.get("bounds")
     # a single member is the prediction
     shown_names = [name for name in facts["scores"] if name in names or len(facts["scores"]) > len(names) + 1]
-    last = [] if out_of_fold is None else [out_of_fold[0]]
+    found, last = [facts["scores"][name] for name in shown_names], [] if out_of_fold is None else [out_of_fold[0]]
+    texts = [names.get(name, f"only the {name}") for name in shown_names]
+    table = {"": texts if out_of_fold is None else [*texts, f"prediction, {out_of_fold[1]}"]}
     by_column = {each: [scores[each] for scores in (*facts["scores"].values(), *last)] for each in columns}
     by_column[metric] += [end for ends in (intervals or {}).values() for end in ends or ()]
     decimals = {each: decimals_for(values, facts["scores"][STACK][each]) for each, values in by_column.items()}
-    header = ("", *(METRICS[each].title for each in columns))
-    rows = [
-        [names.get(name, f"only the {name}"), *(shown(facts["scores"][name][each], decimals[each]) for each in columns)]
-        for name in shown_names
-    ]
-    if out_of_fold is not None:
-        found, where = out_of_fold
-        rows.append([f"prediction, {where}", *(shown(found[each], decimals[each]) for each in columns)])
+    table |= {METRICS[name].title: [shown(each[name], decimals[name]) for each in (*found, *last)] for name in columns}
     if intervals is not None:
-        header += (f"95 % interval of the {METRICS[metric].title}",)
-        texts = [interval_words(intervals[name], decimals[metric]) for name in shown_names] + [""] * len(last)
-        rows = [[*row, text] for row, text in zip(rows, texts, strict=True)]
+        cells = [interval_words(intervals[name], decimals[metric]) for name in shown_names]
+        table[f"95 % interval of the {METRICS[metric].title}"] = [*cells, *[""] * len(last)]
     if bounds is not None:
-        header += ("bounds on their side", "concordance")
-        cells = map(bounded_cells, [*(bounds.get(name, {}) for name in shown_names), *last])
-        rows = [[*row, *more] for row, more in zip(rows, cells, strict=True)]
-    return Grid(header, tuple(map(tuple, rows)), title)
-
-
-def bounded_cells(scores: dict[str, float | None]) -> tuple[str, str]:
-    """The share of bounds on their side and the concordance, of ``BoundScores``; empty without bounds."""
-    return (percent(scores["right_side"]), shown(scores["concordance"], 3)) if "right_side" in scores else ("", "")
+        scored = [*(bounds.get(name, {}) for name in shown_names), *last]
+        table["bounds on their side"] = [percent(each["right_side"]) if "right_side" in each else "" for each in scored]
+        table["concordance"] = [shown(each["concordance"], 3) if "concordance" in each else "" for each in scored]
+    return Grid.of(table, title)
 
 
 def interval_words(ends: list[float] | None, decimals: int) -> str:

@@ -11,10 +11,9 @@ import numpy as np
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.intervals import fit_intervals
 from graphormer_sepnorm.report.folds import pooled, predicted_together, report_folds
-from graphormer_sepnorm.report.glossary import glossary
 from graphormer_sepnorm.report.headline import cards, notes, summary, verdicts
 from graphormer_sepnorm.report.learning import learning_curve
-from graphormer_sepnorm.report.page import ReportPage, Section, render
+from graphormer_sepnorm.report.page import ReportPage, Section, glossary, render
 from graphormer_sepnorm.report.predictions import hero, structures
 from graphormer_sepnorm.report.reported import Reported, Trained
 from graphormer_sepnorm.report.sections import LATE, SECTIONS, use_section
@@ -44,9 +43,7 @@ from graphormer_sepnorm.tables.writers.base import DIGITS
 def report(trained: Trained) -> dict:
     """Scores a model on its test rows, or without such out of fold; writes all files of the run with its predictions.
 
-    The result is that of ``evaluate_table``, with ``out_of_fold``, the scores of the members and of the whole on the
-    training rows; ``trust``, the measurements of intervals, probabilities and distances; ``FittedTable.notes``; and
-    ``learning_curve``, if there is one.
+    The result is that of ``evaluate_table``, with ``facts_out_of_fold`` and ``learning_curve``, if there is one.
     """
     return report_final(trained) if trained.options.final else report_table(trained)
 
@@ -75,16 +72,14 @@ def report_table(trained: Trained) -> dict:
 
 
 def facts_out_of_fold(trained: Trained, trust: dict) -> dict:
-    """The parts of a result that do not come from test rows: ``out_of_fold`` has scores of the members by name."""
+    """The parts of a result that do not come from test rows, and ``measure_trust``."""
     scores = scores_out_of_fold(trained.fitted, trained.labels, trained.folds)
     facts = {"seed": trained.options.seed, "folds": len(trained.folds), "out_of_fold": scores, "trust": trust}
     return facts | trained.fitted.notes
 
 
 def scores_out_of_fold(fitted: FittedTable, labels: Labels, folds: Folds) -> dict[str, dict]:
-    """The scores of the members and of the whole, by name, on the rows that a fold predicted; with ``bounds``, if any.
-
-    ``bounds`` has the ``BoundScores`` of each target, as those of the test rows."""
+    """The scores of the members and of the whole, by name, on the rows that a fold predicted; with ``BoundScores``."""
     rows, found = folds.predicted, fitted.out_of_fold
     names, values = [*fitted.model.members, STACK], [*each_by_itself(labels.task, found.by_member), found.values]
     by_name = {name: each[rows] for name, each in zip(names, values, strict=True)}

@@ -19,7 +19,10 @@ from graphormer_sepnorm.runs.checkpoint import (
     read_safetensors,
     with_sorted_metadata,
 )
-from graphormer_sepnorm.system.files import write_atomically
+from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.system.files import cache_root, write_atomically
+
+NO_EMBEDDING = "it has no single embedding"
 
 
 @dataclass(frozen=True)
@@ -99,3 +102,25 @@ def read_part(kind: type, name: str, arrays: dict[str, np.ndarray], path: Path) 
             (stored,) = hints[field.name].__metadata__
             found[field.name] = checked_array(arrays, key, stored.dtype, stored.ndim, path, stored.finite)
     return kind(**found)
+
+
+def check_one_network(path: Path, name: str, predict: str = "", why: str = NO_EMBEDDING) -> None:
+    """Raises InputError for a run folder that predicts with more than one network."""
+    run = RunFolder(path)
+    members = [member.path for member in run.members()]
+    if not members and not run.stack.exists():
+        return
+    names = stored_facts(run.stack).get("members", []) if run.stack.exists() else ["networks"]
+    networks = [f"{len(members)} network{'s' * (len(members) > 1)}"] if members and "networks" in names else []
+    combined = ", ".join([*networks, *(f"a {each}" for each in names if each != "networks")])
+    # the folder of a shipped model has another name in the next version
+    others = [] if path.is_relative_to(cache_root()) else members[:1]
+    otherwise = f"predict with {predict}, or " if predict else ""
+    choice = f"choose one network, such as {' or '.join([*map(str, others), 'foundation'])}"
+    raise InputError(f"{name} combines {combined}, so {why}: {otherwise}{choice}")
+
+
+def check_has_weights(path: Path, name: str, predict: str = "", why: str = NO_EMBEDDING) -> None:
+    """As ``check_one_network``, unless the folder has the weights of a network of its own."""
+    if not RunFolder(path).weights.exists():
+        check_one_network(path, name, predict, why)

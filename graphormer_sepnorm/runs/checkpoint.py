@@ -200,14 +200,9 @@ def load_as(kind: type[Kind], path: Path) -> tuple[Kind, Config, dict]:
     tensors, config, facts = load_tensors(path)
     with NoInitialization():
         model = kind(config.model)
-    load_into(model, tensors, path)
-    return model.eval(), config, facts
-
-
-def load_into(model: Network, tensors: dict[str, Tensor], path: Path) -> None:
-    """Copies tensors into a model; raises InputError as ``check_tensors``."""
     check_tensors(tensors, model.state_dict(), path)
     model.load_state_dict(tensors)
+    return model.eval(), config, facts
 
 
 def check_tensors(tensors: dict[str, Tensor], expected: dict[str, Tensor], path: Path) -> None:

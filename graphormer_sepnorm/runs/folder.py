@@ -172,7 +172,6 @@ class RunFolder:
         write_atomically(self.test, (json.dumps(result) + "\n").encode())
 
     def write_predictions(self, lines: list[list]) -> None:
-        """Writes the test predictions: a header and a line per molecule."""
         write_atomically(self.predictions, as_csv(lines))
 
     def saved_score(self) -> float | None:

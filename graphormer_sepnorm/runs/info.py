@@ -1,6 +1,7 @@
 """Facts about a model: architecture, training data, performance and supported molecules."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, ZINC_ATOM_TYPES, as_written
@@ -110,24 +111,12 @@ def score_words(value: float, interval: Sequence[float] | None = None, molecules
 
 def endpoint_lines(endpoints: dict[str, dict]) -> list[str]:
     """A line for each endpoint, from what ``card_endpoints`` found."""
-    width = max(map(len, endpoints))
-    lines, group, groups = [], "", groups_of(endpoints)
+    width, lines, group, groups = max(map(len, endpoints)), [], "", groups_of(endpoints)
     for target, known in endpoints.items():
         if group != (group := groups.get(target, "")):
             lines.append(f"{group}:")
-        parts = [known["description"]]
-        if "molecules" in known:
-            parts.append(f"{known['molecules']:,} training molecules")
-        if "rmse_out_of_fold" in known:
-            parts.append(f"RMSE out of fold {shown(known['rmse_out_of_fold'])}")
-        if "score" in known:
-            parts.append(f"{METRICS[known['metric']].title} on test molecules {shown(known['score'])}")
-        if "direction" in known:
-            parts.append(f"{known['direction']} is better")
-        if "limit" in known:
-            parts.append(limit_meaning(known["limit"]))
-        parts += [known[name] for name in ("source", "licence", "trust") if name in known]
-        lines.append(f"{target:{width}}  {'; '.join(parts)}")
+        parts = "; ".join(say(known) for name, say in ENDPOINT_WORDS.items() if name in known)
+        lines.append(f"{target:{width}}  {parts}")
     return lines
 
 
@@ -140,6 +129,18 @@ def groups_of(endpoints: Mapping[str, dict]) -> dict[str, str]:
 def limit_meaning(limit: str) -> str:
     """The meaning of predictions near a limit of an assay; ``limit`` as in cards, such as "0.8 or less"."""
     return f'limit of the assay: {limit} means "at {"least" if limit.endswith("more") else "most"}"'
+
+
+# Facts about an endpoint in their order, and how each is said, from all of them.
+ENDPOINT_WORDS: dict[str, Callable[[dict], str]] = {
+    "description": itemgetter("description"),
+    "molecules": lambda known: f"{known['molecules']:,} training molecules",
+    "rmse_out_of_fold": lambda known: f"RMSE out of fold {shown(known['rmse_out_of_fold'])}",
+    "score": lambda known: f"{METRICS[known['metric']].title} on test molecules {shown(known['score'])}",
+    "direction": lambda known: f"{known['direction']} is better",
+    "limit": lambda known: limit_meaning(known["limit"]),
+    **{name: itemgetter(name) for name in ("source", "licence", "trust")},
+}
 
 
 def words(name: str, value: object) -> str:

@@ -10,14 +10,14 @@ UNDEFINED = "not defined"
 
 def decimals_for(values: Iterable[float | None], lead: float | None = None) -> int:
     """The decimals of numbers that are shown together: three significant digits of the leading one."""
+
+    def sizes_of(numbers: Iterable[float | None]) -> list[float]:
+        return [abs(number) for number in numbers if number is not None and math.isfinite(number) and number]
+
     sizes = sizes_of(values)
     leading = max(sizes_of([lead]) or sizes, default=1.0)
     decimals = max(SIGNIFICANT - 1 - math.floor(math.log10(leading)), 0)
     return decimals + any(not round(size, decimals) and round(size, decimals + 1) for size in sizes)
-
-
-def sizes_of(values: Iterable[float | None]) -> list[float]:
-    return [abs(value) for value in values if value is not None and math.isfinite(value) and value]
 
 
 def shown(value: float | None, decimals: int | None = None) -> str:

@@ -3,6 +3,7 @@
 import os
 from dataclasses import field
 from difflib import get_close_matches
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -33,12 +34,12 @@ def resolve_model(name: str | os.PathLike) -> Path:
         return opened_model(path)
     if os.path.exists(path):
         return path
-    shipped, tables = shipped_models(), shipped_tables()
+    weights, tables = shipped_models(), shipped_tables()
     if (archive := tables.get(str(name))) is not None:
         return unpacked(archive, str(name), archive.with_name(f"{name}.json"), CARD)
-    if str(name) in shipped:
-        return shipped[str(name)]
-    names = sorted(shipped | tables)
+    if str(name) in weights:
+        return weights[str(name)]
+    names = sorted(weights | tables)
     similar = get_close_matches(path.name, [run.name for run in runs_in(path.parent)], n=1)
     near = did_you_mean(str(name), [*names, *(str(path.parent / run) for run in similar)])
     predicting = ", ".join(each for each in names if each not in PRETRAINED)
@@ -46,31 +47,27 @@ def resolve_model(name: str | os.PathLike) -> Path:
     raise InputError(f"{name} is neither a run folder, nor a weights file, nor a shipped model ({listed}){near}")
 
 
-def shipped_models() -> dict[str, Path]:
-    """The weights that come with the package, by name."""
-    return {file.stem: file for file in resource_files() if file.suffix == ".safetensors"}
+def shipped(ending: str) -> dict[str, Path]:
+    """The files with this ending that come with the package, by name."""
+    return {file.name.removesuffix(ending): file for file in resource_files() if file.name.endswith(ending)}
 
 
-def shipped_tables() -> dict[str, Path]:
-    """The table models that come with the package, by name: archives of their folders."""
-    return {file.name.removesuffix(ARCHIVE): file for file in resource_files() if file.name.endswith(ARCHIVE)}
+def resource_files() -> list[Path]:
+    return [Path(str(entry)) for entry in resources.files(RESOURCES).iterdir()]
+
+
+shipped_models = partial(shipped, ".safetensors")  # weights
+shipped_tables = partial(shipped, ARCHIVE)  # table models: archives of their folders
 
 
 @dataclass(frozen=True, config=STRICT)
 class AssayLimit:
-    """The lowest or highest value that an assay reports.
-
-    Attributes:
-        value: predictions up to it or from it on are near the limit.
-        side: whether predictions near the limit are "less" or "more".
-        unit: "" for the scale of the predictions, "uM" of predictions that are log10 of ug/mL.
-        meaning, labels: the limit of the assay and how many training labels are near it, in words.
-    """
+    """The lowest or highest value that an assay reports; predictions from ``value`` on, to its side, are near it."""
 
     value: float
     side: Literal["less", "more"]
-    unit: Literal["", "uM"] = ""
-    meaning: str = ""
+    unit: Literal["", "uM"] = ""  # "" for the scale of the predictions, "uM" of predictions that are log10 of ug/mL
+    meaning: str = ""  # in words, as the number of training labels near it
     labels: str = ""
 
     def __str__(self) -> str:
@@ -79,35 +76,21 @@ class AssayLimit:
 
 @dataclass(frozen=True, config=STRICT)
 class Endpoint:
-    """A target of a model.
+    """A target of a model, with the source and licence of its data."""
 
-    Attributes:
-        description: what is measured, with the unit.
-        scale: how the target is computed from it, such as "log10"; "" for the value itself.
-        molecules: number of training molecules.
-        rmse_out_of_fold: RMSE of the predictions out of fold.
-        others: RMSE of other models, by name.
-        limit: the limit of its assay.
-        group: heading that it is listed under, such as "Absorption".
-        direction: whether "higher" or "lower" values are better; "" if that depends.
-        score, metric: a score for molecules that the model did not learn, and its name in ``METRICS``.
-        source, licence: of its data.
-        trust: a sentence on when not to trust the predictions.
-    """
-
-    description: str
-    scale: str = ""
-    molecules: int | None = None
+    description: str  # what is measured, with the unit
+    scale: str = ""  # how the target is computed from it, such as "log10"; "" for the value itself
+    molecules: int | None = None  # for training
     rmse_out_of_fold: float | None = None
-    others: dict[str, float] = field(default_factory=dict)
+    others: dict[str, float] = field(default_factory=dict)  # RMSE of other models, by name
     limit: AssayLimit | None = None
-    group: str = ""
-    direction: Literal["higher", "lower", ""] = ""
-    score: float | None = None
-    metric: str = ""
+    group: str = ""  # heading that it is listed under, such as "Absorption"
+    direction: Literal["higher", "lower", ""] = ""  # of better values; "" if that depends
+    score: float | None = None  # for molecules that the model did not learn
+    metric: str = ""  # of the score, as in ``METRICS``
     source: str = ""
     licence: str = ""
-    trust: str = ""
+    trust: str = ""  # a sentence on when not to trust the predictions
 
     def __post_init__(self) -> None:
         if (self.score is None) != (not self.metric) or self.metric not in ("", *METRICS):
@@ -175,7 +158,3 @@ def card_endpoints(place: Path) -> dict[str, dict[str, Any]]:
     """The facts in the card of a model by target, as ``Endpoint.facts``; empty without a card."""
     card = read_card(place)
     return {target: endpoint.facts() for target, endpoint in card.endpoints.items()} if card else {}
-
-
-def resource_files() -> list[Path]:
-    return [Path(str(entry)) for entry in resources.files(RESOURCES).iterdir()]

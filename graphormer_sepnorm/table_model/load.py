@@ -22,9 +22,9 @@ from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.output.column import shown_decimals
 from graphormer_sepnorm.output.columns import Judging, PredictionColumns
 from graphormer_sepnorm.predict.answers import Answers
+from graphormer_sepnorm.predict.class_sets import check_confidence
 from graphormer_sepnorm.predict.drugs import read_drugs
 from graphormer_sepnorm.predict.forward import share_trunks
-from graphormer_sepnorm.predict.known import check_confidence
 from graphormer_sepnorm.predict.predictors import (
     PredictingModel,
     Predictor,

@@ -16,8 +16,8 @@ from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.model import Network, Trunk
 from graphormer_sepnorm.predict.forward import Output, batches_for, rows_of_molecules
 from graphormer_sepnorm.runs import checkpoint
-from graphormer_sepnorm.runs.checkpoint import check_names, load_into, load_tensors
-from graphormer_sepnorm.runs.combined import check_has_weights
+from graphormer_sepnorm.runs.arrays import check_has_weights
+from graphormer_sepnorm.runs.checkpoint import check_names, check_tensors, load_tensors
 from graphormer_sepnorm.runs.folder import weights_file
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.tasks.kinds import Task
@@ -40,7 +40,8 @@ def start_from(model: Network, path: Path, frozen_layers: int = 0) -> None:
     if FIRST in kept and kept[FIRST].ndim == 2:
         width = model.readout.parts * model.config.width
         kept[FIRST] = torch.cat([kept[FIRST][:, :width], model.state_dict()[FIRST][:, width:].cpu()], dim=1)
-    load_into(model, kept | fresh, path)
+    check_tensors(kept | fresh, model.state_dict(), path)
+    model.load_state_dict(kept | fresh)
     if frozen_layers:
         for frozen in (model.embedding, model.encodings, model.bias_network, model.layers[:frozen_layers]):
             frozen.requires_grad_(False)

@@ -15,7 +15,7 @@ import graphormer_sepnorm
 PACKAGE = Path(graphormer_sepnorm.__file__).parent
 METHODS = {"match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
 # Patterns of developers, and those that read texts of this package, may be made as the program runs.
-NOT_OF_USERS = {"layers.separate", "runs.zoo", "report.glossary"}
+NOT_OF_USERS = {"layers.separate", "runs.zoo", "report.page"}
 LENGTH = 6_000
 SECONDS = 0.05  # of the processor: twenty times what a linear pattern takes, a fraction of what a quadratic one does
 UNITS = [

@@ -9,8 +9,6 @@ from graphormer_sepnorm.explain.pictures import (
     draw,
     draw_pair,
     draw_plain,
-    draw_small,
-    plot_cls_geometry,
 )
 
 
@@ -30,16 +28,11 @@ def test_atoms_have_numbers_unless_there_are_many(num_atoms, digits):
     assert draw([explanation], ".svg").count(b"<path class='note'") == digits
 
 
-def test_runs_are_drawn_side_by_side(tmp_path):
-    result = {"norm": "sepnorm", "run": "runs/a", "effective_rank": 3.0, "uniformity": -2.0}
-    results = [{**result, "singular_values": np.geomspace(1, 1e-3, 8).tolist()}] * 2
-    plot_cls_geometry(results, tmp_path / "geometry.png")
-    assert (tmp_path / "geometry.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
-
-
 def test_a_molecule_without_colours_is_an_svg_of_its_own():
     picture = draw_plain("CC(=O)Oc1ccccc1C(=O)O")
     assert picture.startswith(b"<?xml") and picture.rstrip().endswith(b"</svg>")
+    small = draw_plain("CCO", is_small=True)
+    assert len(small) < len(draw_plain("CCO")) and b"<text" in small
     with pytest.raises(InputError, match="not a valid SMILES"):
         draw_plain("C[C")
 
@@ -63,7 +56,3 @@ def test_a_pair_is_aligned_on_its_common_part_and_the_change_has_a_colour():
     assert all(picture.startswith(b"<?xml") for picture in draw_pair("C", "O")), "nothing in common"
     with pytest.raises(InputError):
         draw_pair("C", "C[")
-
-
-def test_a_small_drawing_has_letters_as_text():
-    assert len(draw_small("CCO")) < len(draw_plain("CCO")) and "<text" in draw_small("CCO")

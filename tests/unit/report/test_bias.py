@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.report.bias import LEAST_DRAWN, of_bias, of_extremes, resampled_slope, slope_of
+from graphormer_sepnorm.report.headline import LEAST_DRAWN, of_bias, of_extremes, resampled_slope, slope_of
 from graphormer_sepnorm.table_model.labels import Folds
 from tests.unit.report.conftest import reported
 

@@ -106,10 +106,6 @@ def test_classes_of_one_molecule_may_contradict_each_other():
     assert section.words[1] == "Their labels agree." and section.grids == ()
 
 
-def test_a_table_without_replicates_has_no_such_section():
-    assert repeatability_section(reported()) is None
-
-
 def test_censored_labels_are_counted_and_said_how_they_are_used():
     rows = [
         LabelledRow(1, "C", [NAN, 1.0], "train", bounds={0: "<5.096910013008056"}),

@@ -80,14 +80,6 @@ def test_tables_that_are_too_small_or_too_costly_have_no_curve(kernel, molecules
     assert curve_of(without, molecules, labels, folds) is None
 
 
-def test_probabilities_are_scored_by_class(molecules, classes, folds, setting):
-    fitted = KernelMember.fit(molecules, classes, folds, setting)
-    model = SimpleNamespace(members={"kernel": fitted.member})
-    whole = SimpleNamespace(model=model, out_of_fold=Stacked(fitted.out_of_fold[None], None, None))
-    curve = curve_of(whole, molecules, classes, folds)
-    assert all(0.4 < value <= 1 for facts in curve["targets"].values() for value in facts["values"])
-
-
 def test_the_curve_of_several_classes_ends_at_the_score_of_a_model_of_the_kernel(molecules, labels, folds, setting):
     """The kernel predicts the classes one by one; those of a model add up to 1."""
     thirds = np.searchsorted(np.nanquantile(labels.y[:, 0], [1 / 3, 2 / 3]), np.nan_to_num(labels.y[:, 0]))

@@ -98,24 +98,6 @@ def two_sets(zero: float, one: float) -> ClassSets:
     return ClassSets(np.stack([np.linspace(least, 1, 20) for least in (zero, one)], axis=1)[:, None])
 
 
-def test_the_sets_of_several_targets_are_told_by_target():
-    """A probability of 0.4 is as that of molecules of class 0, and not of class 1; that of 0.6 is like both."""
-    page = reported(
-        {"trust": {}},
-        "classification",
-        ("a", "b"),
-        class_names=(("no", "yes"), ("0", "1")),
-        fitted=fitted(
-            [[1.0, 1.0]],
-            trust={"intervals": None, "class_sets": ClassSets(np.tile(two_sets(0.3, 0.5).scores, (1, 2, 1)))},
-        ),
-        labelled=table(("test", "C", [1.0, 1.0])),
-        test={"y": np.array([[1.0, 1.0]]), "prediction": np.array([[0.4, 0.6]])},
-    )
-    assert ("90 % set of a", "no") in facts_of(page, 0, 0)
-    assert ("90 % set of b", "0; 1") in facts_of(page, 0, 1)
-
-
 @pytest.mark.parametrize(("seconds", "explained"), [(1e9, {"C", "CCO", "CC"}), (0, set())])
 def test_contributions_have_a_budget_of_atoms_and_seconds(monkeypatch, seconds, explained):
     asked = []

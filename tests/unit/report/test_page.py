@@ -7,7 +7,21 @@ import re
 import zlib
 
 from graphormer_sepnorm.report.charts import Axis, Chart
-from graphormer_sepnorm.report.page import Card, Command, Grid, Molecule, Picture, ReportPage, Section, render
+from graphormer_sepnorm.report.page import (
+    TERMS,
+    Card,
+    Command,
+    Grid,
+    Molecule,
+    Picture,
+    ReportPage,
+    Section,
+    glossary,
+    metric_words,
+    render,
+)
+from graphormer_sepnorm.report.words import line, words
+from graphormer_sepnorm.tasks import METRICS
 
 HOSTILE = "</code><script>alert('x')</script>\"><img src=x onerror=alert(1)> {{ 7 * 7 }} &amp;"
 ESCAPED = (
@@ -70,20 +84,6 @@ def test_a_molecule_that_cannot_be_drawn_has_its_text_and_stands_with_its_partne
     assert text.index("<h3>one</h3>") < text.index("CCO") < text.index("<h4>two</h4>") < text.index("CCN")
 
 
-def test_cards_and_notes_come_before_the_sections():
-    cards = (Card("solubility", "0.5", "MAE", ("on 9 labels",)),)
-    text = render(ReportPage("title", "", cards, ("few labels",), (Section("Data and split"),))).decode()
-    assert '<h3>solubility</h3>\n<p class="value">0.5 <small>MAE</small></p>\n<p>on 9 labels</p>' in text
-    assert text.index("solubility") < text.index("<li>few labels</li>") < text.index('<section id="data-and-split">')
-    assert '<a href="#data-and-split">Data and split</a>' in text
-
-
-def test_long_cells_may_break_and_short_ones_may_not():
-    text = page(grids=(Grid(("a", "b"), (("0.1234", 25 * "C"), ("0.4 to 0.61", "C"))),))
-    assert f'<td data-label="a">0.1234</td><td data-label="b" class="long">{25 * "C"}</td>' in text
-    assert '<td data-label="a" class="medium">0.4 to 0.61</td>' in text
-
-
 def test_a_table_that_is_too_wide_for_a_phone_is_stacked_there():
     names = ("a", "b", "c", "d", "e")
     wide, narrow = page(grids=(Grid(names, (names,)),)), page(grids=(Grid(names[:4], (names[:4],)),))
@@ -93,3 +93,17 @@ def test_a_table_that_is_too_wide_for_a_phone_is_stacked_there():
 
 def test_bytes_that_are_no_text_do_not_stop_the_page():
     assert b"caf?" in render(ReportPage("caf\udce9", ""))
+
+
+def test_paragraphs_are_separated_by_empty_lines_and_facts_are_not_escaped():
+    few = words("headline.few", warnings={"a<b": "x & y"}, tested=3, learnt=None, has_folds=False)
+    assert few == ("a<b: x & y.", "The test set is small (3 labels), so the score is uncertain.")
+    assert line("trust.unlike", consequence="", split="random", errors_grow=False) == ""
+
+
+def test_only_the_terms_that_occur_are_explained():
+    sections = [Section("Scores", ("An out-of-fold score.",), (Grid(("", "RMSE"), ()),))]
+    (grid,) = glossary([Card("a", "0.5", "mean absolute error (MAE)", ("Intervals, not one.",))], sections).grids
+    assert [term for term, _ in grid.rows] == ["MAE", "RMSE", "out of fold"]
+    assert {metric.title for metric in METRICS.values()} <= TERMS.keys()
+    assert metric_words("mae") == "mean absolute error (MAE)" and metric_words("rocauc") == "ROC-AUC"

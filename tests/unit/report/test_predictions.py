@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from graphormer_sepnorm.predict.intervals import Intervals
-from graphormer_sepnorm.report import charts, predictions
+from graphormer_sepnorm.report import predictions
 from graphormer_sepnorm.report.charts import UNIT, Axis, Chart
 from graphormer_sepnorm.report.predictions import (
     counts_grid,
@@ -77,13 +77,6 @@ def test_bounds_are_arrows_to_the_values_that_are_possible():
 
 def polygons(chart: Chart) -> list[ElementTree.Element]:
     return [each for each in ElementTree.fromstring(chart.svg).iter() if each.tag.endswith("polygon")]
-
-
-def test_many_points_are_an_evenly_spaced_part(monkeypatch):
-    for module in (charts, predictions):
-        monkeypatch.setattr(module, "MOST_POINTS", 1)
-    assert len(points_of(page(), 0, None).words) == 1
-    assert "The charts show 1 of the 2 test labels." in predictions_section(page()).words[0]
 
 
 def test_each_target_of_a_regression_has_three_charts():

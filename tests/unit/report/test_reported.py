@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.predict.intervals import Intervals
-from graphormer_sepnorm.report.reported import plain_picture
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable
 from graphormer_sepnorm.tables.splits import Duplicate
 from tests.unit.report.conftest import fitted, reported, table
@@ -18,11 +17,6 @@ COVERAGE = {"0.5": {"a": 0.5}, "0.8": {"a": 0.8}, "0.9": {"a": None}}
 def test_a_molecule_has_its_id_or_the_number_of_its_row():
     page = reported(labelled=table(names={1: "CHEMBL25", 2: ""}))
     assert [page.name_of(number) for number in (1, 2, 3)] == ["CHEMBL25", "row 2", "row 3"]
-
-
-def test_rows_are_learnt_or_tested():
-    page = reported(labelled=table(("val", "C", [1]), ("test", "CC", [2]), ("train", "CCC", [3])))
-    assert [row.smiles for row in page.learnt] == ["C", "CCC"] and [row.smiles for row in page.tested] == ["CC"]
 
 
 def test_values_have_the_decimals_of_the_labels():
@@ -43,7 +37,6 @@ def test_classes_have_their_names():
 def test_several_classes_have_the_title_of_their_column():
     page = reported(kind="multiclass", targets=("low", "high"))
     assert page.title_of("y_low, y_high") == "y" and reported().title_of("a") == "a"
-    assert page.predicted(0.25, 1) == "probability 0.250"
 
 
 @pytest.mark.parametrize(
@@ -65,10 +58,6 @@ def test_the_ends_of_the_intervals():
     limited = replace(page)
     assert [limited.interval(row, 0) for row in (0, 1)] == ["0 to 10", "11 to 25"]
     assert reported({"trust": {}}, fitted=SimpleNamespace(model=model.model)).interval_ends is None
-
-
-def test_a_molecule_that_cannot_be_drawn_has_no_picture():
-    assert b"<svg" in plain_picture("CCO").svg and plain_picture("not a molecule") is None
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from graphormer_sepnorm.output.predict_table import predict_table
 from graphormer_sepnorm.predict.answers import Answers
-from graphormer_sepnorm.runs.zoo import card_endpoints, resolve_model, shipped_tables
+from graphormer_sepnorm.runs.zoo import card_endpoints, resolve_model
 from graphormer_sepnorm.table_model.load import load_model, load_predicting_model
 
 ASPIRIN, LOPERAMIDE = "CC(=O)Oc1ccccc1C(=O)O", "CN(C)C(=O)C(CCN1CCC(O)(c2ccc(Cl)cc2)CC1)(c1ccccc1)c1ccccc1"
@@ -23,10 +23,6 @@ def test_the_card_describes_the_targets_of_the_model_in_their_order():
     assert all(facts["source"] and facts["trust"] and facts["molecules"] > 200 for facts in found.values())
     limits = {target: facts["limit"] for target, facts in found.items() if "limit" in facts}
     assert limits == {"Sol": "110 uM or more", "HLM": "0.8 or less", "RLM": "1.15 or less"}
-
-
-def test_the_archive_is_small():
-    assert shipped_tables()["admet"].stat().st_size < 25e6
 
 
 def test_files_and_python_give_the_same_numbers(tmp_path):

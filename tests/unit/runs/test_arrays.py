@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.predict.predictors import load_embedder
+from graphormer_sepnorm.recipes import RECIPES, task_config
 from graphormer_sepnorm.runs.arrays import (
     array_digest,
     checked_array,
@@ -10,6 +12,8 @@ from graphormer_sepnorm.runs.arrays import (
     save_arrays,
     stored_facts,
 )
+from graphormer_sepnorm.training.finetune import starting_from
+from tests.tiny import tiny_model
 
 ARRAYS = {"a": np.arange(6, dtype=np.int64).reshape(2, 3), "b": np.array([0.5, np.nan], np.float32)}
 
@@ -64,3 +68,12 @@ def test_a_digest_is_that_of_names_arrays_and_facts():
     changed = {**ARRAYS, "a": ARRAYS["a"] + 1}
     others = [array_digest(ARRAYS, {"weight": 0.6}), array_digest(changed, {"weight": 0.5}), array_digest({}, {})]
     assert len({digest, *others}) == 4
+
+
+def test_a_shipped_table_model_has_no_single_embedding_and_starts_no_training():
+    with pytest.raises(InputError, match=r"^adme combines 5 networks, a \w+, .*, so it has no single embedding: "):
+        load_embedder("adme")
+    recipe = RECIPES["slim"]
+    config = task_config("table.csv", "mol", tiny_model("mol")[1].task, recipe.train, architecture=recipe.architecture)
+    with pytest.raises(InputError, match=r"training cannot start from it: choose one network, such as foundation$"):
+        starting_from(config, "adme")

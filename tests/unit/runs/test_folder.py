@@ -102,6 +102,9 @@ def test_a_folder_with_a_run_can_only_be_resumed(tmp_path):
     run.config.write_text('{"model_type": "bert"}')
     with pytest.raises(InputError, match="is not the config of a run, choose another --out"):
         run.check_free(resume=True)
+    run.stack.touch()
+    with pytest.raises(InputError, match="holds a table model: choose another --out"):
+        run.check_free(resume=True)
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -110,11 +113,3 @@ def test_a_part_of_a_table_model_is_not_taken_for_a_network(tmp_path, part):
     (tmp_path / part).touch()
     with pytest.raises(InputError, match=rf"has a part of a table model, {part}, but no stack\.safetensors"):
         weights_file(tmp_path)
-
-
-@pytest.mark.parametrize("resume", [False, True])
-def test_no_network_is_trained_into_the_folder_of_a_table_model(tmp_path, resume):
-    run = RunFolder(tmp_path)
-    run.stack.touch()
-    with pytest.raises(InputError, match="holds a table model: choose another --out"):
-        run.check_free(resume)

@@ -28,12 +28,8 @@ def test_the_largest_number_has_three_digits_and_none_becomes_zero(values, decim
     assert decimals_for(values) == decimals
 
 
-def test_the_leading_number_decides():
-    assert decimals_for([2.05, 0.0815], 0.0815) == 4 and decimals_for([0.25], None) == 3
-    assert shown_together([0.0815, 2.05], 0.0815) == ["0.0815", "2.0500"]
-
-
 def test_numbers_that_are_shown_together_have_the_same_decimals():
+    assert shown_together([0.0815, 2.05], 0.0815) == ["0.0815", "2.0500"], "by the leading number"
     assert shown_together([0.08146, 0.612, None]) == ["0.081", "0.612", "not defined"]
     assert shown_interval([0.123456, 2]) == "0.12 to 2.00" and shown_interval(None) == "not defined"
     assert shown_interval([-0.00001, 0.5], 3) == "0.000 to 0.500"

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.runs import plots
-from graphormer_sepnorm.runs.plots import binned, draw_parity, draw_roc, plot_predictions, save_png
+from graphormer_sepnorm.runs.plots import binned, draw_parity, draw_roc, plot_predictions
 
 
 def test_the_diagonal_of_a_parity_plot_spans_labels_and_predictions():
@@ -23,14 +23,6 @@ def test_a_roc_curve_by_hand():
     _, curve = axis.lines
     # by falling prediction: positive, negative, positive, negative
     assert curve.get_xydata().tolist() == [[0, 0], [0, 0.5], [0.5, 0.5], [0.5, 1], [1, 1]]
-
-
-def test_a_picture_is_a_whole_png_and_makes_its_folder(tmp_path):
-    save_png(Figure(figsize=(2, 1)), tmp_path / "new" / "picture.png")
-    content = (tmp_path / "new" / "picture.png").read_bytes()
-    assert content.startswith(b"\x89PNG\r\n\x1a\n") and content.endswith(b"IEND\xaeB`\x82")
-    assert int.from_bytes(content[16:20], "big") == 240  # 2 inches of 120 dots
-    assert [path.name for path in (tmp_path / "new").iterdir()] == ["picture.png"]
 
 
 def test_bounds_are_arrows_at_their_ends(monkeypatch):

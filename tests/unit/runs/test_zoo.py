@@ -114,8 +114,6 @@ def test_the_cards_of_table_models_describe_every_endpoint():
     found = card_endpoints(resolve_model("adme"))
     assert list(found) == ["HLM", "MDR1_ER", "RLM", "Sol", "hPPB", "rPPB"]
     assert found["HLM"]["description"] == "log10 of human liver microsomal clearance, mL/min/kg"
-    limits = {target: facts["limit"] for target, facts in found.items() if "limit" in facts}
-    assert limits == {"HLM": "0.8 or less", "RLM": "1.15 or less", "Sol": "110 uM or more"}
     assert found["HLM"]["molecules"] == 3086 and 0.3 < found["HLM"]["rmse_out_of_fold"] < 0.5
 
 
