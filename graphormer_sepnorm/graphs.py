@@ -169,8 +169,8 @@ def checked_graphs(
         raise InputError(f"bonds have {count} combinations of features, at most {LARGEST_BOND_TYPE} fit: {advice}")
     check_bonds(edge_index, edge_ptr, atom_ptr.diff())
     check_features("edge_attr", edge_attr, bond_sizes, edge_ptr)
-    arrays = (each.numpy() for each in (x, atom_ptr, edge_index, edge_ptr))
-    return packed_graphs(*arrays, bond_types(edge_attr.numpy(), bond_sizes))
+    bond = bond_types(edge_attr.numpy(), bond_sizes)
+    return packed_graphs(x.numpy(), atom_ptr.numpy(), edge_index.numpy(), edge_ptr.numpy(), bond)
 
 
 def pack_data(graphs: "list[Data]", bond_sizes: tuple[int, ...]) -> Graphs:

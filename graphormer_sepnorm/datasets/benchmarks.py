@@ -61,7 +61,7 @@ def load_tensors_only(file: BinaryIO) -> Any:
     return TensorUnpickler(file).load()
 
 
-def pyg_classes() -> list[type]:
+def pyg_classes() -> list[Any]:
     from torch_geometric.data import Data  # its import takes seconds
     from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
     from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage

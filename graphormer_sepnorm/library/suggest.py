@@ -37,7 +37,7 @@ from graphormer_sepnorm.tables.formats import kind_of, named_column, open_table
 from graphormer_sepnorm.tables.formats.sdf import OF_MOLFILE
 from graphormer_sepnorm.tables.formats.table import Row, cell_text
 from graphormer_sepnorm.tables.label_text import Notation
-from graphormer_sepnorm.tables.rows import id_column_among, read_samples, separators
+from graphormer_sepnorm.tables.rows import id_column_among, read_samples, separators, with_decimal
 from graphormer_sepnorm.tables.writers import write_whole
 from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, DelimitedWriter, TableWriter, as_utf8
 from graphormer_sepnorm.tasks import TASKS
@@ -141,7 +141,8 @@ def suggest(
             raise InputError(f"{source} has no molecule to suggest: {which} were already measured")
         picked = pick(fresh, request)
         answers = replace(options.answers, domain=predictor.trust is not None)
-        similarity = write_picked(predictor, out, fresh.take(picked), replace(options, answers=answers), for_people)
+        options = replace(options, answers=answers)
+        similarity = write_picked(predictor, source, out, fresh.take(picked), options, for_people)
     usual = predictor.trust.domain.usual_similarity if predictor.trust else None
     return {
         "suggested": len(picked),
@@ -281,16 +282,19 @@ class BriefWriter(TableWriter):
 
 
 def write_picked(
-    predictor: PredictingModel, out: Path, picked: Pool, options: PartOptions, for_people: bool
+    predictor: PredictingModel, source: str, out: Path, picked: Pool, options: PartOptions, for_people: bool
 ) -> np.ndarray:
     """Writes the suggested molecules with their rank and predictions; returns their similarities, if known."""
+    first = next(iter(find_partitions(source).values()))
     columns = options.of_predictions(predictor)
     found = columns.reader.compute(read_molecules(predictor.featurizer, picked.samples))
     told = columns.cells(found, found.errors)
     added: list[AddedColumn] = [AddedColumn("rank"), *columns.all]
     cells: list[Cells] = [np.arange(1.0, len(picked.rows) + 1), *told]
     if not is_standard_output(out):
-        write_whole(out, picked.columns, picked.rows, added, cells)
+        with open_table(first, named_column(first, options.smiles_column), options.delimiter) as table:
+            like = with_decimal(table) if kind_of(first) in (".csv", ".tsv", ".txt") else None
+            write_whole(out, picked.columns, picked.rows, added, cells, like)
     elif not for_people:
         print_rows(DelimitedWriter(picked.columns, added), picked.rows, cells)
     else:

@@ -61,7 +61,7 @@ def verdict_of(
         "the same probability for every molecule" if TASKS[task.kind].predicts_probabilities else "the mean label"
     )
     deviation = (repeats or {}).get(target) or None
-    has_example = factor is not None and falls(scale) and median is not None
+    example = apart(scale, factor, median) if factor is not None and falls(scale) and median is not None else ()
     return {
         "title": title,  # None for the only target
         "n": facts["n"],  # exact test labels
@@ -73,7 +73,7 @@ def verdict_of(
         "repeats": deviation,  # of replicate measurements
         "decimals": decimals_for([rmse, deviation], rmse),
         "factor": factor,  # of a concentration, which the RMSE of a logarithm is
-        "example": apart(scale, factor, median) if has_example else (),  # that far apart, near the median label
+        "example": example,  # that far apart, near the median label
         "calibration": calibration if facts["n"] >= FEW_TESTED else None,  # mean error; of few it is mostly noise
         "level": None if held is None else float(level or USUAL_CONFIDENCE),  # of intervals, or sets of classes
         "held": held,  # share of labels inside

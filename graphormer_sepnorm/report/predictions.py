@@ -3,6 +3,7 @@
 Axis letters: M molecules, T targets, K classes.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
@@ -33,6 +34,7 @@ from graphormer_sepnorm.runs.plots import roc_of
 
 MOST_STRUCTURES = 300  # that appear in a chart: about 400 kB
 THRESHOLDS = (0.1, 0.3, 0.5, 0.7, 0.9)
+FOUND = (0.95, 0.9, 0.8)  # shares of the positives
 
 
 def predictions_section(page: Reported) -> Section:
@@ -125,13 +127,16 @@ def counts_grid(caption: str, names: Sequence[str], measured: np.ndarray, predic
 
 
 def thresholds_grid(target: str, names: Sequence[str], y: np.ndarray, probability: np.ndarray) -> Grid:
-    """Sensitivity, specificity and precision at several thresholds."""
-    rows = []
-    for threshold in THRESHOLDS:
-        chosen, positive = probability >= threshold, y > 0.5
+    """Sensitivity, specificity and precision at several thresholds, and at those that find most positives."""
+    rows, positive = [], y > 0.5
+    best = np.sort(probability[positive])[::-1]
+    finding = {best[math.ceil(share * len(best)) - 1]: f" (finds {share:.0%})" for share in FOUND if len(best)}
+    for threshold in (*THRESHOLDS, *finding):
+        chosen = probability >= threshold
         found = ((chosen, positive), (~chosen, ~positive), (positive, chosen))
         shares = (f"{(part & of).sum() / of.sum():.2f}" if of.any() else UNDEFINED for part, of in found)
-        rows.append((f"{threshold:g}", f"{chosen.sum():,}", *shares))
+        count = f"{chosen.sum():,} ({chosen.mean():.0%})"
+        rows.append((f"{threshold:.3g}{finding.get(threshold, '')}", count, *shares))
     header = ("threshold", f"predicted {names[1]}", "sensitivity", "specificity", "precision")
     return Grid(header, tuple(rows), f"{target} at other thresholds")
 

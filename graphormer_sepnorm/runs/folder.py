@@ -207,6 +207,8 @@ def weights_file(path: Path) -> Path:
             raise InputError(f"{path} is not one model: it holds {kind}, name one of them, such as {held[0]}{final}")
     if run.stack.exists():
         raise InputError(f"{path} has no networks, which this needs; predict and evaluate work without")
+    if (path / TABLE).exists():
+        raise InputError(f"{path} has no model yet: continue the training with train --out {path} --resume")
     raise InputError(f"{path} is not a folder that train wrote: it has no {WEIGHTS}")
 
 

@@ -205,14 +205,16 @@ class ComparedMolecules:
 
 
 def errors_grow(similarity: np.ndarray, errors: np.ndarray) -> bool:
-    """Whether errors [M] clearly grow as similarities [M] fall, by a one-sided test of the rank correlation."""
+    """Whether errors [M] clearly grow as similarities [M] fall, by ranks and by the means of both halves."""
     known = np.isfinite(similarity) & np.isfinite(errors)
     similarity, errors = similarity[known], errors[known]
     if len(errors) < LEAST_TESTED or min(len(np.unique(similarity)), len(np.unique(errors))) < 3:
         return False
     from scipy.stats import spearmanr  # its import takes a while
 
-    return bool(spearmanr(similarity, errors, alternative="less").pvalue < SIGNIFICANCE)
+    far = similarity <= np.median(similarity)
+    grow = errors[far].mean() > errors[~far].mean() if (~far).any() else False
+    return bool(grow and spearmanr(similarity, errors, alternative="less").pvalue < SIGNIFICANCE)
 
 
 def compare(

@@ -89,7 +89,7 @@ class Forest:
         known_kinds(facts, path, VERSIONS[:1], VERSIONS, "descriptors")
         types = {"feature": np.int16, "number": np.float32, "right": np.int32, "roots": np.int64}
         feature, number, right, roots = (checked_array(arrays, name, dtype, 1, path) for name, dtype in types.items())
-        targets = facts.get("targets")
+        targets = facts.get("targets", 0)
         is_grouped = isinstance(targets, int) and 0 < targets <= len(roots) and len(roots) % targets == 0
         have_nodes = len(feature) == len(number) == len(right)
         if not (is_grouped and have_nodes and all(conditions_of_trees(feature, right, roots, width))):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.files import write_atomically
-from graphormer_sepnorm.tables.formats.table import Row
+from graphormer_sepnorm.tables.formats.table import Row, Table
 from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, DelimitedWriter, TableWriter
 from graphormer_sepnorm.tables.writers.excel import ExcelWriter
 from graphormer_sepnorm.tables.writers.parquet import ParquetWriter
@@ -30,9 +30,18 @@ def find_writer(out: Path, writers: Mapping[str, MakeWriter] = WRITERS) -> MakeW
     return writers[out.suffix.lower()]
 
 
-def write_whole(out: Path, columns: list[str], rows: list[Row], added: list[AddedColumn], cells: list[Cells]) -> None:
-    """Writes a table at once, as the suffix says; a file that is there is replaced when the new one is whole."""
+def write_whole(
+    out: Path,
+    columns: list[str],
+    rows: list[Row],
+    added: list[AddedColumn],
+    cells: list[Cells],
+    like: Table | None = None,
+) -> None:
+    """Writes a table at once, as the suffix says, with the separators of a table it is ``like``; replaces a file."""
     writer = find_writer(out)(columns, added)
+    if like is not None:
+        writer.keep_notation(like)
     with tempfile.TemporaryDirectory() as folder:
         grown = Path(folder) / "grown"
         grown.write_bytes(writer.header() + writer.encode(rows, cells))

@@ -98,8 +98,16 @@ def test_a_confusion_table_by_hand():
 def test_thresholds_by_hand():
     y, probability = np.array([0.0, 0, 1, 1]), np.array([0.05, 0.4, 0.6, 0.8])
     rows = {row[0]: row[1:] for row in thresholds_grid("a", ("0", "1"), y, probability).rows}
-    assert rows["0.3"] == ("3", "1.00", "0.50", "0.67") and rows["0.7"] == ("1", "0.50", "1.00", "1.00")
-    assert rows["0.9"] == ("0", "0.00", "1.00", "not defined"), "nothing is predicted as class 1"
+    assert rows["0.3"] == ("3 (75%)", "1.00", "0.50", "0.67") and rows["0.7"] == ("1 (25%)", "0.50", "1.00", "1.00")
+    assert rows["0.9"] == ("0 (0%)", "0.00", "1.00", "not defined"), "nothing is predicted as class 1"
+
+
+def test_the_threshold_that_finds_most_positives():
+    """Of the positives with 0.9, 0.8, ..., 0.1 and 0.05, the ninth has 0.1; a negative with 0.3 is predicted, too."""
+    probability = np.array([*np.arange(9, 0, -1) / 10, 0.05, 0.3, 0.01])
+    rows = {row[0]: row[1:] for row in thresholds_grid("a", ("0", "1"), np.r_[np.ones(10), 0, 0], probability).rows}
+    assert rows["0.1 (finds 90%)"] == ("10 (83%)", "0.90", "0.50", "0.90")
+    assert rows["0.2 (finds 80%)"][1] == "0.80" and rows["0.05 (finds 95%)"][1] == "1.00"
 
 
 def test_a_classification_has_tables_probabilities_and_curves():

@@ -43,7 +43,8 @@ def test_errors_of_molecules_by_hand():
     )
     np.testing.assert_array_equal(found, [(2 / 2 + 5 / 10) / 2, 1 / 2, np.nan])
     assert molecule_errors(CLASSES, np.array([[1.0]]), np.array([[0.75]])).tolist() == [0.25]
-    assert len({error_words(task) for task in (ONE, TWO, CLASSES)}) == 3
+    assert len({error_words(task, len(task.targets)) for task in (ONE, TWO, CLASSES)}) == 3
+    assert error_words(TWO) == error_words(ONE), "each target by itself, in its own unit"
 
 
 def test_coverage_and_width_on_test_by_hand():
