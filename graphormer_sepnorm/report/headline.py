@@ -49,6 +49,7 @@ def verdict_of(
     title: str | None = None,
     repeats: Mapping[str, float] | None = None,
     median: float | None = None,
+    out_of_fold: Mapping[str, float | None] | None = None,
 ) -> dict:
     """The facts of the verdict on a target, from its ``scores_by_target`` and ``measure_trust``."""
     ranking = facts.get("ranking", {"metric": "spearman", "value": None, "interval": None})
@@ -62,6 +63,8 @@ def verdict_of(
     )
     deviation = (repeats or {}).get(target) or None
     example = apart(scale, factor, median) if factor is not None and falls(scale) and median is not None else ()
+    metric = task.metric if rmse is None else "rmse"
+    of_folds = (out_of_fold or {}).get(metric)  # the score on more labels than those of the test
     return {
         "title": title,  # None for the only target
         "n": facts["n"],  # exact test labels
@@ -75,10 +78,17 @@ def verdict_of(
         "factor": factor,  # of a concentration, which the RMSE of a logarithm is
         "example": example,  # that far apart, near the median label
         "calibration": calibration if facts["n"] >= FEW_TESTED else None,  # mean error; of few it is mostly noise
+        "more": (METRICS[metric].title, of_folds) if facts["n"] < FEW_TESTED and of_folds is not None else None,
+        "is_worse": is_worse(facts, task.metric),  # than the mean on exact labels
         "level": None if held is None else float(level or USUAL_CONFIDENCE),  # of intervals, or sets of classes
         "held": held,  # share of labels inside
         "rival": constant if MEAN in facts["scores"] and is_no_better(facts, task.metric) else None,
     }
+
+
+def is_worse(facts: dict, metric: str) -> bool:
+    difference = facts.get("against_mean", {}).get("difference")
+    return difference is not None and (difference < 0) == METRICS[metric].higher_is_better and difference != 0
 
 
 def scale_of(task: TaskConfig, target: str) -> Scale:
@@ -139,7 +149,8 @@ def verdicts(page: Reported) -> tuple[str, ...]:
     for target, facts in page.scored.items():
         title = page.title_of(target) if are_several else None
         median = float(np.nanmedian(page.labels.y[:, columns_of(page.task)[target]]))
-        verdict = verdict_of(page.task, target, facts, page.result["trust"], title, repeats, median)
+        known = (page.result["trust"], title, repeats, median, page.out_of_fold(target)[0])
+        verdict = verdict_of(page.task, target, facts, *known)
         found.append(line("headline.verdict", verdict=verdict))
     return tuple(found)
 

@@ -80,3 +80,15 @@ def test_no_interval_is_no_verdict_on_the_order():
     facts = {"n": 1, "scores": {"stack": {"mae": 0.5, "rmse": 0.5}}}
     found = verdict_of(TASK, "a", facts, {})
     assert found["ranks"] is None and "1 test label" in line("headline.verdict", verdict=found)
+
+
+def test_few_test_labels_add_the_score_out_of_fold():
+    assert verdict_of(TASK, "a", FACTS, TRUST, out_of_fold={"rmse": 0.8})["more"] is None, "60 test labels are enough"
+    found = verdict_of(TASK, "a", FACTS | {"n": 14}, TRUST, out_of_fold={"mae": 0.6, "rmse": 0.8})
+    assert found["more"] == ("RMSE", 0.8) and "0.8" in line("headline.verdict", verdict=found)
+
+
+def test_errors_of_exact_labels_above_those_of_the_mean_are_said():
+    """With many bounds, their likelihood says that the model is better; an error below the mean's is a gain."""
+    worse = FACTS | {"against_mean": {"difference": 0.02, "interval": [-0.1, 0.1]}}
+    assert verdict_of(TASK, "a", worse, TRUST)["is_worse"] and not verdict_of(TASK, "a", FACTS, TRUST)["is_worse"]
