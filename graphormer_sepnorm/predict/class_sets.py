@@ -64,7 +64,7 @@ class ClassSets:
 def check_level(confidence: float) -> None:
     """Raises InputError for a confidence level that is not between 0 and 1."""
     if not 0 < confidence < 1:
-        near = f"; did you mean {confidence / 100:g}?" if 1 < confidence < 100 else ""
+        near = f"; did you mean {confidence / 100:g}?" if 50 <= confidence < 100 else ""
         raise InputError(f"the confidence is {confidence:g}: choose one between 0 and 1, such as 0.9{near}")
 
 

@@ -85,7 +85,7 @@ def test_a_final_model_learns_all_rows_and_is_scored_out_of_fold(trained: Traine
     assert (facts["test"], facts["out_of_fold"], facts["molecules"]) == (None, result["value"], 60)
     with pytest.raises(InputError, match="has no test molecules"):
         evaluate_table(run)
-    with pytest.raises(InputError, match="a single network keeps validation rows"):
+    with pytest.raises(InputError, match="one network keeps validation rows"):
         train_table(options, trained.config, tmp_path / "one", Plan(1))
     for other in ({"folds": 2}, {"test_csv": "b.csv"}, {"split": "column", "split_column": "s"}):
         with pytest.raises(InputError, match="--final keeps no test rows"):

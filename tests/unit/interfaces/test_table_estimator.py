@@ -127,7 +127,7 @@ def test_parameters_have_the_defaults_of_the_command():
         ({"recipe": "slim", "frozen_layers": 1}, "frozen_layers needs pretrained"),
         ({"networks": 1}, "one per fold, so at least 2"),
         ({"networks": "5"}, "^networks should be a valid integer, not '5'$"),
-        ({"weights": [1, 2]}, r"^1 targets \(y0\), but 2 weights$"),
+        ({"weights": [1, 2]}, r"^1 targets of a regression, but 2 weights$"),
         ({"weights": ["a"]}, r"^weights: give a number for each target, such as \[1, 0.5\], not \['a'\]$"),
         ({"metric": "rocauc"}, "does not score a regression"),
         ({"standardize": "parents"}, "unknown standardize 'parents'.*did you mean 'parent'"),

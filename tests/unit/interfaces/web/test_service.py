@@ -165,7 +165,7 @@ def test_the_columns_are_those_that_were_asked_for(models, tmp_path):
     assert names(interval=0.5) == ["logp", "logp_low", "logp_high", "logp_std", "error"]
     assert names(alerts=True) == ["logp", "logp_std", "alerts", "error"]
     assert models.predict(rows_of("CC"), schemas.Options())[0].predictions["logp"].low is None
-    with pytest.raises(InputError, match=r"^the confidence of an interval is 2"):
+    with pytest.raises(InputError, match=r"^the confidence is 2"):
         models.read(path, "a", 3, schemas.Options(interval=2), "")
 
 
