@@ -7,13 +7,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from rdkit import Chem
 from rdkit.Chem import rdqueries
-from scipy.sparse import csr_array
 
 from graphormer_sepnorm.chem.features import Molecules
 from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_bits, packed
@@ -23,6 +22,9 @@ from graphormer_sepnorm.chem.smiles import Molecule, atoms_of, bonds_of, molecul
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import Stored
 from graphormer_sepnorm.system.workers import in_chunks
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 UNKNOWN_ORDERS = frozenset([Chem.BondType.UNSPECIFIED, Chem.BondType.ZERO, Chem.BondType.HYDROGEN, Chem.BondType.OTHER])
 OTHER_CONDITIONS = "The nearest training molecule is this molecule under other conditions."
@@ -108,8 +110,10 @@ class Domain:
         return {(number, charge) for number, charge in self.kinds.tolist()}
 
     @cached_property
-    def sparse_bits(self) -> csr_array:
+    def sparse_bits(self) -> "csr_array":
         """The fingerprints of the training molecules, int16 [N, SIZE], in a form that is quick to multiply."""
+        from scipy.sparse import csr_array  # its import takes a while, which predictions need not spend
+
         ones = np.flatnonzero(np.unpackbits(self.bits).view(bool))
         starts = np.searchsorted(ones, SIZE * np.arange(len(self.bits) + 1))
         return csr_array((np.ones(len(ones), np.int16), ones % SIZE, starts), shape=(len(self.bits), SIZE))

@@ -139,7 +139,7 @@ class ListCommand(TyperCommand):
             raise
 
     def invoke(self, ctx: Any) -> Any:
-        if ctx.params.get("resume") and ctx.params.get("out"):
+        if self.name == "train" and ctx.params.get("resume") and ctx.params.get("out"):
             take_up(ctx)
         return super().invoke(ctx)
 

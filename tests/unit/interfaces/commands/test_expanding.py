@@ -134,7 +134,7 @@ def called(*arguments: Any) -> dict:
         found.update(file=file, table=table, ensemble=ensemble, device=device)
 
     program = typer.Typer(rich_markup_mode=None)
-    program.command(cls=ListCommand)(learn)
+    program.command("train", cls=ListCommand)(learn)
     result = CliRunner().invoke(program, list(map(str, arguments)), catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return found
