@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -55,6 +56,7 @@ COLUMNS = (
     *("similarity", "model", "predicted_on"),
 )
 WHEN = {"date", "predicted_on"}  # what differs if an interrupted update is continued on another day
+LEAST_EQUAL = 3  # labels at a bound of the training table
 MOST_NAMED = 5  # rows that are skipped
 DIGITS = 9  # to which labels are equal
 EXPECTED = "those on the molecules that {} was tested on"
@@ -173,6 +175,7 @@ def read_new(model: Model, path: str, smiles_column: str | None, delimiter: str 
         raise InputError(f"{path} has no row of new measurements{why}")
     rows, structures = [found.rows[place] for place in places], found.structures.take(places)
     table = labels.with_duplicates(options.kind, replace(found, rows=rows, structures=structures))
+    progress.say(bounds_as_values(model, rows))
     pairs = zip(model.table.structures.keys, model.table.rows, strict=True)
     learnt, means = {key for key, row in pairs if row.split != "test"}, table.with_means(options.kind)
     unseen = [place for place, key in enumerate(means.structures.keys) if key not in learnt]
@@ -181,6 +184,18 @@ def read_new(model: Model, path: str, smiles_column: str | None, delimiter: str 
         progress.say([f"{counted(known, 'molecule')} of the training table measured again: no prospective prediction"])
     kept = [means.rows[place] for place in unseen], [means.structures.keys[place] for place in unseen]
     return NewRows(table, repeated, known, *kept)
+
+
+def bounds_as_values(model: Model, rows: list[LabelledRow]) -> Iterator[str]:
+    """Which targets have new labels that equal bounds of the training table, as if a < or > had been left out."""
+    for place, name in enumerate(model.options.names):
+        bounds = {float(text.strip("<>=")): text for row in model.table.rows if (text := row.bounds.get(place))}
+        equal = [bounds[row.labels[place]] for row in rows if row.labels[place] in bounds]
+        if len(equal) >= LEAST_EQUAL:
+            yield (
+                f"{name}: {len(equal)} labels equal a bound in the table of {model.name}, such as {equal[0]}: "
+                "if they are bounds, write them with < or >"
+            )
 
 
 def shortened(sentences: list[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """New measurements: prospective predictions, and a model of all rows."""
 
 import csv
+import math
 import shutil
 import subprocess
 import sys
@@ -15,13 +16,14 @@ import pytest
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.project.export import export_model
 from graphormer_sepnorm.project.log import log_into
-from graphormer_sepnorm.project.update import PAGE, bounds_words, next_folder, update_run
+from graphormer_sepnorm.project.update import PAGE, Model, bounds_as_values, bounds_words, next_folder, update_run
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model.load import load_model
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_run import Plan, train_table
-from graphormer_sepnorm.tables.labels import table_task
+from graphormer_sepnorm.tables.labels import LabelledTable, table_task
 from graphormer_sepnorm.tables.options import TableOptions
+from graphormer_sepnorm.tables.rows import LabelledRow
 from tests.table_models import Trained
 
 OLD, ALL = 50, 70
@@ -211,3 +213,13 @@ def test_bounds_among_new_measurements_are_counted_on_their_side():
     pairs = (">8.3", "8.5"), (">=8.3", "8.3"), ("<4", "5"), ("8", "9"), (">8.3", "")
     (words,) = bounds_words([{"measured": measured, "predicted": predicted} for measured, predicted in pairs])
     assert words.startswith("3 bounds") and " 2 of them" in words and bounds_words([]) == []
+
+
+def test_labels_that_equal_a_bound_of_the_training_table_are_named():
+    """Three labels 2.0, of which the table has ``<2.0``, and two 7.0, ``>7.0`` there; two by themselves are too few."""
+    options = TableOptions("a.csv", ("a",))
+    learnt = [LabelledRow(1, "C", [math.nan], bounds={0: "<2.0"}), LabelledRow(2, "CC", [math.nan], bounds={0: ">7.0"})]
+    model = Model("old", None, None, options, None, LabelledTable([*learnt, LabelledRow(3, "CCC", [3.0])]))
+    new = [LabelledRow(number, "C", [label]) for number, label in enumerate([2.0, 2, 2, 7, 7, 3], 1)]
+    (told,) = bounds_as_values(model, new)
+    assert told.startswith("a: 5 labels") and "<2.0" in told and not list(bounds_as_values(model, new[3:]))
