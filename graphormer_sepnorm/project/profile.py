@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 IMPROVEMENT = "hypervolume_improvement"
 LOGARITHM = "log10"  # the unit of a limit on the scale of a logarithm
 OTHER_NAMES = {"logP": "MolLogP"}
+KEYS = ("at_least", "at_most", "between", "class", "unit", "weight", "zero")  # of a criterion
 # By how much a property may miss its limit until it is of no worth; a target by the deviation of its training labels.
 RAMPS = {
     "MolWt": 100.0,
@@ -79,6 +80,8 @@ def criterion_of(line: object) -> Criterion:
     if not isinstance(line, Mapping):
         raise ValueError("give limits in braces, such as {at_least = 8}")
     given: dict[str, Any] = {str(name): value for name, value in line.items()}
+    if unknown := [name for name in given if name not in KEYS]:
+        raise ValueError(f"{unknown[0]!r} is none of {', '.join(KEYS)}{did_you_mean(unknown[0], KEYS)}")
     if "class" in given:
         given["class_name"] = given.pop("class")
     if "between" in given:
@@ -91,8 +94,7 @@ def criterion_of(line: object) -> Criterion:
     try:
         return Criterion(**given)
     except ValidationError as error:
-        names = ("at_least", "at_most", "between", "class", "unit", "weight", "zero")
-        raise ValueError(first_problem(error, names)) from None
+        raise ValueError(first_problem(error, KEYS)) from None
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -135,6 +135,7 @@ def test_classes_and_probabilities():
         ("", "has no criteria"),
         ("p = ", "not a profile in TOML"),
         ("p = 8", "give limits in braces"),
+        ("p = {at_leats = 3}", "did you mean 'at_least'"),
         ("p = {}", "give at_least, at_most, between or class"),
         ("p = {between = [8, 7]}", "contradict"),
         ("p = {between = [1, 2], at_most = 3}", "without at_least and at_most"),
