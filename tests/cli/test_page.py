@@ -321,23 +321,14 @@ def test_a_model_is_trained_with_the_keyboard(browser, trainings, tmp_path, widt
 BOXES = "found => found.map(each => each.getBoundingClientRect().toJSON())"
 
 
-def boxes_on_a_phone(grid: Grid) -> tuple[list[dict], list[dict]]:
-    """The boxes of the cells and of the pictures of a table with one row."""
-    content = render(ReportPage("title", "summary", sections=(Section("section", grids=(grid,)),))).decode()
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 400, "height": 900})
-        page.set_content(content)
-        cells, pictures = (page.eval_on_selector_all(name, BOXES) for name in ("td", "td img"))
-        browser.close()
-    return cells, pictures
-
-
-def test_the_pictures_of_a_pair_stand_apart_and_its_numbers_on_one_line():
+def test_the_pictures_of_a_pair_stand_apart_and_its_numbers_on_one_line(browser):
     parts = [Picture(each, "structure") for each in draw_pair("CC(C)Cc1ccccc1", "Clc1ccccc1")]
     header = ("from", "to", "mean change", "standard deviation", "pairs")
-    cells, pictures = boxes_on_a_phone(Grid(header, ((*parts, "+1.00", "0.25", "12"),)))
-    before, after = pictures
+    grid = Grid(header, ((*parts, "+1.00", "0.25", "12"),))
+    page = browser.new_page(viewport={"width": 400, "height": 900})
+    page.set_content(render(ReportPage("title", "summary", sections=(Section("section", grids=(grid,)),))).decode())
+    cells, (before, after) = (page.eval_on_selector_all(name, BOXES) for name in ("td", "td img"))
+    page.close()
     assert before["right"] + 8 <= after["left"] and before["top"] == after["top"]
     assert len({cell["top"] for cell in cells[2:]}) == 1 and cells[2]["top"] >= before["bottom"]
     assert all(left["right"] <= right["left"] for left, right in pairwise(cells[2:]))
