@@ -285,13 +285,13 @@ def write_picked(
     predictor: PredictingModel, source: str, out: Path, picked: Pool, options: PartOptions, for_people: bool
 ) -> np.ndarray:
     """Writes the suggested molecules with their rank and predictions; returns their similarities, if known."""
-    first = next(iter(find_partitions(source).values()))
     columns = options.of_predictions(predictor)
     found = columns.reader.compute(read_molecules(predictor.featurizer, picked.samples))
     told = columns.cells(found, found.errors)
     added: list[AddedColumn] = [AddedColumn("rank"), *columns.all]
     cells: list[Cells] = [np.arange(1.0, len(picked.rows) + 1), *told]
     if not is_standard_output(out):
+        first = next(iter(find_partitions(source).values()))
         with open_table(first, named_column(first, options.smiles_column), options.delimiter) as table:
             like = with_decimal(table) if kind_of(first) in (".csv", ".tsv", ".txt") else None
             write_whole(out, picked.columns, picked.rows, added, cells, like)

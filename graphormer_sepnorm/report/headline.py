@@ -149,7 +149,8 @@ def verdicts(page: Reported) -> tuple[str, ...]:
     for target, facts in page.scored.items():
         title = page.title_of(target) if are_several else None
         median = float(np.nanmedian(page.labels.y[:, columns_of(page.task)[target]]))
-        known = (page.result["trust"], title, repeats, median, page.out_of_fold(target)[0])
+        of_folds = page.out_of_fold(target)[0] if facts["n"] < FEW_TESTED else None
+        known = (page.result["trust"], title, repeats, median, of_folds)
         verdict = verdict_of(page.task, target, facts, *known)
         found.append(line("headline.verdict", verdict=verdict))
     return tuple(found)

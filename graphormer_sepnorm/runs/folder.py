@@ -202,8 +202,8 @@ def weights_file(path: Path) -> Path:
         return run.weights
     folds = [run.fold(0)] if run.fold(0).path.is_dir() else []
     for kind, held in (("folds", folds), ("networks", run.members()), ("runs", runs_in(path))):
-        final = "; train with --final for a model of all rows" if kind == "folds" else ""
         if held:
+            final = "; train with --final for a model of all rows" if kind == "folds" else ""
             raise InputError(f"{path} is not one model: it holds {kind}, name one of them, such as {held[0]}{final}")
     if run.stack.exists():
         raise InputError(f"{path} has no networks, which this needs; predict and evaluate work without")

@@ -209,7 +209,7 @@ def take_up(context: Any) -> None:
 
     out, given = RunFolder(Path(context.params["out"])), given_options(context)
     path = next((each.command for each in (out, out.fold(0)) if each.command.exists()), None)
-    if path is None and given.keys() & {"file", "csv", "dataset", "files", "smiles"}:
+    if path is None and given.keys() & {"file", "csv", "dataset"}:
         return  # begun by an earlier release, or not yet
     if path is None:
         raise InputError(f"{out} keeps no options of a training: name its table or --dataset, and its options")
