@@ -4,6 +4,7 @@ import csv
 import io
 import os
 import shutil
+import time
 from itertools import pairwise
 
 import pytest
@@ -79,6 +80,11 @@ def user(browser, address):
 
 def wait_for(page, text: str) -> None:
     page.locator("#status", has_text=text).wait_for()
+
+
+def go_back(page) -> None:
+    with page.expect_event("load"):  # htmx loads the page of the address
+        page.go_back(wait_until="commit")
 
 
 def active(page) -> str:
@@ -176,17 +182,28 @@ def test_back_leads_through_what_was_looked_at(user, address):
     page.click("#rows tbody a >> nth=0")
     page.wait_for_url("**/rows/*?page=2&sort=logp")
     wait_for_picture(page, ".card .molecule img")
-    page.go_back()
+    go_back(page)
     page.wait_for_url("**?page=2&sort=logp")
     page.locator("#rows", has_text="Page 2 of 2").wait_for()
-    page.go_back()
+    go_back(page)
     page.wait_for_url(f"{table}?sort=logp")
     page.locator("#rows", has_text="Page 1 of 2").wait_for()
     assert page.locator("th[aria-sort=ascending]").count() == 1
-    page.go_back()
+    go_back(page)
     page.wait_for_url(table)
     page.locator("#rows").wait_for()
-    page.go_back()
+    go_back(page)
+    page.wait_for_url(f"{address}/")
+    expect(page.locator("#result section")).to_have_count(0)
+
+
+def test_back_while_a_page_loads_shows_the_page_of_its_address(user, address):
+    page = user()
+    upload(page, "one.csv", b"smiles\nCCO\n")
+    wait_for(page, "1 molecule computed")
+    page.route("**/htmx.min.js", lambda route: (time.sleep(1), route.continue_()))
+    page.reload(wait_until="commit")
+    page.evaluate("history.back()")
     page.wait_for_url(f"{address}/")
     expect(page.locator("#result section")).to_have_count(0)
 

@@ -6,6 +6,10 @@ const AFTER_LAST_KEY = 500; // milliseconds until the molecule is drawn
 const MOST_CHARACTERS = 1_000_000; // of a text, which the server reads
 const MOST_DRAWN = 300; // characters of a SMILES, as the editor holds up the page for large molecules
 
+// Back, pressed while a page loads, changes the address before htmx listens.
+const loaded = performance.getEntriesByType("navigation")[0]?.name;
+if (loaded && loaded.split("#")[0] !== location.href.split("#")[0]) location.reload();
+
 function say(text) {
   if (said.textContent !== text) said.textContent = text;
 }
