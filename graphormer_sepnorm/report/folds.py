@@ -12,21 +12,32 @@ import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.predict.training_rows import decimals_of
-from graphormer_sepnorm.report.charts import Chart, Points, parity_chart
-from graphormer_sepnorm.report.headline import coverage_card, verdict_of
+from graphormer_sepnorm.report.headline import as_sentences, coverage_card, verdict_of
 from graphormer_sepnorm.report.molecules import WORST
-from graphormer_sepnorm.report.page import Card, Grid, Molecule, ReportPage, Section, glossary, metric_words, render
-from graphormer_sepnorm.report.predictions import structures
-from graphormer_sepnorm.report.reported import constant_words, plain_picture
-from graphormer_sepnorm.report.scores import scores_grid, shown_metrics
-from graphormer_sepnorm.report.words import line, words
+from graphormer_sepnorm.report.page import (
+    Card,
+    Chart,
+    Grid,
+    Molecule,
+    Points,
+    ReportPage,
+    Section,
+    glossary,
+    line,
+    metric_words,
+    render,
+    words,
+)
+from graphormer_sepnorm.report.predictions import parity_chart, structures
+from graphormer_sepnorm.report.reported import constant_words, plain_picture, worst_first
+from graphormer_sepnorm.report.scores import scores_grid
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS, at_bounds
 from graphormer_sepnorm.system.files import write_atomically
+from graphormer_sepnorm.table_model.compare import labels_of
 from graphormer_sepnorm.table_model.reliability import low_coverage, molecule_errors, usual_confidence
 from graphormer_sepnorm.table_model.scores import MEAN, STACK, Predicted, columns_of, scores_of_target, top_words
-from graphormer_sepnorm.tables.label_text import bounds_of
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import NAME
 from graphormer_sepnorm.tables.splits import known_words
@@ -44,66 +55,55 @@ def report_folds(
 ) -> None:
     """Writes the report on the results of the folds, with further sections; ``repeats`` as ``repeatability``."""
     together = predicted_together(task, lines)
-    task = make_task(task).fitted(together.y)
-    together = replace(together, task=task)
+    together = replace(together, task=make_task(task).fitted(together.y))
+    task, of_all, y = together.task, pooled(results, together), together.y
     titles = {name: options.targets[0] if TASKS[task.kind].adds_up else name for name in results[0]["targets"]}
-    of_all = pooled(results, together)
-    grids: list[Grid] = []
-    cards: list[Card] = []
-    verdicts: list[str] = []
+    trust, grids, cards, verdicts = of_all.get("trust", {}), [], [], []
     for name, title in list(titles.items())[:MAX_PANELS]:
         folds, columns = [result["targets"][name] for result in results], columns_of(task)[name]
-        facts = scores_of_target(together, columns)
+        facts, named = scores_of_target(together, columns), title if len(titles) > 1 else None
         grids.append(folds_grid(task, title, folds))
-        whole_title, metrics = f"{title}, all folds together", shown_metrics(task)
-        grids.append(scores_grid(whole_title, facts, task.metric, metrics, "mean of all labels"))
+        grids.append(scores_grid(f"{title}, all folds together", facts, task, "mean of all labels"))
         cards += score_cards(task, title, folds, facts)
-        named, median = title if len(titles) > 1 else None, float(np.nanmedian(together.y[:, columns]))
-        verdict = verdict_of(task, name, facts, of_all.get("trust", {}), named, repeats, median)
+        verdict = verdict_of(task, name, facts, trust, named, repeats, y[:, columns])
         verdicts.append(line("headline.verdict", verdict=verdict))
-    for level, shares in of_all.get("trust", {}).get("coverage", {}).items():
-        cards.append(coverage_card(level, shares, {}))
+    cards += [coverage_card(level, shares) for level, shares in trust.get("coverage", {}).items()]
     parity = (parity_of(together, lines, place) for place in range(min(len(task.targets), MAX_PANELS)))
     metric, charts, drawn = METRICS[task.metric].title, tuple(filter(None, parity)), {}
     sections = [Section("Scores", words("scores.folds", metric=metric, is_final=options.final), tuple(grids))]
     if charts:
-        errors = molecule_errors(task, together.y, together.by_name[STACK])
+        errors = molecule_errors(task, y, together.by_name[STACK])
         drawn = structures([row[1] for row in lines[1:]], errors)
-        order = np.argsort(-np.nan_to_num(errors, nan=-1.0), kind="stable")[:WORST].tolist()
-        worst = [worst_molecule(together, lines, row) for row in order if not np.isnan(together.y[row]).all()]
-        said = "The molecules with the largest errors."
-        sections.append(Section("Worst predictions", (said,), molecules=tuple(worst)))
-    counts = {"molecules": len(lines) - 1, "folds": len(results), "split": options.split, "seed": options.seed}
-    kind = "final" if options.final else "folds"
-    summary = line(f"scores.{kind}_summary", kind=task.kind, titles=titles.values(), **counts)
-    remarks = [*filter(None, [known_words(of_all)]), *low_coverage(of_all)]
-    notes = *(f"{each[:1].upper()}{each[1:]}." for each in remarks), *words(f"scores.{kind}_note")
-    title = options.title or f"{whole.path.name}: {', '.join(titles.values())}"
+        worst = [row for row in worst_first(errors)[:WORST].tolist() if not np.isnan(errors[row])]
+        molecules = tuple(worst_molecule(together, lines, row) for row in worst)
+        sections.append(Section("Worst predictions", ("The molecules with the largest errors.",), molecules=molecules))
+    kind, named = "final" if options.final else "folds", titles.values()
+    facts = {"molecules": len(lines) - 1, "folds": len(results), "options": options}
+    summary = line(f"scores.{kind}_summary", kind=task.kind, titles=named, **facts)
+    notes = *as_sentences(known_words(of_all), *low_coverage(of_all)), *words(f"scores.{kind}_note")
     parts = tuple(cards), notes, (*sections, *last, glossary(cards, sections)), tuple(verdicts), charts, drawn
+    title = options.title or f"{whole.path.name}: {', '.join(named)}"
     write_atomically(whole.report, render(ReportPage(title, summary, *parts)))
 
 
 def predicted_together(task: TaskConfig, lines: Sequence[list[str]]) -> Predicted:
     """The labels and their bounds, the predictions, and the means of the labels."""
     targets = len(task.targets)
-    labels, predicted = ([row[start : start + targets] for row in lines[1:]] for start in (3, 3 + targets))
-    known = [["" if text[:1] in ("<", ">") else text for text in row] for row in labels]
-    y, values = (np.array([[text or "nan" for text in row] for row in each], float) for each in (known, predicted))
-    ends = [[bounds_of(text if text[:1] in ("<", ">") else "") for text in row] for row in labels]
-    return Predicted(task, y, {STACK: values}, np.nanmean(y, axis=0), np.array(ends) if known != labels else None)
+    y, bounds = labels_of([row[3 : 3 + targets] for row in lines[1:]], targets)
+    values = np.array([row[3 + targets : 3 + 2 * targets] for row in lines[1:]], float)
+    return Predicted(task, y, {STACK: values}, np.nanmean(y, axis=0), bounds if np.isfinite(bounds).any() else None)
 
 
 def folds_grid(task: TaskConfig, title: str, folds: Sequence[dict]) -> Grid:
     """The scores of a target, a row per fold; ``folds`` as ``scores_by_target``."""
-    titles = {STACK: "prediction", "forest": "forest", MEAN: constant_words(task)}
     columns = {
         "fold": [f"fold-{number}" for number in range(len(folds))],
         "labels": [f"{fold['n']:,}" for fold in folds],
     }
-    for name, words_of in titles.items():
+    lead = folds[0]["scores"][STACK][task.metric]
+    for name, title_of_name in {STACK: "prediction", "forest": "forest", MEAN: constant_words(task)}.items():
         if all(name in fold["scores"] for fold in folds):
-            lead = folds[0]["scores"][STACK][task.metric]
-            columns[words_of] = shown_together((fold["scores"][name][task.metric] for fold in folds), lead)
+            columns[title_of_name] = shown_together((fold["scores"][name][task.metric] for fold in folds), lead)
     return Grid.of(columns, title)
 
 
@@ -114,20 +114,16 @@ def score_cards(task: TaskConfig, title: str, folds: Sequence[dict], facts: dict
         return
     whole, ends = facts["scores"][STACK][task.metric], facts.get("interval", {}).get(STACK)
     numbers = statistics.fmean(scores), statistics.stdev(scores), min(scores), max(scores), whole, *(ends or ())
-    mean, deviation, lowest, highest, together, *_ = shown_together(numbers, numbers[0])
     texts = words(
         "scores.folds_card",
         folds=len(scores),
-        lowest=lowest,
-        highest=highest,
-        deviation=deviation,
         labels=facts["n"],
-        together=together,
+        numbers=shown_together(numbers, numbers[0]),
         interval=shown_interval(ends, decimals_for(numbers, numbers[0])) if ends else None,
         bounds=facts.get("bounds", {}).get(STACK),
         top=top_words(facts.get("top", {})),
     )
-    yield Card(title, mean, metric_words(task.metric), texts)
+    yield Card(title, shown_together(numbers, numbers[0])[0], metric_words(task.metric), texts)
 
 
 def pooled(results: Sequence[dict], together: Predicted) -> dict:

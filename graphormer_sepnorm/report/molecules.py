@@ -11,9 +11,8 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.pictures import draw, draw_pair
 from graphormer_sepnorm.predict.describing import same_conditions
 from graphormer_sepnorm.predict.domain import MAX_REFERENCES, evenly, is_same_molecule, similarity_words
-from graphormer_sepnorm.report.page import Grid, Molecule, Picture, Section
-from graphormer_sepnorm.report.reported import Reported, plain_picture
-from graphormer_sepnorm.report.words import words
+from graphormer_sepnorm.report.page import Grid, Molecule, Picture, Section, words
+from graphormer_sepnorm.report.reported import Reported, plain_picture, worst_first
 from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.explain import explain_rows
@@ -33,8 +32,7 @@ SET_NAME = f"{percent(float(USUAL_CONFIDENCE))} set"
 def worst_section(page: Reported) -> Section:
     """The test molecules with the largest errors, each with its most similar training molecule."""
     errors = page.looked.errors
-    order = np.argsort(-np.nan_to_num(errors, nan=-1.0), kind="stable")[:WORST]
-    molecules = tuple(worst_molecule(page, row) for row in order.tolist() if errors[row] > 0)
+    molecules = tuple(worst_molecule(page, row) for row in worst_first(errors)[:WORST].tolist() if errors[row] > 0)
     title = "The test molecules with the largest errors, each with the most similar training molecule."
     return Section("Worst predictions", (title,), molecules=molecules)
 

@@ -1,7 +1,9 @@
-"""The report of a run on a table: one HTML page that needs no other file and no network.
+"""A report as one HTML page that needs no other file and no network: its parts, their words, and the layout.
 
-Jinja escapes all user input, such as column names, SMILES and paths. Pictures are embedded as images, in which browsers
-run no scripts. The policy of the page names its only script by its hash.
+Words are macros in ``templates``. Jinja escapes all user input, such as column names, SMILES and paths. Pictures are
+embedded as images, in which browsers run no scripts. The policy of the page names its only script by its hash.
+
+Axis letters: M molecules, P points.
 """
 
 import base64
@@ -9,41 +11,75 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cache
 from importlib import resources
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from graphormer_sepnorm.report.charts import Chart
-from graphormer_sepnorm.report.words import environment
+import numpy as np
+
+from graphormer_sepnorm.predict.domain import evenly
+from graphormer_sepnorm.runs.numbers import counted, percent, shown, shown_interval
+from graphormer_sepnorm.runs.plots import at_bounds
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.version import __version__
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 MEDIUM, LONG = 10, 24  # characters above which a cell has the room of two on a phone, and above which it may break
 MOST_COLUMNS = 4  # of a table of short texts that fits on a phone
-TERMS = {
-    "MAE": "mean absolute error: the mean distance between predicted and measured values",
-    "RMSE": "root mean square error: like the MAE, but large errors count more",
-    "R2": "share of the variance of the measured values that is explained; 1 is perfect, 0 is as good as their mean",
-    "Spearman": "rank correlation: 1 if the order of the molecules is right, 0 if it is random",
-    "ROC-AUC": "probability that a positive is ranked above a negative; 1 is perfect, 0.5 is chance",
-    "PR-AUC": "area under precision against recall; 1 is perfect, the share of positives is chance",
-    "accuracy": "share of the molecules whose most probable class is the measured one",
-    "log loss": "mean negative logarithm of the probability of the measured class; 0 is perfect",
-    "Brier score": "mean squared difference between the probability and the label, 0 or 1; 0 is perfect",
-    "calibration error": "mean difference between predicted probabilities and the observed share of positives",
-    "sensitivity": "share of the positives that are predicted as positive",
-    "specificity": "share of the negatives that are predicted as negative",
-    "precision": "share of positives among the molecules that are predicted as positive",
-    "90 % set": "the classes that cannot be ruled out at 90 % confidence",
-    "concordance": "share of the pairs of labels, bounds among them, whose order is known and predicted; 0.5 is chance",
-    "coverage": "share of the measured values that are inside their interval",
-    "out of fold": "predicted by a model that was fitted without the fold of the molecule",
-    "interval": "of a prediction: the range that contains the measured value with this confidence, such as 90 %; of a "
-    "score: the range that is likely to contain the score on very many molecules of the same kind",
-    "similarity": "Tanimoto similarity of Morgan fingerprints: 1 for the same fragments, 0 for no common fragment",
-}
+SMALL, LARGE = (400, 320), (520, 430)  # width and height of charts; large ones are on top of a report
+LEFT, RIGHT, TOP, BOTTOM = 58, 14, 30, 44
+RADIUS = 3.5
+TICKS = 6
+STEPS = (1, 2, 2.5, 5, 10)  # between ticks, up to a power of ten
+MOST_POINTS = 1_000  # of a chart
+UNIT = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # ticks of an axis from 0 to 1
+DIAGONAL = ([0.0, 1.0], [0.0, 1.0])
+Line = tuple[Sequence[float] | np.ndarray, Sequence[float] | np.ndarray]  # x and y [P]
+
+
+@cache
+def environment() -> "Environment":
+    """The templates; only HTML and SVG are escaped, once, with all words in them."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape  # their import takes a while
+
+    found = Environment(
+        loader=PackageLoader("graphormer_sepnorm.report"),
+        autoescape=select_autoescape(("html", "svg")),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters |= {"counted": counted, "ends": shown_interval, "percent": percent, "shown": shown, "uri": data_uri}
+    found.filters |= {"thousands": "{:,}".format, "begin": lambda text: f"{text[:1].upper()}{text[1:]}"}
+    return found
+
+
+def blocks(name: str, /, **facts: object) -> list[str]:
+    """The parts of a macro, ``FILE.MACRO``, which are separated by empty lines."""
+    file, _, macro = name.partition(".")
+    text = getattr(environment().get_template(f"{file}.jinja").module, macro)(**facts)
+    return [part.strip() for part in str(text).split("\n\n") if part.strip()]
+
+
+def words(name: str, /, **facts: object) -> tuple[str, ...]:
+    """The paragraphs of a macro."""
+    return tuple(" ".join(paragraph.split()) for paragraph in blocks(name, **facts))
+
+
+def line(name: str, /, **facts: object) -> str:
+    """The only paragraph of a macro; empty if it has none."""
+    return " ".join(words(name, **facts))
+
+
+def terms() -> dict[str, str]:
+    """The terms of the glossary with their meaning."""
+    found: dict[str, str] = vars(environment().get_template("terms.jinja").module)["terms"]
+    return found
 
 
 class Card(NamedTuple):
@@ -61,14 +97,8 @@ def data_uri(svg: bytes) -> str:
 
 
 class Picture(NamedTuple):
-    """A picture, the content of an SVG file, and its description."""
-
     svg: bytes
-    words: str
-
-    @property
-    def uri(self) -> str:
-        return data_uri(self.svg)
+    words: str  # its description
 
 
 class Grid(NamedTuple):
@@ -89,6 +119,118 @@ class Grid(NamedTuple):
         return len(self.header) > MOST_COLUMNS or any(isinstance(cell, str) and len(cell) > LONG for cell in cells)
 
 
+@dataclass(frozen=True)
+class Axis:
+    """A linear axis from its first to its last tick; without names, ticks have their values as texts."""
+
+    label: str
+    ticks: tuple[float, ...]
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def around(cls, label: str, *values: np.ndarray) -> "Axis":
+        """An axis with round ticks that shows all finite values."""
+        from matplotlib.ticker import MaxNLocator  # its import takes a while
+
+        known = np.concatenate([np.ravel(each) for each in values])
+        known = known[np.isfinite(known)]
+        low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        return cls(label, tuple(map(float, MaxNLocator(TICKS, steps=STEPS).tick_values(low, high))))
+
+    def share(self, value: float) -> float:
+        """The position of a value: 0 at the start of the axis, 1 at its end."""
+        return (value - self.ticks[0]) / (self.ticks[-1] - self.ticks[0])
+
+    @property
+    def named(self) -> list[tuple[float, str]]:
+        texts = self.names or tuple(f"{tick:.12g}" for tick in self.ticks)
+        return list(zip(self.ticks, texts, strict=True))
+
+
+class Dot(NamedTuple):
+    """A point, with a vertical line for its interval; an arrow to the right for 1, and to the left for -1."""
+
+    x: float
+    y: float
+    words: str  # shown on hover
+    ends: Sequence[float] = (np.nan, np.nan)
+    arrow: float = 0
+
+    @property
+    def has_interval(self) -> bool:
+        return bool(np.isfinite(self.ends).all())
+
+
+class HistogramBar(NamedTuple):
+    start: float
+    end: float
+    height: float
+    words: str
+    kind: str  # training or test
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Marks, and lines by their kind, blue "trend", orange "mean" or dashed "guide", with words below."""
+
+    title: str
+    x: Axis
+    y: Axis
+    words: str = ""
+    lines: Mapping[str, Line] = field(default_factory=dict)
+    dots: Sequence[Dot] = ()
+    bars: Sequence[HistogramBar] = ()
+    size: tuple[int, int] = SMALL
+
+    def across(self, value: float) -> float:
+        return LEFT + self.x.share(value) * (self.size[0] - LEFT - RIGHT)
+
+    def up(self, value: float) -> float:
+        return self.size[1] - BOTTOM - self.y.share(value) * (self.size[1] - TOP - BOTTOM)
+
+    def points(self, xs: Sequence[float], ys: Sequence[float]) -> str:
+        return " ".join(f"{self.across(x):.1f},{self.up(y):.1f}" for x, y in zip(xs, ys, strict=True))
+
+    @property
+    def svg(self) -> str:
+        """The markup, in which all texts are escaped."""
+        sides = {"left": LEFT, "right": RIGHT, "top": TOP, "bottom": BOTTOM, "radius": RADIUS}
+        return environment().get_template("chart.svg").render(chart=self, **sides)
+
+
+@dataclass(frozen=True)
+class Points:
+    """Labelled predictions [P] of a target, and the ends of intervals [P, 2], NaN without.
+
+    ``arrows`` is 1 where the measured value is above ``measured``, -1 where it is below, and 0 where it is equal.
+    """
+
+    measured: np.ndarray
+    predicted: np.ndarray
+    words: Sequence[str]  # shown on hover
+    ends: np.ndarray
+    arrows: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        y: np.ndarray,
+        bounds: np.ndarray | None,
+        predicted: np.ndarray,
+        text_of: Callable[[int], str],
+        ends: np.ndarray | None = None,
+    ) -> "Points":
+        """At most ``MOST_POINTS`` of the labels [M] and of the bounds [M, 2]; ``text_of`` has the words of a row."""
+        y, arrows = at_bounds(y, bounds)
+        known = np.flatnonzero(~np.isnan(y))
+        rows = known[evenly(len(known), MOST_POINTS)] if len(known) else known
+        ends = np.full((len(y), 2), np.nan) if ends is None else ends
+        found = y[rows].astype(np.float64), predicted[rows].astype(np.float64), list(map(text_of, rows.tolist()))
+        return cls(*found, ends[rows], arrows[rows])
+
+
 class Molecule(NamedTuple):
     """A molecule with the names and texts of facts about it, and another one that is shown with it."""
 
@@ -97,13 +239,6 @@ class Molecule(NamedTuple):
     picture: Picture | None
     facts: tuple[tuple[str, str], ...]
     partner: "Molecule | None" = None
-
-
-class Command(NamedTuple):
-    """A command or some code to copy, and what it does."""
-
-    words: str
-    text: str
 
 
 class Section(NamedTuple):
@@ -115,7 +250,7 @@ class Section(NamedTuple):
     charts: tuple[Chart, ...] = ()
     pictures: tuple[Picture, ...] = ()
     molecules: tuple[Molecule, ...] = ()
-    commands: tuple[Command, ...] = ()
+    commands: tuple[tuple[str, str], ...] = ()  # what one does, and the command, or some code, to copy
 
 
 @dataclass(frozen=True)
@@ -153,12 +288,12 @@ def render(report: ReportPage) -> bytes:
 def glossary(cards: Sequence[Card], sections: Sequence[Section]) -> Section:
     """The terms that occur in the other parts of a report."""
     text = repr((cards, sections)).replace("out-of-fold", "out of fold")
-    rows = tuple((term, meaning) for term, meaning in TERMS.items() if re.search(rf"(?i:\b{term}\b)", text))
+    rows = tuple((term, meaning) for term, meaning in terms().items() if re.search(rf"(?i:\b{term}\b)", text))
     return Section("Glossary", grids=(Grid(("term", "meaning"), rows),))
 
 
 def metric_words(metric: str) -> str:
     """The name of a metric for a card: an error in full, with its abbreviation."""
     title = METRICS[metric].title
-    name, _, meaning = TERMS.get(title, "").partition(": ")
+    name, _, meaning = terms().get(title, "").partition(": ")
     return f"{name} ({title})" if "error" in name and meaning else title

@@ -1,29 +1,52 @@
-"""The section of a report on scores: a table per target, and the weights of the members."""
+"""The sections of a report on scores: a table per target, the weights of the members, and the learning curve.
+
+The curve has out-of-fold scores of the kernel for a quarter, a half and all of the training molecules.
+Axis letters: M molecules, T targets, C columns of a target.
+"""
+
+import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.report.headline import FEW_TESTED
-from graphormer_sepnorm.report.page import Grid, Section
-from graphormer_sepnorm.report.reported import Reported, constant_words, frequent_class
-from graphormer_sepnorm.report.words import words
+from graphormer_sepnorm.report.headline import FEW_TESTED, gain_of
+from graphormer_sepnorm.report.page import Axis, Chart, Dot, Grid, Section, line, words
+from graphormer_sepnorm.report.reported import Reported, Trained, constant_words
 from graphormer_sepnorm.runs.numbers import counted, decimals_for, percent, shown, shown_interval, shown_together
+from graphormer_sepnorm.runs.plots import MAX_PANELS
+from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.machines import Compared, completed, fit_machines
 from graphormer_sepnorm.table_model.members import MEMBERS
-from graphormer_sepnorm.table_model.scores import MEAN, RESAMPLES, STACK
+from graphormer_sepnorm.table_model.members.kernel import KernelMember, as_values, calibration_of
+from graphormer_sepnorm.table_model.reference import landmarks
+from graphormer_sepnorm.table_model.scores import (
+    MEAN,
+    MOST_DRAWN,
+    RESAMPLES,
+    STACK,
+    columns_of,
+    interval,
+    known,
+    paired_difference,
+    resampled,
+)
+from graphormer_sepnorm.table_model.stacking import each_by_itself
 from graphormer_sepnorm.tasks import METRICS, TASKS
+from graphormer_sepnorm.tasks.censored import log_likelihoods
+
+PARTS = (0.25, 0.5)  # of the training molecules; the scores for all of them are known
+LEAST_MOLECULES = 40  # fewest training molecules, of which a quarter still shows something
+MOST_LABELS = 2_000  # most training molecules times targets: a few seconds
 
 
 def scores_section(page: Reported) -> Section:
     """Scores of each target by each member, with intervals."""
-    metric, columns = page.task.metric, shown_metrics(page.task)
-    weights, targets = page.result["weights"], page.result["targets"]
+    metric, weights, targets = page.task.metric, page.result["weights"], page.result["targets"]
     least = min((facts["n"] for facts in targets.values()), default=0)
     described = {name: MEMBERS[name].words(page.task, len(page.learnt)) for name in weights}
     grids = []
     for name, facts in targets.items():
-        constant = constant_words(page.task)
-        if not page.is_regression:
-            constant += f": always {frequent_class(page, name)[1]}"
+        always = "" if page.is_regression else f": always {page.frequent_class(name)[1]}"
         title = f"{page.title_of(name)}, {counted(facts['n'], 'test label')}"
-        grids.append(scores_grid(title, facts, metric, columns, constant, page.out_of_fold(name)))
+        grids.append(scores_grid(title, facts, page.task, constant_words(page.task) + always, page.out_of_fold(name)))
     if len(weights) > 1:
         members = {
             "member": list(weights),
@@ -38,39 +61,39 @@ def scores_section(page: Reported) -> Section:
     return Section("Scores", words("scores.scores", metric=page.metric, resamples=RESAMPLES, **facts), tuple(grids))
 
 
-def shown_metrics(task: TaskConfig) -> tuple[str, ...]:
-    """The reported metrics and that of the task."""
-    reported = TASKS[task.kind].reported
-    return reported if task.metric in reported else (task.metric, *reported)
-
-
 def scores_grid(
     title: str,
     facts: dict,
-    metric: str,
-    columns: tuple[str, ...],
+    task: TaskConfig,
     constant: str,
     out_of_fold: tuple[dict[str, float | None], str] | None = None,
 ) -> Grid:
     """The ``scores_by_target`` of one, a row per prediction; ``constant`` names that without a model."""
+    reported, metric, scores = TASKS[task.kind].reported, task.metric, facts["scores"]
     names, intervals, bounds = {STACK: "prediction", MEAN: constant}, facts.get("interval"), facts.get("bounds")
     # a single member is the prediction
-    shown_names = [name for name in facts["scores"] if name in names or len(facts["scores"]) > len(names) + 1]
-    found, last = [facts["scores"][name] for name in shown_names], [] if out_of_fold is None else [out_of_fold[0]]
-    texts = [names.get(name, f"only the {name}") for name in shown_names]
-    table = {"": texts if out_of_fold is None else [*texts, f"prediction, {out_of_fold[1]}"]}
-    by_column = {each: [scores[each] for scores in (*facts["scores"].values(), *last)] for each in columns}
-    by_column[metric] += [end for ends in (intervals or {}).values() for end in ends or ()]
-    decimals = {each: decimals_for(values, facts["scores"][STACK][each]) for each, values in by_column.items()}
-    table |= {METRICS[name].title: [shown(each[name], decimals[name]) for each in (*found, *last)] for name in columns}
+    rows = {
+        name: names.get(name, f"only the {name}") for name in scores if name in names or len(scores) > len(names) + 1
+    }
+    found, last = [scores[name] for name in rows], [] if out_of_fold is None else [out_of_fold[0]]
+    columns = {"": [*rows.values(), *([] if out_of_fold is None else [f"prediction, {out_of_fold[1]}"])]}
+    for name in reported if metric in reported else (metric, *reported):
+        values = [each[name] for each in (*scores.values(), *last)]
+        if name == metric:
+            values += [end for ends in (intervals or {}).values() for end in ends or ()]
+        decimals = decimals_for(values, scores[STACK][name])
+        columns[METRICS[name].title] = [shown(each[name], decimals) for each in (*found, *last)]
+        if name == metric and intervals is not None:
+            cells = [interval_words(intervals[row], decimals) for row in rows]
     if intervals is not None:
-        cells = [interval_words(intervals[name], decimals[metric]) for name in shown_names]
-        table[f"95 % interval of the {METRICS[metric].title}"] = [*cells, *[""] * len(last)]
+        columns[f"95 % interval of the {METRICS[metric].title}"] = [*cells, *[""] * len(last)]
     if bounds is not None:
-        scored = [*(bounds.get(name, {}) for name in shown_names), *last]
-        table["bounds on their side"] = [percent(each["right_side"]) if "right_side" in each else "" for each in scored]
-        table["concordance"] = [shown(each["concordance"], 3) if "concordance" in each else "" for each in scored]
-    return Grid.of(table, title)
+        scored = [*(bounds.get(name, {}) for name in rows), *last]
+        columns["bounds on their side"] = [
+            percent(each["right_side"]) if "right_side" in each else "" for each in scored
+        ]
+        columns["concordance"] = [shown(each["concordance"], 3) if "concordance" in each else "" for each in scored]
+    return Grid.of(columns, title)
 
 
 def interval_words(ends: list[float] | None, decimals: int) -> str:
@@ -82,3 +105,91 @@ def weight_words(weights: dict[str, float]) -> str:
     """The weight of a member by target, as a range if there are several."""
     lowest, highest = (f"{choose(weights.values()):.2f}" for choose in (min, max))
     return lowest if highest == lowest else f"{lowest} to {highest}"
+
+
+def learning_section(page: Reported) -> Section | None:
+    """The learning curve, if the kernel was fitted to parts of the training molecules."""
+    if (curve := page.result.get("learning_curve")) is None:
+        return None
+    targets = list(curve["targets"].items())[:MAX_PANELS]
+    charts = tuple(
+        learning_chart(page.title_of(name), page.task.metric, curve["rows"], facts) for name, facts in targets
+    )
+    paragraphs = words("scores.learning", folds=len(page.folds), has_others=len(page.model.members) > 1)
+    return Section("Learning curve", paragraphs, charts=charts)
+
+
+def learning_chart(title: str, metric: str, rows: list[int], facts: dict) -> Chart:
+    """Scores with their intervals against the number of training rows; ``facts`` as ``curve_of_target``."""
+    values, name = np.array(facts["values"], np.float64), METRICS[metric].title
+    ends = np.array([each or [np.nan, np.nan] for each in facts["interval"]])
+    x, decimals = Axis.around("training molecules", np.zeros(1), np.array(rows)), decimals_for([*values, *ends.ravel()])
+    defined, dots = np.flatnonzero(np.isfinite(values)), []
+    for place in defined.tolist():
+        score, around = shown(values[place], decimals), shown_interval(facts["interval"][place], decimals)
+        text = f"{rows[place]:,} training molecules\n{name} {score}\n95 % interval {around}"
+        dots.append(Dot(rows[place], values[place], text, ends[place]))
+    gain = gain_of(facts["last_doubling"], metric)
+    last = None if gain is None else decimals_for(gain, facts["values"][-1])
+    caption = line("scores.curve", fewer=rows[-2], all=rows[-1], metric=name, gain=gain, decimals=last)
+    trend = {"trend": (np.array(rows)[defined], values[defined])}
+    return Chart(title, x, Axis.around(name, values, ends), caption, trend, dots)
+
+
+def learning_curve(trained: Trained) -> dict | None:
+    """Mean numbers of training molecules, ``rows``, and ``targets``, by name the ``curve_of_target`` for these numbers.
+
+    Only the kernel is fitted, to similarities that have been computed before. None without a kernel, and if there are
+    fewer than ``LEAST_MOLECULES`` molecules or more than ``MOST_LABELS`` labels.
+    """
+    members, labels, folds = trained.fitted.model.members, trained.labels, trained.folds
+    kernel = members.get("kernel")
+    if not isinstance(kernel, KernelMember) or len(labels) < LEAST_MOLECULES or labels.y.size > MOST_LABELS:
+        return None
+    compared = Compared(trained.molecules.of(kernel.reference.similarities), landmarks(len(labels)))
+    predictions = [kernel_out_of_fold(compared, labels, folds, part, trained.options.seed) for part in PARTS]
+    predictions.append(trained.fitted.out_of_fold.by_member[list(members).index("kernel")])
+    mean = np.mean([len(learnt) for learnt, _ in folds.parts()])
+    values = each_by_itself(labels.task, np.stack(predictions))
+    targets = {
+        name: curve_of_target(labels, [each[:, columns] for each in values], columns, folds.predicted)
+        for name, columns in columns_of(labels.task).items()
+    }
+    return {"rows": [round(part * mean) for part in (*PARTS, 1)], "targets": targets}
+
+
+def kernel_out_of_fold(compared: Compared, labels: Labels, folds: Folds, part: float, seed: int) -> np.ndarray:
+    """Out-of-fold predictions [M, T] of kernel machines that are fitted to a part of the molecules outside the fold.
+
+    The ``seed`` chooses the molecules: those of a quarter are among those of the half.
+    """
+    decisions = np.full_like(labels.y, np.nan)
+    for number, (learnt, predicted) in enumerate(folds.parts()):
+        order = np.random.default_rng([seed, number]).permutation(learnt)
+        rows = np.sort(order[: round(part * len(learnt))])
+        machines = fit_machines(compared, completed(compared, labels, rows), rows)
+        decisions[predicted] = machines(compared.similarities[predicted])
+    return as_values(decisions, calibration_of(labels, decisions, folds.predicted))
+
+
+def curve_of_target(labels: Labels, predictions: list[np.ndarray], columns: slice, rows: np.ndarray) -> dict:
+    """``values`` of the metric of predictions [M, C] for rows, each with its 95 % ``interval``, None where undefined.
+
+    ``last_doubling`` is the ``paired_difference`` of the last two. With censored labels, there is also their mean
+    ``log_likelihood``.
+    """
+    metric, scored = labels.task.metric, rows[~np.isnan(labels.y[rows, columns]).all(axis=1)]
+    y, predicted = labels.y[scored, columns], [each[scored] for each in predictions]
+    found: dict = {"values": [known(METRICS[metric].or_nan(y, each)) for each in predicted]}
+    if 2 <= len(y) <= MOST_DRAWN:
+        drawn, (*_, half, whole) = resampled(metric, y, predicted), predicted
+        change = paired_difference(METRICS[metric], y, whole, half, drawn[:, :-3:-1])
+        found |= {"interval": [interval(each) for each in drawn.T], "last_doubling": change}
+    else:
+        found |= {"interval": [None] * len(predicted), "last_doubling": {"difference": None, "interval": None}}
+    if labels.bounded[rows, columns].any():
+        assert labels.bounds is not None
+        censored = labels.y[rows, columns][:, 0], labels.bounds[rows, columns][:, 0]
+        means = (float(np.nanmean(log_likelihoods(*censored, each[rows, 0]))) for each in predictions)
+        found["log_likelihood"] = list(map(known, means))
+    return found

@@ -1,23 +1,29 @@
-"""The sections of a report on the reliability of intervals, probabilities and distances."""
+"""The sections of a report on the reliability of intervals, probabilities and distances. C confidence levels."""
 
 from collections.abc import Iterator
 
 import numpy as np
 
+from graphormer_sepnorm.output.column import PROBABILITY_DECIMALS
 from graphormer_sepnorm.predict.domain import evenly
-from graphormer_sepnorm.report.charts import MOST_POINTS, Axis, Chart, Dot, Line, coverage_chart, reliability_chart
 from graphormer_sepnorm.report.headline import FEW_TESTED
-from graphormer_sepnorm.report.page import Grid, Section
+from graphormer_sepnorm.report.page import (
+    DIAGONAL,
+    MOST_POINTS,
+    UNIT,
+    Axis,
+    Chart,
+    Dot,
+    Grid,
+    Line,
+    Section,
+    line,
+    words,
+)
 from graphormer_sepnorm.report.reported import Reported
-from graphormer_sepnorm.report.words import line, words
 from graphormer_sepnorm.runs.numbers import percent, shown, shown_together
 from graphormer_sepnorm.runs.plots import binned
-from graphormer_sepnorm.table_model.reliability import (
-    CURVE,
-    USUAL_CONFIDENCE,
-    coverage_curve,
-    error_words,
-)
+from graphormer_sepnorm.table_model.reliability import CURVE, USUAL_CONFIDENCE, coverage_curve, error_words
 from graphormer_sepnorm.tasks import TASKS
 
 LEAST_BINNED = 20  # molecules, of which a mean error does not say more about chance than about the distance
@@ -43,21 +49,26 @@ def intervals_section(page: Reported) -> Section:
         columns[f"{name}: coverage"] = [percent(trust["coverage"][level][name]) for level in levels]
         columns[f"{name}: mean width"] = shown_together(trust["mean_width"][level][name] for level in levels)
     exact = (~np.isnan(page.labels.y[page.folds.predicted])).sum(axis=0).tolist()
-    facts = {
-        "has_undefined": any(None in widths.values() for widths in trust["mean_width"].values()),
-        "untested": [name for name in targets if not page.result["targets"][name]["n"]],
-    }
-    paragraphs = (
-        *words("trust.intervals", least=min(exact), most=max(exact), calibrated_by=trust["calibrated_by"], **facts),
-        *unlike_words(page, "Coverage can be below the confidence"),
-    )
+    untested = [name for name in targets if not page.result["targets"][name]["n"]]
+    has_undefined = any(None in widths.values() for widths in trust["mean_width"].values())
+    counts = {"least": min(exact), "most": max(exact), "untested": untested}
+    said = words("trust.intervals", trust=trust, has_undefined=has_undefined, **counts)
     assert page.trust.intervals is not None
-    shares = coverage_curve(page.trust.intervals, page.test)
-    charts = tuple(
-        coverage_chart(f"{target}: coverage", CURVE, covered, line("trust.covered"))
-        for target, covered in zip(page.panels, shares.T, strict=False)
-    )
-    return Section("Intervals", paragraphs, (Grid.of(columns),), charts)
+    shares = coverage_curve(page.trust.intervals, page.test).T
+    charts = tuple(coverage_chart(target, covered) for target, covered in zip(page.panels, shares, strict=False))
+    said += unlike_words(page, "Coverage can be below the confidence")
+    return Section("Intervals", said, (Grid.of(columns),), charts)
+
+
+def coverage_chart(target: str, shares: np.ndarray) -> Chart:
+    """Shares of values inside their interval [C], NaN where undefined, against the confidence levels."""
+    names = tuple(f"{100 * tick:.0f}" for tick in UNIT)
+    axes = Axis("confidence level, %", UNIT, names), Axis("coverage, %", UNIT, names)
+    known = np.isfinite(shares)
+    trend = np.array(CURVE)[known].tolist(), shares[known].tolist()
+    texts = "{:.0f} % intervals\n{:.0f} % of the test values are inside"
+    dots = [Dot(level, share, texts.format(100 * level, 100 * share)) for level, share in zip(*trend, strict=True)]
+    return Chart(f"{target}: coverage", *axes, line("trust.covered"), {"guide": DIAGONAL, "trend": trend}, dots)
 
 
 def unlike_words(page: Reported, consequence: str) -> tuple[str, ...]:
@@ -69,19 +80,17 @@ def unlike_words(page: Reported, consequence: str) -> tuple[str, ...]:
 
 def calibration_section(page: Reported) -> Section:
     trust, targets = page.result["trust"], page.task.targets
-    titles = {"calibration_error": "calibration error", "brier": "Brier score"}
     columns = {
         f"{title}, {stage}": shown_together(trust[name][stage][target] for target in targets)
-        for name, title in titles.items()
+        for name, title in (("calibration_error", "calibration error"), ("brier", "Brier score"))
         for stage in ("before", "after")
     }
     least = min(facts["n"] for facts in page.result["targets"].values())
-    by = {"count": trust["calibrated_on"], "by": trust["calibrated_by"], "are_several": len(targets) > 1}
     shown_columns = list(columns.values())
     few, is_same = least if least < FEW_TESTED else None, shown_columns[::2] == shown_columns[1::2]
-    paragraphs = words("trust.calibration", few=few, is_same=is_same, **by)
+    said = words("trust.calibration", trust=trust, are_several=len(targets) > 1, few=few, is_same=is_same)
     grid = Grid.of({"": list(targets), **columns})
-    return Section("Calibration", (*paragraphs, *of_sets(page)), (grid,), tuple(reliability_charts(page)))
+    return Section("Calibration", (*said, *of_sets(page)), (grid,), tuple(reliability_charts(page)))
 
 
 def of_sets(page: Reported) -> Iterator[str]:
@@ -97,12 +106,16 @@ def of_sets(page: Reported) -> Iterator[str]:
 
 
 def reliability_charts(page: Reported) -> Iterator[Chart]:
-    """The share of positives of each target by predicted probability."""
+    """The share of positives of each target by mean predicted probability, before and after calibration."""
+    text = "mean predicted probability {}\n{:.0f} % are positive"
+    axes = Axis("mean predicted probability", UNIT), Axis("share of positives", UNIT)
     for place, target in enumerate(page.panels):
         (y, after), (_, before) = page.labelled_pairs(place), page.labelled_pairs(place, page.plain)
         if len(y):
-            binnings, said = (binned(before, y), binned(after, y)), line("trust.reliability")
-            yield reliability_chart(f"{target}: calibration", *binnings, said)
+            lines: dict[str, Line] = {"guide": DIAGONAL, "mean": binned(before, y), "trend": binned(after, y)}
+            points = zip(*lines["trend"], strict=True)
+            dots = [Dot(x, share, text.format(shown(x, PROBABILITY_DECIMALS), 100 * share)) for x, share in points]
+            yield Chart(f"{target}: calibration", *axes, line("trust.reliability"), lines, dots)
 
 
 def distance_section(page: Reported) -> Section:
@@ -117,8 +130,7 @@ def distance_section(page: Reported) -> Section:
     compared = trust["compared"] if trust["compared"] < len(page.looked.smiles) else None
     counts = {"count": trust["unfamiliar"], "compared": compared}
     paragraphs = words("trust.distance", has_conditions=bool(page.model.conditions.columns), **counts)
-    grids, charts = (Grid.of(columns),), tuple(distance_charts(page))
-    return Section("Distance to the training molecules", paragraphs, grids, charts)
+    return Section("Distance to the training molecules", paragraphs, (Grid.of(columns),), tuple(distance_charts(page)))
 
 
 def distance_charts(page: Reported) -> Iterator[Chart]:

@@ -12,10 +12,10 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.intervals import fit_intervals
 from graphormer_sepnorm.report.folds import pooled, predicted_together, report_folds
 from graphormer_sepnorm.report.headline import cards, notes, summary, verdicts
-from graphormer_sepnorm.report.learning import learning_curve
 from graphormer_sepnorm.report.page import ReportPage, Section, glossary, render
 from graphormer_sepnorm.report.predictions import hero, structures
 from graphormer_sepnorm.report.reported import Reported, Trained
+from graphormer_sepnorm.report.scores import learning_curve
 from graphormer_sepnorm.report.sections import LATE, SECTIONS, use_section
 from graphormer_sepnorm.runs.plots import plot_predictions
 from graphormer_sepnorm.system import distributed

@@ -6,24 +6,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.report.charts import (
-    BOTTOM,
-    LARGE,
-    LEFT,
-    RIGHT,
-    SMALL,
-    TOP,
-    Axis,
-    Chart,
-    Points,
-    coverage_chart,
-    histogram_chart,
-    learning_chart,
-    parity_chart,
-    reliability_chart,
-    residual_chart,
-    strip_chart,
-)
+from graphormer_sepnorm.report.page import BOTTOM, LARGE, LEFT, RIGHT, SMALL, TOP, Axis, Chart, Points
+from graphormer_sepnorm.report.predictions import histogram_chart, parity_chart, residual_chart, strip_chart
+from graphormer_sepnorm.report.scores import learning_chart
+from graphormer_sepnorm.report.trust import coverage_chart
+from graphormer_sepnorm.table_model.reliability import CURVE
 
 ENDS = np.array([[0.0, 2], [5, 9]])
 TWO = Points.of(np.array([0.0, 10]), None, np.array([1.0, 7]), ["one", "two"].__getitem__, ENDS)
@@ -61,9 +48,9 @@ def test_values_lie_on_the_chart_where_the_axes_say():
 
 def test_texts_are_escaped():
     hostile = "</svg><script>alert(1)</script>&\"'"
-    chart = residual_chart(hostile, Points.of(np.zeros(1), None, np.ones(1), [hostile].__getitem__), "")
+    chart = residual_chart(hostile, Points.of(np.zeros(1), None, np.ones(1), [hostile].__getitem__))
     assert "<script" not in chart.svg and titles(chart) == [hostile]
-    assert parsed(chart).get("aria-label") == hostile
+    assert parsed(chart).get("aria-label") == f"{hostile}: residuals"
 
 
 def test_parity_has_a_point_and_an_interval_for_each_molecule():
@@ -80,14 +67,14 @@ def test_parity_has_a_point_and_an_interval_for_each_molecule():
 
 
 def test_residuals_are_measured_minus_predicted():
-    chart = residual_chart("a", TWO, "")
+    chart = residual_chart("a", TWO)
     heights = [float(mark.find("circle").get("cy")) for mark in marks(chart)]
     drawing = Chart("", UNIT, Axis("", (-1, 0, 1, 2, 3)))
     assert heights == pytest.approx([drawing.up(-1), drawing.up(3)], abs=0.1)
 
 
 def test_coverage_has_a_point_where_it_is_defined():
-    chart = coverage_chart("a", [0.5, 0.9], np.array([0.4, np.nan]), "words")
+    chart = coverage_chart("a", np.where(np.array(CURVE) == 0.5, 0.4, np.nan))
     assert titles(chart) == ["50 % intervals\n40 % of the test values are inside"]
     drawing = Chart("", UNIT, UNIT)
     circle = marks(chart)[0].find("circle")
@@ -95,7 +82,7 @@ def test_coverage_has_a_point_where_it_is_defined():
 
 
 def test_a_histogram_has_the_share_of_labels_in_each_bin():
-    chart = histogram_chart("a", np.array([0.0, 0, 0, 1]), np.array([1.0]), "")
+    chart = histogram_chart("a", np.array([0.0, 0, 0, 1]), np.array([1.0]))
     assert titles(chart) == [
         "0 to 0.5: 3 of 4 training labels",
         "0.5 to 1: 1 of 4 training labels",
@@ -105,14 +92,14 @@ def test_a_histogram_has_the_share_of_labels_in_each_bin():
     heights = [float(mark.find("rect").get("height")) for mark in marks(chart)]
     assert heights[0] == pytest.approx(3 * heights[1], abs=0.2) and heights[2] == 0
     assert heights[3] == pytest.approx(4 * heights[1], abs=0.3)
-    assert len(marks(histogram_chart("a", np.ones(3), np.empty(0), ""))) == 2, "all labels are equal"
-    far = histogram_chart("a", np.array([1e6, 1e6 + 1]), np.empty(0), "")
+    assert len(marks(histogram_chart("a", np.ones(3), np.empty(0)))) == 2, "all labels are equal"
+    far = histogram_chart("a", np.array([1e6, 1e6 + 1]), np.empty(0))
     assert titles(far)[0] == "1000000 to 1000000.5: 1 of 2 training labels"
 
 
 def test_probabilities_are_in_the_row_of_their_class():
     points = Points.of(np.array([0.0, 1]), None, np.array([0.2, 0.9]), ["one", "two"].__getitem__)
-    chart = strip_chart("a", points, ("inactive", "active"), "")
+    chart = strip_chart("a", points, ("inactive", "active"))
     drawing = Chart("", UNIT, Axis("", (-0.5, 1.5)), size=LARGE)
     for mark, x, y in zip(marks(chart), (0.2, 0.9), (0, 1), strict=True):
         circle = mark.find("circle")
@@ -123,23 +110,11 @@ def test_probabilities_are_in_the_row_of_their_class():
 
 def test_a_learning_curve_has_the_scores_that_are_defined():
     facts = {"values": [None, 0.5, 0.25], "interval": [None, [0.4, 0.6], [0.2, 0.3]]}
-    chart = learning_chart("a", "MAE", [25, 50, 1000], facts, "")
+    facts["last_doubling"] = {"difference": -0.25, "interval": [-0.3, -0.2]}
+    chart = learning_chart("a", "mae", [25, 50, 1000], facts)
     assert titles(chart) == [
         "50 training molecules\nMAE 0.500\n95 % interval 0.400 to 0.600",
         "1,000 training molecules\nMAE 0.250\n95 % interval 0.200 to 0.300",
     ]
     (trend,) = parsed(chart).findall("polyline[@class='trend']")
     assert len(trend.get("points").split()) == 2
-
-
-def test_reliability_has_a_point_for_each_bin_after_calibration():
-    before, after = (np.array([0.1, 0.6]), np.array([0.2, 0.4])), (np.array([0.2, 0.5]), np.array([0.25, 0.5]))
-    chart = reliability_chart("a", before, after, "words")
-    assert titles(chart) == [
-        "mean predicted probability 0.200\n25 % are positive",
-        "mean predicted probability 0.500\n50 % are positive",
-    ]
-    drawing = Chart("", UNIT, UNIT)
-    (line,) = parsed(chart).findall("polyline[@class='mean']")
-    ends = [f"{drawing.across(x):.1f},{drawing.up(y):.1f}" for x, y in zip(*before, strict=True)]
-    assert line.get("points").split() == ends

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from graphormer_sepnorm.report import data
-from graphormer_sepnorm.report.data import data_section, repeatability_section
+from graphormer_sepnorm.report import sections
+from graphormer_sepnorm.report.sections import data_section, repeatability_section
 from graphormer_sepnorm.tables import remarks
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable
 from graphormer_sepnorm.tables.splits import Duplicate, Structures
@@ -59,7 +59,7 @@ def test_replicates_that_agree_are_not_listed(monkeypatch):
     (grid,) = section(duplicates).grids
     assert [row[1] for row in grid.rows] == ["O", "N"] and grid.words == "Molecules whose labels differ."
     assert section(duplicates[:1]).grids == () and section(duplicates[:1]).words[0] == "1 molecule appears in 2 rows."
-    monkeypatch.setattr(data, "MOST_REPLICATES", 1)
+    monkeypatch.setattr(sections, "MOST_REPLICATES", 1)
     assert section(duplicates).grids[0].words == "The 1 molecule whose labels differ most."
 
 

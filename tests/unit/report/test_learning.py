@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.report import learning
-from graphormer_sepnorm.report.learning import learning_curve
+from graphormer_sepnorm.report import scores
 from graphormer_sepnorm.report.reported import Trained
+from graphormer_sepnorm.report.scores import learning_curve
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members.base import Setting
@@ -63,7 +63,7 @@ def test_a_part_is_fitted_without_the_molecules_of_its_fold(kernel, molecules, l
         fitted.append(set(learnt.tolist()))
         return lambda similarities: np.zeros((len(similarities), 2))
 
-    monkeypatch.setattr(learning, "fit_machines", watched)
+    monkeypatch.setattr(scores, "fit_machines", watched)
     curve_of(kernel, molecules, labels, folds)
     outside = [set(learnt.tolist()) for learnt, _ in folds.parts()]
     assert [len(rows) for rows in fitted] == [10] * 3 + [20] * 3
@@ -74,7 +74,7 @@ def test_a_part_is_fitted_without_the_molecules_of_its_fold(kernel, molecules, l
 def test_tables_that_are_too_small_or_too_costly_have_no_curve(kernel, molecules, labels, folds, monkeypatch):
     for name, value in (("LEAST_MOLECULES", 61), ("MOST_LABELS", 119)):
         with monkeypatch.context() as patch:
-            patch.setattr(learning, name, value)
+            patch.setattr(scores, name, value)
             assert curve_of(kernel, molecules, labels, folds) is None
     without = SimpleNamespace(model=SimpleNamespace(members={"networks": None}))
     assert curve_of(without, molecules, labels, folds) is None

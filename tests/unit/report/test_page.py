@@ -6,21 +6,22 @@ import json
 import re
 import zlib
 
-from graphormer_sepnorm.report.charts import Axis, Chart
 from graphormer_sepnorm.report.page import (
-    TERMS,
+    Axis,
     Card,
-    Command,
+    Chart,
     Grid,
     Molecule,
     Picture,
     ReportPage,
     Section,
     glossary,
+    line,
     metric_words,
     render,
+    terms,
+    words,
 )
-from graphormer_sepnorm.report.words import line, words
 from graphormer_sepnorm.tasks import METRICS
 
 HOSTILE = "</code><script>alert('x')</script>\"><img src=x onerror=alert(1)> {{ 7 * 7 }} &amp;"
@@ -41,7 +42,7 @@ def test_whatever_comes_from_the_user_is_escaped_wherever_it_stands():
         Grid((HOSTILE,), ((HOSTILE,),), HOSTILE),
         Chart(HOSTILE, Axis(HOSTILE, (0, 1)), Axis(HOSTILE, (0, 1)), HOSTILE),
     )
-    parts = (HOSTILE,), (grid,), (chart,), (picture,), (molecule,), (Command(HOSTILE, HOSTILE),)
+    parts = (HOSTILE,), (grid,), (chart,), (picture,), (molecule,), ((HOSTILE, HOSTILE),)
     section = Section(HOSTILE, *parts)
     card = Card(HOSTILE, HOSTILE, HOSTILE, (HOSTILE,))
     text = render(ReportPage(HOSTILE, HOSTILE, (card,), (HOSTILE,), (section,), (HOSTILE,))).decode()
@@ -105,5 +106,5 @@ def test_only_the_terms_that_occur_are_explained():
     sections = [Section("Scores", ("An out-of-fold score.",), (Grid(("", "RMSE"), ()),))]
     (grid,) = glossary([Card("a", "0.5", "mean absolute error (MAE)", ("Intervals, not one.",))], sections).grids
     assert [term for term, _ in grid.rows] == ["MAE", "RMSE", "out of fold"]
-    assert {metric.title for metric in METRICS.values()} <= TERMS.keys()
+    assert {metric.title for metric in METRICS.values()} <= terms().keys()
     assert metric_words("mae") == "mean absolute error (MAE)" and metric_words("rocauc") == "ROC-AUC"

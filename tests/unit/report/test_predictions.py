@@ -7,7 +7,7 @@ import numpy as np
 
 from graphormer_sepnorm.predict.intervals import Intervals
 from graphormer_sepnorm.report import predictions
-from graphormer_sepnorm.report.charts import UNIT, Axis, Chart
+from graphormer_sepnorm.report.page import UNIT, Axis, Chart
 from graphormer_sepnorm.report.predictions import (
     counts_grid,
     curve_charts,

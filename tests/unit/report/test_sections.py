@@ -10,7 +10,7 @@ import pytest
 
 from graphormer_sepnorm.config import config_to_json
 from graphormer_sepnorm.predict.class_sets import ClassSets
-from graphormer_sepnorm.report.charts import Axis, Chart
+from graphormer_sepnorm.report.page import Axis, Chart
 from graphormer_sepnorm.report.sections import training_section, use_section
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.system.progress import AS_LINES
@@ -44,7 +44,7 @@ def used(result: dict, *task, columns: tuple[str, ...] = (), trust: dict | None 
     page = reported(result, *task, **parts)
     known = {"conditions": SimpleNamespace(columns=columns), "task": page.task}
     model = fitted([[1.0]], trust=trust or {}, model=known).model
-    return [command.text for command in use_section(page.run.path, model, page.confidence).commands]
+    return [text for _, text in use_section(page.run.path, model, page.confidence).commands]
 
 
 @pytest.mark.parametrize(("columns", "explained"), [((), True), (("pH",), False)])

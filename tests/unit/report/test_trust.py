@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.report.charts import Axis, Chart
+from graphormer_sepnorm.report.page import Axis, Chart
 from graphormer_sepnorm.report.trust import (
     distance_charts,
     of_sets,

@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.report.headline import strength, verdict_of
-from graphormer_sepnorm.report.words import line
+from graphormer_sepnorm.report.page import line
 
 TASK = TaskConfig("regression", "mae", ("a", "pIC50"), scales=("-log10 nM", ""))
 FACTS = {
@@ -20,8 +21,8 @@ TRUST = {"coverage": {"0.9": {"a": 0.91, "pIC50": 0.88}}}
 
 def test_the_facts_of_a_series():
     """10 ** 0.5 is 3.16; a median of 8.3 is 5 nM."""
-    found = verdict_of(TASK, "a", FACTS, TRUST, None, {"a": 0.25}, 8.3)
-    assert (found["ranks"], found["value"], found["repeats"], found["level"], found["held"]) == (
+    found = verdict_of(TASK, "a", FACTS, TRUST, None, {"a": 0.25}, np.array([8.1, 8.3, 9.9]))
+    assert (found["ranks"], found["ranking"]["value"], found["repeats"], found["level"], found["held"]) == (
         "well",
         0.71,
         0.25,
