@@ -19,7 +19,6 @@ from graphormer_sepnorm.report.page import (
     Chart,
     Grid,
     Molecule,
-    Points,
     ReportPage,
     Section,
     glossary,
@@ -28,7 +27,7 @@ from graphormer_sepnorm.report.page import (
     render,
     words,
 )
-from graphormer_sepnorm.report.predictions import parity_chart, structures
+from graphormer_sepnorm.report.predictions import dots_of, parity_chart, structures
 from graphormer_sepnorm.report.reported import constant_words, plain_picture, worst_first
 from graphormer_sepnorm.report.scores import scores_grid
 from graphormer_sepnorm.runs.folder import RunFolder
@@ -170,7 +169,7 @@ def parity_of(together: Predicted, lines: Sequence[list[str]], place: int) -> Ch
         facts = f"measured {sign}{shown(measured[row], decimals)}", f"predicted {shown(predicted[row], decimals)}"
         return "\n".join((title_of(lines, row), lines[row + 1][1], *facts))
 
-    return parity_chart(together.task.targets[place], Points.of(y, bounds, predicted, text_of))
+    return parity_chart(together.task.targets[place], dots_of(y, bounds, predicted, text_of))
 
 
 def title_of(lines: Sequence[list[str]], place: int) -> str:

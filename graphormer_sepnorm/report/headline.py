@@ -102,8 +102,8 @@ def strength(ranking: dict) -> str | None:
     return next((words for least, words in STRENGTHS if low > least), "")
 
 
-class Gain(NamedTuple):
-    """How much better a score is than another, with the 95 % interval; negative if it is worse."""
+class Estimate(NamedTuple):
+    """A number with its 95 % interval: a gain, which is negative if a score is worse than another, or a slope."""
 
     value: float
     low: float
@@ -113,8 +113,12 @@ class Gain(NamedTuple):
     def is_clear(self) -> bool:
         return not self.low <= 0 <= self.high
 
+    @property
+    def is_biased(self) -> bool:
+        """Whether the interval has no slope in common with ``UNBIASED``."""
+        return self.high < UNBIASED[0] or self.low > UNBIASED[1]
+
     def is_equal(self, decimals: int) -> bool:
-        """Whether the gain is 0 with these decimals."""
         return not round(self.value, decimals)
 
     def ends(self, decimals: int) -> list[float]:
@@ -122,16 +126,15 @@ class Gain(NamedTuple):
         return [self.low, self.high] if round(self.value, decimals) >= 0 else [-self.high, -self.low]
 
 
-def gain_of(found: dict, metric: str) -> Gain | None:
+def gain_of(found: dict, metric: str) -> Estimate | None:
     """The gain in a ``paired_difference`` of a metric; None where it is undefined."""
     if found["difference"] is None or found["interval"] is None:
         return None
     sign = 1 if METRICS[metric].higher_is_better else -1
-    return Gain(sign * found["difference"], *sorted(sign * end for end in found["interval"]))
+    return Estimate(sign * found["difference"], *sorted(sign * end for end in found["interval"]))
 
 
 def verdicts(page: Reported) -> tuple[str, ...]:
-    """The verdict on each target."""
     are_several, repeats = len(page.result["targets"]) > 1, repeatability(page.options, page.labelled)
     found = []
     for target, facts in page.scored.items():
@@ -143,7 +146,6 @@ def verdicts(page: Reported) -> tuple[str, ...]:
 
 
 def summary(page: Reported) -> str:
-    """The first paragraph."""
     keys, option = page.labelled.structures.keys, None
     if "forest" not in page.model.members and "forest" not in page.fitted.left_out:
         members = ", ".join([*page.model.members, *page.fitted.left_out])
@@ -214,7 +216,6 @@ def coverage_card(
 
 
 def mean_of(shares: dict[str, float | None]) -> float:
-    """The mean of the shares that are defined."""
     return float(np.mean([share for share in shares.values() if share is not None]))
 
 
@@ -260,7 +261,6 @@ def of_idle(page: Reported) -> tuple[str, ...]:
 
 
 def of_few(page: Reported) -> tuple[str, ...]:
-    """Few training or test molecules."""
     targets, options = page.result["targets"], page.options
     least, learnt = min(facts["n"] for facts in targets.values()), len(page.learnt)
     warnings = {page.title_of(name): facts["warning"] for name, facts in targets.items() if "warning" in facts}
@@ -288,27 +288,14 @@ def of_salts(page: Reported) -> Iterator[str]:
         yield line("headline.salts", count=len(salts), errors=shown_together([salts.mean(), others.mean()]))
 
 
-class Slope(NamedTuple):
-    """The slope of measured against predicted values, with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-    @property
-    def is_biased(self) -> bool:
-        """Whether the interval has no slope in common with ``UNBIASED``."""
-        return self.high < UNBIASED[0] or self.low > UNBIASED[1]
-
-
-def resampled_slope(x: np.ndarray, y: np.ndarray) -> Slope | None:
+def resampled_slope(x: np.ndarray, y: np.ndarray) -> Estimate | None:
     """The slope of y against x [M] with its bootstrap interval over molecules; None for too few or equal x."""
     drawn, value = evenly(len(x), MOST_DRAWN), slope_of(x, y)
     if len(drawn) < LEAST_DRAWN or not np.isfinite(value):
         return None
     samples = np.random.default_rng(0).choice(drawn, (RESAMPLES, len(drawn)))
     low, high = np.nanpercentile([slope_of(x[rows], y[rows]) for rows in samples], PERCENTILES)
-    return Slope(value, float(low), float(high))
+    return Estimate(value, float(low), float(high))
 
 
 def slope_of(x: np.ndarray, y: np.ndarray) -> float:

@@ -31,22 +31,17 @@ SET_NAME = f"{percent(float(USUAL_CONFIDENCE))} set"
 
 def worst_section(page: Reported) -> Section:
     """The test molecules with the largest errors, each with its most similar training molecule."""
-    errors = page.looked.errors
-    molecules = tuple(worst_molecule(page, row) for row in worst_first(errors)[:WORST].tolist() if errors[row] > 0)
+    errors, molecules = page.looked.errors, []
+    for row in (row for row in worst_first(errors)[:WORST].tolist() if errors[row] > 0):
+        known = () if page.adds_up else np.flatnonzero(~np.isnan(page.test.y[row]))[:MAX_PANELS].tolist()
+        facts = list(class_facts(page, row)) if page.adds_up else []
+        facts += [fact for place in known for fact in facts_of(page, row, place)]
+        if page.looked.warnings[row]:
+            facts.append(("warning", page.looked.warnings[row]))
+        smiles, name = page.looked.smiles[row], page.name_of(page.tested[row].number)
+        molecules.append(Molecule(name, smiles, plain_picture(smiles), tuple(facts), neighbour(page, row)))
     title = "The test molecules with the largest errors, each with the most similar training molecule."
-    return Section("Worst predictions", (title,), molecules=molecules)
-
-
-def worst_molecule(page: Reported, row: int) -> Molecule:
-    if page.adds_up:
-        facts = list(class_facts(page, row))
-    else:
-        known = np.flatnonzero(~np.isnan(page.test.y[row]))[:MAX_PANELS]
-        facts = [fact for place in known.tolist() for fact in facts_of(page, row, place)]
-    if page.looked.warnings[row]:
-        facts.append(("warning", page.looked.warnings[row]))
-    smiles, name = page.looked.smiles[row], page.name_of(page.tested[row].number)
-    return Molecule(name, smiles, plain_picture(smiles), tuple(facts), neighbour(page, row))
+    return Section("Worst predictions", (title,), molecules=tuple(molecules))
 
 
 def facts_of(page: Reported, row: int, place: int) -> Iterator[tuple[str, str]]:
@@ -143,7 +138,6 @@ def paired(page: Reported) -> tuple[list[LabelledRow], list[str]]:
 
 
 def pairs_section(page: Reported) -> Section | None:
-    """The replacements of one part with the surest effect."""
     if not page.is_regression:
         return None
     rows, keys = paired(page)
@@ -158,7 +152,6 @@ def pairs_section(page: Reported) -> Section | None:
 
 
 def cliffs_section(page: Reported) -> Section | None:
-    """The steepest activity cliffs of the first target."""
     if not page.is_regression:
         return None
     rows, keys = paired(page)
@@ -196,7 +189,6 @@ def example_of(change: Change, smiles: Sequence[str], y: np.ndarray) -> tuple[Pi
 
 
 def cliff_molecule(page: Reported, cliff: Cliff, lower: LabelledRow, higher: LabelledRow) -> Molecule:
-    """The two molecules of an activity cliff of the first target."""
     if np.isnan([lower.labels[0], higher.labels[0]]).any():
         said = f"more than {page.rounded(cliff.difference, 0)}"
     else:

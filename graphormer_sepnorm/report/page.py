@@ -3,7 +3,7 @@
 Words are macros in ``templates``. Jinja escapes all user input, such as column names, SMILES and paths. Pictures are
 embedded as images, in which browsers run no scripts. The policy of the page names its only script by its hash.
 
-Axis letters: M molecules, P points.
+Axis letter: P points.
 """
 
 import base64
@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
@@ -20,9 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.runs.numbers import counted, percent, shown, shown_interval
-from graphormer_sepnorm.runs.plots import at_bounds
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.version import __version__
 
@@ -67,7 +65,6 @@ def blocks(name: str, /, **facts: object) -> list[str]:
 
 
 def words(name: str, /, **facts: object) -> tuple[str, ...]:
-    """The paragraphs of a macro."""
     return tuple(" ".join(paragraph.split()) for paragraph in blocks(name, **facts))
 
 
@@ -77,7 +74,6 @@ def line(name: str, /, **facts: object) -> str:
 
 
 def terms() -> dict[str, str]:
-    """The terms of the glossary with their meaning."""
     found: dict[str, str] = vars(environment().get_template("terms.jinja").module)["terms"]
     return found
 
@@ -195,40 +191,8 @@ class Chart:
 
     @property
     def svg(self) -> str:
-        """The markup, in which all texts are escaped."""
         sides = {"left": LEFT, "right": RIGHT, "top": TOP, "bottom": BOTTOM, "radius": RADIUS}
         return environment().get_template("chart.svg").render(chart=self, **sides)
-
-
-@dataclass(frozen=True)
-class Points:
-    """Labelled predictions [P] of a target, and the ends of intervals [P, 2], NaN without.
-
-    ``arrows`` is 1 where the measured value is above ``measured``, -1 where it is below, and 0 where it is equal.
-    """
-
-    measured: np.ndarray
-    predicted: np.ndarray
-    words: Sequence[str]  # shown on hover
-    ends: np.ndarray
-    arrows: np.ndarray
-
-    @classmethod
-    def of(
-        cls,
-        y: np.ndarray,
-        bounds: np.ndarray | None,
-        predicted: np.ndarray,
-        text_of: Callable[[int], str],
-        ends: np.ndarray | None = None,
-    ) -> "Points":
-        """At most ``MOST_POINTS`` of the labels [M] and of the bounds [M, 2]; ``text_of`` has the words of a row."""
-        y, arrows = at_bounds(y, bounds)
-        known = np.flatnonzero(~np.isnan(y))
-        rows = known[evenly(len(known), MOST_POINTS)] if len(known) else known
-        ends = np.full((len(y), 2), np.nan) if ends is None else ends
-        found = y[rows].astype(np.float64), predicted[rows].astype(np.float64), list(map(text_of, rows.tolist()))
-        return cls(*found, ends[rows], arrows[rows])
 
 
 class Molecule(NamedTuple):
@@ -271,7 +235,6 @@ class ReportPage:
 
 
 def render(report: ReportPage) -> bytes:
-    """The page as HTML."""
     script = (resources.files(__package__) / "templates" / "report.js").read_text(encoding="utf-8")
     structures = zlib.compress(json.dumps(dict(report.structures)).encode(), 9) if report.structures else b""
     facts = {

@@ -4,7 +4,7 @@ Axis letters: M molecules, T targets, K classes, P points.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -24,14 +24,13 @@ from graphormer_sepnorm.report.page import (
     Grid,
     HistogramBar,
     Line,
-    Points,
     Section,
     line,
     words,
 )
 from graphormer_sepnorm.report.reported import CUT, Reported, worst_first
 from graphormer_sepnorm.runs.numbers import UNDEFINED, decimals_for
-from graphormer_sepnorm.runs.plots import roc_of
+from graphormer_sepnorm.runs.plots import at_bounds, roc_of
 
 MOST_STRUCTURES = 300  # that appear in a chart: about 400 kB
 THRESHOLDS = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -52,11 +51,10 @@ def predictions_section(page: Reported) -> Section:
 
 
 def values_section(page: Reported) -> Section:
-    """Residuals and the histogram of labels of each target of a regression."""
     charts: list[Chart] = []
     for place, target in enumerate(page.panels):
-        points = points_of(page, place, None)
-        charts += [residual_chart(target, points)] if points.words else []
+        dots = dots_of_target(page, place, None)
+        charts += [residual_chart(target, dots)] if dots else []
         learnt, tested = (y[~np.isnan(y)] for y in (page.labels.y[:, place], page.test.y[:, place].astype(np.float64)))
         charts.append(histogram_chart(target, learnt, tested))
     labels = int((~np.isnan(page.test.y)).sum(axis=0).max())
@@ -65,7 +63,6 @@ def values_section(page: Reported) -> Section:
 
 
 def probabilities_section(page: Reported) -> Section:
-    """Confusion tables and curves of a binary classification."""
     grids = []
     for place, target in enumerate(page.panels):
         names, (y, probability) = page.classes_of(place), page.labelled_pairs(place)
@@ -80,11 +77,11 @@ def probabilities_section(page: Reported) -> Section:
 def hero(page: Reported) -> Iterator[Chart]:
     """The chart of each target on top of the page: parity, or the probabilities of two classes."""
     for place, target in enumerate(() if page.adds_up else page.panels):
-        points = points_of(page, place, page.test.bounds)
-        if points.words and page.is_regression:
-            yield parity_chart(target, points, None if page.confidence is None else float(page.confidence))
-        elif points.words:
-            yield strip_chart(target, points, page.classes_of(place))
+        dots = dots_of_target(page, place, page.test.bounds)
+        if dots and page.is_regression:
+            yield parity_chart(target, dots, None if page.confidence is None else float(page.confidence))
+        elif dots:
+            yield strip_chart(target, dots, page.classes_of(place))
 
 
 def structures(smiles: Sequence[str], errors: np.ndarray) -> dict[str, str]:
@@ -98,7 +95,7 @@ def structures(smiles: Sequence[str], errors: np.ndarray) -> dict[str, str]:
     return found
 
 
-def points_of(page: Reported, place: int, bounds: np.ndarray | None) -> Points:
+def dots_of_target(page: Reported, place: int, bounds: np.ndarray | None) -> list[Dot]:
     """The labels of the test molecules for a target, and their bounds [M, T, 2], with the predictions."""
 
     def text_of(row: int) -> str:
@@ -109,24 +106,41 @@ def points_of(page: Reported, place: int, bounds: np.ndarray | None) -> Points:
 
     ends = np.stack([each[:, place] for each in page.interval_ends], axis=1) if page.interval_ends else None
     given = page.test.y[:, place], None if bounds is None else bounds[:, place], page.test.prediction[:, place]
-    return Points.of(*given, text_of, ends)
+    return dots_of(*given, text_of, ends)
 
 
-def parity_chart(target: str, points: Points, confidence: float | None = None) -> Chart:
+def dots_of(
+    y: np.ndarray,
+    bounds: np.ndarray | None,
+    predicted: np.ndarray,
+    text_of: Callable[[int], str],
+    ends: np.ndarray | None = None,
+) -> list[Dot]:
+    """At most ``MOST_POINTS`` of the labels [M] and of the bounds [M, 2], with predictions and their intervals [M, 2].
+
+    ``text_of`` has the words of a row. Arrows point to the values that are possible.
+    """
+    y, arrows = at_bounds(y, bounds)
+    known = np.flatnonzero(~np.isnan(y))
+    rows = known[evenly(len(known), MOST_POINTS)].tolist() if len(known) else []
+    ends = np.full((len(y), 2), np.nan) if ends is None else ends
+    return [Dot(float(y[row]), float(predicted[row]), text_of(row), ends[row].tolist(), arrows[row]) for row in rows]
+
+
+def parity_chart(target: str, dots: list[Dot], confidence: float | None = None) -> Chart:
     """Predicted against measured values, with their intervals at a confidence level."""
-    ticks = Axis.around("", points.measured, points.predicted, points.ends).ticks
-    dots = list(map(Dot, points.measured, points.predicted, points.words, points.ends.tolist(), points.arrows))
+    ticks = Axis.around("", np.array([[dot.x, dot.y, *dot.ends] for dot in dots])).ticks
     axes, guide = (Axis("measured", ticks), Axis("predicted", ticks)), {"guide": ((ticks[0], ticks[-1]),) * 2}
-    caption = line("predictions.parity", confidence=confidence, has_bounds=bool(points.arrows.any()))
+    caption = line("predictions.parity", confidence=confidence, has_bounds=any(dot.arrow for dot in dots))
     return Chart(f"{target}: predicted against measured", *axes, caption, guide, dots, size=LARGE)
 
 
-def residual_chart(target: str, points: Points) -> Chart:
-    residuals = points.measured - points.predicted
-    x, y = Axis.around("predicted", points.predicted), Axis.around("measured minus predicted", residuals, np.zeros(1))
+def residual_chart(target: str, dots: list[Dot]) -> Chart:
+    residuals = [Dot(dot.y, dot.x - dot.y, dot.words) for dot in dots]
+    places = np.array([each[:2] for each in residuals])
+    x, y = Axis.around("predicted", places[:, 0]), Axis.around("measured minus predicted", places[:, 1], np.zeros(1))
     guide = {"guide": ([x.ticks[0], x.ticks[-1]], [0.0, 0.0])}
-    dots, caption = list(map(Dot, points.predicted, residuals, points.words)), line("predictions.residuals")
-    return Chart(f"{target}: residuals", x, y, caption, guide, dots)
+    return Chart(f"{target}: residuals", x, y, line("predictions.residuals"), guide, residuals)
 
 
 def histogram_chart(target: str, learnt: np.ndarray, tested: np.ndarray) -> Chart:
@@ -145,13 +159,13 @@ def histogram_chart(target: str, learnt: np.ndarray, tested: np.ndarray) -> Char
     return Chart(f"{target}: labels", *axes, caption, bars=bars)
 
 
-def strip_chart(target: str, points: Points, names: Sequence[str]) -> Chart:
+def strip_chart(target: str, dots: list[Dot], names: Sequence[str]) -> Chart:
     """Probabilities of class 1, one row of points per measured class; points are spread to show them all."""
     x = Axis(f"predicted probability of {names[1]}", (0, 0.25, 0.5, 0.75, 1))
     y = Axis("measured", (-0.5, 0, 1, 1.5), ("", *names, ""))
-    rows = points.measured + np.random.default_rng(0).uniform(-0.3, 0.3, len(points.words))
-    dots, guide = list(map(Dot, points.predicted, rows, points.words)), {"guide": ([0.5, 0.5], [-0.5, 1.5])}
-    return Chart(f"{target}: probabilities", x, y, line("predictions.strip"), guide, dots, size=LARGE)
+    shifts, guide = np.random.default_rng(0).uniform(-0.3, 0.3, len(dots)), {"guide": ([0.5, 0.5], [-0.5, 1.5])}
+    spread = [Dot(dot.y, dot.x + shift, dot.words) for dot, shift in zip(dots, shifts, strict=True)]
+    return Chart(f"{target}: probabilities", x, y, line("predictions.strip"), guide, spread, size=LARGE)
 
 
 def counts_grid(caption: str, names: Sequence[str], measured: np.ndarray, predicted: np.ndarray) -> Grid:

@@ -73,7 +73,6 @@ class Reported(Trained):
 
     @property
     def panels(self) -> tuple[str, ...]:
-        """The targets that are drawn."""
         return self.task.targets[:MAX_PANELS]
 
     @property

@@ -38,7 +38,6 @@ MOST_LABELS = 2_000  # most training molecules times targets: a few seconds
 
 
 def scores_section(page: Reported) -> Section:
-    """Scores of each target by each member, with intervals."""
     metric, weights, targets = page.task.metric, page.result["weights"], page.result["targets"]
     least = min((facts["n"] for facts in targets.values()), default=0)
     described = {name: MEMBERS[name].words(page.task, len(page.learnt)) for name in weights}
@@ -69,42 +68,32 @@ def scores_grid(
     out_of_fold: tuple[dict[str, float | None], str] | None = None,
 ) -> Grid:
     """The ``scores_by_target`` of one, a row per prediction; ``constant`` names that without a model."""
-    reported, metric, scores = TASKS[task.kind].reported, task.metric, facts["scores"]
-    names, intervals, bounds = {STACK: "prediction", MEAN: constant}, facts.get("interval"), facts.get("bounds")
-    # a single member is the prediction
-    rows = {
-        name: names.get(name, f"only the {name}") for name in scores if name in names or len(scores) > len(names) + 1
-    }
-    found, last = [scores[name] for name in rows], [] if out_of_fold is None else [out_of_fold[0]]
-    columns = {"": [*rows.values(), *([] if out_of_fold is None else [f"prediction, {out_of_fold[1]}"])]}
+    reported, metric, scores, decimals = TASKS[task.kind].reported, task.metric, facts["scores"], {}
+    names, intervals, bounds = {STACK: "prediction", MEAN: constant}, facts.get("interval"), facts.get("bounds", {})
+    known = [name for name in scores if name in names or len(scores) > len(names) + 1]  # one member is the prediction
+    rows = [(names.get(name, f"only the {name}"), scores[name], bounds.get(name, {})) for name in known]
+    if out_of_fold is not None:
+        rows.append((f"prediction, {out_of_fold[1]}", out_of_fold[0], out_of_fold[0]))
+    columns = {"": [row for row, *_ in rows]}
     for name in reported if metric in reported else (metric, *reported):
-        values = [each[name] for each in (*scores.values(), *last)]
-        if name == metric:
-            values += [end for ends in (intervals or {}).values() for end in ends or ()]
-        decimals = decimals_for(values, scores[STACK][name])
-        columns[METRICS[name].title] = [shown(each[name], decimals) for each in (*found, *last)]
-        if name == metric and intervals is not None:
-            cells = [interval_words(intervals[row], decimals) for row in rows]
+        values = [each[name] for each in (*scores.values(), *(each for _, each, _ in rows))]
+        values += [end for ends in (intervals or {}).values() if name == metric for end in ends or ()]
+        decimals[name] = decimals_for(values, scores[STACK][name])
+        columns[METRICS[name].title] = [shown(each[name], decimals[name]) for _, each, _ in rows]
     if intervals is not None:
-        columns[f"95 % interval of the {METRICS[metric].title}"] = [*cells, *[""] * len(last)]
-    if bounds is not None:
-        scored = [*(bounds.get(name, {}) for name in rows), *last]
-        columns["bounds on their side"] = [
-            percent(each["right_side"]) if "right_side" in each else "" for each in scored
-        ]
-        columns["concordance"] = [shown(each["concordance"], 3) if "concordance" in each else "" for each in scored]
+        cells = [shown_interval(intervals[name], decimals[metric]).split(" to ") for name in known]
+        cells += [[""]] * (len(rows) - len(cells))  # a constant has the same ROC-AUC at both ends
+        columns[f"95 % interval of the {METRICS[metric].title}"] = [" to ".join(dict.fromkeys(cell)) for cell in cells]
+    if bounds:
+        sides = [percent(each["right_side"]) if "right_side" in each else "" for *_, each in rows]
+        orders = [shown(each["concordance"], 3) if "concordance" in each else "" for *_, each in rows]
+        columns |= {"bounds on their side": sides, "concordance": orders}
     return Grid.of(columns, title)
-
-
-def interval_words(ends: list[float] | None, decimals: int) -> str:
-    """An interval, or the score in every resample if it is always the same, as the ROC-AUC of a constant."""
-    return shown(ends[0], decimals) if ends and ends[0] == ends[1] else shown_interval(ends, decimals)
 
 
 def weight_words(weights: dict[str, float]) -> str:
     """The weight of a member by target, as a range if there are several."""
-    lowest, highest = (f"{choose(weights.values()):.2f}" for choose in (min, max))
-    return lowest if highest == lowest else f"{lowest} to {highest}"
+    return " to ".join(dict.fromkeys(f"{end(weights.values()):.2f}" for end in (min, max)))
 
 
 def learning_section(page: Reported) -> Section | None:

@@ -33,11 +33,14 @@ MOST_REPLICATES = 10  # molecules that are listed
 
 
 def data_section(page: Reported) -> Section:
-    """The table and how it was split."""
     rows = []
     for split in SPLITS:
         y = np.array([row.labels for row in page.labelled.of_split(split)]).reshape(-1, len(page.task.targets))
-        rows.append((split, f"{len(y):,}", *(label_counts(page, *each) for each in enumerate(y.T[:MAX_PANELS]))))
+        counts = [f"{count:,}" for count in (y == 1 if page.adds_up else ~np.isnan(y)).sum(axis=0)]
+        if page.task.kind == "classification":
+            ones = zip(counts, (y == 1).sum(axis=0), page.task.classes, strict=True)
+            counts = [f"{count}, {positive:,} of them {names[1]}" for count, positive, names in ones]
+        rows.append((split, f"{len(y):,}", *counts[:MAX_PANELS]))
     titles = page.task.classes[0][:MAX_PANELS] if page.adds_up else [f"labels of {name}" for name in page.panels]
     header = ("split", "molecules" if page.labelled.measured else "rows", *titles)
     has_conditions, usable = bool(page.options.feature_columns), len(page.labelled.usable)
@@ -57,14 +60,6 @@ def data_section(page: Reported) -> Section:
         salts = salts_words(page.options.featurizer)
         paragraphs += words("data.preparation", salts=salts, options=page.options, changed=page.labelled.changed)
     return Section("Data and split", (*paragraphs, *of_censored(page)), (Grid(header, tuple(rows)),))
-
-
-def label_counts(page: Reported, place: int, y: np.ndarray) -> str:
-    """The number of labels [M] of a target, of two classes with that of class 1; of one of several, its molecules."""
-    labels, positive = f"{(~np.isnan(y)).sum():,}", f"{(y == 1).sum():,}"
-    if page.is_regression:
-        return labels
-    return positive if page.adds_up else f"{labels}, {positive} of them {page.classes_of(place)[1]}"
 
 
 def of_censored(page: Reported) -> Iterator[str]:
@@ -128,7 +123,6 @@ def spread_of(page: Reported, duplicate: Duplicate) -> float:
 
 
 def training_section(page: Reported) -> Section | None:
-    """The curves of the networks."""
     trained = [network for network in page.networks()[:MAX_PANELS] if network.metrics.exists()]
     metric, charts, has_rise = METRICS[TASKS[page.task.kind].curve_metric].title, [], False
     for number, network in enumerate(trained, 1):

@@ -119,7 +119,6 @@ def reliability_charts(page: Reported) -> Iterator[Chart]:
 
 
 def distance_section(page: Reported) -> Section:
-    """Errors by the distance to the training molecules."""
     trust, of = page.result["trust"], error_words(page.task, len(page.task.targets))
     parts = [part for part in trust["error_by_similarity"] if part["n"]]
     columns = {

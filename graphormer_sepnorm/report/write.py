@@ -29,8 +29,7 @@ from graphormer_sepnorm.table_model.evaluate import (
     score_predictions,
     score_rows,
 )
-from graphormer_sepnorm.table_model.fit import LEAST_SHARE, FittedTable
-from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.fit import LEAST_SHARE
 from graphormer_sepnorm.table_model.model import Stacked
 from graphormer_sepnorm.table_model.reliability import compare, measure_trust, usual_confidence
 from graphormer_sepnorm.table_model.scores import STACK, Predicted, columns_of, scores_of
@@ -49,7 +48,6 @@ def report(trained: Trained) -> dict:
 
 
 def report_table(trained: Trained) -> dict:
-    """As ``report``, on the test rows."""
     run, fitted, labels, folds = trained.run, trained.fitted, trained.labels, trained.folds
     model, rows = fitted.model, rows_for_test(run, fitted.model)
     assert model.trust is not None
@@ -72,16 +70,13 @@ def report_table(trained: Trained) -> dict:
 
 
 def facts_out_of_fold(trained: Trained, trust: dict) -> dict:
-    """The parts of a result that do not come from test rows, and ``measure_trust``."""
-    scores = scores_out_of_fold(trained.fitted, trained.labels, trained.folds)
-    facts = {"seed": trained.options.seed, "folds": len(trained.folds), "out_of_fold": scores, "trust": trust}
-    return facts | trained.fitted.notes
+    """The parts of a result that do not come from test rows, and ``measure_trust``.
 
-
-def scores_out_of_fold(fitted: FittedTable, labels: Labels, folds: Folds) -> dict[str, dict]:
-    """The scores of the members and of the whole, by name, on the rows that a fold predicted; with ``BoundScores``."""
-    rows, found = folds.predicted, fitted.out_of_fold
-    names, values = [*fitted.model.members, STACK], [*each_by_itself(labels.task, found.by_member), found.values]
+    ``out_of_fold`` has the scores, ``BoundScores`` too, of each member and the whole on the rows that a fold predicted.
+    """
+    labels, rows, found = trained.labels, trained.folds.predicted, trained.fitted.out_of_fold
+    names = [*trained.fitted.model.members, STACK]
+    values = [*each_by_itself(labels.task, found.by_member), found.values]
     by_name = {name: each[rows] for name, each in zip(names, values, strict=True)}
     part = labels.take(rows)
     scores: dict[str, dict] = {name: scores_of(labels.task, part.y, each) for name, each in by_name.items()}
@@ -90,7 +85,8 @@ def scores_out_of_fold(fitted: FittedTable, labels: Labels, folds: Folds) -> dic
         for name, bounds in predicted.with_bounds(columns).items():
             if name in scores:
                 scores[name].setdefault("bounds", {})[target] = bounds
-    return scores
+    facts = {"seed": trained.options.seed, "folds": len(trained.folds), "out_of_fold": scores, "trust": trust}
+    return facts | trained.fitted.notes
 
 
 def pages_of(page: Reported) -> Iterator[ReportPage]:

@@ -6,12 +6,7 @@ import pytest
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain import pictures
-from graphormer_sepnorm.explain.explain_table import (
-    HEADER,
-    MOST_MOLECULES,
-    explain_table,
-    write_contributions,
-)
+from graphormer_sepnorm.explain.explain_table import HEADER, MOST_MOLECULES, explain_table, write_contributions
 from graphormer_sepnorm.explain.explanations import Explanation, explained_rows, integrated_gradients
 from graphormer_sepnorm.predict.pretrained import Graphormer
 from tests.tiny import save_tiny

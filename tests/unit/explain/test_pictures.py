@@ -5,11 +5,7 @@ import pytest
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.explanations import Explanation
-from graphormer_sepnorm.explain.pictures import (
-    draw,
-    draw_pair,
-    draw_plain,
-)
+from graphormer_sepnorm.explain.pictures import draw, draw_pair, draw_plain
 
 
 def test_one_explanation_is_drawn_with_or_without_a_point_in_the_kind():

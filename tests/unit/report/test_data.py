@@ -74,10 +74,9 @@ def test_replicates_have_a_floor_and_stand_with_their_labels(monkeypatch):
     assert section.words[2].startswith("b: the standard deviation of measurements of one molecule is 4.24.")
     assert section.words[1].endswith("the RMSE of this model is 0.800.")
     (grid,) = section.grids
-    assert grid.rows == (
-        ("row 3, row 4", "CC", "5, 5", "1, 7"),
-        ("A1, row 2", "CCO", "1, 2", "0, <3"),
-    ), "those that differ most come first"
+    assert grid.rows == (("row 3, row 4", "CC", "5, 5", "1, 7"), ("A1, row 2", "CCO", "1, 2", "0, <3")), (
+        "those that differ most come first"
+    )
 
 
 def test_few_replicates_and_copies_of_rows_have_no_floor():

@@ -6,15 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.report.headline import (
-    Gain,
-    cards,
-    gain_of,
-    notes,
-    of_idle,
-    of_probabilities,
-    summary,
-)
+from graphormer_sepnorm.report.headline import Gain, cards, gain_of, notes, of_idle, of_probabilities, summary
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.table_model.labels import Folds
 from graphormer_sepnorm.table_model.model import Stacked
@@ -119,10 +111,7 @@ def test_the_width_of_the_intervals_of_a_logarithm_is_also_a_factor():
 
 @pytest.mark.parametrize(
     ("folds", "words"),
-    [
-        ([0, 1, 0, 1], "Out of fold, on 3 training labels: 0.250."),
-        ([-1, 0, 0, 0], "On 2 validation labels: 0.375."),
-    ],
+    [([0, 1, 0, 1], "Out of fold, on 3 training labels: 0.250."), ([-1, 0, 0, 0], "On 2 validation labels: 0.375.")],
 )
 def test_a_card_of_few_test_labels_has_the_score_out_of_fold(folds, words):
     """The errors are 0, 0.25 and 0.5; one label is missing."""
@@ -156,10 +145,7 @@ def test_a_card_has_the_share_of_correct_classes():
     test = {"y": np.array([[0.0], [0], [0], [1], [NAN]]), "prediction": np.array([[0.1], [0.2], [0.7], [0.6], [0.9]])}
     known = {"y": np.array([[1.0], [1], [0]]), "class_names": (("inactive", "active"),)}
     _, card = cards(reported(result({"a": facts("rocauc")}), "classification", ("a",), test=test, **known))
-    assert (card.value, card.lines) == (
-        "75 %",
-        ("of the test molecules; always to predict active would give 25 %.",),
-    )
+    assert (card.value, card.lines) == ("75 %", ("of the test molecules; always to predict active would give 25 %.",))
 
 
 def test_probabilities_that_are_worse_than_a_constant_are_said():

@@ -161,9 +161,6 @@ def test_a_roc_curve_and_precision_and_recall_by_hand():
     roc, precision = curve_charts(page, with_precision=True)
     # by falling probability: positive, negative, positive, negative
     assert points_of_lines(roc) == [[[0, 0], [0, 0.5], [0.5, 0.5], [0.5, 1], [1, 1]], [[0, 0], [1, 1]]]
-    assert points_of_lines(precision) == [
-        [[1, 0.5], [1, 0.67], [0.5, 0.5], [0.5, 1], [0, 1]],
-        [[0, 0.5], [1, 0.5]],
-    ]
+    assert points_of_lines(precision) == [[[1, 0.5], [1, 0.67], [0.5, 0.5], [0.5, 1], [0, 1]], [[0, 0.5], [1, 0.5]]]
     single = reported(kind="classification", targets=("a",), test=test | {"y": np.ones((5, 1))})
     assert not list(curve_charts(single, with_precision=True)), "undefined without both classes"
