@@ -63,10 +63,8 @@ def activity_cliffs(
     labelled = np.flatnonzero(np.isfinite(low) | np.isfinite(high)).tolist()
     counts = [MORGAN.GetCountFingerprint(mols[place]) for place in labelled]  # bits do not tell homologues apart
     exact = y[~np.isnan(y)]
-    least = LEAST_DIFFERENCE * np.std(exact) if len(exact) else 0.0
-    found = []
-    of_conditions: dict[Hashable, int] = {}
-    groups = np.array([of_conditions.setdefault(each, len(of_conditions)) for each in conditions or [()] * len(mols)])
+    least, found = LEAST_DIFFERENCE * np.std(exact) if len(exact) else 0.0, []
+    groups = np.unique([repr(each) for each in conditions or [()] * len(mols)], return_inverse=True)[1]
     for number, place in enumerate(labelled):
         similarities = np.array(BulkTanimotoSimilarity(counts[number], counts[:number]))
         similarities[groups[labelled[:number]] != groups[place]] = 0
@@ -76,8 +74,7 @@ def activity_cliffs(
             if difference >= least and difference > 0:
                 found.append(Cliff(lower, higher, float(similarities[other]), float(difference)))
     steepest = sorted(found, key=lambda cliff: -cliff.steepness)
-    firsts = one_of_each([(cliff.lower, cliff.higher) for cliff in steepest], keys)
-    return [steepest[number] for number in firsts]
+    return [steepest[first] for first in one_of_each([(cliff.lower, cliff.higher) for cliff in steepest], keys)]
 
 
 def ends_of(y: np.ndarray, bounds: np.ndarray | None) -> np.ndarray:
@@ -114,7 +111,7 @@ def matched_changes(
         for before, after in combinations(sorted(molecule_with), 2):
             pairs[before, after].add((molecule_with[before], molecule_with[after]))
     found = []
-    for (before, after), each in pairs.items():
+    for both, each in pairs.items():
         if len(each) < LEAST_PAIRS:
             continue
         ordered = sorted(each, key=lambda pair: (not exact[list(pair)].all(), pair))
@@ -123,8 +120,8 @@ def matched_changes(
         if measured.sum() >= LEAST_PAIRS:
             first, second = different[~measured].T
             rising, falling = int((low[second] > high[first]).sum()), int((high[second] < low[first]).sum())
-            counts = rising, falling, len(first) - rising - falling
-            found.append(change_of(before, after, [(one, two) for one, two in different[measured].tolist()], y, counts))
+            known = [(one, two) for one, two in different[measured].tolist()]
+            found.append(change_of(both, known, y, rising, falling, len(first) - rising - falling))
     return surest_first(with_smallest_parts(found))
 
 
@@ -151,16 +148,15 @@ def with_smallest_parts(changes: list[Change]) -> list[Change]:
 
 
 def change_of(
-    before: str, after: str, pairs: list[tuple[int, int]], y: np.ndarray, counts: tuple[int, int, int]
+    parts: tuple[str, str], pairs: list[tuple[int, int]], y: np.ndarray, rising: int, falling: int, undecided: int
 ) -> Change:
-    """The change in the direction that increases the label; ``counts`` as in ``Change``, before it is turned."""
-    rising, falling, undecided = counts
+    """The change in the direction that increases the label; the numbers as in ``Change``, before it is turned."""
     moved = np.array([y[second] - y[first] for first, second in pairs])
     if moved.mean() < 0:
-        before, after, pairs, moved = after, before, [(second, first) for first, second in pairs], -moved
+        parts, pairs, moved = parts[::-1], [(second, first) for first, second in pairs], -moved
         rising, falling = falling, rising
     mean, deviation = float(moved.mean()), float(moved.std(ddof=1))
-    return Change(before, after, tuple(pairs), mean, deviation, rising, falling, undecided)
+    return Change(*parts, tuple(pairs), mean, deviation, rising, falling, undecided)
 
 
 def parts_of(mol: Chem.Mol) -> list[tuple[str, str]]:

@@ -20,7 +20,6 @@ from graphormer_sepnorm.explain.explanations import (
     EmbeddedMolecule,
     Explanation,
     RecordedAttention,
-    attention_rollout,
     average_atom,
     integrated_gradients,
 )
@@ -125,13 +124,6 @@ def test_recorded_attention_is_the_attention_of_the_model():
     assert len(recorded[0].weights) == 3
     for weights in recorded[0].weights:
         torch.testing.assert_close(weights.sum(dim=1), torch.ones(14))
-
-
-def test_rollout_is_a_share():
-    explanation = attention_rollout(make_model(), ASPIRIN)
-    assert (explanation.contributions > 0).all()
-    assert explanation.contributions.sum() == pytest.approx(1)
-    assert explanation.baseline is None
 
 
 def explained(*contributions: float, baseline: float | None = 0.0) -> Explanation:

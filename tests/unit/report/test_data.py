@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from graphormer_sepnorm.report import sections
 from graphormer_sepnorm.report.sections import data_section, repeatability_section
 from graphormer_sepnorm.tables import remarks
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable
@@ -46,21 +45,6 @@ def test_molecules_of_a_class_are_counted():
     grid = data_section(reported(kind="multiclass", targets=("low", "high"), labelled=table(*rows))).grids[0]
     assert grid.rows[0] == ("train", "2", "2", "0") and grid.rows[2] == ("test", "1", "0", "1")
     assert grid.header[2:] == ("y_low", "y_high")
-
-
-def test_replicates_that_agree_are_not_listed(monkeypatch):
-    rows = [("train", smiles, [y]) for smiles, y in zip("CCNNOO", (1, 1, 2, 4, 3, 8), strict=True)]
-    duplicates = [Duplicate(smiles, (place, place + 1), ()) for smiles, place in zip("CNO", (0, 2, 4), strict=True)]
-
-    def section(duplicates: list[Duplicate]):
-        kept = table(*rows, duplicates=duplicates)
-        return repeatability_section(reported(targets=("a",), labelled=kept, fitted=fitted([[1.0]])))
-
-    (grid,) = section(duplicates).grids
-    assert [row[1] for row in grid.rows] == ["O", "N"] and grid.words == "Molecules whose labels differ."
-    assert section(duplicates[:1]).grids == () and section(duplicates[:1]).words[0] == "1 molecule appears in 2 rows."
-    monkeypatch.setattr(sections, "MOST_REPLICATES", 1)
-    assert section(duplicates).grids[0].words == "The 1 molecule whose labels differ most."
 
 
 def test_replicates_have_a_floor_and_stand_with_their_labels(monkeypatch):

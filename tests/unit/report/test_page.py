@@ -16,11 +16,9 @@ from graphormer_sepnorm.report.page import (
     ReportPage,
     Section,
     glossary,
-    line,
     metric_words,
     render,
     terms,
-    words,
 )
 from graphormer_sepnorm.tasks import METRICS
 
@@ -94,12 +92,6 @@ def test_a_table_that_is_too_wide_for_a_phone_is_stacked_there():
 
 def test_bytes_that_are_no_text_do_not_stop_the_page():
     assert b"caf?" in render(ReportPage("caf\udce9", ""))
-
-
-def test_paragraphs_are_separated_by_empty_lines_and_facts_are_not_escaped():
-    few = words("headline.few", warnings={"a<b": "x & y"}, tested=3, learnt=None, has_folds=False)
-    assert few == ("a<b: x & y.", "The test set is small (3 labels), so the score is uncertain.")
-    assert line("trust.unlike", consequence="", split="random", errors_grow=False) == ""
 
 
 def test_only_the_terms_that_occur_are_explained():

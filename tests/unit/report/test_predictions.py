@@ -11,8 +11,8 @@ from graphormer_sepnorm.report.page import UNIT, Axis, Chart
 from graphormer_sepnorm.report.predictions import (
     counts_grid,
     curve_charts,
+    dots_of_target,
     hero,
-    points_of,
     predictions_section,
     structures,
     thresholds_grid,
@@ -52,14 +52,14 @@ def texts(chart: Chart) -> list[str]:
 
 
 def test_a_point_says_which_molecule_it_is_and_its_interval():
-    points = points_of(page(), 0, None)
-    assert points.words == [
+    dots = dots_of_target(page(), 0, None)
+    assert [dot.words for dot in dots] == [
         "CHEMBL2\nCC\nmeasured 1.0\npredicted 1.2\n50 % interval -0.8 to 3.2",
         "row 3\nCCC\nmeasured 2.5\npredicted 2.0\n50 % interval 0.0 to 4.0",
     ]
-    np.testing.assert_array_equal(points.ends, [[-0.75, 3.25], [0, 4]])
-    without = points_of(page(None), 0, None)
-    assert np.isnan(without.ends).all() and "interval" not in without.words[0]
+    np.testing.assert_array_equal([dot.ends for dot in dots], [[-0.75, 3.25], [0, 4]])
+    without = dots_of_target(page(None), 0, None)[0]
+    assert np.isnan(without.ends).all() and "interval" not in without.words
 
 
 def test_bounds_are_arrows_to_the_values_that_are_possible():
@@ -67,9 +67,9 @@ def test_bounds_are_arrows_to_the_values_that_are_possible():
     whole, nan, inf = page(), NAN, np.inf
     whole.test.y = np.array([[1, NAN], [nan, 3], [nan, 4]])
     whole.test.bounds = np.array([[-inf, inf], [2.5, inf], [-inf, 0]])[:, None].repeat(2, axis=1)
-    points = points_of(whole, 0, whole.test.bounds)
-    assert (points.measured.tolist(), points.arrows.tolist()) == ([1, 2.5, 0], [0, 1, -1])
-    assert len(points_of(whole, 0, None).words) == 1
+    dots = dots_of_target(whole, 0, whole.test.bounds)
+    assert [(dot.x, dot.arrow) for dot in dots] == [(1, 0), (2.5, 1), (0, -1)]
+    assert len(dots_of_target(whole, 0, None)) == 1
     chart, _ = hero(whole)
     drawn = [[float(corner.split(",")[0]) for corner in each.get("points").split()] for each in polygons(chart)]
     assert [tip > tail for tip, tail, _ in drawn] == [True, False]

@@ -9,14 +9,9 @@ import pytest
 from graphormer_sepnorm.predict.intervals import Intervals
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable
 from graphormer_sepnorm.tables.splits import Duplicate
-from tests.unit.report.conftest import fitted, reported, table
+from tests.unit.report.conftest import fitted, reported
 
 COVERAGE = {"0.5": {"a": 0.5}, "0.8": {"a": 0.8}, "0.9": {"a": None}}
-
-
-def test_a_molecule_has_its_id_or_the_number_of_its_row():
-    page = reported(labelled=table(names={1: "CHEMBL25", 2: ""}))
-    assert [page.name_of(number) for number in (1, 2, 3)] == ["CHEMBL25", "row 2", "row 3"]
 
 
 def test_values_have_the_decimals_of_the_labels():
@@ -32,11 +27,6 @@ def test_classes_have_their_names():
     assert page.predicted(0.75, 0) == "Yes (probability of Yes: 0.750)"
     assert page.predicted(0.5, 0) == "Yes (probability of Yes: 0.500)", "as predict"
     assert page.predicted(0.25, 1) == "0 (probability of 1: 0.250)"
-
-
-def test_several_classes_have_the_title_of_their_column():
-    page = reported(kind="multiclass", targets=("low", "high"))
-    assert page.title_of("y_low, y_high") == "y" and reported().title_of("a") == "a"
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.report import write
-from graphormer_sepnorm.report.page import Section
 from graphormer_sepnorm.report.reported import Trained as Whole
 from graphormer_sepnorm.report.sections import SECTIONS
 from graphormer_sepnorm.report.write import facts_out_of_fold
@@ -20,7 +18,6 @@ from graphormer_sepnorm.table_model.members.base import WithoutNetworks
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
 from graphormer_sepnorm.tables.options import TableOptions
 from tests.table_models import Trained
-from tests.unit.report.conftest import reported
 
 TITLES = (
     "Scores", "Predictions", "Learning curve", "Data and split", "Intervals", "Distance to the training molecules",
@@ -44,35 +41,12 @@ def test_a_report_has_every_section_in_its_order(trained: Trained):
     assert "data:image/png" not in report
 
 
-def test_the_report_appears_before_sections_that_take_long(monkeypatch):
-    def quick(page):
-        return Section("quick")
-
-    def late(page):
-        return Section("late")
-
-    monkeypatch.setattr(write, "SECTIONS", (late, quick))
-    monkeypatch.setattr(write, "LATE", {late})
-    for name in ("summary", "cards", "notes", "verdicts", "hero"):
-        monkeypatch.setattr(write, name, lambda page: ())
-    first, whole = write.pages_of(reported({"targets": {}}, options={"title": "Kinase"}))
-    assert first.title == whole.title == "Kinase"
-    assert [section.title for section in first.sections] == ["quick", "Glossary"]
-    assert [section.title for section in whole.sections] == ["late", "quick", "Glossary"]
-
-
 def test_each_test_molecule_is_a_point_with_its_values(trained: Trained):
     report = trained.run.report.read_text()
     tested = trained.labelled.of_split("test")
     for row in tested:
         assert report.count(f"<title>row {row.number}\n{escape(row.smiles)}\nmeasured ") == 2
     assert report.count(" % interval ") >= len(tested)
-
-
-def test_a_molecule_has_one_name_and_one_prediction_in_all_sections(trained: Trained):
-    report = trained.run.report.read_text()
-    number, predicted = re.findall(r"<figcaption>row (\d+): a = (-?[0-9.]+)</figcaption>", report)[0]
-    assert re.search(rf"<title>row {number}\n.*\nmeasured .*\npredicted {predicted}\n", report)
 
 
 def test_the_learning_curve_is_kept(trained: Trained):
