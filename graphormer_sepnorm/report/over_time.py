@@ -199,9 +199,8 @@ def time_section(page: Reported) -> Section | None:
         return None
     values = page.model.final(page.fitted.out_of_fold.values[rows])
     reference = dict(zip(page.task.targets, np.abs(page.labels.y[rows] - values).T, strict=True))
-    ends = page.interval_ends or np.full((2, *page.test.y.shape), np.nan)
     similarity = np.broadcast_to(page.looked.nearness.similarity[:, None], page.test.y.shape)
-    facts = np.stack([page.test.y, page.test.prediction, *ends, similarity])
+    facts = np.stack([page.test.y, page.test.prediction, *np.moveaxis(page.interval_ends, 2, 0), similarity])
     checked = [
         Checked(target, names[page.tested[row].time], *facts[:, row, place].tolist())
         for place, target in enumerate(page.task.targets)

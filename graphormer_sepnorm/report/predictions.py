@@ -104,9 +104,8 @@ def dots_of_target(page: Reported, place: int, bounds: np.ndarray | None) -> lis
         facts.append(f"predicted {page.predicted(float(page.test.prediction[row, place]), place)}")
         return "\n".join([*facts, f"{page.interval_name} {interval}"] if interval else facts)
 
-    ends = np.stack([each[:, place] for each in page.interval_ends], axis=1) if page.interval_ends else None
     given = page.test.y[:, place], None if bounds is None else bounds[:, place], page.test.prediction[:, place]
-    return dots_of(*given, text_of, ends)
+    return dots_of(*given, text_of, page.interval_ends[:, place])
 
 
 def dots_of(

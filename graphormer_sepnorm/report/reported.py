@@ -175,9 +175,8 @@ class Reported(Trained):
 
     def interval(self, row: int, place: int) -> str | None:
         """The interval of a test molecule at ``confidence`` as text; None without intervals."""
-        if self.interval_ends is None:
-            return None
-        return " to ".join(self.rounded(ends[row, place], place) for ends in self.interval_ends)
+        ends = self.interval_ends[row, place]
+        return None if np.isnan(ends).any() else " to ".join(self.rounded(end, place) for end in ends)
 
     @property
     def interval_name(self) -> str:
@@ -212,12 +211,13 @@ class Reported(Trained):
         return usual_confidence(self.result["trust"])
 
     @cached_property
-    def interval_ends(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """The ends of the intervals of the test molecules at ``confidence``: [M, T] each; None without intervals."""
+    def interval_ends(self) -> np.ndarray:
+        """The ends of the intervals of the test molecules at ``confidence``: [M, T, 2]; NaN without intervals."""
+        prediction = self.test.prediction
         if self.confidence is None or self.trust.intervals is None:
-            return None
-        prediction, spread, limits = self.test.prediction, self.test.spread, self.task.limits
-        return self.trust.intervals.ends(float(self.confidence), prediction, spread, limits)
+            return np.full((*prediction.shape, 2), np.nan)
+        ends = self.trust.intervals.ends(float(self.confidence), prediction, self.test.spread, self.task.limits)
+        return np.stack(ends, axis=-1)
 
 
 def plain_picture(smiles: str) -> Picture | None:

@@ -17,8 +17,7 @@ from graphormer_sepnorm.report.over_time import time_section
 from graphormer_sepnorm.report.page import Axis, Chart, Grid, Section, blocks, line, words
 from graphormer_sepnorm.report.predictions import predictions_section
 from graphormer_sepnorm.report.reported import Reported
-from graphormer_sepnorm.report.scores import learning_section, scores_section
-from graphormer_sepnorm.report.trust import distance_section, trust_section
+from graphormer_sepnorm.report.scores import distance_section, learning_section, scores_section, trust_section
 from graphormer_sepnorm.runs.info import salts_words, training_words
 from graphormer_sepnorm.runs.numbers import shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS

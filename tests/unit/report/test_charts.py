@@ -7,8 +7,7 @@ import pytest
 
 from graphormer_sepnorm.report.page import BOTTOM, LARGE, LEFT, RIGHT, SMALL, TOP, Axis, Chart
 from graphormer_sepnorm.report.predictions import dots_of, histogram_chart, parity_chart, residual_chart, strip_chart
-from graphormer_sepnorm.report.scores import learning_chart
-from graphormer_sepnorm.report.trust import coverage_chart
+from graphormer_sepnorm.report.scores import coverage_chart, learning_chart
 from graphormer_sepnorm.table_model.reliability import CURVE
 
 ENDS = np.array([[0.0, 2], [5, 9]])

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.interfaces.commands.train import left_out_lines
-from graphormer_sepnorm.report.folds import (
+from graphormer_sepnorm.report.write import (
     folds_grid,
     parity_of,
     pooled,

@@ -1,7 +1,6 @@
 """Texts of numbers and names of molecules, by hand."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -43,11 +42,11 @@ def test_the_ends_of_the_intervals():
     test = {"spread": np.zeros((2, 1)), "prediction": np.array([[1.0], [20]])}
     result = {"trust": {"coverage": {"0.9": {"a": 1.0}}}}
     page = reported(result, fitted=model, test=test, targets=("a",))
-    np.testing.assert_array_equal(page.interval_ends, [[[-8], [11]], [[10], [29]]])
+    np.testing.assert_array_equal(page.interval_ends, [[[-8, 10]], [[11, 29]]])
     page.test.task = replace(page.task, limits=((0.0, 25.0),))
     limited = replace(page)
     assert [limited.interval(row, 0) for row in (0, 1)] == ["0 to 10", "11 to 25"]
-    assert reported({"trust": {}}, fitted=SimpleNamespace(model=model.model)).interval_ends is None
+    assert reported({"trust": {}}, fitted=model, test=test).interval(0, 0) is None
 
 
 @pytest.mark.parametrize(

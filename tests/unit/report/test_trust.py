@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.report.page import Axis, Chart
-from graphormer_sepnorm.report.trust import distance_charts, of_sets, reliability_charts, trust_section
+from graphormer_sepnorm.report.scores import distance_charts, of_sets, reliability_charts, trust_section
 from tests.unit.report.conftest import reported
 
 
