@@ -45,7 +45,6 @@ NARROWER = 0.7  # width of the Gaussian of embeddings relative to their median d
 CROWDED = 1 / 16  # share of molecules with a nonzero value above which a position is stored densely
 ROWS_AT_ONCE = 64
 LEAST = np.float32(1e-6)  # smallest divisor
-MISFIT = "is damaged: its arrays do not fit together"
 
 
 @dataclass(frozen=True)
@@ -284,7 +283,7 @@ class Reference:
             (conditions,) = read_shaped(arrays, {"conditions": (np.float32, "NV")}, sizes, path)
         scores = NormalScores(columns, quantiles)
         if not scores.fits(fast_descriptors([]).shape[1]) or (widths <= 0).any():
-            raise InputError(f"{path} {MISFIT}")
+            raise InputError(damaged_arrays(path))
         space = Space(embeddings, mean, scale, widths[1])
         return cls(body, counts, scores, described, space, widths, conditions, kinds)
 
@@ -317,8 +316,12 @@ def read_shaped(
     found = [checked_array(arrays, name, dtype, len(axes), path) for name, (dtype, axes) in shapes.items()]
     for array, (_, axes) in zip(found, shapes.values(), strict=True):
         if any(sizes.setdefault(letter, size) != size for letter, size in zip(axes, array.shape, strict=True)):
-            raise InputError(f"{path} {MISFIT}")
+            raise InputError(damaged_arrays(path))
     return found
+
+
+def damaged_arrays(path: Path) -> str:
+    return f"{path} is damaged: its arrays do not fit together"
 
 
 def read_counts(arrays: dict[str, np.ndarray], width: int, path: Path) -> csr_array:
