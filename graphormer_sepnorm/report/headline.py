@@ -110,20 +110,9 @@ class Estimate(NamedTuple):
     high: float
 
     @property
-    def is_clear(self) -> bool:
-        return not self.low <= 0 <= self.high
-
-    @property
     def is_biased(self) -> bool:
         """Whether the interval has no slope in common with ``UNBIASED``."""
         return self.high < UNBIASED[0] or self.low > UNBIASED[1]
-
-    def is_equal(self, decimals: int) -> bool:
-        return not round(self.value, decimals)
-
-    def ends(self, decimals: int) -> list[float]:
-        """The interval of the size of the gain, better or worse, with these decimals."""
-        return [self.low, self.high] if round(self.value, decimals) >= 0 else [-self.high, -self.low]
 
 
 def gain_of(found: dict, metric: str) -> Estimate | None:

@@ -34,31 +34,21 @@ class Checked(NamedTuple):
 
 @dataclass(frozen=True)
 class Period:
-    """The predictions of a target that were checked in one period, such as "2026-11".
-
-    ``error`` and ``bias`` are means, of predicted minus measured values; ``held`` of the ``intervals`` contain their
-    measurement; chances are p-values: of larger errors than the reference, by ranks (Mann and Whitney, 1947), and of so
-    few measurements inside, as ``chance_of_holding``. Unknown numbers are NaN.
-    """
+    """The predictions of a target that were checked in one period, such as "2026-11"; unknown numbers are NaN."""
 
     name: str
     n: int
-    error: float
+    error: float  # means, also of predicted minus measured values
     bias: float
     intervals: int
-    held: int
+    held: int  # number of intervals that contain their measurement
     similarity: float
-    chance_of_error: float
-    chance_of_coverage: float
+    chance_of_error: float  # p-value of larger errors than the reference, by ranks (Mann and Whitney, 1947)
+    chance_of_coverage: float  # p-value of so few measurements inside, as ``chance_of_holding``
 
     @property
     def coverage(self) -> float:
         return self.held / self.intervals if self.intervals else np.nan
-
-    @property
-    def chances(self) -> list[float]:
-        """The p-values that are known."""
-        return [each for each in (self.chance_of_error, self.chance_of_coverage) if each == each]
 
 
 def over_time(
@@ -122,7 +112,8 @@ def calibrated_labels(model: PredictingModel) -> dict[str, int] | None:
 
 def level_of(found: Mapping[str, Sequence[Period]]) -> float:
     """The p-value below which there is an alarm: ``LEVEL``, divided by the number of tests."""
-    return LEVEL / max(1, sum(len(each.chances) for parts in found.values() for each in parts))
+    chances = [(each.chance_of_error, each.chance_of_coverage) for parts in found.values() for each in parts]
+    return LEVEL / max(1, int(np.isfinite(chances).sum()))
 
 
 def alarms(found: Mapping[str, Sequence[Period]], expected: str, confidence: float = 0.9) -> list[str]:

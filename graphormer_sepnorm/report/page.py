@@ -139,11 +139,6 @@ class Axis:
         """The position of a value: 0 at the start of the axis, 1 at its end."""
         return (value - self.ticks[0]) / (self.ticks[-1] - self.ticks[0])
 
-    @property
-    def named(self) -> list[tuple[float, str]]:
-        texts = self.names or tuple(f"{tick:.12g}" for tick in self.ticks)
-        return list(zip(self.ticks, texts, strict=True))
-
 
 class Dot(NamedTuple):
     """A point, with a vertical line for its interval; an arrow to the right for 1, and to the left for -1."""
@@ -219,19 +214,14 @@ class Section(NamedTuple):
 
 @dataclass(frozen=True)
 class ReportPage:
-    """The page: ``verdict`` on and ``hero``, the chart, of each target come first, then the other parts in their order.
-
-    ``structures`` has drawings of molecules as SVG by their SMILES, which appear with a mark that names this SMILES.
-    """
-
     title: str
     summary: str
     cards: tuple[Card, ...] = ()
     notes: tuple[str, ...] = ()
     sections: tuple[Section, ...] = ()
-    verdict: tuple[str, ...] = ()
+    verdict: tuple[str, ...] = ()  # on each target, and its chart: these come first
     hero: tuple[Chart, ...] = ()
-    structures: Mapping[str, str] = field(default_factory=dict)
+    structures: Mapping[str, str] = field(default_factory=dict)  # SVG by the SMILES that a mark names
 
 
 def render(report: ReportPage) -> bytes:

@@ -87,7 +87,7 @@ def hero(page: Reported) -> Iterator[Chart]:
 def structures(smiles: Sequence[str], errors: np.ndarray) -> dict[str, str]:
     """Drawings of the molecules [M] of a chart, by SMILES: half of them with the largest errors, and evenly chosen."""
     worst, others = np.split(worst_first(errors), [MOST_STRUCTURES // 2])
-    rows = [*worst, *(others[evenly(len(others), MOST_STRUCTURES // 2)] if len(others) else ())]
+    rows = [*worst, *others[evenly(len(others), MOST_STRUCTURES // 2)]]
     found = {}
     for text in dict.fromkeys(smiles[row] for row in rows):
         with suppress(InputError):  # it cannot be drawn
@@ -121,7 +121,7 @@ def dots_of(
     """
     y, arrows = at_bounds(y, bounds)
     known = np.flatnonzero(~np.isnan(y))
-    rows = known[evenly(len(known), MOST_POINTS)].tolist() if len(known) else []
+    rows = known[evenly(len(known), MOST_POINTS)].tolist()
     ends = np.full((len(y), 2), np.nan) if ends is None else ends
     return [Dot(float(y[row]), float(predicted[row]), text_of(row), ends[row].tolist(), arrows[row]) for row in rows]
 

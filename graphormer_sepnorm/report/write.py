@@ -38,25 +38,10 @@ from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval,
 from graphormer_sepnorm.runs.plots import MAX_PANELS, at_bounds, plot_predictions
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.files import write_atomically
+from graphormer_sepnorm.table_model import evaluate, reliability
 from graphormer_sepnorm.table_model.compare import labels_of
-from graphormer_sepnorm.table_model.evaluate import (
-    OUT_OF_FOLD,
-    ScoredRows,
-    StackScores,
-    means_of,
-    rows_for_test,
-    score_predictions,
-    score_rows,
-)
 from graphormer_sepnorm.table_model.fit import LEAST_SHARE
 from graphormer_sepnorm.table_model.model import Stacked
-from graphormer_sepnorm.table_model.reliability import (
-    compare,
-    low_coverage,
-    measure_trust,
-    molecule_errors,
-    usual_confidence,
-)
 from graphormer_sepnorm.table_model.scores import (
     MEAN,
     STACK,
@@ -85,14 +70,14 @@ def report(trained: Trained) -> dict:
 
 def report_table(trained: Trained) -> dict:
     run, fitted, labels, folds = trained.run, trained.fitted, trained.labels, trained.folds
-    model, rows = fitted.model, rows_for_test(run, fitted.model)
+    model, rows = fitted.model, evaluate.rows_for_test(run, fitted.model)
     assert model.trust is not None
-    scored = score_rows(model, rows, means_of(run, model))
-    looked = compare(model, rows.smiles, scored.final, [sample.conditions for sample in rows.samples])
+    scored = evaluate.score_rows(model, rows, evaluate.means_of(run, model))
+    looked = reliability.compare(model, rows.smiles, scored.final, [sample.conditions for sample in rows.samples])
     trust = {
         "calibrated_on": int((~np.isnan(labels.y) | labels.bounded)[folds.predicted].any(axis=1).sum()),
         "calibrated_by": "molecules with out-of-fold predictions" if folds.predict_all else "validation molecules",
-        **measure_trust(model.trust, scored.plain, scored.final),
+        **reliability.measure_trust(model.trust, scored.plain, scored.final),
         **looked.by_similarity(),
     }
     result = scored.final.result | trained.labelled.known | facts_out_of_fold(trained, trust)
@@ -128,7 +113,7 @@ def facts_out_of_fold(trained: Trained, trust: dict) -> dict:
 def pages_of(page: Reported) -> Iterator[ReportPage]:
     """The page that describes a run: first without the sections that take long, then whole."""
     title = f"{page.run.path.name}: {', '.join(map(page.title_of, page.result['targets']))}"
-    top, drawn = cards(page), {} if page.looked is None else structures(page.looked.smiles, page.looked.errors)
+    top, drawn = cards(page), structures(page.looked.smiles, page.looked.errors)
     first, last = (page.options.title or title, summary(page), top, notes(page)), (verdicts(page), tuple(hero(page)))
     found: dict[Callable, Section | None] = {}
     for writers in (set(SECTIONS) - LATE, LATE):
@@ -154,33 +139,34 @@ def report_final(trained: Trained) -> dict:
     if distributed.rank() == 0:
         run.write_predictions(lines)
         plot_predictions(final.task, final.y, final.prediction, run.predictions_picture(final.task.kind), final.bounds)
-        repeats, level = repeatability(options, trained.labelled), usual_confidence(found.get("trust", {}))
+        repeats, level = repeatability(options, trained.labelled), reliability.usual_confidence(found.get("trust", {}))
         use = (use_section(run.path, trained.fitted.model, level),)
         report_folds(run, labels.task, options, results or [{**result, "trust": {}}], lines, repeats, use)
         run.write_test(result)
     return result
 
 
-def scores_of_rows(trained: Trained, rows: np.ndarray, others: np.ndarray) -> StackScores:
+def scores_of_rows(trained: Trained, rows: np.ndarray, others: np.ndarray) -> evaluate.StackScores:
     """The scores of predictions out of fold for some rows, compared with the mean labels of others."""
     part, out = trained.labels.take(rows), trained.fitted.out_of_fold
-    asked = ScoredRows([""] * len(rows), part.y, part.bounds, {"dataset": TABLE, "split": OUT_OF_FOLD})
+    source = {"dataset": TABLE, "split": evaluate.OUT_OF_FOLD}
+    asked = evaluate.ScoredRows([""] * len(rows), part.y, part.bounds, source)
     stacked = Stacked(out.by_member[:, rows], out.values[rows], out.spread[rows])
     means = np.nanmean(trained.labels.y[others], axis=0)
-    return score_predictions(trained.fitted.model, asked, means, stacked).final
+    return evaluate.score_predictions(trained.fitted.model, asked, means, stacked).final
 
 
-def coverage_of(trained: Trained, scores: StackScores, others: np.ndarray) -> dict:
+def coverage_of(trained: Trained, scores: evaluate.StackScores, others: np.ndarray) -> dict:
     """As ``measure_trust``, of intervals that are calibrated on other rows; empty without intervals."""
     trust, out, labels = trained.fitted.model.trust, trained.fitted.out_of_fold, trained.labels
     if trust is None or trust.intervals is None or np.isnan(labels.y[others]).all(axis=0).any():
         return {}
     bounds = None if labels.bounds is None else labels.bounds[others]
     intervals = fit_intervals(labels.y[others], out.values[others], out.spread[others], LEAST_SHARE, bounds)
-    return measure_trust(replace(trust, intervals=intervals), scores, scores)
+    return reliability.measure_trust(replace(trust, intervals=intervals), scores, scores)
 
 
-def lines_of(trained: Trained, final: StackScores) -> list[list]:
+def lines_of(trained: Trained, final: evaluate.StackScores) -> list[list]:
     """The predictions as ``Scores.lines``; the split of a molecule is its fold."""
     labelled, folds = trained.labelled, trained.folds.numbers.tolist()
     targets, digits = final.task.targets, DIGITS["precise" if final.task.offset else "number"]
@@ -222,7 +208,7 @@ def report_folds(
     metric, charts, drawn = METRICS[task.metric].title, tuple(filter(None, parity)), {}
     sections = [Section("Scores", words("scores.folds", metric=metric, is_final=options.final), tuple(grids))]
     if charts:
-        errors = molecule_errors(task, y, together.by_name[STACK])
+        errors = reliability.molecule_errors(task, y, together.by_name[STACK])
         drawn = structures([row[1] for row in lines[1:]], errors)
         worst = [row for row in worst_first(errors)[:WORST].tolist() if not np.isnan(errors[row])]
         molecules = tuple(worst_molecule(together, lines, row) for row in worst)
@@ -230,7 +216,7 @@ def report_folds(
     kind, named = "final" if options.final else "folds", titles.values()
     facts = {"molecules": len(lines) - 1, "folds": len(results), "options": options}
     summary = line(f"scores.{kind}_summary", kind=task.kind, titles=named, **facts)
-    notes = *as_sentences(known_words(of_all), *low_coverage(of_all)), *words(f"scores.{kind}_note")
+    notes = *as_sentences(known_words(of_all), *reliability.low_coverage(of_all)), *words(f"scores.{kind}_note")
     parts = tuple(cards), notes, (*sections, *last, glossary(cards, sections)), tuple(verdicts), charts, drawn
     title = options.title or f"{whole.path.name}: {', '.join(named)}"
     write_atomically(whole.report, render(ReportPage(title, summary, *parts)))
@@ -293,7 +279,7 @@ def pooled(results: Sequence[dict], together: Predicted) -> dict:
     for name, columns in columns_of(together.task).items():
         parts = {"bounds": together.with_bounds(columns), "top": together.tops(columns)}
         found["targets"][name] |= {part: scores for part, scores in parts.items() if scores}
-    levels = {usual_confidence(result["trust"]) for result in results}
+    levels = {reliability.usual_confidence(result["trust"]) for result in results}
     level = levels.pop()
     if levels or level is None:
         return found
@@ -308,19 +294,27 @@ def pooled(results: Sequence[dict], together: Predicted) -> dict:
 
 def parity_of(together: Predicted, lines: Sequence[list[str]], place: int) -> Chart | None:
     """Predicted against measured values of a target of a regression; None without labels."""
-    y, predicted = together.y[:, place], together.by_name[STACK][:, place]
     bounds = None if together.bounds is None else together.bounds[:, place]
-    measured, arrows = at_bounds(y, bounds)
+    y, predicted = together.y[:, place], together.by_name[STACK][:, place]
+    measured, _ = at_bounds(y, bounds)
     if together.task.kind != "regression" or np.isnan(measured).all():
         return None
     decimals = decimals_of(measured[~np.isnan(measured)])
 
     def text_of(row: int) -> str:
-        sign = {1: ">", -1: "<"}.get(int(arrows[row]), "")
-        facts = f"measured {sign}{shown(measured[row], decimals)}", f"predicted {shown(predicted[row], decimals)}"
-        return "\n".join((title_of(lines, row), lines[row + 1][1], *facts))
+        facts = [f"{name} {text}" for name, text in texts_of(together, row, place, decimals).items()]
+        return "\n".join((title_of(lines, row), lines[row + 1][1], *facts[:2]))
 
     return parity_chart(together.task.targets[place], dots_of(y, bounds, predicted, text_of))
+
+
+def texts_of(together: Predicted, row: int, place: int, decimals: int) -> dict[str, str]:
+    """The label of a molecule, or its bound, its prediction and the error."""
+    bounds = None if together.bounds is None else together.bounds[[row], place]
+    (measured,), (arrow,) = at_bounds(together.y[[row], place], bounds)
+    known, found = (round(float(each), decimals) for each in (measured, together.by_name[STACK][row, place]))
+    label, predicted, error = (shown(number, decimals) for number in (known, found, abs(found - known)))
+    return {"measured": {1: ">", -1: "<"}.get(int(arrow), "") + label, "predicted": predicted, "error": error}
 
 
 def title_of(lines: Sequence[list[str]], place: int) -> str:
@@ -331,13 +325,10 @@ def title_of(lines: Sequence[list[str]], place: int) -> str:
 
 
 def worst_molecule(together: Predicted, lines: Sequence[list[str]], row: int) -> Molecule:
-    targets = together.task.targets
-    facts: list[tuple[str, str]] = []
+    targets, facts = together.task.targets, []
     for place in np.flatnonzero(~np.isnan(together.y[row]))[:MAX_PANELS].tolist():
         labels, of = together.y[:, place], f" {targets[place]}" if len(targets) > 1 else ""
-        decimals = decimals_of(labels[~np.isnan(labels)])
-        known, found = (round(float(each[row, place]), decimals) for each in (together.y, together.by_name[STACK]))
-        texts = [shown(number, decimals) for number in (known, found, abs(found - known))]
-        facts += zip((f"measured{of}", f"predicted{of}", f"error{of}"), texts, strict=True)
+        texts = texts_of(together, row, place, decimals_of(labels[~np.isnan(labels)]))
+        facts += [(f"{name}{of}", text) for name, text in texts.items()]
     smiles = lines[row + 1][1]
     return Molecule(title_of(lines, row), smiles, plain_picture(smiles), tuple(facts))

@@ -105,13 +105,6 @@ def test_better_is_lower_or_higher(metric, found, gain):
     assert gain_of(found, metric) == gain
 
 
-def test_a_gain_is_clear_equal_or_worse():
-    assert Gain(0.2, 0.1, 0.3).is_clear and not Gain(0.2, -0.1, 0.3).is_clear
-    assert Gain(0.0004, -1, 1).is_equal(3) and not Gain(0.0006, -1, 1).is_equal(3)
-    assert Gain(-0.2, -0.3, 0.1).ends(3) == [-0.1, 0.3], "how much worse it is"
-    assert Gain(0.00001, -0.1, 0.3).ends(3) == [-0.1, 0.3]
-
-
 def test_the_width_of_the_intervals_of_a_logarithm_is_also_a_factor():
     """10 ** (2.6 / 2) is 19.95."""
     trust = {"coverage": {"0.9": {"a": 0.96}}, "mean_width": {"0.9": {"a": 2.6}}}

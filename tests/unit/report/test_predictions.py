@@ -193,9 +193,9 @@ def titles(chart: Chart) -> list[str]:
 
 def test_an_axis_has_round_ticks_around_all_values():
     axis = Axis.around("x", np.array([0.1, np.nan, 9.7]), np.array([np.inf]))
-    assert axis.ticks == (0, 2, 4, 6, 8, 10) and [text for _, text in axis.named] == ["0", "2", "4", "6", "8", "10"]
+    assert axis.ticks == (0, 2, 4, 6, 8, 10)
     assert [axis.share(value) for value in (0, 5, 10)] == [0, 0.5, 1]
-    assert [text for _, text in Axis.around("x", np.array([1e6, 1e6 + 1])).named[1:3]] == ["1000000.2", "1000000.4"]
+    assert ">1000000.2<" in Chart("", Axis.around("x", np.array([1e6, 1e6 + 1])), axis).svg
     for values in ([3.0], [], [np.nan]):
         ticks = Axis.around("x", np.array(values)).ticks
         assert ticks[0] < ticks[-1] and all(ticks[0] <= value <= ticks[-1] for value in values if value == value)
