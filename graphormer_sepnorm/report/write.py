@@ -65,10 +65,8 @@ def report(trained: Trained) -> dict:
 
     The result is that of ``evaluate_table``, with ``facts_out_of_fold`` and ``learning_curve``, if there is one.
     """
-    return report_final(trained) if trained.options.final else report_table(trained)
-
-
-def report_table(trained: Trained) -> dict:
+    if trained.options.final:
+        return report_final(trained)
     run, fitted, labels, folds = trained.run, trained.fitted, trained.labels, trained.folds
     model, rows = fitted.model, evaluate.rows_for_test(run, fitted.model)
     assert model.trust is not None

@@ -58,9 +58,8 @@ class ScoredRun:
     settings: dict[str, Any] = field(default_factory=dict)  # by the names of options
     measured: dict[int, list[tuple[int, str, list[str]]]] = field(default_factory=dict)  # source rows of means
 
-    def take(self, numbers: Sequence[int]) -> "ScoredRun":
-        place_of = {number: place for place, (number, _) in enumerate(self.molecules)}
-        places = [place_of[number] for number in numbers]
+    def take(self, numbers: set[int]) -> "ScoredRun":
+        places = [place for place, (number, _) in enumerate(self.molecules) if number in numbers]
         molecules = [self.molecules[place] for place in places]
         y, bounds, prediction = (part[places] for part in (self.y, self.bounds, self.prediction))
         return replace(self, molecules=molecules, y=y, bounds=bounds, prediction=prediction)
@@ -164,7 +163,7 @@ def on_shared_rows(runs: Sequence[ScoredRun]) -> tuple[list[ScoredRun], bool]:
         return list(runs), True
     apart = [run.by_measurement() for run in runs]
     shared = set.intersection(*({number for number, _ in run.molecules} for run in apart))
-    taken = [run.take(sorted(shared)) for run in apart]
+    taken = [run.take(shared) for run in apart]
     for other in taken[1:]:
         if not shared or not same_rows(taken[0], other):
             raise InputError(f"{first.name} and {other.name} have different test rows: {OTHER_ROWS}")
@@ -248,12 +247,9 @@ def compare_target(runs: Sequence[ScoredRun], columns: slice) -> dict:
 def difference_to_first(values: Sequence[float], drawn: np.ndarray, place: int, sign: int) -> dict:
     """The difference of a score from that of the first run, and how often it is better in draws [draws, R]."""
     differences = drawn[:, place] - drawn[:, 0]
-    defined = differences[~np.isnan(differences)]
-    return {
-        "difference": known(values[place] - values[0]),
-        "difference_interval": interval(differences),
-        "better": float((sign * defined > 0).mean()) if len(defined) else None,
-    }
+    defined, value = differences[~np.isnan(differences)], known(values[place] - values[0])
+    better = float((sign * defined > 0).mean()) if len(defined) else None
+    return {"difference": value, "difference_interval": interval(differences), "better": better}
 
 
 def compare_bounds(runs: Sequence[ScoredRun], columns: slice) -> list[dict]:
