@@ -135,18 +135,14 @@ def verdicts(page: Reported) -> tuple[str, ...]:
 
 
 def summary(page: Reported) -> str:
-    keys, option = page.labelled.structures.keys, None
-    if "forest" not in page.model.members and "forest" not in page.fitted.left_out:
-        members = ", ".join([*page.model.members, *page.fitted.left_out])
-        option = {"kernel": "--quick", "networks": "--no-blend"}.get(members, "--no-baseline")
-    titles = [page.title_of(target) for target in page.result["targets"]]
-    y, bounds = page.test.y, page.test.bounds
+    members, keys = [*page.model.members, *page.fitted.left_out], page.labelled.structures.keys
+    titles, y, bounds = [page.title_of(target) for target in page.result["targets"]], page.test.y, page.test.bounds
     scored = ~np.isnan(y) if bounds is None else ~np.isnan(y) | is_bounded(y, bounds)
     only_train = not page.folds.predict_all and set(page.model.members) == {"networks"}
     learnt = sum(row.split == "train" or not only_train for row in page.learnt)
     counts = {"learnt": learnt, "tested": int(scored.any(axis=1).sum())}
     one = "molecule" if len(set(keys)) == len(keys) else "row"
-    return line("headline.summary", kind=page.task.kind, titles=titles, one=one, option=option, **counts)
+    return line("headline.summary", kind=page.task.kind, titles=titles, one=one, members=members, **counts)
 
 
 def cards(page: Reported) -> tuple[Card, ...]:
@@ -184,9 +180,8 @@ def target_card(page: Reported, target: str, facts: dict) -> Card:
     numbers = [number for _, score, gain in rivals for number in (score, *(gain or ()))]
     decimals = decimals_for([*(interval or ()), *numbers], value)
     scores, where = page.out_of_fold(target) if facts["n"] < FEW_TESTED else ({}, "")
-    known = {"interval": interval, "bounds": facts.get("bounds", {}).get(STACK), "top": top_words(facts.get("top", {}))}
-    of_folds = {"out_of_fold": scores.get(metric), "where": where}
-    lines = words("headline.target", facts=facts, decimals=decimals, rivals=rivals, **known, **of_folds)
+    known = {"facts": facts, "top": top_words(facts.get("top", {})), "decimals": decimals, "rivals": rivals}
+    lines = words("headline.target", out_of_fold=scores.get(metric), where=where, **known)
     return Card(page.title_of(target), shown(value, decimals), metric_words(metric), lines)
 
 
@@ -196,12 +191,8 @@ def coverage_card(
     """The mean coverage of the intervals at a confidence level, and the width, also of logarithms, of one target."""
     width = next(iter(widths.values())) if widths and len(widths) == 1 else None
     factor = 10 ** (width / 2) if width is not None and is_logarithm else None
-    return Card(
-        "Intervals",
-        percent(mean_of(shares)),
-        "",
-        words("headline.coverage", level=float(level), width=width, factor=factor),
-    )
+    lines = words("headline.coverage", level=float(level), width=width, factor=factor)
+    return Card("Intervals", percent(mean_of(shares)), "", lines)
 
 
 def mean_of(shares: dict[str, float | None]) -> float:
@@ -226,7 +217,7 @@ def notes(page: Reported) -> tuple[str, ...]:
     """Warnings to read before relying on the model, one sentence each."""
     result = page.result
     return (
-        *words("headline.members", left_out=result.get("left_out_members", {}), remarks=result.get("remarks", {})),
+        *words("headline.members", result=result),
         *of_idle(page),
         *of_few(page),
         *as_sentences(known_words(result), *of_labels(page.options, page.labelled), *low_coverage(result)),
