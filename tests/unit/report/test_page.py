@@ -76,13 +76,6 @@ def test_pictures_are_embedded():
     assert "http:" not in text and "https:" not in text and "default-src 'none'" in text
 
 
-def test_a_molecule_that_cannot_be_drawn_has_its_text_and_stands_with_its_partner():
-    facts = (("similarity", "0.5"),)
-    text = page(molecules=(Molecule("one", "CCO", None, facts, Molecule("two", "CCN", None, ())),))
-    assert "<img" not in text and "<code>CCO</code>" in text and "<dt>similarity</dt><dd>0.5</dd>" in text
-    assert text.index("<h3>one</h3>") < text.index("CCO") < text.index("<h4>two</h4>") < text.index("CCN")
-
-
 def test_a_table_that_is_too_wide_for_a_phone_is_stacked_there():
     names = ("a", "b", "c", "d", "e")
     wide, narrow = page(grids=(Grid(names, (names,)),)), page(grids=(Grid(names[:4], (names[:4],)),))

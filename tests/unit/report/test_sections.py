@@ -139,19 +139,6 @@ def test_replicates_have_a_floor_and_stand_with_their_labels(monkeypatch):
     )
 
 
-def test_few_replicates_and_copies_of_rows_have_no_floor():
-    section = repeatability_section(reported(SCORES, labelled=replicated(), fitted=fitted([[1.0, 1.0]])))
-    assert ["rough guess" in words for words in section.words[1:]] == [True, True]
-    assert "is 0.500." in section.words[1] and "only 2 repeated molecules." in section.words[1]
-    assert "is 4.24." in section.words[2] and "only 1 repeated molecule." in section.words[2]
-    rows = [LabelledRow(number, "C", [0.1, y], "train") for number, y in enumerate((1.0, 2.0, 3.0), 1)]
-    duplicates = [Duplicate("methane", (0, 1, 2), ())]
-    kept = LabelledTable(rows, [], duplicates, Structures(["C"], [""], ["C"]), rows)
-    section = repeatability_section(reported(SCORES, labelled=kept, fitted=fitted([[1.0, 1.0]])))
-    assert section.words[1].startswith("a: the labels of each repeated molecule are identical")
-    assert section.words[2].startswith("b: the standard deviation of measurements of one molecule is 1.00.")
-
-
 def test_classes_of_one_molecule_may_contradict_each_other():
     rows = (("train", "C", [0]), ("train", "C", [1]), ("test", "CC", [1]))
     labelled = table(*rows, duplicates=[Duplicate("C", (0, 1), (0,))])

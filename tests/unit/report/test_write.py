@@ -87,15 +87,6 @@ def test_scores_out_of_fold_are_of_the_rows_that_were_predicted():
     assert found["kernel"]["bounds"] == found["stack"]["bounds"] and found["kernel"]["mae"] == 0
 
 
-def test_scores_out_of_fold_have_the_metric_of_the_task_even_if_it_is_not_usually_reported():
-    y = np.array([[1.0], [0]])
-    task = TaskConfig("classification", "logloss", ("a",))
-    model = TableModel(task, "mol", {"kernel": WithoutNetworks()}, np.ones((1, 1)))
-    fitted = FittedTable(model, Stacked(y[None] / 2 + 0.25, y / 2 + 0.25, y), {})
-    found = scores_of(fitted, Labels(task, y), Folds(np.array([0, 1])))
-    assert found["kernel"]["logloss"] == pytest.approx(-np.log(0.75)) and found["kernel"]["rocauc"] == 1
-
-
 def test_the_only_member_of_a_model_of_several_classes_has_the_score_of_the_model():
     """Its predictions do not add up to 1, and rank the molecules differently as long as they do not."""
     y = np.array([[1.0, 0], [0, 1], [1, 0], [0, 1]])
