@@ -120,8 +120,13 @@ def matched_changes(
         if measured.sum() >= LEAST_PAIRS:
             first, second = different[~measured].T
             rising, falling = int((low[second] > high[first]).sum()), int((high[second] < low[first]).sum())
-            known = [(one, two) for one, two in different[measured].tolist()]
-            found.append(change_of(both, known, y, rising, falling, len(first) - rising - falling))
+            undecided, known = len(first) - rising - falling, different[measured]
+            moved = y[known[:, 1]] - y[known[:, 0]]
+            if moved.mean() < 0:  # told in the direction that increases the label
+                both, known, moved, rising, falling = both[::-1], known[:, ::-1], -moved, falling, rising
+            of_pairs = tuple((one, two) for one, two in known.tolist())
+            mean, deviation = float(moved.mean()), float(moved.std(ddof=1))
+            found.append(Change(*both, of_pairs, mean, deviation, rising, falling, undecided))
     return surest_first(with_smallest_parts(found))
 
 
@@ -145,18 +150,6 @@ def with_smallest_parts(changes: list[Change]) -> list[Change]:
     for change in sorted(changes, key=lambda change: (sizes[change], change.before, change.after)):
         kept.setdefault(frozenset(map(frozenset, change.pairs)), change)
     return list(kept.values())
-
-
-def change_of(
-    parts: tuple[str, str], pairs: list[tuple[int, int]], y: np.ndarray, rising: int, falling: int, undecided: int
-) -> Change:
-    """The change in the direction that increases the label; the numbers as in ``Change``, before it is turned."""
-    moved = np.array([y[second] - y[first] for first, second in pairs])
-    if moved.mean() < 0:
-        parts, pairs, moved = parts[::-1], [(second, first) for first, second in pairs], -moved
-        rising, falling = falling, rising
-    mean, deviation = float(moved.mean()), float(moved.std(ddof=1))
-    return Change(*parts, tuple(pairs), mean, deviation, rising, falling, undecided)
 
 
 def parts_of(mol: Chem.Mol) -> list[tuple[str, str]]:
