@@ -147,12 +147,11 @@ def labels_of(texts: Sequence[Sequence[str]], num_targets: int) -> tuple[np.ndar
 
 
 def check_same_task(runs: Sequence[ScoredRun]) -> None:
-    first, facts = runs[0], {}
-    for run in runs:
-        task = run.task
-        facts[run.name] = {"targets": task.targets, "tasks": task.kind, "metrics": task.metric, "datasets": run.dataset}
-        for what, ours in facts[first.name].items():
-            if ours != facts[run.name][what]:
+    names, first = ("targets", "tasks", "metrics", "datasets"), runs[0]
+    facts = [(run.task.targets, run.task.kind, run.task.metric, run.dataset) for run in runs]
+    for run, theirs in zip(runs, facts, strict=True):
+        for what, ours, other in zip(names, facts[0], theirs, strict=True):
+            if ours != other:
                 raise InputError(f"{first.name} and {run.name} have different {what}, so {NOT_COMPARED}")
 
 
@@ -235,12 +234,10 @@ def compare_target(runs: Sequence[ScoredRun], columns: slice) -> dict:
     found = {}
     for place, run in enumerate(runs):
         own = {"value": known(values[place]), "interval": interval(drawn[:, place])}
-        found[run.name] = own | difference_to_first(values, drawn, place, sign)
-        if with_bounds:
-            found[run.name]["bounds"] = with_bounds[place]
         predicted = Predicted(run.task, run.y, {STACK: run.prediction}, np.zeros(run.y.shape[1]), run.bounds)
-        if tops := predicted.tops(columns):
-            found[run.name]["top"] = tops
+        more = {"bounds": with_bounds[place] if with_bounds else None, "top": predicted.tops(columns)}
+        found[run.name] = own | difference_to_first(values, drawn, place, sign)
+        found[run.name] |= {name: facts for name, facts in more.items() if facts}
     return {"n": len(y), "runs": found}
 
 
@@ -274,18 +271,18 @@ def comparison_lines(compared: dict) -> list[str]:
     lines = [*setting_lines(compared), *(f"{name}: {words}" for name, words in compared["known"].items())]
     rows = "molecules" if compared["test_rows"]["shared"] is None else "measurements"
     for target, found in compared["targets"].items():
-        runs = found["runs"]
-        if not runs:
+        if not (runs := found["runs"]):
             lines.append(f"{target}: too few test labels to compare ({found['n']})")
             continue
         lines.append(f"{target}: {METRICS[compared['metric']].title} on {found['n']} {rows}, 95 % intervals")
         width, decimals = max(map(len, runs)), decimals_of(list(runs.values()))
         for name, each in runs.items():
-            line = f"  {name:{width}}  {with_range(each['value'], each['interval'], decimals)}"
-            lines.append(line + ("" if each is next(iter(runs.values())) else difference_words(each, decimals)))
+            difference = "" if each is next(iter(runs.values())) else difference_words(each, decimals)
+            lines.append(f"  {name:{width}}  {with_range(each['value'], each['interval'], decimals)}{difference}")
         lines += bound_lines(runs, width)
-        tops = {name: "; ".join(top_words(each.get("top", {}))) for name, each in runs.items()}
-        lines += [f"  {name:{width}}  {words}" for name, words in tops.items() if words]
+        lines += [
+            f"  {name:{width}}  {'; '.join(top_words(each['top']))}" for name, each in runs.items() if "top" in each
+        ]
     return lines
 
 

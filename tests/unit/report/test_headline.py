@@ -9,7 +9,7 @@ import pytest
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.report.headline import (
     LEAST_DRAWN,
-    Gain,
+    Estimate,
     cards,
     gain_of,
     notes,
@@ -95,9 +95,9 @@ def test_a_card_has_the_score_and_its_worth():
 @pytest.mark.parametrize(
     ("metric", "found", "gain"),
     [
-        ("mae", {"difference": 0.25, "interval": [0.1, 0.3]}, Gain(-0.25, -0.3, -0.1)),
-        ("rocauc", {"difference": 0.25, "interval": [0.1, 0.3]}, Gain(0.25, 0.1, 0.3)),
-        ("rocauc", {"difference": -0.2, "interval": [-0.3, -0.1]}, Gain(-0.2, -0.3, -0.1)),
+        ("mae", {"difference": 0.25, "interval": [0.1, 0.3]}, Estimate(-0.25, -0.3, -0.1)),
+        ("rocauc", {"difference": 0.25, "interval": [0.1, 0.3]}, Estimate(0.25, 0.1, 0.3)),
+        ("rocauc", {"difference": -0.2, "interval": [-0.3, -0.1]}, Estimate(-0.2, -0.3, -0.1)),
         ("rocauc", {"difference": None, "interval": None}, None),
     ],
 )
