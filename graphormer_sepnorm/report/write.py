@@ -192,7 +192,8 @@ def report_folds(
     together = replace(together, task=make_task(task).fitted(together.y))
     task, of_all, y = together.task, pooled(results, together), together.y
     titles = {name: options.targets[0] if TASKS[task.kind].adds_up else name for name in results[0]["targets"]}
-    trust, grids, cards, verdicts = of_all.get("trust", {}), [], [], []
+    trust, grids, verdicts = of_all.get("trust", {}), [], []
+    cards: list[Card] = []
     for name, title in list(titles.items())[:MAX_PANELS]:
         folds, columns = [result["targets"][name] for result in results], columns_of(task)[name]
         facts, named = scores_of_target(together, columns), title if len(titles) > 1 else None
