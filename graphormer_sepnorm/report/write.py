@@ -193,16 +193,16 @@ def report_folds(
     task, of_all, y = together.task, pooled(results, together), together.y
     titles = {name: options.targets[0] if TASKS[task.kind].adds_up else name for name in results[0]["targets"]}
     trust, grids, verdicts = of_all.get("trust", {}), [], []
-    cards: list[Card] = []
+    top: list[Card] = []
     for name, title in list(titles.items())[:MAX_PANELS]:
         folds, columns = [result["targets"][name] for result in results], columns_of(task)[name]
         facts, named = scores_of_target(together, columns), title if len(titles) > 1 else None
         grids.append(folds_grid(task, title, folds))
         grids.append(scores_grid(f"{title}, all folds together", facts, task, "mean of all labels"))
-        cards += score_cards(task, title, folds, facts)
+        top += score_cards(task, title, folds, facts)
         verdict = verdict_of(task, name, facts, trust, named, repeats, y[:, columns])
         verdicts.append(line("headline.verdict", verdict=verdict))
-    cards += [coverage_card(level, shares) for level, shares in trust.get("coverage", {}).items()]
+    top += [coverage_card(level, shares) for level, shares in trust.get("coverage", {}).items()]
     parity = (parity_of(together, lines, place) for place in range(min(len(task.targets), MAX_PANELS)))
     metric, charts, drawn = METRICS[task.metric].title, tuple(filter(None, parity)), {}
     sections = [Section("Scores", words("scores.folds", metric=metric, is_final=options.final), tuple(grids))]
@@ -216,7 +216,7 @@ def report_folds(
     facts = {"molecules": len(lines) - 1, "folds": len(results), "options": options}
     summary = line(f"scores.{kind}_summary", kind=task.kind, titles=named, **facts)
     notes = *as_sentences(known_words(of_all), *reliability.low_coverage(of_all)), *words(f"scores.{kind}_note")
-    parts = tuple(cards), notes, (*sections, *last, glossary(cards, sections)), tuple(verdicts), charts, drawn
+    parts = tuple(top), notes, (*sections, *last, glossary(top, sections)), tuple(verdicts), charts, drawn
     title = options.title or f"{whole.path.name}: {', '.join(named)}"
     write_atomically(whole.report, render(ReportPage(title, summary, *parts)))
 
