@@ -215,12 +215,22 @@ def accuracy_cards(page: Reported) -> Iterator[Card]:
 
 def notes(page: Reported) -> tuple[str, ...]:
     """Warnings to read before relying on the model, one sentence each."""
-    result = page.result
+    result, targets, options = page.result, page.result["targets"], page.options
+    by_member = zip(page.model.members, page.model.weights, strict=True)
+    idle = [name for name, weights in by_member if not weights.any()]
+    logs = [network.read_metrics() for network in page.networks()] if "networks" in idle else []
+    seconds = sum(line.get("seconds", 0) for lines in logs for line in lines)
+    least, learnt = min(facts["n"] for facts in targets.values()), len(page.learnt)
     return (
-        *words("headline.members", result=result),
-        *of_idle(page),
-        *of_few(page),
-        *as_sentences(known_words(result), *of_labels(page.options, page.labelled), *low_coverage(result)),
+        *words("headline.members", result=result, idle=idle, minutes=seconds / 60),
+        *words(
+            "headline.few",
+            warnings={page.title_of(name): facts["warning"] for name, facts in targets.items() if "warning" in facts},
+            has_folds=options.split in SPLITTERS and not options.folds and options.test_csv is None,
+            tested=least if least < FEW_TESTED else None,
+            learnt=learnt if learnt < FEW_LEARNT else None,
+        ),
+        *as_sentences(known_words(result), *of_labels(options, page.labelled), *low_coverage(result)),
         *of_probabilities(page),
         *of_bias(page),
         *of_salts(page),
@@ -229,24 +239,6 @@ def notes(page: Reported) -> tuple[str, ...]:
 
 def as_sentences(*remarks: str) -> list[str]:
     return [f"{remark[:1].upper()}{remark[1:]}." for remark in remarks if remark]
-
-
-def of_idle(page: Reported) -> tuple[str, ...]:
-    """Members without weight for any target, with the minutes that networks trained, as far as these are known."""
-    by_member = zip(page.model.members, page.model.weights, strict=True)
-    idle = [name for name, weights in by_member if not weights.any()]
-    logs = [network.read_metrics() for network in page.networks()] if "networks" in idle else []
-    seconds = sum(line.get("seconds", 0) for lines in logs for line in lines)
-    return words("headline.idle", idle=idle, minutes=seconds / 60)
-
-
-def of_few(page: Reported) -> tuple[str, ...]:
-    targets, options = page.result["targets"], page.options
-    least, learnt = min(facts["n"] for facts in targets.values()), len(page.learnt)
-    warnings = {page.title_of(name): facts["warning"] for name, facts in targets.items() if "warning" in facts}
-    few = {"tested": least if least < FEW_TESTED else None, "learnt": learnt if learnt < FEW_LEARNT else None}
-    has_folds = options.split in SPLITTERS and not options.folds and options.test_csv is None
-    return words("headline.few", warnings=warnings, has_folds=has_folds, **few)
 
 
 def of_probabilities(page: Reported) -> Iterator[str]:

@@ -93,10 +93,7 @@ def neighbour(page: Reported, test_row: int) -> Molecule | None:
 
 
 def contributions_section(page: Reported) -> Section | None:
-    """Atom contributions for the molecules with the lowest and the highest predictions of the first target.
-
-    Large molecules are left out, and after ``SECONDS`` no other one is begun.
-    """
+    """Those for the lowest and the highest predictions of the first target; after ``SECONDS``, no other is begun."""
     if page.model.conditions.columns:
         return None
     order = np.argsort(page.test.prediction[:, 0], kind="stable").tolist()

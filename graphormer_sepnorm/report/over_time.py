@@ -59,8 +59,8 @@ def over_time(
 ) -> dict[str, list[Period]]:
     """The periods of each target, in the order of the predictions.
 
-    ``reference`` has the absolute errors that the model is expected to have, by target, and ``calibrated`` the numbers
-    of labels that the intervals were calibrated on; None: very many.
+    By target, ``reference`` has absolute errors that are expected, and ``calibrated`` the numbers of labels that
+    intervals were calibrated on; None: very many.
     """
     from scipy.stats import mannwhitneyu  # its import takes a while
 
@@ -117,10 +117,7 @@ def level_of(found: Mapping[str, Sequence[Period]]) -> float:
 
 
 def alarms(found: Mapping[str, Sequence[Period]], expected: str, confidence: float = 0.9) -> list[str]:
-    """A sentence on each period in which chance does not explain the errors or the coverage.
-
-    ``expected`` says whose errors are the reference.
-    """
+    """Where chance does not explain errors or coverage; ``expected`` says whose errors are the reference."""
     level, sentences = level_of(found), []
     for target, each in ((target, each) for target, parts in found.items() for each in parts):
         facts = {"target": target, "period": each, "confidence": confidence, "expected": expected}

@@ -2,8 +2,6 @@
 
 Words are macros in ``templates``. Jinja escapes all user input, such as column names, SMILES and paths. Pictures are
 embedded as images, in which browsers run no scripts. The policy of the page names its only script by its hash.
-
-Axis letter: P points.
 """
 
 import base64
@@ -37,7 +35,7 @@ STEPS = (1, 2, 2.5, 5, 10)  # between ticks, up to a power of ten
 MOST_POINTS = 1_000  # of a chart
 UNIT = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # ticks of an axis from 0 to 1
 DIAGONAL = ([0.0, 1.0], [0.0, 1.0])
-Line = tuple[Sequence[float] | np.ndarray, Sequence[float] | np.ndarray]  # x and y [P]
+Line = tuple[Sequence[float] | np.ndarray, Sequence[float] | np.ndarray]  # x and y of its points
 
 
 @cache

@@ -1,7 +1,4 @@
-"""The section of a report on predictions: charts, and confusion tables for classes.
-
-Axis letters: M molecules, T targets, K classes, P points.
-"""
+"""The section of a report on predictions: charts, and confusion tables for classes. M molecules, T targets."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -115,10 +112,7 @@ def dots_of(
     text_of: Callable[[int], str],
     ends: np.ndarray | None = None,
 ) -> list[Dot]:
-    """At most ``MOST_POINTS`` of the labels [M] and of the bounds [M, 2], with predictions and their intervals [M, 2].
-
-    ``text_of`` has the words of a row. Arrows point to the values that are possible.
-    """
+    """At most ``MOST_POINTS`` of the labels [M] and bounds [M, 2], with predictions, words and intervals [M, 2]."""
     y, arrows = at_bounds(y, bounds)
     known = np.flatnonzero(~np.isnan(y))
     rows = known[evenly(len(known), MOST_POINTS)].tolist()

@@ -144,8 +144,7 @@ def learning_chart(title: str, metric: str, rows: list[int], facts: dict) -> Cha
 def learning_curve(trained: Trained) -> dict | None:
     """Mean numbers of training molecules, ``rows``, and ``targets``, by name the ``curve_of_target`` for these numbers.
 
-    Only the kernel is fitted, to similarities that have been computed before. None without a kernel, and if there are
-    fewer than ``LEAST_MOLECULES`` molecules or more than ``MOST_LABELS`` labels.
+    Only the kernel is fitted, to known similarities. None without one, for too few molecules and too many labels.
     """
     members, labels, folds = trained.fitted.model.members, trained.labels, trained.folds
     kernel = members.get("kernel")
@@ -164,13 +163,10 @@ def learning_curve(trained: Trained) -> dict | None:
 
 
 def kernel_out_of_fold(compared: Compared, labels: Labels, folds: Folds, part: float, seed: int) -> np.ndarray:
-    """Out-of-fold predictions [M, T] of kernel machines that are fitted to a part of the molecules outside the fold.
-
-    The ``seed`` chooses the molecules: those of a quarter are among those of the half.
-    """
+    """Out-of-fold predictions [M, T] of machines that are fitted to a part of the molecules outside the fold."""
     decisions = np.full_like(labels.y, np.nan)
     for number, (learnt, predicted) in enumerate(folds.parts()):
-        order = np.random.default_rng([seed, number]).permutation(learnt)
+        order = np.random.default_rng([seed, number]).permutation(learnt)  # a half holds its quarter
         rows = np.sort(order[: round(part * len(learnt))])
         machines = fit_machines(compared, completed(compared, labels, rows), rows)
         decisions[predicted] = machines(compared.similarities[predicted])
@@ -180,8 +176,7 @@ def kernel_out_of_fold(compared: Compared, labels: Labels, folds: Folds, part: f
 def curve_of_target(labels: Labels, predictions: list[np.ndarray], columns: slice, rows: np.ndarray) -> dict:
     """``values`` of the metric of predictions [M, C] for rows, each with its 95 % ``interval``, None where undefined.
 
-    ``last_doubling`` is the ``paired_difference`` of the last two. With censored labels, there is also their mean
-    ``log_likelihood``.
+    ``last_doubling`` is the ``paired_difference`` of the last two; censored labels add the mean ``log_likelihood``.
     """
     metric, scored = labels.task.metric, rows[~np.isnan(labels.y[rows, columns]).all(axis=1)]
     y, predicted = labels.y[scored, columns], [each[scored] for each in predictions]

@@ -63,7 +63,7 @@ from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 def report(trained: Trained) -> dict:
     """Scores a model on its test rows, or without such out of fold; writes all files of the run with its predictions.
 
-    The result is that of ``evaluate_table``, with ``facts_out_of_fold`` and ``learning_curve``, if there is one.
+    The result is that of ``evaluate_table``, with ``facts_out_of_fold`` and perhaps a ``learning_curve``.
     """
     if trained.options.final:
         return report_final(trained)
@@ -89,10 +89,7 @@ def report(trained: Trained) -> dict:
 
 
 def facts_out_of_fold(trained: Trained, trust: dict) -> dict:
-    """The parts of a result that do not come from test rows, and ``measure_trust``.
-
-    ``out_of_fold`` has the scores, ``BoundScores`` too, of each member and the whole on the rows that a fold predicted.
-    """
+    """The parts of a result that do not come from test rows: scores of the members and the whole, and the trust."""
     labels, rows, found = trained.labels, trained.folds.predicted, trained.fitted.out_of_fold
     names = [*trained.fitted.model.members, STACK]
     values = [*each_by_itself(labels.task, found.by_member), found.values]

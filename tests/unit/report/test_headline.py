@@ -15,7 +15,6 @@ from graphormer_sepnorm.report.headline import (
     notes,
     of_bias,
     of_extremes,
-    of_idle,
     of_probabilities,
     resampled_slope,
     slope_of,
@@ -206,11 +205,12 @@ def test_members_without_weight_are_named_with_the_minutes_that_they_took(tmp_pa
         folder.mkdir()
         (folder / "metrics.jsonl").write_text("".join(f'{{"seconds": {each}}}\n' for each in seconds))
     run.begin_parts(Parts("model", 2))
-    told = {"members": {"networks": {}}, "targets": {"a": facts()}}
-    weights = ((0.5, 0.0), (0.5, 1.0), (0.0, 0.0))
-    (said,) = of_idle(reported(told, fitted=model(MEMBERS, weights), run=run))
+    told = result({"a": facts()}, members={"networks": {}})
+    parts = {"run": run, "model": {"members": MEMBERS, "weights": ((0.5, 0.0), (0.5, 1.0), (0.0, 0.0))}}
+    (said,) = warned(told, Y, np.stack([Y] * 3), Y + 0.01, **parts)
     assert "networks" in said and "3 minutes" in said and "forest" not in said
-    assert of_idle(reported(told, fitted=model(MEMBERS, ((0.5,), (0.4,), (0.1,))), run=run)) == ()
+    parts["model"]["weights"] = ((0.5,), (0.4,), (0.1,))
+    assert warned(told, Y, np.stack([Y] * 3), Y + 0.01, **parts) == ()
 
 
 TASK = TaskConfig("regression", "mae", ("a", "pIC50"), scales=("-log10 nM", ""))
