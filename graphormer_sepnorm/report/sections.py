@@ -45,15 +45,10 @@ def data_section(page: Reported) -> Section:
     has_conditions, usable = bool(page.options.feature_columns), len(page.labelled.usable)
     molecules = len(set(page.labelled.structures.keys)) if has_conditions else len(page.labelled.rows)
     all_learn = page.folds.predict_all or "networks" not in page.model.members
-    paragraphs = words(
-        "data.data",
-        options=page.options,
-        sizes=":".join(f"{100 * getattr(page.options.sizes, name):g}" for name in SPLITS),
-        fitted="all" if all_learn else "networks" if len(page.model.members) == 1 else "some",
-        usable=usable,
-        molecules=None if usable == len(page.labelled.rows) else molecules,
-        has_conditions=has_conditions,
-    )
+    facts = {"fitted": "all" if all_learn else "networks" if len(page.model.members) == 1 else "some", "usable": usable}
+    facts |= {"molecules": None if usable == len(page.labelled.rows) else molecules, "has_conditions": has_conditions}
+    sizes = ":".join(f"{100 * getattr(page.options.sizes, name):g}" for name in SPLITS)
+    paragraphs = words("data.data", options=page.options, sizes=sizes, **facts)
     paragraphs += tuple(f"{remark}." for remark in of_rows(page.options, page.labelled))
     if FEATURIZERS[page.options.featurizer].preparation:
         salts = salts_words(page.options.featurizer)
@@ -63,15 +58,12 @@ def data_section(page: Reported) -> Section:
 
 def of_censored(page: Reported) -> Iterator[str]:
     """A sentence on each target with censored labels: how many there are, and how they are used."""
+    both, parts = (page.learnt, page.tested), [f"coverage_of_{name}" for name in ("bounds", "all")]
     for place, target in enumerate(page.task.targets):
-        learnt, tested = (
-            [row.bounds[place] for row in rows if place in row.bounds] for rows in (page.learnt, page.tested)
-        )
+        learnt, tested = ([row.bounds[place] for row in rows if place in row.bounds] for rows in both)
         if learnt or tested:
-            reached, held = (
-                page.result["trust"].get(f"coverage_of_{name}", {}).get(page.confidence, {}).get(target)
-                for name in ("bounds", "all")
-            )
+            shares = [page.result["trust"].get(name, {}).get(page.confidence, {}) for name in parts]
+            reached, held = (each.get(target) for each in shares)
             count = {"learnt": len(learnt), "tested": len(tested), "example": page.bound((learnt + tested)[0], place)}
             interval = {"interval": page.interval_name, "reached": reached if tested else None, "held": held}
             yield line("data.censored", target=target, metric=page.metric, **count, **interval)
@@ -83,15 +75,11 @@ def repeatability_section(page: Reported) -> Section | None:
         return None
     said = [f"{repeated(page.options, page.labelled)} in {sum(len(each.rows) for each in duplicates):,} rows."]
     if page.is_regression:
-        for place, target in enumerate(page.options.names):
-            deviation = repeatability(page.options, page.labelled).get(target)
-            if deviation is not None:
-                error, few = (
-                    page.result["targets"][target]["scores"]["stack"].get("rmse"),
-                    few_repeated(page.labelled, place),
-                )
-                facts = {"numbers": shown_together([deviation, error]), "has_error": error is not None, "few": few}
-                said.append(line("data.floor", target=target, copies=None if deviation else COPIES, **facts))
+        for target, deviation in repeatability(page.options, page.labelled).items():
+            error = page.result["targets"][target]["scores"]["stack"].get("rmse")
+            few = few_repeated(page.labelled, page.task.targets.index(target))
+            facts = {"numbers": shown_together([deviation, error]), "has_error": error is not None, "few": few}
+            said.append(line("data.floor", target=target, copies=None if deviation else COPIES, **facts))
     else:
         said += words("data.classes", conflicting=sum(bool(duplicate.conflicts) for duplicate in duplicates))
     return Section("Repeatability", tuple(said), tuple(replicates_grids(page)))
