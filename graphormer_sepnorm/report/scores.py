@@ -51,6 +51,7 @@ from graphormer_sepnorm.tasks.censored import log_likelihoods
 PARTS = (0.25, 0.5)  # of the training molecules; the scores for all of them are known
 LEAST_MOLECULES = 40  # fewest training molecules, of which a quarter still shows something
 MOST_LABELS = 2_000  # most training molecules times targets: a few seconds
+LEAST_BINNED = 20  # molecules, of which a mean error does not say more about chance than about the distance
 
 
 def scores_section(page: Reported) -> Section:
@@ -193,9 +194,6 @@ def curve_of_target(labels: Labels, predictions: list[np.ndarray], columns: slic
         means = (float(np.nanmean(log_likelihoods(*censored, each[rows, 0]))) for each in predictions)
         found["log_likelihood"] = list(map(known, means))
     return found
-
-
-LEAST_BINNED = 20  # molecules, of which a mean error does not say more about chance than about the distance
 
 
 def trust_section(page: Reported) -> Section:
