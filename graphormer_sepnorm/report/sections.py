@@ -45,10 +45,11 @@ def data_section(page: Reported) -> Section:
     has_conditions, usable = bool(page.options.feature_columns), len(page.labelled.usable)
     molecules = len(set(page.labelled.structures.keys)) if has_conditions else len(page.labelled.rows)
     all_learn = page.folds.predict_all or "networks" not in page.model.members
-    facts = {"fitted": "all" if all_learn else "networks" if len(page.model.members) == 1 else "some", "usable": usable}
-    facts |= {"molecules": None if usable == len(page.labelled.rows) else molecules, "has_conditions": has_conditions}
+    fitted = "all" if all_learn else "networks" if len(page.model.members) == 1 else "some"
+    facts = {"usable": usable, "molecules": None if usable == len(page.labelled.rows) else molecules}
     sizes = ":".join(f"{100 * getattr(page.options.sizes, name):g}" for name in SPLITS)
-    paragraphs = words("data.data", options=page.options, sizes=sizes, **facts)
+    given = {"options": page.options, "sizes": sizes, "fitted": fitted, "has_conditions": has_conditions}
+    paragraphs = words("data.data", **facts, **given)
     paragraphs += tuple(f"{remark}." for remark in of_rows(page.options, page.labelled))
     if FEATURIZERS[page.options.featurizer].preparation:
         salts = salts_words(page.options.featurizer)

@@ -226,17 +226,8 @@ TRUST = {"coverage": {"0.9": {"a": 0.91, "pIC50": 0.88}}}
 def test_the_facts_of_a_series():
     """10 ** 0.5 is 3.16; a median of 8.3 is 5 nM."""
     found = verdict_of(TASK, "a", FACTS, TRUST, None, {"a": 0.25}, np.array([8.1, 8.3, 9.9]))
-    assert (found["ranks"], found["ranking"]["value"], found["repeats"], found["level"], found["held"]) == (
-        "well",
-        0.71,
-        0.25,
-        0.9,
-        0.91,
-    )
+    assert [found[name] for name in ("ranks", "repeats", "level", "held", "rival")] == ["well", 0.25, 0.9, 0.91, None]
     assert found["factor"] == pytest.approx(3.162, abs=1e-3) and found["example"] == ("5", "16", "nM")
-    assert found["rival"] is None and all(
-        text in line("headline.verdict", verdict=found) for text in ("0.62 to 0.79", "0.25", "91 %")
-    )
 
 
 def test_only_logarithms_of_concentrations_are_factors():
@@ -247,9 +238,8 @@ def test_only_logarithms_of_concentrations_are_factors():
 
 def test_a_model_that_is_no_better_than_the_mean_is_said():
     facts = FACTS | {"against_mean": {"difference": -0.1, "interval": [-0.3, 0.1]}}
-    found = verdict_of(TASK, "a", facts, TRUST, "a")
-    assert found["rival"] == "the mean label" and line("headline.verdict", verdict=found).startswith("a: ranks well")
-    assert "use the order, not the values" in line("headline.verdict", verdict=found)
+    found = line("headline.verdict", verdict=verdict_of(TASK, "a", facts, TRUST, "a"))
+    assert found.startswith("a: ranks well") and "use the order, not the values" in found
     weak = facts | {"ranking": FACTS["ranking"] | {"value": 0.3, "interval": [0.1, 0.5]}}
     assert "do not rely" in line("headline.verdict", verdict=verdict_of(TASK, "a", weak, TRUST, "a"))
 
@@ -270,7 +260,6 @@ def test_classes_have_a_verdict_of_their_own():
     facts = {"n": 60, "scores": scores, "ranking": {"metric": "rocauc", "value": 0.85, "interval": [0.75, 0.9]}}
     found = verdict_of(task, "a", facts, trust)
     assert (found["ranks"], found["calibration"], found["held"], found["rmse"]) == ("fairly", 0.07, 0.92, None)
-    assert all(text in line("headline.verdict", verdict=found) for text in ("ROC-AUC 0.85", "7 %", "92 %"))
 
 
 @pytest.mark.parametrize(
@@ -290,7 +279,7 @@ def test_no_interval_is_no_verdict_on_the_order():
 def test_few_test_labels_add_the_score_out_of_fold():
     assert verdict_of(TASK, "a", FACTS, TRUST, out_of_fold={"rmse": 0.8})["more"] is None, "60 test labels are enough"
     found = verdict_of(TASK, "a", FACTS | {"n": 14}, TRUST, out_of_fold={"mae": 0.6, "rmse": 0.8})
-    assert found["more"] == ("RMSE", 0.8) and "0.8" in line("headline.verdict", verdict=found)
+    assert found["more"] == ("RMSE", 0.8)
 
 
 def test_errors_of_exact_labels_above_those_of_the_mean_are_said():
