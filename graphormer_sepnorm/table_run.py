@@ -11,9 +11,8 @@ import numpy as np
 
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.report.folds import pooled, predicted_together, report_folds
 from graphormer_sepnorm.report.reported import Trained
-from graphormer_sepnorm.report.write import report
+from graphormer_sepnorm.report.write import pooled, predicted_together, report, report_folds
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.runs.numbers import counted
 from graphormer_sepnorm.system import distributed, progress

@@ -114,8 +114,6 @@ class Attributions(NamedTuple):
 
 
 class ExplainedTarget:
-    """One of the targets of a task."""
-
     def __init__(
         self, config: TaskConfig, device: torch.device, name: str | None, decimals: Mapping[str, int] | None = None
     ):
@@ -129,10 +127,6 @@ class ExplainedTarget:
         self.is_probability = self.task.predicts_probabilities
         self.class_name = config.classes[self.column][1] if config.kind == "classification" else ""
         self.decimals = (decimals or {}).get(self.name)
-
-    @property
-    def scale(self) -> str:
-        return f"log-odds of {self.name}" if self.is_probability else self.name
 
     def value(self, outputs: Tensor) -> Tensor:
         """Outputs [S, tasks] to log-odds, or to values on the target's own scale: [S]."""
@@ -157,12 +151,12 @@ class ExplainedTarget:
         return f"{self.name} = {value}"
 
     def explanation(self, smiles: str, prediction: float, found: Attributions) -> Explanation:
-        """The explanation of a prediction by contributions to its ``scale``."""
+        """The explanation of a prediction by contributions to it or its log-odds."""
         return Explanation(
             smiles=smiles,
             caption=self.caption(prediction),
             prediction=prediction,
-            meaning=f"contribution to {self.scale}",
+            meaning=f"contribution to {'log-odds of ' * self.is_probability}{self.name}",
             contributions=found.contributions,
             baseline=found.baseline,
             decimals=self.decimals,

@@ -24,9 +24,7 @@ from graphormer_sepnorm.runs.plots import new_figure, save_png
 from graphormer_sepnorm.system.files import write_atomically
 
 PANEL_WIDTH, PANEL_HEIGHT = 460, 462
-PLAIN_WIDTH, PLAIN_HEIGHT = 280, 200
-SMALL_WIDTH, SMALL_HEIGHT = 240, 180
-PAIR_WIDTH, PAIR_HEIGHT = 200, 150
+PLAIN, SMALL, PAIR = (280, 200), (240, 180), (200, 150)  # width and height of pictures without colours
 MOST_SECONDS = 1  # of the search for a common part
 CAPTION_HEIGHT, BAR_HEIGHT, MARGIN = 70, 118, 50
 COLUMNS = 4
@@ -104,7 +102,7 @@ def draw(explanations: Explanation | Sequence[Explanation], kind: str, columns: 
 
 def draw_plain(smiles: str, is_small: bool = False) -> bytes:
     """A molecule without colours, as SVG; a small one in few characters, with letters as text."""
-    size = (SMALL_WIDTH, SMALL_HEIGHT, -1, -1, True) if is_small else (PLAIN_WIDTH, PLAIN_HEIGHT)
+    size = (*SMALL, -1, -1, True) if is_small else PLAIN
     canvas, mol = rdMolDraw2D.MolDraw2DSVG(*size), read_smiles(smiles)
     set_look(canvas, PLAIN_LOOK)
     with one_molecule(smiles):
@@ -116,8 +114,8 @@ def draw_plain(smiles: str, is_small: bool = False) -> bytes:
 
 
 def draw_pair(first: str, second: str) -> tuple[bytes, bytes]:
-    """Two molecules as SVG, aligned on their largest common part; atoms outside it have a colour."""
-    mols = [read_smiles(text) for text in (first, second)]
+    """Two molecules as SVG, aligned on their largest common part; atoms outside it, and their bonds, have a colour."""
+    mols, pictures = [read_smiles(text) for text in (first, second)], []
     with one_molecule(first):
         found = rdFMCS.FindMCS(mols, timeout=MOST_SECONDS, ringMatchesRingOnly=True, completeRingsOnly=True)
         core = Chem.MolFromSmarts(found.smartsString)
@@ -126,20 +124,17 @@ def draw_pair(first: str, second: str) -> tuple[bytes, bytes]:
             rdDepictor.Compute2DCoords(mol)
         if found.numAtoms:  # RDKit ends the process for an empty map
             rdDepictor.GenerateDepictionMatching2DStructure(mols[1], mols[0], list(zip(*common, strict=True)))
-        one, other = (draw_change(mol, set(kept)) for mol, kept in zip(mols, common, strict=True))
-    return one, other
-
-
-def draw_change(mol: Chem.Mol, kept: set[int]) -> bytes:
-    """A molecule with its coordinates as SVG, with a colour for the atoms that are not ``kept``, and their bonds."""
-    canvas = rdMolDraw2D.MolDraw2DSVG(PAIR_WIDTH, PAIR_HEIGHT)
-    set_look(canvas, PLAIN_LOOK)
-    canvas.drawOptions().setHighlightColour(CHANGED)
-    atoms = [atom for atom in range(mol.GetNumAtoms()) if atom not in kept]
-    bonds = [bond.GetIdx() for bond in mol.GetBonds() if not {bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()} <= kept]
-    rdMolDraw2D.PrepareAndDrawMolecule(canvas, mol, highlightAtoms=atoms, highlightBonds=bonds)
-    canvas.FinishDrawing()
-    return canvas.GetDrawingText().encode()
+        for mol, kept in zip(mols, map(set, common), strict=True):
+            canvas = rdMolDraw2D.MolDraw2DSVG(*PAIR)
+            set_look(canvas, PLAIN_LOOK)
+            canvas.drawOptions().setHighlightColour(CHANGED)
+            atoms = sorted(set(range(mol.GetNumAtoms())) - kept)
+            ends = {bond.GetIdx(): {bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()} for bond in mol.GetBonds()}
+            bonds = [bond for bond, both in ends.items() if not both <= kept]
+            rdMolDraw2D.PrepareAndDrawMolecule(canvas, mol, highlightAtoms=atoms, highlightBonds=bonds)
+            canvas.FinishDrawing()
+            pictures.append(canvas.GetDrawingText().encode())
+    return pictures[0], pictures[1]
 
 
 def set_look(canvas: rdMolDraw2D.MolDraw2D, look: Mapping[str, bool | float]) -> None:
@@ -176,11 +171,18 @@ def write_pictures(out: Path, explanations: dict[int, Explanation]) -> None:
 
 def draw_panel(canvas: rdMolDraw2D.MolDraw2D, left: int, top: int, explanation: Explanation) -> None:
     """Draws one panel; if RDKit cannot draw the molecule, the panel shows the reason."""
-    scale = colour_scale(explanation)
-    middle = left + PANEL_WIDTH / 2
+    scale, middle = colour_scale(explanation), left + PANEL_WIDTH / 2
+    colours = {atom: scale.colour(value) for atom, value in enumerate(explanation.contributions.tolist())}
     try:
         with one_molecule(explanation.smiles):
-            draw_molecule(canvas, left, top + CAPTION_HEIGHT, explanation, scale)
+            mol = read_smiles(explanation.smiles)
+            rdDepictor.Compute2DCoords(mol)
+            set_look(canvas, LOOK)
+            canvas.drawOptions().useBWAtomPalette()
+            for number, atom in enumerate(mol.GetAtoms() if mol.GetNumAtoms() <= MOST_NUMBERED else (), 1):
+                atom.SetProp("atomNote", str(number))
+            canvas.SetOffset(left, top + CAPTION_HEIGHT)
+            canvas.DrawMolecule(mol, highlightAtoms=list(colours), highlightAtomColors=colours, highlightBonds=[])
     except InputError as error:
         write(canvas, truncated(str(error), LONGEST_TEXT), middle, top + PANEL_HEIGHT / 2, SMALL_TEXT, BLACK)
     size = min(LARGE_TEXT, LARGE_TEXT * LONGEST_CAPTION // len(explanation.caption))
@@ -188,21 +190,6 @@ def draw_panel(canvas: rdMolDraw2D.MolDraw2D, left: int, top: int, explanation: 
     title = f"{explanation.name}  {explanation.smiles}".strip()
     write(canvas, truncated(title, LONGEST_TEXT), middle, top + 52, SMALL_TEXT, GREY)
     draw_bar(canvas, left + MARGIN, top + PANEL_HEIGHT - BAR_HEIGHT, explanation, scale)
-
-
-def draw_molecule(
-    canvas: rdMolDraw2D.MolDraw2D, left: int, top: int, explanation: Explanation, scale: ColourScale
-) -> None:
-    mol = read_smiles(explanation.smiles)
-    rdDepictor.Compute2DCoords(mol)
-    set_look(canvas, LOOK)
-    canvas.drawOptions().useBWAtomPalette()
-    if mol.GetNumAtoms() <= MOST_NUMBERED:
-        for number, atom in enumerate(mol.GetAtoms(), 1):
-            atom.SetProp("atomNote", str(number))
-    canvas.SetOffset(left, top)
-    colours = {atom: scale.colour(value) for atom, value in enumerate(explanation.contributions.tolist())}
-    canvas.DrawMolecule(mol, highlightAtoms=list(colours), highlightAtomColors=colours, highlightBonds=[])
 
 
 def draw_bar(
@@ -216,17 +203,15 @@ def draw_bar(
         canvas.SetColour(scale.colour(middle))
         start = left + width * step / BAR_STEPS
         canvas.DrawRect(Point2D(start, top + 4), Point2D(start + width / BAR_STEPS + 0.5, top + 18), rawCoords=True)
+    low, high = (signed(explanation, end) for end in (scale.low, scale.high))
     if explanation.baseline is None:
-        ticks = (number(explanation, scale.low), "", number(explanation, scale.high))
-        note = "no sign: share of attention, not of the value"
+        ticks, note = (low, "", high), "no sign: share of attention, not of the value"
     else:
-        ticks = (f"{number(explanation, scale.low)} lowers", "0", f"raises {number(explanation, scale.high)}")
-        note = sum_text(explanation, explanation.baseline)
+        ticks, note = (f"{low} lowers", "0", f"raises {high}"), sum_text(explanation, explanation.baseline)
     for place, text in zip((left, left + width / 2, left + width), ticks, strict=True):
         write(canvas, text, place, top + 32, SMALL_TEXT, BLACK)
-    write(canvas, explanation.meaning, left + width / 2, top + 54, SMALL_TEXT, BLACK)
-    write(canvas, note, left + width / 2, top + 76, SMALL_TEXT, GREY)
-    write(canvas, fragments_text(explanation), left + width / 2, top + 98, SMALL_TEXT, GREY)
+    for row, text in enumerate((explanation.meaning, note, fragments_text(explanation))):
+        write(canvas, text, left + width / 2, top + 54 + 22 * row, SMALL_TEXT, GREY if row else BLACK)
 
 
 def sum_text(explanation: Explanation, baseline: float) -> str:
@@ -236,7 +221,7 @@ def sum_text(explanation: Explanation, baseline: float) -> str:
     return f"{value} = baseline {start} (all atoms unknown) + atoms {atoms}"
 
 
-def number(explanation: Explanation, contribution: float) -> str:
+def signed(explanation: Explanation, contribution: float) -> str:
     """A contribution with its sign, if it has any, and the decimals of its picture."""
     text = shown(contribution, explanation.shown_decimals)
     return text if explanation.baseline is None or text.startswith("-") else f"+{text}"
@@ -254,7 +239,7 @@ def fragments_text(explanation: Explanation) -> str:
     found = []
     for fragment in fragments:
         which = f" at {min(fragment.atoms) + 1}" if numbered and counts[fragment.smiles] > 1 else ""
-        found.append((fragment.smiles, f"{which} {number(explanation, fragment.contribution)}"))
+        found.append((fragment.smiles, f"{which} {signed(explanation, fragment.contribution)}"))
     smiles, value = found[0]
     found[0] = truncated(smiles, LONGEST_TEXT - len(title + value + "; ...")), value
     texts = [smiles + value for smiles, value in found]

@@ -25,10 +25,9 @@ from graphormer_sepnorm.project.log import (
     predictions_of,
     read_records,
 )
-from graphormer_sepnorm.report.folds import predicted_together
 from graphormer_sepnorm.report.over_time import Checked, alarms, calibrated_labels, over_time, section
-from graphormer_sepnorm.report.page import ReportPage, render
-from graphormer_sepnorm.report.words import line
+from graphormer_sepnorm.report.page import ReportPage, line, render
+from graphormer_sepnorm.report.write import predicted_together
 from graphormer_sepnorm.runs.archives import SHARED
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.numbers import counted

@@ -8,9 +8,8 @@ import numpy as np
 
 from graphormer_sepnorm.config import Scale, TaskConfig
 from graphormer_sepnorm.predict.domain import evenly
-from graphormer_sepnorm.report.page import Card, metric_words
-from graphormer_sepnorm.report.reported import CUT, Reported, constant_words, frequent_class
-from graphormer_sepnorm.report.words import line, words
+from graphormer_sepnorm.report.page import Card, line, metric_words, words
+from graphormer_sepnorm.report.reported import CUT, Reported, constant_words
 from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_together
 from graphormer_sepnorm.table_model.reliability import (
     USUAL_CONFIDENCE,
@@ -19,7 +18,7 @@ from graphormer_sepnorm.table_model.reliability import (
     low_coverage,
     usual_confidence,
 )
-from graphormer_sepnorm.table_model.scores import MEAN, PERCENTILES, RESAMPLES, STACK, columns_of, top_words
+from graphormer_sepnorm.table_model.scores import MEAN, PERCENTILES, RESAMPLES, RIVALS, STACK, columns_of, top_words
 from graphormer_sepnorm.tables.remarks import of_labels, repeatability
 from graphormer_sepnorm.tables.splits import SPLITTERS, known_words
 from graphormer_sepnorm.tasks import METRICS, TASKS
@@ -32,7 +31,6 @@ STRENGTHS = ((0.6, "well"), (0.3, "fairly"), (0.0, "weakly"))  # by the lower en
 MOLAR_NAMES = re.compile(r"p(IC|EC|AC|XC|GI|CC|ED|LC)50|pK[id]|pActivity|pchembl([ _]value)?", re.IGNORECASE)
 FEW_LEARNT = 100
 LEAST_SALTS = 5  # test molecules of several parts
-RIVALS = {"against_forest": "forest", "against_mean": MEAN}
 IN_UNITS = ("mae", "rmse")  # metrics on the scale of the labels
 DIFFERENT_SCALES = 5  # times the standard deviation of another target
 UNBIASED = (0.8, 1.25)  # slopes of measured against predicted values of which users need not be warned
@@ -48,47 +46,37 @@ def verdict_of(
     trust: dict,
     title: str | None = None,
     repeats: Mapping[str, float] | None = None,
-    median: float | None = None,
+    y: np.ndarray | None = None,
     out_of_fold: Mapping[str, float | None] | None = None,
 ) -> dict:
-    """The facts of the verdict on a target, from its ``scores_by_target`` and ``measure_trust``."""
+    """The facts of the verdict on a target with labels y, from its ``scores_by_target`` and ``measure_trust``."""
     ranking = facts.get("ranking", {"metric": "spearman", "value": None, "interval": None})
     level, sets = usual_confidence(trust), trust.get("set_coverage", {}).get(USUAL_CONFIDENCE, {}).get(target)
     held = sets if level is None else trust["coverage"][level].get(target)
     rmse, scale = facts["scores"][STACK].get("rmse"), scale_of(task, target)
     factor = 10**rmse if rmse is not None and is_logarithm(task, target) else None
+    deviation, metric = (repeats or {}).get(target) or None, task.metric if rmse is None else "rmse"
+    is_few, of_folds = facts["n"] < FEW_TESTED, (out_of_fold or {}).get(metric)
     calibration = trust.get("calibration_error", {}).get("after", {}).get(target)
-    constant = (
-        "the same probability for every molecule" if TASKS[task.kind].predicts_probabilities else "the mean label"
-    )
-    deviation = (repeats or {}).get(target) or None
-    example = apart(scale, factor, median) if factor is not None and falls(scale) and median is not None else ()
-    metric = task.metric if rmse is None else "rmse"
-    of_folds = (out_of_fold or {}).get(metric)  # the score on more labels than those of the test
+    change, of_classes = facts.get("against_mean", {}).get("difference"), TASKS[task.kind].predicts_probabilities
+    rival = "the same probability for every molecule" if of_classes else "the mean label"
     return {
         "title": title,  # None for the only target
         "n": facts["n"],  # exact test labels
         "ranks": strength(ranking),  # "" where the order may be chance; None without an interval
-        "ranking": METRICS[ranking["metric"]].title,  # of the score of the order
-        "value": ranking["value"],
-        "interval": ranking["interval"],
+        "ranking": ranking | {"title": METRICS[ranking["metric"]].title},  # the score of the order
         "rmse": rmse,
         "repeats": deviation,  # of replicate measurements
         "decimals": decimals_for([rmse, deviation], rmse),
         "factor": factor,  # of a concentration, which the RMSE of a logarithm is
-        "example": example,  # that far apart, near the median label
-        "calibration": calibration if facts["n"] >= FEW_TESTED else None,  # mean error; of few it is mostly noise
-        "more": (METRICS[metric].title, of_folds) if facts["n"] < FEW_TESTED and of_folds is not None else None,
-        "is_worse": is_worse(facts, task.metric),  # than the mean on exact labels
+        "example": apart(scale, factor, y) if factor and falls(scale) and y is not None else (),
+        "calibration": None if is_few else calibration,  # mean error; of few it is mostly noise
+        "more": (METRICS[metric].title, of_folds) if is_few and of_folds is not None else None,  # on more labels
+        "is_worse": bool(change) and (change < 0) == METRICS[task.metric].higher_is_better,  # than the mean
         "level": None if held is None else float(level or USUAL_CONFIDENCE),  # of intervals, or sets of classes
         "held": held,  # share of labels inside
-        "rival": constant if MEAN in facts["scores"] and is_no_better(facts, task.metric) else None,
+        "rival": rival if MEAN in facts["scores"] and is_no_better(facts, task.metric) else None,
     }
-
-
-def is_worse(facts: dict, metric: str) -> bool:
-    difference = facts.get("against_mean", {}).get("difference")
-    return difference is not None and (difference < 0) == METRICS[metric].higher_is_better and difference != 0
 
 
 def scale_of(task: TaskConfig, target: str) -> Scale:
@@ -100,9 +88,9 @@ def is_logarithm(task: TaskConfig, target: str) -> bool:
     return bool(scale_of(task, target) or MOLAR_NAMES.fullmatch(target))
 
 
-def apart(scale: Scale, factor: float, median: float) -> tuple[str, str, str]:
-    """Two concentrations near a median label, the second larger by a factor, and their unit."""
-    smaller = float(f"{measured(np.array([[median]]), [scale])[0, 0]:.1g}")
+def apart(scale: Scale, factor: float, y: np.ndarray) -> tuple[str, str, str]:
+    """Two concentrations near the median label, the second larger by a factor, and their unit."""
+    smaller = float(f"{measured(np.nanmedian(y, keepdims=True).reshape(1, 1), [scale])[0, 0]:.1g}")
     return f"{smaller:,g}", f"{float(f'{smaller * factor:.2g}'):,g}", unit_of(scale)
 
 
@@ -114,66 +102,51 @@ def strength(ranking: dict) -> str | None:
     return next((words for least, words in STRENGTHS if low > least), "")
 
 
-class Gain(NamedTuple):
-    """How much better a score is than another, with the 95 % interval; negative if it is worse."""
+class Estimate(NamedTuple):
+    """A number with its 95 % interval: a gain, which is negative if a score is worse than another, or a slope."""
 
     value: float
     low: float
     high: float
 
     @property
-    def is_clear(self) -> bool:
-        return not self.low <= 0 <= self.high
-
-    def is_equal(self, decimals: int) -> bool:
-        """Whether the gain is 0 with these decimals."""
-        return not round(self.value, decimals)
-
-    def ends(self, decimals: int) -> list[float]:
-        """The interval of the size of the gain, better or worse, with these decimals."""
-        return [self.low, self.high] if round(self.value, decimals) >= 0 else [-self.high, -self.low]
+    def is_biased(self) -> bool:
+        """Whether the interval has no slope in common with ``UNBIASED``."""
+        return self.high < UNBIASED[0] or self.low > UNBIASED[1]
 
 
-def gain_of(found: dict, metric: str) -> Gain | None:
+def gain_of(found: dict, metric: str) -> Estimate | None:
     """The gain in a ``paired_difference`` of a metric; None where it is undefined."""
     if found["difference"] is None or found["interval"] is None:
         return None
     sign = 1 if METRICS[metric].higher_is_better else -1
-    return Gain(sign * found["difference"], *sorted(sign * end for end in found["interval"]))
+    return Estimate(sign * found["difference"], *sorted(sign * end for end in found["interval"]))
 
 
 def verdicts(page: Reported) -> tuple[str, ...]:
-    """The verdict on each target."""
     are_several, repeats = len(page.result["targets"]) > 1, repeatability(page.options, page.labelled)
     found = []
     for target, facts in page.scored.items():
-        title = page.title_of(target) if are_several else None
-        median = float(np.nanmedian(page.labels.y[:, columns_of(page.task)[target]]))
+        title, y = page.title_of(target) if are_several else None, page.labels.y[:, columns_of(page.task)[target]]
         of_folds = page.out_of_fold(target)[0] if facts["n"] < FEW_TESTED else None
-        known = (page.result["trust"], title, repeats, median, of_folds)
-        verdict = verdict_of(page.task, target, facts, *known)
+        verdict = verdict_of(page.task, target, facts, page.result["trust"], title, repeats, y, of_folds)
         found.append(line("headline.verdict", verdict=verdict))
     return tuple(found)
 
 
 def summary(page: Reported) -> str:
-    """The first paragraph."""
-    keys, option = page.labelled.structures.keys, None
-    if "forest" not in page.model.members and "forest" not in page.fitted.left_out:
-        members = ", ".join([*page.model.members, *page.fitted.left_out])
-        option = {"kernel": "--quick", "networks": "--no-blend"}.get(members, "--no-baseline")
-    titles = [page.title_of(target) for target in page.result["targets"]]
-    y, bounds = page.test.y, page.test.bounds
+    members, keys = [*page.model.members, *page.fitted.left_out], page.labelled.structures.keys
+    titles, y, bounds = [page.title_of(target) for target in page.result["targets"]], page.test.y, page.test.bounds
     scored = ~np.isnan(y) if bounds is None else ~np.isnan(y) | is_bounded(y, bounds)
     only_train = not page.folds.predict_all and set(page.model.members) == {"networks"}
     learnt = sum(row.split == "train" or not only_train for row in page.learnt)
     counts = {"learnt": learnt, "tested": int(scored.any(axis=1).sum())}
     one = "molecule" if len(set(keys)) == len(keys) else "row"
-    return line("headline.summary", kind=page.task.kind, titles=titles, one=one, option=option, **counts)
+    return line("headline.summary", kind=page.task.kind, titles=titles, one=one, members=members, **counts)
 
 
 def cards(page: Reported) -> tuple[Card, ...]:
-    """A card for the mean score of several targets, one for each target, and one for the reliability."""
+    """A card for the mean score of several targets, one for each target, and those for the reliability."""
     count, trust, found = len(page.result["targets"]), page.result["trust"], []
     if count > 1:
         forest = page.result.get("baseline", {}).get("random_forest", {}).get(page.task.metric)
@@ -207,33 +180,22 @@ def target_card(page: Reported, target: str, facts: dict) -> Card:
     numbers = [number for _, score, gain in rivals for number in (score, *(gain or ()))]
     decimals = decimals_for([*(interval or ()), *numbers], value)
     scores, where = page.out_of_fold(target) if facts["n"] < FEW_TESTED else ({}, "")
-    lines = words(
-        "headline.target",
-        n=facts["n"],
-        decimals=decimals,
-        has_interval="interval" in facts,
-        interval=interval,
-        bounds=facts.get("bounds", {}).get(STACK),
-        top=top_words(facts.get("top", {})),
-        rivals=rivals,
-        out_of_fold=scores.get(metric),
-        where=where,
-    )
+    known = {"facts": facts, "top": top_words(facts.get("top", {})), "decimals": decimals, "rivals": rivals}
+    lines = words("headline.target", out_of_fold=scores.get(metric), where=where, **known)
     return Card(page.title_of(target), shown(value, decimals), metric_words(metric), lines)
 
 
 def coverage_card(
-    level: str, shares: dict[str, float | None], widths: dict[str, float], is_logarithm: bool = False
+    level: str, shares: dict[str, float | None], widths: Mapping[str, float] | None = None, is_logarithm: bool = False
 ) -> Card:
     """The mean coverage of the intervals at a confidence level, and the width, also of logarithms, of one target."""
-    width = next(iter(widths.values())) if len(widths) == 1 else None
+    width = next(iter(widths.values())) if widths and len(widths) == 1 else None
     factor = 10 ** (width / 2) if width is not None and is_logarithm else None
     lines = words("headline.coverage", level=float(level), width=width, factor=factor)
     return Card("Intervals", percent(mean_of(shares)), "", lines)
 
 
 def mean_of(shares: dict[str, float | None]) -> float:
-    """The mean of the shares that are defined."""
     return float(np.mean([share for share in shares.values() if share is not None]))
 
 
@@ -246,43 +208,37 @@ def accuracy_cards(page: Reported) -> Iterator[Card]:
         y, prediction = np.hstack([1 - y, y]), np.hstack([prediction < CUT, prediction >= CUT])
     known = ~np.isnan(y).any(axis=1)
     correct = float((y[known].argmax(axis=1) == prediction[known].argmax(axis=1)).mean())
-    place, name = frequent_class(page, next(iter(page.result["targets"])))
+    place, name = page.frequent_class(next(iter(page.result["targets"])))
     lines = words("headline.accuracy", name=name, share=float(y[known].mean(axis=0)[place]))
     yield Card("Correct classes", percent(correct), "", lines)
 
 
 def notes(page: Reported) -> tuple[str, ...]:
     """Warnings to read before relying on the model, one sentence each."""
-    result = page.result
-    sentences = [*filter(None, [known_words(result)]), *of_labels(page.options, page.labelled), *low_coverage(result)]
+    result, targets, options = page.result, page.result["targets"], page.options
+    by_member = zip(page.model.members, page.model.weights, strict=True)
+    idle = [name for name, weights in by_member if not weights.any()]
+    logs = [network.read_metrics() for network in page.networks()] if "networks" in idle else []
+    seconds = sum(line.get("seconds", 0) for lines in logs for line in lines)
+    least, learnt = min(facts["n"] for facts in targets.values()), len(page.learnt)
     return (
-        *words("headline.members", left_out=result.get("left_out_members", {}), remarks=result.get("remarks", {})),
-        *of_idle(page),
-        *of_few(page),
-        *(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in sentences),
+        *words("headline.members", result=result, idle=idle, minutes=seconds / 60),
+        *words(
+            "headline.few",
+            warnings={page.title_of(name): facts["warning"] for name, facts in targets.items() if "warning" in facts},
+            has_folds=options.split in SPLITTERS and not options.folds and options.test_csv is None,
+            tested=least if least < FEW_TESTED else None,
+            learnt=learnt if learnt < FEW_LEARNT else None,
+        ),
+        *as_sentences(known_words(result), *of_labels(options, page.labelled), *low_coverage(result)),
         *of_probabilities(page),
         *of_bias(page),
         *of_salts(page),
     )
 
 
-def of_idle(page: Reported) -> tuple[str, ...]:
-    """Members without weight for any target, with the minutes that networks trained, as far as these are known."""
-    by_member = zip(page.model.members, page.model.weights, strict=True)
-    idle = [name for name, weights in by_member if not weights.any()]
-    logs = [network.read_metrics() for network in page.networks] if "networks" in idle else []
-    seconds = sum(line.get("seconds", 0) for lines in logs for line in lines)
-    return words("headline.idle", idle=idle, minutes=seconds / 60)
-
-
-def of_few(page: Reported) -> tuple[str, ...]:
-    """Few training or test molecules."""
-    targets, options = page.result["targets"], page.options
-    least, learnt = min(facts["n"] for facts in targets.values()), len(page.learnt)
-    warnings = {page.title_of(name): facts["warning"] for name, facts in targets.items() if "warning" in facts}
-    few = {"tested": least if least < FEW_TESTED else None, "learnt": learnt if learnt < FEW_LEARNT else None}
-    has_folds = options.split in SPLITTERS and not options.folds and options.test_csv is None
-    return words("headline.few", warnings=warnings, has_folds=has_folds, **few)
+def as_sentences(*remarks: str) -> list[str]:
+    return [f"{remark[:1].upper()}{remark[1:]}." for remark in remarks if remark]
 
 
 def of_probabilities(page: Reported) -> Iterator[str]:
@@ -291,8 +247,8 @@ def of_probabilities(page: Reported) -> Iterator[str]:
     for place, (target, score) in enumerate(brier.items()):
         constant = float(np.nanmean((page.test.y[:, place] - np.nanmean(page.labels.y[:, place])) ** 2))
         if score is not None and score > constant:
-            ours, theirs = shown_together([score, constant])
-            yield line("headline.probabilities", title=page.title_of(target), score=ours, constant=theirs)
+            scores = shown_together([score, constant])
+            yield line("headline.probabilities", title=page.title_of(target), scores=scores)
 
 
 def of_salts(page: Reported) -> Iterator[str]:
@@ -301,31 +257,17 @@ def of_salts(page: Reported) -> Iterator[str]:
     several = np.array(["." in smiles.split(None, 1)[0] for smiles in page.looked.smiles], bool)
     salts, others = (errors[part & np.isfinite(errors)] for part in (several, ~several))
     if len(salts) >= LEAST_SALTS and len(others) and salts.mean() > others.mean():
-        error, of_others = shown_together([salts.mean(), others.mean()])
-        yield line("headline.salts", count=len(salts), error=error, others=of_others)
+        yield line("headline.salts", count=len(salts), errors=shown_together([salts.mean(), others.mean()]))
 
 
-class Slope(NamedTuple):
-    """The slope of measured against predicted values, with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-    @property
-    def is_biased(self) -> bool:
-        """Whether the interval has no slope in common with ``UNBIASED``."""
-        return self.high < UNBIASED[0] or self.low > UNBIASED[1]
-
-
-def resampled_slope(x: np.ndarray, y: np.ndarray) -> Slope | None:
+def resampled_slope(x: np.ndarray, y: np.ndarray) -> Estimate | None:
     """The slope of y against x [M] with its bootstrap interval over molecules; None for too few or equal x."""
     drawn, value = evenly(len(x), MOST_DRAWN), slope_of(x, y)
     if len(drawn) < LEAST_DRAWN or not np.isfinite(value):
         return None
     samples = np.random.default_rng(0).choice(drawn, (RESAMPLES, len(drawn)))
     low, high = np.nanpercentile([slope_of(x[rows], y[rows]) for rows in samples], PERCENTILES)
-    return Slope(value, float(low), float(high))
+    return Estimate(value, float(low), float(high))
 
 
 def slope_of(x: np.ndarray, y: np.ndarray) -> float:

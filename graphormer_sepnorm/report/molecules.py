@@ -11,9 +11,8 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.pictures import draw, draw_pair
 from graphormer_sepnorm.predict.describing import same_conditions
 from graphormer_sepnorm.predict.domain import MAX_REFERENCES, evenly, is_same_molecule, similarity_words
-from graphormer_sepnorm.report.page import Grid, Molecule, Picture, Section
-from graphormer_sepnorm.report.reported import Reported, plain_picture
-from graphormer_sepnorm.report.words import words
+from graphormer_sepnorm.report.page import Grid, Molecule, Picture, Section, words
+from graphormer_sepnorm.report.reported import Reported, plain_picture, worst_first
 from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.explain import explain_rows
@@ -32,23 +31,17 @@ SET_NAME = f"{percent(float(USUAL_CONFIDENCE))} set"
 
 def worst_section(page: Reported) -> Section:
     """The test molecules with the largest errors, each with its most similar training molecule."""
-    errors = page.looked.errors
-    order = np.argsort(-np.nan_to_num(errors, nan=-1.0), kind="stable")[:WORST]
-    molecules = tuple(worst_molecule(page, row) for row in order.tolist() if errors[row] > 0)
+    errors, molecules = page.looked.errors, []
+    for row in (row for row in worst_first(errors)[:WORST].tolist() if errors[row] > 0):
+        known = () if page.adds_up else np.flatnonzero(~np.isnan(page.test.y[row]))[:MAX_PANELS].tolist()
+        facts = list(class_facts(page, row)) if page.adds_up else []
+        facts += [fact for place in known for fact in facts_of(page, row, place)]
+        if page.looked.warnings[row]:
+            facts.append(("warning", page.looked.warnings[row]))
+        smiles, name = page.looked.smiles[row], page.name_of(page.tested[row].number)
+        molecules.append(Molecule(name, smiles, plain_picture(smiles), tuple(facts), neighbour(page, row)))
     title = "The test molecules with the largest errors, each with the most similar training molecule."
-    return Section("Worst predictions", (title,), molecules=molecules)
-
-
-def worst_molecule(page: Reported, row: int) -> Molecule:
-    if page.adds_up:
-        facts = list(class_facts(page, row))
-    else:
-        known = np.flatnonzero(~np.isnan(page.test.y[row]))[:MAX_PANELS]
-        facts = [fact for place in known.tolist() for fact in facts_of(page, row, place)]
-    if page.looked.warnings[row]:
-        facts.append(("warning", page.looked.warnings[row]))
-    smiles, name = page.looked.smiles[row], page.name_of(page.tested[row].number)
-    return Molecule(name, smiles, plain_picture(smiles), tuple(facts), neighbour(page, row))
+    return Section("Worst predictions", (title,), molecules=tuple(molecules))
 
 
 def facts_of(page: Reported, row: int, place: int) -> Iterator[tuple[str, str]]:
@@ -100,10 +93,7 @@ def neighbour(page: Reported, test_row: int) -> Molecule | None:
 
 
 def contributions_section(page: Reported) -> Section | None:
-    """Atom contributions for the molecules with the lowest and the highest predictions of the first target.
-
-    Large molecules are left out, and after ``SECONDS`` no other one is begun.
-    """
+    """Those for the lowest and the highest predictions of the first target; after ``SECONDS``, no other is begun."""
     if page.model.conditions.columns:
         return None
     order = np.argsort(page.test.prediction[:, 0], kind="stable").tolist()
@@ -145,7 +135,6 @@ def paired(page: Reported) -> tuple[list[LabelledRow], list[str]]:
 
 
 def pairs_section(page: Reported) -> Section | None:
-    """The replacements of one part with the surest effect."""
     if not page.is_regression:
         return None
     rows, keys = paired(page)
@@ -160,7 +149,6 @@ def pairs_section(page: Reported) -> Section | None:
 
 
 def cliffs_section(page: Reported) -> Section | None:
-    """The steepest activity cliffs of the first target."""
     if not page.is_regression:
         return None
     rows, keys = paired(page)
@@ -198,7 +186,6 @@ def example_of(change: Change, smiles: Sequence[str], y: np.ndarray) -> tuple[Pi
 
 
 def cliff_molecule(page: Reported, cliff: Cliff, lower: LabelledRow, higher: LabelledRow) -> Molecule:
-    """The two molecules of an activity cliff of the first target."""
     if np.isnan([lower.labels[0], higher.labels[0]]).any():
         said = f"more than {page.rounded(cliff.difference, 0)}"
     else:

@@ -9,10 +9,8 @@ import numpy as np
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.predict.predictors import PredictingModel
-from graphormer_sepnorm.report.charts import UNIT, Axis, Chart, Dot, Line
-from graphormer_sepnorm.report.page import Grid, Section
+from graphormer_sepnorm.report.page import UNIT, Axis, Chart, Dot, Grid, Line, Section, line, words
 from graphormer_sepnorm.report.reported import Reported
-from graphormer_sepnorm.report.words import line, words
 from graphormer_sepnorm.runs.numbers import percent, shown, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.reliability import error_words
@@ -36,31 +34,21 @@ class Checked(NamedTuple):
 
 @dataclass(frozen=True)
 class Period:
-    """The predictions of a target that were checked in one period, such as "2026-11".
-
-    ``error`` and ``bias`` are means, of predicted minus measured values; ``held`` of the ``intervals`` contain their
-    measurement; chances are p-values: of larger errors than the reference, by ranks (Mann and Whitney, 1947), and of so
-    few measurements inside, as ``chance_of_holding``. Unknown numbers are NaN.
-    """
+    """The predictions of a target that were checked in one period, such as "2026-11"; unknown numbers are NaN."""
 
     name: str
     n: int
-    error: float
+    error: float  # means, also of predicted minus measured values
     bias: float
     intervals: int
-    held: int
+    held: int  # number of intervals that contain their measurement
     similarity: float
-    chance_of_error: float
-    chance_of_coverage: float
+    chance_of_error: float  # p-value of larger errors than the reference, by ranks (Mann and Whitney, 1947)
+    chance_of_coverage: float  # p-value of so few measurements inside, as ``chance_of_holding``
 
     @property
     def coverage(self) -> float:
         return self.held / self.intervals if self.intervals else np.nan
-
-    @property
-    def chances(self) -> list[float]:
-        """The p-values that are known."""
-        return [each for each in (self.chance_of_error, self.chance_of_coverage) if each == each]
 
 
 def over_time(
@@ -71,41 +59,35 @@ def over_time(
 ) -> dict[str, list[Period]]:
     """The periods of each target, in the order of the predictions.
 
-    ``reference`` has the absolute errors that the model is expected to have, by target, and ``calibrated`` the numbers
-    of labels that the intervals were calibrated on; None: very many.
+    By target, ``reference`` has absolute errors that are expected, and ``calibrated`` the numbers of labels that
+    intervals were calibrated on; None: very many.
     """
-    groups: dict[str, dict[str, list[Checked]]] = {}
-    for each in checked:
-        groups.setdefault(each.target, {}).setdefault(each.period, []).append(each)
-    found = {}
-    for target, parts in groups.items():
-        errors, labels = reference.get(target, np.empty(0)), (calibrated or {}).get(target)
-        expected = errors[~np.isnan(errors)], confidence, labels
-        found[target] = [period_of(name, part, *expected) for name, part in parts.items()]
-    return found
-
-
-def period_of(
-    name: str, checked: Sequence[Checked], reference: np.ndarray, confidence: float, calibrated: int | None
-) -> Period:
-    """The facts about one period; arguments as ``over_time``."""
     from scipy.stats import mannwhitneyu  # its import takes a while
 
-    measured, predicted, low, high, similarity = np.array([each[2:] for each in checked], np.float64).T
-    errors, known = np.abs(measured - predicted), np.isfinite(low) & np.isfinite(high)
-    intervals, held = int(known.sum()), int(((low <= measured) & (measured <= high) & known).sum())
-    near = similarity[~np.isnan(similarity)]
-    return Period(
-        name,
-        len(checked),
-        float(errors.mean()),
-        float((predicted - measured).mean()),
-        intervals,
-        held,
-        float(near.mean()) if len(near) else np.nan,
-        float(mannwhitneyu(errors, reference, alternative="greater").pvalue) if len(reference) else np.nan,
-        chance_of_holding(held, intervals, confidence, calibrated) if intervals else np.nan,
-    )
+    groups: dict[tuple[str, str], list[Checked]] = {}
+    for each in checked:
+        groups.setdefault((each.target, each.period), []).append(each)
+    found: dict[str, list[Period]] = {}
+    for (target, name), part in groups.items():
+        expected = reference.get(target, np.empty(0))
+        expected = expected[~np.isnan(expected)]
+        measured, predicted, low, high, similarity = np.array([each[2:] for each in part], np.float64).T
+        errors, known = np.abs(measured - predicted), np.isfinite(low) & np.isfinite(high)
+        intervals, held = int(known.sum()), int(((low <= measured) & (measured <= high) & known).sum())
+        near, labels = similarity[~np.isnan(similarity)], (calibrated or {}).get(target)
+        period = Period(
+            name,
+            len(part),
+            float(errors.mean()),
+            float((predicted - measured).mean()),
+            intervals,
+            held,
+            float(near.mean()) if len(near) else np.nan,
+            float(mannwhitneyu(errors, expected, alternative="greater").pvalue) if len(expected) else np.nan,
+            chance_of_holding(held, intervals, confidence, labels) if intervals else np.nan,
+        )
+        found.setdefault(target, []).append(period)
+    return found
 
 
 def chance_of_holding(held: int, intervals: int, confidence: float, calibrated: int | None) -> float:
@@ -130,21 +112,17 @@ def calibrated_labels(model: PredictingModel) -> dict[str, int] | None:
 
 def level_of(found: Mapping[str, Sequence[Period]]) -> float:
     """The p-value below which there is an alarm: ``LEVEL``, divided by the number of tests."""
-    return LEVEL / max(1, sum(len(each.chances) for parts in found.values() for each in parts))
+    chances = [(each.chance_of_error, each.chance_of_coverage) for parts in found.values() for each in parts]
+    return LEVEL / max(1, int(np.isfinite(chances).sum()))
 
 
 def alarms(found: Mapping[str, Sequence[Period]], expected: str, confidence: float = 0.9) -> list[str]:
-    """A sentence on each period in which chance does not explain the errors or the coverage.
-
-    ``expected`` says whose errors are the reference.
-    """
+    """Where chance does not explain errors or coverage; ``expected`` says whose errors are the reference."""
     level, sentences = level_of(found), []
     for target, each in ((target, each) for target, parts in found.items() for each in parts):
         facts = {"target": target, "period": each, "confidence": confidence, "expected": expected}
-        if each.chance_of_coverage < level:
-            sentences.append(line("time.coverage", **facts))
-        if each.chance_of_error < level:
-            sentences.append(line("time.errors", **facts))
+        for kind, chance in (("coverage", each.chance_of_coverage), ("errors", each.chance_of_error)):
+            sentences += [line(f"time.{kind}", **facts)] if chance < level else []
     return sentences
 
 
@@ -162,7 +140,13 @@ def section(
     for target, parts in list(found.items())[:MAX_PANELS]:
         grids.append(grid_of(target, parts, of, confidence))
         if len(parts) > 1:
-            charts += charts_of(target, parts, float(np.nanmean(reference.get(target, [np.nan]))), of, confidence)
+            errors, mean = [each.error for each in parts], float(np.nanmean(reference.get(target, [np.nan])))
+            y, texts = Axis.around(of, np.array([0.0, mean, *errors])), shown_together(errors)
+            charts.append(period_chart(f"{target}: errors", y, parts, errors, mean, texts))
+        if len(parts) > 1 and all(each.intervals for each in parts):
+            shares, y = [each.coverage for each in parts], Axis("share inside", UNIT)
+            texts = list(map(percent, shares))
+            charts.append(period_chart(f"{target}: coverage", y, parts, shares, confidence, texts))
     return Section("Error over time", (*paragraphs, *sentences), tuple(grids), tuple(charts))
 
 
@@ -176,29 +160,20 @@ def grid_of(target: str, found: Sequence[Period], of: str, confidence: float) ->
         f"inside {percent(confidence)} intervals": [percent(each.coverage) for each in found if each.intervals],
         "mean similarity": [shown(each.similarity, 2) for each in found if each.similarity == each.similarity],
     }
-    whole = {name: column for name, column in columns.items() if len(column) == len(found)}
-    return Grid.of(whole, target)
+    return Grid.of({name: column for name, column in columns.items() if len(column) == len(found)}, target)
 
 
-def charts_of(target: str, found: Sequence[Period], expected: float, of: str, confidence: float) -> list[Chart]:
-    """The errors, and the coverage if there are intervals, by period."""
+def period_chart(
+    title: str, y: Axis, found: Sequence[Period], values: list[float], guide: float, texts: list[str]
+) -> Chart:
+    """A number by period, with its texts, and a dashed line at what was expected."""
     places, named = np.arange(len(found)), evenly(len(found), MOST_NAMES)
     x = Axis("period", tuple(named.astype(float).tolist()), tuple(found[place].name for place in named))
-
-    def chart(title: str, y: Axis, values: list[float], guide: float, texts: list[str]) -> Chart:
-        lines: dict[str, Line] = {"trend": (places, values)}
-        lines |= {"guide": (places[[0, -1]], [guide, guide])} if guide == guide else {}
-        said = (f"{each.name}: {text}\n{each.n:,} measurements" for each, text in zip(found, texts, strict=True))
-        caption = line("time.guide", is_error=y.label == of)
-        return Chart(f"{target}: {title}", x, y, caption, lines, list(map(Dot, places.tolist(), values, said)))
-
-    errors = [each.error for each in found]
-    y = Axis.around(of, np.array([0.0, expected, *errors]))
-    charts = [chart("errors", y, errors, expected, shown_together(errors))]
-    if all(each.intervals for each in found):
-        shares = [each.coverage for each in found]
-        charts.append(chart("coverage", Axis("share inside", UNIT), shares, confidence, list(map(percent, shares))))
-    return charts
+    lines: dict[str, Line] = {"trend": (places, values)}
+    lines |= {"guide": (places[[0, -1]], [guide, guide])} if guide == guide else {}
+    said = (f"{each.name}: {text}\n{each.n:,} measurements" for each, text in zip(found, texts, strict=True))
+    caption = line("time.guide", is_error=y.ticks is not UNIT)
+    return Chart(title, x, y, caption, lines, list(map(Dot, places.tolist(), values, said)))
 
 
 def time_section(page: Reported) -> Section | None:
@@ -212,9 +187,8 @@ def time_section(page: Reported) -> Section | None:
         return None
     values = page.model.final(page.fitted.out_of_fold.values[rows])
     reference = dict(zip(page.task.targets, np.abs(page.labels.y[rows] - values).T, strict=True))
-    ends = page.interval_ends or np.full((2, *page.test.y.shape), np.nan)
     similarity = np.broadcast_to(page.looked.nearness.similarity[:, None], page.test.y.shape)
-    facts = np.stack([page.test.y, page.test.prediction, *ends, similarity])
+    facts = np.stack([page.test.y, page.test.prediction, *np.moveaxis(page.interval_ends, 2, 0), similarity])
     checked = [
         Checked(target, names[page.tested[row].time], *facts[:, row, place].tolist())
         for place, target in enumerate(page.task.targets)

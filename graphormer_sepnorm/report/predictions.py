@@ -1,10 +1,7 @@
-"""The section of a report on predictions: charts, and confusion tables for classes.
-
-Axis letters: M molecules, T targets, K classes.
-"""
+"""The section of a report on predictions: charts, and confusion tables for classes. M molecules, T targets."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -12,33 +9,33 @@ import numpy as np
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.pictures import draw_plain
 from graphormer_sepnorm.predict.domain import evenly
-from graphormer_sepnorm.report.charts import (
+from graphormer_sepnorm.report.headline import of_extremes
+from graphormer_sepnorm.report.page import (
     DIAGONAL,
+    LARGE,
     MOST_POINTS,
     UNIT,
     Axis,
     Chart,
+    Dot,
+    Grid,
+    HistogramBar,
     Line,
-    Points,
-    histogram_chart,
-    parity_chart,
-    residual_chart,
-    strip_chart,
+    Section,
+    line,
+    words,
 )
-from graphormer_sepnorm.report.headline import of_extremes
-from graphormer_sepnorm.report.page import Grid, Section
-from graphormer_sepnorm.report.reported import CUT, Reported
-from graphormer_sepnorm.report.words import line, words
-from graphormer_sepnorm.runs.numbers import UNDEFINED
-from graphormer_sepnorm.runs.plots import roc_of
+from graphormer_sepnorm.report.reported import CUT, Reported, worst_first
+from graphormer_sepnorm.runs.numbers import UNDEFINED, decimals_for
+from graphormer_sepnorm.runs.plots import at_bounds, roc_of
 
 MOST_STRUCTURES = 300  # that appear in a chart: about 400 kB
 THRESHOLDS = (0.1, 0.3, 0.5, 0.7, 0.9)
 FOUND = (0.95, 0.9, 0.8)  # shares of the positives
+BINS = 20
 
 
 def predictions_section(page: Reported) -> Section:
-    """The predictions for the test molecules."""
     if page.is_regression:
         return values_section(page)
     if page.adds_up:
@@ -51,60 +48,18 @@ def predictions_section(page: Reported) -> Section:
 
 
 def values_section(page: Reported) -> Section:
-    """Residuals and the histogram of labels of each target of a regression."""
     charts: list[Chart] = []
     for place, target in enumerate(page.panels):
-        points = points_of(page, place, None)
-        if points.words:
-            said = "Residuals should scatter around 0 everywhere."
-            charts.append(residual_chart(f"{target}: residuals", points, said))
+        dots = dots_of_target(page, place, None)
+        charts += [residual_chart(target, dots)] if dots else []
         learnt, tested = (y[~np.isnan(y)] for y in (page.labels.y[:, place], page.test.y[:, place].astype(np.float64)))
-        caption = line("predictions.labels", learnt=len(learnt), tested=len(tested))
-        charts.append(histogram_chart(f"{target}: labels", learnt, tested, caption))
+        charts.append(histogram_chart(target, learnt, tested))
     labels = int((~np.isnan(page.test.y)).sum(axis=0).max())
     paragraphs = words("predictions.values", labels=labels, most=MOST_POINTS)
     return Section("Predictions", (*paragraphs, *of_extremes(page)), charts=tuple(charts))
 
 
-def hero(page: Reported) -> Iterator[Chart]:
-    """The chart of each target on top of the page: parity, or the probabilities of two classes."""
-    for place, target in enumerate(() if page.adds_up else page.panels):
-        points = points_of(page, place, page.test.bounds)
-        if points.words and page.is_regression:
-            yield parity_chart(target, points, None if page.confidence is None else float(page.confidence))
-        elif points.words:
-            said = "Probabilities by measured class; the dashed line is 0.5."
-            yield strip_chart(f"{target}: probabilities", points, page.classes_of(place), said)
-
-
-def structures(smiles: Sequence[str], errors: np.ndarray) -> dict[str, str]:
-    """Drawings of the molecules [M] of a chart, by SMILES: half of them with the largest errors, and evenly chosen."""
-    order = np.argsort(-np.nan_to_num(errors, nan=-1.0), kind="stable")
-    worst, others = np.split(order, [MOST_STRUCTURES // 2])
-    rows = [*worst, *(others[evenly(len(others), MOST_STRUCTURES // 2)] if len(others) else ())]
-    found = {}
-    for text in dict.fromkeys(smiles[row] for row in rows):
-        with suppress(InputError):  # it cannot be drawn
-            found[text] = draw_plain(text, is_small=True).decode()
-    return found
-
-
-def points_of(page: Reported, place: int, bounds: np.ndarray | None) -> Points:
-    """The labels of the test molecules for a target, and their bounds [M, T, 2], with the predictions."""
-
-    def text_of(row: int) -> str:
-        tested, interval = page.tested[row], page.interval(row, place)
-        facts = [page.name_of(tested.number), tested.smiles, f"measured {page.label_text(tested, place)}"]
-        facts.append(f"predicted {page.predicted(float(page.test.prediction[row, place]), place)}")
-        return "\n".join([*facts, f"{page.interval_name} {interval}"] if interval else facts)
-
-    ends = np.stack([each[:, place] for each in page.interval_ends], axis=1) if page.interval_ends else None
-    given = page.test.y[:, place], None if bounds is None else bounds[:, place], page.test.prediction[:, place]
-    return Points.of(*given, text_of, ends)
-
-
 def probabilities_section(page: Reported) -> Section:
-    """Confusion tables, probabilities and curves of a binary classification."""
     grids = []
     for place, target in enumerate(page.panels):
         names, (y, probability) = page.classes_of(place), page.labelled_pairs(place)
@@ -114,6 +69,96 @@ def probabilities_section(page: Reported) -> Section:
             grids.append(thresholds_grid(target, names, y, probability))
     said = words("predictions.thresholds", cut=f"{CUT:g}")
     return Section("Predictions", said, tuple(grids), tuple(curve_charts(page, with_precision=True)))
+
+
+def hero(page: Reported) -> Iterator[Chart]:
+    """The chart of each target on top of the page: parity, or the probabilities of two classes."""
+    for place, target in enumerate(() if page.adds_up else page.panels):
+        dots = dots_of_target(page, place, page.test.bounds)
+        if dots and page.is_regression:
+            yield parity_chart(target, dots, None if page.confidence is None else float(page.confidence))
+        elif dots:
+            yield strip_chart(target, dots, page.classes_of(place))
+
+
+def structures(smiles: Sequence[str], errors: np.ndarray) -> dict[str, str]:
+    """Drawings of the molecules [M] of a chart, by SMILES: half of them with the largest errors, and evenly chosen."""
+    worst, others = np.split(worst_first(errors), [MOST_STRUCTURES // 2])
+    rows = [*worst, *others[evenly(len(others), MOST_STRUCTURES // 2)]]
+    found = {}
+    for text in dict.fromkeys(smiles[row] for row in rows):
+        with suppress(InputError):  # it cannot be drawn
+            found[text] = draw_plain(text, is_small=True).decode()
+    return found
+
+
+def dots_of_target(page: Reported, place: int, bounds: np.ndarray | None) -> list[Dot]:
+    """The labels of the test molecules for a target, and their bounds [M, T, 2], with the predictions."""
+
+    def text_of(row: int) -> str:
+        tested, interval = page.tested[row], page.interval(row, place)
+        facts = [page.name_of(tested.number), tested.smiles, f"measured {page.label_text(tested, place)}"]
+        facts.append(f"predicted {page.predicted(float(page.test.prediction[row, place]), place)}")
+        return "\n".join([*facts, f"{page.interval_name} {interval}"] if interval else facts)
+
+    given = page.test.y[:, place], None if bounds is None else bounds[:, place], page.test.prediction[:, place]
+    return dots_of(*given, text_of, page.interval_ends[:, place])
+
+
+def dots_of(
+    y: np.ndarray,
+    bounds: np.ndarray | None,
+    predicted: np.ndarray,
+    text_of: Callable[[int], str],
+    ends: np.ndarray | None = None,
+) -> list[Dot]:
+    """At most ``MOST_POINTS`` of the labels [M] and bounds [M, 2], with predictions, words and intervals [M, 2]."""
+    y, arrows = at_bounds(y, bounds)
+    known = np.flatnonzero(~np.isnan(y))
+    rows = known[evenly(len(known), MOST_POINTS)].tolist()
+    ends = np.full((len(y), 2), np.nan) if ends is None else ends
+    return [Dot(float(y[row]), float(predicted[row]), text_of(row), ends[row].tolist(), arrows[row]) for row in rows]
+
+
+def parity_chart(target: str, dots: list[Dot], confidence: float | None = None) -> Chart:
+    """Predicted against measured values, with their intervals at a confidence level."""
+    ticks = Axis.around("", np.array([[dot.x, dot.y, *dot.ends] for dot in dots])).ticks
+    axes, guide = (Axis("measured", ticks), Axis("predicted", ticks)), {"guide": ((ticks[0], ticks[-1]),) * 2}
+    caption = line("predictions.parity", confidence=confidence, has_bounds=any(dot.arrow for dot in dots))
+    return Chart(f"{target}: predicted against measured", *axes, caption, guide, dots, size=LARGE)
+
+
+def residual_chart(target: str, dots: list[Dot]) -> Chart:
+    residuals = [Dot(dot.y, dot.x - dot.y, dot.words) for dot in dots]
+    places = np.array([each[:2] for each in residuals])
+    x, y = Axis.around("predicted", places[:, 0]), Axis.around("measured minus predicted", places[:, 1], np.zeros(1))
+    guide = {"guide": ([x.ticks[0], x.ticks[-1]], [0.0, 0.0])}
+    return Chart(f"{target}: residuals", x, y, line("predictions.residuals"), guide, residuals)
+
+
+def histogram_chart(target: str, learnt: np.ndarray, tested: np.ndarray) -> Chart:
+    """Shares of labels in bins; the test labels [P] as narrower bars before the training labels [M]."""
+    both = np.concatenate([learnt, tested])
+    edges = np.histogram_bin_edges(both, min(BINS, max(len(np.unique(both)), 1)))
+    rounded, bars = edges.round(decimals_for([edges[1] - edges[0]])).tolist(), []
+    for name, shrink, labels in (("training", 0.0, learnt), ("test", 0.25, tested)):
+        for place, count in enumerate(np.histogram(labels, edges)[0].tolist()):
+            (first, last), (start, end) = rounded[place : place + 2], edges[place : place + 2]
+            text = f"{first:.12g} to {last:.12g}: {count} of {len(labels)} {name} labels"
+            gap = shrink * (end - start)
+            bars.append(HistogramBar(start + gap, end - gap, 100 * count / max(len(labels), 1), text, name))
+    axes = Axis.around("measured", edges), Axis.around("% of the labels", np.array([0, *(bar.height for bar in bars)]))
+    caption = line("predictions.labels", learnt=len(learnt), tested=len(tested))
+    return Chart(f"{target}: labels", *axes, caption, bars=bars)
+
+
+def strip_chart(target: str, dots: list[Dot], names: Sequence[str]) -> Chart:
+    """Probabilities of class 1, one row of points per measured class; points are spread to show them all."""
+    x = Axis(f"predicted probability of {names[1]}", (0, 0.25, 0.5, 0.75, 1))
+    y = Axis("measured", (-0.5, 0, 1, 1.5), ("", *names, ""))
+    shifts, guide = np.random.default_rng(0).uniform(-0.3, 0.3, len(dots)), {"guide": ([0.5, 0.5], [-0.5, 1.5])}
+    spread = [Dot(dot.y, dot.x + shift, dot.words) for dot, shift in zip(dots, shifts, strict=True)]
+    return Chart(f"{target}: probabilities", x, y, line("predictions.strip"), guide, spread, size=LARGE)
 
 
 def counts_grid(caption: str, names: Sequence[str], measured: np.ndarray, predicted: np.ndarray) -> Grid:

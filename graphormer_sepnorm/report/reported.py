@@ -11,8 +11,7 @@ from graphormer_sepnorm.explain.pictures import draw_plain
 from graphormer_sepnorm.output.column import PROBABILITY_DECIMALS
 from graphormer_sepnorm.predict.training_rows import decimals_of
 from graphormer_sepnorm.predict.trust import Trust
-from graphormer_sepnorm.report.page import Picture
-from graphormer_sepnorm.report.words import line
+from graphormer_sepnorm.report.page import Picture, line
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.numbers import percent, shown
 from graphormer_sepnorm.runs.plots import MAX_PANELS
@@ -45,10 +44,10 @@ class Trained:
 
 @dataclass(frozen=True)
 class Reported(Trained):
-    """A trained model with its scores on test molecules: ``plain`` are the predictions [M, T] before calibration."""
+    """A trained model with its scores on test molecules."""
 
     test: StackScores
-    plain: np.ndarray
+    plain: np.ndarray  # predictions [M, T] before calibration
     looked: ComparedMolecules
 
     @property
@@ -70,12 +69,10 @@ class Reported(Trained):
 
     @property
     def metric(self) -> str:
-        """The name of the metric for users."""
         return METRICS[self.task.metric].title
 
     @property
     def panels(self) -> tuple[str, ...]:
-        """The targets that are drawn."""
         return self.task.targets[:MAX_PANELS]
 
     @property
@@ -92,19 +89,16 @@ class Reported(Trained):
         """Whether the targets are the classes of one column."""
         return TASKS[self.task.kind].adds_up
 
-    @property
-    def networks(self) -> list[RunFolder]:
-        """The run folders of the networks in the table model."""
-        return self.run.members() if "networks" in self.result["members"] else []
-
     @cached_property
     def learnt(self) -> list[LabelledRow]:
-        """The rows of the training molecules: all but those for test."""
         return [row for row in self.labelled.rows if row.split != "test"]
 
     @cached_property
     def tested(self) -> list[LabelledRow]:
         return self.labelled.of_split("test")
+
+    def networks(self) -> list[RunFolder]:
+        return self.run.members() if "networks" in self.result["members"] else []
 
     def title_of(self, target: str) -> str:
         """The name of a target in the result, for users: several classes have that of their column."""
@@ -135,6 +129,13 @@ class Reported(Trained):
             scores |= asdict(bounded) if bounded else {}
         return scores, where
 
+    def frequent_class(self, target: str) -> tuple[int, str]:
+        """The number and the name of the most frequent class of a target in training."""
+        means = np.nanmean(self.labels.y[:, columns_of(self.task)[target]], axis=0)
+        place = int(means.argmax() if self.adds_up else means[0] >= CUT)
+        names = self.options.classes if self.adds_up else self.classes_of(self.task.targets.index(target))
+        return place, names[place]
+
     def label_text(self, row: LabelledRow, place: int) -> str:
         """The label of a row as text, exact or censored: with the decimals of the labels, or the name of its class."""
         value = row.labels[place]
@@ -151,12 +152,13 @@ class Reported(Trained):
     @cached_property
     def replicates(self) -> dict[tuple[int, str], list[LabelledRow]]:
         """The rows that were averaged to one, by the number and the split of the first."""
-        found = {}
+        found: dict[tuple[int, str], list[LabelledRow]] = {}
         for duplicate in self.labelled.duplicates if self.labelled.measured else ():
-            rows = [self.labelled.measured[place] for place in duplicate.rows]
-            for split in {row.split for row in rows}:
-                same = [row for row in rows if row.split == split]
-                found[same[0].number, split] = same
+            by_split: dict[str, list[LabelledRow]] = {}
+            for place in duplicate.rows:
+                row = self.labelled.measured[place]
+                by_split.setdefault(row.split, []).append(row)
+            found |= {(same[0].number, split): same for split, same in by_split.items()}
         return found
 
     def bound(self, text: str, place: int) -> str:
@@ -173,9 +175,12 @@ class Reported(Trained):
 
     def interval(self, row: int, place: int) -> str | None:
         """The interval of a test molecule at ``confidence`` as text; None without intervals."""
-        if self.interval_ends is None:
-            return None
-        return " to ".join(self.rounded(ends[row, place], place) for ends in self.interval_ends)
+        ends = self.interval_ends[row, place]
+        return None if np.isnan(ends).any() else " to ".join(self.rounded(end, place) for end in ends)
+
+    @property
+    def interval_name(self) -> str:
+        return f"{percent(float(self.confidence or 0))} interval"
 
     @cached_property
     def class_sets(self) -> list[list[str]]:
@@ -185,12 +190,7 @@ class Reported(Trained):
         given = self.test.prediction, float(USUAL_CONFIDENCE)
         return [sets.texts(group, *given, names) for group, names in enumerate(self.task.classes)]
 
-    @property
-    def interval_name(self) -> str:
-        return f"{percent(float(self.confidence or 0))} interval"
-
     def rounded(self, value: float, place: int) -> str:
-        """A value of a target with the ``decimals`` of the target."""
         return shown(float(value), self.decimals[place])
 
     def difference(self, value: float, other: float, place: int) -> str:
@@ -211,12 +211,13 @@ class Reported(Trained):
         return usual_confidence(self.result["trust"])
 
     @cached_property
-    def interval_ends(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """The ends of the intervals of the test molecules at ``confidence``: [M, T] each; None without intervals."""
+    def interval_ends(self) -> np.ndarray:
+        """The ends of the intervals of the test molecules at ``confidence``: [M, T, 2]; NaN without intervals."""
+        prediction = self.test.prediction
         if self.confidence is None or self.trust.intervals is None:
-            return None
-        prediction, spread, limits = self.test.prediction, self.test.spread, self.task.limits
-        return self.trust.intervals.ends(float(self.confidence), prediction, spread, limits)
+            return np.full((*prediction.shape, 2), np.nan)
+        ends = self.trust.intervals.ends(float(self.confidence), prediction, self.test.spread, self.task.limits)
+        return np.stack(ends, axis=-1)
 
 
 def plain_picture(smiles: str) -> Picture | None:
@@ -227,13 +228,11 @@ def plain_picture(smiles: str) -> Picture | None:
         return None
 
 
+def worst_first(errors: np.ndarray) -> np.ndarray:
+    """The places of errors [M], the largest first, unknown ones last."""
+    return np.argsort(-np.nan_to_num(errors, nan=-1.0), kind="stable")
+
+
 def constant_words(task: TaskConfig) -> str:
     """The name of the prediction without a model, which is the mean training label for all molecules."""
     return "constant prediction" if TASKS[task.kind].predicts_probabilities else "mean training label"
-
-
-def frequent_class(page: Reported, target: str) -> tuple[int, str]:
-    """The number and the name of the most frequent class of a target in training."""
-    means = np.nanmean(page.labels.y[:, columns_of(page.task)[target]], axis=0)
-    place = int(means.argmax() if page.adds_up else means[0] >= CUT)
-    return place, (page.options.classes if page.adds_up else page.classes_of(page.task.targets.index(target)))[place]

@@ -1,29 +1,68 @@
-"""The section of a report on scores: a table per target, and the weights of the members."""
+"""The sections of a report on scores: tables, the learning curve, and the reliability of intervals and probabilities.
+
+Axis letters: M molecules, T targets, C columns of a target.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.report.headline import FEW_TESTED
-from graphormer_sepnorm.report.page import Grid, Section
-from graphormer_sepnorm.report.reported import Reported, constant_words, frequent_class
-from graphormer_sepnorm.report.words import words
+from graphormer_sepnorm.output.column import PROBABILITY_DECIMALS
+from graphormer_sepnorm.predict.domain import evenly
+from graphormer_sepnorm.report.headline import FEW_TESTED, gain_of
+from graphormer_sepnorm.report.page import (
+    DIAGONAL,
+    MOST_POINTS,
+    UNIT,
+    Axis,
+    Chart,
+    Dot,
+    Grid,
+    Line,
+    Section,
+    line,
+    words,
+)
+from graphormer_sepnorm.report.reported import Reported, Trained, constant_words
 from graphormer_sepnorm.runs.numbers import counted, decimals_for, percent, shown, shown_interval, shown_together
+from graphormer_sepnorm.runs.plots import MAX_PANELS, binned
+from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.machines import Compared, completed, fit_machines
 from graphormer_sepnorm.table_model.members import MEMBERS
-from graphormer_sepnorm.table_model.scores import MEAN, RESAMPLES, STACK
+from graphormer_sepnorm.table_model.members.kernel import KernelMember, as_values, calibration_of
+from graphormer_sepnorm.table_model.reference import landmarks
+from graphormer_sepnorm.table_model.reliability import CURVE, USUAL_CONFIDENCE, coverage_curve, error_words
+from graphormer_sepnorm.table_model.scores import (
+    MEAN,
+    MOST_DRAWN,
+    RESAMPLES,
+    STACK,
+    columns_of,
+    interval,
+    known,
+    paired_difference,
+    resampled,
+)
+from graphormer_sepnorm.table_model.stacking import each_by_itself
 from graphormer_sepnorm.tasks import METRICS, TASKS
+from graphormer_sepnorm.tasks.censored import log_likelihoods
+
+PARTS = (0.25, 0.5)  # of the training molecules; the scores for all of them are known
+LEAST_MOLECULES = 40  # fewest training molecules, of which a quarter still shows something
+MOST_LABELS = 2_000  # most training molecules times targets: a few seconds
+LEAST_BINNED = 20  # molecules, of which a mean error does not say more about chance than about the distance
 
 
 def scores_section(page: Reported) -> Section:
-    """Scores of each target by each member, with intervals."""
-    metric, columns = page.task.metric, shown_metrics(page.task)
-    weights, targets = page.result["weights"], page.result["targets"]
+    metric, weights, targets = page.task.metric, page.result["weights"], page.result["targets"]
     least = min((facts["n"] for facts in targets.values()), default=0)
     described = {name: MEMBERS[name].words(page.task, len(page.learnt)) for name in weights}
     grids = []
     for name, facts in targets.items():
-        constant = constant_words(page.task)
-        if not page.is_regression:
-            constant += f": always {frequent_class(page, name)[1]}"
+        always = "" if page.is_regression else f": always {page.frequent_class(name)[1]}"
         title = f"{page.title_of(name)}, {counted(facts['n'], 'test label')}"
-        grids.append(scores_grid(title, facts, metric, columns, constant, page.out_of_fold(name)))
+        grids.append(scores_grid(title, facts, page.task, constant_words(page.task) + always, page.out_of_fold(name)))
     if len(weights) > 1:
         members = {
             "member": list(weights),
@@ -38,47 +77,243 @@ def scores_section(page: Reported) -> Section:
     return Section("Scores", words("scores.scores", metric=page.metric, resamples=RESAMPLES, **facts), tuple(grids))
 
 
-def shown_metrics(task: TaskConfig) -> tuple[str, ...]:
-    """The reported metrics and that of the task."""
-    reported = TASKS[task.kind].reported
-    return reported if task.metric in reported else (task.metric, *reported)
-
-
 def scores_grid(
     title: str,
     facts: dict,
-    metric: str,
-    columns: tuple[str, ...],
+    task: TaskConfig,
     constant: str,
     out_of_fold: tuple[dict[str, float | None], str] | None = None,
 ) -> Grid:
     """The ``scores_by_target`` of one, a row per prediction; ``constant`` names that without a model."""
-    names, intervals, bounds = {STACK: "prediction", MEAN: constant}, facts.get("interval"), facts.get("bounds")
-    # a single member is the prediction
-    shown_names = [name for name in facts["scores"] if name in names or len(facts["scores"]) > len(names) + 1]
-    found, last = [facts["scores"][name] for name in shown_names], [] if out_of_fold is None else [out_of_fold[0]]
-    texts = [names.get(name, f"only the {name}") for name in shown_names]
-    table = {"": texts if out_of_fold is None else [*texts, f"prediction, {out_of_fold[1]}"]}
-    by_column = {each: [scores[each] for scores in (*facts["scores"].values(), *last)] for each in columns}
-    by_column[metric] += [end for ends in (intervals or {}).values() for end in ends or ()]
-    decimals = {each: decimals_for(values, facts["scores"][STACK][each]) for each, values in by_column.items()}
-    table |= {METRICS[name].title: [shown(each[name], decimals[name]) for each in (*found, *last)] for name in columns}
+    reported, metric, scores, decimals = TASKS[task.kind].reported, task.metric, facts["scores"], {}
+    names, intervals, bounds = {STACK: "prediction", MEAN: constant}, facts.get("interval"), facts.get("bounds", {})
+    known = [name for name in scores if name in names or len(scores) > len(names) + 1]  # one member is the prediction
+    rows = [(names.get(name, f"only the {name}"), scores[name], bounds.get(name, {})) for name in known]
+    if out_of_fold is not None:
+        rows.append((f"prediction, {out_of_fold[1]}", out_of_fold[0], out_of_fold[0]))
+    columns = {"": [row for row, *_ in rows]}
+    for name in reported if metric in reported else (metric, *reported):
+        values = [each[name] for each in (*scores.values(), *(each for _, each, _ in rows))]
+        values += [end for ends in (intervals or {}).values() if name == metric for end in ends or ()]
+        decimals[name] = decimals_for(values, scores[STACK][name])
+        columns[METRICS[name].title] = [shown(each[name], decimals[name]) for _, each, _ in rows]
     if intervals is not None:
-        cells = [interval_words(intervals[name], decimals[metric]) for name in shown_names]
-        table[f"95 % interval of the {METRICS[metric].title}"] = [*cells, *[""] * len(last)]
-    if bounds is not None:
-        scored = [*(bounds.get(name, {}) for name in shown_names), *last]
-        table["bounds on their side"] = [percent(each["right_side"]) if "right_side" in each else "" for each in scored]
-        table["concordance"] = [shown(each["concordance"], 3) if "concordance" in each else "" for each in scored]
-    return Grid.of(table, title)
-
-
-def interval_words(ends: list[float] | None, decimals: int) -> str:
-    """An interval, or the score in every resample if it is always the same, as the ROC-AUC of a constant."""
-    return shown(ends[0], decimals) if ends and ends[0] == ends[1] else shown_interval(ends, decimals)
+        cells = [shown_interval(intervals[name], decimals[metric]).split(" to ") for name in known]
+        cells += [[""]] * (len(rows) - len(cells))  # a constant has the same ROC-AUC at both ends
+        columns[f"95 % interval of the {METRICS[metric].title}"] = [" to ".join(dict.fromkeys(cell)) for cell in cells]
+    if bounds:
+        sides = [percent(each["right_side"]) if "right_side" in each else "" for *_, each in rows]
+        orders = [shown(each["concordance"], 3) if "concordance" in each else "" for *_, each in rows]
+        columns |= {"bounds on their side": sides, "concordance": orders}
+    return Grid.of(columns, title)
 
 
 def weight_words(weights: dict[str, float]) -> str:
     """The weight of a member by target, as a range if there are several."""
-    lowest, highest = (f"{choose(weights.values()):.2f}" for choose in (min, max))
-    return lowest if highest == lowest else f"{lowest} to {highest}"
+    return " to ".join(dict.fromkeys(f"{end(weights.values()):.2f}" for end in (min, max)))
+
+
+def learning_section(page: Reported) -> Section | None:
+    """The learning curve, if the kernel was fitted to parts of the training molecules."""
+    if (curve := page.result.get("learning_curve")) is None:
+        return None
+    targets = list(curve["targets"].items())[:MAX_PANELS]
+    charts = tuple(
+        learning_chart(page.title_of(name), page.task.metric, curve["rows"], facts) for name, facts in targets
+    )
+    paragraphs = words("scores.learning", folds=len(page.folds), has_others=len(page.model.members) > 1)
+    return Section("Learning curve", paragraphs, charts=charts)
+
+
+def learning_chart(title: str, metric: str, rows: list[int], facts: dict) -> Chart:
+    """Scores with their intervals against the number of training rows; ``facts`` as ``curve_of_target``."""
+    values, name = np.array(facts["values"], np.float64), METRICS[metric].title
+    ends = np.array([each or [np.nan, np.nan] for each in facts["interval"]])
+    x, decimals = Axis.around("training molecules", np.zeros(1), np.array(rows)), decimals_for([*values, *ends.ravel()])
+    defined, dots = np.flatnonzero(np.isfinite(values)), []
+    for place in defined.tolist():
+        score, around = shown(values[place], decimals), shown_interval(facts["interval"][place], decimals)
+        text = f"{rows[place]:,} training molecules\n{name} {score}\n95 % interval {around}"
+        dots.append(Dot(rows[place], values[place], text, ends[place]))
+    gain = gain_of(facts["last_doubling"], metric)
+    last = None if gain is None else decimals_for(gain, facts["values"][-1])
+    caption = line("scores.curve", fewer=rows[-2], all=rows[-1], metric=name, gain=gain, decimals=last)
+    trend = {"trend": (np.array(rows)[defined], values[defined])}
+    return Chart(title, x, Axis.around(name, values, ends), caption, trend, dots)
+
+
+def learning_curve(trained: Trained) -> dict | None:
+    """Mean numbers of training molecules, ``rows``, and ``targets``, by name the ``curve_of_target`` for these numbers.
+
+    Only the kernel is fitted, to known similarities. None without one, for too few molecules and too many labels.
+    """
+    members, labels, folds = trained.fitted.model.members, trained.labels, trained.folds
+    kernel = members.get("kernel")
+    if not isinstance(kernel, KernelMember) or len(labels) < LEAST_MOLECULES or labels.y.size > MOST_LABELS:
+        return None
+    compared = Compared(trained.molecules.of(kernel.reference.similarities), landmarks(len(labels)))
+    predictions = [kernel_out_of_fold(compared, labels, folds, part, trained.options.seed) for part in PARTS]
+    predictions.append(trained.fitted.out_of_fold.by_member[list(members).index("kernel")])
+    mean = np.mean([len(learnt) for learnt, _ in folds.parts()])
+    values = each_by_itself(labels.task, np.stack(predictions))
+    targets = {
+        name: curve_of_target(labels, [each[:, columns] for each in values], columns, folds.predicted)
+        for name, columns in columns_of(labels.task).items()
+    }
+    return {"rows": [round(part * mean) for part in (*PARTS, 1)], "targets": targets}
+
+
+def kernel_out_of_fold(compared: Compared, labels: Labels, folds: Folds, part: float, seed: int) -> np.ndarray:
+    """Out-of-fold predictions [M, T] of machines that are fitted to a part of the molecules outside the fold."""
+    decisions = np.full_like(labels.y, np.nan)
+    for number, (learnt, predicted) in enumerate(folds.parts()):
+        order = np.random.default_rng([seed, number]).permutation(learnt)  # a half holds its quarter
+        rows = np.sort(order[: round(part * len(learnt))])
+        machines = fit_machines(compared, completed(compared, labels, rows), rows)
+        decisions[predicted] = machines(compared.similarities[predicted])
+    return as_values(decisions, calibration_of(labels, decisions, folds.predicted))
+
+
+def curve_of_target(labels: Labels, predictions: list[np.ndarray], columns: slice, rows: np.ndarray) -> dict:
+    """``values`` of the metric of predictions [M, C] for rows, each with its 95 % ``interval``, None where undefined.
+
+    ``last_doubling`` is the ``paired_difference`` of the last two; censored labels add the mean ``log_likelihood``.
+    """
+    metric, scored = labels.task.metric, rows[~np.isnan(labels.y[rows, columns]).all(axis=1)]
+    y, predicted = labels.y[scored, columns], [each[scored] for each in predictions]
+    found: dict = {"values": [known(METRICS[metric].or_nan(y, each)) for each in predicted]}
+    if 2 <= len(y) <= MOST_DRAWN:
+        drawn, (*_, half, whole) = resampled(metric, y, predicted), predicted
+        change = paired_difference(METRICS[metric], y, whole, half, drawn[:, :-3:-1])
+        found |= {"interval": [interval(each) for each in drawn.T], "last_doubling": change}
+    else:
+        found |= {"interval": [None] * len(predicted), "last_doubling": {"difference": None, "interval": None}}
+    if labels.bounded[rows, columns].any():
+        assert labels.bounds is not None
+        censored = labels.y[rows, columns][:, 0], labels.bounds[rows, columns][:, 0]
+        means = (float(np.nanmean(log_likelihoods(*censored, each[rows, 0]))) for each in predictions)
+        found["log_likelihood"] = list(map(known, means))
+    return found
+
+
+def trust_section(page: Reported) -> Section:
+    """The coverage of the intervals, or the calibration of the probabilities."""
+    trust = page.result["trust"]
+    if "coverage" in trust:
+        return intervals_section(page)
+    if "brier" in trust:
+        return calibration_section(page)
+    if TASKS[page.task.kind].calibrated_by is None:
+        return Section("Probabilities", (*words("trust.uncalibrated"), *of_sets(page)))
+    return Section("Intervals", words("trust.no_intervals", calibrated_by=trust["calibrated_by"]))
+
+
+def intervals_section(page: Reported) -> Section:
+    trust, targets = page.result["trust"], page.task.targets
+    levels = list(trust["coverage"])
+    columns = {"confidence": [percent(float(level)) for level in levels]}
+    for name in targets:
+        columns[f"{name}: coverage"] = [percent(trust["coverage"][level][name]) for level in levels]
+        columns[f"{name}: mean width"] = shown_together(trust["mean_width"][level][name] for level in levels)
+    exact = (~np.isnan(page.labels.y[page.folds.predicted])).sum(axis=0).tolist()
+    untested = [name for name in targets if not page.result["targets"][name]["n"]]
+    has_undefined = any(None in widths.values() for widths in trust["mean_width"].values())
+    counts = {"least": min(exact), "most": max(exact), "untested": untested}
+    said = words("trust.intervals", trust=trust, has_undefined=has_undefined, **counts)
+    assert page.trust.intervals is not None
+    shares = coverage_curve(page.trust.intervals, page.test).T
+    charts = tuple(coverage_chart(target, covered) for target, covered in zip(page.panels, shares, strict=False))
+    said += unlike_words(page, "Coverage can be below the confidence")
+    return Section("Intervals", said, (Grid.of(columns),), charts)
+
+
+def coverage_chart(target: str, shares: np.ndarray) -> Chart:
+    """Shares of values inside their interval [C], NaN where undefined, against the confidence levels."""
+    names = tuple(f"{100 * tick:.0f}" for tick in UNIT)
+    axes = Axis("confidence level, %", UNIT, names), Axis("coverage, %", UNIT, names)
+    known = np.isfinite(shares)
+    trend = np.array(CURVE)[known].tolist(), shares[known].tolist()
+    texts = "{:.0f} % intervals\n{:.0f} % of the test values are inside"
+    dots = [Dot(level, share, texts.format(100 * level, 100 * share)) for level, share in zip(*trend, strict=True)]
+    return Chart(f"{target}: coverage", *axes, line("trust.covered"), {"guide": DIAGONAL, "trend": trend}, dots)
+
+
+def unlike_words(page: Reported, consequence: str) -> tuple[str, ...]:
+    """Why fewer test labels than promised can be inside, which is the consequence."""
+    split = None if page.options.test_csv is not None or page.options.folds else page.options.split
+    grow = page.result["trust"].get("errors_grow", False)
+    return words("trust.unlike", consequence=consequence, split=split, errors_grow=grow)
+
+
+def calibration_section(page: Reported) -> Section:
+    trust, targets = page.result["trust"], page.task.targets
+    columns = {
+        f"{title}, {stage}": shown_together(trust[name][stage][target] for target in targets)
+        for name, title in (("calibration_error", "calibration error"), ("brier", "Brier score"))
+        for stage in ("before", "after")
+    }
+    least = min(facts["n"] for facts in page.result["targets"].values())
+    shown_columns = list(columns.values())
+    few, is_same = least if least < FEW_TESTED else None, shown_columns[::2] == shown_columns[1::2]
+    said = words("trust.calibration", trust=trust, are_several=len(targets) > 1, few=few, is_same=is_same)
+    grid = Grid.of({"": list(targets), **columns})
+    return Section("Calibration", (*said, *of_sets(page)), (grid,), tuple(reliability_charts(page)))
+
+
+def of_sets(page: Reported) -> Iterator[str]:
+    """A sentence on the sets of classes of each target, if there are sets."""
+    found, level = page.result["trust"], float(USUAL_CONFIDENCE)
+    shares, single = (found.get(name, {}).get(USUAL_CONFIDENCE, {}) for name in ("set_coverage", "one_class"))
+    known = {name: share for name, share in shares.items() if share is not None}
+    for name, share in known.items():
+        target = name if len(shares) > 1 else None
+        yield line("trust.sets", target=target, level=level, share=share, single=single[name])
+    if known:
+        yield from unlike_words(page, "Sets can contain the class less often than promised")
+
+
+def reliability_charts(page: Reported) -> Iterator[Chart]:
+    """The share of positives of each target by mean predicted probability, before and after calibration."""
+    text = "mean predicted probability {}\n{:.0f} % are positive"
+    axes = Axis("mean predicted probability", UNIT), Axis("share of positives", UNIT)
+    for place, target in enumerate(page.panels):
+        (y, after), (_, before) = page.labelled_pairs(place), page.labelled_pairs(place, page.plain)
+        if len(y):
+            lines: dict[str, Line] = {"guide": DIAGONAL, "mean": binned(before, y), "trend": binned(after, y)}
+            points = zip(*lines["trend"], strict=True)
+            dots = [Dot(x, share, text.format(shown(x, PROBABILITY_DECIMALS), 100 * share)) for x, share in points]
+            yield Chart(f"{target}: calibration", *axes, line("trust.reliability"), lines, dots)
+
+
+def distance_section(page: Reported) -> Section:
+    trust, of = page.result["trust"], error_words(page.task, len(page.task.targets))
+    parts = [part for part in trust["error_by_similarity"] if part["n"]]
+    columns = {
+        "similarity": [f"{part['from']:g} to {part['to']:g}" for part in parts],
+        "test molecules": [f"{part['n']:,}" for part in parts],
+        f"mean {of}": shown_together(part["error"] for part in parts),
+    }
+    compared = trust["compared"] if trust["compared"] < len(page.looked.smiles) else None
+    counts = {"count": trust["unfamiliar"], "compared": compared}
+    paragraphs = words("trust.distance", has_conditions=bool(page.model.conditions.columns), **counts)
+    return Section("Distance to the training molecules", paragraphs, (Grid.of(columns),), tuple(distance_charts(page)))
+
+
+def distance_charts(page: Reported) -> Iterator[Chart]:
+    """The errors against two distances, for as many molecules as the other charts show; means only of many errors."""
+    near, errors, of = page.looked.nearness, page.looked.errors, error_words(page.task, len(page.task.targets))
+    for x, title, label in (
+        (near.similarity, "similarity", "largest Tanimoto similarity to a training molecule"),
+        (near.distance, "distance of embeddings", "smallest distance to a training molecule"),
+    ):
+        known = np.flatnonzero(np.isfinite(x) & np.isfinite(errors))
+        if not len(known):
+            continue
+        drawn = known[evenly(len(known), MOST_POINTS)]
+        names = [f"{page.looked.smiles[row]}\n{of} {shown(errors[row])}" for row in drawn.tolist()]
+        means: Line = binned(x[known], errors[known], LEAST_BINNED) if len(known) >= FEW_TESTED else ((), ())
+        groups = len(means[0])
+        caption = line("trust.distances", groups=groups, size=len(known) // max(groups, 1), title=title)
+        axes = Axis.around(label, x[drawn]), Axis.around(of, errors[drawn], np.zeros(1))
+        dots = list(map(Dot, x[drawn], errors[drawn], names))
+        yield Chart(f"Errors by {title}", *axes, caption, {"mean": means} if groups else {}, dots)

@@ -1,56 +1,117 @@
-"""The sections of a table model's report in their order; ``page`` does the layout."""
+"""The sections of a table model's report in their order, and those on its table and on its use.
+
+``page`` does the layout.
+"""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
+from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import read_config
-from graphormer_sepnorm.report.charts import Axis, Chart
-from graphormer_sepnorm.report.data import data_section, repeatability_section
-from graphormer_sepnorm.report.learning import learning_section
+from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.report.molecules import cliffs_section, contributions_section, pairs_section, worst_section
 from graphormer_sepnorm.report.over_time import time_section
-from graphormer_sepnorm.report.page import Command, Section
+from graphormer_sepnorm.report.page import Axis, Chart, Grid, Section, blocks, line, words
 from graphormer_sepnorm.report.predictions import predictions_section
 from graphormer_sepnorm.report.reported import Reported
-from graphormer_sepnorm.report.scores import scores_section
-from graphormer_sepnorm.report.trust import distance_section, trust_section
-from graphormer_sepnorm.report.words import words
-from graphormer_sepnorm.runs.info import training_words
+from graphormer_sepnorm.report.scores import distance_section, learning_section, scores_section, trust_section
+from graphormer_sepnorm.runs.info import salts_words, training_words
+from graphormer_sepnorm.runs.numbers import shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.system.progress import is_on_page
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE
+from graphormer_sepnorm.tables.remarks import COPIES, few_repeated, of_rows, repeatability, repeated
+from graphormer_sepnorm.tables.splits import Duplicate
 from graphormer_sepnorm.tasks import METRICS, TASKS
 
-ON_PAGE = (
-    "On the page of the training, choose Predict with this model; then draw, paste or upload molecules. Later, the "
-    "page Train lists the model below Models."
-)
-USE = {
-    "Predict the molecules of a table:": (
-        "graphormer-sepnorm predict {folder} molecules.csv -o predictions.csv{option} --domain"
-    ),
-    "Choose the molecules of a table to measure next{best}:": (
-        "graphormer-sepnorm suggest {folder} molecules.csv{target} -n 50 -o next.csv"
-    ),
-    "Draw the contributions of the atoms to a prediction:": (
-        'graphormer-sepnorm explain {folder} "c1ccccc1O" -o atoms.svg'
-    ),
-    "Predict drawn, pasted and uploaded molecules on a page in the browser:": "graphormer-sepnorm serve {folder}",
-    "Compute the scores on another table:": "graphormer-sepnorm evaluate {folder} --csv FILE",
-    "Predict in Python:": (
-        "from graphormer_sepnorm import load_model\n\n"
-        'print(load_model({name!r}).predict(["CCO", "c1ccccc1O"]{argument}, domain=True))'
-    ),
-}
+MOST_REPLICATES = 10  # molecules that are listed
+
+
+def data_section(page: Reported) -> Section:
+    rows = []
+    for split in SPLITS:
+        y = np.array([row.labels for row in page.labelled.of_split(split)]).reshape(-1, len(page.task.targets))
+        counts = [f"{count:,}" for count in (y == 1 if page.adds_up else ~np.isnan(y)).sum(axis=0)]
+        if page.task.kind == "classification":
+            ones = zip(counts, (y == 1).sum(axis=0), page.task.classes, strict=True)
+            counts = [f"{count}, {positive:,} of them {names[1]}" for count, positive, names in ones]
+        rows.append((split, f"{len(y):,}", *counts[:MAX_PANELS]))
+    titles = page.task.classes[0][:MAX_PANELS] if page.adds_up else [f"labels of {name}" for name in page.panels]
+    header = ("split", "molecules" if page.labelled.measured else "rows", *titles)
+    has_conditions, usable = bool(page.options.feature_columns), len(page.labelled.usable)
+    molecules = len(set(page.labelled.structures.keys)) if has_conditions else len(page.labelled.rows)
+    all_learn = page.folds.predict_all or "networks" not in page.model.members
+    fitted = "all" if all_learn else "networks" if len(page.model.members) == 1 else "some"
+    facts = {"usable": usable, "molecules": None if usable == len(page.labelled.rows) else molecules}
+    sizes = ":".join(f"{100 * getattr(page.options.sizes, name):g}" for name in SPLITS)
+    given = {"options": page.options, "sizes": sizes, "fitted": fitted, "has_conditions": has_conditions}
+    paragraphs = words("data.data", **facts, **given)
+    paragraphs += tuple(f"{remark}." for remark in of_rows(page.options, page.labelled))
+    if FEATURIZERS[page.options.featurizer].preparation:
+        salts = salts_words(page.options.featurizer)
+        paragraphs += words("data.preparation", salts=salts, options=page.options, changed=page.labelled.changed)
+    return Section("Data and split", (*paragraphs, *of_censored(page)), (Grid(header, tuple(rows)),))
+
+
+def of_censored(page: Reported) -> Iterator[str]:
+    """A sentence on each target with censored labels: how many there are, and how they are used."""
+    both, parts = (page.learnt, page.tested), [f"coverage_of_{name}" for name in ("bounds", "all")]
+    for place, target in enumerate(page.task.targets):
+        learnt, tested = ([row.bounds[place] for row in rows if place in row.bounds] for rows in both)
+        if learnt or tested:
+            shares = [page.result["trust"].get(name, {}).get(page.confidence, {}) for name in parts]
+            reached, held = (each.get(target) for each in shares)
+            count = {"learnt": len(learnt), "tested": len(tested), "example": page.bound((learnt + tested)[0], place)}
+            interval = {"interval": page.interval_name, "reached": reached if tested else None, "held": held}
+            yield line("data.censored", target=target, metric=page.metric, **count, **interval)
+
+
+def repeatability_section(page: Reported) -> Section | None:
+    """Molecules in several rows, with the deviation of their labels: the smallest error that a model can have."""
+    if not (duplicates := page.labelled.duplicates):
+        return None
+    said = [f"{repeated(page.options, page.labelled)} in {sum(len(each.rows) for each in duplicates):,} rows."]
+    if page.is_regression:
+        for target, deviation in repeatability(page.options, page.labelled).items():
+            error = page.result["targets"][target]["scores"]["stack"].get("rmse")
+            few = few_repeated(page.labelled, page.task.targets.index(target))
+            facts = {"numbers": shown_together([deviation, error]), "has_error": error is not None, "few": few}
+            said.append(line("data.floor", target=target, copies=None if deviation else COPIES, **facts))
+    else:
+        said += words("data.classes", conflicting=sum(bool(duplicate.conflicts) for duplicate in duplicates))
+    return Section("Repeatability", tuple(said), tuple(replicates_grids(page)))
+
+
+def replicates_grids(page: Reported) -> Iterator[Grid]:
+    """The replicates whose labels differ most, a line per molecule; nothing if no labels differ."""
+    spreads = [(spread_of(page, duplicate), duplicate) for duplicate in page.labelled.duplicates]
+    differing = sorted((each for each in spreads if each[0] > 0), key=lambda each: -each[0])
+    lines = []
+    for _, duplicate in differing[:MOST_REPLICATES]:
+        rows = [page.labelled.usable[place] for place in duplicate.rows]
+        labels = [", ".join(page.label_text(row, place) for row in rows) for place in range(len(page.panels))]
+        lines.append((", ".join(page.name_of(row.number) for row in rows), rows[0].smiles, *labels))
+    if lines:
+        header = ("rows", "SMILES", *(f"measured {name}" for name in page.panels))
+        caption = line("data.replicates", count=len(lines), are_all=len(differing) == len(lines))
+        yield Grid(header, tuple(lines), caption)
+
+
+def spread_of(page: Reported, duplicate: Duplicate) -> float:
+    """The largest difference between labels of one molecule, in standard deviations of the target."""
+    y = np.array([page.labelled.usable[place].labels for place in duplicate.rows])
+    scale = np.array(page.task.std) if page.is_regression else np.ones(y.shape[1])
+    known = ~np.isnan(y).all(axis=0)
+    y, scale = y[:, known], scale[known]
+    return float(((np.nanmax(y, axis=0) - np.nanmin(y, axis=0)) / scale).max(initial=0))
 
 
 def training_section(page: Reported) -> Section | None:
-    """The curves of the networks."""
-    trained = [network for network in page.networks[:MAX_PANELS] if network.metrics.exists()]
+    trained = [network for network in page.networks()[:MAX_PANELS] if network.metrics.exists()]
     metric, charts, has_rise = METRICS[TASKS[page.task.kind].curve_metric].title, [], False
     for number, network in enumerate(trained, 1):
         lines = network.read_metrics()
@@ -66,23 +127,16 @@ def training_section(page: Reported) -> Section | None:
 def use_section(folder: Path, model: TableModel, confidence: str | None) -> Section:
     """Commands to copy, with intervals at a confidence level; after a training on the page, what to do there."""
     if is_on_page():
-        return Section("How to use the model", (ON_PAGE,))
+        return Section("How to use the model", words("use.on_page"))
     of_classes = TASKS[model.task.kind].predicts_probabilities
     if of_classes:
         confidence = None if model.trust is None or model.trust.class_sets is None else USUAL_CONFIDENCE
-    facts = {
-        "folder": shlex.quote(str(folder)),
-        "name": str(folder),
-        "option": f" --interval {confidence}" if confidence else "",
-        "argument": f", interval={confidence}" if confidence else "",
-        "target": f" --target {shlex.quote(model.task.targets[0])}" if len(model.task.targets) > 1 else "",
-        "best": ", by their probability" if of_classes else " (add --minimize if low values are better)",
-    }
-    commands = [Command(title.format(**facts), text.format(**facts)) for title, text in USE.items()]
-    if model.conditions.columns:  # explain asks for a condition of each molecule then
-        commands = [each for each in commands if not each.words.startswith("Draw")]
-    where = ("Run these in the folder in which training was started.",)
-    return Section("How to use the model", where, commands=tuple(commands))
+    target = shlex.quote(model.task.targets[0]) if len(model.task.targets) > 1 else None
+    facts = {"of_classes": of_classes, "explains": not model.conditions.columns}  # explain would ask for conditions
+    names = {"folder": shlex.quote(str(folder)), "name": repr(str(folder)), "target": target, "level": confidence}
+    where, *commands = blocks("use.commands", **facts, **names)
+    pairs = (command.split("\n", maxsplit=1) for command in commands)
+    return Section("How to use the model", (where,), commands=tuple((title, text) for title, text in pairs))
 
 
 SECTIONS: tuple[Callable[[Reported], Section | None], ...] = (

@@ -1,64 +1,81 @@
-"""Scores, predictions, pictures and the report at the end of training on a table.
+"""The end of training on a table: scores, predictions, pictures and the report, also of folds and of all rows.
 
-Axis letters: M molecules, T targets.
+``lines`` are those of ``predictions.csv``: a header, and for each molecule row, SMILES, fold, labels and predictions.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.intervals import fit_intervals
-from graphormer_sepnorm.report.folds import pooled, predicted_together, report_folds
-from graphormer_sepnorm.report.headline import cards, notes, summary, verdicts
-from graphormer_sepnorm.report.learning import learning_curve
-from graphormer_sepnorm.report.page import ReportPage, Section, glossary, render
-from graphormer_sepnorm.report.predictions import hero, structures
-from graphormer_sepnorm.report.reported import Reported, Trained
+from graphormer_sepnorm.predict.training_rows import decimals_of
+from graphormer_sepnorm.report.headline import as_sentences, cards, coverage_card, notes, summary, verdict_of, verdicts
+from graphormer_sepnorm.report.molecules import WORST
+from graphormer_sepnorm.report.page import (
+    Card,
+    Chart,
+    Grid,
+    Molecule,
+    ReportPage,
+    Section,
+    glossary,
+    line,
+    metric_words,
+    render,
+    words,
+)
+from graphormer_sepnorm.report.predictions import dots_of, hero, parity_chart, structures
+from graphormer_sepnorm.report.reported import Reported, Trained, constant_words, plain_picture, worst_first
+from graphormer_sepnorm.report.scores import learning_curve, scores_grid
 from graphormer_sepnorm.report.sections import LATE, SECTIONS, use_section
-from graphormer_sepnorm.runs.plots import plot_predictions
+from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval, shown_together
+from graphormer_sepnorm.runs.plots import MAX_PANELS, at_bounds, plot_predictions
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.files import write_atomically
-from graphormer_sepnorm.table_model.evaluate import (
-    OUT_OF_FOLD,
-    ScoredRows,
-    StackScores,
-    means_of,
-    rows_for_test,
-    score_predictions,
-    score_rows,
-)
-from graphormer_sepnorm.table_model.fit import LEAST_SHARE, FittedTable
-from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model import evaluate, reliability
+from graphormer_sepnorm.table_model.compare import labels_of
+from graphormer_sepnorm.table_model.fit import LEAST_SHARE
 from graphormer_sepnorm.table_model.model import Stacked
-from graphormer_sepnorm.table_model.reliability import compare, measure_trust, usual_confidence
-from graphormer_sepnorm.table_model.scores import STACK, Predicted, columns_of, scores_of
+from graphormer_sepnorm.table_model.scores import (
+    MEAN,
+    STACK,
+    Predicted,
+    columns_of,
+    scores_of,
+    scores_of_target,
+    top_words,
+)
 from graphormer_sepnorm.table_model.stacking import each_by_itself
+from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import NAME, TABLE, label_texts
 from graphormer_sepnorm.tables.remarks import repeatability
+from graphormer_sepnorm.tables.splits import known_words
 from graphormer_sepnorm.tables.writers.base import DIGITS
+from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 
 
 def report(trained: Trained) -> dict:
     """Scores a model on its test rows, or without such out of fold; writes all files of the run with its predictions.
 
-    The result is that of ``evaluate_table``, with ``facts_out_of_fold`` and ``learning_curve``, if there is one.
+    The result is that of ``evaluate_table``, with ``facts_out_of_fold`` and perhaps a ``learning_curve``.
     """
-    return report_final(trained) if trained.options.final else report_table(trained)
-
-
-def report_table(trained: Trained) -> dict:
-    """As ``report``, on the test rows."""
+    if trained.options.final:
+        return report_final(trained)
     run, fitted, labels, folds = trained.run, trained.fitted, trained.labels, trained.folds
-    model, rows = fitted.model, rows_for_test(run, fitted.model)
+    model, rows = fitted.model, evaluate.rows_for_test(run, fitted.model)
     assert model.trust is not None
-    scored = score_rows(model, rows, means_of(run, model))
-    looked = compare(model, rows.smiles, scored.final, [sample.conditions for sample in rows.samples])
+    scored = evaluate.score_rows(model, rows, evaluate.means_of(run, model))
+    looked = reliability.compare(model, rows.smiles, scored.final, [sample.conditions for sample in rows.samples])
     trust = {
         "calibrated_on": int((~np.isnan(labels.y) | labels.bounded)[folds.predicted].any(axis=1).sum()),
         "calibrated_by": "molecules with out-of-fold predictions" if folds.predict_all else "validation molecules",
-        **measure_trust(model.trust, scored.plain, scored.final),
+        **reliability.measure_trust(model.trust, scored.plain, scored.final),
         **looked.by_similarity(),
     }
     result = scored.final.result | trained.labelled.known | facts_out_of_fold(trained, trust)
@@ -72,16 +89,10 @@ def report_table(trained: Trained) -> dict:
 
 
 def facts_out_of_fold(trained: Trained, trust: dict) -> dict:
-    """The parts of a result that do not come from test rows, and ``measure_trust``."""
-    scores = scores_out_of_fold(trained.fitted, trained.labels, trained.folds)
-    facts = {"seed": trained.options.seed, "folds": len(trained.folds), "out_of_fold": scores, "trust": trust}
-    return facts | trained.fitted.notes
-
-
-def scores_out_of_fold(fitted: FittedTable, labels: Labels, folds: Folds) -> dict[str, dict]:
-    """The scores of the members and of the whole, by name, on the rows that a fold predicted; with ``BoundScores``."""
-    rows, found = folds.predicted, fitted.out_of_fold
-    names, values = [*fitted.model.members, STACK], [*each_by_itself(labels.task, found.by_member), found.values]
+    """The parts of a result that do not come from test rows: scores of the members and the whole, and the trust."""
+    labels, rows, found = trained.labels, trained.folds.predicted, trained.fitted.out_of_fold
+    names = [*trained.fitted.model.members, STACK]
+    values = [*each_by_itself(labels.task, found.by_member), found.values]
     by_name = {name: each[rows] for name, each in zip(names, values, strict=True)}
     part = labels.take(rows)
     scores: dict[str, dict] = {name: scores_of(labels.task, part.y, each) for name, each in by_name.items()}
@@ -90,13 +101,14 @@ def scores_out_of_fold(fitted: FittedTable, labels: Labels, folds: Folds) -> dic
         for name, bounds in predicted.with_bounds(columns).items():
             if name in scores:
                 scores[name].setdefault("bounds", {})[target] = bounds
-    return scores
+    facts = {"seed": trained.options.seed, "folds": len(trained.folds), "out_of_fold": scores, "trust": trust}
+    return facts | trained.fitted.notes
 
 
 def pages_of(page: Reported) -> Iterator[ReportPage]:
     """The page that describes a run: first without the sections that take long, then whole."""
     title = f"{page.run.path.name}: {', '.join(map(page.title_of, page.result['targets']))}"
-    top, drawn = cards(page), {} if page.looked is None else structures(page.looked.smiles, page.looked.errors)
+    top, drawn = cards(page), structures(page.looked.smiles, page.looked.errors)
     first, last = (page.options.title or title, summary(page), top, notes(page)), (verdicts(page), tuple(hero(page)))
     found: dict[Callable, Section | None] = {}
     for writers in (set(SECTIONS) - LATE, LATE):
@@ -122,33 +134,34 @@ def report_final(trained: Trained) -> dict:
     if distributed.rank() == 0:
         run.write_predictions(lines)
         plot_predictions(final.task, final.y, final.prediction, run.predictions_picture(final.task.kind), final.bounds)
-        repeats, level = repeatability(options, trained.labelled), usual_confidence(found.get("trust", {}))
+        repeats, level = repeatability(options, trained.labelled), reliability.usual_confidence(found.get("trust", {}))
         use = (use_section(run.path, trained.fitted.model, level),)
         report_folds(run, labels.task, options, results or [{**result, "trust": {}}], lines, repeats, use)
         run.write_test(result)
     return result
 
 
-def scores_of_rows(trained: Trained, rows: np.ndarray, others: np.ndarray) -> StackScores:
+def scores_of_rows(trained: Trained, rows: np.ndarray, others: np.ndarray) -> evaluate.StackScores:
     """The scores of predictions out of fold for some rows, compared with the mean labels of others."""
     part, out = trained.labels.take(rows), trained.fitted.out_of_fold
-    asked = ScoredRows([""] * len(rows), part.y, part.bounds, {"dataset": TABLE, "split": OUT_OF_FOLD})
+    source = {"dataset": TABLE, "split": evaluate.OUT_OF_FOLD}
+    asked = evaluate.ScoredRows([""] * len(rows), part.y, part.bounds, source)
     stacked = Stacked(out.by_member[:, rows], out.values[rows], out.spread[rows])
     means = np.nanmean(trained.labels.y[others], axis=0)
-    return score_predictions(trained.fitted.model, asked, means, stacked).final
+    return evaluate.score_predictions(trained.fitted.model, asked, means, stacked).final
 
 
-def coverage_of(trained: Trained, scores: StackScores, others: np.ndarray) -> dict:
+def coverage_of(trained: Trained, scores: evaluate.StackScores, others: np.ndarray) -> dict:
     """As ``measure_trust``, of intervals that are calibrated on other rows; empty without intervals."""
     trust, out, labels = trained.fitted.model.trust, trained.fitted.out_of_fold, trained.labels
     if trust is None or trust.intervals is None or np.isnan(labels.y[others]).all(axis=0).any():
         return {}
     bounds = None if labels.bounds is None else labels.bounds[others]
     intervals = fit_intervals(labels.y[others], out.values[others], out.spread[others], LEAST_SHARE, bounds)
-    return measure_trust(replace(trust, intervals=intervals), scores, scores)
+    return reliability.measure_trust(replace(trust, intervals=intervals), scores, scores)
 
 
-def lines_of(trained: Trained, final: StackScores) -> list[list]:
+def lines_of(trained: Trained, final: evaluate.StackScores) -> list[list]:
     """The predictions as ``Scores.lines``; the split of a molecule is its fold."""
     labelled, folds = trained.labelled, trained.folds.numbers.tolist()
     targets, digits = final.task.targets, DIGITS["precise" if final.task.offset else "number"]
@@ -160,3 +173,158 @@ def lines_of(trained: Trained, final: StackScores) -> list[list]:
         names: Sequence[str] = [NAME, *(labelled.names.get(row.number, "") for row in labelled.rows)]
         lines = [[*line, name] for line, name in zip(lines, names, strict=True)]
     return lines
+
+
+def report_folds(
+    whole: RunFolder,
+    task: TaskConfig,
+    options: TableOptions,
+    results: Sequence[dict],
+    lines: Sequence[list[str]],
+    repeats: Mapping[str, float] | None = None,
+    last: Sequence[Section] = (),
+) -> None:
+    """Writes the report on the results of the folds, with further sections; ``repeats`` as ``repeatability``."""
+    together = predicted_together(task, lines)
+    together = replace(together, task=make_task(task).fitted(together.y))
+    task, of_all, y = together.task, pooled(results, together), together.y
+    titles = {name: options.targets[0] if TASKS[task.kind].adds_up else name for name in results[0]["targets"]}
+    trust, grids, verdicts = of_all.get("trust", {}), [], []
+    top: list[Card] = []
+    for name, title in list(titles.items())[:MAX_PANELS]:
+        folds, columns = [result["targets"][name] for result in results], columns_of(task)[name]
+        facts, named = scores_of_target(together, columns), title if len(titles) > 1 else None
+        grids.append(folds_grid(task, title, folds))
+        grids.append(scores_grid(f"{title}, all folds together", facts, task, "mean of all labels"))
+        top += score_cards(task, title, folds, facts)
+        verdict = verdict_of(task, name, facts, trust, named, repeats, y[:, columns])
+        verdicts.append(line("headline.verdict", verdict=verdict))
+    top += [coverage_card(level, shares) for level, shares in trust.get("coverage", {}).items()]
+    parity = (parity_of(together, lines, place) for place in range(min(len(task.targets), MAX_PANELS)))
+    metric, charts, drawn = METRICS[task.metric].title, tuple(filter(None, parity)), {}
+    sections = [Section("Scores", words("scores.folds", metric=metric, is_final=options.final), tuple(grids))]
+    if charts:
+        errors = reliability.molecule_errors(task, y, together.by_name[STACK])
+        drawn = structures([row[1] for row in lines[1:]], errors)
+        worst = [row for row in worst_first(errors)[:WORST].tolist() if not np.isnan(errors[row])]
+        molecules = tuple(worst_molecule(together, lines, row) for row in worst)
+        sections.append(Section("Worst predictions", ("The molecules with the largest errors.",), molecules=molecules))
+    kind, named = "final" if options.final else "folds", titles.values()
+    facts = {"molecules": len(lines) - 1, "folds": len(results), "options": options}
+    summary = line(f"scores.{kind}_summary", kind=task.kind, titles=named, **facts)
+    notes = *as_sentences(known_words(of_all), *reliability.low_coverage(of_all)), *words(f"scores.{kind}_note")
+    parts = tuple(top), notes, (*sections, *last, glossary(top, sections)), tuple(verdicts), charts, drawn
+    title = options.title or f"{whole.path.name}: {', '.join(named)}"
+    write_atomically(whole.report, render(ReportPage(title, summary, *parts)))
+
+
+def predicted_together(task: TaskConfig, lines: Sequence[list[str]]) -> Predicted:
+    """The labels and their bounds, the predictions, and the means of the labels."""
+    targets = len(task.targets)
+    y, bounds = labels_of([row[3 : 3 + targets] for row in lines[1:]], targets)
+    values = np.array([row[3 + targets : 3 + 2 * targets] for row in lines[1:]], float)
+    return Predicted(task, y, {STACK: values}, np.nanmean(y, axis=0), bounds if np.isfinite(bounds).any() else None)
+
+
+def folds_grid(task: TaskConfig, title: str, folds: Sequence[dict]) -> Grid:
+    """The scores of a target, a row per fold; ``folds`` as ``scores_by_target``."""
+    columns = {
+        "fold": [f"fold-{number}" for number in range(len(folds))],
+        "labels": [f"{fold['n']:,}" for fold in folds],
+    }
+    lead = folds[0]["scores"][STACK][task.metric]
+    for name, title_of_name in {STACK: "prediction", "forest": "forest", MEAN: constant_words(task)}.items():
+        if all(name in fold["scores"] for fold in folds):
+            columns[title_of_name] = shown_together((fold["scores"][name][task.metric] for fold in folds), lead)
+    return Grid.of(columns, title)
+
+
+def score_cards(task: TaskConfig, title: str, folds: Sequence[dict], facts: dict) -> Iterator[Card]:
+    """A card with the mean score of a target over the folds, if all folds have one, and that of all labels together."""
+    scores = [fold["scores"][STACK][task.metric] for fold in folds]
+    if None in scores:
+        return
+    whole, ends = facts["scores"][STACK][task.metric], facts.get("interval", {}).get(STACK)
+    numbers = statistics.fmean(scores), statistics.stdev(scores), min(scores), max(scores), whole, *(ends or ())
+    texts = words(
+        "scores.folds_card",
+        folds=len(scores),
+        labels=facts["n"],
+        numbers=shown_together(numbers, numbers[0]),
+        interval=shown_interval(ends, decimals_for(numbers, numbers[0])) if ends else None,
+        bounds=facts.get("bounds", {}).get(STACK),
+        top=top_words(facts.get("top", {})),
+    )
+    yield Card(title, shown_together(numbers, numbers[0])[0], metric_words(task.metric), texts)
+
+
+def pooled(results: Sequence[dict], together: Predicted) -> dict:
+    """The numbers of all folds together that sentences on a result read, those that every fold has.
+
+    ``targets`` has the ``bounds`` and ``top`` of ``together``, as ``scores_by_target``; ``censored`` their number.
+    """
+    found: dict = {
+        name: sum(result[name] for result in results)
+        for name in ("n", "training_molecules", "training_families")
+        if all(name in result for result in results)
+    }
+    if censored := sum((Counter(result.get("censored", {})) for result in results), Counter()):
+        found["censored"] = dict(censored)
+    counts = {name: [result["targets"][name]["n"] for result in results] for name in results[0]["targets"]}
+    found["targets"] = {name: {"n": sum(numbers)} for name, numbers in counts.items()}
+    for name, columns in columns_of(together.task).items():
+        parts = {"bounds": together.with_bounds(columns), "top": together.tops(columns)}
+        found["targets"][name] |= {part: scores for part, scores in parts.items() if scores}
+    levels = {reliability.usual_confidence(result["trust"]) for result in results}
+    level = levels.pop()
+    if levels or level is None:
+        return found
+    covered = [result["trust"]["coverage"][level] for result in results]
+    shares = {
+        name: sum((shares[name] or 0) * n for shares, n in zip(covered, numbers, strict=True)) / sum(numbers)
+        for name, numbers in counts.items()
+        if sum(numbers)
+    }
+    return found | {"trust": {"coverage": {level: shares}}}
+
+
+def parity_of(together: Predicted, lines: Sequence[list[str]], place: int) -> Chart | None:
+    """Predicted against measured values of a target of a regression; None without labels."""
+    bounds = None if together.bounds is None else together.bounds[:, place]
+    y, predicted = together.y[:, place], together.by_name[STACK][:, place]
+    measured, _ = at_bounds(y, bounds)
+    if together.task.kind != "regression" or np.isnan(measured).all():
+        return None
+    decimals = decimals_of(measured[~np.isnan(measured)])
+
+    def text_of(row: int) -> str:
+        facts = [f"{name} {text}" for name, text in texts_of(together, row, place, decimals).items()]
+        return "\n".join((title_of(lines, row), lines[row + 1][1], *facts[:2]))
+
+    return parity_chart(together.task.targets[place], dots_of(y, bounds, predicted, text_of))
+
+
+def texts_of(together: Predicted, row: int, place: int, decimals: int) -> dict[str, str]:
+    """The label of a molecule, or its bound, its prediction and the error."""
+    bounds = None if together.bounds is None else together.bounds[[row], place]
+    (measured,), (arrow,) = at_bounds(together.y[[row], place], bounds)
+    known, found = (round(float(each), decimals) for each in (measured, together.by_name[STACK][row, place]))
+    label, predicted, error = (shown(number, decimals) for number in (known, found, abs(found - known)))
+    return {"measured": {1: ">", -1: "<"}.get(int(arrow), "") + label, "predicted": predicted, "error": error}
+
+
+def title_of(lines: Sequence[list[str]], place: int) -> str:
+    """The name of a molecule, or its row, and the fold in which it was tested."""
+    row, _, fold, *_ = line = lines[place + 1]
+    name = line[-1] if lines[0][-1] == NAME else ""
+    return f"{name or f'row {row}'}, {fold}"
+
+
+def worst_molecule(together: Predicted, lines: Sequence[list[str]], row: int) -> Molecule:
+    targets, facts = together.task.targets, []
+    for place in np.flatnonzero(~np.isnan(together.y[row]))[:MAX_PANELS].tolist():
+        labels, of = together.y[:, place], f" {targets[place]}" if len(targets) > 1 else ""
+        texts = texts_of(together, row, place, decimals_of(labels[~np.isnan(labels)]))
+        facts += [(f"{name}{of}", text) for name, text in texts.items()]
+    smiles = lines[row + 1][1]
+    return Molecule(title_of(lines, row), smiles, plain_picture(smiles), tuple(facts))

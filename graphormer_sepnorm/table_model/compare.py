@@ -58,9 +58,8 @@ class ScoredRun:
     settings: dict[str, Any] = field(default_factory=dict)  # by the names of options
     measured: dict[int, list[tuple[int, str, list[str]]]] = field(default_factory=dict)  # source rows of means
 
-    def take(self, numbers: Sequence[int]) -> "ScoredRun":
-        place_of = {number: place for place, (number, _) in enumerate(self.molecules)}
-        places = [place_of[number] for number in numbers]
+    def take(self, numbers: set[int]) -> "ScoredRun":
+        places = [place for place, (number, _) in enumerate(self.molecules) if number in numbers]
         molecules = [self.molecules[place] for place in places]
         y, bounds, prediction = (part[places] for part in (self.y, self.bounds, self.prediction))
         return replace(self, molecules=molecules, y=y, bounds=bounds, prediction=prediction)
@@ -148,12 +147,11 @@ def labels_of(texts: Sequence[Sequence[str]], num_targets: int) -> tuple[np.ndar
 
 
 def check_same_task(runs: Sequence[ScoredRun]) -> None:
-    first, facts = runs[0], {}
-    for run in runs:
-        task = run.task
-        facts[run.name] = {"targets": task.targets, "tasks": task.kind, "metrics": task.metric, "datasets": run.dataset}
-        for what, ours in facts[first.name].items():
-            if ours != facts[run.name][what]:
+    names, first = ("targets", "tasks", "metrics", "datasets"), runs[0]
+    facts = [(run.task.targets, run.task.kind, run.task.metric, run.dataset) for run in runs]
+    for run, theirs in zip(runs, facts, strict=True):
+        for what, ours, other in zip(names, facts[0], theirs, strict=True):
+            if ours != other:
                 raise InputError(f"{first.name} and {run.name} have different {what}, so {NOT_COMPARED}")
 
 
@@ -164,7 +162,7 @@ def on_shared_rows(runs: Sequence[ScoredRun]) -> tuple[list[ScoredRun], bool]:
         return list(runs), True
     apart = [run.by_measurement() for run in runs]
     shared = set.intersection(*({number for number, _ in run.molecules} for run in apart))
-    taken = [run.take(sorted(shared)) for run in apart]
+    taken = [run.take(shared) for run in apart]
     for other in taken[1:]:
         if not shared or not same_rows(taken[0], other):
             raise InputError(f"{first.name} and {other.name} have different test rows: {OTHER_ROWS}")
@@ -236,24 +234,19 @@ def compare_target(runs: Sequence[ScoredRun], columns: slice) -> dict:
     found = {}
     for place, run in enumerate(runs):
         own = {"value": known(values[place]), "interval": interval(drawn[:, place])}
-        found[run.name] = own | difference_to_first(values, drawn, place, sign)
-        if with_bounds:
-            found[run.name]["bounds"] = with_bounds[place]
         predicted = Predicted(run.task, run.y, {STACK: run.prediction}, np.zeros(run.y.shape[1]), run.bounds)
-        if tops := predicted.tops(columns):
-            found[run.name]["top"] = tops
+        more = {"bounds": with_bounds[place] if with_bounds else None, "top": predicted.tops(columns)}
+        found[run.name] = own | difference_to_first(values, drawn, place, sign)
+        found[run.name] |= {name: facts for name, facts in more.items() if facts}
     return {"n": len(y), "runs": found}
 
 
 def difference_to_first(values: Sequence[float], drawn: np.ndarray, place: int, sign: int) -> dict:
     """The difference of a score from that of the first run, and how often it is better in draws [draws, R]."""
     differences = drawn[:, place] - drawn[:, 0]
-    defined = differences[~np.isnan(differences)]
-    return {
-        "difference": known(values[place] - values[0]),
-        "difference_interval": interval(differences),
-        "better": float((sign * defined > 0).mean()) if len(defined) else None,
-    }
+    defined, value = differences[~np.isnan(differences)], known(values[place] - values[0])
+    better = float((sign * defined > 0).mean()) if len(defined) else None
+    return {"difference": value, "difference_interval": interval(differences), "better": better}
 
 
 def compare_bounds(runs: Sequence[ScoredRun], columns: slice) -> list[dict]:
@@ -278,18 +271,18 @@ def comparison_lines(compared: dict) -> list[str]:
     lines = [*setting_lines(compared), *(f"{name}: {words}" for name, words in compared["known"].items())]
     rows = "molecules" if compared["test_rows"]["shared"] is None else "measurements"
     for target, found in compared["targets"].items():
-        runs = found["runs"]
-        if not runs:
+        if not (runs := found["runs"]):
             lines.append(f"{target}: too few test labels to compare ({found['n']})")
             continue
         lines.append(f"{target}: {METRICS[compared['metric']].title} on {found['n']} {rows}, 95 % intervals")
         width, decimals = max(map(len, runs)), decimals_of(list(runs.values()))
         for name, each in runs.items():
-            line = f"  {name:{width}}  {with_range(each['value'], each['interval'], decimals)}"
-            lines.append(line + ("" if each is next(iter(runs.values())) else difference_words(each, decimals)))
+            difference = "" if each is next(iter(runs.values())) else difference_words(each, decimals)
+            lines.append(f"  {name:{width}}  {with_range(each['value'], each['interval'], decimals)}{difference}")
         lines += bound_lines(runs, width)
-        tops = {name: "; ".join(top_words(each.get("top", {}))) for name, each in runs.items()}
-        lines += [f"  {name:{width}}  {words}" for name, words in tops.items() if words]
+        lines += [
+            f"  {name:{width}}  {'; '.join(top_words(each['top']))}" for name, each in runs.items() if "top" in each
+        ]
     return lines
 
 

@@ -200,23 +200,19 @@ def masked(mol: Chem.Mol, atoms: Sequence[int]) -> Chem.Mol:
     return copy
 
 
-def masking_orders(mol: Chem.Mol) -> np.ndarray:
-    """Orders in which atoms are masked, each also reversed, independent of how the SMILES is written: int64 [O, n]."""
-    canonical = np.argsort(list(Chem.CanonicalRankAtoms(mol, breakTies=True)))
-    generator = np.random.default_rng(0)
-    drawn = [canonical[generator.permutation(len(canonical))] for _ in range(ORDERS // 2)]
-    return np.array([order for each in drawn for order in (each, each[::-1])], np.int64)
-
-
 def contributions_by_masking(
     mol: Chem.Mol, predict: Callable[[list[Sequence[int]]], np.ndarray]
 ) -> tuple[np.ndarray, float]:
     """Contributions [n] of atoms to a prediction, and the prediction with all of them masked.
 
     They estimate Shapley values (Castro, Gomez and Tejada, 2009): the mean change over several orders of masking, with
-    equivalent atoms averaged. ``predict`` maps S lists of masked atoms to predictions [S].
+    equivalent atoms averaged. The orders, each also reversed, do not depend on how the SMILES is written. ``predict``
+    maps S lists of masked atoms to predictions [S].
     """
-    orders, atoms = masking_orders(mol), mol.GetNumAtoms()
+    canonical, atoms = np.argsort(list(Chem.CanonicalRankAtoms(mol, breakTies=True))), mol.GetNumAtoms()
+    generator = np.random.default_rng(0)
+    drawn = [canonical[generator.permutation(atoms)] for _ in range(ORDERS // 2)]
+    orders = [order for each in drawn for order in (each, each[::-1])]
     steps = [order[:count].tolist() for order in orders for count in range(1, atoms)]
     predicted = predict([[], range(atoms), *steps])
     whole, nothing = predicted[0], predicted[1]

@@ -63,10 +63,8 @@ def activity_cliffs(
     labelled = np.flatnonzero(np.isfinite(low) | np.isfinite(high)).tolist()
     counts = [MORGAN.GetCountFingerprint(mols[place]) for place in labelled]  # bits do not tell homologues apart
     exact = y[~np.isnan(y)]
-    least = LEAST_DIFFERENCE * np.std(exact) if len(exact) else 0.0
-    found = []
-    of_conditions: dict[Hashable, int] = {}
-    groups = np.array([of_conditions.setdefault(each, len(of_conditions)) for each in conditions or [()] * len(mols)])
+    least, found = LEAST_DIFFERENCE * np.std(exact) if len(exact) else 0.0, []
+    groups = np.unique([repr(each) for each in conditions or [()] * len(mols)], return_inverse=True)[1]
     for number, place in enumerate(labelled):
         similarities = np.array(BulkTanimotoSimilarity(counts[number], counts[:number]))
         similarities[groups[labelled[:number]] != groups[place]] = 0
@@ -76,8 +74,7 @@ def activity_cliffs(
             if difference >= least and difference > 0:
                 found.append(Cliff(lower, higher, float(similarities[other]), float(difference)))
     steepest = sorted(found, key=lambda cliff: -cliff.steepness)
-    firsts = one_of_each([(cliff.lower, cliff.higher) for cliff in steepest], keys)
-    return [steepest[number] for number in firsts]
+    return [steepest[first] for first in one_of_each([(cliff.lower, cliff.higher) for cliff in steepest], keys)]
 
 
 def ends_of(y: np.ndarray, bounds: np.ndarray | None) -> np.ndarray:
@@ -114,7 +111,7 @@ def matched_changes(
         for before, after in combinations(sorted(molecule_with), 2):
             pairs[before, after].add((molecule_with[before], molecule_with[after]))
     found = []
-    for (before, after), each in pairs.items():
+    for both, each in pairs.items():
         if len(each) < LEAST_PAIRS:
             continue
         ordered = sorted(each, key=lambda pair: (not exact[list(pair)].all(), pair))
@@ -123,8 +120,13 @@ def matched_changes(
         if measured.sum() >= LEAST_PAIRS:
             first, second = different[~measured].T
             rising, falling = int((low[second] > high[first]).sum()), int((high[second] < low[first]).sum())
-            counts = rising, falling, len(first) - rising - falling
-            found.append(change_of(before, after, [(one, two) for one, two in different[measured].tolist()], y, counts))
+            undecided, known = len(first) - rising - falling, different[measured]
+            moved = y[known[:, 1]] - y[known[:, 0]]
+            if moved.mean() < 0:  # told in the direction that increases the label
+                both, known, moved, rising, falling = both[::-1], known[:, ::-1], -moved, falling, rising
+            of_pairs = tuple((one, two) for one, two in known.tolist())
+            mean, deviation = float(moved.mean()), float(moved.std(ddof=1))
+            found.append(Change(*both, of_pairs, mean, deviation, rising, falling, undecided))
     return surest_first(with_smallest_parts(found))
 
 
@@ -148,19 +150,6 @@ def with_smallest_parts(changes: list[Change]) -> list[Change]:
     for change in sorted(changes, key=lambda change: (sizes[change], change.before, change.after)):
         kept.setdefault(frozenset(map(frozenset, change.pairs)), change)
     return list(kept.values())
-
-
-def change_of(
-    before: str, after: str, pairs: list[tuple[int, int]], y: np.ndarray, counts: tuple[int, int, int]
-) -> Change:
-    """The change in the direction that increases the label; ``counts`` as in ``Change``, before it is turned."""
-    rising, falling, undecided = counts
-    moved = np.array([y[second] - y[first] for first, second in pairs])
-    if moved.mean() < 0:
-        before, after, pairs, moved = after, before, [(second, first) for first, second in pairs], -moved
-        rising, falling = falling, rising
-    mean, deviation = float(moved.mean()), float(moved.std(ddof=1))
-    return Change(before, after, tuple(pairs), mean, deviation, rising, falling, undecided)
 
 
 def parts_of(mol: Chem.Mol) -> list[tuple[str, str]]:

@@ -4,7 +4,7 @@ Axis letters: M molecules, N training molecules, G groups of similarities, C des
 embeddings."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -220,9 +220,7 @@ class Reference:
     counts: csr_array  # uint16 [N, K x SIZE] count fingerprints
     scores: NormalScores  # transformation from descriptors to ``described``
     described: np.ndarray  # float32 [N, C], normal scores of the descriptors
-    embeddings: np.ndarray  # float32 [N, D], standardized by ``mean`` and ``scale``
-    mean: np.ndarray  # float32 [D], mean and scale of the embeddings of the training molecules
-    scale: np.ndarray
+    space: Space
     widths: np.ndarray  # float64 [2], widths of the Gaussians of descriptors and embeddings; [3] with conditions
     conditions: np.ndarray  # float32 [N, V], conditions of the training molecules as ``condition_values``
     kinds: Kinds = KINDS  # kinds of the fingerprints
@@ -236,8 +234,7 @@ class Reference:
         widths = [median_distance(described), space.width]
         if conditions.shape[1]:
             widths.append(median_distance(conditions))
-        embedded = (space.embeddings, space.mean, space.scale)
-        return cls(body, molecules.of(Counts()), scores, described, *embedded, np.array(widths), conditions)
+        return cls(body, molecules.of(Counts()), scores, described, space, np.array(widths), conditions)
 
     @cached_property
     def index(self) -> CountIndex:
@@ -246,7 +243,7 @@ class Reference:
     def similarities(self, molecules: MoleculeFeatures) -> np.ndarray:
         """Similarities by counts, descriptors and embeddings, under conditions: float32 [M, G, N], from 0 to 1."""
         described = self.scores(molecules.of(descriptors))
-        space = Space(self.embeddings, self.mean, self.scale, self.widths[1])
+        space = replace(self.space, width=self.widths[1])  # in float64, as from a file: the same bits
         by_counts = self.index.similarity(damped(molecules.of(Counts(self.kinds)), self.kinds))
         by_descriptors = gaussian(described, self.described, self.widths[0])
         parts = by_counts, by_descriptors, space.similarities(molecules.of(self.body))
@@ -268,9 +265,9 @@ class Reference:
     def arrays(self) -> dict[str, np.ndarray]:
         start, place = self.counts.indptr.astype(np.int64), self.counts.indices.astype(np.uint16)
         found = {"start": start, "place": place, "count": self.counts.data}
-        found |= {"columns": self.scores.columns, "quantiles": self.scores.quantiles}
-        names = ("described", "embeddings", "mean", "scale", "widths", *["conditions"] * bool(self.conditions.shape[1]))
-        return found | {name: getattr(self, name) for name in names}
+        found |= {"columns": self.scores.columns, "quantiles": self.scores.quantiles, "described": self.described}
+        found |= {name: getattr(self.space, name) for name in ("embeddings", "mean", "scale")} | {"widths": self.widths}
+        return found | ({"conditions": self.conditions} if self.conditions.shape[1] else {})
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], body: Encoder, kinds: Kinds, path: Path) -> "Reference":
@@ -279,7 +276,7 @@ class Reference:
         sizes = {"N": counts.shape[0], "D": body.embedder.width, "W": 3 if "conditions" in arrays else 2}
         shapes = {"columns": (np.int64, "C"), "quantiles": (np.float64, "QC"), "described": (np.float32, "NC")}
         shapes |= {"embeddings": (np.float32, "ND"), "mean": (np.float32, "D"), "scale": (np.float32, "D")}
-        shapes |= {"widths": (np.float64, "W")}
+        shapes["widths"] = (np.float64, "W")
         columns, quantiles, described, embeddings, mean, scale, widths = read_shaped(arrays, shapes, sizes, path)
         conditions = np.zeros((0, 0), np.float32)
         if "conditions" in arrays:
@@ -287,7 +284,8 @@ class Reference:
         scores = NormalScores(columns, quantiles)
         if not scores.fits(fast_descriptors([]).shape[1]) or (widths <= 0).any():
             raise InputError(damaged_arrays(path))
-        return cls(body, counts, scores, described, embeddings, mean, scale, widths, conditions, kinds)
+        space = Space(embeddings, mean, scale, widths[1])
+        return cls(body, counts, scores, described, space, widths, conditions, kinds)
 
 
 def with_conditions(similarities: np.ndarray, conditions: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Atom contributions and their pictures."""
 
 import io
+import re
 import xml.etree.ElementTree
 from dataclasses import replace
 
@@ -20,7 +21,6 @@ from graphormer_sepnorm.explain.explanations import (
     EmbeddedMolecule,
     Explanation,
     RecordedAttention,
-    attention_rollout,
     average_atom,
     integrated_gradients,
 )
@@ -30,6 +30,8 @@ from graphormer_sepnorm.explain.pictures import (
     PANEL_WIDTH,
     colour_scale,
     draw,
+    draw_pair,
+    draw_plain,
     fragments_text,
     write_pictures,
 )
@@ -127,13 +129,6 @@ def test_recorded_attention_is_the_attention_of_the_model():
         torch.testing.assert_close(weights.sum(dim=1), torch.ones(14))
 
 
-def test_rollout_is_a_share():
-    explanation = attention_rollout(make_model(), ASPIRIN)
-    assert (explanation.contributions > 0).all()
-    assert explanation.contributions.sum() == pytest.approx(1)
-    assert explanation.baseline is None
-
-
 def explained(*contributions: float, baseline: float | None = 0.0) -> Explanation:
     return Explanation("C" * len(contributions), "a = 1", 1.0, "contribution to a", np.array(contributions), baseline)
 
@@ -179,3 +174,49 @@ def test_pictures_are_files_or_a_folder(tmp_path):
     with pytest.raises(InputError, match="no readable molecule"):
         write_pictures(tmp_path / "none.svg", {})
     assert {path.name for path in tmp_path.iterdir()} == {"grid.svg", "folder"}
+
+
+def test_one_explanation_is_drawn_with_or_without_a_point_in_the_kind():
+    explanation = Explanation("CC", "a = -7.97", -7.97, "contribution to a", np.array([-5.0, -0.57]), -2.4)
+    assert draw(explanation, "svg") == draw([explanation], ".svg")
+    for wrong in (".pdf", None):
+        with pytest.raises(InputError, match=r"is not a kind of picture: choose \.svg or \.png$"):
+            draw([explanation], wrong)
+    with pytest.raises(InputError, match=r"^there is no explanation to draw$"):
+        draw([], ".svg")
+
+
+@pytest.mark.parametrize(("num_atoms", "digits"), [(3, 3), (12, 9 + 2 * 3), (40, 9 + 2 * 31), (41, 0)])
+def test_atoms_have_numbers_unless_there_are_many(num_atoms, digits):
+    explanation = Explanation("C" * num_atoms, "a = 1", 1.0, "contribution to a", np.zeros(num_atoms), 0.0)
+    assert draw([explanation], ".svg").count(b"<path class='note'") == digits
+
+
+def test_a_molecule_without_colours_is_an_svg_of_its_own():
+    picture = draw_plain("CC(=O)Oc1ccccc1C(=O)O")
+    assert picture.startswith(b"<?xml") and picture.rstrip().endswith(b"</svg>")
+    small = draw_plain("CCO", is_small=True)
+    assert len(small) < len(draw_plain("CCO")) and b"<text" in small
+    with pytest.raises(InputError, match="not a valid SMILES"):
+        draw_plain("C[C")
+
+
+@pytest.mark.parametrize("draw_one", [draw_plain, lambda smiles: draw_pair(smiles, smiles)[0]])
+def test_structures_can_be_read_on_white_and_inverted_on_black(draw_one):
+    """Inversion with ``hue-rotate`` keeps the complement of the luma, so half of it suits both; nothing is filled."""
+    picture = draw_one("FC(Cl)(Br)SC(I)(P)C(=O)N").decode()
+    colours = set(re.findall("#[0-9A-F]{6}", picture))
+    assert len(colours) > 7 and "<rect" not in picture
+    for colour in colours:
+        red, green, blue = bytes.fromhex(colour[1:])
+        assert (0.213 * red + 0.715 * green + 0.072 * blue) / 255 < 0.45, colour
+
+
+def test_a_pair_is_aligned_on_its_common_part_and_the_change_has_a_colour():
+    """The six atoms of the ring are at the same places, whatever the order of the atoms in the SMILES."""
+    one, other = (picture.decode() for picture in draw_pair("Oc1ccccc1CC", "CCc1ccccc1Cl"))
+    assert one.count("fill:#FFCC7F") == other.count("fill:#FFCC7F") > 0
+    assert "fill:#FFCC7F" not in draw_pair("CCO", "OCC")[0].decode()
+    assert all(picture.startswith(b"<?xml") for picture in draw_pair("C", "O")), "nothing in common"
+    with pytest.raises(InputError):
+        draw_pair("C", "C[")

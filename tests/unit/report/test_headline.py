@@ -1,4 +1,4 @@
-"""The cards and warnings at the top of a report, by hand."""
+"""The verdicts, cards and warnings at the top of a report, biased predictions and missed extremes, by hand."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -6,15 +6,23 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.report.headline import (
-    Gain,
+    LEAST_DRAWN,
+    Estimate,
     cards,
     gain_of,
     notes,
-    of_idle,
+    of_bias,
+    of_extremes,
     of_probabilities,
+    resampled_slope,
+    slope_of,
+    strength,
     summary,
+    verdict_of,
 )
+from graphormer_sepnorm.report.page import line
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.table_model.labels import Folds
 from graphormer_sepnorm.table_model.model import Stacked
@@ -76,31 +84,24 @@ def test_a_card_has_the_score_and_its_worth():
     page = reported(result({"a": better}), targets=("a",))
     (card,) = cards(page)
     assert (card.title, card.value, len(card.lines)) == ("a", "0.500", 3)
-    for line, numbers in zip(
+    for sentence, numbers in zip(
         card.lines, (("0.400 to 0.612", "60"), ("0.750", "0.250", "0.100 to 0.300"), ("2.000", "1.500")), strict=True
     ):
-        assert all(number in line for number in numbers)
-    assert ["chance" in line for line in card.lines] == [False, False, True]
+        assert all(number in sentence for number in numbers)
+    assert ["chance" in sentence for sentence in card.lines] == [False, False, True]
 
 
 @pytest.mark.parametrize(
     ("metric", "found", "gain"),
     [
-        ("mae", {"difference": 0.25, "interval": [0.1, 0.3]}, Gain(-0.25, -0.3, -0.1)),
-        ("rocauc", {"difference": 0.25, "interval": [0.1, 0.3]}, Gain(0.25, 0.1, 0.3)),
-        ("rocauc", {"difference": -0.2, "interval": [-0.3, -0.1]}, Gain(-0.2, -0.3, -0.1)),
+        ("mae", {"difference": 0.25, "interval": [0.1, 0.3]}, Estimate(-0.25, -0.3, -0.1)),
+        ("rocauc", {"difference": 0.25, "interval": [0.1, 0.3]}, Estimate(0.25, 0.1, 0.3)),
+        ("rocauc", {"difference": -0.2, "interval": [-0.3, -0.1]}, Estimate(-0.2, -0.3, -0.1)),
         ("rocauc", {"difference": None, "interval": None}, None),
     ],
 )
 def test_better_is_lower_or_higher(metric, found, gain):
     assert gain_of(found, metric) == gain
-
-
-def test_a_gain_is_clear_equal_or_worse():
-    assert Gain(0.2, 0.1, 0.3).is_clear and not Gain(0.2, -0.1, 0.3).is_clear
-    assert Gain(0.0004, -1, 1).is_equal(3) and not Gain(0.0006, -1, 1).is_equal(3)
-    assert Gain(-0.2, -0.3, 0.1).ends(3) == [-0.1, 0.3], "how much worse it is"
-    assert Gain(0.00001, -0.1, 0.3).ends(3) == [-0.1, 0.3]
 
 
 def test_the_width_of_the_intervals_of_a_logarithm_is_also_a_factor():
@@ -119,10 +120,7 @@ def test_the_width_of_the_intervals_of_a_logarithm_is_also_a_factor():
 
 @pytest.mark.parametrize(
     ("folds", "words"),
-    [
-        ([0, 1, 0, 1], "Out of fold, on 3 training labels: 0.250."),
-        ([-1, 0, 0, 0], "On 2 validation labels: 0.375."),
-    ],
+    [([0, 1, 0, 1], "Out of fold, on 3 training labels: 0.250."), ([-1, 0, 0, 0], "On 2 validation labels: 0.375.")],
 )
 def test_a_card_of_few_test_labels_has_the_score_out_of_fold(folds, words):
     """The errors are 0, 0.25 and 0.5; one label is missing."""
@@ -156,10 +154,7 @@ def test_a_card_has_the_share_of_correct_classes():
     test = {"y": np.array([[0.0], [0], [0], [1], [NAN]]), "prediction": np.array([[0.1], [0.2], [0.7], [0.6], [0.9]])}
     known = {"y": np.array([[1.0], [1], [0]]), "class_names": (("inactive", "active"),)}
     _, card = cards(reported(result({"a": facts("rocauc")}), "classification", ("a",), test=test, **known))
-    assert (card.value, card.lines) == (
-        "75 %",
-        ("of the test molecules; always to predict active would give 25 %.",),
-    )
+    assert (card.value, card.lines) == ("75 %", ("of the test molecules; always to predict active would give 25 %.",))
 
 
 def test_probabilities_that_are_worse_than_a_constant_are_said():
@@ -210,8 +205,151 @@ def test_members_without_weight_are_named_with_the_minutes_that_they_took(tmp_pa
         folder.mkdir()
         (folder / "metrics.jsonl").write_text("".join(f'{{"seconds": {each}}}\n' for each in seconds))
     run.begin_parts(Parts("model", 2))
-    told = {"members": {"networks": {}}, "targets": {"a": facts()}}
-    weights = ((0.5, 0.0), (0.5, 1.0), (0.0, 0.0))
-    (line,) = of_idle(reported(told, fitted=model(MEMBERS, weights), run=run))
-    assert "networks" in line and "3 minutes" in line and "forest" not in line
-    assert of_idle(reported(told, fitted=model(MEMBERS, ((0.5,), (0.4,), (0.1,))), run=run)) == ()
+    told = result({"a": facts()}, members={"networks": {}})
+    parts = {"run": run, "model": {"members": MEMBERS, "weights": ((0.5, 0.0), (0.5, 1.0), (0.0, 0.0))}}
+    (said,) = warned(told, Y, np.stack([Y] * 3), Y + 0.01, **parts)
+    assert "networks" in said and "3 minutes" in said and "forest" not in said
+    parts["model"]["weights"] = ((0.5,), (0.4,), (0.1,))
+    assert warned(told, Y, np.stack([Y] * 3), Y + 0.01, **parts) == ()
+
+
+TASK = TaskConfig("regression", "mae", ("a", "pIC50"), scales=("-log10 nM", ""))
+FACTS = {
+    "n": 60,
+    "scores": {"stack": {"mae": 0.4, "rmse": 0.5}, "mean": {"mae": 0.9, "rmse": 1.0}},
+    "ranking": {"metric": "spearman", "value": 0.71, "interval": [0.62, 0.79]},
+    "against_mean": {"difference": -0.5, "interval": [-0.7, -0.3]},
+}
+TRUST = {"coverage": {"0.9": {"a": 0.91, "pIC50": 0.88}}}
+
+
+def test_the_facts_of_a_series():
+    """10 ** 0.5 is 3.16; a median of 8.3 is 5 nM."""
+    found = verdict_of(TASK, "a", FACTS, TRUST, None, {"a": 0.25}, np.array([8.1, 8.3, 9.9]))
+    assert [found[name] for name in ("ranks", "repeats", "level", "held", "rival")] == ["well", 0.25, 0.9, 0.91, None]
+    assert found["factor"] == pytest.approx(3.162, abs=1e-3) and found["example"] == ("5", "16", "nM")
+
+
+def test_only_logarithms_of_concentrations_are_factors():
+    assert verdict_of(TASK, "pIC50", FACTS, TRUST)["factor"] and not verdict_of(TASK, "pIC50", FACTS, TRUST)["example"]
+    other = replace(TASK, targets=("log_solubility", "pH"), scales=("", ""))
+    assert [verdict_of(other, name, FACTS, {})["factor"] for name in other.targets] == [None, None]
+
+
+def test_a_model_that_is_no_better_than_the_mean_is_said():
+    facts = FACTS | {"against_mean": {"difference": -0.1, "interval": [-0.3, 0.1]}}
+    found = line("headline.verdict", verdict=verdict_of(TASK, "a", facts, TRUST, "a"))
+    assert found.startswith("a: ranks well") and "use the order, not the values" in found
+    weak = facts | {"ranking": FACTS["ranking"] | {"value": 0.3, "interval": [0.1, 0.5]}}
+    assert "do not rely" in line("headline.verdict", verdict=verdict_of(TASK, "a", weak, TRUST, "a"))
+
+
+@pytest.mark.parametrize(("bounds", "rival"), [(30, None), (5, "the mean label")])
+def test_where_many_labels_are_bounds_their_likelihood_decides(bounds, rival):
+    """30 of 90 labels are many, 5 of 65 are not."""
+    scores = {"bounds": bounds, "right_side": 0.7, "concordance": 0.8}
+    of_all = {"stack": scores | {"log_likelihood": -0.84}, "mean": scores | {"log_likelihood": -1.5}}
+    facts = FACTS | {"against_mean": {"difference": -0.1, "interval": [-0.3, 0.1]}, "bounds": of_all}
+    assert verdict_of(TASK, "a", facts, TRUST)["rival"] == rival
+
+
+def test_classes_have_a_verdict_of_their_own():
+    task = TaskConfig("classification", "rocauc", ("a",))
+    trust = {"calibration_error": {"after": {"a": 0.07}}, "set_coverage": {"0.9": {"a": 0.92}}}
+    scores = {"stack": {"rocauc": 0.85}, "mean": {"rocauc": 0.5}}
+    facts = {"n": 60, "scores": scores, "ranking": {"metric": "rocauc", "value": 0.85, "interval": [0.75, 0.9]}}
+    found = verdict_of(task, "a", facts, trust)
+    assert (found["ranks"], found["calibration"], found["held"], found["rmse"]) == ("fairly", 0.07, 0.92, None)
+
+
+@pytest.mark.parametrize(
+    ("interval", "ranks"), [([0.61, 0.9], "well"), ([0.4, 0.9], "fairly"), ([0.1, 0.5], "weakly"), ([-0.1, 0.5], "")]
+)
+def test_the_lower_end_tells_how_well_it_ranks(interval, ranks):
+    assert strength({"metric": "spearman", "interval": interval}) == ranks
+    assert strength({"metric": "rocauc", "interval": [(1 + end) / 2 for end in interval]}) == ranks
+
+
+def test_no_interval_is_no_verdict_on_the_order():
+    facts = {"n": 1, "scores": {"stack": {"mae": 0.5, "rmse": 0.5}}}
+    found = verdict_of(TASK, "a", facts, {})
+    assert found["ranks"] is None and "1 test label" in line("headline.verdict", verdict=found)
+
+
+def test_few_test_labels_add_the_score_out_of_fold():
+    assert verdict_of(TASK, "a", FACTS, TRUST, out_of_fold={"rmse": 0.8})["more"] is None, "60 test labels are enough"
+    found = verdict_of(TASK, "a", FACTS | {"n": 14}, TRUST, out_of_fold={"mae": 0.6, "rmse": 0.8})
+    assert found["more"] == ("RMSE", 0.8)
+
+
+def test_errors_of_exact_labels_above_those_of_the_mean_are_said():
+    """With many bounds, their likelihood says that the model is better; an error below the mean's is a gain."""
+    worse = FACTS | {"against_mean": {"difference": 0.02, "interval": [-0.1, 0.1]}}
+    assert verdict_of(TASK, "a", worse, TRUST)["is_worse"] and not verdict_of(TASK, "a", FACTS, TRUST)["is_worse"]
+
+
+def calibrated(noise: float, count: int = 400) -> tuple[np.ndarray, np.ndarray]:
+    """Labels with a slope of exactly 1 against predictions of variance 1, and of 1 / (1 + noise^2) the other way."""
+    columns = np.random.default_rng(1).normal(size=(count, 2))
+    predicted, rest = np.linalg.qr(columns - columns.mean(axis=0))[0].T * count**0.5
+    return predicted + noise * rest, predicted
+
+
+def told(y: np.ndarray, predicted: np.ndarray, kind: str = "regression", words=of_bias, tested=None) -> list[str]:
+    """The sentences on labels and out-of-fold predictions of one target, and on test molecules."""
+    found = SimpleNamespace(out_of_fold=SimpleNamespace(values=predicted[:, None]))
+    parts = {"fitted": found, "folds": Folds(np.arange(len(y)) % 2)}
+    test = None if tested is None else dict(zip(("y", "prediction"), (each[:, None] for each in tested), strict=True))
+    return list(words(reported(kind=kind, targets=("a",), y=y[:, None], test=test, **parts)))
+
+
+def test_a_slope_by_hand():
+    assert slope_of(np.array([0.0, 1]), np.array([0.0, 0.5])) == pytest.approx(0.5)
+    assert np.isnan(slope_of(np.ones(3), np.arange(3.0))) and np.isnan(slope_of(np.empty(0), np.empty(0)))
+    few = np.arange(LEAST_DRAWN - 1.0)
+    assert resampled_slope(few, few) is None and resampled_slope(np.ones(20), np.arange(20.0)) is None
+    assert resampled_slope(np.arange(20.0), 3 * np.arange(20.0)) == pytest.approx((3, 3, 3))
+
+
+def test_a_slope_that_may_be_noise_is_no_bias():
+    """With 15 molecules, the interval of a slope of 0.67 contains 1."""
+    y, predicted = calibrated(1.0, 15)
+    slope = resampled_slope(1.5 * predicted, y)
+    assert slope.value < 0.8 < 1 < slope.high and not slope.is_biased
+    assert resampled_slope(1.5 * np.tile(predicted, 40), np.tile(y, 40)).is_biased, "the same of 600 molecules"
+
+
+def test_accurate_predictions_need_no_sentence():
+    y, predicted = calibrated(0.3)
+    assert told(y, predicted) == told(y, predicted, words=of_extremes) == []
+    assert told(y, 0.4 * predicted, "classification") == []
+
+
+def test_a_calibrated_model_of_low_r2_misses_extremes_but_its_values_may_be_used():
+    """R2, and the slope of predicted against measured values, is 1 / (1 + 1.5) = 0.4."""
+    y, predicted = calibrated(1.5**0.5)
+    assert told(y, predicted) == [], "nothing to act on"
+    (sentence,) = told(y, predicted, words=of_extremes)
+    assert "is predicted 0.40 above it" in sentence and "is measured 1.00 above it" in sentence
+    missing = np.append(y, [NAN, 100.0]), np.append(predicted, [100.0, NAN])
+    assert told(*missing, words=of_extremes) == [sentence], "missing labels do not count"
+
+
+@pytest.mark.parametrize(("factor", "words", "slope"), [(0.5, "close to", "2.00"), (2, "far from", "0.50")])
+def test_biased_values_are_good_for_ranking_only(factor, words, slope):
+    y, predicted = calibrated(0.3)
+    (sentence,) = told(y, factor * predicted)
+    assert f"out of fold, predictions are too {words} the mean" in sentence and f"measured {slope} above" in sentence
+    assert "rank molecules, not as values" in sentence
+    (of_test,) = told(y, predicted, tested=(np.append(y, NAN), np.append(factor * predicted, 100.0)))
+    assert f"on the test molecules, predictions are too {words}" in of_test and slope in of_test
+    assert told(y, predicted, tested=(y[:9], factor * predicted[:9])) == [], "too few molecules to say"
+
+
+def test_predictions_without_skill_are_not_reliable():
+    generator = np.random.default_rng(0)
+    (sentence,) = told(generator.normal(size=400), generator.normal(size=400))
+    assert sentence.endswith("Rely neither on the values nor on their order.")
+    (sentence,) = told(np.arange(20.0), np.zeros(20), words=of_extremes)
+    assert sentence.endswith("is predicted 0.00 above it on average.")
+    assert told(np.ones(20), np.ones(20)) == []

@@ -3,18 +3,14 @@
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 
-from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.class_sets import ClassSets
 from graphormer_sepnorm.predict.domain import fit_domain
 from graphormer_sepnorm.predict.intervals import Intervals
-from graphormer_sepnorm.report import molecules
 from graphormer_sepnorm.report.molecules import (
     changes_grid,
     class_facts,
     cliffs_section,
-    contributions_section,
     example_of,
     facts_of,
     pairs_section,
@@ -96,26 +92,6 @@ def test_several_classes_are_one_fact():
 def two_sets(zero: float, one: float) -> ClassSets:
     """Sets of one target, of which molecules of class 0 and 1 had at least these probabilities of their class."""
     return ClassSets(np.stack([np.linspace(least, 1, 20) for least in (zero, one)], axis=1)[:, None])
-
-
-@pytest.mark.parametrize(("seconds", "explained"), [(1e9, {"C", "CCO", "CC"}), (0, set())])
-def test_contributions_have_a_budget_of_atoms_and_seconds(monkeypatch, seconds, explained):
-    asked = []
-
-    def explain_rows(model, smiles, decimals):
-        asked.extend(smiles)
-        return {0: InputError("")}
-
-    monkeypatch.setattr(molecules, "explain_rows", explain_rows)
-    monkeypatch.setattr(molecules, "SECONDS", seconds)
-    smiles = ["C", "CC", "C" * 71, "CCO"]
-    page = reported(
-        looked=SimpleNamespace(smiles=smiles),
-        fitted=fitted([[1.0, 1.0]], model={"conditions": SimpleNamespace(columns=())}),
-        test={"prediction": np.array([[1.0, 0], [2, 0], [9, 0], [4, 0]])},
-    )
-    assert contributions_section(page) is None
-    assert set(asked) == explained
 
 
 def test_pairs_with_a_bound_have_a_column():

@@ -1,7 +1,6 @@
 """Texts of numbers and names of molecules, by hand."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,14 +8,9 @@ import pytest
 from graphormer_sepnorm.predict.intervals import Intervals
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable
 from graphormer_sepnorm.tables.splits import Duplicate
-from tests.unit.report.conftest import fitted, reported, table
+from tests.unit.report.conftest import fitted, reported
 
 COVERAGE = {"0.5": {"a": 0.5}, "0.8": {"a": 0.8}, "0.9": {"a": None}}
-
-
-def test_a_molecule_has_its_id_or_the_number_of_its_row():
-    page = reported(labelled=table(names={1: "CHEMBL25", 2: ""}))
-    assert [page.name_of(number) for number in (1, 2, 3)] == ["CHEMBL25", "row 2", "row 3"]
 
 
 def test_values_have_the_decimals_of_the_labels():
@@ -34,11 +28,6 @@ def test_classes_have_their_names():
     assert page.predicted(0.25, 1) == "0 (probability of 1: 0.250)"
 
 
-def test_several_classes_have_the_title_of_their_column():
-    page = reported(kind="multiclass", targets=("low", "high"))
-    assert page.title_of("y_low, y_high") == "y" and reported().title_of("a") == "a"
-
-
 @pytest.mark.parametrize(
     ("coverage", "confidence"),
     [(COVERAGE, "0.8"), ({"0.9": {"a": 0.9}, "0.95": {"a": 1.0}}, "0.9"), ({"0.9": {"a": None}}, None), ({}, None)],
@@ -53,11 +42,11 @@ def test_the_ends_of_the_intervals():
     test = {"spread": np.zeros((2, 1)), "prediction": np.array([[1.0], [20]])}
     result = {"trust": {"coverage": {"0.9": {"a": 1.0}}}}
     page = reported(result, fitted=model, test=test, targets=("a",))
-    np.testing.assert_array_equal(page.interval_ends, [[[-8], [11]], [[10], [29]]])
+    np.testing.assert_array_equal(page.interval_ends, [[[-8, 10]], [[11, 29]]])
     page.test.task = replace(page.task, limits=((0.0, 25.0),))
     limited = replace(page)
     assert [limited.interval(row, 0) for row in (0, 1)] == ["0 to 10", "11 to 25"]
-    assert reported({"trust": {}}, fitted=SimpleNamespace(model=model.model)).interval_ends is None
+    assert reported({"trust": {}}, fitted=model, test=test).interval(0, 0) is None
 
 
 @pytest.mark.parametrize(

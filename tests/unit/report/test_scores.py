@@ -1,37 +1,59 @@
-"""The table of scores of a target and the weights in words, by hand."""
+"""Scores, the learning curve and reliability, by hand."""
 
 from dataclasses import replace
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.report.reported import frequent_class
-from graphormer_sepnorm.report.scores import scores_grid, scores_section, weight_words
-from graphormer_sepnorm.table_model.labels import Folds
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.report import scores
+from graphormer_sepnorm.report.page import Axis, Chart
+from graphormer_sepnorm.report.reported import Trained
+from graphormer_sepnorm.report.scores import (
+    distance_charts,
+    learning_curve,
+    of_sets,
+    reliability_charts,
+    scores_grid,
+    scores_section,
+    weight_words,
+)
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.members.base import Setting
+from graphormer_sepnorm.table_model.members.kernel import KernelMember
 from graphormer_sepnorm.table_model.model import Stacked
 from graphormer_sepnorm.table_model.scores import columns_of
+from graphormer_sepnorm.tasks import METRICS
 from tests.unit.report.conftest import reported
+
+TASK = TaskConfig("regression", "mae", ("a",))
+
+
+def of_scores(mae: float, r2: float | None = None) -> dict:
+    return {"mae": mae, "rmse": 2 * mae, "r2": r2, "spearman": None}
+
 
 FACTS = {
     "n": 9,
-    "scores": {"stack": {"mae": 0.5, "r2": None}, "mean": {"mae": 1.0, "r2": 0.0}},
+    "scores": {"stack": of_scores(0.5), "mean": of_scores(1.0, 0.0)},
     "interval": {"stack": [0.4, 0.61234], "mean": None},
 }
 
 
 def test_the_scores_of_a_target_stand_with_their_interval():
-    found = {"mae": 0.45, "r2": 0.9}, "out of fold, on 90 training labels"
-    grid = scores_grid("a", FACTS, "mae", ("mae", "r2"), "mean training label", found)
+    found = of_scores(0.45, 0.9), "out of fold, on 90 training labels"
+    grid = scores_grid("a", FACTS, TASK, "mean training label", found)
     assert grid.rows == (
-        ("prediction", "0.500", "not defined", "0.400 to 0.612"),
-        ("mean training label", "1.000", "0.000", "not defined"),
-        ("prediction, out of fold, on 90 training labels", "0.450", "0.900", ""),
+        ("prediction", "0.500", "1.00", "not defined", "not defined", "0.400 to 0.612"),
+        ("mean training label", "1.000", "2.00", "0.000", "not defined", "not defined"),
+        ("prediction, out of fold, on 90 training labels", "0.450", "0.90", "0.900", "not defined", ""),
     )
     assert grid.header[-1] == "95 % interval of the MAE"
-    single = {"n": 1, "scores": {"stack": {"mae": 0.5}}}
-    grid = scores_grid("a", single, "mae", ("mae",), "", found)
-    assert grid.header == ("", "MAE") and {len(row) for row in grid.rows} == {2}
+    grid = scores_grid("a", {"n": 1, "scores": {"stack": of_scores(0.5)}}, TASK, "", found)
+    assert grid.header == ("", "MAE", "RMSE", "R2", "Spearman") and {len(row) for row in grid.rows} == {5}
 
 
 def test_bounds_have_columns_also_out_of_fold():
@@ -43,14 +65,14 @@ def test_bounds_have_columns_also_out_of_fold():
     page = reported(targets=("a",), y=y, **parts)
     page = replace(page, labels=replace(page.labels, bounds=bounds))
     facts = FACTS | {"bounds": {"stack": {"right_side": 0.25, "concordance": 0.5}}}
-    grid = scores_grid("a", facts, "mae", ("mae",), "mean", page.out_of_fold("a"))
+    grid = scores_grid("a", facts, TASK, "mean", page.out_of_fold("a"))
     assert [row[-2:] for row in grid.rows] == [("25 %", "0.500"), ("", ""), ("0 %", "0.333")]
     assert {len(row) for row in grid.rows} == {len(grid.header)}
 
 
 def test_a_metric_that_is_not_usually_reported_comes_first():
-    scores = {"logloss": 0.4, "rocauc": 0.8, "prauc": 0.7, "accuracy": 0.6}
-    told = {"targets": {"a": {"n": 9, "scores": {"stack": scores}}}, "weights": {"kernel": {"a": 1.0}}}
+    known = {"logloss": 0.4, "rocauc": 0.8, "prauc": 0.7, "accuracy": 0.6}
+    told = {"targets": {"a": {"n": 9, "scores": {"stack": known}}}, "weights": {"kernel": {"a": 1.0}}}
     y = np.array([[1.0], [0]])
     values = Stacked(np.array([y]), np.array([[0.75], [0.25]]), y)
     parts = {"fitted": SimpleNamespace(out_of_fold=values), "folds": Folds(np.arange(2))}
@@ -63,15 +85,15 @@ def test_a_metric_that_is_not_usually_reported_comes_first():
 
 
 def test_a_single_member_has_no_row_of_its_own_and_no_weight():
-    scores = {"stack": {"mae": 0.5}, "kernel": {"mae": 0.5}, "mean": {"mae": 1.0}}
-    facts, found = {"n": 9, "scores": scores}, ({"mae": 0.5}, "on 8 validation labels")
-    assert [row[0] for row in scores_grid("a", facts, "mae", ("mae",), "mean training label", found).rows] == [
+    known = {"stack": of_scores(0.5), "kernel": of_scores(0.5), "mean": of_scores(1.0)}
+    facts, found = {"n": 9, "scores": known}, (of_scores(0.5), "on 8 validation labels")
+    assert [row[0] for row in scores_grid("a", facts, TASK, "mean training label", found).rows] == [
         "prediction",
         "mean training label",
         "prediction, on 8 validation labels",
     ]
-    facts["scores"] = scores | {"forest": {"mae": 0.6}}
-    assert scores_grid("a", facts, "mae", ("mae",), "mean training label", found).rows[1][0] == "only the kernel"
+    facts["scores"] = known | {"forest": of_scores(0.6)}
+    assert scores_grid("a", facts, TASK, "mean training label", found).rows[1][0] == "only the kernel"
     told = {"targets": {}, "weights": {"kernel": {"a": 1.0}}}
     assert "one member, the kernel" in scores_section(reported(told)).words[1]
 
@@ -86,8 +108,132 @@ def test_a_single_member_has_no_row_of_its_own_and_no_weight():
 def test_the_most_frequent_class_is_named(kind, targets, y, name):
     names = (("no", "yes"),) if kind == "classification" else ()
     page = reported(None, kind, targets, y=np.array(y), class_names=names)
-    assert frequent_class(page, next(iter(columns_of(page.task))))[1] == name
+    assert page.frequent_class(next(iter(columns_of(page.task))))[1] == name
 
 
 def test_weights_in_words():
     assert weight_words({"a": 0.25, "b": 0.5}) == "0.25 to 0.50" and weight_words({"a": 0.1, "b": 0.1}) == "0.10"
+
+
+def curve_of(fitted, molecules, labels, folds) -> dict | None:
+    """The learning curve with the seed 0."""
+    return learning_curve(Trained(None, fitted, molecules, labels, folds, None, SimpleNamespace(seed=0)))
+
+
+@pytest.fixture(scope="module")
+def kernel(molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> SimpleNamespace:
+    """A model of a kernel and another member, with their out-of-fold predictions."""
+    fitted = KernelMember.fit(molecules, labels, folds, setting)
+    by_member = np.stack([np.zeros_like(labels.y), fitted.out_of_fold])
+    members = {"forest": None, "kernel": fitted.member}
+    return SimpleNamespace(model=SimpleNamespace(members=members), out_of_fold=Stacked(by_member, None, None))
+
+
+def test_the_last_point_is_the_score_of_the_kernel_and_fewer_molecules_do_worse(kernel, molecules, labels, folds):
+    curve = curve_of(kernel, molecules, labels, folds)
+    assert curve["rows"] == [10, 20, 40] and list(curve["targets"]) == ["logP", "TPSA"]
+    for place, facts in enumerate(curve["targets"].values()):
+        error = kernel.out_of_fold.by_member[1][:, place] - labels.y[:, place]
+        assert facts["values"][-1] == pytest.approx(np.sqrt(np.nanmean(error**2)))
+        assert facts["values"][0] > facts["values"][-1]
+        assert all(low < value < high for value, (low, high) in zip(facts["values"], facts["interval"], strict=True))
+        low, high = facts["last_doubling"]["interval"]
+        assert low < facts["last_doubling"]["difference"] == facts["values"][-1] - facts["values"][-2] < high
+
+
+def test_bounds_are_learnt_and_scored(kernel, molecules, labels, folds):
+    """Only the target with bounds has likelihoods, and its labels beyond the bound change what a part predicts."""
+    limit = np.nanmedian(labels.y[:, 0])
+    hidden, y = labels.y[:, 0] > limit, labels.y.copy()
+    bounds = np.tile([-np.inf, np.inf], (*y.shape, 1))
+    y[hidden, 0], bounds[hidden, 0, 0] = np.nan, limit
+    curves = [curve_of(kernel, molecules, Labels(labels.task, y, each), folds)["targets"] for each in (bounds, None)]
+    assert len(curves[0]["logP"]["log_likelihood"]) == 3 and "log_likelihood" not in curves[0]["TPSA"]
+    assert "log_likelihood" not in curves[1]["logP"]
+    assert curves[0]["logP"]["values"][0] != curves[1]["logP"]["values"][0]
+    assert curves[0]["TPSA"] == curves[1]["TPSA"]
+
+
+def test_a_part_is_fitted_without_the_molecules_of_its_fold(kernel, molecules, labels, folds, monkeypatch):
+    fitted = []
+
+    def watched(compared, labels, learnt):
+        fitted.append(set(learnt.tolist()))
+        return lambda similarities: np.zeros((len(similarities), 2))
+
+    monkeypatch.setattr(scores, "fit_machines", watched)
+    curve_of(kernel, molecules, labels, folds)
+    outside = [set(learnt.tolist()) for learnt, _ in folds.parts()]
+    assert [len(rows) for rows in fitted] == [10] * 3 + [20] * 3
+    for number, allowed in enumerate(outside):
+        assert fitted[number] < fitted[3 + number] < allowed, "the half holds the quarter"
+
+
+def test_tables_that_are_too_small_or_too_costly_have_no_curve(kernel, molecules, labels, folds, monkeypatch):
+    for name, value in (("LEAST_MOLECULES", 61), ("MOST_LABELS", 119)):
+        with monkeypatch.context() as patch:
+            patch.setattr(scores, name, value)
+            assert curve_of(kernel, molecules, labels, folds) is None
+    without = SimpleNamespace(model=SimpleNamespace(members={"networks": None}))
+    assert curve_of(without, molecules, labels, folds) is None
+
+
+def test_the_curve_of_several_classes_ends_at_the_score_of_a_model_of_the_kernel(molecules, labels, folds, setting):
+    """The kernel predicts the classes one by one; those of a model add up to 1."""
+    thirds = np.searchsorted(np.nanquantile(labels.y[:, 0], [1 / 3, 2 / 3]), np.nan_to_num(labels.y[:, 0]))
+    several = Labels(TaskConfig("multiclass", "rocauc", ("low", "middle", "high")), np.eye(3)[thirds])
+    fitted = KernelMember.fit(molecules, several, folds, setting)
+    values = fitted.out_of_fold / fitted.out_of_fold.sum(axis=1, keepdims=True)
+    whole = SimpleNamespace(
+        model=SimpleNamespace(members={"kernel": fitted.member}),
+        out_of_fold=Stacked(fitted.out_of_fold[None], values, values),
+    )
+    (facts,) = curve_of(whole, molecules, several, folds)["targets"].values()
+    assert (
+        facts["values"][-1] == METRICS["rocauc"](several.y, values) != METRICS["rocauc"](several.y, fitted.out_of_fold)
+    )
+
+
+def told_of_sets(**shares: tuple[float | None, float | None]) -> dict:
+    both = ({"0.9": {name: each[place] for name, each in shares.items()}} for place in (0, 1))
+    return dict(zip(("set_coverage", "one_class"), both, strict=True))
+
+
+def test_sets_of_classes_are_judged_for_each_target():
+    pair = reported(
+        {"trust": told_of_sets(a=(0.93, 0.41), b=(0.8, 1.0), c=(None, None))},
+        "classification",
+        options={"split": "random"},
+    )
+    assert list(of_sets(pair)) == [
+        "a: 90 % sets contain the class of 93 % of the test molecules; 41 % of the sets have one class.",
+        "b: 90 % sets contain the class of 80 % of the test molecules; 100 % of the sets have one class.",
+    ]
+    assert list(of_sets(reported({"trust": {}}, "classification"))) == []
+
+
+@pytest.mark.parametrize(("known", "line"), [(50, True), (49, False)])
+def test_errors_are_drawn_against_both_distances_where_they_are_known(known, line):
+    """With a running mean if there are enough; one similarity and all distances of embeddings are unknown."""
+    similarity, errors = np.append(np.linspace(0.2, 0.4, known), np.nan), np.ones(known + 1)
+    near = SimpleNamespace(similarity=similarity, distance=np.full(known + 1, np.nan))
+    looked = SimpleNamespace(nearness=near, errors=errors, smiles=["C"] * (known + 1))
+    (chart,) = distance_charts(reported(targets=("a",), looked=looked))
+    assert chart.svg.count("<circle") == known and "C\nabsolute error 1.00" in chart.svg
+    assert ('class="mean"' in chart.svg, "The line joins the means of 2 groups" in chart.words) == (line, line)
+
+
+def test_calibration_is_drawn_before_and_after_for_targets_with_labels():
+    y, after = np.array([[0.0, np.nan], [1, np.nan]]), np.array([[0.1, 0.5], [0.8, 0.5]])
+    page = reported(kind="classification", test={"y": y, "prediction": after}, plain=after / 2)
+    (chart,) = reliability_charts(page)
+    assert "a: calibration" in chart.svg and chart.svg.count("<circle") == 2
+    assert "mean predicted probability 0.100\n0 % are positive" in chart.svg
+    before, calibrated = (
+        [float(pair.split(",")[0]) for pair in line.get("points").split()]
+        for kind in ("mean", "trend")
+        for line in ElementTree.fromstring(chart.svg).findall(f"polyline[@class='{kind}']")
+    )
+    zero = Chart("", Axis("", (0, 1)), Axis("", (0, 1))).across(0)
+    for small, large in zip(before, calibrated, strict=True):
+        assert abs(2 * (small - zero) - (large - zero)) < 0.2

@@ -1,21 +1,23 @@
-"""What to do with the model, by hand; a whole report in ``test_write``."""
+"""The table in words, the curves of networks and what to do with the model, by hand."""
 
 import json
 import re
+from dataclasses import replace
 from types import SimpleNamespace
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from graphormer_sepnorm.config import config_to_json
 from graphormer_sepnorm.predict.class_sets import ClassSets
-from graphormer_sepnorm.report.charts import Axis, Chart
-from graphormer_sepnorm.report.sections import training_section, use_section
+from graphormer_sepnorm.report.sections import data_section, repeatability_section, training_section, use_section
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.system.progress import AS_LINES
+from graphormer_sepnorm.tables import remarks
+from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable
+from graphormer_sepnorm.tables.splits import Duplicate, Structures
 from tests.tiny import tiny_model
-from tests.unit.report.conftest import fitted, reported
+from tests.unit.report.conftest import fitted, reported, table
 
 
 def test_commands_can_be_copied_whatever_the_folder_is_called(tmp_path):
@@ -44,7 +46,7 @@ def used(result: dict, *task, columns: tuple[str, ...] = (), trust: dict | None 
     page = reported(result, *task, **parts)
     known = {"conditions": SimpleNamespace(columns=columns), "task": page.task}
     model = fitted([[1.0]], trust=trust or {}, model=known).model
-    return [command.text for command in use_section(page.run.path, model, page.confidence).commands]
+    return [text for _, text in use_section(page.run.path, model, page.confidence).commands]
 
 
 @pytest.mark.parametrize(("columns", "explained"), [((), True), (("pH",), False)])
@@ -72,9 +74,87 @@ def test_the_curves_of_the_networks_are_drawn_from_their_metrics(tmp_path):
     section = training_section(reported({"members": ["kernel", "networks"]}, run=run))
     assert re.match(r"Each network: \d+ epochs, batches of \d+, .+, seed 0\. Orange: ", section.words[0])
     (chart,) = section.charts
-    drawing = Chart("", *(Axis.around("", np.array(ends)) for ends in ([1, 2], [2.0, 4])))
-    for kind, values in {"mean": (4, 2), "trend": (2, 2)}.items():
-        (line,) = ElementTree.fromstring(chart.svg).findall(f"polyline[@class='{kind}']")
-        ends = [f"{drawing.across(x):.1f},{drawing.up(y):.1f}" for x, y in zip((1, 2), values, strict=True)]
-        assert line.get("points").split() == ends
+    assert {kind: y.tolist() for kind, (_, y) in chart.lines.items()} == {"mean": [4, 2], "trend": [2, 2]}
     assert training_section(reported({"members": ["kernel"]}, run=run)) is None
+
+
+NAN = float("nan")
+SCORES = {"targets": {name: {"scores": {"stack": {"rmse": 0.8}}} for name in ("a", "b")}}
+
+
+def replicated() -> LabelledTable:
+    """Four measurements of two molecules, averaged to three rows: one molecule has two of each target but one."""
+    measured = [
+        LabelledRow(1, "CCO", [1.0, 0.0], "train"),
+        LabelledRow(2, "OCC", [2.0, NAN], "train"),
+        LabelledRow(3, "CC", [5.0, 1.0], "val"),
+        LabelledRow(4, "CC", [5.0, 7.0], "val"),
+        LabelledRow(5, "C", [9.0, 9.0], "test"),
+    ]
+    rows = [LabelledRow(1, "CCO", [1.5, 0.0], "train"), LabelledRow(3, "CC", [5.0, 4.0], "val"), measured[-1]]
+    duplicates = [Duplicate("ethanol", (0, 1), ()), Duplicate("ethane", (2, 3), (1,))]
+    structures = Structures(["CCO", "CC", "C"], ["", "", ""], ["CCO", "CC", "C"])
+    return LabelledTable(rows, [(6, "X", "bad")], duplicates, structures, measured, {1: "A1"})
+
+
+def test_counts_are_those_of_the_command():
+    section = data_section(reported(labelled=replicated()))
+    assert section.grids[0].rows == (("train", "1", "1", "1"), ("val", "1", "1", "1"), ("test", "1", "1", "1"))
+    assert section.words[1] == "5 usable rows of 3 molecules; rows of the same molecule are averaged."
+    assert section.words[2].startswith("1 row was skipped, 17 % of the table: row 7 (bad); skipped.csv")
+    assert section.words[3].startswith("2 molecules appear in several rows, 1 of them with labels that contradict")
+    assert data_section(reported(labelled=table(("test", "C", [1, 2])))).words[1:] == ("1 usable row.",)
+
+
+def test_molecules_of_a_class_are_counted():
+    rows = [("train", "C", [1.0]), ("train", "CC", [0.0]), ("train", "CCC", [NAN]), ("val", "CO", [0.0])]
+    page = reported(kind="classification", targets=("a",), labelled=table(*rows), class_names=(("no", "yes"),))
+    grid = data_section(page).grids[0]
+    assert grid.rows[:2] == (("train", "3", "2, 1 of them yes"), ("val", "1", "1, 0 of them yes"))
+    rows = [("train", "C", [1.0, 0.0]), ("train", "CC", [1.0, 0.0]), ("test", "CCC", [0.0, 1.0])]
+    grid = data_section(reported(kind="multiclass", targets=("low", "high"), labelled=table(*rows))).grids[0]
+    assert grid.rows[0] == ("train", "2", "2", "0") and grid.rows[2] == ("test", "1", "0", "1")
+    assert grid.header[2:] == ("y_low", "y_high")
+
+
+def test_replicates_have_a_floor_and_stand_with_their_labels(monkeypatch):
+    monkeypatch.setattr(remarks, "LEAST_REPEATED", 1)
+    labelled = replicated()
+    labelled.measured[1] = replace(labelled.measured[1], bounds={1: "<3.0"})
+    page = reported(SCORES, labelled=labelled, fitted=fitted([[1.0, 1.0]]))
+    section = repeatability_section(page)
+    assert section.words[0] == "2 molecules appear in 4 rows."
+    assert section.words[1].startswith("a: the standard deviation of measurements of one molecule is 0.500.")
+    assert section.words[2].startswith("b: the standard deviation of measurements of one molecule is 4.24.")
+    assert section.words[1].endswith("the RMSE of this model is 0.800.")
+    (grid,) = section.grids
+    assert grid.rows == (("row 3, row 4", "CC", "5, 5", "1, 7"), ("A1, row 2", "CCO", "1, 2", "0, <3")), (
+        "those that differ most come first"
+    )
+
+
+def test_classes_of_one_molecule_may_contradict_each_other():
+    rows = (("train", "C", [0]), ("train", "C", [1]), ("test", "CC", [1]))
+    labelled = table(*rows, duplicates=[Duplicate("C", (0, 1), (0,))])
+    names = (("no", "yes"),)
+    page = reported(kind="classification", targets=("a",), labelled=labelled, class_names=names)
+    section = repeatability_section(page)
+    assert section.words[1] == "Labels contradict each other in 1 of these cases: no model can fit both."
+    assert section.grids[0].rows == (("row 1, row 2", "C", "no, yes"),)
+    agreeing = table(("train", "C", [1]), ("train", "C", [1]), duplicates=[Duplicate("C", (0, 1), ())])
+    section = repeatability_section(reported(kind="classification", targets=("a",), labelled=agreeing))
+    assert section.words[1] == "Their labels agree." and section.grids == ()
+
+
+def test_censored_labels_are_counted_and_said_how_they_are_used():
+    rows = [
+        LabelledRow(1, "C", [NAN, 1.0], "train", bounds={0: "<5.096910013008056"}),
+        LabelledRow(2, "CC", [NAN, NAN], "val", bounds={0: "<5.0", 1: ">9.0"}),
+        LabelledRow(3, "CCC", [3.0, NAN], "test", bounds={1: ">7.0"}),
+    ]
+    trust = {f"coverage{name}": {"0.9": {"a": 0.5, "b": 0.75}} for name in ("", "_of_bounds", "_of_all")}
+    page = reported({"trust": trust}, labelled=LabelledTable(rows), fitted=fitted([[NAN, 1.0]]))
+    words = data_section(page).words
+    assert words[-2].startswith("a: 2 training labels and 0 test labels are bounds, such as <5.10.")
+    assert words[-1].startswith("b: 1 training label and 1 test label are bounds, such as >9.")
+    assert "75 %" in words[-1] and "75 %" not in words[-2]

@@ -176,15 +176,6 @@ def test_of_a_sum_over_atoms_each_adds_its_own():
     np.testing.assert_allclose(contributions, expected, rtol=1e-12)
 
 
-def test_of_a_product_both_atoms_add_the_half():
-    """One for ethane whole and none otherwise: each carbon adds half, whichever is masked first."""
-    contributions, base = by_masking(
-        Chem.MolFromSmiles("CC"), lambda mols: np.array([float(text == "CC") for text in symbols(mols)])
-    )
-    np.testing.assert_allclose(contributions, [0.5, 0.5])
-    assert base == 0
-
-
 def count_of_environments(mols: list[Chem.Mol]) -> np.ndarray:
     """A function of atoms together, which no sum over atoms gives."""
     spellings = [Chem.MolToSmiles(mol) for mol in mols]
