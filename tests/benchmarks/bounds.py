@@ -28,7 +28,7 @@ from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import fit_members, foundation_config, put_together
 from graphormer_sepnorm.table_model.labels import Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
-from graphormer_sepnorm.table_model.members.base import Setting
+from graphormer_sepnorm.table_model.members.base import ToFit
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
 from graphormer_sepnorm.table_model.stacking import make_folds
 from graphormer_sepnorm.tables.splits import Structures
@@ -92,12 +92,12 @@ class Table:
 
     def measured(self, labels: Labels) -> dict[str, dict[str, float]]:
         """The scores of the kernel, of all members and of each member, after fitting to labels."""
-        setting = Setting(foundation_config(labels.task))
-        fitted, _ = fit_members(self.molecules, labels, self.folds, setting, self.members)
+        table = ToFit(self.molecules, labels, self.folds, foundation_config(labels.task))
+        fitted, _ = fit_members(table, self.members)
         found = {}
         for name, members in {"quick": ["kernel"], "whole": self.members}.items():
             kept = {member: fitted[member] for member in members}
-            model, out_of_fold = put_together(kept, self.molecules, labels, self.folds, setting)
+            model, out_of_fold = put_together(kept, table)
             predicted = model.stacked(self.held_back) if self.test else out_of_fold
             found[name] = self.scores(model, predicted)
         by_member = zip(model.members, predicted.by_member, strict=True)
