@@ -54,19 +54,19 @@ def report_table(trained: Trained) -> dict:
     model, rows = fitted.model, rows_for_test(run, fitted.model)
     assert model.trust is not None
     scored = score_rows(model, rows, means_of(run, model))
-    looked = compare(model, rows.smiles, scored.final, [sample.conditions for sample in rows.samples])
+    looked = compare(model, rows.smiles, scored, [sample.conditions for sample in rows.samples])
     trust = {
         "calibrated_on": int((~np.isnan(labels.y) | labels.bounded)[folds.predicted].any(axis=1).sum()),
         "calibrated_by": "molecules with out-of-fold predictions" if folds.predict_all else "validation molecules",
-        **measure_trust(model.trust, scored.plain, scored.final),
+        **measure_trust(model.trust, scored, scored.plain),
         **looked.by_similarity(),
     }
-    result = scored.final.result | trained.labelled.known | facts_out_of_fold(trained, trust)
+    result = scored.result | trained.labelled.known | facts_out_of_fold(trained, trust)
     if curve := learning_curve(trained):
         result["learning_curve"] = curve
-    final = replace(scored.final, result=result)
+    final = replace(scored, result=result)
     final.write(run)
-    for page in pages_of(Reported(**vars(trained), test=final, plain=scored.plain.prediction, looked=looked)):
+    for page in pages_of(Reported(**vars(trained), test=final, plain=scored.plain, looked=looked)):
         write_atomically(run.report, render(page))
     return result
 
@@ -135,7 +135,7 @@ def scores_of_rows(trained: Trained, rows: np.ndarray, others: np.ndarray) -> St
     asked = ScoredRows([""] * len(rows), part.y, part.bounds, {"dataset": TABLE, "split": OUT_OF_FOLD})
     stacked = Stacked(out.by_member[:, rows], out.values[rows], out.spread[rows])
     means = np.nanmean(trained.labels.y[others], axis=0)
-    return score_predictions(trained.fitted.model, asked, means, stacked).final
+    return score_predictions(trained.fitted.model, asked, means, stacked)
 
 
 def coverage_of(trained: Trained, scores: StackScores, others: np.ndarray) -> dict:
@@ -145,7 +145,7 @@ def coverage_of(trained: Trained, scores: StackScores, others: np.ndarray) -> di
         return {}
     bounds = None if labels.bounds is None else labels.bounds[others]
     intervals = fit_intervals(labels.y[others], out.values[others], out.spread[others], LEAST_SHARE, bounds)
-    return measure_trust(replace(trust, intervals=intervals), scores, scores)
+    return measure_trust(replace(trust, intervals=intervals), scores, scores.plain)
 
 
 def lines_of(trained: Trained, final: StackScores) -> list[list]:

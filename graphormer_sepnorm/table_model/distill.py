@@ -9,7 +9,7 @@ import torch
 
 from graphormer_sepnorm.chem.features import FOR_TABLES, read_graphs
 from graphormer_sepnorm.config import Config, TaskConfig
-from graphormer_sepnorm.datasets.store import MoleculeDataset, prepare
+from graphormer_sepnorm.datasets.store import prepare
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.predict.calibration import fit_calibration, limited_logit
@@ -24,13 +24,11 @@ from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.workers import in_chunks
 from graphormer_sepnorm.table_model.evaluate import rows_for_test
-from graphormer_sepnorm.table_model.members.networks import NetworksMember
+from graphormer_sepnorm.table_model.members.networks import NetworksMember, train
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 from graphormer_sepnorm.training.finetune import starting_from
-from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
-from graphormer_sepnorm.training.trainer import Trainer
 
 BODY = "foundation-mini"
 LONGER: dict = {"epochs": 12, "lr": 1e-3, "batch_size": 64, "averaging": 0.998, "min_updates": 2_000}
@@ -82,12 +80,7 @@ def train_student(smiles: list[str], outputs: np.ndarray, names: Sequence[str], 
     fitted = make_task(task).fit(outputs[~held], np.ones((~held).sum()))
     config = replace(config, task=fitted, model=replace(config.model, dropout=0.0))
     data = prepare(read_graphs(config.featurizer, smiles).with_targets(outputs, None), config.model.encodings)
-    train, val = (MoleculeDataset([data.take(np.flatnonzero(rows))]) for rows in (~held, held))
-    writer, resume = RunWriter(Trainer(config, train, val), run, True, "student "), run.state.exists()
-    with training_alone(run, resume):
-        if resume:
-            writer.resume()
-        writer.train()
+    train(run, config, [data.take(np.flatnonzero(rows)) for rows in (~held, held)], "student ", run.state.exists())
     network, config, _ = checkpoint.load_model(run.path)
     chosen = [text for text, is_held in zip(smiles, held.tolist(), strict=True) if is_held]
     squares = (part_of(network, config, config.task).predict(chosen).values - outputs[held]) ** 2

@@ -112,13 +112,17 @@ def solve(
 
 def learn_weights(compared: Compared, rows: np.ndarray, target: Target) -> tuple[np.ndarray, float]:
     """Weights of the groups [G] and noise that maximize the likelihood of at most ``MOST_ROWS`` exact labels."""
+    from scipy.optimize import minimize  # its import takes a while
+
     exact = np.flatnonzero(~np.isnan(target.y) & np.isin(rows, compared.numbers))
     chosen = exact[evenly(len(exact), MOST_ROWS)]
     if len(chosen) < LEAST_ROWS:
         return SHARES, NOISE
     kernels = np.stack([compared.among(rows[chosen], group) for group in range(len(SHARES))]).astype(np.float64)
     y, _, _ = standardized(target.y[chosen], target.weight[chosen])
-    found = Likelihood(kernels, y, spread(target.weight[chosen]), np.append(SHARES, NOISE)).most_likely()
+    likelihood = Likelihood(kernels, y, spread(target.weight[chosen]), np.append(SHARES, NOISE))
+    start = np.log(likelihood.prior)
+    found = np.exp(minimize(likelihood, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x)
     return found[:-1], found[-1]
 
 
@@ -148,12 +152,6 @@ class Likelihood:
         offset = (logarithms - np.log(self.prior)) / DEVIATION
         value = 0.5 * (self.y @ coefficients + offset @ offset) + np.log(np.diag(factor)).sum()
         return value, 0.5 * parameters * np.array(slopes) + offset / DEVIATION
-
-    def most_likely(self) -> np.ndarray:
-        from scipy.optimize import minimize  # its import takes a while
-
-        found = minimize(self, np.log(self.prior), jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
-        return np.exp(found.x)
 
 
 def standardized(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, float, float]:

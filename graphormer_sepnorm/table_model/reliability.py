@@ -39,8 +39,8 @@ TINY = 1e-300  # instead of an interval of no width
 MOST_COMPARED = 2_000  # most test molecules that are compared with the training molecules
 
 
-def measure_trust(trust: Trust, plain: Scores, final: Scores) -> dict:
-    """Coverage of intervals or sets of classes, and calibration of probabilities: by target, None where undefined."""
+def measure_trust(trust: Trust, final: Scores, plain: np.ndarray) -> dict:
+    """Coverage of intervals or sets, and of probabilities, ``plain`` before it, calibration; None where undefined."""
     targets = final.task.targets
     if trust.intervals is not None:
         held = {str(level): measure_interval(trust.intervals, level, final) for level in CONFIDENCES}
@@ -48,9 +48,9 @@ def measure_trust(trust: Trust, plain: Scores, final: Scores) -> dict:
         return {name: {level: by_target(targets, each[name]) for level, each in held.items()} for name in names}
     found: dict = {}
     if trust.calibration is not None:
-        stages = {"before": plain, "after": final}
+        stages = {"before": plain, "after": final.prediction}
         found = {
-            name: {stage: by_target(targets, score(scores.y, scores.prediction)) for stage, scores in stages.items()}
+            name: {stage: by_target(targets, score(final.y, values)) for stage, values in stages.items()}
             for name, score in (("calibration_error", calibration_error), ("brier", brier_score))
         }
     if trust.class_sets is not None:

@@ -3,7 +3,7 @@
 Axis letters: R networks, M molecules, T targets."""
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -129,11 +129,10 @@ def fit_fold(whole: RunFolder, data: Graphs, table: ToFit, compute: Compute, num
     learnt, predicted = table.folds.parts()[number]
     run, config = whole.member(number), of_fold(table, number)
     known = table.known(number).take(learnt)
-    training = MoleculeDataset([data.take(learnt).with_targets(*targets_of(known))])
-    held_back = MoleculeDataset([data.take(predicted)])
+    parts, label = (data.take(learnt).with_targets(*targets_of(known)), data.take(predicted)), f"network {number + 1}"
     try:
         with computing(compute):
-            train(run, config, training, held_back, table, f"network {number + 1} of {len(table.folds)}, ")
+            train(run, config, parts, f"{label} of {len(table.folds)}, ", table.resume, table.verbose)
             network, config, _ = load_network(run)
             with autocast(config.train.precision, network.cls.device):
                 output = embedding_and_prediction_of(network, make_task(config.task, network.cls.device))
@@ -177,10 +176,10 @@ def check_resumable(whole: RunFolder, table: ToFit) -> None:
 
 
 def train(
-    run: RunFolder, config: Config, learnt: MoleculeDataset, val: MoleculeDataset, table: ToFit, label: str
+    run: RunFolder, config: Config, data: Sequence[Graphs], label: str, resume: bool, verbose: bool = True
 ) -> None:
-    """Trains to the last epoch; curves show the score on ``val``, or on ``learnt`` if that cannot be scored."""
-    task = make_task(config.task)
+    """Trains on the first data to the last epoch; curves show the score on the second, if it can be scored."""
+    task, (learnt, val) = make_task(config.task), (MoleculeDataset([each]) for each in data)
     try:
         task.check_learnable(learnt.y)
     except InputError as error:
@@ -189,9 +188,9 @@ def train(
         task.check_scorable(val.y, "validation")
     except InputError:
         val = learnt
-    with training_alone(run, table.resume):
-        recorder = RunWriter(Trainer(config, learnt, val), run, table.verbose, label)
-        if table.resume:
+    with training_alone(run, resume):
+        recorder = RunWriter(Trainer(config, learnt, val), run, verbose, label)
+        if resume:
             recorder.resume()
         recorder.train()
 

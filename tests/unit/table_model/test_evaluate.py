@@ -36,7 +36,7 @@ from tests.table_models import Trained
 
 def test_scores_are_those_of_the_predictions(trained: Trained):
     model = TableModel.load(trained.run.path)
-    scored = score_rows(model, rows_for_test(trained.run, model), means_of(trained.run, model)).final
+    scored = score_rows(model, rows_for_test(trained.run, model), means_of(trained.run, model))
     table = pd.read_csv(trained.run.path / "table.csv").query("split == 'test'")
     found = load_predicting_model([str(trained.run.path)]).predict(table.smiles.tolist())
     np.testing.assert_allclose(found.values, scored.prediction, rtol=1e-5)
