@@ -42,7 +42,6 @@ from graphormer_sepnorm.tables.labels import (
 from graphormer_sepnorm.tables.prepared_table import write_labelled
 from graphormer_sepnorm.tables.remarks import remarks as table_remarks
 from graphormer_sepnorm.tables.remarks import repeatability
-from graphormer_sepnorm.tables.splits import Structures
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.optimizers import find_optimizer
 
@@ -79,8 +78,8 @@ def train_table(
 
 
 def train_labelled(options: TableOptions, labelled: LabelledTable, config: Config, out: Path, plan: Plan) -> dict:
-    labelled, sentences = to_learn(options, labelled, config.task)
-    say(sentences)
+    labelled, remarks = to_learn(options, labelled, config.task)
+    say(remarks)
     return fit_run(labelled, options, config, RunFolder(out), plan) | numbers_of_rows(options, labelled)
 
 
@@ -211,7 +210,8 @@ def finished_result(whole: RunFolder, config: Config, folds: Folds) -> dict:
 
 def to_fit(labelled: LabelledTable, options: TableOptions, config: Config, plan: Plan, is_weighted: bool) -> ToFit:
     """The molecules outside the test set; for a single network, the validation rows take the place of the folds."""
-    rows, structures = rows_to_learn(labelled)
+    places = [place for place, row in enumerate(labelled.rows) if row.split != "test"]
+    rows, structures = [labelled.rows[place] for place in places], labelled.structures.take(places)
     task = replace(config.task, class_names=labelled.class_names)
     labels = labels_of(rows, task, labelled.names, is_weighted)
     conditions = Conditions.of(options.feature_columns, [row.conditions for row in rows])
@@ -222,11 +222,6 @@ def to_fit(labelled: LabelledTable, options: TableOptions, config: Config, plan:
         folds = make_folds(structures, labels, options.split, config.train.seed, plan.networks)
     molecules, look = MoleculeFeatures(structures.smiles, {condition_values: values}), reason_to_stop
     return ToFit(molecules, labels, folds, config, conditions=conditions, look=look if plan.look else None)
-
-
-def rows_to_learn(labelled: LabelledTable) -> tuple[list[LabelledRow], Structures]:
-    places = [place for place, row in enumerate(labelled.rows) if row.split != "test"]
-    return [labelled.rows[place] for place in places], labelled.structures.take(places)
 
 
 def labels_of(

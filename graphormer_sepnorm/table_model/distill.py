@@ -12,18 +12,15 @@ from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.datasets.store import prepare
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.predict.calibration import fit_calibration, limited_logit
-from graphormer_sepnorm.predict.class_sets import fit_class_sets
-from graphormer_sepnorm.predict.domain import Domain
-from graphormer_sepnorm.predict.intervals import fit_intervals
+from graphormer_sepnorm.predict.calibration import limited_logit
 from graphormer_sepnorm.predict.predictors import compute_chunks, molecules_at_once
-from graphormer_sepnorm.predict.training_rows import TrainingRows
-from graphormer_sepnorm.predict.trust import Trust, calibrated
 from graphormer_sepnorm.recipes import RECIPES, task_config
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.workers import in_chunks
 from graphormer_sepnorm.table_model.evaluate import rows_for_test
+from graphormer_sepnorm.table_model.fit import fit_trust
+from graphormer_sepnorm.table_model.labels import Labels
 from graphormer_sepnorm.table_model.members.networks import NetworksMember, train
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.tables.prepared_table import TABLE
@@ -59,10 +56,12 @@ def distill(model: TableModel, source: RunFolder, smiles: Sequence[str], out: Pa
         rows = rows_for_test(source, model)
         found = student.predict(rows.smiles).values.astype(np.float64)
         if (np.isfinite(rows.y).sum(axis=0) >= FEWEST).all():
-            y = rows.y.astype(np.float64)
-            student = trusted(student, y, found, model.trust.domain, model.trust.rows)
+            domain = replace(model.trust.domain, embeddings=np.empty((0, 0), np.float32))  # of another network
+            known = Labels(student.task, rows.y.astype(np.float64))
+            trust = fit_trust(domain, known, found, np.zeros_like(found))
+            student = replace(student, trust=replace(trust, rows=model.trust.rows))
             scores = {"student": found, "model": model.predict(rows.smiles).values}
-            result["test"] = {name: round(METRICS[task.metric](y, each), 4) for name, each in scores.items()}
+            result["test"] = {name: round(METRICS[task.metric](known.y, each), 4) for name, each in scores.items()}
             result["test"]["metric"] = task.metric
     student.save(out)
     return result
@@ -101,13 +100,3 @@ def part_of(network: Network, config: Config, task: TaskConfig) -> TableModel:
     model.load_state_dict(weights | {"head.2.weight": weight, "head.2.bias": bias})
     member = NetworksMember([(model.eval(), replace(config, task=task, model=model.config), {})])
     return TableModel(task, config.featurizer, {"networks": member}, np.ones((1, len(places))))
-
-
-def trusted(
-    student: TableModel, y: np.ndarray, values: np.ndarray, domain: Domain, rows: TrainingRows | None
-) -> TableModel:
-    domain = replace(domain, embeddings=np.empty((0, 0), np.float32))  # of another network
-    if student.kind == "regression":
-        return replace(student, trust=Trust(domain, fit_intervals(y, values, np.zeros_like(values)), rows=rows))
-    trust = Trust(domain, calibration=fit_calibration(y, values), rows=rows)
-    return replace(student, trust=replace(trust, class_sets=fit_class_sets(y, calibrated(values, trust), False)))

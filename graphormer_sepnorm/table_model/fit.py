@@ -10,13 +10,13 @@ from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.calibration import fit_calibration
 from graphormer_sepnorm.predict.class_sets import fit_class_sets
-from graphormer_sepnorm.predict.domain import MAX_REFERENCES, evenly, fit_domain
+from graphormer_sepnorm.predict.domain import MAX_REFERENCES, Domain, evenly, fit_domain
 from graphormer_sepnorm.predict.intervals import fit_intervals
 from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.predict.trust import Trust, calibrated
 from graphormer_sepnorm.recipes import RECIPES, task_config
 from graphormer_sepnorm.system import distributed, progress
-from graphormer_sepnorm.table_model.features import MoleculeFeatures, condition_values, looks
+from graphormer_sepnorm.table_model.features import condition_values, looks
 from graphormer_sepnorm.table_model.labels import CannotLearn, Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Fitted, ToFit
@@ -24,7 +24,6 @@ from graphormer_sepnorm.table_model.members.kernel import KernelMember, as_value
 from graphormer_sepnorm.table_model.model import Stacked, TableModel, similarity_to_training
 from graphormer_sepnorm.table_model.reference import BODY, Encoder, landmarks
 from graphormer_sepnorm.table_model.stacking import (
-    Difficulty,
     combined,
     disagreement,
     fit_difficulty,
@@ -36,7 +35,7 @@ from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.censored import error_deviation
 from graphormer_sepnorm.training.finetune import starting_from
 
-HIDDEN = 1.8  # factor of the standard deviation of errors that a bound hides
+HIDDEN = 1.8  # factor of the standard deviation of errors that a bound hides: its likelihood says too little
 LEAST_SHARE = 0.1  # share of the mean expected error that bounds the expected error from below
 DESCRIBING = "describing the molecules"  # the phase before all members
 CLEAR = 2.0  # standard errors of a gain at which one of several targets decides
@@ -106,44 +105,33 @@ def put_together(fitted: dict[str, Fitted], table: ToFit) -> tuple[TableModel, S
     if not labels.is_classification:
         numbers = landmarks(len(molecules))
         similarity = of_other_folds(similarity_to_training(kept, molecules), table.folds, numbers)
-        difficulty = difficulty_of(counting, values, spread, similarity, numbers)
+        deviation = 0.0 if counting.bounds is None else HIDDEN * error_deviation(counting.y, counting.bounds, values)
+        difficulty = fit_difficulty(counting.error(values, deviation), spread, similarity, numbers)
         model, spread = replace(model, difficulty=difficulty), difficulty(spread, similarity)
-    out_of_fold = Stacked(by_member, values, spread)
-    trust = fit_trust(model, molecules, counting, out_of_fold, table.folds.predicted)
-    return replace(model, trust=replace(trust, rows=training_rows(labels, molecules))), out_of_fold
+    smiles, rows = list(map(str, molecules.molecules)), table.folds.predicted
+    domain = fit_domain(smiles, molecules.of(Encoder(model.embedder)), molecules.of(looks))
+    trust = replace(fit_trust(domain, counting.take(rows), values[rows], spread[rows]), rows=training_rows(table))
+    return replace(model, trust=trust), Stacked(by_member, values, spread)
 
 
-def difficulty_of(
-    labels: Labels, values: np.ndarray, spread: np.ndarray, similarity: np.ndarray, numbers: np.ndarray
-) -> Difficulty:
-    """The expected size of out-of-fold errors [M, T]; what a bound hides is larger than its likelihood says."""
-    deviation = 0.0 if labels.bounds is None else HIDDEN * error_deviation(labels.y, labels.bounds, values)
-    return fit_difficulty(labels.error(values, deviation), spread, similarity, numbers)
-
-
-def training_rows(labels: Labels, molecules: MoleculeFeatures) -> TrainingRows:
-    numbers = evenly(len(labels), MAX_REFERENCES)
-    kept, conditions = labels.take(numbers), molecules.of(condition_values)[numbers]
+def training_rows(table: ToFit) -> TrainingRows:
+    numbers = evenly(len(table.labels), MAX_REFERENCES)
+    kept, conditions = table.labels.take(numbers), table.molecules.of(condition_values)[numbers]
     rows = TrainingRows.of(kept.y, kept.bounds)
     if conditions.shape[1]:
         rows = replace(rows, conditions=conditions)
     return rows if kept.names is None else rows.named(kept.names.tolist())
 
 
-def fit_trust(
-    model: TableModel, molecules: MoleculeFeatures, labels: Labels, out_of_fold: Stacked, rows: np.ndarray
-) -> Trust:
-    embeddings = molecules.of(Encoder(model.embedder))
-    domain = fit_domain(list(map(str, molecules.molecules)), embeddings, molecules.of(looks))
-    task = TASKS[labels.task.kind]
-    y, values, spread = labels.y[rows], out_of_fold.values[rows], out_of_fold.spread[rows]
-    bounds = None if labels.bounds is None else labels.bounds[rows]
+def fit_trust(domain: Domain, labels: Labels, values: np.ndarray, spread: np.ndarray) -> Trust:
+    """Trust by predictions [M, T] of molecules that were not learnt from, and by their expected deviations [M, T]."""
+    y, task = labels.y, TASKS[labels.task.kind]
     if task.predicts_probabilities:
         calibration = fit_calibration(y, values) if task.calibrated_by == "probabilities" else None
         trust = Trust(domain, calibration=calibration)
         return replace(trust, class_sets=fit_class_sets(y, calibrated(values, trust), task.adds_up))
     if task.calibrated_by == "intervals" and not np.isnan(y).all(axis=0).any():
-        return Trust(domain, fit_intervals(y, values, spread, LEAST_SHARE, bounds))
+        return Trust(domain, fit_intervals(y, values, spread, LEAST_SHARE, labels.bounds))
     return Trust(domain)
 
 

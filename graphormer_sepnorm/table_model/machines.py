@@ -80,7 +80,7 @@ def fit_machines(compared: Compared, labels: Labels, learnt: np.ndarray) -> Mach
         exact = np.flatnonzero(~np.isnan(target.y))
         rows = learnt[np.isin(learnt, exact)]
         rows = rows[target.weight[rows] > 0]
-        known = target.take(rows if len(rows) else exact)
+        known = labels.take(rows if len(rows) else exact).target(place)
         if labels.is_classification:
             known = as_numbers(known, labels.task.balance)
         if len(rows):
@@ -236,11 +236,12 @@ def completed(compared: Compared, labels: Labels, learnt: np.ndarray) -> Labels:
         return labels
     y = labels.y.copy()
     for place in range(y.shape[1]):
-        target = labels.target(place)
-        rows = learnt[np.isin(learnt, target.known) & (target.weight[learnt] > 0)]
+        target = labels.take(learnt).target(place)
+        is_known = ~np.isnan(target.y) | np.isfinite(target.bounds).any(axis=1)
+        rows = learnt[is_known & (target.weight > 0)]
         exact = ~np.isnan(y[rows, place])
         if exact.any() and not exact.all():
-            y[rows, place] = imputed(compared, rows, target.take(rows))
+            y[rows, place] = imputed(compared, rows, labels.take(rows).target(place))
     return replace(labels, y=np.where(np.isnan(labels.y), limited(y, labels.task.limits), y), bounds=None)
 
 

@@ -34,7 +34,6 @@ MANY_BOUNDS = 0.15  # share of labels above which errors and slopes of exact lab
 USUAL_CONFIDENCE = "0.9"
 SIGNIFICANCE = 0.05  # of a coverage below the confidence level, over all targets; of growing errors
 LEAST_TESTED = 30  # molecules whose errors are compared with their similarities
-LEAST_FACTOR = 1.1  # of too narrow intervals, that is shown with one decimal
 TINY = 1e-300  # instead of an interval of no width
 MOST_COMPARED = 2_000  # most test molecules that are compared with the training molecules
 
@@ -154,8 +153,7 @@ def wider_words(trust: dict, level: str, name: str) -> str:
     factor = trust.get("needed_width", {}).get(level, {}).get(name)
     if factor is None:
         return ""
-    times = f"{factor:.1f}" if factor >= LEAST_FACTOR else f"{factor:.2f}"
-    return f": to contain {percent(float(level))}, they would have to be {times} times as wide"
+    return f": to contain {percent(float(level))}, they would have to be {factor:.2f} times as wide"
 
 
 def higher_words(shares: dict[str, dict], name: str) -> str:

@@ -23,7 +23,7 @@ from graphormer_sepnorm.runs.arrays import load_format
 from graphormer_sepnorm.runs.checkpoint import save_model
 from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.labels import CannotLearn
+from graphormer_sepnorm.table_model.labels import CannotLearn, Labels
 from graphormer_sepnorm.table_model.machines import Compared, Machines, completed, fit_machines
 from graphormer_sepnorm.table_model.members.base import Fitted, Member, ToFit
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
@@ -78,7 +78,7 @@ class KernelMember(Member):
         for learnt, predicted in tracked(parts, len(parts) + 1, 0.5):
             known.append(completed(compared, labels, learnt))
             decisions[predicted] = fit_machines(compared, known[-1], learnt)(compared.similarities[predicted])
-        calibration = calibration_of(table, decisions)
+        calibration = calibration_of(labels, decisions, table.folds.predicted)
         known.append(completed(compared, labels, every))
         member = cls(reference, fit_machines(compared, known[-1], every), calibration)
         return Fitted(member, as_values(decisions, calibration), remark(numbers, table), tuple(known))
@@ -149,11 +149,8 @@ def body_of(config: Config) -> Encoder:
     return body_named(config.train.start_from or BODY)
 
 
-def calibration_of(table: ToFit, decisions: np.ndarray) -> Calibration | None:
-    rows = table.folds.predicted
-    if not table.labels.is_classification:
-        return None
-    return fit_calibration(table.labels.y[rows], probabilities(decisions[rows]))
+def calibration_of(labels: Labels, decisions: np.ndarray, rows: np.ndarray) -> Calibration | None:
+    return fit_calibration(labels.y[rows], probabilities(decisions[rows])) if labels.is_classification else None
 
 
 def as_values(decisions: np.ndarray, calibration: Calibration | None) -> np.ndarray:
@@ -214,7 +211,7 @@ class TunedKernelMember(Member):
             space, found, decisions[predicted] = fit_tuned(kernel, table, number, embeddings)
             spaces.append(space)
             machines.append(found)
-        calibration = calibration_of(table, decisions)
+        calibration = calibration_of(table.labels, decisions, table.folds.predicted)
         return Fitted(cls(kernel, networks, spaces, machines, calibration), as_values(decisions, calibration))
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:

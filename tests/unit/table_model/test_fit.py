@@ -9,7 +9,6 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.table_model import fit, reference
 from graphormer_sepnorm.table_model.fit import (
-    difficulty_of,
     fit_members,
     fit_table,
     foundation_config,
@@ -20,7 +19,6 @@ from graphormer_sepnorm.table_model.members.kernel import KernelMember
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reference import Encoder
-from graphormer_sepnorm.table_model.stacking import fit_difficulty
 
 
 @pytest.mark.slow
@@ -97,17 +95,11 @@ def test_every_member_learns_bounds_that_the_kernel_completed(labels, folds, to_
     assert len(completed) == len(folds) + 1 and (completed[-1].y[hidden, 0] >= np.nanmedian(labels.y[:, 0])).all()
     for name in fitted:
         np.testing.assert_array_equal(changed[name].out_of_fold[inside], fitted[name].out_of_fold[inside])
-    model, _ = put_together(fitted, replace(to_fit, labels=known))
+    model, out_of_fold = put_together(fitted, replace(to_fit, labels=known))
+    errors = np.abs(labels.y - out_of_fold.values)
+    np.testing.assert_array_equal(model.difficulty.errors[~hidden], errors[~hidden])
+    assert np.isfinite(model.difficulty.errors[hidden, 0]).all()
     assert model.trust.intervals.counts.tolist() == (~np.isnan(labels.y)).sum(axis=0).tolist()
-
-
-def test_errors_that_bounds_hide_are_expected_to_be_larger(labels):
-    known = bounded(labels, float(np.nanquantile(labels.y[:, 0], 0.7)))
-    values = np.zeros_like(labels.y)
-    found = difficulty_of(known, values, values + 1, np.zeros((len(labels), 0)), np.arange(len(labels)))
-    plain = fit_difficulty(labels.y, values + 1, np.zeros((len(labels), 0)), np.arange(len(labels)))
-    np.testing.assert_array_equal(found.errors[:, 1], plain.errors[:, 1])
-    assert np.isfinite(found.errors[known.bounded]).all()
 
 
 NORMAL = np.random.default_rng(0).normal
