@@ -78,8 +78,8 @@ def train_table(
 
 
 def train_labelled(options: TableOptions, labelled: LabelledTable, config: Config, out: Path, plan: Plan) -> dict:
-    labelled, remarks = to_learn(options, labelled, config.task)
-    say(remarks)
+    labelled, sentences = to_learn(options, labelled, config.task)
+    say(sentences)
     return fit_run(labelled, options, config, RunFolder(out), plan) | numbers_of_rows(options, labelled)
 
 
@@ -87,8 +87,12 @@ def to_learn(options: TableOptions, labelled: LabelledTable, task: TaskConfig) -
     """A table without rows that cannot be scored, and remarks on it; raises InputError as ``check_splits``."""
     labelled = scorable(options, labelled)
     check_splits(options, task, labelled)
+    return labelled, remarks(options, labelled)
+
+
+def remarks(options: TableOptions, labelled: LabelledTable) -> list[str]:
     conditions = learnt_conditions(options, labelled).remarks(conditions_outside_test(labelled))
-    return labelled, [*table_remarks(options, labelled), *conditions]
+    return [*table_remarks(options, labelled), *conditions]
 
 
 def costs(plan: Plan, config: Config) -> dict[str, float]:
@@ -111,8 +115,7 @@ def train_folds(
     tables = [scorable(options, labelled) for labelled in read]
     for labelled in tables:
         check_splits(options, config.task, labelled)
-    say(table_remarks(options, read[0]))
-    say(learnt_conditions(options, read[0]).remarks(conditions_outside_test(read[0])))
+    say(remarks(options, read[0]))
     if unscored := sum(len(table.rows) for table in read) - sum(len(table.rows) for table in tables):
         say([f"{counted(unscored, 'row')} without a score, under conditions that no training row of the fold has"])
     if distributed.rank() == 0:

@@ -34,6 +34,7 @@ MANY_BOUNDS = 0.15  # share of labels above which errors and slopes of exact lab
 USUAL_CONFIDENCE = "0.9"
 SIGNIFICANCE = 0.05  # of a coverage below the confidence level, over all targets; of growing errors
 LEAST_TESTED = 30  # molecules whose errors are compared with their similarities
+LEAST_FACTOR = 1.1  # of too narrow intervals, that is shown with one decimal
 TINY = 1e-300  # instead of an interval of no width
 MOST_COMPARED = 2_000  # most test molecules that are compared with the training molecules
 
@@ -113,12 +114,18 @@ def low_coverage(result: dict) -> list[str]:
     level, found = usual_confidence(trust), []
     if level is not None:
         for name, words in too_low(trust["coverage"][level], counts, level).items():
-            inside = f"only {words} test labels of {name} are inside their {percent(float(level))} intervals"
-            found.append(f"{inside}, which are too narrow for such molecules{wider_words(trust, level, name)}")
-    sets = trust.get("set_coverage", {})
+            share, factor = percent(float(level)), trust.get("needed_width", {}).get(level, {}).get(name)
+            inside = f"only {words} test labels of {name} are inside their {share} intervals, which are too narrow"
+            needed = ""
+            if factor is not None:
+                digits = 1 if factor >= LEAST_FACTOR else 2
+                needed = f": to contain {share}, they would have to be {factor:.{digits}f} times as wide"
+            found.append(f"{inside} for such molecules{needed}")
+    sets, highest = trust.get("set_coverage", {}), CONFIDENCES[-1]
     for name, words in too_low(sets.get(USUAL_CONFIDENCE, {}), counts, USUAL_CONFIDENCE).items():
-        held = f"have their class in their {percent(float(USUAL_CONFIDENCE))} set"
-        found.append(f"only {words} test molecules of {name} {held}{higher_words(sets, name)}")
+        held = f"only {words} test molecules of {name} have their class in their {percent(float(USUAL_CONFIDENCE))} set"
+        share = sets.get(str(highest), {}).get(name)
+        found.append(held if share is None else f"{held}, and {percent(share)} have it in their {percent(highest)} set")
     return found
 
 
@@ -146,20 +153,6 @@ def no_better(result: dict) -> list[str]:
         scores = f"{METRICS[result['metric']].title} {ours:.3g}, of the mean {theirs:.3g}, {facts['n']:,} test labels"
         found.append(f"{name}: the model is not clearly better than the mean label for all molecules ({scores})")
     return found
-
-
-def wider_words(trust: dict, level: str, name: str) -> str:
-    """By how much the intervals of a target are too narrow, as the end of a sentence; "" if that is unknown."""
-    factor = trust.get("needed_width", {}).get(level, {}).get(name)
-    if factor is None:
-        return ""
-    return f": to contain {percent(float(level))}, they would have to be {factor:.2f} times as wide"
-
-
-def higher_words(shares: dict[str, dict], name: str) -> str:
-    """How far sets of the highest confidence level help, as the end of a sentence; "" if that is unknown."""
-    share = shares.get(str(CONFIDENCES[-1]), {}).get(name)
-    return "" if share is None else f", and {percent(share)} have it in their {percent(CONFIDENCES[-1])} set"
 
 
 def too_low(shares: dict[str, float | None], counts: dict[str, int], level: str) -> dict[str, str]:

@@ -61,10 +61,8 @@ def test_it_is_scored_again_alike(trained: Trained):
 
 
 def test_test_rows_are_not_learnt_from(trained: Trained):
-    kept = TableModel.load(trained.run.path).trust.domain.smiles
-    assert kept == [row.smiles for row in trained.labelled.rows if row.split != "test"] and len(kept) + trained.result[
-        "n"
-    ] == len(trained.labelled.rows)
+    kept, rows = TableModel.load(trained.run.path).trust.domain.smiles, trained.labelled.rows
+    assert kept == [row.smiles for row in rows if row.split != "test"] and len(kept) + trained.result["n"] == len(rows)
 
 
 def test_a_final_model_learns_all_rows_and_is_scored_out_of_fold(trained: Trained, tmp_path):
