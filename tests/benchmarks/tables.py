@@ -32,20 +32,24 @@ FOLDER_VARIABLE = "GRAPHORMER_SEPNORM_TABLES"
 RMSE = METRICS["rmse"]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", nargs="?", type=Path, default=os.environ.get(FOLDER_VARIABLE))
-    parser.add_argument("--tables", nargs="+", help="names in reference.csv; by default all")
+def parser_of(description: str) -> argparse.ArgumentParser:
+    """A parser of what the benchmarks on these tables are asked."""
+    parser, known = argparse.ArgumentParser(description=description.splitlines()[0]), os.environ.get(FOLDER_VARIABLE)
+    parser.add_argument("folder", nargs="?" if known else None, type=Path, default=known)
+    parser.add_argument("--tables", nargs="+", help="names of tables; by default all")
     parser.add_argument("--members", nargs="+", default=list(MEMBERS), choices=list(MEMBERS))
     parser.add_argument("--test", action="store_true", help="score the test rows")
+    return parser
+
+
+def main() -> None:
+    parser = parser_of(__doc__)
     parser.add_argument("--look", action="store_true", help="train the first network only, and show what it gains")
     options = parser.parse_args()
-    if options.folder is None:
-        parser.error(f"name the folder of the tables, or set {FOLDER_VARIABLE}")
-    reference = pd.read_csv(Path(options.folder) / "reference.csv").set_index("table")
+    reference = pd.read_csv(options.folder / "reference.csv").set_index("table")
     for name in options.tables or reference.index:
         published = reference.loc[name].dropna().to_dict()
-        path, gains = Path(options.folder) / f"{name}.csv", []
+        path, gains = options.folder / f"{name}.csv", []
 
         def looked(*known, gains=gains) -> str:
             gains.extend(each[0].round(4) for each in gains_of_network(*known))

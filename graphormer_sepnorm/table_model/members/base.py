@@ -18,10 +18,12 @@ from graphormer_sepnorm.table_model.labels import Folds, Labels
 class Member(Protocol):
     share: ClassVar[float]  # prior weight of the member, up to a common factor
     file: ClassVar[str]  # of the ``arrays``
+    described: ClassVar[str]  # for users
 
     @classmethod
     def words(cls, task: TaskConfig, molecules: int) -> str:
-        """A description of the member for users, where it predicts this task from a number of training molecules."""
+        """The description, where the member predicts this task from a number of training molecules."""
+        return cls.described
 
     @classmethod
     def fit(cls, table: "ToFit") -> "Fitted":

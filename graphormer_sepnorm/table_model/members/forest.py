@@ -13,7 +13,6 @@ import numpy as np
 from graphormer_sepnorm.chem.count_fingerprints import MORGAN, known_kinds
 from graphormer_sepnorm.chem.fast_descriptors import VERSIONS, WIDTH
 from graphormer_sepnorm.chem.fingerprints import SIZE
-from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import checked_array, load_format
 from graphormer_sepnorm.runs.folder import FOREST
@@ -47,6 +46,7 @@ class ForestMember(Member):
 
     share: ClassVar = 0.15
     file: ClassVar = FOREST
+    described: ClassVar = f"a forest of {TREES} extremely randomized trees on Morgan counts and descriptors"
 
     feature: np.ndarray  # int16 [N], the feature that an inner node splits on; ``LEAF`` for a leaf
     number: np.ndarray  # float32 [N], threshold of an inner node (values up to it go left), or prediction of a leaf
@@ -54,10 +54,6 @@ class ForestMember(Member):
     roots: np.ndarray  # int64 [R], the first node of each tree, grouped by target
     targets: int
     release: str  # RDKit release that computed the features
-
-    @classmethod
-    def words(cls, task: TaskConfig, molecules: int) -> str:
-        return f"a forest of {TREES} extremely randomized trees on Morgan counts and descriptors"
 
     @classmethod
     def fit(cls, table: ToFit) -> Fitted:

@@ -190,16 +190,13 @@ class TunedKernelMember(Member):
 
     share: ClassVar = 0.4
     file: ClassVar = TUNED
+    described: ClassVar = "the same as the kernel, on the embeddings of the fine-tuned networks"
 
     kernel: KernelMember  # its training molecules are the references
     networks: NetworksMember
     spaces: list[Space]  # one per network
     machines: list[Machines]  # one per network
     calibration: Calibration | None = None
-
-    @classmethod
-    def words(cls, task: TaskConfig, molecules: int) -> str:
-        return "the same as the kernel, on the embeddings of the fine-tuned networks"
 
     @classmethod
     def fit(cls, table: ToFit) -> Fitted:

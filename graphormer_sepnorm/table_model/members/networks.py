@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from graphormer_sepnorm.chem.features import Molecules, as_written
-from graphormer_sepnorm.config import Config, TaskConfig
+from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.datasets.store import MoleculeDataset, prepare
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
@@ -37,12 +37,9 @@ from graphormer_sepnorm.training.trainer import Trainer
 @dataclass(frozen=True, eq=False)
 class NetworksMember(Member):
     share: ClassVar = 0.3
+    described: ClassVar = "the mean of the graph transformers that were trained on the table"
 
     networks: list[tuple[Network, Config, dict]]  # with the facts of their training
-
-    @classmethod
-    def words(cls, task: TaskConfig, molecules: int) -> str:
-        return "the mean of the graph transformers that were trained on the table"
 
     @classmethod
     def fit(cls, table: ToFit) -> Fitted:
@@ -128,11 +125,11 @@ def fit_fold(whole: RunFolder, data: Graphs, table: ToFit, compute: Compute, num
     """Trains the network of a fold; returns embeddings and predictions of all molecules [M, D + T], or the error."""
     learnt, predicted = table.folds.parts()[number]
     run, config = whole.member(number), of_fold(table, number)
-    known = table.known(number).take(learnt)
-    parts, label = (data.take(learnt).with_targets(*targets_of(known)), data.take(predicted)), f"network {number + 1}"
+    parts = labelled(data.take(learnt), table.known(number).take(learnt)), data.take(predicted)
+    label = f"network {number + 1} of {len(table.folds)}, "
     try:
         with computing(compute):
-            train(run, config, parts, f"{label} of {len(table.folds)}, ", table.resume, table.verbose)
+            train(run, config, parts, label, table.resume, table.verbose)
             network, config, _ = load_network(run)
             with autocast(config.train.precision, network.cls.device):
                 output = embedding_and_prediction_of(network, make_task(config.task, network.cls.device))
@@ -145,11 +142,12 @@ def prepared(table: ToFit) -> Graphs:
     graphs, weight = table.molecules.of(GraphsOf(as_written(table.config.featurizer))), table.labels.weight
     weight = None if weight is None else weight.astype(np.float32)
     graphs = replace(graphs, weight=weight, conditions=table.molecules.of(condition_values))
-    return prepare(graphs.with_targets(*targets_of(table.labels)), table.config.model.encodings)
+    return prepare(labelled(graphs, table.labels), table.config.model.encodings)
 
 
-def targets_of(labels: Labels) -> tuple[np.ndarray, np.ndarray | None]:
-    return labels.y.astype(np.float32), None if labels.bounds is None else labels.bounds.astype(np.float32)
+def labelled(graphs: Graphs, labels: Labels) -> Graphs:
+    bounds = None if labels.bounds is None else labels.bounds.astype(np.float32)
+    return graphs.with_targets(labels.y.astype(np.float32), bounds)
 
 
 def of_fold(table: ToFit, number: int) -> Config:
