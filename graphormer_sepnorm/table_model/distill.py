@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +47,7 @@ def distill(model: TableModel, source: RunFolder, smiles: Sequence[str], out: Pa
     chunks = in_chunks(learnt, molecules_at_once(model.device))
     values = np.concatenate([found.values for _, found in compute_chunks(model, chunks, list)])
     readable = ~np.isnan(values).any(axis=1)
-    kept = [text for text, is_read in zip(learnt, readable.tolist(), strict=True) if is_read]
+    kept = list(compress(learnt, readable))
     outputs = values[readable] if task.kind == "regression" else limited_logit(values[readable])
     difference = train_student(kept, outputs.astype(np.float32), task.targets, run.member(0), epochs)
     network, config, _ = checkpoint.load_model(run.member(0).path)
@@ -72,16 +73,15 @@ def train_student(smiles: list[str], outputs: np.ndarray, names: Sequence[str], 
     held = np.zeros(len(smiles), bool)
     held[np.random.default_rng(0).permutation(len(smiles))[: min(max(round(HELD * len(smiles)), 2), MOST_HELD)]] = True
     task = TaskConfig("regression", "rmse", tuple(names), loss="mse")
-    recipe = RECIPES["foundation"]
-    optimization = replace(TRAIN, epochs=epochs)
-    config = task_config("student", FOR_TABLES, task, optimization, architecture=recipe.architecture)
+    architecture = RECIPES["foundation"].architecture
+    config = task_config("student", FOR_TABLES, task, replace(TRAIN, epochs=epochs), architecture=architecture)
     config = starting_from(config, BODY, 0)
     fitted = make_task(task).fit(outputs[~held], np.ones((~held).sum()))
     config = replace(config, task=fitted, model=replace(config.model, dropout=0.0))
     data = prepare(read_graphs(config.featurizer, smiles).with_targets(outputs, None), config.model.encodings)
     train(run, config, [data.take(np.flatnonzero(rows)) for rows in (~held, held)], "student ", run.state.exists())
     network, config, _ = checkpoint.load_model(run.path)
-    chosen = [text for text, is_held in zip(smiles, held.tolist(), strict=True) if is_held]
+    chosen = list(compress(smiles, held))
     squares = (part_of(network, config, config.task).predict(chosen).values - outputs[held]) ** 2
     ratio = np.sqrt(np.nanmean(squares, axis=0)) / np.nanstd(outputs[held], axis=0).clip(1e-9)
     return dict(zip(names, ratio.round(4).tolist(), strict=True))

@@ -8,12 +8,7 @@ import pytest
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.table_model import fit, reference
-from graphormer_sepnorm.table_model.fit import (
-    fit_members,
-    fit_table,
-    foundation_config,
-    put_together,
-)
+from graphormer_sepnorm.table_model.fit import fit_members, fit_table, foundation_config, put_together
 from graphormer_sepnorm.table_model.labels import CannotLearn, Labels
 from graphormer_sepnorm.table_model.members.kernel import KernelMember
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
