@@ -114,7 +114,6 @@ def looks(molecules: MoleculeFeatures) -> np.ndarray:
 
 
 def graph_of(featurizer: str, mol: Chem.Mol, written: str) -> MoleculeGraph:
-    """The graph of a molecule; raises InputError for one that cannot be read."""
     with one_molecule(written):
         return FEATURIZERS[featurizer].features(mol, written)
 

@@ -282,7 +282,6 @@ def similarity_to_training(members: dict[str, Member], molecules: MoleculeFeatur
 
 
 def read_fact(kind: type[Fact], known: object, name: str, path: Path) -> Fact:
-    """A fact in a file; raises InputError if it is not valid."""
     try:
         return TypeAdapter(kind).validate_json(json.dumps(known))
     except ValidationError as error:
