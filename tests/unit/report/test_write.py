@@ -3,6 +3,7 @@
 import json
 import re
 from html import escape
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from graphormer_sepnorm.tables.options import TableOptions
 from tests.table_models import Trained
 from tests.unit.report.conftest import reported
 
+WITHOUT = SimpleNamespace(models=[])  # a member without networks
 TITLES = (
     "Scores", "Predictions", "Learning curve", "Data and split", "Intervals", "Distance to the training molecules",
     "Worst predictions", "Atom contributions", "Training", "How to use the model",
@@ -90,9 +92,7 @@ def scores_of(fitted: FittedTable, labels: Labels, folds: Folds) -> dict:
 def test_scores_out_of_fold_are_of_the_rows_that_were_predicted():
     y = np.array([[1.0], [2], [5]])
     member = np.array([[[np.nan], [3], [5]]])
-    model = TableModel(
-        TaskConfig("regression", "mae", ("a",)), "mol", {"kernel": SimpleNamespace(models=[])}, np.ones((1, 1))
-    )
+    model = TableModel(TaskConfig("regression", "mae", ("a",)), "mol", {"kernel": WITHOUT}, np.ones((1, 1)))
     fitted = FittedTable(model, Stacked(member, member[0], member[0]), {})
     found = scores_of(fitted, Labels(model.task, y), Folds(np.array([-1, 0, 0])))
     assert found["kernel"]["mae"] == found["stack"]["mae"] == pytest.approx(0.5)
@@ -106,7 +106,7 @@ def test_scores_out_of_fold_are_of_the_rows_that_were_predicted():
 def test_scores_out_of_fold_have_the_metric_of_the_task_even_if_it_is_not_usually_reported():
     y = np.array([[1.0], [0]])
     task = TaskConfig("classification", "logloss", ("a",))
-    model = TableModel(task, "mol", {"kernel": SimpleNamespace(models=[])}, np.ones((1, 1)))
+    model = TableModel(task, "mol", {"kernel": WITHOUT}, np.ones((1, 1)))
     fitted = FittedTable(model, Stacked(y[None] / 2 + 0.25, y / 2 + 0.25, y), {})
     found = scores_of(fitted, Labels(task, y), Folds(np.array([0, 1])))
     assert found["kernel"]["logloss"] == pytest.approx(-np.log(0.75)) and found["kernel"]["rocauc"] == 1
@@ -117,7 +117,7 @@ def test_the_only_member_of_a_model_of_several_classes_has_the_score_of_the_mode
     y = np.array([[1.0, 0], [0, 1], [1, 0], [0, 1]])
     member = np.array([[0.2, 0.1], [0.5, 0.5], [0.6, 0.1], [0.9, 0.8]])
     task = TaskConfig("multiclass", "rocauc", ("x", "y"))
-    model = TableModel(task, "mol", {"kernel": SimpleNamespace(models=[])}, np.ones((1, 2)))
+    model = TableModel(task, "mol", {"kernel": WITHOUT}, np.ones((1, 2)))
     values = member / member.sum(axis=1, keepdims=True)
     fitted = FittedTable(model, Stacked(member[None], values, values), {})
     found = scores_of(fitted, Labels(task, y), Folds(np.array([0, 1, 0, 1])))
