@@ -78,7 +78,8 @@ def fit_members(
     """Fitted members, those before included, and the reasons for those that cannot be fitted, by name."""
     progress.begin(DESCRIBING)
     table.molecules.read(table.config.featurizer)
-    fitted, left_out = dict(table.fitted), {}
+    fitted = dict(table.fitted)
+    left_out: dict[str, str] = {}
     learnt = replace(table, labels=table.labels.counting().differences(), fitted=fitted)
     for name in members:
         if table.verbose and distributed.rank() == 0:

@@ -237,6 +237,7 @@ def completed(compared: Compared, labels: Labels, learnt: np.ndarray) -> Labels:
     y = labels.y.copy()
     for place in range(y.shape[1]):
         target = labels.take(learnt).target(place)
+        assert target.bounds is not None
         is_known = ~np.isnan(target.y) | np.isfinite(target.bounds).any(axis=1)
         rows = learnt[is_known & (target.weight > 0)]
         exact = ~np.isnan(y[rows, place])

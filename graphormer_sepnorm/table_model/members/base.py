@@ -17,8 +17,8 @@ from graphormer_sepnorm.table_model.labels import Folds, Labels
 
 class Member(Protocol):
     share: ClassVar[float]  # prior weight of the member, up to a common factor
-    file: ClassVar[str]  # of the ``arrays``
-    described: ClassVar[str]  # for users
+    file: ClassVar[str] = ""  # of the ``arrays``
+    described: ClassVar[str] = ""  # for users
 
     @classmethod
     def words(cls, task: TaskConfig, molecules: int) -> str:
@@ -51,6 +51,7 @@ class Member(Protocol):
 
     def facts(self) -> dict:
         """The format of the file and other facts in it."""
+        return {}
 
     @classmethod
     def files(cls, folder: Path) -> list[Path]:
