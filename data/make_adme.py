@@ -26,9 +26,9 @@ from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import fit_members, foundation_config, put_together
-from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.labels import Labels
 from graphormer_sepnorm.table_model.machines import Machines
-from graphormer_sepnorm.table_model.members.base import Setting
+from graphormer_sepnorm.table_model.members.base import ToFit
 from graphormer_sepnorm.table_model.members.kernel import KernelMember, TunedKernelMember
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
@@ -78,8 +78,8 @@ def main() -> None:
     folds = make_folds(Structures(smiles, scaffolds, keys), labels, "random", 0, FOLDS)
     config = starting_from(foundation_config(labels.task), BODY)
     config = replace(config, train=replace(config.train, epochs=EPOCHS, lr=RATE))
-    setting = Setting(config, options.networks, resume=options.networks.exists(), verbose=True)
-    model, found = fit(MoleculeFeatures(smiles), labels, folds, setting)
+    known = ToFit(MoleculeFeatures(smiles), labels, folds, config, options.networks, options.networks.exists(), True)
+    model, found = fit(known)
     values, rmse = found.values, METRICS["rmse"]
     for place, name in enumerate(ASSAYS):
         known = ~np.isnan(labels.y[:, place])
@@ -90,17 +90,16 @@ def main() -> None:
         options.out.write_bytes(packed(Path(folder)))
 
 
-def fit(molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> tuple[TableModel, Stacked]:
+def fit(table: ToFit) -> tuple[TableModel, Stacked]:
     """As ``fit_table``, with rounded embeddings, which take a quarter of the space in an archive."""
-    body = body_named(BODY)
+    body, molecules = body_named(BODY), table.molecules
     molecules.computed[body] = rounded(molecules.of(body))
-    fitted, _ = fit_members(molecules, labels, folds, setting, ["kernel", "networks"])
-    members = {name: each.member for name, each in fitted.items()}
-    networks = members["networks"]
+    fitted, _ = fit_members(table, ["kernel", "networks"])
+    networks = fitted["networks"].member
     assert isinstance(networks, NetworksMember)
     molecules.computed[networks.embeddings] = rounded(molecules.of(networks.embeddings))
-    tuned, _ = fit_members(molecules, labels, folds, replace(setting, members=members), ["tuned kernel"])
-    return put_together(fitted | tuned, molecules, labels, folds, setting)
+    fitted, _ = fit_members(replace(table, fitted=fitted), ["tuned kernel"])
+    return put_together(fitted, table)
 
 
 def rounded(embeddings: np.ndarray) -> np.ndarray:

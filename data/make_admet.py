@@ -41,7 +41,7 @@ from graphormer_sepnorm.table_model.distill import part_of, train_student, trust
 from graphormer_sepnorm.table_model.features import MoleculeFeatures, looks
 from graphormer_sepnorm.table_model.fit import fit_table, foundation_config
 from graphormer_sepnorm.table_model.labels import Labels
-from graphormer_sepnorm.table_model.members.base import Setting
+from graphormer_sepnorm.table_model.members.base import ToFit
 from graphormer_sepnorm.table_model.stacking import make_folds
 from graphormer_sepnorm.tables.splits import Structures
 from graphormer_sepnorm.tasks import METRICS
@@ -172,15 +172,14 @@ def predicted_by_teacher(tables: Tables, pool: MoleculeFeatures, names: list[str
     """Predictions for all molecules by a table model that is fitted to some of them."""
     kind, learnt = tables.kinds[names[0]], tables.molecules.iloc[rows]
     task = TaskConfig(kind, PARTS[kind], tuple(names))
-    setting = Setting(foundation_config(task))
-    pool.read(setting.config.featurizer)
+    config = foundation_config(task)
+    pool.read(config.featurizer)
     pool.of(reference.body_named(reference.BODY))
     labels = Labels(task, tables.learnt[names].to_numpy(np.float64)[rows])
     scaffolds = [murcko_scaffold(text) for text in learnt.smiles]
     structures = Structures(learnt.smiles.tolist(), scaffolds, learnt.index.tolist(), learnt.family.tolist())
-    model = fit_table(
-        pool.take(rows), labels, make_folds(structures, labels, "random", 0), setting, ["kernel", "forest"]
-    )
+    table = ToFit(pool.take(rows), labels, make_folds(structures, labels, "random", 0), config)
+    model = fit_table(table, ["kernel", "forest"])
     pieces = np.array_split(np.arange(len(pool)), max(len(pool) // 2_000, 1))
     return np.concatenate([model.model.final(model.model.stacked(pool.take(piece)).values) for piece in pieces])
 

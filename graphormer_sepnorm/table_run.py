@@ -24,7 +24,7 @@ from graphormer_sepnorm.table_model.features import Conditions, MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import DESCRIBING, fit_table, reason_to_stop
 from graphormer_sepnorm.table_model.labels import Folds, Labels, label_arrays, with_offset
 from graphormer_sepnorm.table_model.members import MEMBERS
-from graphormer_sepnorm.table_model.members.base import Setting
+from graphormer_sepnorm.table_model.members.base import ToFit
 from graphormer_sepnorm.table_model.members.kernel import KernelMember, body_of
 from graphormer_sepnorm.table_model.members.networks import check_resumable
 from graphormer_sepnorm.table_model.model import TableModel
@@ -41,7 +41,6 @@ from graphormer_sepnorm.tables.labels import (
 from graphormer_sepnorm.tables.prepared_table import write_labelled
 from graphormer_sepnorm.tables.remarks import remarks as table_remarks
 from graphormer_sepnorm.tables.remarks import repeatability
-from graphormer_sepnorm.tables.splits import Structures
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.optimizers import find_optimizer
 
@@ -87,8 +86,12 @@ def to_learn(options: TableOptions, labelled: LabelledTable, task: TaskConfig) -
     """A table without rows that cannot be scored, and remarks on it; raises InputError as ``check_splits``."""
     labelled = scorable(options, labelled)
     check_splits(options, task, labelled)
+    return labelled, remarks(options, labelled)
+
+
+def remarks(options: TableOptions, labelled: LabelledTable) -> list[str]:
     conditions = learnt_conditions(options, labelled).remarks(conditions_outside_test(labelled))
-    return labelled, [*table_remarks(options, labelled), *conditions]
+    return [*table_remarks(options, labelled), *conditions]
 
 
 def costs(plan: Plan, config: Config) -> dict[str, float]:
@@ -111,8 +114,7 @@ def train_folds(
     tables = [scorable(options, labelled) for labelled in read]
     for labelled in tables:
         check_splits(options, config.task, labelled)
-    say(table_remarks(options, read[0]))
-    say(learnt_conditions(options, read[0]).remarks(conditions_outside_test(read[0])))
+    say(remarks(options, read[0]))
     if unscored := sum(len(table.rows) for table in read) - sum(len(table.rows) for table in tables):
         say([f"{counted(unscored, 'row')} without a score, under conditions that no training row of the fold has"])
     if distributed.rank() == 0:
@@ -167,13 +169,13 @@ def check_beginning(whole: RunFolder, config: Config, plan: Plan) -> None:
 
 def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whole: RunFolder, plan: Plan) -> dict:
     """Fits to all rows outside the test set and scores on it; the kernel is written before networks train."""
-    molecules, labels, folds, setting = to_fit(labelled, options, config, plan, options.weight_column is not None)
-    setting = replace(setting, folder=whole.path, resume=plan.resume, verbose=True)
-    config = setting.config
+    table = to_fit(labelled, options, config, plan, options.weight_column is not None)
+    table = replace(table, folder=whole.path, resume=plan.resume, verbose=True)
+    config, folds = table.config, table.folds
     if "networks" in plan.members:
         whole.check_parts(Parts("model", len(folds)))
         if plan.resume:
-            check_resumable(whole, config, labels, folds)
+            check_resumable(whole, table)
     with whole.locked() if distributed.rank() == 0 else contextlib.nullcontext():
         if distributed.rank() == 0:
             write_labelled(whole.path, labelled, config, options)
@@ -184,10 +186,10 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
             say([f"{whole} is finished: to train again, choose another --out"])
             return kept
         keeps = advising(f"{whole} keeps the progress so far: add --resume to the same command to continue")
-        with keeps, one_thread_for_small(len(labels)):
+        with keeps, one_thread_for_small(len(table.labels)):
             is_first = distributed.rank() == 0
             early = (lambda model: model.save(whole.path)) if is_first and not whole.stack.exists() else None
-            fitted = fit_table(molecules, labels, folds, setting, plan.members, early)
+            fitted = fit_table(table, plan.members, early)
             if is_first:
                 fitted.model.save(whole.path)
             distributed.wait_for_all()
@@ -195,7 +197,7 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
                 return evaluate_table(whole)
             say([f"scoring the {'predictions out of fold' if options.final else 'test molecules'}, writing the report"])
             progress.begin(SCORING)
-            return report(Trained(whole, fitted, molecules, labels, folds, labelled, options))
+            return report(Trained(whole, fitted, table.molecules, table.labels, folds, labelled, options))
 
 
 def finished_result(whole: RunFolder, config: Config, folds: Folds) -> dict:
@@ -208,13 +210,10 @@ def finished_result(whole: RunFolder, config: Config, folds: Folds) -> dict:
     return found if isinstance(kernel, KernelMember) and kernel.reference.body == body_of(config) else {}
 
 
-def to_fit(
-    labelled: LabelledTable, options: TableOptions, config: Config, plan: Plan, is_weighted: bool
-) -> tuple[MoleculeFeatures, Labels, Folds, Setting]:
-    """The molecules outside the test set, their labels and folds, and the setting: all that ``fit_table`` needs.
-
-    For a single network, the validation rows take the place of the folds."""
-    rows, structures = rows_to_learn(labelled)
+def to_fit(labelled: LabelledTable, options: TableOptions, config: Config, plan: Plan, is_weighted: bool) -> ToFit:
+    """The molecules outside the test set; for a single network, the validation rows take the place of the folds."""
+    places = [place for place, row in enumerate(labelled.rows) if row.split != "test"]
+    rows, structures = [labelled.rows[place] for place in places], labelled.structures.take(places)
     task = replace(config.task, class_names=labelled.class_names)
     labels = labels_of(rows, task, labelled.names, is_weighted)
     conditions = Conditions.of(options.feature_columns, [row.conditions for row in rows])
@@ -223,13 +222,8 @@ def to_fit(
     folds = Folds(np.array([0 if row.split == "val" else -1 for row in rows]))
     if plan.networks > 1:
         folds = make_folds(structures, labels, options.split, config.train.seed, plan.networks)
-    setting = Setting(config, conditions=conditions, look=reason_to_stop if plan.look else None)
-    return MoleculeFeatures(structures.smiles, {condition_values: values}), labels, folds, setting
-
-
-def rows_to_learn(labelled: LabelledTable) -> tuple[list[LabelledRow], Structures]:
-    places = [place for place, row in enumerate(labelled.rows) if row.split != "test"]
-    return [labelled.rows[place] for place in places], labelled.structures.take(places)
+    molecules, look = MoleculeFeatures(structures.smiles, {condition_values: values}), reason_to_stop
+    return ToFit(molecules, labels, folds, config, conditions=conditions, look=look if plan.look else None)
 
 
 def labels_of(

@@ -8,7 +8,7 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Labels
-from graphormer_sepnorm.table_model.members.forest import Forest, fit_forest, forest_features
+from graphormer_sepnorm.table_model.members.forest import ForestMember, fit_forest, forest_features
 
 TREES = 20
 
@@ -29,11 +29,11 @@ def logp(smiles) -> np.ndarray:
 
 
 @pytest.fixture
-def forest(features, logp) -> Forest:
+def forest(features, logp) -> ForestMember:
     return grown(features[:100], logp[:100])
 
 
-def grown(features: np.ndarray, y: np.ndarray, kind: str = "regression", seed: int = 0, trees: int = TREES) -> Forest:
+def grown(features: np.ndarray, y: np.ndarray, kind: str = "regression", seed: int = 0) -> ForestMember:
     """The forest of targets without a scale."""
     task = TaskConfig(kind, "rocauc" if kind == "classification" else "rmse", tuple(map(str, range(y.shape[1]))))
-    return fit_forest(features, Labels(task, y), seed, trees)
+    return fit_forest(features, Labels(task, y), seed, TREES)

@@ -11,7 +11,7 @@ from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members import forest
-from graphormer_sepnorm.table_model.members.base import Setting
+from graphormer_sepnorm.table_model.members.base import ToFit
 from graphormer_sepnorm.table_run import Plan, fit_run
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions, read_labelled, table_task
 from tests.tiny import tiny_model
@@ -26,11 +26,13 @@ def small_forests():
         yield
 
 
+TRAIN = TrainConfig(epochs=8, lr=2e-2, batch_size=16)
+
+
 @pytest.fixture(scope="session")
-def setting() -> Setting:
+def to_fit(molecules, labels, folds) -> ToFit:
     """Networks of one layer, which train for a moment."""
-    _, config = tiny_model("mol", ("logP", "TPSA"))
-    return Setting(replace(config, train=TrainConfig(epochs=8, lr=2e-2, batch_size=16)))
+    return ToFit(molecules, labels, folds, replace(tiny_model("mol", ("logP", "TPSA"))[1], train=TRAIN))
 
 
 @pytest.fixture(scope="session")
@@ -71,19 +73,19 @@ class Trained:
 
 
 @pytest.fixture(scope="session")
-def trained(small_forests, smiles, logp, setting, tmp_path_factory) -> Trained:
+def trained(small_forests, smiles, logp, tmp_path_factory) -> Trained:
     """Two networks of one layer beside the kernel and small forests, on 60 molecules."""
     folder = tmp_path_factory.mktemp("trained")
     pd.DataFrame({"smiles": smiles[:LEARNT], "a": logp[:LEARNT, 0]}).to_csv(folder / "in.csv", index=False)
     options = TableOptions(str(folder / "in.csv"), ("a",), split="random")
     _, config = tiny_model("mol", ("a",))
-    config = replace(config, task=table_task(options), train=setting.config.train)
+    config = replace(config, task=table_task(options), train=TRAIN)
     labelled, run = read_labelled(options, config.featurizer), RunFolder(folder / "run")
     return Trained(run, labelled, options, config, fit_run(labelled, options, config, run, Plan(2)))
 
 
 @pytest.fixture(scope="session")
-def conditioned(small_forests, smiles, logp, setting, tmp_path_factory) -> RunFolder:
+def conditioned(small_forests, smiles, logp, tmp_path_factory) -> RunFolder:
     """As ``trained``, on labels that depend on two conditions."""
     folder = tmp_path_factory.mktemp("conditioned")
     table = pd.DataFrame(
@@ -93,7 +95,7 @@ def conditioned(small_forests, smiles, logp, setting, tmp_path_factory) -> RunFo
     table.to_csv(folder / "in.csv", index=False)
     options = TableOptions(str(folder / "in.csv"), ("y",), split="random", feature_columns=("T", "assay"))
     _, config = tiny_model("mol", ("y",))
-    config = replace(config, task=table_task(options), train=setting.config.train)
+    config = replace(config, task=table_task(options), train=TRAIN)
     run = RunFolder(folder / "run")
     fit_run(read_labelled(options, config.featurizer), options, config, run, Plan(2))
     return run

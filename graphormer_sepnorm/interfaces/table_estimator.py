@@ -209,17 +209,16 @@ class TableEstimator(SmilesEstimator):
             if better_scale(target, column):
                 warnings.warn(f"{range_words(target, column)}: fit log10 of them", stacklevel=3)
         is_weighted = len({row.weight for row in table.rows}) > 1
-        molecules, labels, folds, setting = to_fit(table, chosen, config, plan, is_weighted)
-        make_task(config.task).check_learnable(labels.y)
-        for name, column in zip(config.task.targets, labels.counting().y.T, strict=True):
+        known = to_fit(table, chosen, config, plan, is_weighted)
+        make_task(config.task).check_learnable(known.labels.y)
+        for name, column in zip(config.task.targets, known.labels.counting().y.T, strict=True):
             if np.isnan(column).all():
                 raise InputError(f"all exact labels of target {name} have the sample weight 0")
-        config = setting.config
+        config = known.config
         if plan.quick and (unused := quick.unused_parameters(parameters, type(self)().get_params())):
             warnings.warn(quick.remark("quick=True", unused), stacklevel=3)
-        setting = replace(setting, verbose=parameters["verbose"])
         with computing(choose(parameters["device"])), torch.random.fork_rng():
-            fitted = fit_table(molecules, labels, folds, setting, plan.members)
+            fitted = fit_table(replace(known, verbose=parameters["verbose"]), plan.members)
         self.model_, self.left_out_ = fitted.model, fitted.left_out
         self.out_of_fold_ = for_each_row(fitted.out_of_fold.values, known_rows, table, len(smiles))
         learnt = LabelledTable([replace(row, split="train") for row in table.rows])

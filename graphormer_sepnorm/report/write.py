@@ -71,19 +71,19 @@ def report(trained: Trained) -> dict:
     model, rows = fitted.model, evaluate.rows_for_test(run, fitted.model)
     assert model.trust is not None
     scored = evaluate.score_rows(model, rows, evaluate.means_of(run, model))
-    looked = reliability.compare(model, rows.smiles, scored.final, [sample.conditions for sample in rows.samples])
+    looked = reliability.compare(model, rows.smiles, scored, [sample.conditions for sample in rows.samples])
     trust = {
         "calibrated_on": int((~np.isnan(labels.y) | labels.bounded)[folds.predicted].any(axis=1).sum()),
         "calibrated_by": "molecules with out-of-fold predictions" if folds.predict_all else "validation molecules",
-        **reliability.measure_trust(model.trust, scored.plain, scored.final),
+        **reliability.measure_trust(model.trust, scored, scored.plain),
         **looked.by_similarity(),
     }
-    result = scored.final.result | trained.labelled.known | facts_out_of_fold(trained, trust)
+    result = scored.result | trained.labelled.known | facts_out_of_fold(trained, trust)
     if curve := learning_curve(trained):
         result["learning_curve"] = curve
-    final = replace(scored.final, result=result)
+    final = replace(scored, result=result)
     final.write(run)
-    for page in pages_of(Reported(**vars(trained), test=final, plain=scored.plain.prediction, looked=looked)):
+    for page in pages_of(Reported(**vars(trained), test=final, plain=scored.plain, looked=looked)):
         write_atomically(run.report, render(page))
     return result
 
@@ -148,7 +148,7 @@ def scores_of_rows(trained: Trained, rows: np.ndarray, others: np.ndarray) -> ev
     asked = evaluate.ScoredRows([""] * len(rows), part.y, part.bounds, source)
     stacked = Stacked(out.by_member[:, rows], out.values[rows], out.spread[rows])
     means = np.nanmean(trained.labels.y[others], axis=0)
-    return evaluate.score_predictions(trained.fitted.model, asked, means, stacked).final
+    return evaluate.score_predictions(trained.fitted.model, asked, means, stacked)
 
 
 def coverage_of(trained: Trained, scores: evaluate.StackScores, others: np.ndarray) -> dict:
@@ -158,7 +158,7 @@ def coverage_of(trained: Trained, scores: evaluate.StackScores, others: np.ndarr
         return {}
     bounds = None if labels.bounds is None else labels.bounds[others]
     intervals = fit_intervals(labels.y[others], out.values[others], out.spread[others], LEAST_SHARE, bounds)
-    return reliability.measure_trust(replace(trust, intervals=intervals), scores, scores)
+    return reliability.measure_trust(replace(trust, intervals=intervals), scores, scores.plain)
 
 
 def lines_of(trained: Trained, final: evaluate.StackScores) -> list[list]:

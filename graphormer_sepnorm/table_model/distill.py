@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -9,28 +10,23 @@ import torch
 
 from graphormer_sepnorm.chem.features import FOR_TABLES, read_graphs
 from graphormer_sepnorm.config import Config, TaskConfig
-from graphormer_sepnorm.datasets.store import MoleculeDataset, prepare
+from graphormer_sepnorm.datasets.store import prepare
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.predict.calibration import fit_calibration, limited_logit
-from graphormer_sepnorm.predict.class_sets import fit_class_sets
-from graphormer_sepnorm.predict.domain import Domain
-from graphormer_sepnorm.predict.intervals import fit_intervals
+from graphormer_sepnorm.predict.calibration import limited_logit
 from graphormer_sepnorm.predict.predictors import compute_chunks, molecules_at_once
-from graphormer_sepnorm.predict.training_rows import TrainingRows
-from graphormer_sepnorm.predict.trust import Trust, calibrated
 from graphormer_sepnorm.recipes import RECIPES, task_config
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.workers import in_chunks
 from graphormer_sepnorm.table_model.evaluate import rows_for_test
-from graphormer_sepnorm.table_model.members.networks import NetworksMember
+from graphormer_sepnorm.table_model.fit import fit_trust
+from graphormer_sepnorm.table_model.labels import Labels
+from graphormer_sepnorm.table_model.members.networks import NetworksMember, train
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 from graphormer_sepnorm.training.finetune import starting_from
-from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
-from graphormer_sepnorm.training.trainer import Trainer
 
 BODY = "foundation-mini"
 LONGER: dict = {"epochs": 12, "lr": 1e-3, "batch_size": 64, "averaging": 0.998, "min_updates": 2_000}
@@ -51,7 +47,7 @@ def distill(model: TableModel, source: RunFolder, smiles: Sequence[str], out: Pa
     chunks = in_chunks(learnt, molecules_at_once(model.device))
     values = np.concatenate([found.values for _, found in compute_chunks(model, chunks, list)])
     readable = ~np.isnan(values).any(axis=1)
-    kept = [text for text, is_read in zip(learnt, readable.tolist(), strict=True) if is_read]
+    kept = list(compress(learnt, readable))
     outputs = values[readable] if task.kind == "regression" else limited_logit(values[readable])
     difference = train_student(kept, outputs.astype(np.float32), task.targets, run.member(0), epochs)
     network, config, _ = checkpoint.load_model(run.member(0).path)
@@ -61,10 +57,12 @@ def distill(model: TableModel, source: RunFolder, smiles: Sequence[str], out: Pa
         rows = rows_for_test(source, model)
         found = student.predict(rows.smiles).values.astype(np.float64)
         if (np.isfinite(rows.y).sum(axis=0) >= FEWEST).all():
-            y = rows.y.astype(np.float64)
-            student = trusted(student, y, found, model.trust.domain, model.trust.rows)
+            domain = replace(model.trust.domain, embeddings=np.empty((0, 0), np.float32))  # of another network
+            known = Labels(student.task, rows.y.astype(np.float64))
+            trust = fit_trust(domain, known, found, np.zeros_like(found))
+            student = replace(student, trust=replace(trust, rows=model.trust.rows))
             scores = {"student": found, "model": model.predict(rows.smiles).values}
-            result["test"] = {name: round(METRICS[task.metric](y, each), 4) for name, each in scores.items()}
+            result["test"] = {name: round(METRICS[task.metric](known.y, each), 4) for name, each in scores.items()}
             result["test"]["metric"] = task.metric
     student.save(out)
     return result
@@ -75,21 +73,15 @@ def train_student(smiles: list[str], outputs: np.ndarray, names: Sequence[str], 
     held = np.zeros(len(smiles), bool)
     held[np.random.default_rng(0).permutation(len(smiles))[: min(max(round(HELD * len(smiles)), 2), MOST_HELD)]] = True
     task = TaskConfig("regression", "rmse", tuple(names), loss="mse")
-    recipe = RECIPES["foundation"]
-    optimization = replace(TRAIN, epochs=epochs)
-    config = task_config("student", FOR_TABLES, task, optimization, architecture=recipe.architecture)
+    architecture = RECIPES["foundation"].architecture
+    config = task_config("student", FOR_TABLES, task, replace(TRAIN, epochs=epochs), architecture=architecture)
     config = starting_from(config, BODY, 0)
     fitted = make_task(task).fit(outputs[~held], np.ones((~held).sum()))
     config = replace(config, task=fitted, model=replace(config.model, dropout=0.0))
     data = prepare(read_graphs(config.featurizer, smiles).with_targets(outputs, None), config.model.encodings)
-    train, val = (MoleculeDataset([data.take(np.flatnonzero(rows))]) for rows in (~held, held))
-    writer, resume = RunWriter(Trainer(config, train, val), run, True, "student "), run.state.exists()
-    with training_alone(run, resume):
-        if resume:
-            writer.resume()
-        writer.train()
+    train(run, config, [data.take(np.flatnonzero(rows)) for rows in (~held, held)], "student ", run.state.exists())
     network, config, _ = checkpoint.load_model(run.path)
-    chosen = [text for text, is_held in zip(smiles, held.tolist(), strict=True) if is_held]
+    chosen = list(compress(smiles, held))
     squares = (part_of(network, config, config.task).predict(chosen).values - outputs[held]) ** 2
     ratio = np.sqrt(np.nanmean(squares, axis=0)) / np.nanstd(outputs[held], axis=0).clip(1e-9)
     return dict(zip(names, ratio.round(4).tolist(), strict=True))
@@ -108,13 +100,3 @@ def part_of(network: Network, config: Config, task: TaskConfig) -> TableModel:
     model.load_state_dict(weights | {"head.2.weight": weight, "head.2.bias": bias})
     member = NetworksMember([(model.eval(), replace(config, task=task, model=model.config), {})])
     return TableModel(task, config.featurizer, {"networks": member}, np.ones((1, len(places))))
-
-
-def trusted(
-    student: TableModel, y: np.ndarray, values: np.ndarray, domain: Domain, rows: TrainingRows | None
-) -> TableModel:
-    domain = replace(domain, embeddings=np.empty((0, 0), np.float32))  # of another network
-    if student.kind == "regression":
-        return replace(student, trust=Trust(domain, fit_intervals(y, values, np.zeros_like(values)), rows=rows))
-    trust = Trust(domain, calibration=fit_calibration(y, values), rows=rows)
-    return replace(student, trust=replace(trust, class_sets=fit_class_sets(y, calibrated(values, trust), False)))

@@ -56,13 +56,13 @@ class ScoredRows:
     samples: Sequence[Sample] = ()  # M molecules with their conditions; empty if there are no conditions
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StackScores(Scores):  # ``by_network`` are the predictions of its members
-    expected: np.ndarray | None = None  # [M, T], expected standard deviation of the predictions
+    plain: np.ndarray  # [M, T], predictions before calibration
+    expected: np.ndarray  # [M, T], expected standard deviation of the predictions
 
     @property
     def spread(self) -> np.ndarray:
-        assert self.expected is not None
         return self.expected
 
 
@@ -78,7 +78,7 @@ def evaluate_table(run: RunFolder, split: str = "test") -> dict:
     check_table(run.path)
     rows = rows_for_test(run, model)
     known = known_molecules(structures_of(model.featurizer, rows.smiles), learnt_structures(run, model))
-    return score_rows(model, rows, means_of(run, model)).final.result | known
+    return score_rows(model, rows, means_of(run, model)).result | known
 
 
 def evaluate_new(
@@ -106,11 +106,11 @@ def evaluate_new(
     smiles, source = [row.smiles for row in read.rows], {"dataset": table, "split": "all"}
     rows = ScoredRows(smiles, *label_arrays(read.rows), source, samples=samples)
     found = score_rows(model, rows, means_of(run, model))
-    strange = other_scale(model.task, found.final)
+    strange = other_scale(model.task, found)
     return {
-        **found.final.result,
+        **found.result,
         **({"other_scale": strange} if strange else {}),
-        "trust": measure_trust(model.trust, found.plain, found.final),
+        "trust": measure_trust(model.trust, found, found.plain),
         "skipped": len(read.skipped),
         **known_molecules(read.structures, learnt_structures(run, model)),
         "reasons": {row: reason for row, _, reason in read.skipped[:REASONS]},
@@ -171,19 +171,13 @@ def means_of(run: RunFolder, model: TableModel) -> np.ndarray:
     return np.asarray(np.nanmean(np.concatenate(y), axis=0, dtype=np.float64))
 
 
-@dataclass(frozen=True)
-class Scored:
-    plain: StackScores
-    final: StackScores
-
-
-def score_rows(model: TableModel, rows: ScoredRows, means: np.ndarray) -> Scored:
+def score_rows(model: TableModel, rows: ScoredRows, means: np.ndarray) -> StackScores:
     """Scores a model and its members; ``means`` [T] as ``means_of``."""
     make_task(model.task).check_scorable(rows.y, "test")  # before a long prediction
     return score_predictions(model, rows, means, predict_all(model, rows.samples or rows.smiles))
 
 
-def score_predictions(model: TableModel, rows: ScoredRows, means: np.ndarray, found: Stacked) -> Scored:
+def score_predictions(model: TableModel, rows: ScoredRows, means: np.ndarray, found: Stacked) -> StackScores:
     task, y = model.task, rows.y
     make_task(task).check_scorable(y, "test")
     members = dict(zip(model.members, each_by_itself(task, found.by_member), strict=True))
@@ -206,8 +200,8 @@ def score_predictions(model: TableModel, rows: ScoredRows, means: np.ndarray, fo
         result["censored"] = dict(zip(task.targets, censored, strict=True))
     if "forest" in members:
         result["baseline"] = {"random_forest": result["members"]["forest"]}
-    empty = StackScores(result, task, y, found.values, found.by_member, rows.table, rows.bounds, found.spread)
-    return Scored(empty.of(found.values), empty.of(predicted.by_name[STACK]))
+    known_of = result, task, y, found.values, found.by_member, rows.table, rows.bounds
+    return StackScores(*known_of, plain=found.values, expected=found.spread).of(predicted.by_name[STACK])
 
 
 def predict_all(model: TableModel, smiles: Sequence[Sample | str]) -> Stacked:

@@ -114,7 +114,6 @@ def looks(molecules: MoleculeFeatures) -> np.ndarray:
 
 
 def graph_of(featurizer: str, mol: Chem.Mol, written: str) -> MoleculeGraph:
-    """The graph of a molecule; raises InputError for one that cannot be read."""
     with one_molecule(written):
         return FEATURIZERS[featurizer].features(mol, written)
 
@@ -212,16 +211,11 @@ class Conditions:
 
     def encode(self, row: tuple[str, ...]) -> list[float]:
         """The values [C] of a molecule's conditions, the ``asked`` ones; raises InputError for an unknown word."""
-        texts = self.texts(row)
-        return [value for column in self.columns for value in column.encode(texts[column.name])]
+        return [value for column, text in self.texts(row) for value in column.encode(text)]
 
-    def texts(self, row: tuple[str, ...]) -> dict[str, str]:
-        return {**self.given, **dict(zip(self.asked, row, strict=True))}
-
-    def warnings(self, row: tuple[str, ...]) -> list[str]:
-        texts = self.texts(row)
-        found = (column.warning(texts[column.name]) for column in self.columns)
-        return [text for text in found if text]
+    def texts(self, row: tuple[str, ...]) -> list[tuple[ConditionColumn, str]]:
+        texts = {**self.given, **dict(zip(self.asked, row, strict=True))}
+        return [(column, texts[column.name]) for column in self.columns]
 
     def remarks(self, rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
         """A sentence on each column with missing conditions in training rows, and on how they are read."""
@@ -235,7 +229,8 @@ class Conditions:
         """The warnings of M molecules, each followed by those of its conditions; no ``rows`` add nothing."""
         if not rows:
             return list(warnings)
-        return [" ".join(filter(None, [text, *self.warnings(row)])) for text, row in zip(warnings, rows, strict=True)]
+        found = ([column.warning(text) for column, text in self.texts(row)] for row in rows)
+        return [" ".join(filter(None, [text, *each])) for text, each in zip(warnings, found, strict=True)]
 
     def encode_all(self, rows: Sequence[tuple[str, ...]]) -> tuple[np.ndarray, list[str]]:
         """The values float32 [M, C] of rows (0 in case of an error) and the error messages ("" if none)."""

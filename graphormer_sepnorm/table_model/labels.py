@@ -95,15 +95,6 @@ class Target:
     bounds: np.ndarray | None  # float64 [M, 2] as in ``Labels``, or None
     weight: np.ndarray  # float64 [M]
 
-    @property
-    def known(self) -> np.ndarray:
-        """The indices of the molecules with an exact or a censored label."""
-        bounded = False if self.bounds is None else np.isfinite(self.bounds).any(axis=1)
-        return np.flatnonzero(~np.isnan(self.y) | bounded)
-
-    def take(self, rows: np.ndarray) -> "Target":
-        return Target(self.y[rows], None if self.bounds is None else self.bounds[rows], self.weight[rows])
-
 
 @dataclass(frozen=True)
 class Folds:

@@ -55,12 +55,12 @@ def load_predicting_model(names: Sequence[str]) -> PredictingModel:
     parts: list[Part] = []
     networks: dict[Hashable, list[tuple[Network, Config]]] = {}
     for name, shown, place in zip(names, names_of(names), places, strict=True):
-        is_network = not (panel_parts(place) or RunFolder(place).stack.exists())
-        if not is_network and places.count(place) > 1:
+        panel, is_table = panel_parts(place), RunFolder(place).stack.exists()
+        if (panel or is_table) and places.count(place) > 1:
             raise InputError(f"{name} is named twice")
-        if panel := panel_parts(place):
+        if panel:
             parts += load_panel(shown, place, panel)
-        elif RunFolder(place).stack.exists():
+        elif is_table:
             from graphormer_sepnorm.table_model.model import TableModel  # slow to import, not needed by networks
 
             parts.append(Part(shown, TableModel.load(place), endpoints=card_endpoints(place)))

@@ -80,7 +80,7 @@ def fit_machines(compared: Compared, labels: Labels, learnt: np.ndarray) -> Mach
         exact = np.flatnonzero(~np.isnan(target.y))
         rows = learnt[np.isin(learnt, exact)]
         rows = rows[target.weight[rows] > 0]
-        known = target.take(rows if len(rows) else exact)
+        known = labels.take(rows if len(rows) else exact).target(place)
         if labels.is_classification:
             known = as_numbers(known, labels.task.balance)
         if len(rows):
@@ -112,13 +112,17 @@ def solve(
 
 def learn_weights(compared: Compared, rows: np.ndarray, target: Target) -> tuple[np.ndarray, float]:
     """Weights of the groups [G] and noise that maximize the likelihood of at most ``MOST_ROWS`` exact labels."""
+    from scipy.optimize import minimize  # its import takes a while
+
     exact = np.flatnonzero(~np.isnan(target.y) & np.isin(rows, compared.numbers))
     chosen = exact[evenly(len(exact), MOST_ROWS)]
     if len(chosen) < LEAST_ROWS:
         return SHARES, NOISE
     kernels = np.stack([compared.among(rows[chosen], group) for group in range(len(SHARES))]).astype(np.float64)
     y, _, _ = standardized(target.y[chosen], target.weight[chosen])
-    found = Likelihood(kernels, y, spread(target.weight[chosen]), np.append(SHARES, NOISE)).most_likely()
+    likelihood = Likelihood(kernels, y, spread(target.weight[chosen]), np.append(SHARES, NOISE))
+    start = np.log(likelihood.prior)
+    found = np.exp(minimize(likelihood, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x)
     return found[:-1], found[-1]
 
 
@@ -148,12 +152,6 @@ class Likelihood:
         offset = (logarithms - np.log(self.prior)) / DEVIATION
         value = 0.5 * (self.y @ coefficients + offset @ offset) + np.log(np.diag(factor)).sum()
         return value, 0.5 * parameters * np.array(slopes) + offset / DEVIATION
-
-    def most_likely(self) -> np.ndarray:
-        from scipy.optimize import minimize  # its import takes a while
-
-        found = minimize(self, np.log(self.prior), jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
-        return np.exp(found.x)
 
 
 def standardized(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, float, float]:
@@ -238,11 +236,13 @@ def completed(compared: Compared, labels: Labels, learnt: np.ndarray) -> Labels:
         return labels
     y = labels.y.copy()
     for place in range(y.shape[1]):
-        target = labels.target(place)
-        rows = learnt[np.isin(learnt, target.known) & (target.weight[learnt] > 0)]
+        target = labels.take(learnt).target(place)
+        assert target.bounds is not None
+        is_known = ~np.isnan(target.y) | np.isfinite(target.bounds).any(axis=1)
+        rows = learnt[is_known & (target.weight > 0)]
         exact = ~np.isnan(y[rows, place])
         if exact.any() and not exact.all():
-            y[rows, place] = imputed(compared, rows, target.take(rows))
+            y[rows, place] = imputed(compared, rows, labels.take(rows).target(place))
     return replace(labels, y=np.where(np.isnan(labels.y), limited(y, labels.task.limits), y), bounds=None)
 
 

@@ -33,6 +33,7 @@ from graphormer_sepnorm.table_model.features import Conditions, MoleculeFeatures
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Member
 from graphormer_sepnorm.table_model.members.kernel import KernelMember
+from graphormer_sepnorm.table_model.reference import damaged_arrays, read_shaped
 from graphormer_sepnorm.table_model.stacking import SIGNS, Difficulty, combined, disagreement
 from graphormer_sepnorm.tables.prepared_table import TABLE, damaged
 from graphormer_sepnorm.tables.rows import AskedConditions
@@ -126,7 +127,10 @@ class TableModel:
         return replace(molecules, graphs=replace(molecules.graphs, conditions=values[molecules.rows]))
 
     def encoded(self, molecules: Molecules) -> tuple[np.ndarray, list[str]]:
-        return self.conditions.encode_all(molecules.conditions or [()] * len(molecules.errors))
+        return self.conditions.encode_all(self.asked_of(molecules))
+
+    def asked_of(self, molecules: Molecules) -> Sequence[tuple[str, ...]]:
+        return (molecules.conditions if self.conditions.columns else []) or [()] * len(molecules.errors)
 
     def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
         shape = (len(molecules.errors), len(self.targets))
@@ -136,22 +140,18 @@ class TableModel:
         values[molecules.rows] = self.final(found.values)
         spread[molecules.rows] = found.spread
         warnings = self.trust.domain.warnings_on(molecules) if self.trust else [""] * len(molecules.errors)
-        errors = molecules.errors
-        if self.conditions.columns:
-            _, strange = self.encoded(molecules)
-            errors = [error or other for error, other in zip(errors, strange, strict=True)]
-            unknown = [place for place, error in enumerate(strange) if error]
-            values[unknown], spread[unknown] = np.nan, np.nan
-            warnings = self.conditions.add_warnings(warnings, molecules.conditions or [()] * len(errors))
+        _, strange = self.encoded(molecules)
+        errors = [error or other for error, other in zip(molecules.errors, strange, strict=True)]
+        unknown = [place for place, error in enumerate(strange) if error]
+        values[unknown], spread[unknown] = np.nan, np.nan
+        warnings = self.conditions.add_warnings(warnings, self.asked_of(molecules))
         return Predictions(values, spread, errors, warnings)
 
     def final(self, values: np.ndarray) -> np.ndarray:
         return limited(calibrated(values, self.trust), self.limits)
 
     def features(self, molecules: Molecules, outputs: list[np.ndarray]) -> MoleculeFeatures:
-        known: dict[Callable, Any] = {}
-        if self.conditions.columns:
-            known[condition_values] = self.encoded(molecules)[0][molecules.rows]
+        known: dict[Callable, Any] = {condition_values: self.encoded(molecules)[0][molecules.rows]}
         found = MoleculeFeatures([molecules.mols[row] for row in molecules.rows], known, molecules.shared)
         rest = (output[molecules.rows] for output in outputs)
         for member in self.members.values():
@@ -197,30 +197,27 @@ class TableModel:
         if not (isinstance(names, list) and names and set(names) <= MEMBERS.keys() and featurizer in FEATURIZERS):
             raise InputError(f"{run.stack} names members or features that this release does not have")
         check_files(folder, names, facts.get("files"))
-
-        def read(name: str, rows: int | None = None, finite: bool = True, least: float = -np.inf) -> np.ndarray:
-            array = checked_array(arrays, name, np.float64, 2, run.stack, finite)
-            if rows not in (None, len(array)) or array.shape[1] != len(task.targets):
-                raise InputError(f"{run.stack} is damaged: its {name} do not match its members and targets")
-            if (array < least).any():
-                raise InputError(f"{run.stack} is damaged: its {name} are negative")
-            return array
-
-        weights, difficulty = read("weights", len(names), least=0), None
+        sizes = {"K": len(names), "T": len(task.targets), "S": 1 + SIGNS, "E": 2}
+        (weights,) = read_shaped(arrays, {"weights": (np.float64, "KT")}, sizes, run.stack)
+        difficulty, errors = None, np.zeros((0, sizes["T"]))
         if "difficulty" in arrays:
-            errors = read("errors", finite=False, least=0)
-            difficulty = Difficulty(read("difficulty", 1 + SIGNS), errors, read("limits", 2))
+            errors = checked_array(arrays, "errors", np.float64, 2, run.stack, finite=False)
+            shapes = {"difficulty": (np.float64, "ST"), "limits": (np.float64, "ET")}
+            coefficients, limits = read_shaped(arrays, shapes, sizes, run.stack)
+            difficulty = Difficulty(coefficients, errors, limits)
+        if errors.shape[1] != sizes["T"] or (errors < 0).any() or (weights < 0).any():
+            raise InputError(damaged_arrays(run.stack))
         trust = read_trust(arrays, run.stack)
         members: dict[str, Member] = {}
         for name in names:
             members[name] = MEMBERS[name].load(folder, members)
         conditions = read_fact(Conditions, facts.get("conditions", {"columns": []}), "conditions", run.stack)
         card = read_card(folder)
-        limits = card.limits if card else strongest_bounds(task.targets, trust.rows if trust else None)
-        known = limits, card.descriptions if card else {}
+        strongest = card.limits if card else strongest_bounds(task.targets, trust.rows if trust else None)
+        known = strongest, card.descriptions if card else {}
         model = cls(task, featurizer, members, weights, trust, difficulty, conditions, *known)
         if trust and not trust.fits(len(task.targets), model.embedder.width):
-            raise InputError(f"{run.stack} is damaged: its arrays do not fit its members and targets")
+            raise InputError(damaged_arrays(run.stack))
         return model
 
 
@@ -285,7 +282,6 @@ def similarity_to_training(members: dict[str, Member], molecules: MoleculeFeatur
 
 
 def read_fact(kind: type[Fact], known: object, name: str, path: Path) -> Fact:
-    """A fact in a file; raises InputError if it is not valid."""
     try:
         return TypeAdapter(kind).validate_json(json.dumps(known))
     except ValidationError as error:

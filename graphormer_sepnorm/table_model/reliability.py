@@ -39,8 +39,8 @@ TINY = 1e-300  # instead of an interval of no width
 MOST_COMPARED = 2_000  # most test molecules that are compared with the training molecules
 
 
-def measure_trust(trust: Trust, plain: Scores, final: Scores) -> dict:
-    """Coverage of intervals or sets of classes, and calibration of probabilities: by target, None where undefined."""
+def measure_trust(trust: Trust, final: Scores, plain: np.ndarray) -> dict:
+    """Coverage of intervals or sets, and of probabilities, ``plain`` before it, calibration; None where undefined."""
     targets = final.task.targets
     if trust.intervals is not None:
         held = {str(level): measure_interval(trust.intervals, level, final) for level in CONFIDENCES}
@@ -48,9 +48,9 @@ def measure_trust(trust: Trust, plain: Scores, final: Scores) -> dict:
         return {name: {level: by_target(targets, each[name]) for level, each in held.items()} for name in names}
     found: dict = {}
     if trust.calibration is not None:
-        stages = {"before": plain, "after": final}
+        stages = {"before": plain, "after": final.prediction}
         found = {
-            name: {stage: by_target(targets, score(scores.y, scores.prediction)) for stage, scores in stages.items()}
+            name: {stage: by_target(targets, score(final.y, values)) for stage, values in stages.items()}
             for name, score in (("calibration_error", calibration_error), ("brier", brier_score))
         }
     if trust.class_sets is not None:
@@ -114,12 +114,18 @@ def low_coverage(result: dict) -> list[str]:
     level, found = usual_confidence(trust), []
     if level is not None:
         for name, words in too_low(trust["coverage"][level], counts, level).items():
-            inside = f"only {words} test labels of {name} are inside their {percent(float(level))} intervals"
-            found.append(f"{inside}, which are too narrow for such molecules{wider_words(trust, level, name)}")
-    sets = trust.get("set_coverage", {})
+            share, factor = percent(float(level)), trust.get("needed_width", {}).get(level, {}).get(name)
+            inside = f"only {words} test labels of {name} are inside their {share} intervals, which are too narrow"
+            needed = ""
+            if factor is not None:
+                digits = 1 if factor >= LEAST_FACTOR else 2
+                needed = f": to contain {share}, they would have to be {factor:.{digits}f} times as wide"
+            found.append(f"{inside} for such molecules{needed}")
+    sets, highest = trust.get("set_coverage", {}), CONFIDENCES[-1]
     for name, words in too_low(sets.get(USUAL_CONFIDENCE, {}), counts, USUAL_CONFIDENCE).items():
-        held = f"have their class in their {percent(float(USUAL_CONFIDENCE))} set"
-        found.append(f"only {words} test molecules of {name} {held}{higher_words(sets, name)}")
+        held = f"only {words} test molecules of {name} have their class in their {percent(float(USUAL_CONFIDENCE))} set"
+        share = sets.get(str(highest), {}).get(name)
+        found.append(held if share is None else f"{held}, and {percent(share)} have it in their {percent(highest)} set")
     return found
 
 
@@ -147,21 +153,6 @@ def no_better(result: dict) -> list[str]:
         scores = f"{METRICS[result['metric']].title} {ours:.3g}, of the mean {theirs:.3g}, {facts['n']:,} test labels"
         found.append(f"{name}: the model is not clearly better than the mean label for all molecules ({scores})")
     return found
-
-
-def wider_words(trust: dict, level: str, name: str) -> str:
-    """By how much the intervals of a target are too narrow, as the end of a sentence; "" if that is unknown."""
-    factor = trust.get("needed_width", {}).get(level, {}).get(name)
-    if factor is None:
-        return ""
-    times = f"{factor:.1f}" if factor >= LEAST_FACTOR else f"{factor:.2f}"
-    return f": to contain {percent(float(level))}, they would have to be {times} times as wide"
-
-
-def higher_words(shares: dict[str, dict], name: str) -> str:
-    """How far sets of the highest confidence level help, as the end of a sentence; "" if that is unknown."""
-    share = shares.get(str(CONFIDENCES[-1]), {}).get(name)
-    return "" if share is None else f", and {percent(share)} have it in their {percent(CONFIDENCES[-1])} set"
 
 
 def too_low(shares: dict[str, float | None], counts: dict[str, int], level: str) -> dict[str, str]:

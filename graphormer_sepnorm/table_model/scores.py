@@ -59,7 +59,6 @@ class Predicted:
 
 
 def scores_by_target(predicted: Predicted) -> dict[str, dict]:
-    """The scores of each target in JSON, by name; the classes of a multiclass task are one target."""
     return {name: scores_of_target(predicted, columns) for name, columns in columns_of(predicted.task).items()}
 
 

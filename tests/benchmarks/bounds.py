@@ -13,9 +13,7 @@ the 10 % most potent molecules that are among the 10 % predicted to be most pote
 fold, on the true labels of the training rows. Test rows are scored with --test, once, at the end.
 """
 
-import argparse
 import json
-import os
 import time
 from pathlib import Path
 
@@ -27,12 +25,11 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import fit_members, foundation_config, put_together
 from graphormer_sepnorm.table_model.labels import Labels
-from graphormer_sepnorm.table_model.members import MEMBERS
-from graphormer_sepnorm.table_model.members.base import Setting
+from graphormer_sepnorm.table_model.members.base import ToFit
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
 from graphormer_sepnorm.table_model.stacking import make_folds
 from graphormer_sepnorm.tables.splits import Structures
-from tests.benchmarks.tables import FOLDER_VARIABLE
+from tests.benchmarks.tables import parser_of
 
 TARGET = "pActivity"
 ASSAYS = 5
@@ -42,17 +39,10 @@ BEST = 0.1
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", nargs="?", type=Path, default=os.environ.get(FOLDER_VARIABLE))
-    parser.add_argument("--tables", nargs="+", help="names in activity; by default all")
-    parser.add_argument("--members", nargs="+", default=list(MEMBERS), choices=list(MEMBERS))
+    parser = parser_of(__doc__)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--test", action="store_true", help="score the test rows")
     options = parser.parse_args()
-    if options.folder is None:
-        parser.error(f"name the folder of the tables, or set {FOLDER_VARIABLE}")
-    paths = sorted((Path(options.folder) / "activity").glob("*.csv"))
-    for path in paths:
+    for path in sorted((options.folder / "activity").glob("*.csv")):
         if options.tables and path.stem not in options.tables:
             continue
         table = Table(path, options.members, options.test)
@@ -92,12 +82,12 @@ class Table:
 
     def measured(self, labels: Labels) -> dict[str, dict[str, float]]:
         """The scores of the kernel, of all members and of each member, after fitting to labels."""
-        setting = Setting(foundation_config(labels.task))
-        fitted, _ = fit_members(self.molecules, labels, self.folds, setting, self.members)
+        table = ToFit(self.molecules, labels, self.folds, foundation_config(labels.task))
+        fitted, _ = fit_members(table, self.members)
         found = {}
         for name, members in {"quick": ["kernel"], "whole": self.members}.items():
             kept = {member: fitted[member] for member in members}
-            model, out_of_fold = put_together(kept, self.molecules, labels, self.folds, setting)
+            model, out_of_fold = put_together(kept, table)
             predicted = model.stacked(self.held_back) if self.test else out_of_fold
             found[name] = self.scores(model, predicted)
         by_member = zip(model.members, predicted.by_member, strict=True)

@@ -41,7 +41,7 @@ from graphormer_sepnorm.project.profile import Profile
 from graphormer_sepnorm.table_model.features import MoleculeFeatures, descriptors
 from graphormer_sepnorm.table_model.fit import fit_table, foundation_config
 from graphormer_sepnorm.table_model.labels import Labels
-from graphormer_sepnorm.table_model.members.base import Setting
+from graphormer_sepnorm.table_model.members.base import ToFit
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reference import BODY, body_named
 from graphormer_sepnorm.table_model.stacking import make_folds
@@ -178,8 +178,8 @@ class Simulated:
         labels = Labels(TaskConfig("regression", "rmse", ENDPOINTS), self.y[known])
         keys = self.keys[known].tolist()
         folds = make_folds(Structures(keys, keys, keys), labels, "random", 0)
-        setting = Setting(foundation_config(labels.task))
-        model = fit_table(self.molecules.take(known), labels, folds, setting, ["kernel"]).model
+        table = ToFit(self.molecules.take(known), labels, folds, foundation_config(labels.task))
+        model = fit_table(table, ["kernel"]).model
         found = model.stacked(self.molecules.take(rest))
         return model, Predictions(found.values, found.spread, [""] * len(rest), [""] * len(rest))
 

@@ -26,7 +26,7 @@ from graphormer_sepnorm.predict.acquisition import Acquisition
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import fit_table, foundation_config
 from graphormer_sepnorm.table_model.labels import Labels
-from graphormer_sepnorm.table_model.members.base import Setting
+from graphormer_sepnorm.table_model.members.base import ToFit
 from graphormer_sepnorm.table_model.reference import BODY, Counts, body_named, descriptors
 from graphormer_sepnorm.table_model.stacking import make_folds
 from graphormer_sepnorm.tables.splits import Structures
@@ -103,8 +103,8 @@ class Simulated:
         labels = Labels(TaskConfig("regression", "rmse", ("y",)), self.y[known, None])
         keys = self.keys[known].tolist()
         folds = make_folds(Structures(keys, keys, keys), labels, "random", 0)
-        molecules, setting = self.molecules.take(known), Setting(foundation_config(labels.task))
-        model = fit_table(molecules, labels, folds, setting, ["kernel"]).model
+        table = ToFit(self.molecules.take(known), labels, folds, foundation_config(labels.task))
+        model = fit_table(table, ["kernel"]).model
         found = model.stacked(self.molecules.take(rest))
         best = float(self.y[known].min() if self.minimize else self.y[known].max())
         acquisition = Acquisition(by, "y", self.minimize, best)

@@ -10,20 +10,20 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold
-from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.dataset import SplitName
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable, fit_table, foundation_config, gains_of_network
 from graphormer_sepnorm.table_model.labels import Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
-from graphormer_sepnorm.table_model.members.base import Setting
+from graphormer_sepnorm.table_model.members.base import ToFit
 from graphormer_sepnorm.table_model.stacking import make_folds
 from graphormer_sepnorm.tables.splits import Structures
 from graphormer_sepnorm.tasks import METRICS
@@ -32,20 +32,24 @@ FOLDER_VARIABLE = "GRAPHORMER_SEPNORM_TABLES"
 RMSE = METRICS["rmse"]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", nargs="?", type=Path, default=os.environ.get(FOLDER_VARIABLE))
-    parser.add_argument("--tables", nargs="+", help="names in reference.csv; by default all")
+def parser_of(description: str) -> argparse.ArgumentParser:
+    """A parser of what the benchmarks on these tables are asked."""
+    parser, known = argparse.ArgumentParser(description=description.splitlines()[0]), os.environ.get(FOLDER_VARIABLE)
+    parser.add_argument("folder", nargs="?" if known else None, type=Path, default=known)
+    parser.add_argument("--tables", nargs="+", help="names of tables; by default all")
     parser.add_argument("--members", nargs="+", default=list(MEMBERS), choices=list(MEMBERS))
     parser.add_argument("--test", action="store_true", help="score the test rows")
+    return parser
+
+
+def main() -> None:
+    parser = parser_of(__doc__)
     parser.add_argument("--look", action="store_true", help="train the first network only, and show what it gains")
     options = parser.parse_args()
-    if options.folder is None:
-        parser.error(f"name the folder of the tables, or set {FOLDER_VARIABLE}")
-    reference = pd.read_csv(Path(options.folder) / "reference.csv").set_index("table")
+    reference = pd.read_csv(options.folder / "reference.csv").set_index("table")
     for name in options.tables or reference.index:
         published = reference.loc[name].dropna().to_dict()
-        path, gains = Path(options.folder) / f"{name}.csv", []
+        path, gains = options.folder / f"{name}.csv", []
 
         def looked(*known, gains=gains) -> str:
             gains.extend(each[0].round(4) for each in gains_of_network(*known))
@@ -63,8 +67,7 @@ def measure(path: Path, target: str, members: list[str], test: bool, look: Calla
     learnt, held_back = table[table.split == "train"], table[table.split == "test"]
     started = time.perf_counter()
     labels = Labels(TaskConfig("regression", "rmse", (target,)), np.array(learnt[[target]], np.float64))
-    setting = Setting(foundation_config(labels.task), look=look)
-    fitted = fit(learnt.smiles.tolist(), labels, setting, members, "column")
+    fitted = fit(learnt.smiles.tolist(), labels, foundation_config(labels.task), members, "column", look=look)
     seconds = round(time.perf_counter() - started, 1)
     molecules, y = (held_back, held_back[[target]]) if test else (learnt, learnt[[target]])
     found = fitted.model.stacked(MoleculeFeatures(molecules.smiles.tolist())) if test else fitted.out_of_fold
@@ -81,12 +84,12 @@ def measure(path: Path, target: str, members: list[str], test: bool, look: Calla
 
 
 def fit(
-    smiles: list[str], labels: Labels, setting: Setting, members: Iterable[str], split: SplitName, seed: int = 0
+    smiles: list[str], labels: Labels, config: Config, members: Sequence[str], split: SplitName, seed=0, look=None
 ) -> FittedTable:
     """A table model of molecules that are stratified into folds as by a split."""
     scaffolds, keys = [murcko_scaffold(text) for text in smiles], [molecule_key(text) for text in smiles]
     folds = make_folds(Structures(smiles, scaffolds, keys), labels, split, seed)
-    return fit_table(MoleculeFeatures(smiles), labels, folds, setting, members)
+    return fit_table(ToFit(MoleculeFeatures(smiles), labels, folds, config, look=look), members)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,6 @@ from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import foundation_config
 from graphormer_sepnorm.table_model.labels import Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
-from graphormer_sepnorm.table_model.members.base import Setting
 from graphormer_sepnorm.table_model.reference import BODY
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.training.finetune import starting_from
@@ -78,7 +77,7 @@ def measure(folder: Path, metric: str, embedding: str, members: tuple[str, ...],
         if embedding == "without":
             config = untrained(config, Path(place) / "untrained.safetensors", seed)
         labels = Labels(task, (np.log10(y) if logarithm else y)[:, None])
-        fitted = fit(learnt.Drug.tolist(), labels, Setting(config), members, "scaffold", seed)
+        fitted = fit(learnt.Drug.tolist(), labels, config, members, "scaffold", seed)
     values = fitted.model.stacked(MoleculeFeatures(test.Drug.tolist())).values[:, 0]
     return METRICS[metric].score(test.Y.to_numpy(float), 10**values if logarithm else values)
 

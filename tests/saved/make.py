@@ -15,7 +15,7 @@ from graphormer_sepnorm.table_model.fit import fit_table
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.load import load_model
 from graphormer_sepnorm.table_model.members import forest
-from graphormer_sepnorm.table_model.members.base import Setting
+from graphormer_sepnorm.table_model.members.base import ToFit
 from tests.tiny import save_tiny, tiny_model
 
 ASKED = ["CCO", "c1ccccc1C(=O)O", "CC(=O)Oc1ccccc1C(=O)O"]
@@ -28,9 +28,9 @@ def main(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as elsewhere, contextlib.chdir(elsewhere):
         body = save_tiny(Path("body"), featurizer="mol")
         train = TrainConfig(epochs=2, lr=1e-2, batch_size=8, start_from=str(body))
-        setting = Setting(replace(tiny_model("mol")[1], train=train))
+        molecules, config = MoleculeFeatures(table.smiles.tolist()), replace(tiny_model("mol")[1], train=train)
         forest.TREES = 2
-        found = fit_table(MoleculeFeatures(table.smiles.tolist()), labels, Folds(np.arange(24) % 2), setting)
+        found = fit_table(ToFit(molecules, labels, Folds(np.arange(24) % 2), config))
     found.model.save(folder)
     predicted = load_model(folder).predict(ASKED, interval=0.5, domain=True)
     predicted[["smiles", *NUMBERS]].to_csv(folder / "predicted.csv", index=False)

@@ -13,14 +13,13 @@ import numpy as np
 from graphormer_sepnorm.chem.count_fingerprints import MORGAN, known_kinds
 from graphormer_sepnorm.chem.fast_descriptors import VERSIONS, WIDTH
 from graphormer_sepnorm.chem.fingerprints import SIZE
-from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.runs.arrays import checked_array, load_format, save_arrays
+from graphormer_sepnorm.runs.arrays import checked_array, load_format
 from graphormer_sepnorm.runs.folder import FOREST
 from graphormer_sepnorm.system.workers import available_cores
 from graphormer_sepnorm.table_model.features import MoleculeFeatures, condition_values, descriptors, morgan
-from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
-from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting, WithoutNetworks
+from graphormer_sepnorm.table_model.labels import CannotLearn, Labels
+from graphormer_sepnorm.table_model.members.base import Fitted, Member, ToFit
 
 FORMAT = 1
 FEATURES = SIZE + WIDTH
@@ -32,6 +31,7 @@ MAX_SAMPLE = 20_000  # rows per tree, so that trees stay below 40,000 nodes
 SHARE = 0.2  # share of the features that a split considers
 LEAST_MOLECULES = 3  # with a feature, for the feature to be used
 LARGEST = np.finfo(np.float32).max
+TYPES = {"feature": np.int16, "number": np.float32, "right": np.int32, "roots": np.int64}  # of the arrays
 
 
 def forest_features(molecules: MoleculeFeatures) -> np.ndarray:
@@ -41,8 +41,12 @@ def forest_features(molecules: MoleculeFeatures) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Forest:
+class ForestMember(Member):
     """Random forests, one per target, all with the same number of trees; a left child is the next node."""
+
+    share: ClassVar = 0.15
+    file: ClassVar = FOREST
+    described: ClassVar = f"a forest of {TREES} extremely randomized trees on Morgan counts and descriptors"
 
     feature: np.ndarray  # int16 [N], the feature that an inner node splits on; ``LEAF`` for a leaf
     number: np.ndarray  # float32 [N], threshold of an inner node (values up to it go left), or prediction of a leaf
@@ -51,11 +55,22 @@ class Forest:
     targets: int
     release: str  # RDKit release that computed the features
 
-    @property
-    def arrays(self) -> dict[str, np.ndarray]:
-        return {"feature": self.feature, "number": self.number, "right": self.right, "roots": self.roots}
+    @classmethod
+    def fit(cls, table: ToFit) -> Fitted:
+        features, seed = table.molecules.of(forest_features), table.config.train.seed
+        out_of_fold = np.full_like(table.labels.y, np.nan)
+        for number, (learnt, predicted) in enumerate(table.folds.parts()):
+            known = table.known(number).take(learnt)
+            targets = np.flatnonzero(~np.isnan(known.y).all(axis=0))
+            if len(targets):  # otherwise all labels of the fold are bounds
+                part = fit_forest(features[learnt], replace(known, y=known.y[:, targets]), seed, TREES)
+                out_of_fold[np.ix_(predicted, targets)] = part.of_features(features[predicted])
+        return Fitted(fit_forest(features, table.known(-1), seed, TREES), out_of_fold)
 
-    def predict(self, features: np.ndarray) -> np.ndarray:
+    def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
+        return self.of_features(molecules.of(forest_features)).astype(np.float64)
+
+    def of_features(self, features: np.ndarray) -> np.ndarray:
         """Predicted values, or probabilities of class 1: float32 [M, T]; NaN for a row of features [M, F] with NaN."""
         predictions = np.full((len(features), self.targets), np.nan, np.float32)
         readable = np.flatnonzero(~np.isnan(features).any(axis=1))
@@ -78,78 +93,39 @@ class Forest:
             going = going[self.feature[node[going]] != LEAF]
         return node.reshape(len(features), -1)
 
-    def save(self, path: Path) -> None:
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {name: getattr(self, name) for name in TYPES}
+
+    def facts(self) -> dict:
         named = {"kinds": [MORGAN], "descriptors": VERSIONS[-1:]}
-        save_arrays(path, self.arrays, named | {"format": FORMAT, "targets": self.targets, "rdkit": self.release})
+        return named | {"format": FORMAT, "targets": self.targets, "rdkit": self.release}
 
     @classmethod
-    def load(cls, path: Path, width: int) -> Self:
+    def load(cls, folder: Path, members: dict[str, Member]) -> Self:
+        path = folder / FOREST
         arrays, facts = load_format(path, FORMAT)
         known_kinds(facts, path, ("morgan 1",), (MORGAN,))
         known_kinds(facts, path, VERSIONS[:1], VERSIONS, "descriptors")
-        types = {"feature": np.int16, "number": np.float32, "right": np.int32, "roots": np.int64}
-        feature, number, right, roots = (checked_array(arrays, name, dtype, 1, path) for name, dtype in types.items())
+        feature, number, right, roots = (checked_array(arrays, name, dtype, 1, path) for name, dtype in TYPES.items())
         targets = facts.get("targets", 0)
         is_grouped = isinstance(targets, int) and 0 < targets <= len(roots) and len(roots) % targets == 0
         have_nodes = len(feature) == len(number) == len(right)
-        if not (is_grouped and have_nodes and all(conditions_of_trees(feature, right, roots, width))):
+        if not (is_grouped and have_nodes and all(conditions_of_trees(feature, right, roots))):
             raise InputError(f"{path} is damaged: its nodes do not form trees")
         return cls(feature, number, right, roots, targets, str(facts.get("rdkit")))
 
 
-def conditions_of_trees(
-    feature: np.ndarray, right: np.ndarray, roots: np.ndarray, width: int
-) -> Iterator[np.bool_ | bool]:
-    """Conditions under which every path from a root ends in a leaf of its tree; arrays as ``Forest``."""
+def conditions_of_trees(feature: np.ndarray, right: np.ndarray, roots: np.ndarray) -> Iterator[np.bool_ | bool]:
+    """Conditions under which every path from a root ends in a leaf of its tree."""
     nodes = len(feature)
     inner = np.flatnonzero(feature != LEAF)
     yield roots[0] == 0 and np.diff(roots).min(initial=1) > 0 and roots[-1] < nodes
-    yield feature.min() >= LEAF and feature.max() < width
+    yield feature.min() >= LEAF and feature.max() < FEATURES + MOST_CONDITIONS
     ends = np.repeat([*roots[1:], nodes], np.diff([*roots, nodes]))
     yield (right[inner] > inner + 1).all() and (right[inner] < ends[inner]).all()
 
 
-@dataclass(frozen=True)
-class ForestMember(WithoutNetworks):
-    share: ClassVar = 0.15
-
-    forest: Forest
-
-    @classmethod
-    def words(cls, task: TaskConfig, molecules: int) -> str:
-        return f"a forest of {TREES} extremely randomized trees on Morgan counts and descriptors"
-
-    @classmethod
-    def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
-        features, seed = molecules.of(forest_features), setting.config.train.seed
-        out_of_fold = np.full_like(labels.y, np.nan)
-        for number, (learnt, predicted) in enumerate(folds.parts()):
-            known = setting.known_to(number, labels).take(learnt)
-            targets = np.flatnonzero(~np.isnan(known.y).all(axis=0))
-            if len(targets):  # otherwise all labels of the fold are bounds
-                part = fit_forest(features[learnt], replace(known, y=known.y[:, targets]), seed, TREES)
-                out_of_fold[np.ix_(predicted, targets)] = part.predict(features[predicted])
-        return Fitted(cls(fit_forest(features, setting.known_to(-1, labels), seed, TREES)), out_of_fold)
-
-    def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
-        return self.forest.predict(molecules.of(forest_features)).astype(np.float64)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        return self.forest.arrays
-
-    @classmethod
-    def files(cls, folder: Path) -> list[Path]:
-        return [folder / FOREST]
-
-    def save(self, folder: Path) -> None:
-        self.forest.save(folder / FOREST)
-
-    @classmethod
-    def load(cls, folder: Path, members: dict[str, Member]) -> Self:
-        return cls(Forest.load(folder / FOREST, FEATURES + MOST_CONDITIONS))
-
-
-def fit_forest(features: np.ndarray, labels: Labels, seed: int, trees: int) -> Forest:
+def fit_forest(features: np.ndarray, labels: Labels, seed: int, trees: int) -> ForestMember:
     """Grows one forest per target on the features [M, F] of the molecules with its label."""
     import rdkit
 
@@ -165,7 +141,7 @@ def fit_forest(features: np.ndarray, labels: Labels, seed: int, trees: int) -> F
     roots = np.cumsum(sizes) - sizes
     right = np.concatenate([own + root for own, root in zip(rights, roots, strict=True)]).astype(np.int32)
     nodes = np.concatenate(feature), np.concatenate(number), right, roots.astype(np.int64)
-    return Forest(*nodes, labels.y.shape[1], rdkit.__version__)
+    return ForestMember(*nodes, labels.y.shape[1], rdkit.__version__)
 
 
 def grow_trees(
@@ -184,7 +160,7 @@ def grow_trees(
 
 
 def as_arrays(tree: Any, columns: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Features, numbers and right children of a scikit-learn tree, as in ``Forest``, on these feature columns."""
+    """Features, numbers and right children of a scikit-learn tree, on these feature columns."""
     leaf = tree.children_left == LEAF
     if not np.array_equal(tree.children_left[~leaf], np.flatnonzero(~leaf) + 1):
         raise NotImplementedError("this release of scikit-learn does not store left children next to their parents")

@@ -19,13 +19,13 @@ from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.predict.calibration import Calibration, fit_calibration
 from graphormer_sepnorm.predict.forward import Output
 from graphormer_sepnorm.predict.predictors import load_embedder
-from graphormer_sepnorm.runs.arrays import load_format, save_arrays
+from graphormer_sepnorm.runs.arrays import load_format
 from graphormer_sepnorm.runs.checkpoint import save_model
 from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
+from graphormer_sepnorm.table_model.labels import CannotLearn, Labels
 from graphormer_sepnorm.table_model.machines import Compared, Machines, completed, fit_machines
-from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting, WithoutNetworks
+from graphormer_sepnorm.table_model.members.base import Fitted, Member, ToFit
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
 from graphormer_sepnorm.table_model.reference import (
     BODY,
@@ -50,8 +50,9 @@ EMBEDDED: Shapes = {"embeddings": (np.float32, "RND"), "mean": (np.float32, "RD"
 
 
 @dataclass(frozen=True)
-class KernelMember:
+class KernelMember(Member):
     share: ClassVar = 0.55
+    file: ClassVar = KERNEL
 
     reference: Reference
     machines: Machines
@@ -65,22 +66,22 @@ class KernelMember:
         return f"the mean of two methods, a Gaussian process and a support vector machine, that compare {compared}"
 
     @classmethod
-    def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
+    def fit(cls, table: ToFit) -> Fitted:
         """As ``Member.fit``; embeds with the networks' pretrained model, and uses landmarks if molecules are many."""
-        body = body_of(setting.config)
-        numbers = landmarks(len(molecules))
-        reference = Reference.of(molecules.take(numbers) if len(numbers) < len(molecules) else molecules, body)
+        molecules, labels = table.molecules, table.labels
+        numbers, every = landmarks(len(molecules)), np.arange(len(molecules))
+        used = molecules.take(numbers) if len(numbers) < len(molecules) else molecules
+        reference = Reference.of(used, body_of(table.config))
         compared = Compared(molecules.of(reference.similarities), numbers)
         decisions = np.full_like(labels.y, np.nan)
-        parts, known = list(folds.parts()), []
+        parts, known = table.folds.parts(), []
         for learnt, predicted in tracked(parts, len(parts) + 1, 0.5):
             known.append(completed(compared, labels, learnt))
             decisions[predicted] = fit_machines(compared, known[-1], learnt)(compared.similarities[predicted])
-        calibration = calibration_of(labels, decisions, folds.predicted)
-        every = np.arange(len(labels))
+        calibration = calibration_of(labels, decisions, table.folds.predicted)
         known.append(completed(compared, labels, every))
         member = cls(reference, fit_machines(compared, known[-1], every), calibration)
-        return Fitted(member, as_values(decisions, calibration), remark(numbers, labels, folds), tuple(known))
+        return Fitted(member, as_values(decisions, calibration), remark(numbers, table), tuple(known))
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
         return as_values(self.machines(molecules.of(self.reference.similarities)), self.calibration)
@@ -100,14 +101,16 @@ class KernelMember:
         machines = {name: getattr(self.machines, name) for name in MACHINES}
         return self.reference.arrays() | machines | calibration_arrays(self.calibration)
 
+    def facts(self) -> dict:
+        return {"format": FORMAT, "kinds": self.reference.kinds, "descriptors": VERSIONS[-1:]}
+
     @classmethod
     def files(cls, folder: Path) -> list[Path]:
         return [folder / KERNEL, folder / BODY_FILE]
 
     def save(self, folder: Path) -> None:
         save_model(folder / BODY_FILE, *self.models[0], {})
-        facts = {"format": FORMAT, "kinds": self.reference.kinds, "descriptors": VERSIONS[-1:]}
-        save_arrays(folder / KERNEL, self.arrays(), facts)
+        super().save(folder)
 
     @classmethod
     def load(cls, folder: Path, members: dict[str, Member]) -> "KernelMember":
@@ -122,26 +125,24 @@ class KernelMember:
 
 
 def fit_tuned(
-    kernel: KernelMember,
-    molecules: MoleculeFeatures,
-    embeddings: np.ndarray,
-    labels: Labels,
-    learnt: np.ndarray,
-    predicted: np.ndarray,
+    kernel: KernelMember, table: ToFit, number: int, embeddings: np.ndarray
 ) -> tuple[Space, Machines, np.ndarray]:
-    """A fine-tuned network's space, the machines of a fold in it, and their decisions for the ``predicted``."""
-    numbers = landmarks(len(molecules))
+    """The space of the fine-tuned network of a fold, the machines in it, and their decisions for the fold."""
+    numbers, (learnt, predicted) = landmarks(len(table.molecules)), table.folds.parts()[number]
     space = Space.of(embeddings[numbers])
-    similarities = molecules.of(kernel.reference.similarities).copy()
-    similarities[:, EMBEDDINGS] = seen_by(kernel, molecules, space, embeddings)
-    machines = fit_machines(Compared(similarities, numbers), labels, learnt)
+    similarities = similarities_in(space, kernel, table.molecules, embeddings)
+    machines = fit_machines(Compared(similarities, numbers), table.known(number), learnt)
     return space, machines, machines(similarities[predicted])
 
 
-def seen_by(kernel: KernelMember, molecules: MoleculeFeatures, space: Space, embeddings: np.ndarray) -> np.ndarray:
-    """Similarities to the training molecules in a space, with conditions if there are any: float32 [M, N]."""
-    found = space.similarities(embeddings)
-    return kernel.reference.under_conditions(molecules, found[:, None])[:, 0]
+def similarities_in(
+    space: Space, kernel: KernelMember, molecules: MoleculeFeatures, embeddings: np.ndarray
+) -> np.ndarray:
+    """As ``Reference.similarities``, in another space than that of the foundation model."""
+    similarities = molecules.of(kernel.reference.similarities).copy()
+    seen = space.similarities(embeddings)[:, None]
+    similarities[:, EMBEDDINGS] = kernel.reference.under_conditions(molecules, seen)[:, 0]
+    return similarities
 
 
 def body_of(config: Config) -> Encoder:
@@ -170,13 +171,13 @@ def read_calibration(arrays: dict[str, np.ndarray], sizes: dict[str, int], path:
     return Calibration(*read_shaped(arrays, shapes, sizes, path)) if "slope" in arrays else None
 
 
-def remark(numbers: np.ndarray, labels: Labels, folds: Folds) -> str:
+def remark(numbers: np.ndarray, table: ToFit) -> str:
     """A sentence for users if the kernel was fitted with landmarks or without the labels of a fold, otherwise ""."""
-    found = []
+    labels, found = table.labels, []
     if len(numbers) < len(labels):
         found.append(f"the kernel compares molecules with {len(numbers):,} of its {len(labels):,} training molecules")
     known = [np.flatnonzero(~np.isnan(column)) for column in labels.y.T]
-    in_one = [len(rows) and any(not np.isin(learnt, rows).any() for learnt, _ in folds.parts()) for rows in known]
+    in_one = [len(rows) and any(not np.isin(learnt, rows).any() for learnt, _ in table.folds.parts()) for rows in known]
     if names := list(compress(labels.task.targets, in_one)):
         apart = f"all exact labels of {', '.join(names)} are in one fold, which the kernel predicts as their mean"
         found.append(f"{apart}: the expected errors are too large")
@@ -184,10 +185,12 @@ def remark(numbers: np.ndarray, labels: Labels, folds: Folds) -> str:
 
 
 @dataclass(frozen=True)
-class TunedKernelMember(WithoutNetworks):
+class TunedKernelMember(Member):
     """The kernel machines of all folds. The networks that they read belong to the other members."""
 
     share: ClassVar = 0.4
+    file: ClassVar = TUNED
+    described: ClassVar = "the same as the kernel, on the embeddings of the fine-tuned networks"
 
     kernel: KernelMember  # its training molecules are the references
     networks: NetworksMember
@@ -196,30 +199,23 @@ class TunedKernelMember(WithoutNetworks):
     calibration: Calibration | None = None
 
     @classmethod
-    def words(cls, task: TaskConfig, molecules: int) -> str:
-        return "the same as the kernel, on the embeddings of the fine-tuned networks"
-
-    @classmethod
-    def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
-        kernel, networks = beside(setting.members)
-        decisions = np.full_like(labels.y, np.nan)
+    def fit(cls, table: ToFit) -> Fitted:
+        kernel, networks = beside(table.members)
+        decisions = np.full_like(table.labels.y, np.nan)
         spaces, machines = [], []
-        for number, (learnt, predicted) in enumerate(folds.parts()):
-            embeddings = molecules.of(networks.embeddings)[:, number]
-            known = setting.known_to(number, labels)
-            space, found, decisions[predicted] = fit_tuned(kernel, molecules, embeddings, known, learnt, predicted)
+        for number, (_, predicted) in enumerate(table.folds.parts()):
+            embeddings = table.molecules.of(networks.embeddings)[:, number]
+            space, found, decisions[predicted] = fit_tuned(kernel, table, number, embeddings)
             spaces.append(space)
             machines.append(found)
-        calibration = calibration_of(labels, decisions, folds.predicted)
+        calibration = calibration_of(table.labels, decisions, table.folds.predicted)
         return Fitted(cls(kernel, networks, spaces, machines, calibration), as_values(decisions, calibration))
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
-        similarities = molecules.of(self.kernel.reference.similarities).copy()
         embeddings = molecules.of(self.networks.embeddings)
         total = np.zeros((len(molecules), len(self.machines[0].intercept)))
         for number, (space, machines) in enumerate(zip(self.spaces, self.machines, strict=True)):
-            similarities[:, EMBEDDINGS] = seen_by(self.kernel, molecules, space, embeddings[:, number])
-            total += machines(similarities)
+            total += machines(similarities_in(space, self.kernel, molecules, embeddings[:, number]))
         return as_values(total / len(self.machines), self.calibration)
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -228,12 +224,8 @@ class TunedKernelMember(WithoutNetworks):
         widths = {"widths": np.array([space.width for space in self.spaces])}
         return spaces | widths | machines | calibration_arrays(self.calibration)
 
-    @classmethod
-    def files(cls, folder: Path) -> list[Path]:
-        return [folder / TUNED]
-
-    def save(self, folder: Path) -> None:
-        save_arrays(folder / TUNED, self.arrays(), {"format": TUNED_FORMAT})
+    def facts(self) -> dict:
+        return {"format": TUNED_FORMAT}
 
     @classmethod
     def load(cls, folder: Path, members: dict[str, Member]) -> "TunedKernelMember":

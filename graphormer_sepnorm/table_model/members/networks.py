@@ -3,7 +3,7 @@
 Axis letters: R networks, M molecules, T targets."""
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from graphormer_sepnorm.chem.features import Molecules, as_written
-from graphormer_sepnorm.config import Config, TaskConfig
+from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.datasets.store import MoleculeDataset, prepare
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
@@ -25,8 +25,8 @@ from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import Compute, autocast, computing, current
 from graphormer_sepnorm.system.workers import in_processes
 from graphormer_sepnorm.table_model.features import GraphsOf, MoleculeFeatures, condition_values
-from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
-from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
+from graphormer_sepnorm.table_model.labels import CannotLearn, Labels
+from graphormer_sepnorm.table_model.members.base import Fitted, Member, ToFit
 from graphormer_sepnorm.tasks import TASKS, make_task
 from graphormer_sepnorm.training.resume import refuse_other
 from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
@@ -35,37 +35,34 @@ from graphormer_sepnorm.training.trainer import Trainer
 
 
 @dataclass(frozen=True, eq=False)
-class NetworksMember:
+class NetworksMember(Member):
     share: ClassVar = 0.3
+    described: ClassVar = "the mean of the graph transformers that were trained on the table"
 
     networks: list[tuple[Network, Config, dict]]  # with the facts of their training
 
     @classmethod
-    def words(cls, task: TaskConfig, molecules: int) -> str:
-        return "the mean of the graph transformers that were trained on the table"
-
-    @classmethod
-    def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
-        data = prepared(molecules, labels, setting.config)
-        out_of_fold = np.full_like(labels.y, np.nan)
+    def fit(cls, table: ToFit) -> Fitted:
+        molecules, look, count = table.molecules, table.look, len(table.folds)
+        out_of_fold = np.full_like(table.labels.y, np.nan)
         with tempfile.TemporaryDirectory() as elsewhere:
-            whole = RunFolder(setting.folder or Path(elsewhere))
+            whole = RunFolder(table.folder or Path(elsewhere))
             if distributed.rank() == 0:
-                whole.begin_parts(Parts("model", len(folds)))
-            work = partial(fit_fold, whole, data, labels, folds, setting, current())
+                whole.begin_parts(Parts("model", count))
+            own = replace(table, molecules=MoleculeFeatures([]), look=None)  # what the processes need
+            work = partial(fit_fold, whole, prepared(table), own, current())
             rows: list[np.ndarray] = []
-            for part in (slice(1), slice(1, None)) if setting.look else (slice(None),):
-                for each in in_processes(work, len(folds), part):
+            for part in (slice(1), slice(1, None)) if look else (slice(None),):
+                for each in in_processes(work, count, part):
                     if isinstance(each, InputError):
                         raise each
                     rows.append(each)
-                look = setting.look if 1 == len(rows) < len(folds) else None
-                if look and (reason := look(molecules, labels, folds, setting, rows[0])):
-                    raise CannotLearn(f"{reason}; {saved(whole, len(folds))}")
-            networks = [load_network(whole.member(number)) for number in range(len(folds))]
-            member = cls([(network, of_labels(config, setting), facts) for network, config, facts in networks])
+                if look and 1 == len(rows) < count and (reason := look(table, rows[0])):
+                    raise CannotLearn(f"{reason}; {saved(whole, count)}")
+            networks = [load_network(whole.member(number)) for number in range(count)]
+            member = cls([(network, of_labels(config, table.config), facts) for network, config, facts in networks])
         molecules.computed |= member.computed(rows)
-        for number, (_, predicted) in enumerate(folds.parts()):
+        for number, (_, predicted) in enumerate(table.folds.parts()):
             out_of_fold[predicted] = molecules.of(member.by_network)[predicted, number]
         return Fitted(member, out_of_fold)
 
@@ -86,7 +83,7 @@ class NetworksMember:
         return {self.by_network: rows[:, :, width:], self.embeddings: rows[:, :, :width]}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        return {}
+        return {}  # a file for each network
 
     def by_network(self, molecules: MoleculeFeatures) -> np.ndarray:
         """The predictions of each network: float32 [M, R, T]."""
@@ -124,18 +121,15 @@ def saved(whole: RunFolder, count: int) -> str:
     return f"the other {count - 1} would take about {minutes:.2g} minutes of computing; --ensemble {count} trains them"
 
 
-def fit_fold(
-    whole: RunFolder, data: Graphs, labels: Labels, folds: Folds, setting: Setting, compute: Compute, number: int
-) -> np.ndarray | InputError:
+def fit_fold(whole: RunFolder, data: Graphs, table: ToFit, compute: Compute, number: int) -> np.ndarray | InputError:
     """Trains the network of a fold; returns embeddings and predictions of all molecules [M, D + T], or the error."""
-    learnt, predicted = folds.parts()[number]
-    run, config = whole.member(number), of_fold(setting.config, labels, number)
-    known = setting.known_to(number, labels).take(learnt)
-    training = MoleculeDataset([data.take(learnt).with_targets(*targets_of(known))])
-    held_back = MoleculeDataset([data.take(predicted)])
+    learnt, predicted = table.folds.parts()[number]
+    run, config = whole.member(number), of_fold(table, number)
+    parts = labelled(data.take(learnt), table.known(number).take(learnt)), data.take(predicted)
+    label = f"network {number + 1} of {len(table.folds)}, "
     try:
         with computing(compute):
-            train(run, config, training, held_back, setting, f"network {number + 1} of {len(folds)}, ")
+            train(run, config, parts, label, table.resume, table.verbose)
             network, config, _ = load_network(run)
             with autocast(config.train.precision, network.cls.device):
                 output = embedding_and_prediction_of(network, make_task(config.task, network.cls.device))
@@ -144,45 +138,46 @@ def fit_fold(
         return error
 
 
-def prepared(molecules: MoleculeFeatures, labels: Labels, config: Config) -> Graphs:
-    graphs = molecules.of(GraphsOf(as_written(config.featurizer)))
-    weight = None if labels.weight is None else labels.weight.astype(np.float32)
-    graphs = replace(graphs, weight=weight, conditions=molecules.of(condition_values))
-    return prepare(graphs.with_targets(*targets_of(labels)), config.model.encodings)
+def prepared(table: ToFit) -> Graphs:
+    graphs, weight = table.molecules.of(GraphsOf(as_written(table.config.featurizer))), table.labels.weight
+    weight = None if weight is None else weight.astype(np.float32)
+    graphs = replace(graphs, weight=weight, conditions=table.molecules.of(condition_values))
+    return prepare(labelled(graphs, table.labels), table.config.model.encodings)
 
 
-def targets_of(labels: Labels) -> tuple[np.ndarray, np.ndarray | None]:
-    return labels.y.astype(np.float32), None if labels.bounds is None else labels.bounds.astype(np.float32)
+def labelled(graphs: Graphs, labels: Labels) -> Graphs:
+    bounds = None if labels.bounds is None else labels.bounds.astype(np.float32)
+    return graphs.with_targets(labels.y.astype(np.float32), bounds)
 
 
-def of_fold(config: Config, labels: Labels, number: int) -> Config:
+def of_fold(table: ToFit, number: int) -> Config:
     """The config of the network of a fold, whose validation molecules do not select an epoch."""
-    task = replace(labels.task, metric=TASKS[labels.task.kind].curve_metric)
+    config, task = table.config, table.labels.task
     train = replace(config.train, seed=config.train.seed + number, patience=0, keep="last")
-    return replace(config, task=task, train=train)
+    return replace(config, task=replace(task, metric=TASKS[task.kind].curve_metric), train=train)
 
 
-def of_labels(config: Config, setting: Setting) -> Config:
+def of_labels(config: Config, whole: Config) -> Config:
     """The config of a network that learnt differences from an offset, so that it predicts the labels by itself."""
-    task = setting.config.task
+    task = whole.task
     return replace(config, task=replace(config.task, mean=task.mean, offset=task.offset)) if task.offset else config
 
 
-def check_resumable(whole: RunFolder, config: Config, labels: Labels, folds: Folds) -> None:
-    """Raises InputError if the networks of a run folder were begun with another model or training than ``config``."""
-    for number, (learnt, _) in enumerate(folds.parts()):
+def check_resumable(whole: RunFolder, table: ToFit) -> None:
+    """Raises InputError if the networks of a run folder were begun with another model or training."""
+    for number, (learnt, _) in enumerate(table.folds.parts()):
         state = whole.member(number).state
         if state.exists():
-            before, now = checkpoint.load_tensors(state)[1], of_fold(config, labels, number)
+            before, now = checkpoint.load_tensors(state)[1], of_fold(table, number)
             now = replace(now, task=before.task, train=fitted_epochs(now.train, len(learnt)))
             refuse_other(before, now, state)
 
 
 def train(
-    run: RunFolder, config: Config, learnt: MoleculeDataset, val: MoleculeDataset, setting: Setting, label: str
+    run: RunFolder, config: Config, data: Sequence[Graphs], label: str, resume: bool, verbose: bool = True
 ) -> None:
-    """Trains to the last epoch; curves show the score on ``val``, or on ``learnt`` if that cannot be scored."""
-    task = make_task(config.task)
+    """Trains on the first data to the last epoch; curves show the score on the second, if it can be scored."""
+    task, (learnt, val) = make_task(config.task), (MoleculeDataset([each]) for each in data)
     try:
         task.check_learnable(learnt.y)
     except InputError as error:
@@ -191,9 +186,9 @@ def train(
         task.check_scorable(val.y, "validation")
     except InputError:
         val = learnt
-    with training_alone(run, setting.resume):
-        recorder = RunWriter(Trainer(config, learnt, val), run, setting.verbose, label)
-        if setting.resume:
+    with training_alone(run, resume):
+        recorder = RunWriter(Trainer(config, learnt, val), run, verbose, label)
+        if resume:
             recorder.resume()
         recorder.train()
 

@@ -20,9 +20,8 @@ from graphormer_sepnorm.report.scores import (
     scores_section,
     weight_words,
 )
-from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
-from graphormer_sepnorm.table_model.members.base import Setting
+from graphormer_sepnorm.table_model.members.base import ToFit
 from graphormer_sepnorm.table_model.members.kernel import KernelMember
 from graphormer_sepnorm.table_model.model import Stacked
 from graphormer_sepnorm.table_model.scores import columns_of
@@ -121,9 +120,9 @@ def curve_of(fitted, molecules, labels, folds) -> dict | None:
 
 
 @pytest.fixture(scope="module")
-def kernel(molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> SimpleNamespace:
+def kernel(labels: Labels, to_fit: ToFit) -> SimpleNamespace:
     """A model of a kernel and another member, with their out-of-fold predictions."""
-    fitted = KernelMember.fit(molecules, labels, folds, setting)
+    fitted = KernelMember.fit(to_fit)
     by_member = np.stack([np.zeros_like(labels.y), fitted.out_of_fold])
     members = {"forest": None, "kernel": fitted.member}
     return SimpleNamespace(model=SimpleNamespace(members=members), out_of_fold=Stacked(by_member, None, None))
@@ -178,11 +177,11 @@ def test_tables_that_are_too_small_or_too_costly_have_no_curve(kernel, molecules
     assert curve_of(without, molecules, labels, folds) is None
 
 
-def test_the_curve_of_several_classes_ends_at_the_score_of_a_model_of_the_kernel(molecules, labels, folds, setting):
+def test_the_curve_of_several_classes_ends_at_the_score_of_a_model_of_the_kernel(molecules, labels, folds, to_fit):
     """The kernel predicts the classes one by one; those of a model add up to 1."""
     thirds = np.searchsorted(np.nanquantile(labels.y[:, 0], [1 / 3, 2 / 3]), np.nan_to_num(labels.y[:, 0]))
     several = Labels(TaskConfig("multiclass", "rocauc", ("low", "middle", "high")), np.eye(3)[thirds])
-    fitted = KernelMember.fit(molecules, several, folds, setting)
+    fitted = KernelMember.fit(replace(to_fit, labels=several))
     values = fitted.out_of_fold / fitted.out_of_fold.sum(axis=1, keepdims=True)
     whole = SimpleNamespace(
         model=SimpleNamespace(members={"kernel": fitted.member}),

@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from html import escape
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -25,11 +26,11 @@ from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model.fit import FittedTable
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
-from graphormer_sepnorm.table_model.members.base import WithoutNetworks
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
 from graphormer_sepnorm.tables.options import TableOptions
 from tests.table_models import Trained
 
+WITHOUT = SimpleNamespace(models=[])  # a member without networks
 TITLES = (
     "Scores", "Predictions", "Learning curve", "Data and split", "Intervals", "Distance to the training molecules",
     "Worst predictions", "Atom contributions", "Training", "How to use the model",
@@ -76,7 +77,7 @@ def scores_of(fitted: FittedTable, labels: Labels, folds: Folds) -> dict:
 def test_scores_out_of_fold_are_of_the_rows_that_were_predicted():
     y = np.array([[1.0], [2], [5]])
     member = np.array([[[np.nan], [3], [5]]])
-    model = TableModel(TaskConfig("regression", "mae", ("a",)), "mol", {"kernel": WithoutNetworks()}, np.ones((1, 1)))
+    model = TableModel(TaskConfig("regression", "mae", ("a",)), "mol", {"kernel": WITHOUT}, np.ones((1, 1)))
     fitted = FittedTable(model, Stacked(member, member[0], member[0]), {})
     found = scores_of(fitted, Labels(model.task, y), Folds(np.array([-1, 0, 0])))
     assert found["kernel"]["mae"] == found["stack"]["mae"] == pytest.approx(0.5)
@@ -92,7 +93,7 @@ def test_the_only_member_of_a_model_of_several_classes_has_the_score_of_the_mode
     y = np.array([[1.0, 0], [0, 1], [1, 0], [0, 1]])
     member = np.array([[0.2, 0.1], [0.5, 0.5], [0.6, 0.1], [0.9, 0.8]])
     task = TaskConfig("multiclass", "rocauc", ("x", "y"))
-    model = TableModel(task, "mol", {"kernel": WithoutNetworks()}, np.ones((1, 2)))
+    model = TableModel(task, "mol", {"kernel": WITHOUT}, np.ones((1, 2)))
     values = member / member.sum(axis=1, keepdims=True)
     fitted = FittedTable(model, Stacked(member[None], values, values), {})
     found = scores_of(fitted, Labels(task, y), Folds(np.array([0, 1, 0, 1])))

@@ -102,10 +102,10 @@ def test_conditions_that_are_given_are_those_of_all_molecules():
 
 
 def test_a_number_outside_the_range_of_the_training_rows_is_warned_of():
-    for row in (("20.0", "a"), ("40.0", "c"), ("", "a")):
-        assert CONDITIONS.warnings(row) == []
     warning = "The condition temperature is 40.5; training rows have 20 to 40."
-    assert CONDITIONS.warnings(("40.5", "b")) == CONDITIONS.under({"temperature": "40.5"}).warnings(("b",)) == [warning]
+    rows = [("20.0", "a"), ("40.0", "c"), ("", "a"), ("40.5", "b")]
+    assert CONDITIONS.add_warnings([""] * 4, rows) == ["", "", "", warning]
+    assert CONDITIONS.under({"temperature": "40.5"}).add_warnings(["far."], [("b",)]) == [f"far. {warning}"]
     assert column_of("pH", ["7.0", "7.0"]).warning("-7.4") == "The condition pH is -7.4; training rows have only 7."
     assert ConditionColumn("pH", (), 7.0, 1.0).warning("99") == ""  # of a model of an earlier version
 

@@ -36,7 +36,7 @@ from tests.table_models import Trained
 
 def test_scores_are_those_of_the_predictions(trained: Trained):
     model = TableModel.load(trained.run.path)
-    scored = score_rows(model, rows_for_test(trained.run, model), means_of(trained.run, model)).final
+    scored = score_rows(model, rows_for_test(trained.run, model), means_of(trained.run, model))
     table = pd.read_csv(trained.run.path / "table.csv").query("split == 'test'")
     found = load_predicting_model([str(trained.run.path)]).predict(table.smiles.tolist())
     np.testing.assert_allclose(found.values, scored.prediction, rtol=1e-5)
@@ -44,7 +44,11 @@ def test_scores_are_those_of_the_predictions(trained: Trained):
     assert scored.result["n"] == len(table) and scored.result["value"] == pytest.approx(
         mean_absolute_error(table["target a"], found.values[:, 0]), rel=1e-5
     )
-    assert list(evaluate_table(trained.run)["members"]) == list(MEMBERS)
+    again, known = evaluate_table(trained.run), trained.result
+    assert list(again["members"]) == list(MEMBERS) and again["value"] == pytest.approx(known["value"], rel=1e-6)
+    assert again["members"]["kernel"]["rmse"] == pytest.approx(known["members"]["kernel"]["rmse"], rel=1e-6)
+    with pytest.raises(InputError, match="was fitted to all rows outside the test set"):
+        evaluate_table(trained.run, "val")
 
 
 def test_another_table_is_scored_by_the_same_columns(trained: Trained, tmp_path):
@@ -133,14 +137,11 @@ def test_a_kernel_that_waits_for_networks_is_told_from_a_finished_one(trained: T
 
 def test_scores_of_targets_are_those_of_the_whole_model():
     scores = {"stack": {"mae": 0.5, "rmse": 1.0}, "kernel": {"mae": 0.6}}
-    targets = {
-        "a": {"n": 9, "scores": scores, "interval": {"stack": [0.25, 0.75], "kernel": [0, 1]}},
-        "b": {"n": 1, "scores": scores},
-        "c": {"n": 0, "scores": {"stack": {"mae": None}}},
-    }
-    found = targets_on_test({"metric": "mae", "targets": targets})
+    first = {"n": 9, "scores": scores, "interval": {"stack": [0.25, 0.75], "kernel": [0, 1]}}
+    others = {"b": {"n": 1, "scores": scores}, "c": {"n": 0, "scores": {"stack": {"mae": None}}}}
+    found = targets_on_test({"metric": "mae", "targets": {"a": first, **others}})
     assert found == {
-        "a": {"value": 0.5, "interval": [0.25, 0.75], "molecules": 9},
-        "b": {"value": 0.5, "interval": None, "molecules": 1},
+        name: {"value": 0.5, "interval": ends, "molecules": n}
+        for name, ends, n in (("a", [0.25, 0.75], 9), ("b", None, 1))
     }
     assert targets_on_test({}) == {}

@@ -99,8 +99,8 @@ def log_odds(probability: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.slow
-def test_of_a_probability_contributions_add_up_to_log_odds(molecules, classes, folds, setting):
-    model = fit_table(molecules, classes, folds, setting).model
+def test_of_a_probability_contributions_add_up_to_log_odds(classes, to_fit):
+    model = fit_table(replace(to_fit, labels=classes)).model
     for column, target in enumerate(model.targets):
         values, found = model.predict(ASKED).values[:, column], explained(model, target=target)
         np.testing.assert_allclose([each.prediction for each in found], values, rtol=1e-4)

@@ -21,24 +21,24 @@ from graphormer_sepnorm.table_model.model import TableModel, strongest_bounds
 
 
 @pytest.fixture(scope="module")
-def fitted(molecules, labels, folds, setting) -> FittedTable:
-    return fit_table(molecules, labels, folds, setting)
+def fitted(to_fit) -> FittedTable:
+    return fit_table(to_fit)
 
 
-def test_it_is_the_weighted_mean_of_its_members(fitted, molecules, labels, folds, others, setting):
+def test_it_is_the_weighted_mean_of_its_members(fitted, others, to_fit):
     model = fitted.model
     assert list(model.members) == list(MEMBERS) and fitted.left_out == {}
     assert model.weights.shape == (len(MEMBERS), 2)
     by_member = np.stack([member.predict(others) for member in model.members.values()])
     np.testing.assert_allclose(model.stacked(others).values, (by_member * model.weights[:, None]).sum(axis=0))
-    kernel_only = MEMBERS["kernel"].fit(molecules, labels, folds, setting).out_of_fold
+    kernel_only = MEMBERS["kernel"].fit(to_fit).out_of_fold
     np.testing.assert_array_equal(fitted.out_of_fold.by_member[list(MEMBERS).index("kernel")], kernel_only)
 
 
-def test_probabilities_of_classes_add_up_to_one(molecules, classes, folds, others, setting):
+def test_probabilities_of_classes_add_up_to_one(molecules, classes, others, to_fit):
     kinds = np.eye(3)[np.random.default_rng(0).integers(0, 3, len(molecules))]
     task = replace(classes.task, kind="multiclass", metric="rocauc", targets=("a", "b", "c"))
-    found = fit_table(molecules, replace(classes, task=task, y=kinds), folds, setting, members=["kernel"])
+    found = fit_table(replace(to_fit, labels=replace(classes, task=task, y=kinds)), ["kernel"])
     np.testing.assert_allclose(found.model.stacked(others).values.sum(axis=1), 1)
 
 
@@ -107,11 +107,11 @@ DAMAGE = {
 
 
 @pytest.fixture(scope="module")
-def two_runs(fitted, labels, molecules, folds, setting, tmp_path_factory) -> Path:
+def two_runs(fitted, labels, to_fit, tmp_path_factory) -> Path:
     """Two models with the same members and shapes."""
     root = tmp_path_factory.mktemp("two")
     fitted.model.save(root / "run")
-    other = fit_table(molecules, replace(labels, y=labels.y[::-1].copy()), folds, setting, members=["kernel"])
+    other = fit_table(replace(to_fit, labels=replace(labels, y=labels.y[::-1].copy())), ["kernel"])
     kernel = other.model.members["kernel"]
     weights = fitted.model.weights[::-1].copy()
     replace(fitted.model, members={**fitted.model.members, "kernel": kernel}, weights=weights).save(root / "other")

@@ -56,7 +56,7 @@ def test_coverage_and_width_on_test_by_hand():
     limits = scores(replace(ONE, limits=((0.0, None),)), [[1.0], [-1]], [[1.0], [1]])
     found = measure_interval(intervals, 0.5, limits)
     assert (found["coverage"], found["mean_width"]) == (0.5, 3)
-    found = measure_trust(Trust(fit_domain(["CCO"]), intervals), test, test)
+    found = measure_trust(Trust(fit_domain(["CCO"]), intervals), test, test.prediction)
     assert found["coverage"]["0.5"] == {"a": 0.5} and found["mean_width"]["0.9"] == {"a": None}
     assert found["needed_width"]["0.5"] == {"a": 1} and found["needed_width"]["0.9"] == {"a": None}
 
@@ -67,7 +67,7 @@ def test_coverage_of_bounds_by_hand():
     nan, inf = np.nan, np.inf
     ends = np.array([[1, inf], [-inf, -1], [2, inf], [-inf, inf], [-inf, inf]])[:, None]
     test = replace(scores(ONE, [[nan], [nan], [nan], [1], [3]], np.zeros((5, 1))), bounds=ends)
-    found = measure_trust(Trust(fit_domain(["CCO"]), intervals), test, test)
+    found = measure_trust(Trust(fit_domain(["CCO"]), intervals), test, test.prediction)
     assert found["coverage"]["0.5"]["a"] == 0.5
     assert found["coverage_of_bounds"]["0.5"]["a"] == pytest.approx(2 / 3)
     assert found["coverage_of_all"]["0.5"]["a"] == 3 / 5
@@ -107,10 +107,10 @@ def test_the_usual_confidence_is_one_that_the_model_supports():
 def test_probabilities_are_measured_before_and_after_by_hand():
     plain, final = scores(CLASSES, [[1.0], [0]], [[0.5], [0.5]]), scores(CLASSES, [[1.0], [0]], [[1.0], [0]])
     trust = Trust(fit_domain(["CCO"]), calibration=fit_calibration(plain.y, plain.prediction))
-    found = measure_trust(trust, plain, final)
+    found = measure_trust(trust, final, plain.prediction)
     assert found["brier"] == {"before": {"a": 0.25}, "after": {"a": 0}}
     assert found["calibration_error"]["after"] == {"a": 0}
-    assert measure_trust(Trust(fit_domain(["CCO"])), plain, final) == {}
+    assert measure_trust(Trust(fit_domain(["CCO"])), final, plain.prediction) == {}
 
 
 SETS = np.tile(np.linspace(0.1, 0.9, 9)[:, None, None], (1, 2, 2))  # at 0.9, a class of probability 0.1 is in the set
@@ -121,7 +121,7 @@ def test_sets_of_two_classes_are_measured_by_hand():
     y = np.array([[0, np.nan], [1, np.nan], [0, np.nan], [1, np.nan], [1, np.nan], [np.nan, np.nan]])
     probability = np.array([[0.05], [0.05], [0.5], [0.95], [0.5], [0.05]]) * np.ones((1, 2))
     test = scores(TaskConfig("classification", "rocauc", ("a", "b")), y, probability)
-    found = measure_trust(Trust(fit_domain(["CCO"]), class_sets=ClassSets(SETS)), test, test)
+    found = measure_trust(Trust(fit_domain(["CCO"]), class_sets=ClassSets(SETS)), test, test.prediction)
     assert found["set_coverage"]["0.9"] == {"a": 0.8, "b": None} and found["one_class"]["0.9"] == {"a": 0.6, "b": None}
 
 
@@ -130,7 +130,7 @@ def test_sets_of_several_classes_are_measured_by_hand():
     task = TaskConfig("multiclass", "rocauc", ("low", "middle", "high"))
     test = scores(task, np.eye(3)[[0, 2, 1]], [[0.9, 0.05, 0.05], [0.5, 0.45, 0.05], [0.05, 0.5, 0.45]])
     sets = ClassSets(np.tile(SETS[:, :1, :1], (1, 1, 3)))
-    found = measure_trust(Trust(fit_domain(["CCO"]), class_sets=sets), test, test)
+    found = measure_trust(Trust(fit_domain(["CCO"]), class_sets=sets), test, test.prediction)
     assert found["set_coverage"]["0.9"] == {"low, middle, high": pytest.approx(2 / 3)}
     assert found["one_class"]["0.9"] == {"low, middle, high": pytest.approx(1 / 3)}
 

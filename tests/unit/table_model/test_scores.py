@@ -54,10 +54,8 @@ def test_highest_and_lowest_are_looked_for():
     stack, bounds = np.where(y < 6, 100, y), np.full((30, 2, 2), [-np.inf, np.inf])
     y[0, 0], bounds[0, 0, 1] = NAN, 1
     found = scores_by_target(Predicted(TWO, y, {STACK: stack}, np.zeros(2), bounds))["a"]["top"]
-    assert {side: (top["n"], top["best"], top["found"]) for side, top in found.items()} == {
-        "highest": (3, 3, 0),
-        "lowest": (3, 3, 0),
-    }
+    counts = {side: (top["n"], top["best"], top["found"]) for side, top in found.items()}
+    assert counts == {"highest": (3, 3, 0), "lowest": (3, 3, 0)}
     assert "top" not in scores_by_target(Predicted(TWO, y[:29], {STACK: y[:29]}, np.zeros(2)))["a"]
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.labels import Folds
 from graphormer_sepnorm.table_model.members import MEMBERS
-from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
+from graphormer_sepnorm.table_model.members.base import Fitted, Member, ToFit
 from graphormer_sepnorm.table_model.members.kernel import TunedKernelMember
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
 from tests.table_models import LEARNT
@@ -22,10 +22,10 @@ EACH = [
 ]  # the slow ones train networks
 
 
-def fit(name: str, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
+def fit(name: str, to_fit: ToFit) -> Fitted:
     """Fits a member, after those that it reads."""
-    read = {other: MEMBERS[other].fit(molecules, labels, folds, setting).member for other in READ_BY.get(name, ())}
-    return MEMBERS[name].fit(molecules, labels, folds, replace(setting, members=read))
+    read = {other: MEMBERS[other].fit(to_fit) for other in READ_BY.get(name, ())}
+    return MEMBERS[name].fit(replace(to_fit, fitted=read))
 
 
 def load(member: Member, folder: Path) -> Member:
@@ -35,13 +35,13 @@ def load(member: Member, folder: Path) -> Member:
 
 
 @pytest.fixture(scope="session", params=EACH)
-def fitted(request, molecules, labels, folds, setting) -> Fitted:
-    return fit(request.param, molecules, labels, folds, setting)
+def fitted(request, to_fit) -> Fitted:
+    return fit(request.param, to_fit)
 
 
 @pytest.fixture(scope="session", params=EACH)
-def classifier(request, molecules, classes, folds, setting) -> Fitted:
-    return fit(request.param, molecules, classes, folds, setting)
+def classifier(request, classes, to_fit) -> Fitted:
+    return fit(request.param, replace(to_fit, labels=classes))
 
 
 def test_it_learns_and_does_not_see_what_it_predicts_out_of_fold(fitted, labels, others, logp):
@@ -54,10 +54,10 @@ def test_it_learns_and_does_not_see_what_it_predicts_out_of_fold(fitted, labels,
     assert (np.sqrt(np.mean((known - logp[LEARNT : LEARNT + len(others)]) ** 2, axis=0)) < 0.9 * deviation).all()
 
 
-def test_labels_of_a_fold_do_not_change_its_predictions(fitted, molecules, labels, folds, setting):
+def test_labels_of_a_fold_do_not_change_its_predictions(fitted, labels, folds, to_fit):
     changed = labels.y.copy()
     changed[folds.numbers == 1] += 100
-    again = fit(NAMES[type(fitted.member)], molecules, replace(labels, y=changed), folds, setting)
+    again = fit(NAMES[type(fitted.member)], replace(to_fit, labels=replace(labels, y=changed)))
     np.testing.assert_array_equal(again.out_of_fold[folds.numbers == 1], fitted.out_of_fold[folds.numbers == 1])
     assert (again.out_of_fold[folds.numbers == 0] != fitted.out_of_fold[folds.numbers == 0]).all()
 
@@ -106,25 +106,27 @@ def test_probabilities_tell_the_classes_apart(classifier, classes, others):
         assert one.mean() > zero.mean() + 0.1
 
 
-def test_a_target_without_labels_outside_a_fold_costs_that_fold_or_is_refused(fitted, molecules, labels, setting):
+def test_a_target_without_labels_outside_a_fold_costs_that_fold_or_is_refused(fitted, labels, to_fit):
     y = labels.y.copy()
     y[1:, 1] = np.nan
     folds = Folds((np.arange(LEARNT) > 0).astype(np.int64))
+    table = replace(to_fit, labels=replace(labels, y=y), folds=folds)
     if type(fitted.member) in (NetworksMember, TunedKernelMember):
         with pytest.raises(InputError, match="TPSA has no labels"):
-            NetworksMember.fit(molecules, replace(labels, y=y), folds, setting)
+            NetworksMember.fit(table)
         return
-    found = fit(NAMES[type(fitted.member)], molecules, replace(labels, y=y), folds, setting)
+    found = fit(NAMES[type(fitted.member)], table)
     assert np.isfinite(found.out_of_fold[:, 0]).all()
 
 
-def test_molecules_of_little_weight_count_little(fitted, molecules, labels, others, setting):
+def test_molecules_of_little_weight_count_little(fitted, molecules, labels, others, to_fit):
     doubled = MoleculeFeatures([*molecules.molecules, *molecules.molecules])
     y = np.concatenate([labels.y, labels.y + 50])
     weight = np.repeat([1.0, 1e-6], LEARNT)
     folds = Folds(np.tile(np.arange(LEARNT) % 3, 2))
     if type(fitted.member) is NetworksMember:  # trained too short to tell; the weights of their loss have a test
         return
-    found = fit(NAMES[type(fitted.member)], doubled, replace(labels, y=y, weight=weight), folds, setting)
+    table = replace(to_fit, molecules=doubled, labels=replace(labels, y=y, weight=weight), folds=folds)
+    found = fit(NAMES[type(fitted.member)], table)
     deviation = np.nanstd(labels.y, axis=0)
     assert (np.abs(found.member.predict(others) - fitted.member.predict(others)).mean(axis=0) < 0.5 * deviation).all()

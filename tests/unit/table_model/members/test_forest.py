@@ -16,13 +16,13 @@ from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import foundation_config
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members import forest as forests
-from graphormer_sepnorm.table_model.members.base import Setting
-from graphormer_sepnorm.table_model.members.forest import FEATURES, SHARE, Forest, ForestMember, forest_features
+from graphormer_sepnorm.table_model.members.base import Fitted, ToFit
+from graphormer_sepnorm.table_model.members.forest import FEATURES, SHARE, ForestMember, forest_features
 from tests.forests import TREES, grown
 
 
 def test_regression_predicts_what_scikit_learn_predicts(features, logp, forest):
-    found = forest.predict(features[100:])
+    found = forest.of_features(features[100:])
     assert found.shape == (50, 2) and found.dtype == np.float32
     for target in range(2):
         columns = (features[:100] != 0).sum(axis=0) >= 3
@@ -34,7 +34,7 @@ def test_regression_predicts_what_scikit_learn_predicts(features, logp, forest):
 def test_missing_labels_cost_their_own_target_only(features, logp):
     y = (logp > np.median(logp, axis=0)).astype(float)
     y[:40, 1] = np.nan
-    found = grown(features[:100], y[:100], "classification", 3).predict(features[100:])
+    found = grown(features[:100], y[:100], "classification", 3).of_features(features[100:])
     for target, first in ((0, 0), (1, 40)):
         columns = (features[first:100] != 0).sum(axis=0) >= 3
         theirs = ExtraTreesClassifier(TREES, max_features=SHARE, random_state=3)
@@ -51,7 +51,7 @@ def test_values_at_a_threshold_go_where_scikit_learn_sends_them(steps):
     x[20:] = np.nextafter(low, np.float32(2000))
     y = np.repeat([[0.0], [1.0]], 20, axis=0)
     theirs = ExtraTreesRegressor(TREES, max_features=SHARE, random_state=0).fit(x, y[:, 0])
-    found = grown(x, y).predict(x)
+    found = grown(x, y).of_features(x)
     np.testing.assert_allclose(found[:, 0], theirs.predict(x), rtol=1e-6)
     assert (found[20:] > found[:20]).all()
 
@@ -66,14 +66,14 @@ def test_trees_look_at_what_several_molecules_have():
     x = np.zeros((40, 3), np.float32)
     x[0, 0], x[:20, 1], x[10:30, 2] = 9, 1, 1
     assert set(grown(x, x[:, :2].sum(axis=1, keepdims=True)).feature.tolist()) == {-1, 1, 2}
-    assert np.isfinite(grown(x[:2], np.array([[0.0], [1.0]])).predict(x)).all()
+    assert np.isfinite(grown(x[:2], np.array([[0.0], [1.0]])).of_features(x)).all()
 
 
 def test_blocks_of_molecules_do_not_matter_and_nan_has_no_prediction(features, forest, monkeypatch):
     broken = np.full((1, features.shape[1]), np.nan, np.float32)
-    expected = forest.predict(features)
+    expected = forest.of_features(features)
     monkeypatch.setattr(forests, "STEPS_AT_ONCE", 3 * len(forest.roots))
-    found = forest.predict(np.concatenate([features, broken]))
+    found = forest.of_features(np.concatenate([features, broken]))
     np.testing.assert_array_equal(found[:-1], expected)
     assert np.isnan(found[-1]).all()
 
@@ -81,15 +81,15 @@ def test_blocks_of_molecules_do_not_matter_and_nan_has_no_prediction(features, f
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("right", 0), ("right", 1), ("right", -1), ("right", 10**9), ("feature", -2), ("feature", 10_000),
+        ("right", 0), ("right", 1), ("right", -1), ("right", 10**9), ("feature", -2), ("feature", 30_000),
         ("number", np.nan), ("roots", 1),
         ("targets", 3), ("targets", 0), ("targets", "2"), ("format", 2), ("kinds", ["torsions 2"]),
         ("descriptors", ["descriptors 9"]),
     ],
 )  # fmt: skip
 def test_nodes_and_facts_that_are_no_trees_are_refused(forest, tmp_path, name, value):
-    path = tmp_path / "forest.safetensors"
-    forest.save(path)
+    forest.save(tmp_path)
+    (path,) = ForestMember.files(tmp_path)
     arrays, facts = load_arrays(path)
     if name in arrays:
         arrays[name][0] = value  # of the root of the first tree
@@ -97,13 +97,14 @@ def test_nodes_and_facts_that_are_no_trees_are_refused(forest, tmp_path, name, v
         facts[name] = value
     save_arrays(path, arrays, facts)
     with pytest.raises(InputError):
-        Forest.load(path, 3000)
+        ForestMember.load(tmp_path, {})
 
 
-def test_a_fold_that_leaves_only_bounds_has_no_forest(setting):
+def test_a_fold_that_leaves_only_bounds_has_no_forest(to_fit):
     labels = Labels(TaskConfig("regression", "rmse", ("a",)), np.array([[1.0], [2], [np.nan], [np.nan]]))
     molecules = MoleculeFeatures(["CCO", "CCN", "CCC", "CCCC"])
-    found = ForestMember.fit(molecules, labels, Folds(np.array([0, 0, 1, 1])), setting)
+    table = replace(to_fit, molecules=molecules, labels=labels, folds=Folds(np.array([0, 0, 1, 1])))
+    found = ForestMember.fit(table)
     assert np.isnan(found.out_of_fold[:, 0]).tolist() == [True, True, False, False]
 
 
@@ -120,9 +121,10 @@ def test_completed_labels_are_learnt():
     y = np.arange(12.0)[:, None]
     labels = Labels(TaskConfig("regression", "rmse", ("a",)), np.where(y > 5, np.nan, y))
     known = replace(labels, y=y)
-    plain = Setting(foundation_config(labels.task))
-    cases = (labels, replace(plain, completed=(known, known, known))), (known, plain), (labels, plain)
-    found, exact, without = (ForestMember.fit(molecules, each, Folds(np.arange(12) % 2), how) for each, how in cases)
+    plain = ToFit(molecules, labels, Folds(np.arange(12) % 2), foundation_config(labels.task))
+    kernel = Fitted(None, y, completed=(known, known, known))
+    tables = replace(plain, fitted={"kernel": kernel}), replace(plain, labels=known), plain
+    found, exact, without = map(ForestMember.fit, tables)
     np.testing.assert_array_equal(found.out_of_fold, exact.out_of_fold)
     np.testing.assert_array_equal(found.member.predict(molecules), exact.member.predict(molecules))
     assert found.member.predict(molecules).max() > 10 > 5 >= without.member.predict(molecules).max()

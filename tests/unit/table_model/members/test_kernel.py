@@ -18,48 +18,44 @@ from tests.unit.table_model.members.test_base import fit
 
 
 @pytest.fixture(scope="module")
-def member(molecules, labels, folds, setting) -> KernelMember:
-    return KernelMember.fit(molecules, labels, folds, setting).member
+def member(to_fit) -> KernelMember:
+    return KernelMember.fit(to_fit).member
 
 
-def test_bounds_are_learnt_from(molecules, labels, folds, member, setting):
+def test_bounds_are_learnt_from(molecules, labels, to_fit):
     """Labels of which only the bound is known pull the prediction as far as the bound."""
     y, bounds = labels.y.copy(), np.tile([-np.inf, np.inf], (*labels.y.shape, 1))
     hidden = np.argsort(np.nan_to_num(y[:, 0], nan=-np.inf))[-20:]
     bounds[hidden, 0, 0] = y[hidden, 0].min()
     y[hidden, 0] = np.nan
-    without = KernelMember.fit(molecules, replace(labels, y=y), folds, setting).member.predict(molecules)
-    known = KernelMember.fit(molecules, replace(labels, y=y, bounds=bounds), folds, setting).member.predict(molecules)
+    tables = (replace(to_fit, labels=replace(labels, y=y, bounds=each)) for each in (None, bounds))
+    without, known = (KernelMember.fit(table).member.predict(molecules) for table in tables)
     assert known[hidden, 0].mean() > without[hidden, 0].mean() + 0.1
     np.testing.assert_allclose(known[:, 1], without[:, 1])
 
 
-def test_a_target_whose_labels_are_all_in_one_fold_is_predicted_as_their_mean(molecules, labels, folds, setting):
+def test_a_target_whose_labels_are_all_in_one_fold_is_predicted_as_their_mean(labels, folds, to_fit):
     y, (_, rows) = labels.y + 100, folds.parts()[0]
     y[np.setdiff1d(np.arange(len(y)), rows), 1] = np.nan
-    found = KernelMember.fit(molecules, replace(labels, y=y), folds, setting)
+    found = KernelMember.fit(replace(to_fit, labels=replace(labels, y=y)))
     np.testing.assert_allclose(found.out_of_fold[rows, 1], np.nanmean(y[rows, 1]))
     assert found.remark.startswith("all exact labels of TPSA are in one fold, which the kernel predicts as their mean")
 
 
-def test_classes_of_weight_0_do_not_calibrate(molecules, classes, folds, setting):
+def test_classes_of_weight_0_do_not_calibrate(molecules, classes, to_fit):
     weight = np.where(np.arange(len(classes)) % 3 == 0, 0.0, 1.0)
     y = np.where(weight[:, None] == 0, 1 - classes.y, classes.y)
-    known, wrong = (
-        fit_members(molecules, replace(classes, y=each, weight=weight), folds, setting, ["kernel"])[0]["kernel"].member
-        for each in (classes.y, y)
-    )
+    tables = (replace(to_fit, labels=replace(classes, y=each, weight=weight)) for each in (classes.y, y))
+    known, wrong = (fit_members(table, ["kernel"])[0]["kernel"].member for table in tables)
     np.testing.assert_allclose(wrong.predict(molecules), known.predict(molecules))
 
 
 @pytest.mark.parametrize("kind", ["numbers", "classes"])
-def test_many_molecules_are_compared_with_landmarks(
-    molecules, labels, classes, folds, others, monkeypatch, setting, tmp_path, kind
-):
+def test_many_molecules_are_compared_with_landmarks(labels, classes, others, monkeypatch, to_fit, tmp_path, kind):
     monkeypatch.setattr(reference, "MOST_ROWS", 50)
     monkeypatch.setattr(reference, "LANDMARKS", 40)
     known = {"numbers": labels, "classes": classes}[kind]
-    found = KernelMember.fit(molecules, known, folds, setting)
+    found = KernelMember.fit(replace(to_fit, labels=known))
     assert found.remark == "the kernel compares molecules with 40 of its 60 training molecules"
     assert found.member.reference.counts.shape[0] == 40
     error, mean = (
@@ -106,21 +102,22 @@ def test_fingerprints_are_those_of_the_file(member, molecules, tmp_path):
             KernelMember.load(tmp_path, {})
 
 
-def test_a_tiny_table_is_learnt(smiles, logp, setting):
+def test_a_tiny_table_is_learnt(smiles, logp, to_fit):
     """Twenty molecules, of which one has no label and one only a bound."""
     y, bounds = logp[:20, :1].copy(), np.tile([-np.inf, np.inf], (20, 1, 1))
     y[[3, 4]] = np.nan
     bounds[4, 0, 1] = np.nanmin(y)
     labels = Labels(TaskConfig("regression", "mae", ("y",)), y, bounds)
-    found = KernelMember.fit(MoleculeFeatures(smiles[:20]), labels, Folds(np.arange(20) % 5), setting)
+    table = replace(to_fit, molecules=MoleculeFeatures(smiles[:20]), labels=labels, folds=Folds(np.arange(20) % 5))
+    found = KernelMember.fit(table)
     assert np.isfinite(found.out_of_fold).all()
     known = found.member.predict(MoleculeFeatures(smiles[:20]))
     assert np.nanmean(np.abs(known - y)) < 0.5 * np.nanstd(y)
 
 
 @pytest.fixture(scope="session")
-def tuned(molecules, labels, folds, setting) -> TunedKernelMember:
-    return fit("tuned kernel", molecules, labels, folds, setting).member
+def tuned(to_fit) -> TunedKernelMember:
+    return fit("tuned kernel", to_fit).member
 
 
 def test_similarities_in_a_space_by_the_formula():
@@ -148,9 +145,9 @@ def test_machines_of_a_fold_learn_nothing_from_its_molecules(tuned, folds):
         assert tuned.machines[number].coefficients.any()
 
 
-def test_it_needs_the_kernel_and_the_networks(molecules, labels, folds, setting):
+def test_it_needs_the_kernel_and_the_networks(to_fit):
     with pytest.raises(CannotLearn, match="it needs the kernel and the networks"):
-        TunedKernelMember.fit(molecules, labels, folds, setting)
+        TunedKernelMember.fit(to_fit)
 
 
 @pytest.mark.parametrize("name", ["embeddings", "mean", "widths", "weights", "coefficients", "intercept"])

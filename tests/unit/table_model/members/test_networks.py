@@ -12,11 +12,11 @@ from graphormer_sepnorm.table_model.members.networks import NetworksMember
 
 
 @pytest.mark.slow
-def test_each_is_a_run_of_its_last_epoch_and_all_are_averaged(molecules, labels, folds, others, setting, tmp_path):
-    found = NetworksMember.fit(molecules, labels, folds, replace(setting, folder=tmp_path))
+def test_each_is_a_run_of_its_last_epoch_and_all_are_averaged(molecules, folds, others, to_fit, tmp_path):
+    found = NetworksMember.fit(replace(to_fit, folder=tmp_path))
     runs = RunFolder(tmp_path).members()
     networks = [Graphormer.from_pretrained(run.path) for run in runs]
-    assert [network.facts["epoch"] for network in networks] == [setting.config.train.epochs] * 3
+    assert [network.facts["epoch"] for network in networks] == [to_fit.config.train.epochs] * 3
     assert [network.run_config.train.seed for network in networks] == [0, 1, 2]
     predictions = np.stack([network.predict(others.molecules) for network in networks])
     np.testing.assert_allclose(found.member.predict(others), predictions.mean(axis=0), rtol=1e-5)
@@ -27,30 +27,30 @@ def test_each_is_a_run_of_its_last_epoch_and_all_are_averaged(molecules, labels,
 
 
 @pytest.mark.slow
-def test_training_goes_on_where_it_was_stopped(molecules, labels, folds, setting, tmp_path):
-    whole = NetworksMember.fit(molecules, labels, folds, replace(setting, folder=tmp_path / "whole"))
+def test_training_goes_on_where_it_was_stopped(to_fit, tmp_path):
+    whole = NetworksMember.fit(replace(to_fit, folder=tmp_path / "whole"))
     part = RunFolder(tmp_path / "part")
-    NetworksMember.fit(molecules, labels, folds, replace(setting, folder=part.path))
+    NetworksMember.fit(replace(to_fit, folder=part.path))
     for path in part.member(2).path.iterdir():
         path.unlink()
     kept = part.member(1).weights.stat().st_mtime_ns
-    again = NetworksMember.fit(molecules, labels, folds, replace(setting, folder=part.path, resume=True))
+    again = NetworksMember.fit(replace(to_fit, folder=part.path, resume=True))
     np.testing.assert_array_equal(again.out_of_fold, whole.out_of_fold)
     assert part.member(1).weights.stat().st_mtime_ns == kept
 
 
 @pytest.mark.slow
-def test_a_folder_that_holds_networks_is_not_written_over(molecules, labels, folds, setting, tmp_path):
-    setting = replace(setting, folder=tmp_path)
-    NetworksMember.fit(molecules, labels, folds, setting)
+def test_a_folder_that_holds_networks_is_not_written_over(to_fit, tmp_path):
+    table = replace(to_fit, folder=tmp_path)
+    NetworksMember.fit(table)
     with pytest.raises(InputError, match="already holds a run"):
-        NetworksMember.fit(molecules, labels, folds, setting)
+        NetworksMember.fit(table)
 
 
 @pytest.mark.slow
-def test_a_fold_without_exact_labels_keeps_its_network(molecules, labels, folds, setting):
+def test_a_fold_without_exact_labels_keeps_its_network(labels, folds, to_fit):
     y, bounds = labels.y.copy(), np.tile([-np.inf, np.inf], (*labels.y.shape, 1))
     censored = folds.numbers == 1
     bounds[censored, :, 0], y[censored] = y[censored], np.nan
-    found = NetworksMember.fit(molecules, replace(labels, y=y, bounds=bounds), folds, setting)
+    found = NetworksMember.fit(replace(to_fit, labels=replace(labels, y=y, bounds=bounds)))
     assert np.isfinite(found.out_of_fold).all()
