@@ -4,13 +4,13 @@ import contextlib
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import chain, product
 from typing import Any
 
 from rdkit import Chem, rdBase
 
-from graphormer_sepnorm.chem.extensions import as_text, refuse_incomplete, with_settled_stereo
 from graphormer_sepnorm.chem.inchi import molecule_of_inchi
 from graphormer_sepnorm.errors import InputError
 
@@ -34,6 +34,9 @@ SYMBOL = re.compile(rf"{RING.pattern}|Cl|Br|[BCNOPSFIbcnops*]|[-=#$:/\\.~()<>]")
 _KEEPING_HYDROGENS = Chem.SmilesParserParams()
 _KEEPING_HYDROGENS.removeHs = False  # type: ignore[assignment]  # RDKit's stubs take properties for classes
 _FIXED_VALENCE = frozenset({"H", "C", "N", "O", "F", "Si", "P", "S", "Cl", "Se", "Br", "I"})
+POLYMERS = frozenset(["SRU", "MON", "MER", "COP", "CRO", "MOD", "GRA", "ANY"])  # types of groups of a molfile
+MAX_GROUPS = 6  # of centres whose 2 to the power of this many mirror images are compared
+RELATIVE = (Chem.StereoGroupType.STEREO_AND, Chem.StereoGroupType.STEREO_OR)
 
 
 @contextlib.contextmanager
@@ -280,3 +283,54 @@ def _read_leniently(text: str, shown: str) -> Chem.Mol:
     mol = Chem.RemoveHs(mol, sanitize=False)
     Chem.AssignStereochemistry(mol, cleanIt=True, force=True, flagPossibleStereoCenters=True)
     return mol
+
+
+def refuse_incomplete(mol: Chem.Mol) -> None:
+    """Raises InputError for a polymer, attachment points, labelled R groups, and variable parts."""
+    if any(group.GetProp("TYPE") in POLYMERS for group in Chem.GetMolSubstanceGroups(mol)):
+        raise InputError("The structure is a polymer: give one molecule, such as its monomer.")
+    for atom in mol.GetAtoms():
+        wildcard = atom.GetAtomicNum() == 0
+        named = atom.HasProp("atomLabel") and atom.GetProp("atomLabel") not in ("", "star_e")
+        if atom.HasProp("molAttchpt") or (wildcard and (named or atom.HasProp("_MolFileRLabel"))):
+            raise InputError("The structure has an R group, an attachment point or a generic atom: give one molecule.")
+    if mol.HasProp("_molLinkNodes") or any(bond.HasProp("_MolFileBondEndPts") for bond in mol.GetBonds()):
+        raise InputError("The structure has a variable part: give one molecule.")
+
+
+def with_settled_stereo(mol: Chem.Mol) -> Chem.Mol:
+    """The molecule of a racemate or of relative stereo, the same for both of its mirror images."""
+    if not mol.GetStereoGroups():
+        return mol
+    settled = Chem.RWMol(mol)
+    groups = [group for group in mol.GetStereoGroups() if group.GetGroupType() in RELATIVE]
+    for group in groups:
+        if len(group.GetAtoms()) == 1:
+            settled.GetAtomWithIdx(group.GetAtoms()[0].GetIdx()).SetChiralTag(Chem.ChiralType.CHI_UNSPECIFIED)
+    centres = [[atom.GetIdx() for atom in group.GetAtoms()] for group in groups]
+    settled.SetStereoGroups([])
+    several = [places for places in centres if len(places) > 1][:MAX_GROUPS]
+    turned = product(*([[], places] for places in several))
+    best = Chem.RWMol(min((mirrored(settled, each) for each in turned), key=Chem.MolToSmiles))
+    smiles, kept = Chem.MolToSmiles(best), []
+    for group, places in zip(groups, centres, strict=True):
+        if len(places) > 1 and Chem.MolToSmiles(mirrored(best, [places])) != smiles:
+            kept.append(Chem.CreateStereoGroup(group.GetGroupType(), best, places))
+    best.SetStereoGroups(kept)
+    return best.GetMol()
+
+
+def mirrored(mol: Chem.Mol, groups: Iterable[list[int]]) -> Chem.Mol:
+    """A copy in which the centres of these groups are inverted, and labels of stereo are assigned again."""
+    found = Chem.Mol(mol)
+    for place in chain(*groups):
+        found.GetAtomWithIdx(place).InvertChirality()
+    Chem.AssignStereochemistry(found, cleanIt=True, force=True)
+    return found
+
+
+def as_text(mol: Chem.Mol) -> str:
+    """The canonical SMILES, with an extension for racemic or relative stereo if there is any."""
+    if not mol.GetStereoGroups():
+        return Chem.MolToSmiles(mol)
+    return Chem.MolToCXSmiles(mol, Chem.SmilesWriteParams(), Chem.CXSmilesFields.CX_ENHANCEDSTEREO)

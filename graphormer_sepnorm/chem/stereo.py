@@ -3,8 +3,8 @@
 from rdkit import Chem
 from rdkit.Chem import rdCIPLabeler
 
-from graphormer_sepnorm.chem.salts import parent_part
 from graphormer_sepnorm.chem.smiles import atoms_of, bonds_of
+from graphormer_sepnorm.chem.standardize import parent_part
 
 LABEL = "_CIPCode"
 MAX_COMPARISONS = 100_000

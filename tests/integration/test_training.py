@@ -9,8 +9,7 @@ from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import Config, TrainConfig
 from graphormer_sepnorm.datasets import store
 from graphormer_sepnorm.datasets.benchmarks import MAE, sample_table
-from graphormer_sepnorm.encodings.graphormer import Centrality, EdgePath, Spatial
-from graphormer_sepnorm.encodings.random_walk import RandomWalk
+from graphormer_sepnorm.encodings.shipped import Centrality, EdgePath, RandomWalk, Spatial
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.forward import predict_dataset
 from graphormer_sepnorm.runs import checkpoint

@@ -20,7 +20,7 @@ from graphormer_sepnorm.config import (
 )
 from graphormer_sepnorm.encodings import ENCODINGS
 from graphormer_sepnorm.encodings.base import STRICT, Encoding
-from graphormer_sepnorm.encodings.graphormer import Spatial
+from graphormer_sepnorm.encodings.shipped import Spatial
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.layers.norms import NORMS

@@ -88,7 +88,7 @@ def target(dotted: str) -> str | None:
 def test_imports_are_found_in_every_form():
     assert {"system.files", "errors", "chem.smiles", "runs.plots"} <= imports("explain.pictures")
     assert "encodings.__init__" in imports("encodings.transform")
-    assert "encodings.graph_algorithms" in imports("encodings.graphormer")
+    assert "encodings.graph_algorithms" in imports("encodings.shipped")
     assert "table_model.model" in imports("table_model.load"), "inside a function"
     assert target("graphormer_sepnorm") == "__init__" and target("torch.nn") is None
 

@@ -11,8 +11,7 @@ from graphormer_sepnorm import Graphormer, kernels
 from graphormer_sepnorm.chem.features import read_graphs
 from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.encodings import ENCODINGS
-from graphormer_sepnorm.encodings.graphormer import Spatial
-from graphormer_sepnorm.encodings.random_walk import Resistance
+from graphormer_sepnorm.encodings.shipped import Resistance, Spatial
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.kernels import make_attention
 from graphormer_sepnorm.layers.norms import NORMS

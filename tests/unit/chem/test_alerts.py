@@ -1,7 +1,7 @@
 import pytest
 from rdkit import Chem
 
-from graphormer_sepnorm.chem.alerts import find_alerts
+from graphormer_sepnorm.chem.properties import find_alerts
 
 
 @pytest.mark.parametrize(

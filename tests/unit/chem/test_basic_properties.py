@@ -1,7 +1,7 @@
 import numpy as np
 from rdkit import Chem
 
-from graphormer_sepnorm.chem.basic_properties import PROPERTIES, basic_properties
+from graphormer_sepnorm.chem.properties import PROPERTIES, basic_properties
 
 
 def test_aspirin_by_the_textbook():

@@ -9,8 +9,15 @@ from rdkit import Chem
 from rdkit.Chem import rdFingerprintGenerator
 from rdkit.Chem.rdReducedGraphs import GetErGFingerprint
 
-from graphormer_sepnorm.chem.count_fingerprints import KINDS, UNRECORDED, count_fingerprints, counters, known_kinds
-from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_counts
+from graphormer_sepnorm.chem.fingerprints import (
+    KINDS,
+    SIZE,
+    UNRECORDED,
+    count_fingerprints,
+    counters,
+    known_kinds,
+    morgan_counts,
+)
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
-from graphormer_sepnorm.chem.extensions import as_text
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.chem.properties import molecule_key
-from graphormer_sepnorm.chem.smiles import read_smiles
+from graphormer_sepnorm.chem.smiles import as_text, read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.splits import MoleculeStructure, read_structures
 

@@ -3,7 +3,7 @@
 import pytest
 from rdkit import Chem
 
-from graphormer_sepnorm.chem.fragments import fragment_smiles, fragments
+from graphormer_sepnorm.chem.properties import fragment_smiles, fragments
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT

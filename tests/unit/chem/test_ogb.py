@@ -9,8 +9,8 @@ from ogb.utils.features import (
 from rdkit import Chem
 
 from graphormer_sepnorm.chem import vocabularies as ogb
+from graphormer_sepnorm.chem.features import OGB_ATOM_SIZES, OGB_BOND_SIZES, ogb_atom, ogb_bond
 from graphormer_sepnorm.chem.smiles import read_smiles
-from graphormer_sepnorm.chem.vocabularies import OGB_ATOM_SIZES, OGB_BOND_SIZES, ogb_atom, ogb_bond
 from graphormer_sepnorm.errors import InputError
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT
 

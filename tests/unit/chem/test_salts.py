@@ -6,9 +6,8 @@ import pytest
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.properties import family_of, molecule_key, parent_key
-from graphormer_sepnorm.chem.salts import is_doubtful, is_usual, parent_part
 from graphormer_sepnorm.chem.smiles import read_smiles
-from graphormer_sepnorm.chem.standardize import PREPARATIONS
+from graphormer_sepnorm.chem.standardize import PREPARATIONS, is_doubtful, is_usual, parent_part
 from tests.salts import ionized, sold_salts
 
 SALTS = sold_salts()

@@ -8,7 +8,7 @@ from torch_geometric.data import Batch
 
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.encodings.base import EncodingSizes
-from graphormer_sepnorm.encodings.rings import Cycles
+from graphormer_sepnorm.encodings.shipped import Cycles
 from graphormer_sepnorm.encodings.transform import GraphormerTransform, from_pyg
 from graphormer_sepnorm.graphs import pack_data
 from tests.conftest import random_graph, skeleton

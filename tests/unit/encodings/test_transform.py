@@ -1,4 +1,4 @@
-from graphormer_sepnorm.encodings.graphormer import Centrality, Spatial
+from graphormer_sepnorm.encodings.shipped import Centrality, Spatial
 from graphormer_sepnorm.encodings.transform import GraphormerTransform
 from tests.conftest import random_graph
 
