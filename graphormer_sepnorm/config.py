@@ -277,20 +277,14 @@ class TaskConfig:
     def __post_init__(self) -> None:
         if self.class_names and list(map(len, self.class_names)) != list(map(len, self.usual_classes)):
             raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {len(self.class_names)} class_names")
-        for name in ("scales", "limits", "offset"):
-            count = len(getattr(self, name))
-            if count and (name not in OPTIONS[self.kind] or count != len(self.targets)):
-                raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {count} {name}")
+        for name, value in {name: getattr(self, name) for name in ("balance", *OPTIONS["regression"])}.items():
+            if value not in (False, "l1", ()) and name not in OPTIONS[self.kind]:
+                kinds = " or a ".join(kind for kind, names in OPTIONS.items() if name in names)
+                raise ValueError(f"{name} is for a {kinds}, not for a {self.kind}")
+            if isinstance(value, tuple) and len(value) not in (0, len(self.targets)):
+                raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {len(value)} {name}")
         if any(low is not None and high is not None and low >= high for low, high in self.limits):
             raise ValueError("a lower limit is not below the upper limit")
-        if self.balance and "balance" not in OPTIONS[self.kind]:
-            raise ValueError(f"balance is for a classification into two classes, not for a {self.kind}")
-        if self.loss != "l1" and "loss" not in OPTIONS[self.kind]:
-            raise ValueError(f"loss {self.loss} is for regression; classification has its own")
-        if self.weights and "weights" not in OPTIONS[self.kind]:
-            raise ValueError("weights are for several targets; the classes of one column have none")
-        if self.weights and len(self.weights) != len(self.targets):
-            raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {len(self.weights)} weights")
 
     @property
     def usual_classes(self) -> tuple[tuple[str, ...], ...]:

@@ -74,11 +74,6 @@ class FeatureRows:
         return np.frombuffer(rows, np.uint8).reshape(-1, self.width)
 
 
-def as_read(mol: Chem.Mol, written: str) -> Chem.Mol:
-    """The molecule as RDKit read it."""
-    return mol
-
-
 def canonical_kekule(mol: Chem.Mol, written: str) -> Chem.Mol:
     """The Kekule form of the canonical SMILES without isotopes, with the atoms in the order of ``mol``."""
     mol = Chem.Mol(mol)
@@ -106,7 +101,7 @@ class Featurizer:
     bond_sizes: tuple[int, ...]
     atom_rows: FeatureRows
     bond_rows: FeatureRows
-    prepare: Callable[[Chem.Mol, str], Chem.Mol] = as_read  # of a molecule and the SMILES it was read from
+    prepare: Callable[[Chem.Mol, str], Chem.Mol] = lambda mol, written: mol  # given the SMILES it was read from
     preparation: str = ""  # name in PREPARATIONS of what is done to molecules first
 
     def graph(self, smiles: Chem.Mol | str | None) -> MoleculeGraph:

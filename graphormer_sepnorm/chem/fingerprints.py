@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SIZE = 2048
 BITS = ("morgan-bits 1",)  # versions of ``morgan_bits``, as kinds of counts; files without a name have the first
-MORGAN_GENERATOR = rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=SIZE)
+ENVIRONMENTS = rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=SIZE)
 LARGEST_COUNT = np.iinfo(np.uint16).max
 Kinds = tuple[str, ...]
 MORGAN, ERG = "morgan 1", "erg 1"
@@ -38,13 +38,13 @@ Counter = Callable[[Chem.Mol, list[int]], np.ndarray]
 def morgan_counts(mol: Chem.Mol) -> np.ndarray:
     """Count of each environment: uint32 [SIZE]; raises InputError if RDKit fails."""
     with one_molecule():
-        return MORGAN_GENERATOR.GetCountFingerprintAsNumPy(mol)
+        return ENVIRONMENTS.GetCountFingerprintAsNumPy(mol)
 
 
 def morgan_bits(mol: Chem.Mol) -> ExplicitBitVect:
     """Presence of each environment; raises InputError if RDKit fails."""
     with one_molecule():
-        return MORGAN_GENERATOR.GetFingerprint(mol)
+        return ENVIRONMENTS.GetFingerprint(mol)
 
 
 def packed(bits: ExplicitBitVect) -> np.ndarray:
@@ -76,8 +76,8 @@ def counters() -> dict[str, Counter]:
     pairs = rdFingerprintGenerator.GetAtomPairGenerator(fpSize=SIZE)
     chiral_pairs = rdFingerprintGenerator.GetAtomPairGenerator(fpSize=SIZE, includeChirality=True)
     return {
-        MORGAN: lambda mol, features: MORGAN_GENERATOR.GetCountFingerprintAsNumPy(mol),
-        "feature-morgan 1": lambda mol, features: MORGAN_GENERATOR.GetCountFingerprintAsNumPy(
+        MORGAN: lambda mol, features: ENVIRONMENTS.GetCountFingerprintAsNumPy(mol),
+        "feature-morgan 1": lambda mol, features: ENVIRONMENTS.GetCountFingerprintAsNumPy(
             mol, customAtomInvariants=features
         ),
         "atom-pairs 1": lambda mol, features: pairs.GetCountFingerprintAsNumPy(mol),

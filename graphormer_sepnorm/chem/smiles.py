@@ -87,8 +87,11 @@ def read_smiles(smiles: Chem.Mol | str | None) -> Chem.Mol:
         raise InputError("The SMILES is missing.")
     if not isinstance(smiles, str):
         raise InputError(f"A SMILES must be a string, not {type(smiles).__name__}.")
-    if not is_smiles(smiles):
-        smiles = smiles_of_other(smiles)
+    if END_OF_STRUCTURE in smiles:
+        check_length("molfile", smiles, MAX_BLOCK)
+        smiles = smiles_of_block(smiles.splitlines())
+    elif not is_smiles(smiles):
+        smiles, _ = smiles_of_inchi(smiles.strip())
     check_length("SMILES", smiles)
     if not smiles.strip():
         raise InputError("The SMILES is empty: it has no atoms.")
@@ -148,14 +151,6 @@ def without_name(text: str) -> str:
 def is_smiles(text: str) -> bool:
     """Whether to read a text as SMILES: it is neither an InChI nor a molfile."""
     return not text.lstrip().startswith(INCHI) and END_OF_STRUCTURE not in text
-
-
-def smiles_of_other(text: str) -> str:
-    """The SMILES of an InChI or a molfile; raises InputError if it is too long or RDKit cannot read it."""
-    if END_OF_STRUCTURE in text:
-        check_length("molfile", text, MAX_BLOCK)
-        return smiles_of_block(text.splitlines())
-    return smiles_of_inchi(text.strip())[0]
 
 
 @lru_cache(maxsize=1000)

@@ -30,10 +30,8 @@ def label_stereo(mol: Chem.Mol) -> None:
 
 
 def remove_labels(mol: Chem.Mol) -> None:
-    for atom in atoms_of(mol):
-        atom.ClearProp(LABEL)
-    for bond in bonds_of(mol):
-        bond.ClearProp(LABEL)
+    for part in (*atoms_of(mol), *bonds_of(mol)):
+        part.ClearProp(LABEL)
 
 
 def label(part: Chem.Atom | Chem.Bond) -> str:

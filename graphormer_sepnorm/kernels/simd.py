@@ -249,19 +249,9 @@ def shifted(builder, start, offset):
     return builder.gep(start, [offset])
 
 
-@_simd(VECTOR, POINTER, types.int64)
-def load(builder, source, offset):
-    return _load(builder, source, offset)
-
-
-@_simd(types.void, POINTER, types.int64, VECTOR)
-def store(builder, target, offset, vector):
-    _store(builder, target, offset, vector)
-
-
-@_simd(VECTOR, types.float32)
-def spread(builder, scalar):
-    return _spread(builder, scalar)
+load = _simd(VECTOR, POINTER, types.int64)(_load)
+store = _simd(types.void, POINTER, types.int64, VECTOR)(_store)
+spread = _simd(VECTOR, types.float32)(_spread)
 
 
 @_simd(None, None, None)

@@ -56,8 +56,8 @@ class Loop:
         self._compiled = cached(partial(cfunc, types.void(types.CPointer(record))), body)
         self._call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._compiled.address)
 
-    def __call__(self, items: int, *values: Tensor | float) -> None:
-        addresses = [value.data_ptr() if isinstance(value, Tensor) else value for value in values]
+    def __call__(self, items: int, *values: Tensor | float | None) -> None:
+        addresses = [value.data_ptr() if isinstance(value, Tensor) else value or 0 for value in values]
         arguments = ctypes.create_string_buffer(self._pack(0, items, *addresses))
         threads = min(items, torch.get_num_threads())
         launch = pool_launcher()
