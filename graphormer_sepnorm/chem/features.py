@@ -51,9 +51,9 @@ class MoleculeGraph:
     edge_attr: np.ndarray  # uint8 [e, C] bond features
 
 
-def each(*functions: Callable) -> tuple[Callable[[Sequence], Iterable], ...]:
-    """For each function of an atom or bond, the function of several that gives its values one by one."""
-    return tuple(partial(map, function) for function in functions)
+def each(kind: type, methods: str) -> tuple[Callable[[Sequence], Iterable], ...]:
+    """For each method of an atom or bond, the function of several that gives its values one by one."""
+    return tuple(partial(map, getattr(kind, method)) for method in methods.split())
 
 
 @dataclass(frozen=True)
@@ -242,48 +242,26 @@ def place(vocabulary: tuple[str, ...], word: str) -> int:
     return vocabulary.index(word) if word in vocabulary else len(vocabulary)
 
 
+# What all atoms of OGB and of "mol" have in common.
+SURROUNDINGS = "GetTotalDegree GetFormalCharge GetTotalNumHs GetNumRadicalElectrons GetHybridization GetIsAromatic"
 ZINC_ATOMS = FeatureRows(
-    1,
-    each(
-        Chem.Atom.GetAtomicNum,
-        Chem.Atom.GetFormalCharge,
-        Chem.Atom.GetNumExplicitHs,
-        Chem.Atom.GetNumRadicalElectrons,
-    ),
-    zinc_atom_type,
+    1, each(Chem.Atom, "GetAtomicNum GetFormalCharge GetNumExplicitHs GetNumRadicalElectrons"), zinc_atom_type
 )
-ZINC_BONDS = FeatureRows(1, each(Chem.Bond.GetBondType), zinc_bond_type)
-# What OGB's atoms and those of "mol" have in common.
-SURROUNDINGS: tuple[Callable, ...] = (
-    Chem.Atom.GetTotalDegree,
-    Chem.Atom.GetFormalCharge,
-    Chem.Atom.GetTotalNumHs,
-    Chem.Atom.GetNumRadicalElectrons,
-    Chem.Atom.GetHybridization,
-    Chem.Atom.GetIsAromatic,
-)
+ZINC_BONDS = FeatureRows(1, each(Chem.Bond, "GetBondType"), zinc_bond_type)
 OGB_ATOMS = FeatureRows(
-    len(OGB_ATOM_SIZES),
-    each(Chem.Atom.GetAtomicNum, Chem.Atom.GetChiralTag, *SURROUNDINGS, Chem.Atom.IsInRing),
-    ogb_atom,
+    len(OGB_ATOM_SIZES), each(Chem.Atom, f"GetAtomicNum GetChiralTag {SURROUNDINGS} IsInRing"), ogb_atom
 )
-OGB_BONDS = FeatureRows(
-    len(OGB_BOND_SIZES),
-    each(Chem.Bond.GetBondType, Chem.Bond.GetStereo, Chem.Bond.GetIsConjugated),
-    ogb_bond,
-)
+OGB_BONDS = FeatureRows(len(OGB_BOND_SIZES), each(Chem.Bond, "GetBondType GetStereo GetIsConjugated"), ogb_bond)
 # Element (0 unknown), CIP label, bonds with hydrogens, charge, hydrogens, unpaired electrons, hybridization, aromatic,
 # smallest ring (none, 3, 4, ... atoms).
 MOL_ATOM_SIZES = (119, len(ATOM_LABELS), 11, 2 * MAX_CHARGE + 1, 9, 5, 9, 2, LARGEST_RING - 1)
-# Order (0 another), CIP label, conjugated, in a ring.
-MOL_BOND_SIZES = (5, 3, 2, 2)
+MOL_BOND_SIZES = (5, 3, 2, 2)  # order (0 another), CIP label, conjugated, in a ring
+LABELS = partial(map, label)
 MOL_ATOMS = FeatureRows(
-    len(MOL_ATOM_SIZES),
-    (*each(Chem.Atom.GetAtomicNum, label, *SURROUNDINGS), smallest_rings),
-    mol_atom,
+    len(MOL_ATOM_SIZES), (*each(Chem.Atom, f"GetAtomicNum {SURROUNDINGS}"), LABELS, smallest_rings), mol_atom
 )
 MOL_BONDS = FeatureRows(
-    len(MOL_BOND_SIZES), each(Chem.Bond.GetBondType, label, Chem.Bond.GetIsConjugated, Chem.Bond.IsInRing), mol_bond
+    len(MOL_BOND_SIZES), (*each(Chem.Bond, "GetBondType GetIsConjugated IsInRing"), LABELS), mol_bond
 )
 AS_WRITTEN = {
     "zinc": Featurizer((len(ZINC_ATOM_TYPES),), (len(ZINC_BOND_INDEX) + 1,), ZINC_ATOMS, ZINC_BONDS, canonical_kekule),

@@ -236,16 +236,27 @@ class Rings:
         return RingsModule(sizes.width, sizes.channels, self.max_size)
 
 
-class RingsModule(nn.Module):
-    def __init__(self, width: int, channels: int, max_size: int):
+class CountsModule(nn.Module):
+    """Numbers of rings or cycles with at least 3, 4, ... atoms through each atom, through a linear map."""
+
+    def __init__(self, name: str, width: int, max_size: int):
         super().__init__()
+        self.name = name
         self.atom = nn.Linear(max_size - 2, width)
+
+    def forward(self, batch: GraphBatch) -> Terms:
+        counts = with_columns(batch, self.name, self.atom.in_features)
+        return Terms(atom=self.atom(counts.to(self.atom.weight.dtype)))
+
+
+class RingsModule(CountsModule):
+    def __init__(self, width: int, channels: int, max_size: int):
+        super().__init__("ring_counts", width, max_size)
         self.pair = nn.Parameter(torch.empty(max_size + 1, channels))
 
     def forward(self, batch: GraphBatch) -> Terms:
-        counts = with_columns(batch, "ring_counts", self.atom.in_features).to(self.atom.weight.dtype)
         shared = embedding_sum(batch.arrays["shared_ring"].unsqueeze(1), self.pair)
-        return Terms(atom=self.atom(counts), pair=shared)
+        return super().forward(batch)._replace(pair=shared)
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -267,17 +278,7 @@ class Cycles:
         return {"cycle_counts": count_cycles(graphs.atom_ptr, start, neighbour, self.max_size)}
 
     def module(self, sizes: EncodingSizes) -> nn.Module:
-        return CyclesModule(sizes.width, self.max_size)
-
-
-class CyclesModule(nn.Module):
-    def __init__(self, width: int, max_size: int):
-        super().__init__()
-        self.atom = nn.Linear(max_size - 2, width)
-
-    def forward(self, batch: GraphBatch) -> Terms:
-        counts = with_columns(batch, "cycle_counts", self.atom.in_features)
-        return Terms(atom=self.atom(counts.to(self.atom.weight.dtype)))
+        return CountsModule("cycle_counts", sizes.width, self.max_size)
 
 
 def simple_neighbours(graphs: Graphs) -> tuple[np.ndarray, np.ndarray]:

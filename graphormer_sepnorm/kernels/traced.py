@@ -153,19 +153,14 @@ class TracedAttention:
     def __init__(self, ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None = None):
         self.ptr, self.heads = ptr, cls_bias.shape[0]
         self.bias = lay_out(pair_bias, cls_bias, ptr)
-        self.factor = None
-        if pair_factor is not None:
-            self.factor = lay_out(pair_factor, torch.ones_like(cls_bias), ptr)
+        self.factor = None if pair_factor is None else lay_out(pair_factor, torch.ones_like(cls_bias), ptr)
 
-    def __call__(self, qkv: Tensor, dropout: float) -> Tensor:
-        return self.read(qkv, None, dropout)
+    def __call__(self, qkv: Tensor, dropout: float, cls: Tensor | None = None) -> Tensor:
+        seed = torch.randint(2**63 - 1, ()) if dropout > 0 else None
+        return attention(qkv, cls, self.bias, self.factor, self.ptr, seed, self.heads, dropout)[0]
 
     def of_cls(self, q: Tensor, kv: Tensor, dropout: float) -> Tensor:
-        return self.read(kv, q, dropout)
-
-    def read(self, rows: Tensor, cls: Tensor | None, dropout: float) -> Tensor:
-        seed = torch.randint(2**63 - 1, ()) if dropout > 0 else None
-        return attention(rows, cls, self.bias, self.factor, self.ptr, seed, self.heads, dropout)[0]
+        return self(kv, dropout, q)
 
 
 make_attention = TracedAttention
