@@ -22,8 +22,7 @@ from graphormer_sepnorm.chem.smiles import (
     quoted,
     read_smiles,
 )
-from graphormer_sepnorm.chem.standardize import PREPARATIONS, reduction
-from graphormer_sepnorm.chem.stereo import label, with_stereo_labels
+from graphormer_sepnorm.chem.standardize import PREPARATIONS, label, reduction, with_stereo_labels
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs, bond_types, packed_graphs, pointers
 

@@ -1,4 +1,4 @@
-"""The parent of a salt, a solvate or a mixture, and the preparations of molecules that a featurizer's name ends in."""
+"""The parent of a salt or a mixture, the preparations that a featurizer's name ends in, and CIP labels of stereo."""
 
 import functools
 import json
@@ -9,8 +9,9 @@ from types import ModuleType
 from typing import Any
 
 from rdkit import Chem
+from rdkit.Chem import rdCIPLabeler
 
-from graphormer_sepnorm.chem.smiles import as_text, atoms_of, one_molecule, read_smiles
+from graphormer_sepnorm.chem.smiles import as_text, atoms_of, bonds_of, one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError, not_installed
 
 # Parts in ``salts.json``, from RDKit and ChEMBL, are removed as long as another kind of part is left, in the order of
@@ -21,6 +22,9 @@ USUAL_ATOMS = frozenset([1, 3, 4, 7, 8, 9, 11, 12, 13, 16, 17, 19, 20, 30, 35, 3
 NONMETALS = frozenset([*range(3), *range(5, 11), *range(14, 19), *range(32, 37), *range(51, 55), 85, 86])
 COMPLEX = NUM_KINDS - 0.5  # kind of an inorganic part with an unusual metal
 DOUBTED = 2  # from this kind on, several different parts of the same kind could be the parent
+STEREO_LABEL = "_CIPCode"
+MAX_COMPARISONS = 100_000
+STEREO_MARKS = frozenset("@/\\|")  # in a SMILES; the last one begins an extension, which may describe stereo
 
 
 def parent_part(mol: Chem.Mol) -> Chem.Mol:
@@ -232,6 +236,46 @@ def part_name(part: Chem.Mol) -> str:
         return part.GetAtomWithIdx(0).GetSymbol()
     part.UpdatePropertyCache(strict=False)
     return Chem.MolToSmiles(rdMolStandardize.Uncharger().uncharge(part), isomericSmiles=False)
+
+
+def with_stereo_labels(mol: Chem.Mol, written: str) -> Chem.Mol:
+    """A copy with the labels of ``label_stereo``; the molecule itself if its SMILES has no marks of stereo."""
+    if written and STEREO_MARKS.isdisjoint(written):
+        return mol
+    mol = Chem.Mol(mol)
+    label_stereo(mol)
+    return mol
+
+
+def label_stereo(mol: Chem.Mol) -> None:
+    """Labels also centres whose branches differ only in handedness. Source: Hanson et al., JCIM 2018."""
+    remove_labels(mol)
+    try:
+        rdCIPLabeler.AssignCIPLabels(mol, maxRecursiveIterations=MAX_COMPARISONS)
+    except RuntimeError:
+        remove_labels(mol)
+
+
+def remove_labels(mol: Chem.Mol) -> None:
+    for part in (*atoms_of(mol), *bonds_of(mol)):
+        part.ClearProp(STEREO_LABEL)
+
+
+def label(part: Chem.Atom | Chem.Bond) -> str:
+    """The CIP label of an atom or bond, "" if it has none."""
+    return part.GetProp(STEREO_LABEL) if part.HasProp(STEREO_LABEL) else ""
+
+
+def loses_stereo(given: Chem.Mol, read: Chem.Mol) -> bool:
+    """Whether a prepared molecule has fewer centres and double bonds with stereo than the parent of the given one."""
+    return read is not given and num_stereo(read) < num_stereo(parent_part(given))
+
+
+def num_stereo(mol: Chem.Mol) -> int:
+    """The number of centres and double bonds whose stereo is known."""
+    unknown = (Chem.BondStereo.STEREONONE, Chem.BondStereo.STEREOANY)
+    centres = sum(atom.GetChiralTag() != Chem.ChiralType.CHI_UNSPECIFIED for atom in atoms_of(mol))
+    return centres + sum(bond.GetStereo() not in unknown for bond in bonds_of(mol))
 
 
 PREPARATIONS: dict[str, Callable[[Chem.Mol], Chem.Mol]] = {

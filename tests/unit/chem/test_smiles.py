@@ -56,12 +56,7 @@ def test_read_smiles_explains_errors_in_one_line(smiles, reason):
 
 
 @pytest.mark.parametrize(
-    ("text", "atoms"),
-    [
-        ("C" * 1001, "1,001"),
-        ("C1" + "C" * 19_900 + "1", "19,901"),
-        ("[Na]" * 1001, "1,001"),
-    ],
+    ("text", "atoms"), [("C" * 1001, "1,001"), ("C1" + "C" * 19_900 + "1", "19,901"), ("[Na]" * 1001, "1,001")]
 )
 def test_too_many_atoms_are_counted_before_rdkit_looks_for_rings(text, atoms, monkeypatch):
     """For a ring of 20,000 atoms, RDKit needs gigabytes."""

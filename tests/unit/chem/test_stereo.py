@@ -2,10 +2,10 @@
 
 import pytest
 
-from graphormer_sepnorm.chem import stereo
+from graphormer_sepnorm.chem import standardize
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.chem.smiles import read_smiles
-from graphormer_sepnorm.chem.stereo import label, label_stereo
+from graphormer_sepnorm.chem.standardize import label, label_stereo
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT
 
 MOL = FEATURIZERS["mol"]
@@ -51,7 +51,7 @@ def labels(smiles: str) -> list[str]:
 def test_a_molecule_that_needs_too_many_comparisons_has_no_labels(monkeypatch):
     glucose = "OC[C@H]1O[C@@H](O)[C@H](O)[C@@H](O)[C@@H]1O"
     assert len("".join(labels(glucose))) == 5
-    monkeypatch.setattr(stereo, "MAX_COMPARISONS", 10)
+    monkeypatch.setattr(standardize, "MAX_COMPARISONS", 10)
     assert "".join(labels(glucose)) == ""
 
 
