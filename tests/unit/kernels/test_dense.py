@@ -1,35 +1,8 @@
-import math
-
 import pytest
 import torch
 from torch import Tensor
 
 from graphormer_sepnorm.kernels.dense import PaddedAttention
-
-PTR = torch.tensor([0, 1, 3])  # one atom, two atoms
-NO_PAIRS, NO_CLS = torch.zeros(5, 1, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
-
-
-def qkv(values: list[float]) -> Tensor:
-    """Queries and keys of zero, with these values of the CLS rows and the atoms, in one head of width 1."""
-    v = torch.tensor(values, dtype=torch.float64).unsqueeze(1)
-    return torch.cat([torch.zeros_like(v), torch.zeros_like(v), v], dim=1)
-
-
-def test_without_scores_each_molecule_averages_its_own_tokens():
-    out = PaddedAttention(PTR, NO_PAIRS, NO_CLS)(qkv([1, 10, 3, 20, 60]), 0.0)  # CLS, CLS, atom, atom, atom
-    torch.testing.assert_close(out, torch.tensor([[2, 30, 2, 30, 30]], dtype=torch.float64).t())
-
-
-def test_a_bias_weighs_pairs_and_a_factor_multiplies_weights():
-    bias = NO_PAIRS.clone()
-    bias[1] = math.log(4)  # of the second molecule's first atom with itself
-    out = PaddedAttention(PTR, bias, NO_CLS)(qkv([1, 10, 3, 20, 60]), 0.0)
-    torch.testing.assert_close(out[3, 0].item(), (10 + 4 * 20 + 60) / 6)
-    factor = torch.ones_like(bias)
-    factor[1] = 0.5
-    out = PaddedAttention(PTR, bias, NO_CLS, factor)(qkv([1, 10, 3, 20, 60]), 0.0)
-    torch.testing.assert_close(out[3, 0].item(), (10 + 0.5 * 4 * 20 + 60) / 6)
 
 
 def leaves(sizes: list[int], heads: int = 2, width: int = 6) -> tuple[Tensor, list[Tensor]]:
