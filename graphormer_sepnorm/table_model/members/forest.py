@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from graphormer_sepnorm.chem.fast_descriptors import VERSIONS, WIDTH
+from graphormer_sepnorm.chem.descriptors import VERSIONS, WIDTH
 from graphormer_sepnorm.chem.fingerprints import MORGAN, SIZE, known_kinds
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError

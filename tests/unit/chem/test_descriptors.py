@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 from rdkit.Chem import Crippen, Descriptors
 
-from graphormer_sepnorm.chem.descriptors import NAMES, all_descriptors, descriptors, kept_descriptors
-from graphormer_sepnorm.chem.fast_descriptors import VERSIONS, WIDTH, fast_descriptors
+from graphormer_sepnorm.chem.descriptors import (
+    NAMES,
+    VERSIONS,
+    WIDTH,
+    all_descriptors,
+    descriptors,
+    fast_descriptors,
+    kept_descriptors,
+)
 from graphormer_sepnorm.chem.smiles import read_smiles
 
 
