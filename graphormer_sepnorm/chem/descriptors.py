@@ -82,6 +82,6 @@ def fast_descriptors(molecules: Sequence[Molecule]) -> np.ndarray:
         with one_molecule():
             row[:] = [
                 *(number(mol) for number in FUNCTIONS),
-                *(each for values_of in TUPLES for each in values_of(mol)),
+                *(each for several in TUPLES for each in several(mol)),
             ]
     return np.where(np.abs(values) < np.finfo(np.float32).max, values, np.nan).astype(np.float32)
