@@ -168,13 +168,8 @@ def train(args: argparse.Namespace) -> dict:
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "l1_first_repetition": round(statistics.mean(losses[: args.steps]), 4),
         "l1_last_repetition": round(statistics.mean(losses[-args.steps :]), 4),
-        "molecules": len(items),
-        "batch_size": args.batch_size,
-        "steps": args.steps,
-        "repeat": args.repeat,
-        "threads": args.threads,
-        "max_hops": args.max_hops,
         "torch": torch.__version__,
+        **{name: value for name, value in vars(args).items() if isinstance(value, int)},
     }
 
 
