@@ -88,11 +88,11 @@ def read_smiles(smiles: Chem.Mol | str | None) -> Chem.Mol:
     if not isinstance(smiles, str):
         raise InputError(f"A SMILES must be a string, not {type(smiles).__name__}.")
     if END_OF_STRUCTURE in smiles:
-        check_length("molfile", smiles, MAX_BLOCK)
+        check_count("molfile", len(smiles), "characters", MAX_BLOCK)
         smiles = smiles_of_block(smiles.splitlines())
     elif not is_smiles(smiles):
         smiles, _ = smiles_of_inchi(smiles.strip())
-    check_length("SMILES", smiles)
+    check_count("SMILES", len(smiles), "characters", MAX_SMILES_LENGTH)
     if not smiles.strip():
         raise InputError("The SMILES is empty: it has no atoms.")
     text = without_name(smiles.strip(" \t"))
@@ -109,7 +109,7 @@ def read_smiles(smiles: Chem.Mol | str | None) -> Chem.Mol:
         if " |" in text:
             refuse_incomplete(mol)
             mol = with_settled_stereo(mol)
-    check_atoms(mol.GetNumAtoms())  # with hydrogens that stay atoms
+    check_count("molecule", mol.GetNumAtoms(), "atoms", MAX_ATOMS)  # with hydrogens that stay atoms
     return mol
 
 
@@ -156,7 +156,7 @@ def is_smiles(text: str) -> bool:
 @lru_cache(maxsize=1000)
 def smiles_of_inchi(text: str) -> tuple[str, bool]:
     """As ``molecule_of_inchi``, as SMILES; raises InputError if the InChI is too long or RDKit cannot read it."""
-    check_length("InChI", text)
+    check_count("InChI", len(text), "characters", MAX_SMILES_LENGTH)
     with one_molecule(text):
         if found := molecule_of_inchi(text):
             return Chem.MolToSmiles(found[0]), found[1]
@@ -175,7 +175,7 @@ def smiles_of_block(lines: list[str]) -> str:
     """The SMILES of a molfile, unsanitized if necessary; raises InputError if it is empty or too large."""
     block = "\n".join(lines).encode("ascii", "replace").decode()
     atoms = num_heavy_atoms(lines)
-    check_atoms(atoms)
+    check_count("molecule", atoms, "atoms", MAX_ATOMS)
     with one_molecule():
         if atoms and (unsanitized := Chem.MolFromMolBlock(block, sanitize=False)) is not None:
             check_size(unsanitized)
@@ -212,21 +212,16 @@ def _read_strictly(text: str) -> Chem.Mol | None:
 def check_size(unsanitized: Chem.Mol) -> None:
     """RDKit takes gigabytes or minutes to find the rings of a molecule with many, so they are only counted here."""
     atoms = sum(atom.GetAtomicNum() != 1 for atom in unsanitized.GetAtoms())
-    check_atoms(atoms)
+    check_count("molecule", atoms, "atoms", MAX_ATOMS)
     rings = unsanitized.GetNumBonds() - unsanitized.GetNumAtoms() + len(Chem.GetMolFrags(unsanitized))
     most = min(MAX_RINGS, max(100, RINGS_PER_ATOM * atoms))
     if rings > most:
         raise InputError(f"The molecule has {rings:,} rings; at most {most:,} are read of {atoms:,} atoms.")
 
 
-def check_atoms(atoms: int) -> None:
-    if atoms > MAX_ATOMS:
-        raise InputError(f"The molecule has {atoms:,} atoms; at most {MAX_ATOMS:,} are read.")
-
-
-def check_length(what: str, text: str, most: int = MAX_SMILES_LENGTH) -> None:
-    if len(text) > most:
-        raise InputError(f"The {what} has {len(text):,} characters; at most {most:,} are read.")
+def check_count(owner: str, count: int, parts: str, most: int) -> None:
+    if count > most:
+        raise InputError(f"The {owner} has {count:,} {parts}; at most {most:,} are read.")
 
 
 def syntax_problem(text: str) -> str:
