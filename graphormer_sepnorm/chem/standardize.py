@@ -257,7 +257,8 @@ def label_stereo(mol: Chem.Mol) -> None:
 
 
 def remove_labels(mol: Chem.Mol) -> None:
-    for part in (*atoms_of(mol), *bonds_of(mol)):
+    parts: list[Chem.Atom | Chem.Bond] = [*atoms_of(mol), *bonds_of(mol)]
+    for part in parts:
         part.ClearProp(STEREO_LABEL)
 
 
