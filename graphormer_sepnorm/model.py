@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from graphormer_sepnorm.config import ModelConfig
-from graphormer_sepnorm.encodings.base import EncodingSizes, Terms, find_factor, in_one_tensor
+from graphormer_sepnorm.encodings.base import EncodingSizes, Terms, find_factor
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.kernels import Attention, embedding_sum, make_attention
@@ -351,7 +351,10 @@ class Network(nn.Module):
         if not pairs:
             channels = self.config.bias_hidden or self.config.heads
             pairs = [self.cls_bias.new_zeros(batch.num_pairs, channels)]
-        return self.bias_network(in_one_tensor(pairs))
+        total = pairs[0] + pairs[1] if len(pairs) > 1 else pairs[0]
+        for more in pairs[2:]:
+            total += more  # in the memory of the first sum: new memory takes longer than the addition
+        return self.bias_network(total)
 
     def read(
         self, local_atoms: Tensor, cls: Tensor, atoms: Tensor, ptr: Tensor, conditions: Tensor | None = None
