@@ -141,9 +141,9 @@ def separate_modules(model: nn.Module) -> list[SequenceSepNorm]:
 # Normalization itself
 
 
-def separate_literal(positions: tuple[int, ...], batch_first: bool = True) -> SequenceSepNorm:
+def separate_literal(positions: tuple[int, ...]) -> SequenceSepNorm:
     cls_norms = [nn.BatchNorm1d(2, eps=1e-12) for _ in positions]
-    return SequenceSepNorm(cls_norms, nn.LayerNorm(2, eps=1e-12), positions, batch_first)
+    return SequenceSepNorm(cls_norms, nn.LayerNorm(2, eps=1e-12), positions, batch_first=True)
 
 
 def test_cls_is_normalized_over_the_batch_and_tokens_over_the_width():
@@ -165,12 +165,6 @@ def test_special_tokens_elsewhere_are_normalized_as_in_front(positions, order):
 def test_each_special_token_has_a_norm_of_its_own():
     out = separate_literal((0, 1))(torch.randn(6, 4, 2) + torch.tensor([0.0, 50, 0, 0]).view(1, 4, 1))
     torch.testing.assert_close(out[:, :2].mean(dim=0), torch.zeros(2, 2), atol=1e-5, rtol=0)
-
-
-def test_sequence_first_is_batch_first_transposed():
-    x = torch.randn(5, 4, 2)
-    out = separate_literal((0,), batch_first=False)(x.transpose(0, 1))
-    torch.testing.assert_close(out.transpose(0, 1), separate_literal((0,))(x))
 
 
 # Conversion of known models
