@@ -294,5 +294,5 @@ class GraphBatch:
 
         padding = Padding.of(self.ptr) if leaves else self.padding
         arrays = {name: move(array) for name, array in self.arrays.items()}
-        tensors: dict[str, Any] = {name: move(value) for name, value in vars(self).items() if isinstance(value, Tensor)}
+        tensors: dict = {name: move(value) for name, value in vars(self).items() if isinstance(value, Tensor)}
         return replace(self, padding=None if padding is None else padding.to(move), arrays=arrays, **tensors)
