@@ -25,6 +25,8 @@ from graphormer_sepnorm.options import Option
 Checked = TypeVar("Checked")
 FORMAT_VERSION = 2
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Number = Annotated[int, Field(ge=0, le=1_000_000)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
 Probability = Annotated[float, Field(ge=0, lt=1)]
 Rate = Annotated[float, Field(gt=0, le=1e3, allow_inf_nan=False)]
 AsTuple = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)  # as JSON has lists
@@ -199,14 +201,14 @@ class TrainConfig:
     ] = 0
     batch_size: Annotated[int, Field(ge=2, le=1_000_000), Option("Molecules per update.")] = 64
     lr: Annotated[Rate, Option("Peak learning rate.")] = 1e-3
-    warmup: Annotated[float, Field(ge=0, le=1), Option("Fraction of all updates in which the rate rises.")] = 0.1
+    warmup: Annotated[Fraction, Option("Fraction of all updates in which the rate rises.")] = 0.1
     schedule: Annotated[
         Literal["cosine", "linear", "trapezoid"], Option("How the rate falls to zero after the peak.")
     ] = "cosine"
     cooldown: Annotated[float, Field(gt=0, le=1), Option("Fraction of updates in which a trapezoid falls.")] = 0.1
-    dropout_until: Annotated[float, Field(ge=0, le=1), Option("Fraction of the epochs that have dropout.")] = 1.0
+    dropout_until: Annotated[Fraction, Option("Fraction of the epochs that have dropout.")] = 1.0
     statistics_until: Annotated[
-        float, Field(ge=0, le=1), Option("Fraction of the epochs in which BatchNorm uses the statistics of each batch.")
+        Fraction, Option("Fraction of the epochs in which BatchNorm uses the statistics of each batch.")
     ] = 1.0
     optimizer: Annotated[str, Option("Either adamw or muon.")] = "adamw"
     weight_decay: Annotated[float, Field(ge=0, le=10), Option("Weight decay of the weight matrices.")] = 0.01
@@ -217,11 +219,9 @@ class TrainConfig:
     compile: Annotated[bool, Option("Compile the model with PyTorch, which takes minutes; for GPUs.")] = False
     start_from: str | None = None
     frozen_layers: Annotated[int, Field(ge=0, le=1000)] = 0
-    frozen_epochs: Annotated[int, Field(ge=0, le=1_000_000), Option("First epochs in which only the head learns.")] = 0
+    frozen_epochs: Annotated[Number, Option("First epochs in which only the head learns.")] = 0
     frozen_statistics: Annotated[bool, Option("Keep the statistics of BatchNorm that training starts from.")] = False
-    patience: Annotated[
-        int, Field(ge=0, le=1_000_000), Option("Stop after this many epochs without improvement; 0: never.")
-    ] = 0
+    patience: Annotated[Number, Option("Stop after this many epochs without improvement; 0: never.")] = 0
     keep: Annotated[
         Literal["best", "last"],
         Option("Epoch whose weights are kept: the best on validation, or the last; a FILE always keeps the last."),
@@ -277,20 +277,14 @@ class TaskConfig:
     def __post_init__(self) -> None:
         if self.class_names and list(map(len, self.class_names)) != list(map(len, self.usual_classes)):
             raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {len(self.class_names)} class_names")
-        for name in ("scales", "limits", "offset"):
-            count = len(getattr(self, name))
-            if count and (name not in OPTIONS[self.kind] or count != len(self.targets)):
-                raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {count} {name}")
+        for name, value in {name: getattr(self, name) for name in ("balance", *OPTIONS["regression"])}.items():
+            if value not in (False, "l1", ()) and name not in OPTIONS[self.kind]:
+                kinds = " or a ".join(kind for kind, names in OPTIONS.items() if name in names)
+                raise ValueError(f"{name} is for a {kinds}, not for a {self.kind}")
+            if isinstance(value, tuple) and len(value) not in (0, len(self.targets)):
+                raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {len(value)} {name}")
         if any(low is not None and high is not None and low >= high for low, high in self.limits):
             raise ValueError("a lower limit is not below the upper limit")
-        if self.balance and "balance" not in OPTIONS[self.kind]:
-            raise ValueError(f"balance is for a classification into two classes, not for a {self.kind}")
-        if self.loss != "l1" and "loss" not in OPTIONS[self.kind]:
-            raise ValueError(f"loss {self.loss} is for regression; classification has its own")
-        if self.weights and "weights" not in OPTIONS[self.kind]:
-            raise ValueError("weights are for several targets; the classes of one column have none")
-        if self.weights and len(self.weights) != len(self.targets):
-            raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {len(self.weights)} weights")
 
     @property
     def usual_classes(self) -> tuple[tuple[str, ...], ...]:

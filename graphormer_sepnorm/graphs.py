@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -77,22 +77,17 @@ class Graphs:
 
     def take(self, molecules: np.ndarray) -> "Graphs":
         needed: set[Level] = {"atom", "edge", *self.levels.values()}
-        rows = {level: ranges(self.ptr(level), molecules) for level in needed}
+        places = {level: ranges(self.ptr(level), molecules) for level in needed}
         return replace(
             self,
-            x=self.x[rows["atom"]],
+            x=self.x[places["atom"]],
             atom_ptr=pointers(np.diff(self.atom_ptr)[molecules]),
-            edge_index=self.edge_index[:, rows["edge"]],
+            edge_index=self.edge_index[:, places["edge"]],
             edge_ptr=pointers(np.diff(self.edge_ptr)[molecules]),
-            bond=self.bond[rows["edge"]],
-            **changed_rows(self, lambda rows: rows[molecules]),
-            arrays={name: array[rows[self.levels[name]]] for name, array in self.arrays.items()},
+            bond=self.bond[places["edge"]],
+            **{name: rows[molecules] for name in PER_MOLECULE if (rows := getattr(self, name)) is not None},
+            arrays={name: array[places[self.levels[name]]] for name, array in self.arrays.items()},
         )
-
-
-def changed_rows(molecules: "Graphs | GraphBatch", change: Callable[[Any], Any]) -> dict[str, Any]:
-    """The ``PER_MOLECULE`` fields that are not None, changed."""
-    return {name: change(rows) for name in PER_MOLECULE if (rows := getattr(molecules, name)) is not None}
 
 
 def packed_graphs(
@@ -298,13 +293,6 @@ class GraphBatch:
             return (tensor.pin_memory() if locked else tensor).to(there, non_blocking=non_blocking)
 
         padding = Padding.of(self.ptr) if leaves else self.padding
-        return replace(
-            self,
-            padding=None if padding is None else padding.to(move),
-            x=move(self.x),
-            ptr=move(self.ptr),
-            edge_index=move(self.edge_index),
-            bond=move(self.bond),
-            arrays={name: move(array) for name, array in self.arrays.items()},
-            **changed_rows(self, move),
-        )
+        arrays = {name: move(array) for name, array in self.arrays.items()}
+        tensors: dict = {name: move(value) for name, value in vars(self).items() if isinstance(value, Tensor)}
+        return replace(self, padding=None if padding is None else padding.to(move), arrays=arrays, **tensors)

@@ -5,6 +5,8 @@ Every token-wise operation works on packed rows [N, D] with N = B + T: the CLS r
 Axis letters: B molecules, T atoms, N rows, P ordered atom pairs, E directed bonds, H heads, D width, F feature columns.
 """
 
+from collections.abc import Callable
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from graphormer_sepnorm.config import ModelConfig
-from graphormer_sepnorm.encodings.base import EncodingSizes, Terms, find_factor, in_one_tensor
+from graphormer_sepnorm.encodings.base import EncodingSizes, Terms, find_factor
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.kernels import Attention, embedding_sum, make_attention
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from graphormer_sepnorm.encodings.transform import GraphormerTransform
 
 TYPICAL_ATOMS = 20
+OfRows = Callable[[Tensor], Tensor]
 
 
 def gelu(x: Tensor) -> Tensor:
@@ -113,52 +116,53 @@ class Trunk(NamedTuple):
     known: dict[tuple[nn.Module, bool], tuple[Tensor, Tensor]]  # output of blocks, and whether they read the atoms
 
 
-class LocalBlock(nn.Module):
-    """Messages along bonds and a feed-forward network, each with a residual and a norm; only for atoms, without CLS."""
+class Residuals(nn.Module):
+    """A block of sublayers, each with a residual and a norm: behind their sum ("post"), or before the sublayer."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
+        self.pre_norm = config.norm_position == "pre"
+        self.dropout = nn.Dropout(config.dropout)
+
+    def add(self, x: Tensor, sublayer: OfRows, norm: OfRows, num_read: int | None = None) -> Tensor:
+        """The first ``num_read`` rows of x [N, D], by default all, plus what the sublayer computes for them."""
+        read = x if num_read is None else x[:num_read]
+        if self.pre_norm:
+            return read + self.dropout(sublayer(norm(x)))
+        return norm(read + self.dropout(sublayer(x)))
+
+
+class LocalBlock(Residuals):
+    """Messages along bonds and a feed-forward network, each with a residual and a norm; only for atoms, without CLS."""
+
+    def __init__(self, config: ModelConfig):
+        super().__init__(config)
         self.messages = make_messages(config.width, config.num_bond_types, config.message_gates)
         self.degree_scaler = DegreeScaler(config.width) if config.degree_scaling else None
         self.messages_norm = NORMS[config.norm](config.width).of_atoms
         self.ffn = FeedForward(config)
         self.ffn_norm = NORMS[config.norm](config.width).of_atoms
-        self.dropout = nn.Dropout(config.dropout)
 
     def receive(self, atoms: Tensor, structure: Structure) -> Tensor:
         """The messages that the atoms [T, D] receive from their neighbours."""
         received = self.messages(atoms, structure.edge_index, structure.bond)
         return received if self.degree_scaler is None else self.degree_scaler(received, structure.in_degree)
 
-
-class PostNormLocalBlock(LocalBlock):
     def forward(self, atoms: Tensor, structure: Structure) -> Tensor:
         """Maps atoms [T, D] to atoms [T, D]."""
-        atoms = self.messages_norm(atoms + self.dropout(self.receive(atoms, structure)))
-        return self.ffn_norm(atoms + self.dropout(self.ffn(atoms)))
+        atoms = self.add(atoms, partial(self.receive, structure=structure), self.messages_norm)
+        return self.add(atoms, self.ffn, self.ffn_norm)
 
 
-class PreNormLocalBlock(LocalBlock):
-    def forward(self, atoms: Tensor, structure: Structure) -> Tensor:
-        """As ``PostNormLocalBlock.forward``."""
-        atoms = atoms + self.dropout(self.receive(self.messages_norm(atoms), structure))
-        return atoms + self.dropout(self.ffn(self.ffn_norm(atoms)))
-
-
-LOCAL_BLOCKS = {"post": PostNormLocalBlock, "pre": PreNormLocalBlock}
-
-
-class Block(nn.Module):
+class Block(Residuals):
     """Attention and a feed-forward network, each with a residual and a norm.
 
     If the config asks for them, messages along bonds are added to the attention output of atoms, and the sum is scaled
     by their degrees; not if no ``atoms_matter`` to the prediction, for which the unused token norm is frozen.
     """
 
-    norms_of_read_rows: tuple[str, ...]  # those after the attention, which see only the rows that are read
-
     def __init__(self, config: ModelConfig, atoms_matter: bool):
-        super().__init__()
+        super().__init__(config)
         self.attention = SelfAttention(config)
         messages, scales = config.messages and atoms_matter, config.degree_scaling and atoms_matter
         self.messages = make_messages(config.width, config.num_bond_types, config.message_gates) if messages else None
@@ -166,10 +170,9 @@ class Block(nn.Module):
         self.attention_norm = NORMS[config.norm](config.width)
         self.ffn = FeedForward(config)
         self.ffn_norm = NORMS[config.norm](config.width)
-        self.dropout = nn.Dropout(config.dropout)
-        if not atoms_matter:  # only CLS rows are read
-            for name in self.norms_of_read_rows:
-                getattr(self, name).freeze_token_norm()
+        if not atoms_matter:  # norms after the attention see only the rows that are read, those of the CLS
+            for norm in (self.ffn_norm,) if self.pre_norm else (self.attention_norm, self.ffn_norm):
+                norm.freeze_token_norm()
 
     def receive(self, x: Tensor, num_read: int, structure: Structure) -> Tensor:
         """Output of attention and messages for the first ``num_read`` rows of x [N, D]."""
@@ -183,28 +186,11 @@ class Block(nn.Module):
             atoms = self.degree_scaler(atoms, structure.in_degree)
         return torch.cat([cls, atoms])
 
-
-class PostNormBlock(Block):
-    norms_of_read_rows = ("attention_norm", "ffn_norm")
-
     def forward(self, x: Tensor, num_read: int, structure: Structure) -> Tensor:
         """Maps rows [N, D] to the first ``num_read`` output rows: all N, or only the CLS rows."""
-        x = x[:num_read] + self.dropout(self.receive(x, num_read, structure))
-        x = self.attention_norm.packed(x, structure.num_cls)
-        return self.ffn_norm.packed(x + self.dropout(self.ffn(x)), structure.num_cls)
-
-
-class PreNormBlock(Block):
-    norms_of_read_rows = ("ffn_norm",)
-
-    def forward(self, x: Tensor, num_read: int, structure: Structure) -> Tensor:
-        """As ``PostNormBlock.forward``."""
-        normed = self.attention_norm.packed(x, structure.num_cls)
-        x = x[:num_read] + self.dropout(self.receive(normed, num_read, structure))
-        return x + self.dropout(self.ffn(self.ffn_norm.packed(x, structure.num_cls)))
-
-
-BLOCKS = {"post": PostNormBlock, "pre": PreNormBlock}
+        receive = partial(self.receive, num_read=num_read, structure=structure)
+        x = self.add(x, receive, partial(self.attention_norm.packed, num_cls=structure.num_cls), num_read)
+        return self.add(x, self.ffn, partial(self.ffn_norm.packed, num_cls=structure.num_cls))
 
 
 class AtomValues(nn.Module):
@@ -239,10 +225,9 @@ class Network(nn.Module):
         sizes = EncodingSizes(config.width, channels, config.heads, config.num_bond_types)
         self.encodings = nn.ModuleList(encoding.module(sizes) for encoding in config.encodings)
         self.bias_network = BiasNetwork(channels, config.heads) if config.bias_hidden else nn.Identity()
-        position = config.norm_position
-        self.local_blocks = nn.ModuleList(LOCAL_BLOCKS[position](config) for _ in range(config.local_layers))
+        self.local_blocks = nn.ModuleList(LocalBlock(config) for _ in range(config.local_layers))
         attending = range(config.local_layers, config.layers)
-        self.blocks = nn.ModuleList(BLOCKS[position](config, config.atoms_matter_after(layer)) for layer in attending)
+        self.blocks = nn.ModuleList(Block(config, config.atoms_matter_after(layer)) for layer in attending)
         self.last_norm = NORMS[config.norm](config.width) if config.norm_position == "pre" else None
         self.atoms_matter = config.atoms_matter_after(config.layers - 1)
         if self.last_norm is not None and not self.atoms_matter:
@@ -366,7 +351,10 @@ class Network(nn.Module):
         if not pairs:
             channels = self.config.bias_hidden or self.config.heads
             pairs = [self.cls_bias.new_zeros(batch.num_pairs, channels)]
-        return self.bias_network(in_one_tensor(pairs))
+        total = pairs[0] + pairs[1] if len(pairs) > 1 else pairs[0]
+        for more in pairs[2:]:
+            total += more  # in the memory of the first sum: new memory takes longer than the addition
+        return self.bias_network(total)
 
     def read(
         self, local_atoms: Tensor, cls: Tensor, atoms: Tensor, ptr: Tensor, conditions: Tensor | None = None

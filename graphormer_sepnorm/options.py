@@ -37,7 +37,8 @@ def declared(cls: type, only: tuple[str, ...] = (), without: tuple[str, ...] = (
     """The fields of a dataclass that a user may set, in order; ``only`` or ``without`` some names."""
     hints, found = get_type_hints(cls, include_extras=True), []
     for each in fields(cls):
-        option = option_of(hints[each.name])
+        metadata = getattr(hints[each.name], "__metadata__", ())
+        option = next((known for known in metadata if isinstance(known, Option)), None)
         if option is not None and each.name not in without and (not only or each.name in only):
             default = None if each.default is MISSING else each.default
             found.append(Declared(each.name, value_type(hints[each.name]), default, option))
@@ -47,12 +48,6 @@ def declared(cls: type, only: tuple[str, ...] = (), without: tuple[str, ...] = (
 def changed(options: Any) -> list[str]:
     """The names on the command line of the options of a dataclass that do not have their default values."""
     return [each.name for each in declared(type(options)) if getattr(options, each.field) != each.default]
-
-
-def option_of(hint: Any) -> Option | None:
-    if get_origin(hint) is not Annotated:
-        return None
-    return next((each for each in get_args(hint)[1:] if isinstance(each, Option)), None)
 
 
 def value_type(hint: Any) -> Any:

@@ -9,9 +9,7 @@ from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, TrainConfig, read_config
 from graphormer_sepnorm.datasets.benchmarks import find_dataset
 from graphormer_sepnorm.encodings.base import Encoding
-from graphormer_sepnorm.encodings.graphormer import Centrality, EdgePath, Spatial
-from graphormer_sepnorm.encodings.random_walk import RandomWalk
-from graphormer_sepnorm.encodings.rings import Cycles, Rings
+from graphormer_sepnorm.encodings.shipped import Centrality, Cycles, EdgePath, RandomWalk, Rings, Spatial
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.runs.checkpoint import load_tensors
 from graphormer_sepnorm.runs.zoo import PRETRAINED, shipped_models

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from graphormer_sepnorm.config import ModelConfig
 from graphormer_sepnorm.dataset import ROOT_VARIABLE
-from graphormer_sepnorm.encodings.graphormer import Centrality, EdgePath, Spatial
+from graphormer_sepnorm.encodings.shipped import Centrality, EdgePath, Spatial
 from graphormer_sepnorm.system.files import CACHE_VARIABLE
 
 settings.register_profile("default", max_examples=100, deadline=None)

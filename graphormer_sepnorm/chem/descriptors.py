@@ -1,4 +1,4 @@
-"""RDKit's two-dimensional descriptors of many molecules, computed in worker processes and cached."""
+"""RDKit's two-dimensional descriptors: all of them, in worker processes and cached, or without the slow ones."""
 
 import hashlib
 import zipfile
@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 from rdkit import rdBase
-from rdkit.Chem import Descriptors
+from rdkit.Chem import Descriptors, rdMolDescriptors
 from tqdm import tqdm
 
-from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, without_atom_maps
+from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule, without_atom_maps
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.cache import mark_used
 from graphormer_sepnorm.system.files import write_atomically
@@ -20,6 +20,17 @@ from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
 
 NAMES = tuple(name for name, _ in Descriptors.descList)
 CHUNK = 250  # molecules; their descriptors take ten times as long as reading them
+NUMBERS = (
+    "ExactMolWt", "NumHeavyAtoms", "TPSA", "LabuteASA", "HallKierAlpha", "FractionCSP3", "NumLipinskiHBA",
+    "NumLipinskiHBD", "NumHBA", "NumHBD", "NumHeteroatoms", "NumRotatableBonds", "NumAmideBonds",
+    "NumAtomStereoCenters", "NumRings", "NumAromaticRings", "NumAromaticCarbocycles", "NumAromaticHeterocycles",
+    "NumAliphaticRings", "NumAliphaticHeterocycles", "NumSaturatedRings", "NumBridgeheadAtoms", "NumSpiroAtoms",
+)  # fmt: skip
+FUNCTIONS = [getattr(rdMolDescriptors, f"Calc{name}") for name in NUMBERS]
+# Lipophilicity and refraction, and the surface by each of them and by charge.
+TUPLES = [getattr(rdMolDescriptors, name) for name in ("CalcCrippenDescriptors", "SlogP_VSA_", "SMR_VSA_", "PEOE_VSA_")]
+VERSIONS = ("descriptors 1",)  # of values and order, as kinds of counts; files without a name have the first
+WIDTH = len(NUMBERS) + 2 + 12 + 10 + 14
 
 
 def descriptors(molecules: Sequence[Molecule]) -> np.ndarray:
@@ -62,3 +73,15 @@ def all_descriptors(smiles: Smiles, folder: Path) -> np.ndarray:
             found.append(values)
             progress.update(len(chunk))
     return np.concatenate([np.empty((0, len(NAMES)), np.float32), *found])
+
+
+def fast_descriptors(molecules: Sequence[Molecule]) -> np.ndarray:
+    """Counts of atoms, rings and bonds, logP, refractivity, and surface areas: float32 [M, D], NaN where not finite."""
+    values = np.empty((len(molecules), WIDTH))
+    for row, mol in zip(values, map(molecule_of, molecules), strict=True):
+        with one_molecule():
+            row[:] = [
+                *(number(mol) for number in FUNCTIONS),
+                *(each for several in TUPLES for each in several(mol)),
+            ]
+    return np.where(np.abs(values) < np.finfo(np.float32).max, values, np.nan).astype(np.float32)

@@ -1,4 +1,7 @@
-"""SMILES to graphs, and the vocabularies of atoms and bonds."""
+"""SMILES to graphs: the atoms and bonds of the ZINC benchmark, of OGB (Hu et al., NeurIPS 2020), and of users' tables.
+
+OGB's features are copied, because importing ``ogb`` starts threads that look for updates.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -9,20 +12,17 @@ from typing import Any
 import numpy as np
 from rdkit import Chem
 
-from graphormer_sepnorm.chem.extensions import as_text
-from graphormer_sepnorm.chem.smiles import atoms_of, bonds_of, guess, is_smiles, one_molecule, quoted, read_smiles
-from graphormer_sepnorm.chem.standardize import PREPARATIONS, reduction
-from graphormer_sepnorm.chem.stereo import label, with_stereo_labels
-from graphormer_sepnorm.chem.vocabularies import (
-    OGB_ATOM_SIZES,
-    OGB_BOND_SIZES,
-    ZINC_ATOM_TYPES,
-    ZINC_BOND_INDEX,
-    ogb_atom,
-    ogb_bond,
-    zinc_atom_type,
-    zinc_bond_type,
+from graphormer_sepnorm.chem.smiles import (
+    as_text,
+    atoms_of,
+    bonds_of,
+    guess,
+    is_smiles,
+    one_molecule,
+    quoted,
+    read_smiles,
 )
+from graphormer_sepnorm.chem.standardize import PREPARATIONS, label, reduction, with_stereo_labels
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs, bond_types, packed_graphs, pointers
 
@@ -34,6 +34,13 @@ ISOTOPE = re.compile(r"\[\d")
 MAX_CHARGE = 4
 GUESSED = "The InChI leaves open where a hydrogen or charge is"
 LARGEST_RING = 8
+# Index = atom type of the ZINC benchmark's files: symbol, hydrogens written in the Kekule SMILES, sign of the charge.
+ZINC_ATOM_TYPES = (
+    "C", "O", "N", "F", "C H1", "S", "Cl", "O -", "N H1 +", "Br", "N H3 +", "N H2 +", "N +", "N -",
+    "S -", "I", "P", "O H1 +", "N H1 -", "O +", "S +", "P H1", "P H2", "C H2 -", "P +", "S H1 +", "C H1 -", "P H1 +",
+)  # fmt: skip
+ZINC_ATOM_INDEX = {name: index for index, name in enumerate(ZINC_ATOM_TYPES)}
+ZINC_BOND_INDEX = {Chem.BondType.SINGLE: 1, Chem.BondType.DOUBLE: 2, Chem.BondType.TRIPLE: 3}
 
 
 @dataclass(frozen=True)
@@ -43,9 +50,9 @@ class MoleculeGraph:
     edge_attr: np.ndarray  # uint8 [e, C] bond features
 
 
-def each(*functions: Callable) -> tuple[Callable[[Sequence], Iterable], ...]:
-    """For each function of an atom or bond, the function of several that gives its values one by one."""
-    return tuple(partial(map, function) for function in functions)
+def each(kind: type, methods: str) -> tuple[Callable[[Sequence], Iterable], ...]:
+    """For each method of an atom or bond, the function of several that gives its values one by one."""
+    return tuple(partial(map, getattr(kind, method)) for method in methods.split())
 
 
 @dataclass(frozen=True)
@@ -64,11 +71,6 @@ class FeatureRows:
             self.known.update((key, bytes(self.compute(part))) for key, part in zip(keys, parts, strict=True))
         rows = b"".join(map(self.known.__getitem__, keys))
         return np.frombuffer(rows, np.uint8).reshape(-1, self.width)
-
-
-def as_read(mol: Chem.Mol, written: str) -> Chem.Mol:
-    """The molecule as RDKit read it."""
-    return mol
 
 
 def canonical_kekule(mol: Chem.Mol, written: str) -> Chem.Mol:
@@ -98,7 +100,7 @@ class Featurizer:
     bond_sizes: tuple[int, ...]
     atom_rows: FeatureRows
     bond_rows: FeatureRows
-    prepare: Callable[[Chem.Mol, str], Chem.Mol] = as_read  # of a molecule and the SMILES it was read from
+    prepare: Callable[[Chem.Mol, str], Chem.Mol] = lambda mol, written: mol  # given the SMILES it was read from
     preparation: str = ""  # name in PREPARATIONS of what is done to molecules first
 
     def graph(self, smiles: Chem.Mol | str | None) -> MoleculeGraph:
@@ -176,48 +178,89 @@ def mol_bond(bond: Chem.Bond) -> list[int]:
     ]
 
 
+def zinc_atom_type(atom: Chem.Atom) -> list[int]:
+    """Atom type of the ZINC benchmark; raises InputError for an atom that has none."""
+    charge, hydrogens = atom.GetFormalCharge(), atom.GetNumExplicitHs()
+    name = atom.GetSymbol() + (f" H{hydrogens}" if hydrogens else "") + (" +" if charge > 0 else " -" if charge else "")
+    index = ZINC_ATOM_INDEX.get(name)
+    if atom.GetSymbol() not in ZINC_ATOM_INDEX:
+        raise InputError(f"element {atom.GetSymbol()} is not in this model's vocabulary")
+    if index is None or abs(charge) > 1 or atom.GetNumRadicalElectrons():
+        written = Chem.MolFragmentToSmiles(atom.GetOwningMol(), [atom.GetIdx()], allHsExplicit=True)
+        raise InputError(f"the atom {written} is not in this model's vocabulary")
+    return [index]
+
+
+def zinc_bond_type(bond: Chem.Bond) -> list[int]:
+    """Bond order; raises InputError for a bond type that the ZINC benchmark does not have."""
+    index = ZINC_BOND_INDEX.get(bond.GetBondType())
+    if index is None:
+        raise InputError(f"bond type {bond.GetBondType().name.lower()} is not in this model's vocabulary")
+    return [index]
+
+
+# Element (118 unknown), chiral tag, bonds with hydrogens, charge, hydrogens, unpaired electrons, hybridization,
+# aromatic, in a ring; the last entry of each stands for all other values.
+OGB_ATOM_SIZES = (119, 5, 12, 12, 10, 6, 6, 2, 2)
+# Order (4 another), stereo, conjugated.
+OGB_BOND_SIZES = (5, 6, 2)
+OGB_CHIRAL_TAGS = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW", "CHI_OTHER")
+OGB_HYBRIDIZATIONS = ("SP", "SP2", "SP3", "SP3D", "SP3D2")
+OGB_ORDERS = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC")
+OGB_STEREO = ("STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS", "STEREOANY")
+OGB_MAX_CHARGE = 5
+
+
+def ogb_atom(atom: Chem.Atom) -> list[int]:
+    """The nine features of OGB's ``atom_to_feature_vector``."""
+    number, charge = atom.GetAtomicNum(), atom.GetFormalCharge()
+    features = [
+        number - 1 if number else 118,
+        place(OGB_CHIRAL_TAGS, str(atom.GetChiralTag())),
+        atom.GetTotalDegree(),
+        charge + OGB_MAX_CHARGE if abs(charge) <= OGB_MAX_CHARGE else 2 * OGB_MAX_CHARGE + 1,
+        atom.GetTotalNumHs(),
+        atom.GetNumRadicalElectrons(),
+        place(OGB_HYBRIDIZATIONS, str(atom.GetHybridization())),
+        int(atom.GetIsAromatic()),
+        int(atom.IsInRing()),
+    ]
+    return [min(feature, size - 1) for feature, size in zip(features, OGB_ATOM_SIZES, strict=True)]
+
+
+def ogb_bond(bond: Chem.Bond) -> list[int]:
+    """The three features of OGB's ``bond_to_feature_vector``; raises InputError for stereo outside its vocabulary."""
+    stereo = str(bond.GetStereo())
+    if stereo not in OGB_STEREO:
+        raise InputError(f"bond stereo {stereo.removeprefix('STEREO').lower()} is not in this model's vocabulary")
+    return [place(OGB_ORDERS, str(bond.GetBondType())), OGB_STEREO.index(stereo), int(bond.GetIsConjugated())]
+
+
+def place(vocabulary: tuple[str, ...], word: str) -> int:
+    """The index of a word in the vocabulary; the length of the vocabulary for other words."""
+    return vocabulary.index(word) if word in vocabulary else len(vocabulary)
+
+
+# What all atoms of OGB and of "mol" have in common.
+SURROUNDINGS = "GetTotalDegree GetFormalCharge GetTotalNumHs GetNumRadicalElectrons GetHybridization GetIsAromatic"
 ZINC_ATOMS = FeatureRows(
-    1,
-    each(
-        Chem.Atom.GetAtomicNum,
-        Chem.Atom.GetFormalCharge,
-        Chem.Atom.GetNumExplicitHs,
-        Chem.Atom.GetNumRadicalElectrons,
-    ),
-    zinc_atom_type,
+    1, each(Chem.Atom, "GetAtomicNum GetFormalCharge GetNumExplicitHs GetNumRadicalElectrons"), zinc_atom_type
 )
-ZINC_BONDS = FeatureRows(1, each(Chem.Bond.GetBondType), zinc_bond_type)
-# What OGB's atoms and those of "mol" have in common.
-SURROUNDINGS: tuple[Callable, ...] = (
-    Chem.Atom.GetTotalDegree,
-    Chem.Atom.GetFormalCharge,
-    Chem.Atom.GetTotalNumHs,
-    Chem.Atom.GetNumRadicalElectrons,
-    Chem.Atom.GetHybridization,
-    Chem.Atom.GetIsAromatic,
-)
+ZINC_BONDS = FeatureRows(1, each(Chem.Bond, "GetBondType"), zinc_bond_type)
 OGB_ATOMS = FeatureRows(
-    len(OGB_ATOM_SIZES),
-    each(Chem.Atom.GetAtomicNum, Chem.Atom.GetChiralTag, *SURROUNDINGS, Chem.Atom.IsInRing),
-    ogb_atom,
+    len(OGB_ATOM_SIZES), each(Chem.Atom, f"GetAtomicNum GetChiralTag {SURROUNDINGS} IsInRing"), ogb_atom
 )
-OGB_BONDS = FeatureRows(
-    len(OGB_BOND_SIZES),
-    each(Chem.Bond.GetBondType, Chem.Bond.GetStereo, Chem.Bond.GetIsConjugated),
-    ogb_bond,
-)
+OGB_BONDS = FeatureRows(len(OGB_BOND_SIZES), each(Chem.Bond, "GetBondType GetStereo GetIsConjugated"), ogb_bond)
 # Element (0 unknown), CIP label, bonds with hydrogens, charge, hydrogens, unpaired electrons, hybridization, aromatic,
 # smallest ring (none, 3, 4, ... atoms).
 MOL_ATOM_SIZES = (119, len(ATOM_LABELS), 11, 2 * MAX_CHARGE + 1, 9, 5, 9, 2, LARGEST_RING - 1)
-# Order (0 another), CIP label, conjugated, in a ring.
-MOL_BOND_SIZES = (5, 3, 2, 2)
+MOL_BOND_SIZES = (5, 3, 2, 2)  # order (0 another), CIP label, conjugated, in a ring
+LABELS = partial(map, label)
 MOL_ATOMS = FeatureRows(
-    len(MOL_ATOM_SIZES),
-    (*each(Chem.Atom.GetAtomicNum, label, *SURROUNDINGS), smallest_rings),
-    mol_atom,
+    len(MOL_ATOM_SIZES), (*each(Chem.Atom, f"GetAtomicNum {SURROUNDINGS}"), LABELS, smallest_rings), mol_atom
 )
 MOL_BONDS = FeatureRows(
-    len(MOL_BOND_SIZES), each(Chem.Bond.GetBondType, label, Chem.Bond.GetIsConjugated, Chem.Bond.IsInRing), mol_bond
+    len(MOL_BOND_SIZES), (*each(Chem.Bond, "GetBondType GetIsConjugated IsInRing"), LABELS), mol_bond
 )
 AS_WRITTEN = {
     "zinc": Featurizer((len(ZINC_ATOM_TYPES),), (len(ZINC_BOND_INDEX) + 1,), ZINC_ATOMS, ZINC_BONDS, canonical_kekule),

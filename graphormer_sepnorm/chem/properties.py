@@ -1,14 +1,17 @@
-"""Properties of molecules: penalized logP, Murcko scaffold, and a key that identifies a molecule."""
+"""Properties of molecules, their parts and alerts, and the keys that identify them."""
 
 import re
+from collections.abc import Callable
+from functools import cache
 
+import numpy as np
 from rdkit import Chem
-from rdkit.Chem import rdMolDescriptors
+from rdkit.Chem import QED, rdMolDescriptors
+from rdkit.Chem.FilterCatalog import FilterCatalog, FilterCatalogParams
 from rdkit.Contrib.SA_Score import sascorer
 
-from graphormer_sepnorm.chem.extensions import as_text
-from graphormer_sepnorm.chem.salts import constitution_of, neutral_parent
-from graphormer_sepnorm.chem.smiles import molecule_of, one_molecule
+from graphormer_sepnorm.chem.smiles import as_text, molecule_of, one_molecule
+from graphormer_sepnorm.chem.standardize import constitution_of, neutral_parent
 from graphormer_sepnorm.errors import InputError
 
 LOGP_MEAN, LOGP_STD = 2.4570953396190123, 1.434324401111988
@@ -16,6 +19,18 @@ NEGATIVE_SA_MEAN, NEGATIVE_SA_STD = -3.0525811293166134, 0.8335207024513095
 INCHI_KEY = re.compile(r"[A-Z]{14}-[A-Z]{10}(?![^- ])")
 PROTONATION = re.compile(r"(?<=^.{25})-[A-Z](?=$| )")  # of an InChIKey, its last letter
 NEGATIVE_CYCLE_MEAN, NEGATIVE_CYCLE_STD = -0.0485696876403053, 0.2860212110245455
+CATALOGS = ("PAINS", "BRENK")
+PROPERTIES: dict[str, Callable[[Chem.Mol], float]] = {
+    "MolWt": rdMolDescriptors._CalcMolWt,
+    "MolLogP": lambda mol: rdMolDescriptors.CalcCrippenDescriptors(mol)[0],
+    "TPSA": rdMolDescriptors.CalcTPSA,
+    "NumHDonors": rdMolDescriptors.CalcNumHBD,
+    "NumHAcceptors": rdMolDescriptors.CalcNumHBA,
+    "NumRotatableBonds": rdMolDescriptors.CalcNumRotatableBonds,
+    "NumAromaticRings": rdMolDescriptors.CalcNumAromaticRings,
+    "FractionCSP3": rdMolDescriptors.CalcFractionCSP3,
+    "QED": QED.qed,
+}
 
 
 def penalized_logp(mol_or_smiles: Chem.Mol | str) -> float:
@@ -108,3 +123,54 @@ def parent_key(mol: Chem.Mol, key: str) -> str:
 def family_of(parent: str) -> str:
     """The same text for all stereoisomers and isotopologues of a molecule with this ``parent_key``."""
     return parent[:14] if INCHI_KEY.match(parent) else constitution_of(parent.partition(" ")[0])
+
+
+def basic_properties(mol: Chem.Mol) -> np.ndarray:
+    """The ``PROPERTIES`` of a molecule: float64 [P]; raises InputError if RDKit fails."""
+    with one_molecule():
+        return np.array([compute(mol) for compute in PROPERTIES.values()], np.float64)
+
+
+@cache
+def alert_catalog() -> FilterCatalog:
+    """Sources: PAINS by Baell and Holloway, J. Med. Chem. 2010; BRENK by Brenk et al., ChemMedChem 2008."""
+    chosen = FilterCatalogParams()
+    for name in CATALOGS:
+        chosen.AddCatalog(getattr(FilterCatalogParams.FilterCatalogs, name))
+    return FilterCatalog(chosen)
+
+
+def find_alerts(mol: Chem.Mol) -> list[str]:
+    """The alerts of a molecule, each as catalog and name, for example "PAINS_A: quinone_A(370)"."""
+    with one_molecule():
+        found = alert_catalog().GetMatches(mol)
+        return sorted({f"{entry.GetProp('FilterSet')}: {entry.GetDescription()}" for entry in found})
+
+
+def fragments(mol: Chem.Mol) -> list[tuple[int, ...]]:
+    """The atoms of each fragment, each in one. BRICS: Degen et al., ChemMedChem 2008; else rings and substituents."""
+    from rdkit.Chem import BRICS  # its import takes a while
+
+    with one_molecule():
+        ends = [atoms for atoms, _ in BRICS.FindBRICSBonds(mol)]
+        bonds = [mol.GetBondBetweenAtoms(*atoms).GetIdx() for atoms in ends] or bonds_of_rings(mol)
+        if not bonds:
+            return list(Chem.GetMolFrags(mol))
+        return list(Chem.GetMolFrags(Chem.FragmentOnBonds(mol, bonds, addDummies=False)))
+
+
+def bonds_of_rings(mol: Chem.Mol) -> list[int]:
+    """The single bonds outside rings with at least one end in a ring."""
+    return [
+        bond.GetIdx()
+        for bond in mol.GetBonds()
+        if not bond.IsInRing()
+        and bond.GetBondType() is Chem.BondType.SINGLE
+        and (bond.GetBeginAtom().IsInRing() or bond.GetEndAtom().IsInRing())
+    ]
+
+
+def fragment_smiles(mol: Chem.Mol, atoms: tuple[int, ...]) -> str:
+    """A fragment as SMILES; raises InputError if RDKit fails."""
+    with one_molecule():
+        return Chem.MolFragmentToSmiles(mol, atomsToUse=list(atoms))

@@ -4,13 +4,13 @@ import contextlib
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import chain, product
 from typing import Any
 
 from rdkit import Chem, rdBase
 
-from graphormer_sepnorm.chem.extensions import as_text, refuse_incomplete, with_settled_stereo
 from graphormer_sepnorm.chem.inchi import molecule_of_inchi
 from graphormer_sepnorm.errors import InputError
 
@@ -34,6 +34,9 @@ SYMBOL = re.compile(rf"{RING.pattern}|Cl|Br|[BCNOPSFIbcnops*]|[-=#$:/\\.~()<>]")
 _KEEPING_HYDROGENS = Chem.SmilesParserParams()
 _KEEPING_HYDROGENS.removeHs = False  # type: ignore[assignment]  # RDKit's stubs take properties for classes
 _FIXED_VALENCE = frozenset({"H", "C", "N", "O", "F", "Si", "P", "S", "Cl", "Se", "Br", "I"})
+POLYMERS = frozenset(["SRU", "MON", "MER", "COP", "CRO", "MOD", "GRA", "ANY"])  # types of groups of a molfile
+MAX_GROUPS = 6  # of centres whose 2 to the power of this many mirror images are compared
+RELATIVE = (Chem.StereoGroupType.STEREO_AND, Chem.StereoGroupType.STEREO_OR)
 
 
 @contextlib.contextmanager
@@ -84,9 +87,12 @@ def read_smiles(smiles: Chem.Mol | str | None) -> Chem.Mol:
         raise InputError("The SMILES is missing.")
     if not isinstance(smiles, str):
         raise InputError(f"A SMILES must be a string, not {type(smiles).__name__}.")
-    if not is_smiles(smiles):
-        smiles = smiles_of_other(smiles)
-    check_length("SMILES", smiles)
+    if END_OF_STRUCTURE in smiles:
+        check_count("molfile", len(smiles), "characters", MAX_BLOCK)
+        smiles = smiles_of_block(smiles.splitlines())
+    elif not is_smiles(smiles):
+        smiles, _ = smiles_of_inchi(smiles.strip())
+    check_count("SMILES", len(smiles), "characters", MAX_SMILES_LENGTH)
     if not smiles.strip():
         raise InputError("The SMILES is empty: it has no atoms.")
     text = without_name(smiles.strip(" \t"))
@@ -103,7 +109,7 @@ def read_smiles(smiles: Chem.Mol | str | None) -> Chem.Mol:
         if " |" in text:
             refuse_incomplete(mol)
             mol = with_settled_stereo(mol)
-    check_atoms(mol.GetNumAtoms())  # with hydrogens that stay atoms
+    check_count("molecule", mol.GetNumAtoms(), "atoms", MAX_ATOMS)  # with hydrogens that stay atoms
     return mol
 
 
@@ -147,18 +153,10 @@ def is_smiles(text: str) -> bool:
     return not text.lstrip().startswith(INCHI) and END_OF_STRUCTURE not in text
 
 
-def smiles_of_other(text: str) -> str:
-    """The SMILES of an InChI or a molfile; raises InputError if it is too long or RDKit cannot read it."""
-    if END_OF_STRUCTURE in text:
-        check_length("molfile", text, MAX_BLOCK)
-        return smiles_of_block(text.splitlines())
-    return smiles_of_inchi(text.strip())[0]
-
-
 @lru_cache(maxsize=1000)
 def smiles_of_inchi(text: str) -> tuple[str, bool]:
     """As ``molecule_of_inchi``, as SMILES; raises InputError if the InChI is too long or RDKit cannot read it."""
-    check_length("InChI", text)
+    check_count("InChI", len(text), "characters", MAX_SMILES_LENGTH)
     with one_molecule(text):
         if found := molecule_of_inchi(text):
             return Chem.MolToSmiles(found[0]), found[1]
@@ -177,7 +175,7 @@ def smiles_of_block(lines: list[str]) -> str:
     """The SMILES of a molfile, unsanitized if necessary; raises InputError if it is empty or too large."""
     block = "\n".join(lines).encode("ascii", "replace").decode()
     atoms = num_heavy_atoms(lines)
-    check_atoms(atoms)
+    check_count("molecule", atoms, "atoms", MAX_ATOMS)
     with one_molecule():
         if atoms and (unsanitized := Chem.MolFromMolBlock(block, sanitize=False)) is not None:
             check_size(unsanitized)
@@ -214,21 +212,16 @@ def _read_strictly(text: str) -> Chem.Mol | None:
 def check_size(unsanitized: Chem.Mol) -> None:
     """RDKit takes gigabytes or minutes to find the rings of a molecule with many, so they are only counted here."""
     atoms = sum(atom.GetAtomicNum() != 1 for atom in unsanitized.GetAtoms())
-    check_atoms(atoms)
+    check_count("molecule", atoms, "atoms", MAX_ATOMS)
     rings = unsanitized.GetNumBonds() - unsanitized.GetNumAtoms() + len(Chem.GetMolFrags(unsanitized))
     most = min(MAX_RINGS, max(100, RINGS_PER_ATOM * atoms))
     if rings > most:
         raise InputError(f"The molecule has {rings:,} rings; at most {most:,} are read of {atoms:,} atoms.")
 
 
-def check_atoms(atoms: int) -> None:
-    if atoms > MAX_ATOMS:
-        raise InputError(f"The molecule has {atoms:,} atoms; at most {MAX_ATOMS:,} are read.")
-
-
-def check_length(what: str, text: str, most: int = MAX_SMILES_LENGTH) -> None:
-    if len(text) > most:
-        raise InputError(f"The {what} has {len(text):,} characters; at most {most:,} are read.")
+def check_count(owner: str, count: int, parts: str, most: int) -> None:
+    if count > most:
+        raise InputError(f"The {owner} has {count:,} {parts}; at most {most:,} are read.")
 
 
 def syntax_problem(text: str) -> str:
@@ -280,3 +273,54 @@ def _read_leniently(text: str, shown: str) -> Chem.Mol:
     mol = Chem.RemoveHs(mol, sanitize=False)
     Chem.AssignStereochemistry(mol, cleanIt=True, force=True, flagPossibleStereoCenters=True)
     return mol
+
+
+def refuse_incomplete(mol: Chem.Mol) -> None:
+    """Raises InputError for a polymer, attachment points, labelled R groups, and variable parts."""
+    if any(group.GetProp("TYPE") in POLYMERS for group in Chem.GetMolSubstanceGroups(mol)):
+        raise InputError("The structure is a polymer: give one molecule, such as its monomer.")
+    for atom in mol.GetAtoms():
+        wildcard = atom.GetAtomicNum() == 0
+        named = atom.HasProp("atomLabel") and atom.GetProp("atomLabel") not in ("", "star_e")
+        if atom.HasProp("molAttchpt") or (wildcard and (named or atom.HasProp("_MolFileRLabel"))):
+            raise InputError("The structure has an R group, an attachment point or a generic atom: give one molecule.")
+    if mol.HasProp("_molLinkNodes") or any(bond.HasProp("_MolFileBondEndPts") for bond in mol.GetBonds()):
+        raise InputError("The structure has a variable part: give one molecule.")
+
+
+def with_settled_stereo(mol: Chem.Mol) -> Chem.Mol:
+    """The molecule of a racemate or of relative stereo, the same for both of its mirror images."""
+    if not mol.GetStereoGroups():
+        return mol
+    settled = Chem.RWMol(mol)
+    groups = [group for group in mol.GetStereoGroups() if group.GetGroupType() in RELATIVE]
+    for group in groups:
+        if len(group.GetAtoms()) == 1:
+            settled.GetAtomWithIdx(group.GetAtoms()[0].GetIdx()).SetChiralTag(Chem.ChiralType.CHI_UNSPECIFIED)
+    centres = [[atom.GetIdx() for atom in group.GetAtoms()] for group in groups]
+    settled.SetStereoGroups([])
+    several = [places for places in centres if len(places) > 1][:MAX_GROUPS]
+    turned = product(*([[], places] for places in several))
+    best = Chem.RWMol(min((mirrored(settled, each) for each in turned), key=Chem.MolToSmiles))
+    smiles, kept = Chem.MolToSmiles(best), []
+    for group, places in zip(groups, centres, strict=True):
+        if len(places) > 1 and Chem.MolToSmiles(mirrored(best, [places])) != smiles:
+            kept.append(Chem.CreateStereoGroup(group.GetGroupType(), best, places))
+    best.SetStereoGroups(kept)
+    return best.GetMol()
+
+
+def mirrored(mol: Chem.Mol, groups: Iterable[list[int]]) -> Chem.Mol:
+    """A copy in which the centres of these groups are inverted, and labels of stereo are assigned again."""
+    found = Chem.Mol(mol)
+    for place in chain(*groups):
+        found.GetAtomWithIdx(place).InvertChirality()
+    Chem.AssignStereochemistry(found, cleanIt=True, force=True)
+    return found
+
+
+def as_text(mol: Chem.Mol) -> str:
+    """The canonical SMILES, with an extension for racemic or relative stereo if there is any."""
+    if not mol.GetStereoGroups():
+        return Chem.MolToSmiles(mol)
+    return Chem.MolToCXSmiles(mol, Chem.SmilesWriteParams(), Chem.CXSmilesFields.CX_ENHANCEDSTEREO)

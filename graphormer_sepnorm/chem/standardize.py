@@ -1,23 +1,168 @@
-"""Preparations of molecules before featurization, which the name of a featurizer ends in."""
+"""The parent of a salt or a mixture, the preparations that a featurizer's name ends in, and CIP labels of stereo."""
 
+import functools
+import json
 from collections import Counter
 from collections.abc import Callable
+from importlib import resources
 from types import ModuleType
+from typing import Any
 
 from rdkit import Chem
+from rdkit.Chem import rdCIPLabeler
 
-from graphormer_sepnorm.chem.extensions import as_text
-from graphormer_sepnorm.chem.salts import (
-    is_doubtful,
-    is_usual,
-    parent_part,
-    parent_without_metals,
-    parts_of,
-    without_bonds_of_metals,
-    without_counter_ions,
-)
-from graphormer_sepnorm.chem.smiles import atoms_of, one_molecule, read_smiles
+from graphormer_sepnorm.chem.smiles import as_text, atoms_of, bonds_of, one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError, not_installed
+
+# Parts in ``salts.json``, from RDKit and ChEMBL, are removed as long as another kind of part is left, in the order of
+# kinds. They are compared without stereo, isotopes and charge. Single atoms, such as water and ions of metals, are of
+# the first kind, but only ``USUAL_ATOMS`` are removed without a word.
+NUM_KINDS = 4
+USUAL_ATOMS = frozenset([1, 3, 4, 7, 8, 9, 11, 12, 13, 16, 17, 19, 20, 30, 35, 37, 38, 47, 53, 55, 56, 83, 87, 88])
+NONMETALS = frozenset([*range(3), *range(5, 11), *range(14, 19), *range(32, 37), *range(51, 55), 85, 86])
+COMPLEX = NUM_KINDS - 0.5  # kind of an inorganic part with an unusual metal
+DOUBTED = 2  # from this kind on, several different parts of the same kind could be the parent
+STEREO_LABEL = "_CIPCode"
+MAX_COMPARISONS = 100_000
+STEREO_MARKS = frozenset("@/\\|")  # in a SMILES; the last one begins an extension, which may describe stereo
+
+
+def parent_part(mol: Chem.Mol) -> Chem.Mol:
+    """The parent with its charge: sodium acetate becomes acetate; an inorganic salt only loses its water."""
+    parts = parts_of(mol)
+    if len(parts) == 1:
+        return mol
+    if all(kind <= 0 or kind == COMPLEX for kind in map(kind_of, parts)):
+        parts = [part for part in parts if Chem.MolToSmiles(part) != "O"] or parts[:1]
+        return functools.reduce(Chem.CombineMols, parts)
+    return max(parts, key=rank)
+
+
+def is_doubtful(mol: Chem.Mol) -> bool:
+    """Whether several different parts could be the parent: none is a usual counter-ion, or all of them are."""
+    parts = parts_of(mol)
+    if len(parts) == 1:
+        return False
+    kinds = list(map(kind_of, parts))
+    best = [part for part, kind in zip(parts, kinds, strict=True) if kind == max(kinds)]
+    return max(kinds) >= DOUBTED and len(set(map(constitution, best))) > 1
+
+
+def without_counter_ions(mol: Chem.Mol) -> Chem.Mol:
+    """A molecule without its usual counter-ions and solvents; itself if it has nothing else, or none of them."""
+    parts = parts_of(mol)
+    kept = [part for part in parts if kind_of(part) > NUM_KINDS - 1]
+    return functools.reduce(Chem.CombineMols, kept) if 0 < len(kept) < len(parts) else mol
+
+
+def is_usual(part: Chem.Mol) -> bool:
+    """Whether a part is a usual counter-ion or solvent."""
+    return kind_of(part) in range(NUM_KINDS)
+
+
+def parts_of(mol: Chem.Mol) -> list[Chem.Mol]:
+    """The parts that are not bonded to each other; a single one is the molecule itself."""
+    with one_molecule():
+        if len(Chem.GetMolFrags(mol)) == 1:
+            return [mol]
+        return list(Chem.GetMolFrags(mol, asMols=True, sanitizeFrags=False))
+
+
+def rank(part: Chem.Mol) -> tuple[float, int, float, str]:
+    """The order of parts by their kind, then heavy atoms, weight and SMILES, whatever the order of writing."""
+    with one_molecule():
+        weight = sum(atom.GetMass() for atom in part.GetAtoms())
+        return kind_of(part), part.GetNumHeavyAtoms(), weight, Chem.MolToSmiles(part)
+
+
+def kind_of(part: Chem.Mol) -> float:
+    """The place of its kind, ``NUM_KINDS`` if organic, 0 for a salt drawn with bonds, -1 for an unusual single atom."""
+    elements, heavy = {atom.GetAtomicNum() for atom in part.GetAtoms()}, part.GetNumHeavyAtoms()
+    organic = bool(elements & {0, 6})  # a wildcard is taken for a carbon
+    if heavy <= 1 and not organic:
+        return 0 if elements <= USUAL_ATOMS else -1
+    metals = elements - NONMETALS
+    other = NUM_KINDS if organic else COMPLEX if metals - USUAL_ATOMS else 0 if metals else DOUBTED - 0.5
+    usual = usual_parts(heavy)
+    return usual.get(constitution(part), other) if usual else other
+
+
+@functools.cache
+def usual_parts(heavy: int) -> dict[str, int]:
+    """The kinds of the parts with this number of heavy atoms, by their ``constitution``."""
+    return {constitution_of(text): kind for text, kind, size in listed_parts() if size == heavy}
+
+
+@functools.cache
+def listed_parts() -> list[tuple[str, int, int]]:
+    """The SMILES of the parts in ``salts.json``, their kinds, and their numbers of heavy atoms."""
+    kinds = json.loads((resources.files("graphormer_sepnorm.resources") / "salts.json").read_text())
+    texts = [(text, kind) for kind, parts in enumerate(kinds.values()) for text in parts]
+    return [(text, kind, Chem.MolFromSmiles(text, sanitize=False).GetNumHeavyAtoms()) for text, kind in texts]
+
+
+def constitution(part: Chem.Mol) -> str:
+    """The same text for any drawing of a part, its stereo, isotopes and charge; raises InputError if RDKit fails."""
+    with one_molecule():
+        return constitution_of(Chem.MolToSmiles(part))
+
+
+@functools.lru_cache(10_000)
+def constitution_of(smiles: str) -> str:
+    """As ``constitution``: the first block of the InChIKey; a SMILES if there is none, as for a wildcard atom."""
+    with one_molecule(smiles):
+        mol = Chem.MolFromSmiles(smiles, sanitize=False)
+        mol.UpdatePropertyCache(strict=False)
+        Chem.SanitizeMol(mol, Chem.SANITIZE_ALL ^ Chem.SANITIZE_PROPERTIES)
+        flat = uncharged(mol)
+        return Chem.MolToInchiKey(flat)[:14] or Chem.MolToSmiles(flat, isomericSmiles=False)
+
+
+def parent_without_metals(mol: Chem.Mol) -> Chem.Mol:
+    """``parent_part`` after metals with bonds are disconnected, unless nothing organic is left, as of cisplatin."""
+    if not any(atom.GetAtomicNum() not in NONMETALS and atom.GetDegree() for atom in mol.GetAtoms()):
+        return parent_part(mol)
+    part = parent_part(without_bonds_of_metals(mol))
+    return part if len(parts_of(part)) == 1 and kind_of(part) >= DOUBTED else parent_part(mol)
+
+
+def without_bonds_of_metals(mol: Chem.Mol) -> Chem.Mol:
+    """A copy in which metals are ions, but not those of most metal alkyls; raises InputError if RDKit fails."""
+    with one_molecule():
+        return metal_disconnector().Disconnect(Chem.Mol(mol))
+
+
+@functools.cache
+def metal_disconnector() -> Any:
+    """RDKit's, which also takes sulfides and halides of alkali and alkaline earth metals for salts."""
+    from rdkit.Chem.MolStandardize import rdMolStandardize  # its import takes a while
+
+    found = rdMolStandardize.MetalDisconnector()
+    metals, _ = found.MetalNof.split("~")
+    heavier = "$([S,s,Se,Cl,Br,I]~[Li,Na,K,Rb,Cs,Mg,Ca,Sr,Ba;!$(*~[#6])])"
+    found.SetMetalNof(Chem.MolFromSmarts(f"{metals}~[#7,#8,F,{heavier}]"))
+    return found
+
+
+def neutral_parent(mol: Chem.Mol) -> Chem.Mol:
+    """``parent_without_metals``, ``uncharged``; raises InputError as it. A neutral molecule of one part is itself."""
+    part = parent_without_metals(mol)
+    with one_molecule():
+        return uncharged(part)
+
+
+def uncharged(mol: Chem.Mol) -> Chem.Mol:
+    """A molecule without the charges that hydrogens can balance; itself if it has none."""
+    if not any(charges_of(mol)):
+        return mol
+    from rdkit.Chem.MolStandardize import rdMolStandardize
+
+    found = rdMolStandardize.Uncharger().uncharge(mol)
+    return found if charges_of(found) != charges_of(mol) else mol
+
+
+def charges_of(mol: Chem.Mol) -> list[int]:
+    return [atom.GetFormalCharge() for atom in mol.GetAtoms()]
 
 
 def parent(mol: Chem.Mol) -> Chem.Mol:
@@ -91,6 +236,47 @@ def part_name(part: Chem.Mol) -> str:
         return part.GetAtomWithIdx(0).GetSymbol()
     part.UpdatePropertyCache(strict=False)
     return Chem.MolToSmiles(rdMolStandardize.Uncharger().uncharge(part), isomericSmiles=False)
+
+
+def with_stereo_labels(mol: Chem.Mol, written: str) -> Chem.Mol:
+    """A copy with the labels of ``label_stereo``; the molecule itself if its SMILES has no marks of stereo."""
+    if written and STEREO_MARKS.isdisjoint(written):
+        return mol
+    mol = Chem.Mol(mol)
+    label_stereo(mol)
+    return mol
+
+
+def label_stereo(mol: Chem.Mol) -> None:
+    """Labels also centres whose branches differ only in handedness. Source: Hanson et al., JCIM 2018."""
+    remove_labels(mol)
+    try:
+        rdCIPLabeler.AssignCIPLabels(mol, maxRecursiveIterations=MAX_COMPARISONS)
+    except RuntimeError:
+        remove_labels(mol)
+
+
+def remove_labels(mol: Chem.Mol) -> None:
+    parts: list[Chem.Atom | Chem.Bond] = [*atoms_of(mol), *bonds_of(mol)]
+    for part in parts:
+        part.ClearProp(STEREO_LABEL)
+
+
+def label(part: Chem.Atom | Chem.Bond) -> str:
+    """The CIP label of an atom or bond, "" if it has none."""
+    return part.GetProp(STEREO_LABEL) if part.HasProp(STEREO_LABEL) else ""
+
+
+def loses_stereo(given: Chem.Mol, read: Chem.Mol) -> bool:
+    """Whether a prepared molecule has fewer centres and double bonds with stereo than the parent of the given one."""
+    return read is not given and num_stereo(read) < num_stereo(parent_part(given))
+
+
+def num_stereo(mol: Chem.Mol) -> int:
+    """The number of centres and double bonds whose stereo is known."""
+    unknown = (Chem.BondStereo.STEREONONE, Chem.BondStereo.STEREOANY)
+    centres = sum(atom.GetChiralTag() != Chem.ChiralType.CHI_UNSPECIFIED for atom in atoms_of(mol))
+    return centres + sum(bond.GetStereo() not in unknown for bond in bonds_of(mol))
 
 
 PREPARATIONS: dict[str, Callable[[Chem.Mol], Chem.Mol]] = {

@@ -14,9 +14,7 @@ import numpy as np
 from rdkit import rdBase
 
 from graphormer_sepnorm.encodings.base import Encoding
-from graphormer_sepnorm.encodings.graphormer import Centrality, EdgePath, Spatial
-from graphormer_sepnorm.encodings.random_walk import RandomWalk, Resistance
-from graphormer_sepnorm.encodings.rings import Cycles, Rings
+from graphormer_sepnorm.encodings.shipped import Centrality, Cycles, EdgePath, RandomWalk, Resistance, Rings, Spatial
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 

@@ -79,14 +79,6 @@ def with_columns(batch: GraphBatch, name: str, columns: int) -> Tensor:
     return array
 
 
-def in_one_tensor(parts: list[Tensor]) -> Tensor:
-    """The sum of tensors, in the memory of the first sum: new memory takes longer than the addition."""
-    total = parts[0] + parts[1] if len(parts) > 1 else parts[0]
-    for part in parts[2:]:
-        total += part
-    return total
-
-
 def find_factor(terms: list[Terms]) -> Tensor | None:
     """Product of the factors [P, H] of the attention weights; None if no encoding has one."""
     factors = [term.factor for term in terms if term.factor is not None]

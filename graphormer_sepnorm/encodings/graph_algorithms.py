@@ -1,8 +1,11 @@
 """Compiled loops over packed molecular graphs, with the arguments of ``adjacency``; importing this imports Numba."""
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
-from graphormer_sepnorm.encodings.base import LONGEST_DISTANCE, UNREACHABLE
+from graphormer_sepnorm.encodings.base import LONGEST_DISTANCE, UNREACHABLE, ends_of_bonds
+from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.system.compiling import compiled
 
 
@@ -82,9 +85,21 @@ def random_walks(
     return out
 
 
+def components(graphs: Graphs) -> np.ndarray:
+    """The number of the connected component of each atom, int32 [T]."""
+    bonded = csr_array((np.ones(len(graphs.bond), bool), ends_of_bonds(graphs)), shape=(graphs.atom_ptr[-1],) * 2)
+    return connected_components(bonded, directed=False)[1]
+
+
 @compiled
 def resistances(
-    atom_ptr: np.ndarray, pair_ptr: np.ndarray, start: np.ndarray, neighbour: np.ndarray, bond: np.ndarray, cap: float
+    atom_ptr: np.ndarray,
+    pair_ptr: np.ndarray,
+    start: np.ndarray,
+    neighbour: np.ndarray,
+    bond: np.ndarray,
+    components: np.ndarray,
+    cap: float,
 ) -> np.ndarray:
     """Resistances L+_ii + L+_jj - 2 L+_ij in bonds: float32 [P], at most ``cap``, which unconnected atoms have.
 
@@ -94,7 +109,7 @@ def resistances(
     out = np.empty(pair_ptr[-1], np.float32)
     for m in range(len(atom_ptr) - 1):
         n, pair, first = atom_ptr[m + 1] - atom_ptr[m], pair_ptr[m], start[atom_ptr[m] :]
-        component = components(first, neighbour, n)
+        component = components[atom_ptr[m] :]
         laplacian = np.zeros((n, n))
         for i in range(n):
             laplacian[i, i] = first[i + 1] - first[i]
@@ -110,30 +125,6 @@ def resistances(
                 connected = component[i] == component[j]
                 out[pair + i * n + j] = min(max(distance, 0.0), cap) if connected else cap
     return out
-
-
-@compiled
-def components(start: np.ndarray, neighbour: np.ndarray, n: int) -> np.ndarray:
-    """[n] index of the connected component of each atom."""
-    component = np.full(n, -1, np.int64)
-    stack = np.empty(n, np.int64)
-    found = 0
-    for first in range(n):
-        if component[first] >= 0:
-            continue
-        component[first] = found
-        stack[0] = first
-        height = 1
-        while height > 0:
-            height -= 1
-            atom = stack[height]
-            for e in range(start[atom], start[atom + 1]):
-                if component[neighbour[e]] < 0:
-                    component[neighbour[e]] = found
-                    stack[height] = neighbour[e]
-                    height += 1
-        found += 1
-    return component
 
 
 @compiled

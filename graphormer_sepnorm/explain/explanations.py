@@ -16,7 +16,7 @@ from captum.attr import IntegratedGradients
 from torch import Tensor
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, read_graphs
-from graphormer_sepnorm.chem.fragments import fragment_smiles, fragments
+from graphormer_sepnorm.chem.properties import fragment_smiles, fragments
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table

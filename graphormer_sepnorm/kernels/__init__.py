@@ -57,11 +57,7 @@ def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
 
 
 def make_attention(
-    ptr: Tensor,
-    pair_bias: Tensor,
-    cls_bias: Tensor,
-    pair_factor: Tensor | None = None,
-    padding: Padding | None = None,
+    ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None = None, padding: Padding | None = None
 ) -> Attention:
     """Of one batch: biases of ordered atom pairs [P, H] and of pairs with the CLS [H], and factors [P, H]."""
     if runs_compiled(pair_bias):

@@ -126,9 +126,7 @@ class FusedAttention:
     def __init__(self, ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None = None):
         self.layout = ScoreLayout.from_ptr(ptr, len(cls_bias))
         self.bias = lay_out(pair_bias, cls_bias, self.layout)
-        self.factor = None
-        if pair_factor is not None:
-            self.factor = lay_out(pair_factor, torch.ones_like(cls_bias), self.layout)
+        self.factor = None if pair_factor is None else lay_out(pair_factor, torch.ones_like(cls_bias), self.layout)
 
     def __call__(self, qkv: Tensor, dropout: float) -> Tensor:
         return attention(qkv, self.bias, self.layout, dropout, self.factor)

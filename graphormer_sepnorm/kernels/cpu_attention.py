@@ -328,7 +328,7 @@ def attention_forward(
     scores, inverses = make(layout.scores if keeps else 0), make(layout.queries)
     random = (seed & 0xFFFFFFFF, seed >> 32, round(dropout * 2**32))
     parts = projections(rows, cls)
-    tensors = (*parts, bias, _or_null(factor), _or_null(scores if keeps else None), inverses, out)
+    tensors = (*parts, bias, factor, scores if keeps else None, inverses, out)
     _attention_forward(d)(layout.batch * layout.heads, *tensors, *_common(parts, layout, d, dropout), *random)
     return out, scores, inverses
 
@@ -345,10 +345,8 @@ def attention_backward(
     d = out.shape[1] // layout.heads
     gradients = torch.empty_like(rows), None if cls is None else torch.empty_like(cls)
     parts = projections(rows, cls)
-    tensors = (*parts, _or_null(factor), scores, inverses, out, out_gradient.contiguous(), *projections(*gradients))
-    totals = (_or_null(total) for total in sums)
-    common = _common(parts, layout, d, dropout)
-    _attention_backward(d)(layout.batch * layout.heads, *tensors, *totals, *common)
+    tensors = (*parts, factor, scores, inverses, out, out_gradient.contiguous(), *projections(*gradients))
+    _attention_backward(d)(layout.batch * layout.heads, *tensors, *sums, *_common(parts, layout, d, dropout))
     return gradients
 
 
@@ -358,10 +356,6 @@ def _common(parts: tuple[Tensor, ...], layout: ScoreLayout, d: int, dropout: flo
     most = layout.longest if len(queries) == layout.tokens else 1
     places = (layout.molecules.ctypes.data, layout.heads, layout.longest, most, queries.stride(0), keys.stride(0))
     return (*places, 1 / math.sqrt(d), 1 / (1 - dropout))
-
-
-def _or_null(tensor: Tensor | None) -> Tensor | int:
-    return 0 if tensor is None else tensor
 
 
 class _Attention(Function):

@@ -183,7 +183,7 @@ def _join(builder, vectors):
 
 
 def _lanewise(emit: Callable) -> Callable:
-    """Extend `emit`, a function of vectors, to rows."""
+    """Makes `emit`, a function of vectors, one for kernels of vectors or rows."""
 
     @wraps(emit)
     def emit_all(builder, *values):
@@ -192,7 +192,7 @@ def _lanewise(emit: Callable) -> Callable:
         rows = zip(*(_split(builder, value) for value in values), strict=True)
         return _join(builder, [emit(builder, *vectors) for vectors in rows])
 
-    return emit_all
+    return _simd(*[None] * len(inspect.signature(emit).parameters))(emit_all)
 
 
 def _transposed(builder, vectors):
@@ -249,47 +249,32 @@ def shifted(builder, start, offset):
     return builder.gep(start, [offset])
 
 
-@_simd(VECTOR, POINTER, types.int64)
-def load(builder, source, offset):
-    return _load(builder, source, offset)
+load = _simd(VECTOR, POINTER, types.int64)(_load)
+store = _simd(types.void, POINTER, types.int64, VECTOR)(_store)
+spread = _simd(VECTOR, types.float32)(_spread)
 
 
-@_simd(types.void, POINTER, types.int64, VECTOR)
-def store(builder, target, offset, vector):
-    _store(builder, target, offset, vector)
-
-
-@_simd(VECTOR, types.float32)
-def spread(builder, scalar):
-    return _spread(builder, scalar)
-
-
-@_simd(None, None, None)
 @_lanewise
 def larger(builder, a, b):
     return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
 
-@_simd(None, None, None, None)
 @_lanewise
 def where_positive(builder, condition, a, b):
     """`a` in the lanes where `condition` is positive, `b` in the others."""
     return builder.select(builder.fcmp_ordered(">", condition, _ZERO), a, b)
 
 
-@_simd(None, None)
 @_lanewise
 def inverse(builder, vector):
     return builder.fdiv(_constant(1.0), vector)
 
 
-@_simd(None, None)
 @_lanewise
 def magnitude(builder, vector):
     return _call(builder, f"llvm.fabs.v{LANES}f32", _FLOATS, vector)
 
 
-@_simd(None, None)
 @_lanewise
 def exp2(builder, x):
     """Two to the power of x, for x <= 0; below -126 the result stays at about 1e-38."""

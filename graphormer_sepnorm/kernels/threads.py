@@ -20,15 +20,9 @@ from graphormer_sepnorm.kernels.switch import pool_launcher
 from graphormer_sepnorm.system.compiling import cached
 
 _HELPERS = (Path(__file__), Path(__file__).with_name("simd.py"))
-
-
-def _cache_key() -> int:
-    """A checksum of further inputs of compiled bodies: their helpers, the lanes and the processor."""
-    processor = f"{llvmlite.binding.get_host_cpu_name()} {llvmlite.binding.get_host_cpu_features().flatten()}"
-    return zlib.crc32(b"".join(path.read_bytes() for path in _HELPERS) + f"{LANES} {processor}".encode())
-
-
-_CACHE_KEY = _cache_key()
+_PROCESSOR = f"{llvmlite.binding.get_host_cpu_name()} {llvmlite.binding.get_host_cpu_features().flatten()}"
+# A checksum of further inputs of compiled bodies: their helpers, the lanes and the processor.
+_CACHE_KEY = zlib.crc32(b"".join(path.read_bytes() for path in _HELPERS) + f"{LANES} {_PROCESSOR}".encode())
 
 
 @intrinsic
@@ -56,8 +50,8 @@ class Loop:
         self._compiled = cached(partial(cfunc, types.void(types.CPointer(record))), body)
         self._call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._compiled.address)
 
-    def __call__(self, items: int, *values: Tensor | float) -> None:
-        addresses = [value.data_ptr() if isinstance(value, Tensor) else value for value in values]
+    def __call__(self, items: int, *values: Tensor | float | None) -> None:
+        addresses = [value.data_ptr() if isinstance(value, Tensor) else value or 0 for value in values]
         arguments = ctypes.create_string_buffer(self._pack(0, items, *addresses))
         threads = min(items, torch.get_num_threads())
         launch = pool_launcher()

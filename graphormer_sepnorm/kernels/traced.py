@@ -4,24 +4,15 @@ Each has a fake implementation, which computes only shapes, and a gradient. The 
 sizes of the molecules, not only on shapes.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
-from torch.autograd.function import FunctionCtx
 from torch.library import custom_op, get_ctx
 
 from graphormer_sepnorm.kernels import cpu, cpu_attention
 
 Maybe = Tensor | None
-
-
-class _Context(FunctionCtx):
-    """The values that an operator saves for its gradient."""
-
-    saved_tensors: tuple[Tensor | None, ...]
-    entries: int
-    shape: torch.Size
-    heads: int
-    dropout: float
 
 
 @custom_op("graphormer_sepnorm::embedding_sum", mutates_args=(), device_types="cpu")
@@ -44,13 +35,13 @@ def _(gradient: Tensor, index: Tensor, entries: int) -> Tensor:
     return gradient.new_empty(entries, gradient.shape[1])
 
 
-def _keep_index(ctx: _Context, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+def _keep_index(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
     index, table = inputs
     ctx.save_for_backward(index)
     ctx.entries = table.shape[0]
 
 
-def _embedding_gradient(ctx: _Context, gradient: Tensor) -> tuple[None, Tensor]:
+def _embedding_gradient(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
     (index,) = ctx.saved_tensors
     return None, embedding_sum_backward(gradient, index, ctx.entries)
 
@@ -79,13 +70,13 @@ def _(gradient: Tensor, ptr: Tensor, pairs: int, heads: int) -> tuple[Tensor, Te
     return gradient.new_empty(pairs, heads), gradient.new_empty(heads)
 
 
-def _keep_ptr(ctx: _Context, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
+def _keep_ptr(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
     pairs, _, ptr = inputs
     ctx.save_for_backward(ptr)
     ctx.shape = pairs.shape
 
 
-def _lay_out_gradient(ctx: _Context, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+def _lay_out_gradient(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
     (ptr,) = ctx.saved_tensors
     return *lay_out_backward(gradient, ptr, *ctx.shape), None
 
@@ -139,14 +130,14 @@ def _(out_gradient, rows, cls, factor, out, scores, inverses, ptr, heads, dropou
     return rows.new_empty(rows.shape), of_cls, scores.new_empty(scores.shape), of_factor
 
 
-def _keep_weights(ctx: _Context, inputs: tuple, output: tuple[Tensor, Tensor, Tensor]) -> None:
+def _keep_weights(ctx: Any, inputs: tuple, output: tuple[Tensor, Tensor, Tensor]) -> None:
     rows, cls, _, factor, ptr, _, ctx.heads, ctx.dropout = inputs
     out, scores, inverses = output
     ctx.mark_non_differentiable(scores, inverses)
     ctx.save_for_backward(rows, cls, factor, out, scores, inverses, ptr)
 
 
-def _attention_gradient(ctx: _Context, out_gradient: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+def _attention_gradient(ctx: Any, out_gradient: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
     cls, factor = ctx.saved_tensors[1:3]
     gradients = attention_backward(out_gradient, *ctx.saved_tensors, ctx.heads, ctx.dropout)
     of_rows, of_cls, of_bias, of_factor = gradients
@@ -162,19 +153,14 @@ class TracedAttention:
     def __init__(self, ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None = None):
         self.ptr, self.heads = ptr, cls_bias.shape[0]
         self.bias = lay_out(pair_bias, cls_bias, ptr)
-        self.factor = None
-        if pair_factor is not None:
-            self.factor = lay_out(pair_factor, torch.ones_like(cls_bias), ptr)
+        self.factor = None if pair_factor is None else lay_out(pair_factor, torch.ones_like(cls_bias), ptr)
 
-    def __call__(self, qkv: Tensor, dropout: float) -> Tensor:
-        return self.read(qkv, None, dropout)
+    def __call__(self, qkv: Tensor, dropout: float, cls: Tensor | None = None) -> Tensor:
+        seed = torch.randint(2**63 - 1, ()) if dropout > 0 else None
+        return attention(qkv, cls, self.bias, self.factor, self.ptr, seed, self.heads, dropout)[0]
 
     def of_cls(self, q: Tensor, kv: Tensor, dropout: float) -> Tensor:
-        return self.read(kv, q, dropout)
-
-    def read(self, rows: Tensor, cls: Tensor | None, dropout: float) -> Tensor:
-        seed = torch.randint(2**63 - 1, ()) if dropout > 0 else None
-        return attention(rows, cls, self.bias, self.factor, self.ptr, seed, self.heads, dropout)[0]
+        return self(kv, dropout, q)
 
 
 make_attention = TracedAttention

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from graphormer_sepnorm.chem.basic_properties import PROPERTIES
+from graphormer_sepnorm.chem.properties import PROPERTIES
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.output.column import (
     PredictedColumn,

@@ -9,9 +9,8 @@ from dataclasses import replace
 import numpy as np
 from rdkit import Chem
 
-from graphormer_sepnorm.chem.alerts import find_alerts
-from graphormer_sepnorm.chem.basic_properties import PROPERTIES, basic_properties
 from graphormer_sepnorm.chem.features import Molecules
+from graphormer_sepnorm.chem.properties import PROPERTIES, basic_properties, find_alerts
 from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, Domain, attempt, is_in_training, joined
 from graphormer_sepnorm.predict.forward import Output

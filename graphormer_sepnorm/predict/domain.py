@@ -17,8 +17,8 @@ from rdkit.Chem import rdqueries
 from graphormer_sepnorm.chem.features import Molecules
 from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_bits, packed
 from graphormer_sepnorm.chem.properties import molecule_key, parent_key
-from graphormer_sepnorm.chem.salts import NONMETALS
 from graphormer_sepnorm.chem.smiles import Molecule, atoms_of, bonds_of, molecule_of, one_molecule, read_smiles
+from graphormer_sepnorm.chem.standardize import NONMETALS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import Stored
 from graphormer_sepnorm.system.workers import in_chunks

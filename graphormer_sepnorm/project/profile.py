@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import Field, ValidationError
 from pydantic.dataclasses import dataclass
 
-from graphormer_sepnorm.chem.basic_properties import PROPERTIES
+from graphormer_sepnorm.chem.properties import PROPERTIES
 from graphormer_sepnorm.config import STRICT, Scale, first_problem
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.output.column import PredictedColumn

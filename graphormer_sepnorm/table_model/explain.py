@@ -13,7 +13,7 @@ from scipy.special import expit
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules, Sample, read_molecules
 from graphormer_sepnorm.chem.smiles import one_molecule
-from graphormer_sepnorm.chem.stereo import LABEL
+from graphormer_sepnorm.chem.standardize import STEREO_LABEL
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError, known
 from graphormer_sepnorm.explain.explanations import (
@@ -195,7 +195,7 @@ def masked(mol: Chem.Mol, atoms: Sequence[int]) -> Chem.Mol:
         atom.SetNumRadicalElectrons(0)
         atom.SetChiralTag(Chem.ChiralType.CHI_UNSPECIFIED)
         for part in (atom, *atom.GetBonds()):
-            part.ClearProp(LABEL)
+            part.ClearProp(STEREO_LABEL)
     copy.UpdatePropertyCache(strict=False)
     return copy
 

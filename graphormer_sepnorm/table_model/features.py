@@ -12,10 +12,9 @@ import numpy as np
 from rdkit import Chem
 from scipy.sparse import csr_array, vstack
 
-from graphormer_sepnorm.chem.count_fingerprints import KINDS, MORGAN, Kinds, count_fingerprints
-from graphormer_sepnorm.chem.fast_descriptors import fast_descriptors
+from graphormer_sepnorm.chem.descriptors import fast_descriptors
 from graphormer_sepnorm.chem.features import FEATURIZERS, MoleculeGraph, as_written
-from graphormer_sepnorm.chem.fingerprints import SIZE
+from graphormer_sepnorm.chem.fingerprints import KINDS, MORGAN, SIZE, Kinds, count_fingerprints
 from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs

@@ -13,9 +13,8 @@ import numpy as np
 import torch
 from pydantic import TypeAdapter, ValidationError
 
-from graphormer_sepnorm.chem.count_fingerprints import known_kinds
 from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules, read_molecules
-from graphormer_sepnorm.chem.fingerprints import BITS
+from graphormer_sepnorm.chem.fingerprints import BITS, known_kinds
 from graphormer_sepnorm.config import Config, TaskConfig, first_problem
 from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.errors import InputError

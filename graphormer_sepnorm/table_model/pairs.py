@@ -12,7 +12,7 @@ from rdkit import Chem
 from rdkit.Chem import rdMMPA
 from rdkit.DataStructs import BulkTanimotoSimilarity
 
-from graphormer_sepnorm.chem.fingerprints import MORGAN
+from graphormer_sepnorm.chem.fingerprints import ENVIRONMENTS
 from graphormer_sepnorm.chem.smiles import one_molecule
 from graphormer_sepnorm.errors import InputError
 
@@ -61,7 +61,7 @@ def activity_cliffs(
     """Pairs of similar molecules of the same conditions whose labels y [M] differ clearly, steepest first."""
     low, high = ends_of(y, bounds)
     labelled = np.flatnonzero(np.isfinite(low) | np.isfinite(high)).tolist()
-    counts = [MORGAN.GetCountFingerprint(mols[place]) for place in labelled]  # bits do not tell homologues apart
+    counts = [ENVIRONMENTS.GetCountFingerprint(mols[place]) for place in labelled]  # bits do not tell homologues apart
     exact = y[~np.isnan(y)]
     least, found = LEAST_DIFFERENCE * np.std(exact) if len(exact) else 0.0, []
     groups = np.unique([repr(each) for each in conditions or [()] * len(mols)], return_inverse=True)[1]

@@ -12,10 +12,9 @@ import numpy as np
 import torch
 from scipy.sparse import csc_array, csr_array
 
-from graphormer_sepnorm.chem.count_fingerprints import ERG, KINDS, Kinds
-from graphormer_sepnorm.chem.fast_descriptors import fast_descriptors
+from graphormer_sepnorm.chem.descriptors import fast_descriptors
 from graphormer_sepnorm.chem.features import Molecules, as_written
-from graphormer_sepnorm.chem.fingerprints import SIZE
+from graphormer_sepnorm.chem.fingerprints import ERG, KINDS, SIZE, Kinds
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.predict.domain import evenly

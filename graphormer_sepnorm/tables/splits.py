@@ -18,9 +18,8 @@ from rdkit.DataStructs import BulkTanimotoSimilarity
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.chem.fingerprints import morgan_bits
 from graphormer_sepnorm.chem.properties import family_of, molecule_key, murcko_scaffold, parent_key
-from graphormer_sepnorm.chem.salts import is_doubtful, parent_part
 from graphormer_sepnorm.chem.smiles import guess, one_molecule, read_smiles
-from graphormer_sepnorm.chem.stereo import loses_stereo, num_stereo
+from graphormer_sepnorm.chem.standardize import is_doubtful, loses_stereo, num_stereo, parent_part
 from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks

@@ -130,7 +130,7 @@ def own_row(name: str, batch_size: int, compiled: bool, graphs: Graphs, args: ar
 def peer_row(batch_size: int, args: argparse.Namespace) -> dict:
     """Hugging Face's, at the size of slim."""
     options = ("--csv", args.csv, "--molecules", max(2000, batch_size), "--batch-size", batch_size)
-    found = call(args.peers, "peer_hf_train.py", *options, "--max-hops", PEER_HOPS, "--device", args.device)
+    found = call(args.peers, "peer_hf.py", "train", *options, "--max-hops", PEER_HOPS, "--device", args.device)
     return {"model": found["peer"], "batch": batch_size, "molecules_per_s": found["step_molecules_per_s"]}
 
 

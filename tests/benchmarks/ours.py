@@ -9,6 +9,7 @@ import resource
 import statistics
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -66,6 +67,16 @@ def peak_rss_mib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def times_of(function: Callable[[], object], count: int) -> list[float]:
+    """The seconds that each of some calls takes."""
+    times = []
+    for _ in range(count):
+        started = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - started)
+    return times
+
+
 def matrix_products(model: Graphormer, rows: int) -> tuple[list[tuple[torch.Tensor, torch.Tensor]], float]:
     """The token-wise matrix products of one update, forward and both backward ones, and their operations."""
     products, operations = [], 0.0
@@ -85,14 +96,8 @@ def floor_rate(model: Graphormer, data: MoleculeDataset, batch_size: int) -> dic
     """
     sizes = data.num_atoms.astype(np.float64) + 1
     products, operations = matrix_products(model, int(sizes.mean() * batch_size))
-    times = []
     with torch.no_grad():
-        for _ in range(12):
-            started = time.perf_counter()
-            for a, b in products:
-                torch.mm(a, b)
-            times.append(time.perf_counter() - started)
-    rate = operations / min(times)
+        rate = operations / min(times_of(lambda: [torch.mm(a, b) for a, b in products], 12))
     attention = 3 * 4 * (sizes**2).mean() * model.config.width * model.config.layers
     per_molecule = operations / batch_size + attention
     return {"gflops": rate / 1e9, "mflop_per_molecule": per_molecule / 1e6, "floor": rate / per_molecule}
@@ -137,11 +142,7 @@ def encodings(args: argparse.Namespace) -> dict:
     graphs = read(args.csv, args.molecules)
     config = slim_config()
     precompute(config.encodings, graphs)
-    times = []
-    for _ in range(args.repeat):
-        started = time.perf_counter()
-        precompute(config.encodings, graphs)
-        times.append(time.perf_counter() - started)
+    times = times_of(lambda: precompute(config.encodings, graphs), args.repeat)
     return {"encodings_us_per_molecule": statistics.median(times) / len(graphs) * 1e6, "molecules": len(graphs)}
 
 
@@ -184,17 +185,9 @@ def growth(args: argparse.Namespace) -> dict:
     batch = data.batch(range(args.batch_size))
     step(data.batch(range(2)))
     before = peak_rss_mib()
-    times = []
-    for _ in range(args.repeat):
-        started = time.perf_counter()
-        step(batch)
-        times.append(time.perf_counter() - started)
-    return {
-        "atoms": args.atoms,
-        "batch_size": args.batch_size,
-        "seconds": min(times),
-        "step_rss_mib": peak_rss_mib() - before,
-    }
+    seconds = min(times_of(lambda: step(batch), args.repeat))
+    point = {"atoms": args.atoms, "batch_size": args.batch_size, "seconds": seconds}
+    return point | {"step_rss_mib": peak_rss_mib() - before}
 
 
 BENCHMARKS = {"train": train, "encodings": encodings, "memory": memory, "growth": growth}

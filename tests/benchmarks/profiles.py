@@ -52,12 +52,7 @@ MOLECULES, FIRST, DISTANCE = 700, 100, 0.3
 WAYS = ("profile", "desirability", "single target", "random")
 # Human clearance of 10 and rat clearance of 100 mL/min/kg, an efflux ratio of 2 and a solubility of 30 ug/mL.
 PROFILE = Profile.of(
-    {
-        "HLM": {"at_most": 1.0},
-        "RLM": {"at_most": 2.0},
-        "MDR1_ER": {"at_most": 0.3},
-        "Sol": {"at_least": 1.5},
-    }
+    {"HLM": {"at_most": 1.0}, "RLM": {"at_most": 2.0}, "MDR1_ER": {"at_most": 0.3}, "Sol": {"at_least": 1.5}}
 )
 
 

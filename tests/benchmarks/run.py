@@ -60,7 +60,7 @@ def train_row(args: argparse.Namespace) -> dict:
     ours, theirs = alternate(
         args.rounds,
         lambda: call(sys.executable, "ours.py", "train", *options),
-        lambda: call(args.peers, "peer_hf_train.py", *options),
+        lambda: call(args.peers, "peer_hf.py", "train", *options),
     )
     key = "step_molecules_per_s"
     speed, floor = median(ours, key), median(ours, "floor_molecules_per_s")
@@ -85,7 +85,7 @@ def encodings_row(args: argparse.Namespace) -> dict:
     ours, theirs = alternate(
         args.rounds,
         lambda: call(sys.executable, "ours.py", "encodings", "--csv", args.csv, "--molecules", 5000, "--threads", 1),
-        lambda: call(args.peers, "peer_cython_encodings.py", "--csv", args.csv, "--molecules", 1000),
+        lambda: call(args.peers, "peer_hf.py", "encodings", "--csv", args.csv, "--molecules", 1000),
     )
     key = "encodings_us_per_molecule"
     return {
@@ -133,7 +133,7 @@ def predict_row(args: argparse.Namespace) -> dict:
 def memory_row(args: argparse.Namespace) -> dict:
     """Theirs is measured at three sizes and extrapolated: all prepared items of full ZINC do not fit in 8 GB."""
     ours = call(sys.executable, "ours.py", "memory", "--csv", args.csv, "--steps", 600)
-    theirs = call(args.peers, "peer_hf_memory.py", "--csv", args.csv)
+    theirs = call(args.peers, "peer_hf.py", "memory", "--csv", args.csv)
     return {
         "row": "peak memory of training on full ZINC, MiB",
         "ours": ours["peak_rss_mib"],

@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.encodings import ENCODINGS
 from graphormer_sepnorm.encodings.base import STRICT
-from graphormer_sepnorm.encodings.graphormer import Spatial
+from graphormer_sepnorm.encodings.shipped import Spatial
 from graphormer_sepnorm.layers.norms import NORMS, ShareNorm
 from graphormer_sepnorm.recipes import RECIPES, Recipe
 from graphormer_sepnorm.runs.checkpoint import load_model, save_model

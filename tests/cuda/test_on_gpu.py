@@ -19,10 +19,7 @@ from graphormer_sepnorm.training.run_writer import RunWriter
 from tests.robustness.tiny_run import update
 from tests.unit.training.test_step import config_of, trainer_of
 
-pytestmark = [
-    pytest.mark.cuda,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU"),
-]
+pytestmark = [pytest.mark.cuda, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")]
 
 
 BATCHES = [np.arange(8), np.arange(8, 15), np.arange(15, 23), np.arange(23, 31), np.arange(29, 37)]

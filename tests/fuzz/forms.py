@@ -9,8 +9,8 @@ from pathlib import Path
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.properties import family_of, molecule_key, parent_key
-from graphormer_sepnorm.chem.salts import NUM_KINDS, is_usual, listed_parts, parent_part
 from graphormer_sepnorm.chem.smiles import read_smiles
+from graphormer_sepnorm.chem.standardize import NUM_KINDS, is_usual, listed_parts, parent_part
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from tests.fuzz.edits import run
 from tests.salts import ACIDS, BASES

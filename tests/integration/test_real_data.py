@@ -13,7 +13,7 @@ from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.datasets.benchmarks import DATASETS, load_molhiv, load_split, pyg_classes
-from graphormer_sepnorm.encodings.graphormer import Centrality
+from graphormer_sepnorm.encodings.shipped import Centrality
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import dataset_config
 from graphormer_sepnorm.runs.info import describe_model

@@ -9,8 +9,7 @@ from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import Config, TrainConfig
 from graphormer_sepnorm.datasets import store
 from graphormer_sepnorm.datasets.benchmarks import MAE, sample_table
-from graphormer_sepnorm.encodings.graphormer import Centrality, EdgePath, Spatial
-from graphormer_sepnorm.encodings.random_walk import RandomWalk
+from graphormer_sepnorm.encodings.shipped import Centrality, EdgePath, RandomWalk, Spatial
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.forward import predict_dataset
 from graphormer_sepnorm.runs import checkpoint
@@ -74,9 +73,10 @@ def test_batch_norm_statistics_are_those_of_the_training_split_alone(run_config)
     assert not torch.allclose(found[0], found[2])
 
 
-@pytest.mark.parametrize(("metric", "best"), [("mae", 2), ("r2", 3)])
-def test_the_best_epoch_is_kept_and_not_the_last(run_config, tmp_path, monkeypatch, metric, best):
-    config = replace(run_config, task=replace(run_config.task, metric=metric))
+@pytest.mark.parametrize(("metric", "keep", "kept_epoch"), [("mae", "best", 2), ("r2", "best", 3), ("mae", "last", 4)])
+def test_the_best_or_the_last_epoch_is_kept(run_config, tmp_path, monkeypatch, metric, keep, kept_epoch):
+    task, train = replace(run_config.task, metric=metric), replace(run_config.train, keep=keep)
+    config = replace(run_config, task=task, train=train)
     run = recorder(config, molecules(16, config), molecules(16, config, skip=40), tmp_path)
     trainer = run.trainer
     scores = {1: 0.5, 2: 0.3, 3: 0.8, 4: 0.4}
@@ -87,11 +87,12 @@ def test_the_best_epoch_is_kept_and_not_the_last(run_config, tmp_path, monkeypat
         return scores[epoch]
 
     monkeypatch.setattr(trainer, "evaluate", evaluate)
-    assert run.train() == {"epoch": best, "val_metric": scores[best]}
+    assert run.train() == {"epoch": kept_epoch, "val_metric": scores[kept_epoch]}
     kept, _, facts = checkpoint.load_tensors(tmp_path / WEIGHTS)
-    assert facts == {"epoch": best, "val_metric": scores[best]}
-    assert all(torch.equal(kept[name], value) for name, value in seen[best].items())
-    assert not all(torch.equal(kept[name], value) for name, value in seen[4].items())
+    assert facts == {"epoch": kept_epoch, "val_metric": scores[kept_epoch]}
+    for epoch, weights in seen.items():
+        assert all(torch.equal(kept[name], value) for name, value in weights.items()) is (epoch == kept_epoch)
+    assert trainer.evaluated.cls.equal(kept["cls"]) is (keep == "last")
 
 
 def test_the_averaged_weights_are_evaluated_and_kept(run_config, tmp_path, monkeypatch):
@@ -138,22 +139,6 @@ def test_the_learning_rate_changes_with_every_update(run_config, warmup):
     assert len(set(expected)) >= 7 and min(expected) > 0
 
 
-@pytest.mark.parametrize(("epochs", "frozen"), [(1, []), (2, [1]), (5, [1, 2])])
-def test_the_body_learns_in_half_of_the_epochs_at_least_however_few_they_are(run_config, tmp_path, epochs, frozen):
-    source = tmp_path / "source"
-    data = molecules(16, run_config)
-    list(recorder(replace(run_config, train=replace(run_config.train, epochs=1)), data, data, source).epochs())
-    train = replace(run_config.train, epochs=epochs, start_from=str(source), frozen_epochs=2, seed=3)
-    trainer = Trainer(replace(run_config, train=train), data, data)
-    seen = []
-    for epoch in trainer.epochs():
-        if not any(parameter.requires_grad for parameter in trainer.body):
-            seen.append(epoch.epoch)
-    assert seen == frozen
-    before = checkpoint.load_model(source)[0].state_dict()
-    assert not trainer.model.cls.equal(before["cls"])
-
-
 def test_patience_counts_from_the_first_epoch_in_which_the_body_learns(run_config, tmp_path, monkeypatch):
     """Every epoch is worse than the one before it; of four frozen ones and patience 2, six are trained."""
     data = molecules(16, run_config)
@@ -162,18 +147,6 @@ def test_patience_counts_from_the_first_epoch_in_which_the_body_learns(run_confi
     trainer = Trainer(replace(run_config, train=train), data, data)
     monkeypatch.setattr(Trainer, "evaluate", lambda self, epoch: float(epoch))
     assert [epoch.val_metric for epoch in trainer.epochs()] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
-
-
-@pytest.mark.parametrize(("keep", "kept"), [("best", 1), ("last", 3)])
-def test_the_best_or_the_last_epoch_is_kept(run_config, tmp_path, monkeypatch, keep, kept):
-    """Every epoch is worse than the one before it."""
-    data = molecules(16, run_config)
-    config = replace(run_config, train=replace(run_config.train, epochs=3, keep=keep))
-    run = recorder(config, data, data, tmp_path)
-    monkeypatch.setattr(Trainer, "evaluate", lambda self, epoch: float(epoch))
-    assert run.train() == {"epoch": kept, "val_metric": float(kept)}
-    assert checkpoint.load_model(tmp_path)[2]["epoch"] == kept
-    assert run.trainer.evaluated.cls.equal(checkpoint.load_model(tmp_path)[0].cls) is (keep == "last")
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.datasets.benchmarks import load_split
-from graphormer_sepnorm.encodings.graphormer import Centrality, Spatial
+from graphormer_sepnorm.encodings.shipped import Centrality, Spatial
 from graphormer_sepnorm.system.files import CACHE_VARIABLE
 from tests.robustness import processes, tiny_run
 

@@ -21,7 +21,7 @@ from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import config_from_json, config_to_json
 from graphormer_sepnorm.datasets.benchmarks import load_split
-from graphormer_sepnorm.encodings.graphormer import Centrality
+from graphormer_sepnorm.encodings.shipped import Centrality
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.arrays import load_arrays

@@ -2,7 +2,9 @@
 
 import ast
 import configparser
+import importlib
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -12,6 +14,8 @@ from pathlib import Path
 import pytest
 
 import graphormer_sepnorm
+from graphormer_sepnorm import MODULES
+from graphormer_sepnorm.version import __version__
 
 PACKAGE = Path(graphormer_sepnorm.__file__).parent
 REPOSITORY = Path(__file__).parents[2]
@@ -88,7 +92,7 @@ def target(dotted: str) -> str | None:
 def test_imports_are_found_in_every_form():
     assert {"system.files", "errors", "chem.smiles", "runs.plots"} <= imports("explain.pictures")
     assert "encodings.__init__" in imports("encodings.transform")
-    assert "encodings.graph_algorithms" in imports("encodings.graphormer")
+    assert "encodings.graph_algorithms" in imports("encodings.shipped")
     assert "table_model.model" in imports("table_model.load"), "inside a function"
     assert target("graphormer_sepnorm") == "__init__" and target("torch.nn") is None
 
@@ -154,3 +158,46 @@ def test_importing_every_module_changes_nothing(tmp_path):
     assert result.returncode == 0, result.stderr[-2000:]
     assert result.stdout == f"{sorted(registries)}\n", "a module prints"
     assert list(tmp_path.iterdir()) == []
+
+
+def imported_for_type_checkers() -> dict[str, str]:
+    """Name -> module, below the package, of the imports that are only for type checkers."""
+    (block,) = (node for node in ast.parse((PACKAGE / "__init__.py").read_text()).body if isinstance(node, ast.If))
+    return {
+        alias.name: node.module.removeprefix("graphormer_sepnorm.")
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+def test_type_checkers_and_programs_see_the_same_names():
+    assert imported_for_type_checkers() == MODULES
+    assert set(graphormer_sepnorm.__all__) == {"__version__", *MODULES} == set(dir(graphormer_sepnorm))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_name_is_what_its_module_defines(name):
+    module = importlib.import_module(f"graphormer_sepnorm.{MODULES[name]}")
+    assert getattr(graphormer_sepnorm, name) is getattr(module, name)
+    assert getattr(module, name).__module__ == module.__name__
+
+
+def test_an_unknown_name_is_reported():
+    with pytest.raises(AttributeError, match="has no attribute 'SepNrom'; did you mean 'SepNorm'"):
+        graphormer_sepnorm.SepNrom  # noqa: B018
+
+
+def test_every_file_that_names_the_version_names_this_one():
+    cited = re.search(r"^version: (.*)$", (REPOSITORY / "CITATION.cff").read_text(), re.M)
+    newest = re.search(r"^## \[(\d.*?)\]", (REPOSITORY / "CHANGELOG.md").read_text(), re.M)
+    assert cited[1] == newest[1] == __version__
+
+
+def test_no_command_installs_another_pytorch_than_the_package_asks_for():
+    """Only ``setup.cfg`` has bounds; an installation of the package sees the CPU builds beside the default ones."""
+    files = [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/**/*.md"), REPOSITORY / "Dockerfile"]
+    texts = [path.read_text(encoding="utf-8").replace("\\\n", " ") for path in files]
+    commands = [line for text in texts for line in re.findall(r"pip install [^\n`#]*", text)]
+    assert [line for line in commands if "--extra-index-url https://download.pytorch.org/whl/cpu" in line]
+    assert not [line for line in commands if re.search(r"[ \"']torch\b(?!-)|--index-url", line)]

@@ -20,20 +20,8 @@ LENGTH = 6_000
 SECONDS = 0.05  # of the processor: twenty times what a linear pattern takes, a fraction of what a quadratic one does
 UNITS = [
     *"0aC.,-+= \t\n_'\"()[]<>:|/\\%#*é",
-    "0.",
-    "0,",
-    ".000",
-    "a ",
-    "C1",
-    "(C",
-    "[C",
-    "[C]",
-    "[a:1",
-    "<a",
-    " |",
-    "1-",
-    "-C",
-]
+    "0.", "0,", ".000", "a ", "C1", "(C", "[C", "[C]", "[a:1", "<a", " |", "1-", "-C",
+]  # fmt: skip
 AROUND = [("", ""), ("", "!"), ("-", "x"), ("[", "\n"), ("> <", "0"), ("InChI=", " ")]
 
 

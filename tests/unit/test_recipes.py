@@ -4,11 +4,16 @@ from pathlib import Path
 import pytest
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, FOR_TABLES
-from graphormer_sepnorm.config import TrainConfig, config_to_json
+from graphormer_sepnorm.config import Config, TrainConfig, config_to_json
 from graphormer_sepnorm.dataset import ROOT_VARIABLE, data_root
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, task_config
+from graphormer_sepnorm.recipes import RECIPES, Recipe, dataset_config, find_recipe, task_config
 from graphormer_sepnorm.system.files import CACHE_VARIABLE, cache_root
+
+
+def recipe_of(config: Config, folder: Path) -> Recipe:
+    (folder / "config.json").write_text(config_to_json(config))
+    return find_recipe(str(folder / "config.json"))
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -16,15 +21,13 @@ def test_a_recipe_of_an_earlier_run_rebuilds_its_config(name, tmp_path):
     recipe = RECIPES[name]
     train = replace(recipe.train, epochs=7, seed=3, averaging=0.9)
     config = dataset_config("zinc-subset", train, "sharenorm", recipe.architecture)
-    (tmp_path / "config.json").write_text(config_to_json(config))
-    found = find_recipe(str(tmp_path / "config.json"))
+    found = recipe_of(config, tmp_path)
     assert dataset_config("zinc-subset", found.train, None, found.architecture) == config
 
 
 def test_a_recipe_for_other_features_is_refused(tmp_path):
     config = dataset_config("zinc-subset", TrainConfig())
-    (tmp_path / "config.json").write_text(config_to_json(config))
-    architecture = find_recipe(str(tmp_path / "config.json")).architecture
+    architecture = recipe_of(config, tmp_path).architecture
     with pytest.raises(InputError, match="'zinc' features"):
         task_config("ogbg-molhiv", "ogb", config.task, TrainConfig(), None, architecture)
 
@@ -52,8 +55,7 @@ def test_the_recipe_of_pretrained_weights_is_their_fine_tuning():
 def test_a_recipe_has_no_conditions(tmp_path):
     config = dataset_config("zinc-subset", TrainConfig())
     config = replace(config, model=replace(config.model, conditions=3))
-    (tmp_path / "config.json").write_text(config_to_json(config))
-    architecture = find_recipe(str(tmp_path / "config.json")).architecture
+    architecture = recipe_of(config, tmp_path).architecture
     assert dataset_config("zinc-subset", TrainConfig(), None, architecture).model.conditions == 0
 
 

@@ -10,9 +10,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from graphormer_sepnorm.chem.count_fingerprints import MORGAN, known_kinds
-from graphormer_sepnorm.chem.fast_descriptors import VERSIONS, WIDTH
-from graphormer_sepnorm.chem.fingerprints import SIZE
+from graphormer_sepnorm.chem.descriptors import VERSIONS, WIDTH
+from graphormer_sepnorm.chem.fingerprints import MORGAN, SIZE, known_kinds
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import checked_array, load_format
 from graphormer_sepnorm.runs.folder import FOREST

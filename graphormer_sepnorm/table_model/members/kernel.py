@@ -11,8 +11,8 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from graphormer_sepnorm.chem.count_fingerprints import known_kinds
-from graphormer_sepnorm.chem.fast_descriptors import VERSIONS
+from graphormer_sepnorm.chem.descriptors import VERSIONS
+from graphormer_sepnorm.chem.fingerprints import known_kinds
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network

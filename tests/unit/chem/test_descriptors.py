@@ -1,7 +1,19 @@
+import hashlib
+
 import numpy as np
 import pytest
+from rdkit.Chem import Crippen, Descriptors
 
-from graphormer_sepnorm.chem.descriptors import NAMES, all_descriptors, descriptors, kept_descriptors
+from graphormer_sepnorm.chem.descriptors import (
+    NAMES,
+    VERSIONS,
+    WIDTH,
+    all_descriptors,
+    descriptors,
+    fast_descriptors,
+    kept_descriptors,
+)
+from graphormer_sepnorm.chem.smiles import read_smiles
 
 
 def test_descriptors_of_ethanol_by_hand():
@@ -39,3 +51,27 @@ def test_many_molecules_agree_with_single_ones(tmp_path):
 def test_a_byte_that_is_not_utf8_affects_only_its_row(tmp_path):
     rows = kept_descriptors(tmp_path, ["CCO", "C\udce9", "CC caf\udce9"])
     assert np.isnan(rows[1]).all() and not np.isnan(rows[[0, 2]]).all(axis=1).any()
+
+
+def test_descriptors_agree_with_rdkit():
+    mol = read_smiles("CC(=O)Nc1ccc(O)cc1")
+    (row,) = fast_descriptors([mol])
+    assert row.dtype == np.float32 and len(row) == WIDTH
+    assert row[0] == np.float32(Descriptors.ExactMolWt(mol)) and row[1] == 11
+    assert np.float32(Crippen.MolLogP(mol)) in row
+    surfaces = [Descriptors.SlogP_VSA1(mol), Descriptors.SMR_VSA1(mol), Descriptors.PEOE_VSA1(mol)]
+    np.testing.assert_array_equal(row[[-36, -24, -14]], np.float32(surfaces))
+
+
+def test_each_molecule_has_its_row():
+    rows = fast_descriptors(["CCO", "[Na+].[Cl-]", "C[Pt]C", "OCC"])
+    np.testing.assert_allclose(rows[0], rows[3], rtol=1e-6)
+    assert not np.isinf(rows).any()
+    assert fast_descriptors([]).shape == (0, WIDTH)
+
+
+def test_a_version_never_changes():
+    """Models have learnt its values and their order: what a changed function computes is a new version."""
+    values = np.round(fast_descriptors(["C[C@H](N)C(=O)Nc1ccc(Cl)c(S(=O)(=O)N2CCOCC2)c1", "CC1CO1"]), 3) + 0.0
+    digest = hashlib.sha256(values.astype(np.float32).tobytes()).hexdigest()[:8]
+    assert {VERSIONS[-1]: digest} == {"descriptors 1": "3c03339a"}

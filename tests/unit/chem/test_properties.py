@@ -1,7 +1,20 @@
+import numpy as np
 import pytest
+from rdkit import Chem
 
-from graphormer_sepnorm.chem.properties import excess_cycle_length, murcko_scaffold, penalized_logp
+from graphormer_sepnorm.chem.properties import (
+    PROPERTIES,
+    basic_properties,
+    excess_cycle_length,
+    find_alerts,
+    fragment_smiles,
+    fragments,
+    murcko_scaffold,
+    penalized_logp,
+)
 from graphormer_sepnorm.chem.smiles import read_smiles
+from graphormer_sepnorm.datasets.benchmarks import sample_table
+from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT
 
 DIARYL_OXAZABOROLE = "Cc1ccc([B-2]2(c3ccc(C)cc3)=NCCO2)cc1"
 ADAMANTANE = "C1C2CC3CC1CC(C2)C3"
@@ -60,3 +73,55 @@ def test_penalized_logp_is_the_benchmark_target(smiles, target):
 )
 def test_murcko_scaffold(smiles, scaffold):
     assert murcko_scaffold(smiles) == scaffold
+
+
+@pytest.mark.parametrize(
+    ("smiles", "alerts"),
+    [
+        ("O=C1C=CC(=O)C=C1", ["Brenk: chinone_1", "PAINS_A: quinone_A(370)"]),
+        ("CC(=O)Oc1ccccc1C(=O)O", ["Brenk: phenol_ester"]),
+        ("CCO", []),
+        ("O=N(=O)c1ccccc1.CCBr", ["Brenk: Oxygen-nitrogen_single_bond", "Brenk: alkyl_halide", "Brenk: nitro_group"]),
+    ],
+)
+def test_alerts_of_known_molecules(smiles, alerts):
+    assert find_alerts(Chem.MolFromSmiles(smiles)) == alerts
+
+
+def test_aspirin_by_the_textbook():
+    found = dict(zip(PROPERTIES, basic_properties(Chem.MolFromSmiles("CC(=O)Oc1ccccc1C(=O)O")), strict=True))
+    assert round(found["MolWt"], 2) == 180.16 and round(found["TPSA"], 1) == 63.6
+    assert (found["NumHDonors"], found["NumHAcceptors"], found["NumAromaticRings"]) == (1, 3, 1)
+    assert found["FractionCSP3"] == 1 / 9 and 0 < found["QED"] < 1
+
+
+def test_every_property_is_a_number_of_any_molecule():
+    for smiles in ("[Na+]", "[H][H]", "*C", "C" * 300, "CC[Pt](Cl)Cl"):
+        assert np.isfinite(basic_properties(Chem.MolFromSmiles(smiles))).all(), smiles
+
+
+def shown(smiles: str) -> list[str]:
+    mol = Chem.MolFromSmiles(smiles)
+    return sorted(fragment_smiles(mol, atoms) for atoms in fragments(mol))
+
+
+@pytest.mark.parametrize(
+    ("smiles", "parts"),
+    [
+        ("CC(=O)Oc1ccccc1C(=O)O", ["CC=O", "O", "O=CO", "c1ccccc1"]),  # by BRICS
+        ("Cc1ccccc1", ["C", "c1ccccc1"]),  # by rings: BRICS finds nothing
+        ("C1CC1C1CC1", ["C1CC1", "C1CC1"]),
+        ("c1ccc2ccccc2c1", ["c1ccc2ccccc2c1"]),
+        ("CCCC", ["CCCC"]),
+        ("C", ["C"]),
+        ("[Na+].CC(=O)[O-]", ["CC(=O)[O-]", "[Na+]"]),
+    ],
+)
+def test_fragments_by_hand(smiles, parts):
+    assert shown(smiles) == parts
+
+
+def test_each_atom_is_in_one_fragment():
+    for smiles in [*sample_table().smiles[:100], *ODDITIES.values(), *REFUSED_BY_STRICT_RDKIT]:
+        mol = read_smiles(smiles)
+        assert sorted(atom for atoms in fragments(mol) for atom in atoms) == list(range(mol.GetNumAtoms())), smiles

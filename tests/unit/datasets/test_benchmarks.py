@@ -32,7 +32,7 @@ from graphormer_sepnorm.datasets.benchmarks import (
     state_of_files,
     tensors_only,
 )
-from graphormer_sepnorm.encodings.graphormer import Centrality
+from graphormer_sepnorm.encodings.shipped import Centrality
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tasks import METRICS
 

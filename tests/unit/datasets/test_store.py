@@ -7,7 +7,7 @@ import pytest
 
 from graphormer_sepnorm.datasets.benchmarks import read_sample
 from graphormer_sepnorm.datasets.store import INDEX, ahead, in_memory, is_intact, open_or_write, remove
-from graphormer_sepnorm.encodings.graphormer import Centrality, Spatial
+from graphormer_sepnorm.encodings.shipped import Centrality, Spatial
 
 ENCODINGS = (Centrality(), Spatial())
 

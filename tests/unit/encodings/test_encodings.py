@@ -1,8 +1,10 @@
 import os
 import subprocess
 import sys
+from itertools import combinations
 from typing import ClassVar
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,7 @@ from torch_geometric.data import Batch, Data
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.encodings import ENCODINGS, PRECOMPUTE_VERSION, cache_key, graph_algorithms, precompute
 from graphormer_sepnorm.encodings.base import EncodingSizes, adjacency
+from graphormer_sepnorm.encodings.shipped import Centrality, Cycles, Spatial
 from graphormer_sepnorm.encodings.transform import GraphormerTransform, from_pyg
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import pack_data
@@ -67,13 +70,17 @@ def test_the_cache_key_of_an_own_encoding_changes_with_its_code(before, after):
     assert own_key(OWN) != own_key(OWN.replace(f" {before}", f" {after}").replace(f"{{{before}", f"{{{after}"))
 
 
-def test_the_cache_key_of_an_own_encoding_is_the_same_elsewhere():
-    """In another cell of a notebook, and in another process, where sets of strings have another order."""
+def test_the_cache_key_of_an_own_encoding_is_the_same_in_another_cell():
     assert own_key("\n\n" + OWN, "second.py") == own_key(OWN)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_the_cache_key_of_an_own_encoding_is_the_same_in_another_process(seed):
+    """There, sets of strings have another order."""
     script = "from tests.unit.encodings.test_encodings import OWN, own_key; print(own_key(OWN))"
-    for seed in "12":
-        found = subprocess.check_output([sys.executable, "-c", script], env={**os.environ, "PYTHONHASHSEED": seed})
-        assert found.decode().strip() == own_key(OWN)
+    found = subprocess.check_output([sys.executable, "-c", script], env={**os.environ, "PYTHONHASHSEED": seed})
+    assert found.decode().strip() == own_key(OWN)
 
 
 @pytest.mark.parametrize(
@@ -123,14 +130,6 @@ def test_long_distances_share_an_entry_and_unreachable_pairs_have_their_own():
     spd = arrays(ENCODINGS["spatial"](max_distance=254), chain)["spd"].reshape(300, 300)
     assert spd[0, [1, 253, 254, 299]].tolist() == [1, 253, 254, 254]
     assert arrays(ENCODINGS["spatial"](max_distance=7), chain)["spd"].max() == 7
-
-
-def test_bonds_along_paths_by_hand():
-    path_bonds = arrays(ENCODINGS["edge"](max_hops=2), cyclopropane_with_tail())["path_bonds"].reshape(5, 5, 2)
-    assert path_bonds[0, 3].tolist() == [3, 1]  # 0-2 has type 2, stored as 3; then 2-3
-    assert path_bonds[3, 0].tolist() == [1, 3]
-    assert path_bonds[1, 1].tolist() == [0, 0]
-    assert path_bonds[0, 4].tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -254,6 +253,61 @@ def test_packed_molecules_equal_single_ones(name, graphs):
         np.testing.assert_array_equal(together[array], np.concatenate([one[array] for one in alone]))
 
 
-def test_loops_and_parallel_bonds_are_no_rings():
+def of_smiles(encoding: Cycles, *smiles: str) -> np.ndarray:
+    return encoding.precompute(read_molecules("zinc", list(smiles)).graphs)["cycle_counts"]
+
+
+def test_the_perimeter_of_phenalene_by_hand():
+    """Three rings of six share atom 12; the twelve others are a cycle, too."""
+    phenalene, shared = "C1CC2CCCC3CCCC(C1)C23", (2, 6, 10)
+    with_perimeter, without = (of_smiles(Cycles(max_size=most), phenalene).tolist() for most in (12, 11))
+    for atom in range(12):
+        rings = 2 if atom in shared else 1
+        assert with_perimeter[atom] == [rings + 1] * 4 + [1] * 6
+        assert without[atom] == [rings] * 4 + [0] * 5
+    assert with_perimeter[12] == [3] * 4 + [0] * 6
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_equals_a_search_over_all_sets_of_atoms(seed):
+    """A chordless cycle is a set of atoms whose bonds among themselves are one ring and nothing else."""
+    graph, most = random_graph(9, seed, extra_bonds=seed % 10), 3 + seed % 7
+    bonds = nx.Graph(graph.edge_index.t().tolist())
+    expected = np.zeros((9, most - 2), int)
+    for size in range(3, most + 1):
+        for atoms in combinations(range(9), size):
+            among = bonds.subgraph(atoms)
+            if all(degree == 2 for _, degree in among.degree) and nx.is_connected(among):
+                expected[list(atoms), : size - 2] += 1
+    found = Cycles(max_size=most).precompute(pack_data([random_graph(4, 1, extra_bonds=1), graph], (3,)))
+    assert found["cycle_counts"][4:].tolist() == expected.tolist()
+
+
+def test_more_cycles_through_an_atom_than_are_counted():
+    """Two atoms with 24 others between them share 276 squares; each of the others is in 23."""
+    graph = skeleton(*((end, middle) for middle in range(2, 26) for end in (0, 1)))
+    counts = Cycles(max_size=5).precompute(pack_data([graph], (3,)))["cycle_counts"]
+    assert counts[0].tolist() == counts[1].tolist() == [255, 255, 0]
+    assert counts[2:].tolist() == [[23, 23, 0]] * 24
+
+
+def test_a_graph_gets_the_arrays_of_all_encodings_and_keeps_its_own():
+    before = random_graph(3, 0)
+    after = GraphormerTransform((Centrality(), Spatial()), (3,))(before.clone())
+    assert {"degree", "spd"} <= set(after.keys()) and not {"degree", "spd"} & set(before.keys())
+    assert all((after[name] == before[name]).all() for name in ("x", "edge_index", "edge_attr"))
+
+
+def test_repr_shows_every_parameter():
+    """PyG uses it to recognize a stale cache."""
+    words = [
+        repr(GraphormerTransform((Spatial(max_distance=d),), sizes)) for d, sizes in ((3, (3,)), (4, (3,)), (3, (4,)))
+    ]
+    assert len(set(words)) == 3 and "max_distance=3" in words[0] and "(4,)" in words[2]
+
+
+def test_loops_and_parallel_bonds_are_no_rings_and_no_cycles():
     found = arrays(ENCODINGS["rings"](), skeleton((0, 0), (0, 1), (1, 0), (0, 1)))
     assert not found["ring_counts"].any() and not found["shared_ring"].any()
+    graph = skeleton((0, 0), (0, 1), (1, 0), (0, 1), (1, 2), (2, 0))
+    assert arrays(Cycles(max_size=4), graph)["cycle_counts"].tolist() == [[1, 0]] * 3

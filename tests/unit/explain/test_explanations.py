@@ -13,7 +13,7 @@ from rdkit import Chem
 
 from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.datasets.benchmarks import sample_table
-from graphormer_sepnorm.encodings.random_walk import Resistance
+from graphormer_sepnorm.encodings.shipped import Resistance
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.explanations import (
     COMPLETENESS,

@@ -48,10 +48,11 @@ class Case:
     def bias(self) -> ScoreValues:
         return lay_out(self.pair_bias, self.cls_bias, self.layout)
 
+    def factor(self) -> ScoreValues | None:
+        return None if self.pair_factor is None else lay_out(self.pair_factor, torch.ones(self.heads), self.layout)
+
     def run(self, dropout: float = 0.0) -> list[Tensor]:
-        bias, factor = self.bias(), None
-        if self.pair_factor is not None:
-            factor = lay_out(self.pair_factor, torch.ones(self.heads), self.layout)
+        bias, factor = self.bias(), self.factor()
         return [attention(qkv, bias, self.layout, dropout, factor) for qkv in self.qkv]
 
     def loss(self, outs: list[Tensor]) -> Tensor:
@@ -92,6 +93,19 @@ def reference_gradients(case: Case, masks: list[list[Tensor]] | None = None) -> 
     return outs, torch.autograd.grad(case.loss(outs), leaves)
 
 
+def assert_equals_reference(
+    case: Case, outs: list[Tensor], masks: list[list[Tensor]] | None = None, tolerance: float = 1e-5
+) -> None:
+    """Outputs and all gradients; those of the bias of the CLS are sums of differences of products."""
+    expected_outs, expected = reference_gradients(case, masks)
+    for out, wanted in zip(outs, expected_outs, strict=True):
+        assert_close(out, wanted, tolerance)
+    products = expected_outs[0].detach() * case.weights[0]
+    found = torch.autograd.grad(case.loss(outs), case.leaves)
+    for leaf, actual, wanted in zip(case.leaves, found, expected, strict=True):
+        assert_close(actual, wanted, tolerance, products if leaf is case.cls_bias else None)
+
+
 def kept_factors(case: Case, dropout: float, seed: int) -> list[Tensor]:
     """The factors 0 or 1 / (1 - dropout) of one attention call, [H, L, L] for each molecule.
 
@@ -120,14 +134,7 @@ def kept_factors(case: Case, dropout: float, seed: int) -> list[Tensor]:
 @pytest.mark.parametrize("with_factor", [False, True])
 def test_attention_matches_reference(sizes, heads, d, with_factor):
     case = Case(sizes, heads, d, with_factor=with_factor)
-    outs = case.run()
-    expected_outs, expected = reference_gradients(case)
-    assert_close(outs[0], expected_outs[0])
-    products = expected_outs[0].detach() * case.weights[0]  # the gradients of scores are differences of these
-    for place, (actual, wanted) in enumerate(
-        zip(torch.autograd.grad(case.loss(outs), case.leaves), expected, strict=True)
-    ):
-        assert_close(actual, wanted, summands=products if place == 2 else None)
+    assert_equals_reference(case, case.run())
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
@@ -135,9 +142,7 @@ def test_attention_matches_reference(sizes, heads, d, with_factor):
 def test_the_cls_reads_the_same_with_and_without_the_atoms(dropout, with_factor):
     case = Case(SIZES["mixed"], 2, 10, with_factor=with_factor)
     (qkv,), width, batch = case.qkv, 20, len(case.sizes)
-    bias, factor = case.bias(), None
-    if with_factor:
-        factor = lay_out(case.pair_factor, torch.ones(case.heads), case.layout)
+    bias, factor = case.bias(), case.factor()
     torch.manual_seed(5)
     whole = attention(qkv, bias, case.layout, dropout, factor)[:batch]
     torch.manual_seed(5)
@@ -171,11 +176,7 @@ def test_dropout_matches_reference_with_the_same_mask(dropout, with_factor):
     case = Case(SIZES["mixed"], 4, 10, with_factor=with_factor)
     torch.manual_seed(5)
     outs = case.run(dropout)
-    factors = kept_factors(case, dropout, 5)
-    expected_outs, expected = reference_gradients(case, [factors])
-    assert_close(outs[0], expected_outs[0])
-    for actual, wanted in zip(torch.autograd.grad(case.loss(outs), case.leaves), expected, strict=True):
-        assert_close(actual, wanted)
+    assert_equals_reference(case, outs, [kept_factors(case, dropout, 5)])
 
 
 @pytest.mark.parametrize("dropout", [0.1, 0.5])
@@ -214,10 +215,7 @@ def test_dropout_follows_the_generator():
 
 def test_bias_and_factor_shared_by_layers_get_the_sum():
     case = Case(SIZES["mixed"], 2, 10, layers=3, with_factor=True)
-    _, expected = reference_gradients(case)
-    actual = torch.autograd.grad(case.loss(case.run()), case.leaves)
-    for got, wanted in zip(actual, expected, strict=True):
-        assert_close(got, wanted)
+    assert_equals_reference(case, case.run())
 
 
 def test_bias_gradient_under_repeated_and_partial_backward():
@@ -325,8 +323,4 @@ def test_large_scores_do_not_overflow():
     case = Case(SIZES["mixed"], 2, 10)
     with torch.no_grad():
         case.qkv[0].mul_(30)
-    outs = case.run()
-    expected_outs, expected = reference_gradients(case)
-    assert_close(outs[0], expected_outs[0], 1e-3)
-    for actual, wanted in zip(torch.autograd.grad(case.loss(outs), case.leaves), expected, strict=True):
-        assert_close(actual, wanted, 1e-3)
+    assert_equals_reference(case, case.run(), tolerance=1e-3)

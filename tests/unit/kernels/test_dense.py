@@ -1,91 +1,29 @@
-import math
-
 import pytest
 import torch
-from torch import Tensor
 
 from graphormer_sepnorm.kernels.dense import PaddedAttention
-
-PTR = torch.tensor([0, 1, 3])  # one atom, two atoms
-NO_PAIRS, NO_CLS = torch.zeros(5, 1, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
-
-
-def qkv(values: list[float]) -> Tensor:
-    """Queries and keys of zero, with these values of the CLS rows and the atoms, in one head of width 1."""
-    v = torch.tensor(values, dtype=torch.float64).unsqueeze(1)
-    return torch.cat([torch.zeros_like(v), torch.zeros_like(v), v], dim=1)
-
-
-def test_without_scores_each_molecule_averages_its_own_tokens():
-    out = PaddedAttention(PTR, NO_PAIRS, NO_CLS)(qkv([1, 10, 3, 20, 60]), 0.0)  # CLS, CLS, atom, atom, atom
-    torch.testing.assert_close(out, torch.tensor([[2, 30, 2, 30, 30]], dtype=torch.float64).t())
-
-
-def test_a_bias_weighs_pairs_and_a_factor_multiplies_weights():
-    bias = NO_PAIRS.clone()
-    bias[1] = math.log(4)  # of the second molecule's first atom with itself
-    out = PaddedAttention(PTR, bias, NO_CLS)(qkv([1, 10, 3, 20, 60]), 0.0)
-    torch.testing.assert_close(out[3, 0].item(), (10 + 4 * 20 + 60) / 6)
-    factor = torch.ones_like(bias)
-    factor[1] = 0.5
-    out = PaddedAttention(PTR, bias, NO_CLS, factor)(qkv([1, 10, 3, 20, 60]), 0.0)
-    torch.testing.assert_close(out[3, 0].item(), (10 + 0.5 * 4 * 20 + 60) / 6)
-
-
-def leaves(sizes: list[int], heads: int = 2, width: int = 6) -> tuple[Tensor, list[Tensor]]:
-    """The offsets of molecules of these sizes, and random inputs of their attention with gradients."""
-    torch.manual_seed(0)
-    ptr, kind = torch.tensor([0, *sizes]).cumsum(0), torch.float64
-    rows, pairs = len(sizes) + sum(sizes), sum(size**2 for size in sizes)
-    made = [torch.randn(pairs, heads, dtype=kind), torch.randn(heads, dtype=kind), torch.rand(pairs, heads, dtype=kind)]
-    made += [torch.randn(count, n * width, dtype=kind) for count, n in ((rows, 3), (len(sizes), 1), (rows, 2))]
-    return ptr, [leaf.requires_grad_() for leaf in made]
+from tests.unit.kernels.test_cpu_attention import Case, reference
 
 
 def test_a_large_molecule_does_not_pad_the_others_to_its_size():
     """63 molecules of one atom and one of 150 give the scores of two views, not of 64 padded molecules."""
-    ptr, (pairs, cls, *_) = leaves([1] * 30 + [150] + [1] * 33)
-    attend = PaddedAttention(ptr, pairs, cls)
+    case = Case([1] * 30 + [150] + [1] * 33, heads=2, d=3)
+    attend = PaddedAttention(case.ptr, case.pair_bias, case.cls_bias)
     assert attend.padding.views == ((63, 8), (1, 152))
     assert sum(bias.numel() for bias in attend.biases) == 2 * (63 * 8**2 + 152**2)
-
-
-def attended(queries: Tensor, keys: Tensor, values: Tensor, scores: Tensor, factors: Tensor) -> Tensor:
-    """Attention of queries [n, H * d] over one molecule's L tokens, by definition; scores and factors [n, L, H]."""
-    q, k, v = (part.unflatten(1, (scores.shape[2], -1)) for part in (queries, keys, values))
-    weights = (torch.einsum("ihd,jhd->ijh", q, k) / q.shape[2] ** 0.5 + scores).softmax(dim=1) * factors
-    return torch.einsum("ijh,jhd->ihd", weights, v).flatten(1)
-
-
-def around(pairs: Tensor, cls: Tensor) -> Tensor:
-    """Values [n * n, H] of a molecule's atom pairs, surrounded by those of the CLS, [n + 1, n + 1, H]."""
-    size = round(len(pairs) ** 0.5)
-    whole = cls.expand(size + 1, size + 1, -1).clone()
-    whole[1:, 1:] = pairs.view(size, size, -1)
-    return whole
 
 
 @pytest.mark.parametrize("with_factor", [False, True])
 def test_molecules_of_several_views_attend_as_each_does_by_itself(with_factor):
     """Values and all gradients; sizes decrease and increase, and one has 16 tokens, the most for the smallest view."""
-    sizes = [3, 40, 15, 1, 100, 16, 33]
-    ptr, inputs = leaves(sizes)
-    pairs, cls, factor, qkv, q, kv = inputs
-    attend = PaddedAttention(ptr, pairs, cls, factor if with_factor else None)
+    case = Case([3, 40, 15, 1, 100, 16, 33], heads=2, d=3, with_factor=with_factor)
+    qkv, *of_scores = leaves = [leaf.detach().double().requires_grad_() for leaf in case.leaves]
+    attend = PaddedAttention(case.ptr, *of_scores)
     assert attend.padding.views == ((3, 16), (1, 24), (2, 48), (1, 104))
-    found = torch.cat([attend(qkv, 0.0), attend.of_cls(q, kv, 0.0)])
-    owner = torch.cat([torch.arange(len(sizes)), torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))])
-    first_pair = torch.tensor([0, *(size**2 for size in sizes)]).cumsum(0)
-    expected = torch.zeros_like(found)
-    for molecule in range(len(sizes)):
-        rows, own = (owner == molecule).nonzero().flatten(), slice(*first_pair[molecule : molecule + 2])
-        scores = around(pairs[own], cls)
-        factors = around(factor[own], torch.ones_like(cls)) if with_factor else torch.ones_like(scores)
-        expected[rows] = attended(*qkv[rows].chunk(3, dim=1), scores, factors)
-        k, v = kv[rows].chunk(2, dim=1)
-        expected[len(owner) + molecule] = attended(q[molecule : molecule + 1], k, v, scores[:1], factors[:1])[0]
-    torch.testing.assert_close(found, expected)
-    learning = inputs if with_factor else [leaf for leaf in inputs if leaf is not factor]
-    gradients = [torch.autograd.grad((out**3).sum(), learning) for out in (found, expected)]
-    for ours, of_hand in zip(*gradients, strict=True):
-        torch.testing.assert_close(ours, of_hand)
+    (expected,), batch, width = reference(case, leaves), len(case.sizes), qkv.shape[1] // 3
+    of_cls = attend.of_cls(qkv[:batch, :width], qkv[:, width:], 0.0)
+    for found, wanted in ((attend(qkv, 0.0), expected), (of_cls, expected[:batch])):
+        torch.testing.assert_close(found, wanted)
+        gradients = [torch.autograd.grad((out**3).sum(), leaves, retain_graph=True) for out in (found, wanted)]
+        for ours, by_hand in zip(*gradients, strict=True):
+            torch.testing.assert_close(ours, by_hand)

@@ -68,13 +68,9 @@ def test_importing_imports_no_compiler():
 
 
 @pytest.mark.slow
-def test_the_first_compiled_operation_imports_the_compiler():
-    assert python(f"{OPERATION}print({COMPILERS})").stdout.strip() == "['llvmlite', 'numba']"
-
-
-@pytest.mark.slow
-def test_no_compiler_is_imported_if_the_environment_turns_kernels_off():
-    assert python(f"{OPERATION}print({COMPILERS})", mode="off").stdout.strip() == "[]"
+@pytest.mark.parametrize(("mode", "compilers"), [("auto", ["llvmlite", "numba"]), ("off", [])])
+def test_the_first_operation_imports_the_compiler_unless_the_environment_turns_kernels_off(mode, compilers):
+    assert python(f"{OPERATION}print({COMPILERS})", mode).stdout.strip() == str(compilers)
 
 
 def attend_to_two_atoms() -> kernels.Attention:

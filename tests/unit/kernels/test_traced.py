@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from graphormer_sepnorm.config import ModelConfig
 from graphormer_sepnorm.datasets.store import in_memory
-from graphormer_sepnorm.encodings.random_walk import Resistance
-from graphormer_sepnorm.encodings.rings import Rings
+from graphormer_sepnorm.encodings.shipped import Resistance, Rings
 from graphormer_sepnorm.graphs import GraphBatch, pack_data
 from graphormer_sepnorm.kernels import traced
 from graphormer_sepnorm.model import Network

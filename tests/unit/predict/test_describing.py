@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
-from graphormer_sepnorm.chem.basic_properties import PROPERTIES
 from graphormer_sepnorm.chem.features import read_molecules
+from graphormer_sepnorm.chem.properties import PROPERTIES
 from graphormer_sepnorm.output.columns import PredictionColumns
 from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.describing import limit_words

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.chem.basic_properties import PROPERTIES
+from graphormer_sepnorm.chem.properties import PROPERTIES
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.library.part_writer import PartOptions, Selection
 from graphormer_sepnorm.library.run import predict_library

@@ -9,7 +9,7 @@ import pytest
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.features import Sample
-from graphormer_sepnorm.chem.stereo import label, label_stereo
+from graphormer_sepnorm.chem.standardize import label, label_stereo
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.explain_table import explain_table, lines_of

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.preprocessing import QuantileTransformer
 
-from graphormer_sepnorm.chem.count_fingerprints import KINDS, count_fingerprints
-from graphormer_sepnorm.chem.fingerprints import SIZE
+from graphormer_sepnorm.chem.fingerprints import KINDS, SIZE, count_fingerprints
 from graphormer_sepnorm.table_model import features
 from graphormer_sepnorm.table_model import reference as module
 from graphormer_sepnorm.table_model.features import Counts, GraphsOf, MoleculeFeatures, descriptors, looks

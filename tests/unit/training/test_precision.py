@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.datasets.benchmarks import load_split
-from graphormer_sepnorm.encodings.random_walk import Resistance
+from graphormer_sepnorm.encodings.shipped import Resistance
 from graphormer_sepnorm.layers.batch_norm import SyncedBatchNorm
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.robustness.tiny_run import tiny_config

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
-from graphormer_sepnorm.chem.fast_descriptors import fast_descriptors
+from graphormer_sepnorm.chem.descriptors import fast_descriptors
 from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_counts
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import TaskConfig

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.chem.count_fingerprints import KINDS, UNRECORDED
+from graphormer_sepnorm.chem.fingerprints import KINDS, UNRECORDED
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import load_arrays, save_arrays
