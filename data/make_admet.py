@@ -32,8 +32,7 @@ from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.domain import fit_domain
-from graphormer_sepnorm.predict.drugs import save_drugs
-from graphormer_sepnorm.predict.training_rows import TrainingRows
+from graphormer_sepnorm.predict.training_rows import TrainingRows, save_drugs
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model import reference

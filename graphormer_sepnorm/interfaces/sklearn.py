@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.table_estimator import SmilesEstimator, TableEstimator, all_read
-from graphormer_sepnorm.predict.class_sets import check_confidence
+from graphormer_sepnorm.predict.classes import check_confidence
 from graphormer_sepnorm.predict.predictors import Embedder, interval_ends, known_sets
 from graphormer_sepnorm.predict.pretrained import Graphormer
 from graphormer_sepnorm.table_model.members.networks import NetworksMember

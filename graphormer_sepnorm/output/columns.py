@@ -25,7 +25,6 @@ from graphormer_sepnorm.output.column import (
 from graphormer_sepnorm.predict.acquisition import Acquisition
 from graphormer_sepnorm.predict.answers import NO_ANSWERS, Answers
 from graphormer_sepnorm.predict.describing import Describer
-from graphormer_sepnorm.predict.drugs import Drugs
 from graphormer_sepnorm.predict.predictors import (
     MoleculeModel,
     PredictingModel,
@@ -36,7 +35,7 @@ from graphormer_sepnorm.predict.predictors import (
     known_trust,
 )
 from graphormer_sepnorm.predict.side_by_side import SideBySide
-from graphormer_sepnorm.predict.training_rows import TrainingRows
+from graphormer_sepnorm.predict.training_rows import Drugs, TrainingRows
 from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, ColumnKind
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import falls, measured, measured_name

@@ -21,10 +21,10 @@ from graphormer_sepnorm.output.column import PredictedColumn, shown_decimals, tw
 from graphormer_sepnorm.output.columns import Judging, PredictionColumns
 from graphormer_sepnorm.output.resumable_writer import write_table
 from graphormer_sepnorm.predict.answers import NO_ANSWERS, Answers
+from graphormer_sepnorm.predict.describing import measured_words, shown_unit
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, is_in_training
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
 from graphormer_sepnorm.predict.side_by_side import SideBySide, parts_of
-from graphormer_sepnorm.predict.units import measured_words, shown_unit
 from graphormer_sepnorm.runs.info import groups_of
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.runs.zoo import shipped_models, shipped_tables

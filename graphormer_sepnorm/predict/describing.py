@@ -1,8 +1,9 @@
-"""Descriptions next to predictions: nearest training molecules, limits of assays, structural alerts and properties.
+"""Descriptions next to predictions: nearest training molecules, units, limits of assays, alerts and properties.
 
 Axis letters: M molecules, D width, P properties.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -12,12 +13,17 @@ from rdkit import Chem
 from graphormer_sepnorm.chem.alerts import find_alerts
 from graphormer_sepnorm.chem.basic_properties import PROPERTIES, basic_properties
 from graphormer_sepnorm.chem.features import Molecules
+from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, Domain, attempt, is_in_training, joined
 from graphormer_sepnorm.predict.forward import Output
 from graphormer_sepnorm.predict.predictors import Nearness, PredictingModel, Predictions, computed
 from graphormer_sepnorm.predict.training_rows import TrainingRows
+from graphormer_sepnorm.runs.numbers import significant
 from graphormer_sepnorm.runs.zoo import AssayLimit
+from graphormer_sepnorm.tasks.scales import falls, measured, unit_of
+
+UNKNOWN = "in the unit of the table"  # in place of a unit that is not known
 
 
 class Describer:
@@ -136,3 +142,30 @@ def properties_of(mols: Sequence[Chem.Mol | None]) -> np.ndarray:
     nothing = np.full(len(PROPERTIES), np.nan)
     found = [attempt(basic_properties, mol) for mol in mols]
     return np.array([nothing if row is None else row for row in found]).reshape(-1, len(PROPERTIES))
+
+
+def measured_unit(scale: Scale, description: str) -> str:
+    """The unit behind a logarithm, from a card's description: "" for a ratio, ``UNKNOWN`` without a description."""
+    if falls(scale):
+        return unit_of(scale)
+    before, _, unit = description.rpartition(", ")
+    return unit if before else "" if description else UNKNOWN
+
+
+def shown_unit(scale: Scale, description: str) -> str:
+    """As ``measured_unit``, for people: of a percentage, it says whether it is the bound or the unbound fraction."""
+    unit, fraction = measured_unit(scale, description), re.search(r"\b(un)?bound\b", description)
+    return f"% {fraction.group()}" if unit == "%" and fraction else unit
+
+
+def measured_words(value: float, scale: Scale, unit: str, low: float | None = None, high: float | None = None) -> str:
+    """A prediction of a logarithm as the value itself, with its interval: "= 9.01 mL/min/kg (2.10 to 38.6)"."""
+
+    def back(number: float) -> float:
+        return float(measured(np.array([[number]]), [scale])[0, 0])
+
+    words = f"= {significant(back(value))} {unit}".rstrip()
+    if low is None or high is None:
+        return words
+    first, last = sorted((back(low), back(high)))
+    return f"{words} ({significant(first)} to {significant(last)})"

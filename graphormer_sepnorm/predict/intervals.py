@@ -11,7 +11,7 @@ import numpy as np
 
 from graphormer_sepnorm.config import Limit
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.predict.class_sets import check_level
+from graphormer_sepnorm.predict.classes import check_level
 from graphormer_sepnorm.runs.arrays import Stored
 from graphormer_sepnorm.tasks.censored import Censored, error_deviation, is_bounded
 from graphormer_sepnorm.tasks.scales import limited

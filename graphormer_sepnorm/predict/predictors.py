@@ -20,7 +20,7 @@ from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.predict.class_sets import ClassSets
+from graphormer_sepnorm.predict.classes import ClassSets
 from graphormer_sepnorm.predict.forward import Output, batches_for, embedding_of, prediction_of, rows_of_molecules
 from graphormer_sepnorm.predict.intervals import Intervals, spread_of_models
 from graphormer_sepnorm.predict.trust import Trust
@@ -112,22 +112,16 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
 
     @property
     def kind(self) -> str: ...
-    @property
-    def targets(self) -> tuple[str, ...]: ...
-    @property
-    def scales(self) -> tuple[Scale, ...]: ...
-    @property
-    def limits(self) -> tuple[tuple[Limit, Limit], ...]: ...
-    @property
-    def offset(self) -> tuple[float, ...]: ...
-    @property
-    def classes(self) -> tuple[tuple[str, ...], ...]: ...
-    @property
-    def assay_limits(self) -> Mapping[str, AssayLimit]: ...  # by target whose assay has one
-    @property
-    def descriptions(self) -> Mapping[str, str]: ...  # what is measured and its unit, by target that a card describes
-    @property
-    def trust(self) -> Trust | None: ...
+
+    targets: tuple[str, ...]
+    scales: tuple[Scale, ...]
+    limits: tuple[tuple[Limit, Limit], ...]
+    offset: tuple[float, ...]
+    classes: tuple[tuple[str, ...], ...]
+    assay_limits: Mapping[str, AssayLimit]  # by target whose assay has one
+    descriptions: Mapping[str, str]  # what is measured and its unit, by target that a card describes
+    trust: Trust | None
+
     @property
     def gives_spread(self) -> bool: ...
     @property

@@ -10,8 +10,7 @@ import numpy as np
 
 from graphormer_sepnorm.chem.fingerprints import SIZE
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.predict.calibration import Calibration
-from graphormer_sepnorm.predict.class_sets import ClassSets
+from graphormer_sepnorm.predict.classes import Calibration, ClassSets
 from graphormer_sepnorm.predict.domain import Domain
 from graphormer_sepnorm.predict.intervals import Intervals
 from graphormer_sepnorm.predict.training_rows import TrainingRows

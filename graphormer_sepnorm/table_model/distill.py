@@ -12,8 +12,7 @@ from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.datasets.store import MoleculeDataset, prepare
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.predict.calibration import fit_calibration, limited_logit
-from graphormer_sepnorm.predict.class_sets import fit_class_sets
+from graphormer_sepnorm.predict.classes import fit_calibration, fit_class_sets, limited_logit
 from graphormer_sepnorm.predict.domain import Domain
 from graphormer_sepnorm.predict.intervals import fit_intervals
 from graphormer_sepnorm.predict.predictors import compute_chunks, molecules_at_once

@@ -22,8 +22,7 @@ from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.output.column import shown_decimals
 from graphormer_sepnorm.output.columns import Judging, PredictionColumns
 from graphormer_sepnorm.predict.answers import Answers
-from graphormer_sepnorm.predict.class_sets import check_confidence
-from graphormer_sepnorm.predict.drugs import read_drugs
+from graphormer_sepnorm.predict.classes import check_confidence
 from graphormer_sepnorm.predict.forward import share_trunks
 from graphormer_sepnorm.predict.predictors import (
     PredictingModel,
@@ -34,6 +33,7 @@ from graphormer_sepnorm.predict.predictors import (
     molecules_at_once,
 )
 from graphormer_sepnorm.predict.side_by_side import Part, SideBySide, have_same_domain, parts_of
+from graphormer_sepnorm.predict.training_rows import read_drugs
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.zoo import card_endpoints, panel_parts, read_card, resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing

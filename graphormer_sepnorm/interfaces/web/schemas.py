@@ -10,7 +10,7 @@ from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.dataset import SplitName
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.options import declared
-from graphormer_sepnorm.predict.class_sets import check_level
+from graphormer_sepnorm.predict.classes import check_level
 from graphormer_sepnorm.predict.intervals import ranks_of
 from graphormer_sepnorm.tables.formats.table import Row
 from graphormer_sepnorm.tables.options import TableOptions

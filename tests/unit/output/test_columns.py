@@ -10,7 +10,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.output.columns import PredictionColumns, chosen_endpoints
 from graphormer_sepnorm.predict.acquisition import Acquisition
 from graphormer_sepnorm.predict.answers import Answers
-from graphormer_sepnorm.predict.class_sets import fit_class_sets
+from graphormer_sepnorm.predict.classes import fit_class_sets
 from graphormer_sepnorm.predict.domain import fit_domain
 from graphormer_sepnorm.predict.intervals import fit_intervals
 from graphormer_sepnorm.predict.predictors import Embedder, Predictor

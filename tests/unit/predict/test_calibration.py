@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 from sklearn.metrics import log_loss, roc_auc_score
 
-from graphormer_sepnorm.predict.calibration import brier_score, calibration_error, fit_calibration
+from graphormer_sepnorm.predict.classes import brier_score, calibration_error, fit_calibration
 
 
 def column(*values: float) -> np.ndarray:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.predict.class_sets import ClassSets, fit_class_sets
+from graphormer_sepnorm.predict.classes import ClassSets, fit_class_sets
 from graphormer_sepnorm.runs.arrays import read_part
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.predict.calibration import Calibration
+from graphormer_sepnorm.predict.classes import Calibration
 from graphormer_sepnorm.predict.domain import Domain, fit_domain
 from graphormer_sepnorm.predict.intervals import Intervals
 from graphormer_sepnorm.predict.trust import PREFIX, Trust, read_trust, trust_arrays

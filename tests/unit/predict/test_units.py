@@ -2,7 +2,7 @@
 
 import pytest
 
-from graphormer_sepnorm.predict.units import measured_unit, measured_words, shown_unit
+from graphormer_sepnorm.predict.describing import measured_unit, measured_words, shown_unit
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.config import config_to_json
-from graphormer_sepnorm.predict.class_sets import ClassSets
+from graphormer_sepnorm.predict.classes import ClassSets
 from graphormer_sepnorm.report.charts import Axis, Chart
 from graphormer_sepnorm.report.sections import training_section, use_section
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
