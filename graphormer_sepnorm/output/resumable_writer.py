@@ -11,7 +11,7 @@ from dataclasses import asdict
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -21,7 +21,7 @@ from graphormer_sepnorm.config import STRICT, config_to_json
 from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.options import ReadOptions
-from graphormer_sepnorm.predict.predictors import MoleculeModel, Results, compute_chunks, molecules_at_once
+from graphormer_sepnorm.predict.predictors import MoleculeModel, Result, compute_chunks, molecules_at_once
 from graphormer_sepnorm.runs.checkpoint import content_of
 from graphormer_sepnorm.runs.numbers import counted
 from graphormer_sepnorm.system import files
@@ -40,7 +40,6 @@ from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, TableWrit
 STANDARD_OUTPUT = "-"
 MOST_NAMED = 5  # rows that cannot be read
 Count = Annotated[int, Field(ge=0, lt=2**63)]
-Result = TypeVar("Result", bound=Results)
 
 
 @dataclass(config=STRICT)
@@ -77,10 +76,10 @@ class StandardOutput:
         self.progress.add(len(content), rows, unreadable)
 
 
-def print_rows(writer: TableWriter, rows: list[Row], added: list[Cells]) -> None:
+def print_bytes(content: bytes) -> None:
     """Writes a table to standard output at once; raises InputError if that fails."""
     try:
-        StandardOutput().append(writer.header() + writer.encode(rows, added))
+        StandardOutput().append(content)
     except OSError as error:
         raise InputError(f"cannot write {STANDARD_OUTPUT}: {error.strerror}") from None
 
@@ -147,7 +146,7 @@ class PartialFile:
 
 def write_table(
     reader: MoleculeModel[Result],
-    columns: list[AddedColumn],
+    columns: Sequence[AddedColumn],
     cells: Callable[[Result, list[str]], list[Cells]],
     source: str | Sequence[str],
     out: Path,

@@ -120,7 +120,7 @@ class ClassSets:
 
     def holds_of(self, group: int, probability: np.ndarray, confidence: float) -> np.ndarray:
         """As ``holds`` for one group, from the probabilities [M, C] of its classes: bool [M, C]."""
-        check_level(confidence)
+        check_confidence(confidence)
         conformity = np.empty_like(probability)
         for place, values in enumerate(probability.T):
             calibration = self.scores[~np.isnan(self.scores[:, group, place]), group, place]
@@ -141,17 +141,13 @@ class ClassSets:
         return self.scores.shape[1:] in ((targets, 2), (1, targets))
 
 
-def check_level(confidence: float) -> None:
-    """Raises InputError for a confidence level that is not between 0 and 1."""
+def check_confidence(confidence: object, name: str = "confidence") -> None:
+    """Raises InputError for a confidence level, in the parameter of this name, that is no number between 0 and 1."""
+    if isinstance(confidence, bool) or not isinstance(confidence, Real):
+        raise InputError(f"{name}: give a number between 0 and 1, such as 0.9, not {confidence!r}")
     if not 0 < confidence < 1:
         near = f"; did you mean {confidence / 100:g}?" if 50 <= confidence < 100 else ""
         raise InputError(f"the confidence is {confidence:g}: choose one between 0 and 1, such as 0.9{near}")
-
-
-def check_confidence(name: str, value: object) -> None:
-    """Raises InputError for a confidence level, in the parameter of this name, that is no number."""
-    if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
-        raise InputError(f"{name}: give a number between 0 and 1, such as 0.9, not {value!r}")
 
 
 def by_class(values: np.ndarray, groups: int) -> np.ndarray:

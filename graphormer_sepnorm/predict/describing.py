@@ -14,7 +14,7 @@ from graphormer_sepnorm.chem.alerts import find_alerts
 from graphormer_sepnorm.chem.basic_properties import PROPERTIES, basic_properties
 from graphormer_sepnorm.chem.features import Molecules
 from graphormer_sepnorm.config import Scale
-from graphormer_sepnorm.predict.answers import Answers
+from graphormer_sepnorm.options import Answers
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, Domain, attempt, is_in_training, joined
 from graphormer_sepnorm.predict.forward import Output
 from graphormer_sepnorm.predict.predictors import Nearness, PredictingModel, Predictions, computed

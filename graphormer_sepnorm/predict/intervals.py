@@ -11,7 +11,7 @@ import numpy as np
 
 from graphormer_sepnorm.config import Limit
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.predict.classes import check_level
+from graphormer_sepnorm.predict.classes import check_confidence
 from graphormer_sepnorm.runs.arrays import Stored
 from graphormer_sepnorm.tasks.censored import Censored, error_deviation, is_bounded
 from graphormer_sepnorm.tasks.scales import limited
@@ -60,7 +60,7 @@ class Intervals:
 
 def ranks_of(confidence: float, counts: np.ndarray) -> np.ndarray:
     """The ranks, from 1 on, of the scores [T] that give a confidence; raises InputError if there are too few."""
-    check_level(confidence)
+    check_confidence(confidence)
     ranks = np.ceil(np.round((counts + 1) * confidence, 9)).clip(min=1).astype(int)
     if (ranks > counts).any():
         least = int(counts.min())

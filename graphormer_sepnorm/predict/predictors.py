@@ -107,11 +107,20 @@ class MovableModel(MoleculeModel[Result], Protocol):
     def to(self, device: torch.device) -> "MovableModel[Result]": ...
 
 
-class PredictingModel(MoleculeModel[Predictions], Protocol):
-    """Interface of predicting models for commands, page and library; ``scales`` to ``classes`` as in ``TaskConfig``."""
+class Reader(MoleculeModel[Predictions], Protocol):
+    """A model that computes its predictions, or a ``Describer`` of it."""
 
     @property
-    def kind(self) -> str: ...
+    def outputs(self) -> "list[Output]": ...  # that the networks compute for each molecule
+    def ready(self, molecules: Molecules) -> Molecules:
+        """The molecules as the networks read them; raises InputError if required conditions are missing."""
+
+    def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
+        """Predictions from the ``outputs`` [M, width] of the networks."""
+
+
+class PredictingModel(Reader, Protocol):
+    """Interface of predicting models for commands, page and library; ``scales`` to ``classes`` as in ``TaskConfig``."""
 
     targets: tuple[str, ...]
     scales: tuple[Scale, ...]
@@ -123,19 +132,13 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
     trust: Trust | None
 
     @property
+    def kind(self) -> str: ...
+    @property
     def gives_spread(self) -> bool: ...
     @property
     def digest(self) -> str: ...  # of all state except the networks
     @property
     def embedder(self) -> "Embedder": ...  # whose embeddings measure distances to the training molecules
-    @property
-    def outputs(self) -> "list[Output]": ...  # that the networks compute for each molecule
-    def ready(self, molecules: Molecules) -> Molecules:
-        """The molecules as the networks read them; raises InputError if required conditions are missing."""
-
-    def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
-        """Predictions from the ``outputs`` [M, width] of the networks."""
-
     def to(self, device: torch.device) -> "PredictingModel": ...
     def under(self, conditions: Mapping[str, object]) -> "PredictingModel":
         """The model under conditions that are the same for all molecules; raises InputError for unknown ones."""

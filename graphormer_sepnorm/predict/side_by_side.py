@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -18,23 +18,12 @@ from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.predict.forward import Output
-from graphormer_sepnorm.predict.predictors import Embedder, PredictingModel, Predictions, computed
+from graphormer_sepnorm.predict.predictors import Embedder, PredictingModel, Predictions, Reader, computed
 from graphormer_sepnorm.predict.training_rows import Drugs
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.rows import AskedConditions
 
 Value = TypeVar("Value")
-
-
-class Reader(Protocol):
-    """A model that computes its predictions, or a ``Describer`` of it."""
-
-    @property
-    def outputs(self) -> list[Output]: ...
-
-    def ready(self, molecules: Molecules) -> Molecules: ...
-
-    def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions: ...
 
 
 @dataclass(frozen=True)
@@ -97,8 +86,9 @@ class SideBySide:
         ]
 
     def of_targets(self, name: str, missing: object) -> tuple:
-        """A fact about each of the T targets: an attribute of the models, some of which have it for no target."""
-        found = [getattr(model, name) or (missing,) * len(model.targets) for model in self.part_models]
+        """A fact about each of the T targets: an attribute of the models, some of which do not have it by target."""
+        known = [(getattr(model, name), len(model.targets)) for model in self.part_models]
+        found = [facts if len(facts) == targets else (missing,) * targets for facts, targets in known]
         return tuple(found[part][number] for part, number in self.places)
 
     def by_target(self, facts_of: Callable[[PredictingModel], Mapping[str, Value]]) -> dict[str, Value]:

@@ -19,9 +19,9 @@ from graphormer_sepnorm.chem.smiles import one_column
 from graphormer_sepnorm.config import TEACHER, Config
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.options import Answers
 from graphormer_sepnorm.output.column import shown_decimals
 from graphormer_sepnorm.output.columns import Judging, PredictionColumns
-from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.classes import check_confidence
 from graphormer_sepnorm.predict.forward import share_trunks
 from graphormer_sepnorm.predict.predictors import (
@@ -273,7 +273,8 @@ class LoadedModel:
 
 def checked(answers: Answers) -> Answers:
     """The same answers; raises InputError, with the name of a parameter, for a value of another type."""
-    check_confidence("interval", answers.interval)
+    if answers.interval is not None:
+        check_confidence(answers.interval, "interval")
     for name, flag in asdict(answers).items():
         if name in ("domain", "alerts", "properties") and not isinstance(flag, bool | np.bool_):
             raise InputError(f"{name}: choose True or False, not {flag!r}")

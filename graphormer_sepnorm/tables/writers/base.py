@@ -34,7 +34,7 @@ def digits_of(kind: ColumnKind) -> int:
     return DIGITS.get(kind, DIGITS["number"])
 
 
-def flat_names(columns: list[str], added: list[AddedColumn]) -> list[str]:
+def flat_names(columns: list[str], added: Sequence[AddedColumn]) -> list[str]:
     """The header of a format whose cells are no lists."""
     return [*columns, *with_free_names((name for each in added for name in each.flat or (each.name,)), columns)]
 
@@ -110,7 +110,7 @@ class DelimitedWriter(TableWriter):
 
     delimiter: str
 
-    def __init__(self, columns: list[str], added: list[AddedColumn], delimiter: str = ","):
+    def __init__(self, columns: list[str], added: Sequence[AddedColumn], delimiter: str = ","):
         self.names, self.added = flat_names(columns, added), added
         self.delimiter, self.decimal = delimiter, "."
 

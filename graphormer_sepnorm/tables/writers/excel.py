@@ -44,7 +44,7 @@ class ExcelWriter(TableWriter):
 
     most_rows = ROWS_OF_SHEET
 
-    def __init__(self, columns: list[str], added: list[AddedColumn]):
+    def __init__(self, columns: list[str], added: Sequence[AddedColumn]):
         try:
             import xlsxwriter  # noqa: F401
         except ImportError:

@@ -1,5 +1,6 @@
 """Parquet."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 class ParquetWriter(TableWriter):
     """Parquet, with input columns as text unless they have types; it grows as an Arrow stream."""
 
-    def __init__(self, columns: list[str], added: list[AddedColumn]):
+    def __init__(self, columns: list[str], added: Sequence[AddedColumn]):
         try:
             import pyarrow
             import pyarrow.parquet
@@ -53,7 +54,7 @@ class ParquetWriter(TableWriter):
         return completed
 
 
-def arrow_fields(added: list[AddedColumn], taken: list[str]) -> "list[pa.Field]":
+def arrow_fields(added: Sequence[AddedColumn], taken: list[str]) -> "list[pa.Field]":
     import pyarrow as pa  # an extra
 
     kinds = {"text": pa.string(), "number": pa.float32(), "precise": pa.float64()}
@@ -68,10 +69,9 @@ def arrow_array(cells: Cells, kind: "pa.DataType") -> "pa.Array":
 
     if not isinstance(cells, np.ndarray):
         return pa.array(list(map(as_utf8, cells)), pa.string())
-    numbers = cells if kind == pa.float64() else cells.astype(np.float32)
-    if numbers.ndim == 2:
-        return pa.FixedSizeListArray.from_arrays(numbers.reshape(-1), numbers.shape[1])
-    return pa.array(numbers, from_pandas=True)
+    if cells.ndim == 2:
+        return pa.FixedSizeListArray.from_arrays(cells.astype(np.float32).reshape(-1), cells.shape[1])
+    return pa.array(cells.astype(kind.to_pandas_dtype()), from_pandas=True)
 
 
 def is_written_as_text(kind: "pa.DataType") -> bool:

@@ -1,5 +1,7 @@
 """SDF: molecules with coordinates, and all columns as data items."""
 
+from collections.abc import Sequence
+
 from graphormer_sepnorm.chem.drawing import block_of
 from graphormer_sepnorm.tables.formats.sdf import columns_of_items
 from graphormer_sepnorm.tables.formats.table import Row, Table
@@ -20,7 +22,7 @@ class SdfWriter(TableWriter):
     A molecule that cannot be read has no atoms.
     """
 
-    def __init__(self, columns: list[str], added: list[AddedColumn]):
+    def __init__(self, columns: list[str], added: Sequence[AddedColumn]):
         refuse_repeated(columns, "an SDF")
         name = id_column_among(columns)
         self.columns, self.added, self.id_place = columns, added, None if name is None else columns.index(name)

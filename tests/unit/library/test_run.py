@@ -12,7 +12,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.library import run
 from graphormer_sepnorm.library.part_writer import PartOptions, Selection, write_part
 from graphormer_sepnorm.library.run import choose_rows, find_partitions, predict_library, unified
-from graphormer_sepnorm.predict.answers import Answers
+from graphormer_sepnorm.options import Answers
 from graphormer_sepnorm.predict.domain import fit_domain
 from graphormer_sepnorm.predict.predictors import Predictor
 from graphormer_sepnorm.predict.trust import Trust

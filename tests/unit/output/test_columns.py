@@ -7,9 +7,9 @@ import pytest
 
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.options import Answers
 from graphormer_sepnorm.output.columns import PredictionColumns, chosen_endpoints
 from graphormer_sepnorm.predict.acquisition import Acquisition
-from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.classes import fit_class_sets
 from graphormer_sepnorm.predict.domain import fit_domain
 from graphormer_sepnorm.predict.intervals import fit_intervals
@@ -34,7 +34,7 @@ def trusting() -> Predictor:
 
 
 def names(columns: PredictionColumns) -> list[str]:
-    return [column.name for column in columns.columns()]
+    return [column.name for column in columns.all]
 
 
 def cells_of(columns: PredictionColumns, smiles: list[str], errors: list[str] | None = None) -> dict:
@@ -165,7 +165,7 @@ def test_what_the_model_cannot_give_is_refused():
         ("regression", Answers(domain=True)),
     ):
         with pytest.raises(InputError, match=r"^the model has no information on its training molecules"):
-            PredictionColumns(Predictor([tiny_model(kind=kind)]), answers).columns()
+            PredictionColumns(Predictor([tiny_model(kind=kind)]), answers)
 
 
 def test_of_classes_there_are_sets_in_place_of_intervals():

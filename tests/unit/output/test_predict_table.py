@@ -9,9 +9,8 @@ from rdkit import Chem
 
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.options import ReadOptions
+from graphormer_sepnorm.options import Answers, ReadOptions
 from graphormer_sepnorm.output.predict_table import CountedColumns, models_and_source, predict_table
-from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.domain import fit_domain
 from graphormer_sepnorm.predict.intervals import fit_intervals
 from graphormer_sepnorm.predict.predictors import Embedder, Predictions, Predictor

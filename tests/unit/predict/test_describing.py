@@ -8,8 +8,8 @@ from rdkit import Chem
 
 from graphormer_sepnorm.chem.basic_properties import PROPERTIES
 from graphormer_sepnorm.chem.features import read_molecules
+from graphormer_sepnorm.options import Answers
 from graphormer_sepnorm.output.columns import PredictionColumns
-from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.describing import limit_words
 from graphormer_sepnorm.predict.predictors import Predictor
 from graphormer_sepnorm.runs.zoo import AssayLimit, read_card, resolve_model, shipped_tables
@@ -31,7 +31,7 @@ def test_columns_of_what_is_asked_for():
     plain = model.predict([QUINONE, "C[C"])
     for (alerts, properties), expected in names.items():
         columns = PredictionColumns(model, Answers(alerts=alerts, properties=properties))
-        assert [column.name for column in columns.columns()] == expected
+        assert [column.name for column in columns.all] == expected
         found = columns.reader.compute(read_molecules("ogb", [QUINONE, "C[C"]))
         cells = dict(zip(expected, columns.cells(found, found.errors), strict=True))
         np.testing.assert_array_equal(cells["logp"], plain.values[:, 0])

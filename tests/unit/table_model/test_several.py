@@ -10,8 +10,8 @@ import torch
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Selection, write_part
+from graphormer_sepnorm.options import Answers
 from graphormer_sepnorm.output.predict_table import predict_table
-from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.predictors import Predictor
 from graphormer_sepnorm.predict.side_by_side import SideBySide
 from graphormer_sepnorm.predict.training_rows import Drugs, save_drugs
