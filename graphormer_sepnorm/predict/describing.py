@@ -1,7 +1,4 @@
-"""Descriptions next to predictions: nearest training molecules, units, limits of assays, alerts and properties.
-
-Axis letters: M molecules, D width, P properties.
-"""
+"""Descriptions next to predictions of M molecules: nearest training molecules, units, limits, alerts, P properties."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -61,12 +58,15 @@ class Describer:
             warnings = self.domain.add_unlike(found.warnings, nearness.similarity)
             warnings = joined(warnings, under_other_conditions(molecules.mols, nearness, matches))
             found = replace(found, nearness=nearness, warnings=warnings)
-        return replace(
-            found,
-            limit_words=limit_words_of(self.model, molecules.mols, found.values),
-            alerts=alerts_of(molecules.mols) if self.answers.alerts else None,
-            properties=properties_of(molecules.mols) if self.answers.properties else None,
-        )
+        mols, limits = molecules.mols, self.model.assay_limits
+        words = {
+            target: [limit_words(value, limits[target], mol) for value, mol in zip(column, mols, strict=True)]
+            for target, column in zip(self.model.targets, found.values.T.tolist(), strict=True)
+            if target in limits
+        }
+        alerts = ["; ".join(attempt(find_alerts, mol) or []) for mol in mols] if self.answers.alerts else None
+        properties = properties_of(mols) if self.answers.properties else None
+        return replace(found, limit_words=words, alerts=alerts, properties=properties)
 
 
 def conditions_of(molecules: Molecules) -> np.ndarray | None:
@@ -109,16 +109,8 @@ def nearness_to(
     """The similarities of M molecules to the training molecules, with distances if there are embeddings [M, D]."""
     similarity, rows = domain.nearest_rows(mols, matches)
     distance = np.full(len(mols), np.nan) if embeddings is None else domain.distance(embeddings)
-    return Nearness(similarity, domain.smiles_of(rows), distance, rows)
-
-
-def limit_words_of(model: PredictingModel, mols: Sequence[Chem.Mol | None], values: np.ndarray) -> dict[str, list[str]]:
-    """How to read the predictions [M, T] near a limit of their assay: M texts by target, as ``limit_words``."""
-    return {
-        target: [limit_words(value, model.assay_limits[target], mol) for value, mol in zip(column, mols, strict=True)]
-        for target, column in zip(model.targets, values.T.tolist(), strict=True)
-        if target in model.assay_limits
-    }
+    nearest = ["" if row < 0 else domain.smiles[row] for row in rows.tolist()]
+    return Nearness(similarity, nearest, distance, rows)
 
 
 def limit_words(value: float, limit: AssayLimit, mol: Chem.Mol | None) -> str:
@@ -130,11 +122,6 @@ def limit_words(value: float, limit: AssayLimit, mol: Chem.Mol | None) -> str:
     if limit.side == "more":
         return "near the upper limit of the assay: read as at least" if value >= limit.value else ""
     return "near the lower limit of the assay: read as at most" if value <= limit.value else ""
-
-
-def alerts_of(mols: Sequence[Chem.Mol | None]) -> list[str]:
-    """The alerts of each of M molecules as one text; "" if there are none or the molecule could not be read."""
-    return ["; ".join(attempt(find_alerts, mol) or []) for mol in mols]
 
 
 def properties_of(mols: Sequence[Chem.Mol | None]) -> np.ndarray:

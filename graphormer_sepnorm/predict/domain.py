@@ -1,7 +1,4 @@
-"""The training molecules of a model, and how other molecules compare with them.
-
-Axis letters: M molecules, N training molecules, D width.
-"""
+"""N training molecules of a model, and how M others compare with them; embeddings have the width D."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -106,10 +103,6 @@ class Domain:
         )
 
     @cached_property
-    def known_kinds(self) -> set[tuple[int, int]]:
-        return {(number, charge) for number, charge in self.kinds.tolist()}
-
-    @cached_property
     def sparse_bits(self) -> "csr_array":
         """The fingerprints of the training molecules, int16 [N, SIZE], in a form that is quick to multiply."""
         from scipy.sparse import csr_array  # its import takes a while, which predictions need not spend
@@ -148,10 +141,6 @@ class Domain:
         unlike = [sentence.format(each, 100 * (1 - UNUSUAL), usual) if each < usual else "" for each in similarity]
         return joined(warnings, unlike)
 
-    def smiles_of(self, rows: np.ndarray) -> list[str]:
-        """The training molecules with these numbers in ``bits`` [M]; "" for -1."""
-        return ["" if row < 0 else self.smiles[row] for row in rows.tolist()]
-
     def nearest_rows(
         self, molecules: Iterable[Molecule], matches: Callable[[int, int], bool] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -184,7 +173,7 @@ class Domain:
 
     def strange(self, mol: Chem.Mol) -> list[str]:
         """Sentences on what no training molecule has: parts, elements, charged atoms, ``RARITIES``, size, charge."""
-        kinds, known, found = atom_kinds(mol), self.known_kinds, []
+        kinds, known, found = atom_kinds(mol), {(number, charge) for number, charge in self.kinds.tolist()}, []
         elements = {number for number, _ in known}
         if not self.knows_mixtures and len(Chem.GetMolFrags(mol)) > 1:
             parts = dict.fromkeys(Chem.MolToSmiles(mol).split("."))

@@ -1,7 +1,4 @@
-"""From SMILES to predictions and embeddings, row by row; M SMILES, D width.
-
-A SMILES that cannot be read affects only its own row.
-"""
+"""From M SMILES to predictions and embeddings of width D; one that cannot be read affects only its own row."""
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -280,10 +277,7 @@ def stripping_salts(reader: MoleculeModel) -> None:
 
 
 def computed(molecules: Molecules, outputs: Sequence[Output]) -> list[np.ndarray]:
-    """Each output, float32 [M, width], with rows of NaN for molecules that could not be read.
-
-    Molecules are prepared once for all models that have the same encodings.
-    """
+    """Each output, float32 [M, width], NaN for molecules that could not be read; prepared once for equal encodings."""
     rows = [np.full((len(molecules.errors), output.width), np.nan, np.float32) for output in outputs]
     alike = {output.model.config.encodings for output in outputs}
     for piece in pieces(molecules.graphs):

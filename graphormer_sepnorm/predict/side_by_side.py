@@ -1,7 +1,4 @@
-"""Models side by side: molecules are read once, and each model predicts its own targets.
-
-Axis letters: M molecules, T targets of all models.
-"""
+"""Models side by side: M molecules are read once, and each model predicts its own ones of the T targets."""
 
 import hashlib
 from collections import Counter

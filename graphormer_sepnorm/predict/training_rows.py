@@ -23,8 +23,7 @@ FORMAT = 1
 class TrainingRows:
     """The rows of the training molecules that a ``Domain`` keeps.
 
-    ``labels`` [N, T] are NaN where missing or censored; ``bounds`` [N, T, 2], the smallest and largest possible values,
-    are empty if no label is censored; ``conditions`` [N, C] are encoded, ``text`` has a name per line.
+    ``labels`` [N, T] are NaN where missing or censored, ``bounds`` [N, T, 2] the smallest and largest possible values.
     """
 
     labels: Annotated[np.ndarray, Stored(np.float64, 2, finite=False)]
@@ -111,8 +110,7 @@ class TrainingRows:
     def percentile_ends(self, values: np.ndarray) -> np.ndarray:
         """The least and greatest possible percentiles of values [M, T] among the labels: float64 [2, M, T].
 
-        Equal labels count half. A censored label is below a value that its upper bound does not exceed, and above one
-        that its lower bound reaches; otherwise it may be either. NaN where the value is NaN, or there are no labels.
+        Equal labels count half. A censored label may be on either side of a value that its bound does not exclude.
         """
         found = np.full((2, *values.shape), np.nan)
         for target, known in enumerate(self.sorted_labels):

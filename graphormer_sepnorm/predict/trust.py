@@ -1,7 +1,4 @@
-"""How far predictions can be trusted, kept as arrays: domain, and intervals or calibration.
-
-Axis letters: M molecules, N training molecules, T targets.
-"""
+"""How far predictions of M molecules and T targets can be trusted, kept as arrays."""
 
 from dataclasses import dataclass, fields
 from pathlib import Path

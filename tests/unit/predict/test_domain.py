@@ -30,7 +30,7 @@ def test_similarity_by_hand(domain):
     assert found[0] == pytest.approx(len(ours & theirs) / len(ours | theirs))
     assert found[1] == found[4] == 1
     assert np.isnan(found[2:4]).all()
-    assert rows.tolist() == [0, 0, -1, -1, 3] and domain.smiles_of(rows)[1:3] == ["CCO", ""]
+    assert rows.tolist() == [0, 0, -1, -1, 3]
     assert domain.warnings(smiles) == ["", "", "", "", ""]
 
 
