@@ -74,7 +74,8 @@ def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
     keep_tracker()
     with dask.config.set(LOCAL):
         try:  # lost workers and failed partitions are reported here
-            cluster = LocalCluster(workers, 1, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL)
+            silent = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
+            cluster = LocalCluster(n_workers=workers, threads_per_worker=1, **silent)
         except RuntimeError as error:
             why = f"a worker process did not start, perhaps for lack of memory ({error})"
             raise InputError(f"{why}: run the same command again, with fewer --workers") from None

@@ -19,7 +19,7 @@ from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.options import AS_FOUND, ReadOptions
 from graphormer_sepnorm.output.resumable_writer import write_table
 from graphormer_sepnorm.predict.predictors import Embedder, Embeddings, load_embedder
-from graphormer_sepnorm.tables.formats.table import Row
+from graphormer_sepnorm.tables.formats.table import Row, Table
 from graphormer_sepnorm.tables.rows import NO_CONDITIONS
 from graphormer_sepnorm.tables.writers import WRITERS
 from graphormer_sepnorm.tables.writers.base import COMPLETED, AddedColumn, Cells, TableWriter
@@ -28,7 +28,7 @@ from graphormer_sepnorm.tables.writers.base import COMPLETED, AddedColumn, Cells
 class EmbeddingArrays(TableWriter):
     """An .npz: ``embeddings`` float32 [M, D], ``row`` int64 [M], ``smiles`` and ``error``; it grows as .npy arrays."""
 
-    def __init__(self, columns: list[str], added: Sequence[AddedColumn]):
+    def __init__(self, columns: list[str], added: Sequence[AddedColumn], like: Table | None):
         self.width = len(added[-1].flat)
 
     def header(self) -> bytes:

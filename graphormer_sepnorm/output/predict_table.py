@@ -29,7 +29,7 @@ from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.runs.zoo import shipped_models, shipped_tables
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import is_table_name
-from graphormer_sepnorm.tables.formats.table import Row
+from graphormer_sepnorm.tables.formats.table import Row, Table
 from graphormer_sepnorm.tables.formats.text import STANDARD_INPUT
 from graphormer_sepnorm.tables.rows import id_column_among
 from graphormer_sepnorm.tables.writers import WRITERS
@@ -96,7 +96,12 @@ class TextWriter(TableWriter):
     """Lines for people: a molecule, a line per target with its interval, and a line for each other column and limit."""
 
     def __init__(
-        self, columns: list[str], added: Sequence[AddedColumn], found: PredictionColumns, meanings: Mapping[str, dict]
+        self,
+        columns: list[str],
+        added: Sequence[AddedColumn],
+        like: Table | None,
+        found: PredictionColumns,
+        meanings: Mapping[str, dict],
     ):
         self.columns = found.all
         self.id_place = columns.index(known) if (known := id_column_among(columns)) else None

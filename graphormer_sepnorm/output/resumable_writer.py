@@ -173,8 +173,7 @@ def write_table(
         check_output(out, source)
     with opened(source, *of_input) as found:
         table = with_decimal(found)
-        writer = make_writer(table.columns, columns)
-        writer.keep_notation(table)
+        writer = make_writer(table.columns, columns, table)
         read = samples_of(table.columns, reader.asked_conditions, "the input", table.delimiter, all_rows)
 
         def results(done: int) -> Iterator[tuple[list[Row], Result]]:

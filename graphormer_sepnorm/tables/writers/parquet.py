@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class ParquetWriter(TableWriter):
     """Parquet, with input columns as text unless they have types; it grows as an Arrow stream."""
 
-    def __init__(self, columns: list[str], added: Sequence[AddedColumn]):
+    def __init__(self, columns: list[str], added: Sequence[AddedColumn], like: Table | None = None):
         try:
             import pyarrow
             import pyarrow.parquet
@@ -26,13 +26,10 @@ class ParquetWriter(TableWriter):
         columns = list(map(as_utf8, columns))
         refuse_repeated(columns, "Parquet")
         self.pyarrow = pyarrow
-        self.schema = pyarrow.schema([(name, pyarrow.string()) for name in columns] + arrow_fields(added, columns))
+        given = (like.types if like else ()) or [pyarrow.string()] * len(columns)
+        types = [kind if is_written_as_text(kind) else pyarrow.string() for kind in given]
+        self.schema = pyarrow.schema([*zip(columns, types, strict=True), *arrow_fields(added, columns)])
         self.names = self.schema.names
-
-    def keep_notation(self, table: Table) -> None:
-        for place, kind in enumerate(table.types):
-            if is_written_as_text(kind):
-                self.schema = self.schema.set(place, self.schema.field(place).with_type(kind))
 
     def header(self) -> bytes:
         return self.schema.serialize().to_pybytes()

@@ -72,18 +72,6 @@ def test_intervals_and_neighbours_are_those_of_a_table(assignment, tmp_path):
     assert part["nearest"].to_pylist()[::3] == ["CCO", "CCN"]
 
 
-@pytest.mark.parametrize("lowest", [False, True])
-def test_the_best_rows_come_first_with_their_numbers(predictor, assignment, lowest):
-    options = PartOptions(Selection("logp", keep_top=2, lowest=lowest), columns=("smiles",))
-    report = write_part(predictor, CPU, options, assignment)
-    values = predicted(predictor)
-    expected = np.argsort(values if lowest else -values)[:2]
-    table = pq.read_table(assignment.part)
-    assert table.column_names == ["smiles", "logp", "row"] and report.kept == 2
-    assert table["row"].to_pylist() == expected.tolist()
-    assert table["smiles"].to_pylist() == [SMILES[row] for row in expected]
-
-
 def test_rows_that_reach_the_threshold(predictor, assignment):
     values = predicted(predictor)
     threshold = float(np.sort(values[~np.isnan(values)])[1])

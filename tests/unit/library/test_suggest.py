@@ -166,32 +166,19 @@ def test_measured_molecules_do_not_crowd_out_others(predictor, tmp_path, monkeyp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("item", ["SMILES", "smiles"])
-def test_the_molecules_of_an_sdf_are_its_structures(predictor, tmp_path, item):
-    """Its data item says something else."""
-    with Chem.SDWriter(str(tmp_path / "library.sdf")) as writer:
-        for smiles, said in (("CCN", "CCCCCC"), ("CCCN", "")):
-            mol = Chem.MolFromSmiles(smiles)
-            mol.SetProp(item, said)
-            writer.write(mol)
-    suggest(predictor, str(tmp_path / "library.sdf"), tmp_path / "next.csv", SuggestRequest(2, distance=0), workers=1)
-    own = "smiles" if item == "SMILES" else "smiles_of_molfile"
-    assert {row[own] for row in read(tmp_path / "next.csv")} == {"CCN", "CCCN"}
-
-
-@pytest.mark.slow
 def test_each_file_of_a_library_has_its_own_column_of_molecules(predictor, tmp_path):
-    """A data item of an SDF that is named like the column of a CSV is not the molecule."""
+    """The molecules of an SDF are its structures, whatever its data items say and are called."""
     folder = tmp_path / "library"
     folder.mkdir()
     (folder / "a.csv").write_text("smiles,id\nCCN,1\n")
     (folder / "b.csv").write_text("SMILES;id\nCCCN;2\n")
-    with Chem.SDWriter(str(folder / "c.sdf")) as writer:
-        mol = Chem.MolFromSmiles("CCCCN")
-        mol.SetProp("smiles", "CCCCCC")
-        writer.write(mol)
-    suggest(predictor, str(folder), tmp_path / "next.csv", SuggestRequest(3, distance=0), workers=1)
-    expected = predictor.predict(["CCN", "CCCN", "CCCCN"]).values[:, 0].tolist()
+    for name, smiles, item, said in (("c", "CCCCN", "smiles", "CCCCCC"), ("d", "CCCCCN", "SMILES", "")):
+        with Chem.SDWriter(str(folder / f"{name}.sdf")) as writer:
+            mol = Chem.MolFromSmiles(smiles)
+            mol.SetProp(item, said)
+            writer.write(mol)
+    suggest(predictor, str(folder), tmp_path / "next.csv", SuggestRequest(4, distance=0), workers=1)
+    expected = predictor.predict(["CCN", "CCCN", "CCCCN", "CCCCCN"]).values[:, 0].tolist()
     found = [float(row[predictor.targets[0]]) for row in read(tmp_path / "next.csv")]
     assert sorted(found) == pytest.approx(sorted(expected), rel=1e-5)
 
