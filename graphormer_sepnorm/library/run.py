@@ -108,9 +108,8 @@ def predict_library(
                 reports |= compute(missing, plugin, scheduler, workers, len(files) > 1 or scheduler is not None)
         found = reports.values()
         summary: dict = {name: sum(getattr(each, name) for each in found) for name in ("rows", "unreadable", "kept")}
-        summary |= {"partitions": len(found), "output": str(out)}
-        summary |= {"cpu_seconds": round(sum(each.cpu_seconds for each in found), 1)}
-        summary |= {"memory_mib": max(each.memory_mib for each in found)}
+        cpu_seconds, memory = round(sum(each.cpu_seconds for each in found), 1), max(each.memory_mib for each in found)
+        summary |= {"partitions": len(found), "output": str(out), "cpu_seconds": cpu_seconds, "memory_mib": memory}
         if options.selection.keep_top is not None:
             write_top(assignments, reports, len(options.of_predictions(predictor).all), options.selection, out / TOP)
             summary["top"] = str(out / TOP)

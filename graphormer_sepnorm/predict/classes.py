@@ -131,9 +131,9 @@ def check_confidence(confidence: object, name: str = "confidence") -> None:
     """Raises InputError for a confidence level, in the parameter of this name, that is no number between 0 and 1."""
     if isinstance(confidence, bool) or not isinstance(confidence, Real):
         raise InputError(f"{name}: give a number between 0 and 1, such as 0.9, not {confidence!r}")
-    if not 0 < confidence < 1:
-        near = f"; did you mean {confidence / 100:g}?" if 50 <= confidence < 100 else ""
-        raise InputError(f"the confidence is {confidence:g}: choose one between 0 and 1, such as 0.9{near}")
+    if not 0 < (level := float(confidence)) < 1:
+        near = f"; did you mean {level / 100:g}?" if 50 <= level < 100 else ""
+        raise InputError(f"the confidence is {level:g}: choose one between 0 and 1, such as 0.9{near}")
 
 
 def by_class(values: np.ndarray, groups: int) -> np.ndarray:

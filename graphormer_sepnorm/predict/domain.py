@@ -178,8 +178,11 @@ class Domain:
         if not self.knows_mixtures and len(Chem.GetMolFrags(mol)) > 1:
             parts = dict.fromkeys(Chem.MolToSmiles(mol).split("."))
             found.append(f"The molecule is a salt or a mixture ({' and '.join(parts)}); no training molecule is one.")
-        if new := [element_words(number) for number in sorted({number for number, _ in kinds} - elements)]:
-            found.append(f"No training molecule contains {' or '.join(new)}.")
+        if new := sorted({number for number, _ in kinds} - elements):  # hydrogens are atoms only where they are drawn
+            words = (
+                "deuterium or another hydrogen drawn as an atom" if number == 1 else symbol_of(number) for number in new
+            )
+            found.append(f"No training molecule contains {' or '.join(words)}.")
         found += [
             f"No training molecule contains {symbol_of(number)} with {charge_words(charge)}."
             for number, charge in sorted(kinds - known)
@@ -193,7 +196,7 @@ class Domain:
             found.append(f"The molecule has {heavy}; training molecules have {fewest} to {most}.")
         charge, (lowest, highest) = Chem.GetFormalCharge(mol), self.charges.tolist()
         if not lowest <= charge <= highest:
-            several = f"charges from {signed(lowest)} to {signed(highest)}"
+            several = f"charges from {lowest:+d} to {highest:+d}".replace("+0", "0")
             known_charges = several if lowest < highest else charge_words(lowest)
             found.append(f"The molecule has {charge_words(charge)}; training molecules have {known_charges}.")
         return found
@@ -249,21 +252,12 @@ def atom_kinds(mol: Chem.Mol) -> set[tuple[int, int]]:
     return {(atom.GetAtomicNum(), atom.GetFormalCharge()) for atom in atoms_of(mol)}
 
 
-def element_words(number: int) -> str:
-    """The symbol of an element; hydrogens are atoms only if the structure has them, as deuterium."""
-    return "deuterium or another hydrogen drawn as an atom" if number == 1 else symbol_of(number)
-
-
 def symbol_of(number: int) -> str:
     return Chem.GetPeriodicTable().GetElementSymbol(number)
 
 
 def charge_words(charge: int) -> str:
-    return f"a charge of {signed(charge)}" if charge else "no charge"
-
-
-def signed(charge: int) -> str:
-    return f"{charge:+d}" if charge else "0"
+    return f"a charge of {charge:+d}" if charge else "no charge"
 
 
 def joined(first: Sequence[str], second: Sequence[str]) -> list[str]:

@@ -64,7 +64,6 @@ def read_trust(arrays: dict[str, np.ndarray], path: Path) -> Trust | None:
 
 
 def fits_together(trust: Trust) -> bool:
-    """Whether the shapes are those of ``Domain``, ``Intervals`` and ``Calibration``."""
     domain, intervals, calibration = trust.domain, trust.intervals, trust.calibration
     return bool(
         len(domain.bits)

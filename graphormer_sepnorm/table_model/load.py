@@ -27,17 +27,16 @@ from graphormer_sepnorm.predict.forward import share_trunks
 from graphormer_sepnorm.predict.predictors import (
     PredictingModel,
     Predictor,
-    compute_chunks,
+    compute_all,
     face_of,
     load_networks,
-    molecules_at_once,
 )
 from graphormer_sepnorm.predict.side_by_side import Part, SideBySide, have_same_domain, parts_of
 from graphormer_sepnorm.predict.training_rows import read_drugs
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.zoo import card_endpoints, panel_parts, read_card, resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing
-from graphormer_sepnorm.system.workers import Smiles, in_chunks, joined
+from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats.table import find_column, with_free_names
 from graphormer_sepnorm.tables.rows import AskedConditions, condition_argument, condition_text
 
@@ -227,9 +226,7 @@ class LoadedModel:
         answers = checked(Answers(interval, domain, alerts, properties, tuple(endpoints)))
         columns = PredictionColumns(model, answers, profile=profile, is_whole=True)
         with computing(self.compute):
-            samples = with_conditions(smiles, table, model.asked_conditions)
-            chunks = list(in_chunks(samples, molecules_at_once(self.model.device))) or [[]]
-            whole = joined([part for _, part in compute_chunks(columns.reader, chunks, list)])
+            whole = compute_all(columns.reader, with_conditions(smiles, table, model.asked_conditions))
         known = columns.cells(whole, whole.errors)
         cells = [np.asarray(each, float if isinstance(each, np.ndarray) else object) for each in known]
         added = with_free_names((column.name for column in columns.all), names)
