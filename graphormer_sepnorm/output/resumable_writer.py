@@ -11,7 +11,7 @@ from dataclasses import asdict
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -21,7 +21,7 @@ from graphormer_sepnorm.config import STRICT, config_to_json
 from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.options import ReadOptions
-from graphormer_sepnorm.predict.predictors import MoleculeModel, Result, compute_chunks, molecules_at_once
+from graphormer_sepnorm.predict.predictors import MoleculeModel, Results, compute_chunks, molecules_at_once
 from graphormer_sepnorm.runs.checkpoint import content_of
 from graphormer_sepnorm.runs.numbers import counted
 from graphormer_sepnorm.system import files
@@ -40,6 +40,7 @@ from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, TableWrit
 STANDARD_OUTPUT = "-"
 MOST_NAMED = 5  # rows that cannot be read
 Count = Annotated[int, Field(ge=0, lt=2**63)]
+Result = TypeVar("Result", bound=Results)
 
 
 @dataclass(config=STRICT)

@@ -17,6 +17,7 @@ from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.predict.forward import Output
 from graphormer_sepnorm.predict.predictors import Embedder, PredictingModel, Predictions, Reader, computed
 from graphormer_sepnorm.predict.training_rows import Drugs
+from graphormer_sepnorm.runs.zoo import AssayLimit
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.rows import AskedConditions
 
@@ -59,8 +60,8 @@ class SideBySide:
         self.targets = tuple(self.labels[part][number] for part, number in self.places)
         self.scales, self.limits = self.of_targets("scales", ""), self.of_targets("limits", (None, None))
         self.offset, self.classes = self.of_targets("offset", 0.0), self.of_targets("classes", ())
-        self.assay_limits = self.by_target(lambda model: model.assay_limits)
-        self.descriptions = self.by_target(lambda model: model.descriptions)
+        self.assay_limits: Mapping[str, AssayLimit] = self.by_target(lambda model: model.assay_limits)
+        self.descriptions: Mapping[str, str] = self.by_target(lambda model: model.descriptions)
         self.endpoints = self.labelled([part.endpoints for part in self.parts])  # facts of the cards of the models
         self.trust = self.part_models[0].trust
 
