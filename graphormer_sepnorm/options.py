@@ -85,7 +85,7 @@ AS_FOUND = ReadOptions()
 
 @dataclass(frozen=True)
 class Answers:
-    """What a user may ask for in addition to predictions, by default nothing, and which targets to write."""
+    """Columns that a user may ask for in addition to predictions, by default none, and the targets to write."""
 
     interval: Annotated[
         float | None,
