@@ -20,7 +20,7 @@ is learnt; the test rows are scored once, when the panel is written.
 import argparse
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -32,14 +32,13 @@ from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.domain import fit_domain
-from graphormer_sepnorm.predict.drugs import save_drugs
-from graphormer_sepnorm.predict.training_rows import TrainingRows
+from graphormer_sepnorm.predict.training_rows import TrainingRows, save_drugs
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model import reference
-from graphormer_sepnorm.table_model.distill import part_of, train_student, trusted
+from graphormer_sepnorm.table_model.distill import part_of, train_student
 from graphormer_sepnorm.table_model.features import MoleculeFeatures, looks
-from graphormer_sepnorm.table_model.fit import fit_table, foundation_config
+from graphormer_sepnorm.table_model.fit import fit_table, fit_trust, foundation_config
 from graphormer_sepnorm.table_model.labels import Labels
 from graphormer_sepnorm.table_model.members.base import ToFit
 from graphormer_sepnorm.table_model.stacking import make_folds
@@ -203,7 +202,8 @@ def write_panel(tables: Tables, student: Path, out: Path) -> None:
         y = tables.test[names].to_numpy(np.float64)[tested]
         values = model.predict(tables.molecules.smiles[tested].tolist()).values.astype(np.float64)
         learnt = TrainingRows.of(tables.learnt[names].to_numpy(np.float64)[rows])
-        model = trusted(model, y, values, domain, learnt)
+        trust = fit_trust(domain, Labels(model.task, y), values, np.zeros_like(values))
+        model = replace(model, trust=replace(trust, rows=learnt))
         model.save(out / kind)
         found = model.predict(tables.molecules.smiles[is_drug].tolist()).values
         drugs |= dict(zip(names, found.T, strict=True))

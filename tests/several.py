@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from graphormer_sepnorm.predict.class_sets import fit_class_sets
+from graphormer_sepnorm.predict.classes import fit_class_sets
 from graphormer_sepnorm.predict.domain import fit_domain
-from graphormer_sepnorm.predict.drugs import save_drugs
 from graphormer_sepnorm.predict.intervals import fit_intervals
-from graphormer_sepnorm.predict.training_rows import TrainingRows
+from graphormer_sepnorm.predict.training_rows import TrainingRows, save_drugs
 from graphormer_sepnorm.predict.trust import Trust
 from graphormer_sepnorm.table_model.features import Conditions
 from graphormer_sepnorm.table_model.members.networks import NetworksMember

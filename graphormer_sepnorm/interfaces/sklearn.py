@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.table_estimator import SmilesEstimator, TableEstimator, all_read
-from graphormer_sepnorm.predict.class_sets import check_confidence
+from graphormer_sepnorm.predict.classes import check_confidence
 from graphormer_sepnorm.predict.predictors import Embedder, interval_ends, known_sets
 from graphormer_sepnorm.predict.pretrained import Graphormer
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
@@ -109,7 +109,7 @@ class GraphormerRegressor(base.MultiOutputMixin, base.RegressorMixin, TableEstim
         Raises:
             InputError: there are too few molecules for this confidence level.
         """
-        check_confidence("confidence", confidence)
+        check_confidence(confidence)
         values, spread = self._predictions(X)
         return self._shaped(np.stack(interval_ends(self.model_, confidence, values, spread), axis=2))
 
@@ -226,7 +226,7 @@ class GraphormerClassifier(base.ClassifierMixin, TableEstimator):
         Returns:
             bool [M, K], whether a class of ``classes_`` is in the set; [M, K, 2] for multilabel, for 0 and 1.
         """
-        check_confidence("confidence", confidence)
+        check_confidence(confidence)
         probability, _ = self._predictions(X)
         held = known_sets(self.model_).holds(probability, confidence)
         if self.binarizer_.y_type_.startswith("multilabel"):

@@ -36,7 +36,7 @@ LOCAL = {
 
 @dataclass(eq=False)
 class Models(WorkerPlugin):
-    """The models of a job in a worker; Dask sends them once to each worker, including those that join later."""
+    """The models of a job, which Dask sends once to each worker, also to those that join later."""
 
     predictor: PredictingModel
     options: PartOptions
@@ -62,39 +62,30 @@ def write_in_worker(name: str, assignment: Assignment) -> Report:
 
 @contextlib.contextmanager
 def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
-    """A client of a scheduler, or of this many processes on this machine, which end with it."""
-    if scheduler is None:
-        with dask.config.set(LOCAL), local_cluster(workers) as cluster, Client(cluster) as client:
-            yield client
-    else:
+    """A client of a scheduler, or of this many single-threaded processes on this machine, which end with it."""
+    if scheduler is not None:
         try:
             client = Client(scheduler, timeout=SECONDS_TO_CONNECT)
         except (OSError, ValueError) as error:
             raise InputError(f"no Dask scheduler answers at {scheduler}: {error}") from None
         with silence_logging_cmgr(logging.CRITICAL), client:  # a lost scheduler is reported here
             yield client
-
-
-@contextlib.contextmanager
-def local_cluster(workers: int) -> Iterator[LocalCluster]:
-    """Single-threaded processes on this machine; one that does not end in time is ended with this process."""
+        return
     keep_tracker()
-    try:
-        cluster = LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,  # lost workers and failed partitions are reported here
-        )
-    except RuntimeError as error:
-        why = f"a worker process did not start, perhaps for lack of memory ({error})"
-        raise InputError(f"{why}: run the same command again, with fewer --workers") from None
-    try:
-        yield cluster
-    finally:
-        keep_tracker()
-        with contextlib.suppress(TimeoutError):
-            cluster.close()
+    with dask.config.set(LOCAL):
+        try:  # lost workers and failed partitions are reported here
+            silent = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
+            cluster = LocalCluster(n_workers=workers, threads_per_worker=1, **silent)
+        except RuntimeError as error:
+            why = f"a worker process did not start, perhaps for lack of memory ({error})"
+            raise InputError(f"{why}: run the same command again, with fewer --workers") from None
+        try:
+            with Client(cluster) as client:
+                yield client
+        finally:
+            keep_tracker()
+            with contextlib.suppress(TimeoutError):  # a process that does not end in time is ended with this one
+                cluster.close()
 
 
 def keep_tracker() -> None:
@@ -125,7 +116,7 @@ def compute_parts(
     names = {(GROUP, assignment.part): assignment.source for assignment in assignments}
 
     def name_lost_worker(event: tuple[float, dict]) -> None:
-        _, message = event
+        message = event[1]
         if message["action"] == "remove-worker" and not message["expected"]:
             sources = ", ".join(names[key] for key in message["processing-tasks"] if key in names)
             tqdm.write(f"lost the worker {message['worker']}; to be computed again: {sources or 'nothing'}", sys.stderr)
@@ -152,7 +143,7 @@ def compute_parts(
 
 @contextlib.contextmanager
 def naming_lost_scheduler(client: Client) -> Iterator[None]:
-    """Context manager: errors of Dask about an unreachable scheduler become InputError."""
+    """Within it, errors of Dask about an unreachable scheduler are InputError."""
     try:
         yield
     except (CancelledError, OSError):

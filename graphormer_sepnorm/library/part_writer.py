@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import numpy as np
 import psutil
@@ -18,11 +18,11 @@ from pydantic.dataclasses import dataclass
 
 from graphormer_sepnorm.config import STRICT
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.options import NO_ANSWERS, Answers
 from graphormer_sepnorm.output.columns import PredictionColumns
 from graphormer_sepnorm.output.resumable_writer import refuse_errors
 from graphormer_sepnorm.predict.acquisition import Acquisition
-from graphormer_sepnorm.predict.answers import NO_ANSWERS, Answers
-from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions, read_and_compute
+from graphormer_sepnorm.predict.predictors import PredictingModel, read_and_compute
 from graphormer_sepnorm.project.profile import Profile
 from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.system.files import replacing
@@ -79,6 +79,7 @@ class Assignment:
     part: str
     job: str  # digest of models, version and options
     content: str  # digest of ``source``; "" if it cannot be read
+    name: str = ""  # of the partition in the library
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -105,19 +106,14 @@ def read_report(part: Path) -> Report | None:
         return None
 
 
-class Batch(NamedTuple):
-    """Some rows of a partition: the columns to keep, their molecules, and why each cannot be used, or ""."""
-
-    columns: pa.Table
-    molecules: Smiles
-    errors: list[str]
-
-
 @contextlib.contextmanager
 def open_partition(
     path: str, options: PartOptions, asked: AskedConditions
-) -> Iterator[tuple[pa.Schema, Iterator[Batch]]]:
-    """The columns to keep and lazily read rows of Parquet, which keeps its types, or of another table, as text."""
+) -> Iterator[tuple[pa.Schema, Iterator[tuple[pa.Table, Smiles, list[str]]]]]:
+    """The columns to keep, and some rows at a time: these columns, molecules, and why each cannot be used, or "".
+
+    Parquet keeps its types; another table is text.
+    """
     if formats.kind_of(path) == formats.PARQUET:
         with open_parquet(path) as file:
             types = file.schema_arrow.remove_metadata()
@@ -129,27 +125,27 @@ def open_partition(
             used = [smiles, *asked.columns]
             read = samples_of(used, asked, path)
 
-            def batch_of(batch: pa.RecordBatch) -> Batch:
+            def typed(batch: pa.RecordBatch) -> tuple[pa.Table, Smiles, list[str]]:
                 fields = zip(*(map(cell_text, batch.column(name).to_pylist()) for name in used), strict=True)
                 rows = [Row(list(texts), texts[0]) for texts in fields]
                 own = pa.Table.from_batches([batch]).select(kept).replace_schema_metadata(None)
-                return Batch(own, read(rows), [""] * len(rows))
+                return own, read(rows), [""] * len(rows)
 
             found = batches_of(file, path, CHUNK, list(dict.fromkeys([*used, *kept])))
-            yield pa.schema([types.field(name) for name in kept]), map(batch_of, found)
-    else:
-        source = (path, formats.named_column(path, options.smiles_column), options.delimiter)
-        with formats.open_table(*source) as table:
-            kept = kept_columns(table.columns, options.columns, path)
-            schema = pa.schema([(as_utf8(name), pa.string()) for name in kept])
-            places = [table.columns.index(name) for name in kept]
-            read = samples_of(table.columns, asked, path, table.delimiter, partial(formats.rows_of, *source))
+            yield pa.schema([types.field(name) for name in kept]), map(typed, found)
+        return
+    source = (path, formats.named_column(path, options.smiles_column), options.delimiter)
+    with formats.open_table(*source) as table:
+        kept = kept_columns(table.columns, options.columns, path)
+        schema = pa.schema([(as_utf8(name), pa.string()) for name in kept])
+        places = [table.columns.index(name) for name in kept]
+        read = samples_of(table.columns, asked, path, table.delimiter, partial(formats.rows_of, *source))
 
-            def batch_of_text(rows: list[Row]) -> Batch:
-                texts = [pa.array([as_utf8(row.fields[place]) for row in rows], pa.string()) for place in places]
-                return Batch(pa.Table.from_arrays(texts, schema=schema), read(rows), [row.error for row in rows])
+        def as_texts(rows: list[Row]) -> tuple[pa.Table, Smiles, list[str]]:
+            texts = [pa.array([as_utf8(row.fields[place]) for row in rows], pa.string()) for place in places]
+            return pa.Table.from_arrays(texts, schema=schema), read(rows), [row.error for row in rows]
 
-            yield schema, map(batch_of_text, in_chunks(table.rows))
+        yield schema, map(as_texts, in_chunks(table.rows))
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -167,67 +163,55 @@ def kept_columns(names: list[str], wanted: tuple[str, ...] | None, path: str) ->
 
 
 def write_part(predictor: PredictingModel, compute: Compute, options: PartOptions, assignment: Assignment) -> Report:
-    """Computes the predictions of a partition."""
+    """Computes the predictions of a partition.
+
+    The columns of the input and of predictions are followed by ``error``, or, of a selection, by ``row``, from 0 on.
+    """
     started, cpu_started = time.monotonic(), time.process_time()
     rows = unreadable = memory = kept = 0
-    columns = options.of_predictions(predictor)
+    columns, selection = options.of_predictions(predictor), options.selection
     opened = open_partition(assignment.source, options, predictor.asked_conditions)
-    with opened as (schema, batches), replacing(Path(assignment.part)) as file:
-        layout = PartColumns(columns, schema, options.selection)
+    with opened as (own, batches), replacing(Path(assignment.part)) as file:
+        *fields, last = arrow_fields(columns.all, own.names)
+        compared = fields[[column.name for column in columns.all].index(selection.by)].name
+        if not selection.keeps_all:
+            last = pa.field(free_name("row", [*own.names, *(field.name for field in fields)], "_predicted"), pa.int64())
+        schema = pa.schema([*own, *fields, last])
 
-        def scored() -> Iterator[pa.Table]:
+        def predicted() -> Iterator[pa.Table]:
             nonlocal rows, unreadable, memory
-            for batch in batches:
-                predictions = read_and_compute(columns.reader, compute, batch.molecules)
-                errors = [known or found for known, found in zip(batch.errors, predictions.errors, strict=True)]
+            for table, molecules, known in batches:
+                predictions = read_and_compute(columns.reader, compute, molecules)
+                errors = [reason or found for reason, found in zip(known, predictions.errors, strict=True)]
                 if options.strict:
                     refuse_errors(errors, rows)
-                yield layout.table(batch.columns, predictions, errors, rows)
+                cells = columns.cells(predictions, errors)
+                if not selection.keeps_all:
+                    cells[-1] = np.arange(rows, rows + len(errors))
+                added = map(arrow_array, cells, schema.types[-len(cells) :])
+                yield pa.Table.from_arrays([*table.columns, *added], schema=schema)
                 rows, unreadable = rows + len(errors), unreadable + sum(map(bool, errors))
                 memory = max(memory, psutil.Process().memory_info().rss)
 
-        with pq.ParquetWriter(file, layout.schema, compression="zstd", write_page_checksum=True) as writer:
-            for table in layout.selected(scored()):
+        with pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer:
+            for table in selected(predicted(), compared, selection, schema):
                 kept += len(table)
                 writer.write_table(table)
-            counts = (rows, unreadable, kept, layout.compared)
             seconds = (round(time.monotonic() - started, 3), round(time.process_time() - cpu_started, 3))
-            report = Report(assignment.job, assignment.content, *counts, *seconds, round(memory / 2**20, 1))
+            counts = (rows, unreadable, kept, compared, *seconds, round(memory / 2**20, 1))
+            report = Report(assignment.job, assignment.content, *counts)
             writer.add_key_value_metadata({FOOTER: json.dumps(asdict(report))})
     return report
 
 
-class PartColumns:
-    """Columns of the input and of predictions; then ``error``, or, of a selection, ``row``, its number from 0."""
-
-    def __init__(self, columns: PredictionColumns, kept: pa.Schema, selection: Selection):
-        self.selection = selection
-        self.columns = columns
-        *fields, last = arrow_fields(columns.columns(), kept.names)
-        self.compared = fields[[column.name for column in columns.all].index(selection.by)].name
-        if not selection.keeps_all:
-            taken = [*kept.names, *(field.name for field in fields)]
-            last = pa.field(free_name("row", taken, "_predicted"), pa.int64())
-        self.schema = pa.schema([*kept, *fields, last])
-
-    def table(self, kept: pa.Table, predictions: Predictions, errors: list[str], first: int) -> pa.Table:
-        """One row for each row of a batch; ``first`` is the number of the first one."""
-        cells = self.columns.cells(predictions, errors)
-        *added, last = map(arrow_array, cells, self.schema.types[-len(cells) :])
-        if not self.selection.keeps_all:
-            last = pa.array(np.arange(first, first + len(errors)))
-        return pa.Table.from_arrays([*kept.columns, *added, last], schema=self.schema)
-
-    def selected(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """The rows to keep, in groups; if their number is limited, the best ones first."""
-        threshold, lowest = self.selection.threshold, self.selection.lowest
-        if threshold is not None:
-            found = ((table, table[self.compared].to_numpy()) for table in tables)
-            tables = (each.filter(values <= threshold if lowest else values >= threshold) for each, values in found)
-        if self.selection.keep_top is None:
-            yield from in_groups(tables, GROUP)
-        else:
-            yield best_rows(tables, self.compared, self.selection.keep_top, lowest, self.schema)
+def selected(tables: Iterable[pa.Table], compared: str, selection: Selection, schema: pa.Schema) -> Iterator[pa.Table]:
+    """The rows to keep, in groups; if their number is limited, the best ones first."""
+    if (limit := selection.threshold) is not None:
+        found = ((table, table[compared].to_numpy()) for table in tables)
+        tables = (each.filter(values <= limit if selection.lowest else values >= limit) for each, values in found)
+    if selection.keep_top is None:
+        return in_groups(tables, GROUP)
+    return iter([best_rows(tables, compared, selection.keep_top, selection.lowest, schema)])
 
 
 def in_groups(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:

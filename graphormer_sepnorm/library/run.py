@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
-from itertools import takewhile
+from itertools import compress, takewhile
 from pathlib import Path
 
 import pyarrow as pa
@@ -101,16 +101,15 @@ def predict_library(
         adopt(manifest, out, is_own)
         assignments = assign(files, out / PARTS, manifest)
         reports = finished(assignments)
-        if missing := {name: assignments[name] for name in files if name not in reports}:
+        if missing := [each for each in assignments if each.part not in reports]:
             (out / SUCCESS).unlink(missing_ok=True)
             plugin = Models(predictor, options, device, f"graphormer-sepnorm-{manifest.job()}")
             with advising(AGAIN):
                 reports |= compute(missing, plugin, scheduler, workers, len(files) > 1 or scheduler is not None)
         found = reports.values()
         summary: dict = {name: sum(getattr(each, name) for each in found) for name in ("rows", "unreadable", "kept")}
-        summary |= {"partitions": len(found), "output": str(out)}
-        summary |= {"cpu_seconds": round(sum(each.cpu_seconds for each in found), 1)}
-        summary |= {"memory_mib": max(each.memory_mib for each in found)}
+        cpu_seconds, memory = round(sum(each.cpu_seconds for each in found), 1), max(each.memory_mib for each in found)
+        summary |= {"partitions": len(found), "output": str(out), "cpu_seconds": cpu_seconds, "memory_mib": memory}
         if options.selection.keep_top is not None:
             write_top(assignments, reports, len(options.of_predictions(predictor).all), options.selection, out / TOP)
             summary["top"] = str(out / TOP)
@@ -185,61 +184,62 @@ def adopt(manifest: Manifest, folder: Path, is_own: bool) -> None:
                 "options": before.options != manifest.options,
                 "input": before.partitions.keys() != manifest.partitions.keys(),
             }
-            if any(differs.values()):
-                others = " and ".join(name for name, is_other in differs.items() if is_other)
+            if others := " and ".join(compress(differs, differs.values())):
                 raise InputError(f"{folder} was begun with other {others}: remove it, or choose another -o")
     write_atomically(path, as_json(manifest))
 
 
-def assign(files: dict[str, Path], folder: Path, manifest: Manifest) -> dict[str, Assignment]:
-    """The assignment of each partition, by name; raises InputError if two have the same part."""
+def assign(files: dict[str, Path], folder: Path, manifest: Manifest) -> list[Assignment]:
+    """The assignment of each partition; raises InputError if two have the same part."""
     job = manifest.job()
-    parts = {name: os.path.abspath(folder / f"{name.removesuffix(PARQUET)}{PARQUET}") for name in files}
-    if len(set(parts.values())) < len(parts):
+    parts = [os.path.abspath(folder / f"{name.removesuffix(PARQUET)}{PARQUET}") for name in files]
+    if len(set(parts)) < len(parts):
         raise InputError("two partitions have names that differ only in .parquet: rename one")
-    return {name: Assignment(str(path), parts[name], job, manifest.partitions[name]) for name, path in files.items()}
+    return [
+        Assignment(str(path), part, job, manifest.partitions[name], name)
+        for (name, path), part in zip(files.items(), parts, strict=True)
+    ]
 
 
-def finished(assignments: dict[str, Assignment]) -> dict[str, Report]:
+def finished(assignments: list[Assignment]) -> dict[str, Report]:
     """The reports of the complete parts; raises InputError if one is of another job or content."""
-    done = {}
-    for name, assignment in assignments.items():
-        if (report := read_report(Path(assignment.part))) is None:
-            continue
-        if (report.job, report.content) != (assignment.job, assignment.content):
+    known = {each.part: read_report(Path(each.part)) for each in assignments}
+    done = {part: report for part, report in known.items() if report is not None}
+    for each in assignments:
+        report = done.get(each.part)
+        if report is not None and (report.job, report.content) != (each.job, each.content):
             raise InputError(
-                f"{assignment.source} has changed since {assignment.part} was written: remove the part to compute it "
-                "again, or choose a new folder"
+                f"{each.source} has changed since {each.part} was written: remove the part to compute it again, or "
+                "choose a new folder"
             )
-        done[name] = report
     return done
 
 
 def compute(
-    missing: dict[str, Assignment], models: Models, scheduler: str | None, workers: int | None, announced: bool = True
+    missing: list[Assignment], models: Models, scheduler: str | None, workers: int | None, announced: bool = True
 ) -> dict[str, Report]:
     """Writes the missing parts, and reports failed partitions immediately; ``announced``: names processes too."""
-    names = {assignment.part: name for name, assignment in missing.items()}
     reports: dict[str, Report] = {}
     failed: dict[str, str] = {}
     try:
-        with connected(scheduler, min(workers or available_cores(), len(missing))) as client:
+        with (
+            connected(scheduler, min(workers or available_cores(), len(missing))) as client,
+            tqdm(total=len(missing), unit=" partitions", disable=None) as bar,
+        ):
             if announced:
-                print(describe(client), file=sys.stderr)
-            with tqdm(total=len(missing), unit=" partitions", disable=None) as bar:
-                for assignment, outcome in compute_parts(client, models, list(missing.values())):
-                    name = names[assignment.part]
-                    if isinstance(outcome, Report):
-                        reports[name] = outcome
-                    else:
-                        if isinstance(outcome, OSError) and outcome.errno in DISK_FULL:  # the others would fail too
-                            raise InputError(f"cannot write {assignment.part}: {outcome.strerror}; make room: {AGAIN}")
-                        failed[name] = reason_of(outcome)
-                        if len(missing) > 1:
-                            tqdm.write(f"{name} failed: {failed[name]}", sys.stderr)
-                    bar.update()
+                tqdm.write(describe(client), sys.stderr)
+            for assignment, outcome in compute_parts(client, models, missing):
+                if isinstance(outcome, Report):
+                    reports[assignment.part] = outcome
+                elif isinstance(outcome, OSError) and outcome.errno in DISK_FULL:  # the others would fail too
+                    raise InputError(f"cannot write {assignment.part}: {outcome.strerror}; make room: {AGAIN}")
+                else:
+                    failed[assignment.name] = reason_of(outcome)
+                    if len(missing) > 1:
+                        tqdm.write(f"{assignment.name} failed: {failed[assignment.name]}", sys.stderr)
+                bar.update()
     finally:
-        for folder in {Path(assignment.part).parent for assignment in missing.values()}:
+        for folder in {Path(assignment.part).parent for assignment in missing}:
             remove_leftovers(folder)
     if failed and len(missing) == 1:
         raise InputError(": ".join(*failed.items()))
@@ -260,12 +260,12 @@ def reason_of(error: BaseException) -> str:
 
 
 def write_top(
-    assignments: dict[str, Assignment], reports: dict[str, Report], added: int, selection: Selection, path: Path
+    assignments: list[Assignment], reports: dict[str, Report], added: int, selection: Selection, path: Path
 ) -> None:
     """Writes the best rows of all parts, best first, with the name of their partition."""
     assert selection.keep_top is not None
     try:
-        schema = unified([pq.read_schema(each.part).remove_metadata() for each in assignments.values()], added)
+        schema = unified([pq.read_schema(each.part).remove_metadata() for each in assignments], added)
         (compared,) = {report.compared for report in reports.values()}
     except (pa.ArrowException, ValueError):
         raise InputError(
@@ -274,15 +274,15 @@ def write_top(
         ) from None
     schema = schema.append(pa.field(free_name("partition", schema.names, "_of_row"), pa.string()))
 
-    def rows_of_part(name: str, part: str) -> pa.Table:
-        with pq.ParquetFile(part) as file:
+    def rows_of_part(assignment: Assignment) -> pa.Table:
+        with pq.ParquetFile(assignment.part) as file:
             rows = file.read()
-        rows = rows.append_column(schema.names[-1], pa.array([name] * len(rows), pa.string()))
+        rows = rows.append_column(schema.names[-1], pa.array([assignment.name] * len(rows), pa.string()))
         return pa.concat_tables([schema.empty_table(), rows], promote_options="permissive")
 
-    tables = (rows_of_part(name, assignment.part) for name, assignment in assignments.items())
     try:
         with replacing(path) as file:
+            tables = map(rows_of_part, assignments)
             pq.write_table(best_rows(tables, compared, selection.keep_top, selection.lowest, schema), file)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None

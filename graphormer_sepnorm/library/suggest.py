@@ -4,10 +4,11 @@ import contextlib
 import math
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import starmap
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -23,7 +24,7 @@ from graphormer_sepnorm.library.run import find_partitions, predict_library
 from graphormer_sepnorm.options import Promise
 from graphormer_sepnorm.output.column import shown_decimals
 from graphormer_sepnorm.output.columns import PredictionColumns
-from graphormer_sepnorm.output.resumable_writer import find_output_writer, is_standard_output, print_rows
+from graphormer_sepnorm.output.resumable_writer import find_output_writer, is_standard_output, print_bytes
 from graphormer_sepnorm.predict.acquisition import Acquisition
 from graphormer_sepnorm.predict.domain import Domain
 from graphormer_sepnorm.predict.predictors import PredictingModel
@@ -32,14 +33,13 @@ from graphormer_sepnorm.project.judge import PROBABILITY
 from graphormer_sepnorm.project.profile import IMPROVEMENT, Profile
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.system.signals import advising
-from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import kind_of, named_column, open_table
 from graphormer_sepnorm.tables.formats.sdf import OF_MOLFILE
 from graphormer_sepnorm.tables.formats.table import Row, cell_text
 from graphormer_sepnorm.tables.label_text import Notation
 from graphormer_sepnorm.tables.rows import id_column_among, read_samples, separators, with_decimal
 from graphormer_sepnorm.tables.writers import write_whole
-from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, DelimitedWriter, TableWriter, as_utf8
+from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, DelimitedWriter, as_utf8
 from graphormer_sepnorm.tasks import TASKS
 
 POOL_PER_PICK = 20
@@ -63,23 +63,25 @@ class SuggestRequest:
     profile: Profile | None = None  # ranks by the probability of all its criteria, or by hypervolume
 
     def __post_init__(self) -> None:
-        if self.count < 1:
-            raise InputError(f"-n {self.count}: ask for one molecule or more")
-        if not 0 <= self.distance <= 1:
-            raise InputError(f"--distance {self.distance:g}: a Tanimoto distance is between 0 and 1")
-        if not (math.isfinite(self.kappa) and self.kappa >= 0):
-            raise InputError(f"--kappa {self.kappa:g}: choose 0 or more")
-        if self.kappa != type(self).kappa and self.by != "confidence-bound":
-            raise InputError(f"--kappa is for --by confidence-bound, not for --by {self.by}")
-        if self.best is not None and self.by != "expected-improvement":
-            raise InputError(f"--best is for --by expected-improvement, not for --by {self.by}")
         of_target = (self.target, self.minimize, self.best, self.kappa)
-        if self.profile and (of_target != (None, False, None, type(self).kappa) or self.by not in BY_PROFILE):
-            raise InputError(
-                "--profile ranks by all its criteria, or --by hypervolume: omit --target, --minimize, --best, --kappa"
-            )
-        if self.by == "hypervolume" and not self.profile:
-            raise InputError("--by hypervolume is for the criteria of a --profile")
+        is_of_target = of_target != (None, False, None, type(self).kappa)
+        problems = {
+            f"-n {self.count}: ask for one molecule or more": self.count < 1,
+            f"--distance {self.distance:g}: a Tanimoto distance is between 0 and 1": not 0 <= self.distance <= 1,
+            f"--kappa {self.kappa:g}: choose 0 or more": not (math.isfinite(self.kappa) and self.kappa >= 0),
+            f"--kappa is for --by confidence-bound, not for --by {self.by}": (
+                self.kappa != type(self).kappa and self.by != "confidence-bound"
+            ),
+            f"--best is for --by expected-improvement, not for --by {self.by}": (
+                self.best is not None and self.by != "expected-improvement"
+            ),
+            "--profile ranks by all its criteria, or --by hypervolume: omit --target, --minimize, --best, --kappa": (
+                self.profile is not None and (is_of_target or self.by not in BY_PROFILE)
+            ),
+            "--by hypervolume is for the criteria of a --profile": self.by == "hypervolume" and not self.profile,
+        }
+        if found := [words for words, is_found in problems.items() if is_found]:
+            raise InputError(found[0])
 
 
 def acquisition_of(predictor: PredictingModel, request: SuggestRequest) -> Acquisition:
@@ -134,22 +136,22 @@ def suggest(
     options = replace(options or PartOptions(selection), selection=selection, acquisition=acquisition, profile=profile)
     with folder_of_parts(out) as folder:
         result = predict_library(predictor, source, folder, options, scheduler, workers, device, is_own=True)
-        pool = read_pool(predictor, source, Path(result["top"]), options)
+        columns, pool = read_pool(predictor, source, Path(result["top"]), options)
         fresh = without_known(predictor, pool)
-        if not fresh.rows:
-            which = "all readable ones" if len(pool.rows) < size else f"its best {size:,} rows"
+        if not fresh:
+            which = "all readable ones" if len(pool) < size else f"its best {size:,} rows"
             raise InputError(f"{source} has no molecule to suggest: {which} were already measured")
         picked = pick(fresh, request)
         answers = replace(options.answers, domain=predictor.trust is not None)
         options = replace(options, answers=answers)
-        similarity = write_picked(predictor, source, out, fresh.take(picked), options, for_people)
+        similarity = write_picked(predictor, source, out, columns, picked, options, for_people)
     usual = predictor.trust.domain.usual_similarity if predictor.trust else None
     return {
         "suggested": len(picked),
         **{name: result[name] for name in ("rows", "unreadable")},
-        "left_out": len(pool.rows) - len(fresh.rows),
-        "put_last": sum(map(bool, fresh.warnings)),
-        "suggested_last": sum(bool(fresh.warnings[place]) for place in picked),
+        "left_out": len(pool) - len(fresh),
+        "put_last": sum(bool(each.warning) for each in fresh),
+        "suggested_last": sum(bool(each.warning) for each in picked),
         "unlike": 0 if usual is None else int((similarity < usual).sum()),
         "usual_similarity": usual,
         "best": acquisition.best if acquisition and acquisition.by == "expected-improvement" else None,
@@ -174,26 +176,22 @@ def folder_of_parts(out: Path) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-@dataclass(frozen=True)
-class Pool:
-    """The best rows of a library, best first."""
+class Candidate(NamedTuple):
+    """One of the best rows of a library."""
 
-    columns: list[str]  # of the library
-    rows: list[Row]
-    samples: Smiles  # what the model reads of them
-    mols: list[Chem.Mol]
-    warnings: list[str]  # "" if there is none
-
-    def take(self, places: list[int]) -> "Pool":
-        parts: tuple[Sequence[Any], ...] = (self.rows, self.samples, self.mols, self.warnings)
-        return Pool(self.columns, *([part[place] for place in places] for part in parts))
+    row: Row
+    sample: Any  # what the model reads of it
+    mol: Chem.Mol
+    warning: str  # "" if there is none
 
 
-def read_pool(predictor: PredictingModel, source: str, top: Path, options: PartOptions) -> Pool:
-    """The rows of ``top.parquet``, in the columns of the library ``source``."""
+def read_pool(
+    predictor: PredictingModel, source: str, top: Path, options: PartOptions
+) -> tuple[list[str], list[Candidate]]:
+    """The columns of the library ``source``, and the rows of ``top.parquet`` in them, best first."""
     with pq.ParquetFile(top) as file:
         table = file.read()
-    added = len(options.of_predictions(predictor).columns()) + 1  # the row in place of the error, and the partition
+    added = len(options.of_predictions(predictor).all) + 1  # the row in place of the error, and the partition
     columns = table.column_names[:-added]
     partitions = table.columns[-1].to_pylist()
     files, asked = find_partitions(source), predictor.asked_conditions.places(columns, str(top))
@@ -208,9 +206,8 @@ def read_pool(predictor: PredictingModel, source: str, top: Path, options: PartO
     found = read_molecules(predictor.featurizer, samples)
     told = [domain.warnings_on(found) for domain in domains_of(predictor)]
     warnings = [" ".join(dict.fromkeys(filter(None, texts))) for texts in zip([""] * len(rows), *told, strict=True)]
-    mols = [mol for mol in found.mols if mol is not None]
-    assert len(mols) == len(rows)  # what was ranked could be read
-    return Pool(columns, rows, samples, mols, warnings)
+    mols = [mol for mol in found.mols if mol is not None]  # all, as what was ranked could be read
+    return columns, list(starmap(Candidate, zip(rows, samples, mols, warnings, strict=True)))
 
 
 def reading_of(
@@ -230,73 +227,73 @@ def domains_of(predictor: PredictingModel) -> list[Domain]:
     return [model.trust.domain for model in parts_of(predictor) if model.trust]
 
 
-def without_known(predictor: PredictingModel, pool: Pool) -> Pool:
+def without_known(predictor: PredictingModel, pool: list[Candidate]) -> list[Candidate]:
     """The rows of molecules that were not measured by all models, each molecule once."""
-    first: dict[str, int] = {}
+    first: dict[str, Candidate] = {}
     domains = domains_of(predictor)
-    for place, mol in enumerate(pool.mols):
-        if not domains or not all(domain.knows(mol) for domain in domains):
-            first.setdefault(molecule_key(mol), place)
-    return pool.take(list(first.values()))
+    for each in pool:
+        if not domains or not all(domain.knows(each.mol) for domain in domains):
+            first.setdefault(molecule_key(each.mol), each)
+    return list(first.values())
 
 
-def pick(pool: Pool, request: SuggestRequest) -> list[int]:
-    """The numbers of the molecules to suggest, as ``pick_diverse``; those with a warning after all others."""
-    picked: list[int] = []
+def pick(pool: list[Candidate], request: SuggestRequest) -> list[Candidate]:
+    """The molecules to suggest, as ``pick_diverse``; those with a warning after all others."""
+    picked: list[Candidate] = []
     for warned in (False, True):
-        places = [place for place, warning in enumerate(pool.warnings) if bool(warning) == warned]
-        mols = [pool.mols[place] for place in places]
-        picked += [places[number] for number in pick_diverse(mols, request.count - len(picked), request.distance)]
+        some = [each for each in pool if bool(each.warning) == warned]
+        places = pick_diverse([each.mol for each in some], request.count - len(picked), request.distance)
+        picked += [some[place] for place in places]
     return picked
 
 
-class BriefWriter(TableWriter):
-    """Lines for people: rank, name, SMILES, predictions of the chosen targets, and the nearest training molecule."""
-
-    def __init__(self, columns: list[str], found: PredictionColumns):
-        self.found, self.id_column = found, id_column_among(columns)
-        self.id_place = None if self.id_column is None else columns.index(self.id_column)
-
-    def header(self) -> bytes:
-        return b""
-
-    def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
-        decimals, chosen = shown_decimals(self.found.model), self.found.acquisition
-        decimals_of: dict[str, int | None] = {"similarity": 2}
-        for target in [chosen.target] if chosen else self.found.model.targets:
-            decimals_of |= dict.fromkeys((target, f"{target}_std"), decimals.get(target))
-        by_profile: dict[str, int | None] = {PROBABILITY: 3, "desirability": 3, IMPROVEMENT: 3}
-        decimals_of |= {chosen.column: decimals.get(chosen.target)} if chosen else by_profile
-        table = [["rank", *(str(place) for place in range(1, len(rows) + 1))]]
-        if self.id_place is not None:
-            table.append([str(self.id_column), *(row.fields[self.id_place] for row in rows)])
-        table.append(["SMILES", *(truncated(row.smiles, LONGEST_SHOWN) for row in rows)])
-        for column, cells in zip(self.found.all, added, strict=True):
-            if column.name in decimals_of:
-                numbers = np.asarray(cells, np.float64)[: len(rows)].tolist()
-                table.append([column.name, *(shown(number, decimals_of[column.name]) for number in numbers)])
-            elif column.name in ("nearest_id", "weakest"):
-                table.append([column.name, *map(str, cells[: len(rows)])])
-        padded = [[text.ljust(max(map(len, column))) for text in column] for column in table]
-        return "".join("  ".join(line).rstrip() + "\n" for line in zip(*padded, strict=True)).encode()
+def lines_for_people(columns: list[str], found: PredictionColumns, rows: list[Row], added: list[Cells]) -> bytes:
+    """Rank, name, SMILES, predictions of the chosen targets, and the nearest training molecule."""
+    decimals, chosen, id_column = shown_decimals(found.model), found.acquisition, id_column_among(columns)
+    decimals_of: dict[str, int | None] = {"similarity": 2}
+    for target in [chosen.target] if chosen else found.model.targets:
+        decimals_of |= dict.fromkeys((target, f"{target}_std"), decimals.get(target))
+    if chosen:
+        decimals_of[chosen.column] = decimals.get(chosen.target)
+    else:
+        decimals_of |= dict.fromkeys((PROBABILITY, "desirability", IMPROVEMENT), 3)
+    table = [["rank", *(str(place) for place in range(1, len(rows) + 1))]]
+    if id_column is not None:
+        table.append([id_column, *(row.fields[columns.index(id_column)] for row in rows)])
+    table.append(["SMILES", *(truncated(row.smiles, LONGEST_SHOWN) for row in rows)])
+    for column, cells in zip(found.all, added, strict=True):
+        if column.name in decimals_of:
+            numbers = np.asarray(cells, np.float64)[: len(rows)].tolist()
+            table.append([column.name, *(shown(number, decimals_of[column.name]) for number in numbers)])
+        elif column.name in ("nearest_id", "weakest"):
+            table.append([column.name, *map(str, cells[: len(rows)])])
+    padded = [[text.ljust(max(map(len, column))) for text in column] for column in table]
+    return "".join("  ".join(line).rstrip() + "\n" for line in zip(*padded, strict=True)).encode()
 
 
 def write_picked(
-    predictor: PredictingModel, source: str, out: Path, picked: Pool, options: PartOptions, for_people: bool
+    predictor: PredictingModel,
+    source: str,
+    out: Path,
+    names: list[str],
+    picked: list[Candidate],
+    options: PartOptions,
+    for_people: bool,
 ) -> np.ndarray:
     """Writes the suggested molecules with their rank and predictions; returns their similarities, if known."""
-    columns = options.of_predictions(predictor)
-    found = columns.reader.compute(read_molecules(predictor.featurizer, picked.samples))
+    columns, rows = options.of_predictions(predictor), [each.row for each in picked]
+    found = columns.reader.compute(read_molecules(predictor.featurizer, [each.sample for each in picked]))
     told = columns.cells(found, found.errors)
     added: list[AddedColumn] = [AddedColumn("rank"), *columns.all]
-    cells: list[Cells] = [np.arange(1.0, len(picked.rows) + 1), *told]
+    cells: list[Cells] = [np.arange(1.0, len(rows) + 1), *told]
     if not is_standard_output(out):
         first = next(iter(find_partitions(source).values()))
         with open_table(first, named_column(first, options.smiles_column), options.delimiter) as table:
             like = with_decimal(table) if kind_of(first) in (".csv", ".tsv", ".txt") else None
-            write_whole(out, picked.columns, picked.rows, added, cells, like)
-    elif not for_people:
-        print_rows(DelimitedWriter(picked.columns, added), picked.rows, cells)
+            write_whole(out, names, rows, added, cells, like)
+    elif for_people:
+        print_bytes(lines_for_people(names, columns, rows[:SHOWN], told))
     else:
-        print_rows(BriefWriter(picked.columns, columns), picked.rows[:SHOWN], told)
+        writer = DelimitedWriter(names, added)
+        print_bytes(writer.header() + writer.encode(rows, cells))
     return np.empty(0) if found.nearness is None else found.nearness.similarity

@@ -12,6 +12,7 @@ import numpy as np
 
 from graphormer_sepnorm.chem.properties import PROPERTIES
 from graphormer_sepnorm.errors import InputError, did_you_mean
+from graphormer_sepnorm.options import NO_ANSWERS, Answers
 from graphormer_sepnorm.output.column import (
     PredictedColumn,
     condition_column,
@@ -23,9 +24,7 @@ from graphormer_sepnorm.output.column import (
     property_column,
 )
 from graphormer_sepnorm.predict.acquisition import Acquisition
-from graphormer_sepnorm.predict.answers import NO_ANSWERS, Answers
 from graphormer_sepnorm.predict.describing import Describer
-from graphormer_sepnorm.predict.drugs import Drugs
 from graphormer_sepnorm.predict.predictors import (
     MoleculeModel,
     PredictingModel,
@@ -35,9 +34,9 @@ from graphormer_sepnorm.predict.predictors import (
     known_sets,
     known_trust,
 )
-from graphormer_sepnorm.predict.side_by_side import SideBySide
-from graphormer_sepnorm.predict.training_rows import TrainingRows
-from graphormer_sepnorm.tables.writers.base import AddedColumn, Cells, ColumnKind
+from graphormer_sepnorm.predict.side_by_side import Part, SideBySide
+from graphormer_sepnorm.predict.training_rows import Drugs, TrainingRows
+from graphormer_sepnorm.tables.writers.base import Cells, ColumnKind
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import falls, measured, measured_name
 
@@ -63,57 +62,39 @@ class PredictionColumns:
     model: PredictingModel
     answers: Answers = NO_ANSWERS  # what to add, and which targets to show
     acquisition: Acquisition | None = None
-    labels: tuple[str, ...] = ()  # what the targets are called; empty: by their names
-    drugs: Drugs | None = None
     profile: Judging | None = None
     is_whole: bool = False  # whether ``cells`` gets a whole table at once, as ranks require
 
     def __post_init__(self) -> None:
         _ = self.places, self.parts, self.judged  # which check the options
-        if isinstance(self.model, SideBySide):
-            return
-        nothing = np.zeros((1, len(self.model.targets)))
-        if self.answers.domain:
-            known_trust(self.model)
-        if self.answers.interval is not None and self.of_classes:
-            known_sets(self.model).holds(nothing, self.answers.interval)
-        elif self.answers.interval is not None:
-            known_intervals(self.model).half_widths(self.answers.interval, nothing)
 
-    @property
-    def of_classes(self) -> bool:
-        return TASKS[self.model.kind].predicts_probabilities
+    @cached_property
+    def several(self) -> SideBySide:
+        """The models; one model has no name here."""
+        return self.model if isinstance(self.model, SideBySide) else SideBySide((Part("", self.model),))
 
     @cached_property
     def places(self) -> list[tuple[int, int]]:
         """The targets to show, in order: the number of the model, and of the target among its targets."""
-        places = [(0, number) for number in range(len(self.model.targets))]
-        names = [{target} for target in self.model.targets]
-        if isinstance(self.model, SideBySide):
-            places = self.model.places
-            names = [{label, self.model.owner(label)[1]} for label in self.model.targets]
-        return list(compress(places, chosen_endpoints(self.answers.endpoints, names)))
+        names = [{label, self.several.owner(label)[1]} for label in self.several.targets]
+        return list(compress(self.several.places, chosen_endpoints(self.answers.endpoints, names)))
 
     @cached_property
     def domains(self) -> list[int]:
         """The numbers of the models whose training molecules are compared; models that share them are compared once."""
-        if not self.answers.domain:
-            return []
-        first = self.model.first_of_domain if isinstance(self.model, SideBySide) else [0]
-        return list(dict.fromkeys(first[part] for part, _ in self.places))
+        parts = self.shown_parts if self.answers.domain else ()
+        return list(dict.fromkeys(self.several.first_of_domain[part] for part in parts))
 
     @cached_property
-    def parts(self) -> "list[PredictionColumns]":
-        if not isinstance(self.model, SideBySide):
-            return [self]
+    def parts(self) -> "list[PartColumns]":
         found = []
-        for number, (part, labels) in enumerate(zip(self.model.parts, self.model.labels, strict=True)):
+        for number, (part, labels) in enumerate(zip(self.several.parts, self.several.labels, strict=True)):
             is_compared = self.answers.domain and (number in self.shown_parts or number in self.domains)
+            confidence = self.answers.interval if number in self.shown_parts else None
             try:
-                answers = Answers(self.answers.interval if number in self.shown_parts else None, is_compared)
-                found.append(PredictionColumns(part.model, answers, labels=labels, drugs=part.drugs))
+                found.append(PartColumns(part.model, labels, confidence, is_compared, part.drugs))
             except InputError as error:
-                raise InputError(f"{part.name}: {error}") from None
+                raise InputError(f"{part.name}: {error}") if part.name else error from None
         return found
 
     @property
@@ -172,26 +153,22 @@ class PredictionColumns:
 
     def of(self, part: int, columns: Iterable[PredictedColumn]) -> list[PredictedColumn]:
         """Columns of a model, the ``part``-th, which read its predictions among those of all."""
-        if not isinstance(self.model, SideBySide):
-            return list(columns)
 
         def with_part(column: PredictedColumn) -> PredictedColumn:
-            return replace(column, cells=lambda found: column.cells(found.parts[part]), part=part)
+            return replace(column, cells=lambda found: column.cells((found.parts or (found,))[part]), part=part)
 
         return list(map(with_part, columns))
 
     def named(self, column: PredictedColumn) -> PredictedColumn:
-        if not isinstance(self.model, SideBySide) or column.part is None:
+        if not (name := self.several.parts[given(column.part)].name):
             return column
-        name = self.model.parts[column.part].name
         path = column.place if len(column.place) > 1 else ("models", name, *column.place)
         return replace(column, name=f"{name}_{column.name}", path=path)
 
     def of_domain(self, first: int) -> list[PredictedColumn]:
         """The comparison with the training molecules of a model, the ``first`` of those that have the same ones."""
-        alike = self.model.first_of_domain if isinstance(self.model, SideBySide) else [first]
-        sharing = [part for part, its_first in enumerate(alike) if its_first == first]
-        by_part = [self.of(part, domain_columns(self.parts[part].model, self.parts[part].shown)) for part in sharing]
+        sharing = [part for part, its_first in enumerate(self.several.first_of_domain) if its_first == first]
+        by_part = [self.of(part, domain_columns(self.parts[part].model, self.parts[part].labels)) for part in sharing]
         of_targets = [column for columns in by_part for column in columns if column.place[0] == "predictions"]
         of_targets = [column for column in of_targets if column.place[1] in self.targets]
         own = [column for column in by_part[0] if column.place[0] != "predictions"]
@@ -203,26 +180,49 @@ class PredictionColumns:
 
     @property
     def targets(self) -> list[str]:
-        return [self.parts[part].shown[number] for part, number in self.places]
+        return [self.parts[part].labels[number] for part, number in self.places]
+
+    def cells(self, found: Predictions, errors: list[str]) -> list[Cells]:
+        found = replace(found, errors=errors)
+        return [column.cells(found) for column in self.all]
+
+
+@dataclass(frozen=True)
+class PartColumns:
+    """The columns of one of the models; raises InputError where it does not support them."""
+
+    model: PredictingModel
+    labels: tuple[str, ...]  # what its targets are called
+    confidence: float | None  # of intervals or sets
+    is_compared: bool  # with its training molecules
+    drugs: Drugs | None
+
+    def __post_init__(self) -> None:
+        nothing = np.zeros((1, len(self.labels)))
+        if self.is_compared:
+            known_trust(self.model)
+        if self.confidence is not None and self.of_classes:
+            known_sets(self.model).holds(nothing, self.confidence)
+        elif self.confidence is not None:
+            known_intervals(self.model).half_widths(self.confidence, nothing)
 
     @property
-    def shown(self) -> tuple[str, ...]:
-        """The names of all targets of one model in columns."""
-        return self.labels or self.model.targets
+    def of_classes(self) -> bool:
+        return TASKS[self.model.kind].predicts_probabilities
 
     def of_classes_together(self) -> Iterator[PredictedColumn]:
         if not TASKS[self.model.kind].adds_up:
             return
         yield most_probable_class(self.model.classes[0])
-        if self.answers.interval is not None:
-            yield PredictedColumn("class_set", "text", cells=self.class_set(0, self.answers.interval))
+        if self.confidence is not None:
+            yield PredictedColumn("class_set", "text", cells=self.class_set(0, self.confidence))
 
     def class_set(self, group: int, confidence: float) -> Callable[[Predictions], list[str]]:
         sets, names = known_sets(self.model), self.model.classes[group]
         return lambda found: sets.texts(group, found.values, confidence, names)
 
     def of_target(self, number: int) -> Iterator[PredictedColumn]:
-        own, target, confidence = self.model.targets[number], self.shown[number], self.answers.interval
+        own, target, confidence = self.model.targets[number], self.labels[number], self.confidence
         scale = self.model.scales[number] if self.model.scales else ""
         name_in_units = measured_name(target, scale)
 
@@ -258,7 +258,7 @@ class PredictionColumns:
             yield of(f"{target}_set", "set", self.class_set(number, confidence), is_text=True)
         if self.model.gives_spread:
             yield of(f"{target}_std", "std", lambda found: found.spread[:, number])
-        rows = self.model.trust.rows if self.answers.domain and self.model.trust else None
+        rows = self.model.trust.rows if self.is_compared and self.model.trust else None
         if rows is not None and not self.of_classes:
             yield of(f"{target}_percentile", "percentile", lambda found: rows.percentiles(found.values)[:, number])
             for side, end_of in enumerate(("low", "high") if any(map(len, rows.sorted_bounds[number])) else ()):
@@ -270,13 +270,6 @@ class PredictionColumns:
         if (drugs := self.drugs) is not None and own in drugs.targets:
             name = f"{target}_drug_percentile"
             yield of(name, "drugs", lambda found: drugs.percentiles(found.values[:, number], own))
-
-    def columns(self) -> list[AddedColumn]:
-        return list(self.all)
-
-    def cells(self, found: Predictions, errors: list[str]) -> list[Cells]:
-        found = replace(found, errors=errors)
-        return [column.cells(found) for column in self.all]
 
 
 def percentile_end(rows: TrainingRows, target: int, side: int, found: Predictions) -> np.ndarray:

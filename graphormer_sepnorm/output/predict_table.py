@@ -16,21 +16,20 @@ import numpy as np
 
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.options import AS_FOUND, ReadOptions
+from graphormer_sepnorm.options import AS_FOUND, NO_ANSWERS, Answers, ReadOptions
 from graphormer_sepnorm.output.column import PredictedColumn, shown_decimals, two_classes
 from graphormer_sepnorm.output.columns import Judging, PredictionColumns
 from graphormer_sepnorm.output.resumable_writer import write_table
-from graphormer_sepnorm.predict.answers import NO_ANSWERS, Answers
+from graphormer_sepnorm.predict.describing import measured_words, shown_unit
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, is_in_training
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
 from graphormer_sepnorm.predict.side_by_side import SideBySide, parts_of
-from graphormer_sepnorm.predict.units import measured_words, shown_unit
 from graphormer_sepnorm.runs.info import groups_of
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.runs.zoo import shipped_models, shipped_tables
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import is_table_name
-from graphormer_sepnorm.tables.formats.table import Row
+from graphormer_sepnorm.tables.formats.table import Row, Table
 from graphormer_sepnorm.tables.formats.text import STANDARD_INPUT
 from graphormer_sepnorm.tables.rows import id_column_among
 from graphormer_sepnorm.tables.writers import WRITERS
@@ -60,7 +59,7 @@ def predict_table(
     options = (str(answers.interval), predictor.digest, *([repr(profile)] if profile else []))
     writers = WRITERS if meanings is None else {".csv": partial(TextWriter, found=columns, meanings=meanings)}
     written = (source, out, reading, options, writers, columns.is_whole, watch)
-    result = write_table(columns.reader, columns.columns(), columns.cells, *written)
+    result = write_table(columns.reader, columns.all, columns.cells, *written)
     unfamiliar = columns.unfamiliar["rows"] if any(model.trust for model in parts_of(predictor)) else None
     return {**result, "unfamiliar": unfamiliar, "below_zero": dict(columns.below_zero)}
 
@@ -89,7 +88,7 @@ class CountedColumns(PredictionColumns):
         for part in self.parts:
             if part.model.trust and (rows := part.model.trust.rows) is not None and not part.of_classes:
                 is_plain = [own and not scale for own, scale in zip_longest(rows.positive, part.model.scales)]
-                found |= set(compress(part.shown, is_plain))
+                found |= set(compress(part.labels, is_plain))
         return found
 
 
@@ -97,12 +96,17 @@ class TextWriter(TableWriter):
     """Lines for people: a molecule, a line per target with its interval, and a line for each other column and limit."""
 
     def __init__(
-        self, columns: list[str], added: list[AddedColumn], found: PredictionColumns, meanings: Mapping[str, dict]
+        self,
+        columns: list[str],
+        added: Sequence[AddedColumn],
+        like: Table | None,
+        found: PredictionColumns,
+        meanings: Mapping[str, dict],
     ):
         self.columns = found.all
         self.id_place = columns.index(known) if (known := id_column_among(columns)) else None
-        self.of_classes = {target for part in found.parts if part.of_classes for target in part.shown}
-        self.adding_up = {target for part in found.parts if TASKS[part.model.kind].adds_up for target in part.shown}
+        self.of_classes = {target for part in found.parts if part.of_classes for target in part.labels}
+        self.adding_up = {target for part in found.parts if TASKS[part.model.kind].adds_up for target in part.labels}
         self.units = {name: f" (probability of {one})" for name, (_, one) in two_classes(found.model).items()}
         self.meanings = {target: facts["description"] for target, facts in meanings.items()}
         self.groups = groups_of(meanings)

@@ -77,10 +77,10 @@ class StandardOutput:
         self.progress.add(len(content), rows, unreadable)
 
 
-def print_rows(writer: TableWriter, rows: list[Row], added: list[Cells]) -> None:
+def print_bytes(content: bytes) -> None:
     """Writes a table to standard output at once; raises InputError if that fails."""
     try:
-        StandardOutput().append(writer.header() + writer.encode(rows, added))
+        StandardOutput().append(content)
     except OSError as error:
         raise InputError(f"cannot write {STANDARD_OUTPUT}: {error.strerror}") from None
 
@@ -147,7 +147,7 @@ class PartialFile:
 
 def write_table(
     reader: MoleculeModel[Result],
-    columns: list[AddedColumn],
+    columns: Sequence[AddedColumn],
     cells: Callable[[Result, list[str]], list[Cells]],
     source: str | Sequence[str],
     out: Path,
@@ -174,8 +174,7 @@ def write_table(
         check_output(out, source)
     with opened(source, *of_input) as found:
         table = with_decimal(found)
-        writer = make_writer(table.columns, columns)
-        writer.keep_notation(table)
+        writer = make_writer(table.columns, columns, table)
         read = samples_of(table.columns, reader.asked_conditions, "the input", table.delimiter, all_rows)
 
         def results(done: int) -> Iterator[tuple[list[Row], Result]]:

@@ -1,7 +1,4 @@
-"""Acquisition functions: the expected value of measuring a molecule, from its prediction and expected error.
-
-Axis letters: M molecules.
-"""
+"""Acquisition functions: the expected value of measuring M molecules, from predictions and expected errors."""
 
 from typing import Annotated
 
@@ -15,11 +12,7 @@ from graphormer_sepnorm.options import Promise
 
 @dataclass(frozen=True, config=STRICT)
 class Acquisition:
-    """A ranking criterion for molecules.
-
-    Sources: Jones et al., "Efficient global optimization of expensive black-box functions", J. Global Optim. 1998;
-    Srinivas et al., "Gaussian process optimization in the bandit setting", ICML 2010.
-    """
+    """A ranking criterion (Jones et al., J. Global Optim. 1998; Srinivas et al., ICML 2010)."""
 
     by: Promise
     target: str

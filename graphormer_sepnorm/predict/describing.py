@@ -1,8 +1,6 @@
-"""Descriptions next to predictions: nearest training molecules, limits of assays, structural alerts and properties.
+"""Descriptions next to predictions of M molecules: nearest training molecules, units, limits, alerts, P properties."""
 
-Axis letters: M molecules, D width, P properties.
-"""
-
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -11,12 +9,17 @@ from rdkit import Chem
 
 from graphormer_sepnorm.chem.features import Molecules
 from graphormer_sepnorm.chem.properties import PROPERTIES, basic_properties, find_alerts
-from graphormer_sepnorm.predict.answers import Answers
+from graphormer_sepnorm.config import Scale
+from graphormer_sepnorm.options import Answers
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, Domain, attempt, is_in_training, joined
 from graphormer_sepnorm.predict.forward import Output
 from graphormer_sepnorm.predict.predictors import Nearness, PredictingModel, Predictions, computed
 from graphormer_sepnorm.predict.training_rows import TrainingRows
+from graphormer_sepnorm.runs.numbers import significant
 from graphormer_sepnorm.runs.zoo import AssayLimit
+from graphormer_sepnorm.tasks.scales import falls, measured, unit_of
+
+UNKNOWN = "in the unit of the table"  # in place of a unit that is not known
 
 
 class Describer:
@@ -54,12 +57,15 @@ class Describer:
             warnings = self.domain.add_unlike(found.warnings, nearness.similarity)
             warnings = joined(warnings, under_other_conditions(molecules.mols, nearness, matches))
             found = replace(found, nearness=nearness, warnings=warnings)
-        return replace(
-            found,
-            limit_words=limit_words_of(self.model, molecules.mols, found.values),
-            alerts=alerts_of(molecules.mols) if self.answers.alerts else None,
-            properties=properties_of(molecules.mols) if self.answers.properties else None,
-        )
+        mols, limits = molecules.mols, self.model.assay_limits
+        words = {
+            target: [limit_words(value, limits[target], mol) for value, mol in zip(column, mols, strict=True)]
+            for target, column in zip(self.model.targets, found.values.T.tolist(), strict=True)
+            if target in limits
+        }
+        alerts = ["; ".join(attempt(find_alerts, mol) or []) for mol in mols] if self.answers.alerts else None
+        properties = properties_of(mols) if self.answers.properties else None
+        return replace(found, limit_words=words, alerts=alerts, properties=properties)
 
 
 def conditions_of(molecules: Molecules) -> np.ndarray | None:
@@ -102,16 +108,8 @@ def nearness_to(
     """The similarities of M molecules to the training molecules, with distances if there are embeddings [M, D]."""
     similarity, rows = domain.nearest_rows(mols, matches)
     distance = np.full(len(mols), np.nan) if embeddings is None else domain.distance(embeddings)
-    return Nearness(similarity, domain.smiles_of(rows), distance, rows)
-
-
-def limit_words_of(model: PredictingModel, mols: Sequence[Chem.Mol | None], values: np.ndarray) -> dict[str, list[str]]:
-    """How to read the predictions [M, T] near a limit of their assay: M texts by target, as ``limit_words``."""
-    return {
-        target: [limit_words(value, model.assay_limits[target], mol) for value, mol in zip(column, mols, strict=True)]
-        for target, column in zip(model.targets, values.T.tolist(), strict=True)
-        if target in model.assay_limits
-    }
+    nearest = ["" if row < 0 else domain.smiles[row] for row in rows.tolist()]
+    return Nearness(similarity, nearest, distance, rows)
 
 
 def limit_words(value: float, limit: AssayLimit, mol: Chem.Mol | None) -> str:
@@ -125,13 +123,35 @@ def limit_words(value: float, limit: AssayLimit, mol: Chem.Mol | None) -> str:
     return "near the lower limit of the assay: read as at most" if value <= limit.value else ""
 
 
-def alerts_of(mols: Sequence[Chem.Mol | None]) -> list[str]:
-    """The alerts of each of M molecules as one text; "" if there are none or the molecule could not be read."""
-    return ["; ".join(attempt(find_alerts, mol) or []) for mol in mols]
-
-
 def properties_of(mols: Sequence[Chem.Mol | None]) -> np.ndarray:
     """The ``PROPERTIES`` of molecules: float64 [M, P]; NaN for molecules that could not be read."""
     nothing = np.full(len(PROPERTIES), np.nan)
     found = [attempt(basic_properties, mol) for mol in mols]
     return np.array([nothing if row is None else row for row in found]).reshape(-1, len(PROPERTIES))
+
+
+def measured_unit(scale: Scale, description: str) -> str:
+    """The unit behind a logarithm, from a card's description: "" for a ratio, ``UNKNOWN`` without a description."""
+    if falls(scale):
+        return unit_of(scale)
+    before, _, unit = description.rpartition(", ")
+    return unit if before else "" if description else UNKNOWN
+
+
+def shown_unit(scale: Scale, description: str) -> str:
+    """As ``measured_unit``, for people: of a percentage, it says whether it is the bound or the unbound fraction."""
+    unit, fraction = measured_unit(scale, description), re.search(r"\b(un)?bound\b", description)
+    return f"% {fraction.group()}" if unit == "%" and fraction else unit
+
+
+def measured_words(value: float, scale: Scale, unit: str, low: float | None = None, high: float | None = None) -> str:
+    """A prediction of a logarithm as the value itself, with its interval: "= 9.01 mL/min/kg (2.10 to 38.6)"."""
+
+    def back(number: float) -> float:
+        return float(measured(np.array([[number]]), [scale])[0, 0])
+
+    words = f"= {significant(back(value))} {unit}".rstrip()
+    if low is None or high is None:
+        return words
+    first, last = sorted((back(low), back(high)))
+    return f"{words} ({significant(first)} to {significant(last)})"

@@ -1,7 +1,4 @@
-"""The training molecules of a model, and how other molecules compare with them.
-
-Axis letters: M molecules, N training molecules, D width.
-"""
+"""N training molecules of a model, and how M others compare with them; embeddings have the width D."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -106,10 +103,6 @@ class Domain:
         )
 
     @cached_property
-    def known_kinds(self) -> set[tuple[int, int]]:
-        return {(number, charge) for number, charge in self.kinds.tolist()}
-
-    @cached_property
     def sparse_bits(self) -> "csr_array":
         """The fingerprints of the training molecules, int16 [N, SIZE], in a form that is quick to multiply."""
         from scipy.sparse import csr_array  # its import takes a while, which predictions need not spend
@@ -148,10 +141,6 @@ class Domain:
         unlike = [sentence.format(each, 100 * (1 - UNUSUAL), usual) if each < usual else "" for each in similarity]
         return joined(warnings, unlike)
 
-    def smiles_of(self, rows: np.ndarray) -> list[str]:
-        """The training molecules with these numbers in ``bits`` [M]; "" for -1."""
-        return ["" if row < 0 else self.smiles[row] for row in rows.tolist()]
-
     def nearest_rows(
         self, molecules: Iterable[Molecule], matches: Callable[[int, int], bool] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -184,13 +173,16 @@ class Domain:
 
     def strange(self, mol: Chem.Mol) -> list[str]:
         """Sentences on what no training molecule has: parts, elements, charged atoms, ``RARITIES``, size, charge."""
-        kinds, known, found = atom_kinds(mol), self.known_kinds, []
+        kinds, known, found = atom_kinds(mol), {(number, charge) for number, charge in self.kinds.tolist()}, []
         elements = {number for number, _ in known}
         if not self.knows_mixtures and len(Chem.GetMolFrags(mol)) > 1:
             parts = dict.fromkeys(Chem.MolToSmiles(mol).split("."))
             found.append(f"The molecule is a salt or a mixture ({' and '.join(parts)}); no training molecule is one.")
-        if new := [element_words(number) for number in sorted({number for number, _ in kinds} - elements)]:
-            found.append(f"No training molecule contains {' or '.join(new)}.")
+        if new := sorted({number for number, _ in kinds} - elements):  # hydrogens are atoms only where they are drawn
+            words = (
+                "deuterium or another hydrogen drawn as an atom" if number == 1 else symbol_of(number) for number in new
+            )
+            found.append(f"No training molecule contains {' or '.join(words)}.")
         found += [
             f"No training molecule contains {symbol_of(number)} with {charge_words(charge)}."
             for number, charge in sorted(kinds - known)
@@ -204,7 +196,7 @@ class Domain:
             found.append(f"The molecule has {heavy}; training molecules have {fewest} to {most}.")
         charge, (lowest, highest) = Chem.GetFormalCharge(mol), self.charges.tolist()
         if not lowest <= charge <= highest:
-            several = f"charges from {signed(lowest)} to {signed(highest)}"
+            several = f"charges from {lowest:+d} to {highest:+d}".replace("+0", "0")
             known_charges = several if lowest < highest else charge_words(lowest)
             found.append(f"The molecule has {charge_words(charge)}; training molecules have {known_charges}.")
         return found
@@ -260,21 +252,12 @@ def atom_kinds(mol: Chem.Mol) -> set[tuple[int, int]]:
     return {(atom.GetAtomicNum(), atom.GetFormalCharge()) for atom in atoms_of(mol)}
 
 
-def element_words(number: int) -> str:
-    """The symbol of an element; hydrogens are atoms only if the structure has them, as deuterium."""
-    return "deuterium or another hydrogen drawn as an atom" if number == 1 else symbol_of(number)
-
-
 def symbol_of(number: int) -> str:
     return Chem.GetPeriodicTable().GetElementSymbol(number)
 
 
 def charge_words(charge: int) -> str:
-    return f"a charge of {signed(charge)}" if charge else "no charge"
-
-
-def signed(charge: int) -> str:
-    return f"{charge:+d}" if charge else "0"
+    return f"a charge of {charge:+d}" if charge else "no charge"
 
 
 def joined(first: Sequence[str], second: Sequence[str]) -> list[str]:

@@ -20,11 +20,7 @@ DEVICE_ATOMS, DEVICE_PAIRS = 16_384, 2_097_152
 
 
 def size_sorted_batches(num_atoms: np.ndarray, is_gpu: bool = False) -> list[np.ndarray]:
-    """Indices of molecules sorted by size, in batches of about ``ATOMS_PER_BATCH`` atoms; each molecule once.
-
-    On a GPU, batches have at most about ``DEVICE_ATOMS`` atoms and ``DEVICE_PAIRS`` atom pairs. Only for models in
-    evaluation mode: training batches must be random.
-    """
+    """Indices of molecules sorted by size, in batches of about so many atoms, or pairs; for evaluation mode only."""
     order = np.argsort(num_atoms, kind="stable")
     n = num_atoms[order]
     filled = n / DEVICE_ATOMS + n.astype(float) ** 2 / DEVICE_PAIRS

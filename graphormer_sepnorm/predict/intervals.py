@@ -1,7 +1,4 @@
-"""Conformal intervals around predictions of numbers, learnt from molecules that the model was not fitted to.
-
-Axis letters: M molecules, K molecules of calibration, T targets.
-"""
+"""Conformal intervals around predictions of numbers; M molecules, K molecules of calibration, T targets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,7 +8,7 @@ import numpy as np
 
 from graphormer_sepnorm.config import Limit
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.predict.class_sets import check_level
+from graphormer_sepnorm.predict.classes import check_confidence
 from graphormer_sepnorm.runs.arrays import Stored
 from graphormer_sepnorm.tasks.censored import Censored, error_deviation, is_bounded
 from graphormer_sepnorm.tasks.scales import limited
@@ -24,14 +21,10 @@ LEAST_EIGENVALUE = 1e-3  # of correlations
 
 @dataclass(frozen=True)
 class Intervals:
-    """Split-conformal intervals around predictions of numbers.
+    """Split-conformal intervals around predictions of numbers (Lei et al., JASA 2018, sections 2.2 and 5.2).
 
     An interval at confidence c holds the label of a new molecule with probability c or more, if that molecule is drawn
-    as the molecules of calibration were: a promise on average over molecules, and none for molecules unlike them.
-    Where several models predict, intervals are the wider the more these disagree.
-
-    Source: Lei et al., "Distribution-free predictive inference for regression", JASA 2018, sections 2.2 and 5.2. A few
-    lines of numpy, because MAPIE and crepes keep their state only by pickle.
+    as those of calibration were. MAPIE and crepes keep their state only by pickle.
     """
 
     # [K, T], absolute errors over their ``unit``, in rising order; NaN at the end where labels were missing
@@ -60,7 +53,7 @@ class Intervals:
 
 def ranks_of(confidence: float, counts: np.ndarray) -> np.ndarray:
     """The ranks, from 1 on, of the scores [T] that give a confidence; raises InputError if there are too few."""
-    check_level(confidence)
+    check_confidence(confidence)
     ranks = np.ceil(np.round((counts + 1) * confidence, 9)).clip(min=1).astype(int)
     if (ranks > counts).any():
         least = int(counts.min())
@@ -99,10 +92,7 @@ def fit_intervals(
 
 
 def error_correlation(errors: np.ndarray) -> np.ndarray:
-    """Correlations between the errors of targets [K, T], NaN where a label is missing: float64 [T, T].
-
-    They are those of normal variables with the same rank correlations, made positive definite.
-    """
+    """Correlations of errors [K, T], NaN for missing labels: float64 [T, T], from ranks, positive definite."""
     from pandas import DataFrame  # its import takes a while
 
     if errors.shape[1] == 1:
@@ -118,12 +108,8 @@ def error_correlation(errors: np.ndarray) -> np.ndarray:
 def with_censored(scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
     """The absolute scores [K] of a target in ascending order, NaN at the end; those with ``bounds`` [K, 2] censored.
 
-    A censored score has the distribution of all scores on its known side (largest likelihood); beyond the largest exact
-    one, its expectation under a normal distribution. Without bounds, intervals would be too narrow near a limit.
-
-    Sources: Turnbull, "The empirical distribution function with arbitrarily grouped, censored and truncated data",
-    JRSS B 1976; conformal scores of bounded outcomes: Candes, Lei and Ren, "Conformalized survival analysis", JRSS B
-    2023; Gui et al., "Conformalized survival analysis with adaptive cut-offs", Biometrika 2024.
+    A censored score has the distribution of all scores on its known side (Turnbull, JRSS B 1976; Candes, Lei and Ren,
+    JRSS B 2023); beyond the largest exact one, its expectation under a normal distribution.
     """
     exact, censored = np.sort(scores[~np.isnan(scores)]), is_bounded(scores, bounds)
     known = bounds[censored]

@@ -1,7 +1,4 @@
-"""From SMILES to predictions and embeddings, row by row; M SMILES, D width.
-
-A SMILES that cannot be read affects only its own row.
-"""
+"""From M SMILES to predictions and embeddings of width D; one that cannot be read affects only its own row."""
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +17,7 @@ from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.predict.class_sets import ClassSets
+from graphormer_sepnorm.predict.classes import ClassSets
 from graphormer_sepnorm.predict.forward import Output, batches_for, embedding_of, prediction_of, rows_of_molecules
 from graphormer_sepnorm.predict.intervals import Intervals, spread_of_models
 from graphormer_sepnorm.predict.trust import Trust
@@ -107,33 +104,9 @@ class MovableModel(MoleculeModel[Result], Protocol):
     def to(self, device: torch.device) -> "MovableModel[Result]": ...
 
 
-class PredictingModel(MoleculeModel[Predictions], Protocol):
-    """Interface of predicting models for commands, page and library; ``scales`` to ``classes`` as in ``TaskConfig``."""
+class Reader(MoleculeModel[Predictions], Protocol):
+    """A model that computes its predictions, or a ``Describer`` of it."""
 
-    @property
-    def kind(self) -> str: ...
-    @property
-    def targets(self) -> tuple[str, ...]: ...
-    @property
-    def scales(self) -> tuple[Scale, ...]: ...
-    @property
-    def limits(self) -> tuple[tuple[Limit, Limit], ...]: ...
-    @property
-    def offset(self) -> tuple[float, ...]: ...
-    @property
-    def classes(self) -> tuple[tuple[str, ...], ...]: ...
-    @property
-    def assay_limits(self) -> Mapping[str, AssayLimit]: ...  # by target whose assay has one
-    @property
-    def descriptions(self) -> Mapping[str, str]: ...  # what is measured and its unit, by target that a card describes
-    @property
-    def trust(self) -> Trust | None: ...
-    @property
-    def gives_spread(self) -> bool: ...
-    @property
-    def digest(self) -> str: ...  # of all state except the networks
-    @property
-    def embedder(self) -> "Embedder": ...  # whose embeddings measure distances to the training molecules
     @property
     def outputs(self) -> "list[Output]": ...  # that the networks compute for each molecule
     def ready(self, molecules: Molecules) -> Molecules:
@@ -142,6 +115,27 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
     def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
         """Predictions from the ``outputs`` [M, width] of the networks."""
 
+
+class PredictingModel(Reader, Protocol):
+    """Interface of predicting models for commands, page and library; ``scales`` to ``classes`` as in ``TaskConfig``."""
+
+    targets: tuple[str, ...]
+    scales: tuple[Scale, ...]
+    limits: tuple[tuple[Limit, Limit], ...]
+    offset: tuple[float, ...]
+    classes: tuple[tuple[str, ...], ...]
+    assay_limits: Mapping[str, AssayLimit]  # by target whose assay has one
+    descriptions: Mapping[str, str]  # what is measured and its unit, by target that a card describes
+    trust: Trust | None
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def gives_spread(self) -> bool: ...
+    @property
+    def digest(self) -> str: ...  # of all state except the networks
+    @property
+    def embedder(self) -> "Embedder": ...  # whose embeddings measure distances to the training molecules
     def to(self, device: torch.device) -> "PredictingModel": ...
     def under(self, conditions: Mapping[str, object]) -> "PredictingModel":
         """The model under conditions that are the same for all molecules; raises InputError for unknown ones."""
@@ -283,10 +277,7 @@ def stripping_salts(reader: MoleculeModel) -> None:
 
 
 def computed(molecules: Molecules, outputs: Sequence[Output]) -> list[np.ndarray]:
-    """Each output, float32 [M, width], with rows of NaN for molecules that could not be read.
-
-    Molecules are prepared once for all models that have the same encodings.
-    """
+    """Each output, float32 [M, width], NaN for molecules that could not be read; prepared once for equal encodings."""
     rows = [np.full((len(molecules.errors), output.width), np.nan, np.float32) for output in outputs]
     alike = {output.model.config.encodings for output in outputs}
     for piece in pieces(molecules.graphs):

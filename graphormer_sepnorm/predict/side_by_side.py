@@ -1,42 +1,27 @@
-"""Models side by side: molecules are read once, and each model predicts its own targets.
-
-Axis letters: M molecules, T targets of all models.
-"""
+"""Models side by side: M molecules are read once, and each model predicts its own ones of the T targets."""
 
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
 
 from graphormer_sepnorm.chem.features import FOR_TABLES, Molecules, Sample, read_molecules
-from graphormer_sepnorm.config import Config, Limit, Scale
+from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.predict.drugs import Drugs
 from graphormer_sepnorm.predict.forward import Output
-from graphormer_sepnorm.predict.predictors import Embedder, PredictingModel, Predictions, computed
-from graphormer_sepnorm.predict.trust import Trust
+from graphormer_sepnorm.predict.predictors import Embedder, PredictingModel, Predictions, Reader, computed
+from graphormer_sepnorm.predict.training_rows import Drugs
 from graphormer_sepnorm.runs.zoo import AssayLimit
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.rows import AskedConditions
 
 Value = TypeVar("Value")
-
-
-class Reader(Protocol):
-    """A model that computes its predictions, or a ``Describer`` of it."""
-
-    @property
-    def outputs(self) -> list[Output]: ...
-
-    def ready(self, molecules: Molecules) -> Molecules: ...
-
-    def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions: ...
 
 
 @dataclass(frozen=True)
@@ -50,7 +35,7 @@ class Part:
     drugs: Drugs | None = None
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(eq=False, repr=False)
 class SideBySide:
     """Several models with the interface of one; for what differs between them, ask ``parts``."""
 
@@ -58,34 +43,36 @@ class SideBySide:
     readers: tuple[Reader, ...] = ()  # compute the predictions of each; empty: the models themselves
     unshown: frozenset[int] = frozenset()  # models whose errors do not matter
 
+    def __post_init__(self) -> None:
+        """By model, ``labels`` are the names of its targets, after that of the model where two models have a target.
+
+        ``places`` has the T targets in order: the number of the model, and of the target among its targets.
+        """
+        self.part_models = [part.model for part in self.parts]
+        counts = Counter(target for model in self.part_models for target in model.targets)
+        self.labels = [
+            tuple(f"{part.name}_{target}" if counts[target] > 1 else target for target in part.model.targets)
+            for part in self.parts
+        ]
+        self.places = sorted(
+            ((part, number) for part, its in enumerate(self.labels) for number in range(len(its))), key=self.rank
+        )
+        self.targets = tuple(self.labels[part][number] for part, number in self.places)
+        self.scales, self.limits = self.of_targets("scales", ""), self.of_targets("limits", (None, None))
+        self.offset, self.classes = self.of_targets("offset", 0.0), self.of_targets("classes", ())
+        self.assay_limits: Mapping[str, AssayLimit] = self.by_target(lambda model: model.assay_limits)
+        self.descriptions: Mapping[str, str] = self.by_target(lambda model: model.descriptions)
+        self.endpoints = self.labelled([part.endpoints for part in self.parts])  # facts of the cards of the models
+        self.trust = self.part_models[0].trust
+
     def __repr__(self) -> str:
         return f"SideBySide({'; '.join(f'{part.name}: {part.model.kind}' for part in self.parts)})"
 
-    @property
-    def part_models(self) -> list[PredictingModel]:
-        return [part.model for part in self.parts]
-
-    @cached_property
-    def labels(self) -> list[tuple[str, ...]]:
-        """By model, what its targets are called: by their names, after that of the model where two models have it."""
-        counts = Counter(target for model in self.part_models for target in model.targets)
-
-        def label(part: Part, target: str) -> str:
-            return f"{part.name}_{target}" if counts[target] > 1 else target
-
-        return [tuple(label(part, target) for target in part.model.targets) for part in self.parts]
-
-    @cached_property
-    def places(self) -> list[tuple[int, int]]:
-        """The T targets in order: the number of the model, and of the target among its targets."""
-        names = [part.name for part in self.parts]
-
-        def rank(place: tuple[int, int]) -> tuple[int, int]:
-            part = self.parts[place[0]]
-            target = part.model.targets[place[1]]
-            return names.index(part.name), part.order.index(target) if target in part.order else len(part.order)
-
-        return sorted(((part, number) for part, its in enumerate(self.labels) for number in range(len(its))), key=rank)
+    def rank(self, place: tuple[int, int]) -> tuple[int, int]:
+        """By which ``places`` are sorted: first the models, then the order of the panel."""
+        part = self.parts[place[0]]
+        target, first = part.model.targets[place[1]], [each.name for each in self.parts].index(part.name)
+        return first, part.order.index(target) if target in part.order else len(part.order)
 
     @cached_property
     def first_of_domain(self) -> list[int]:
@@ -97,8 +84,9 @@ class SideBySide:
         ]
 
     def of_targets(self, name: str, missing: object) -> tuple:
-        """A fact about each of the T targets: an attribute of the models, some of which have it for no target."""
-        found = [getattr(model, name) or (missing,) * len(model.targets) for model in self.part_models]
+        """A fact about each of the T targets: an attribute of the models, some of which do not have it by target."""
+        known = [(getattr(model, name), len(model.targets)) for model in self.part_models]
+        found = [facts if len(facts) == targets else (missing,) * targets for facts, targets in known]
         return tuple(found[part][number] for part, number in self.places)
 
     def by_target(self, facts_of: Callable[[PredictingModel], Mapping[str, Value]]) -> dict[str, Value]:
@@ -106,11 +94,10 @@ class SideBySide:
         return self.labelled([facts_of(model) for model in self.part_models])
 
     def labelled(self, found: Sequence[Mapping[str, Value]]) -> dict[str, Value]:
-        return {
-            self.labels[part][number]: found[part][target]
-            for part, number in self.places
-            if (target := self.parts[part].model.targets[number]) in found[part]
-        }
+        named = (
+            (self.labels[part][number], part, self.part_models[part].targets[number]) for part, number in self.places
+        )
+        return {label: found[part][target] for label, part, target in named if target in found[part]}
 
     def owner(self, label: str | None) -> tuple[int, str]:
         """The number of the model that has a target, None: the first one, and its name there; raises InputError."""
@@ -128,54 +115,17 @@ class SideBySide:
             raise InputError(f"this needs one model, and {self.parts[0].name} has several kinds: {', '.join(kinds)}")
         return kinds.pop()
 
-    @cached_property
-    def targets(self) -> tuple[str, ...]:
-        return tuple(self.labels[part][number] for part, number in self.places)
-
-    @property
-    def scales(self) -> tuple[Scale, ...]:
-        return self.of_targets("scales", "")
-
-    @property
-    def limits(self) -> tuple[tuple[Limit, Limit], ...]:
-        return self.of_targets("limits", (None, None))
-
-    @property
-    def offset(self) -> tuple[float, ...]:
-        return self.of_targets("offset", 0.0)
-
-    @property
-    def classes(self) -> tuple[tuple[str, ...], ...]:
-        return self.of_targets("classes", ())
-
-    @property
-    def assay_limits(self) -> Mapping[str, AssayLimit]:
-        return self.by_target(lambda model: model.assay_limits)
-
-    @property
-    def descriptions(self) -> Mapping[str, str]:
-        return self.by_target(lambda model: model.descriptions)
-
-    @property
-    def endpoints(self) -> dict[str, dict]:
-        """The facts about targets in the cards of the models."""
-        return self.labelled([part.endpoints for part in self.parts])
-
-    @property
-    def trust(self) -> Trust | None:
-        return self.parts[0].model.trust
-
     @property
     def gives_spread(self) -> bool:
         return any(model.gives_spread for model in self.part_models)
 
     @property
     def digest(self) -> str:
-        texts = [
-            f"{part.name} {part.model.featurizer} {part.model.digest} {part.drugs and part.drugs.digest}"
-            for part in self.parts
-        ]
-        return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+        facts = (
+            (each.name, each.model.featurizer, each.model.digest, each.drugs and each.drugs.digest)
+            for each in self.parts
+        )
+        return hashlib.sha256("\n".join(" ".join(map(str, each)) for each in facts).encode()).hexdigest()
 
     @property
     def embedder(self) -> Embedder:

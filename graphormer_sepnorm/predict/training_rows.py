@@ -1,26 +1,29 @@
-"""Names and labels of the training molecules; M molecules, N training molecules, T targets."""
+"""Names and labels of N training molecules, and predictions for N approved drugs; M molecules, T targets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 
-from graphormer_sepnorm.runs.arrays import Stored
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs.arrays import Stored, array_digest, checked_array, load_format, save_arrays
 
 MOST_DECIMALS = 3
 USUAL_DECIMALS = 2  # of computed numbers, such as logarithms
 FAR = 100  # mean of labels in standard deviations above which their digits matter to float32
 FREQUENT = 0.25  # share of the labels of a target from which on equal ones are pointed out
+DRUGS = "drugs.safetensors"
+FORMAT = 1
 
 
 @dataclass(frozen=True)
 class TrainingRows:
     """The rows of the training molecules that a ``Domain`` keeps.
 
-    ``labels`` [N, T] are NaN where missing or censored; ``bounds`` [N, T, 2], the smallest and largest possible values,
-    are empty if no label is censored; ``conditions`` [N, C] are encoded, ``text`` has a name per line.
+    ``labels`` [N, T] are NaN where missing or censored, ``bounds`` [N, T, 2] the smallest and largest possible values.
     """
 
     labels: Annotated[np.ndarray, Stored(np.float64, 2, finite=False)]
@@ -107,8 +110,7 @@ class TrainingRows:
     def percentile_ends(self, values: np.ndarray) -> np.ndarray:
         """The least and greatest possible percentiles of values [M, T] among the labels: float64 [2, M, T].
 
-        Equal labels count half. A censored label is below a value that its upper bound does not exceed, and above one
-        that its lower bound reaches; otherwise it may be either. NaN where the value is NaN, or there are no labels.
+        Equal labels count half. A censored label may be on either side of a value that its bound does not exclude.
         """
         found = np.full((2, *values.shape), np.nan)
         for target, known in enumerate(self.sorted_labels):
@@ -148,3 +150,52 @@ def decimals_of(labels: np.ndarray) -> int:
         return USUAL_DECIMALS
     size, spread = np.median(sizes), labels.std()
     return max(USUAL_DECIMALS, 1 - int(np.floor(np.log10(spread if 0 < FAR * spread < size else size))))
+
+
+@dataclass(frozen=True)
+class Drugs:
+    """The predictions of a model for approved drugs."""
+
+    values: np.ndarray  # float32 [N, T], in ascending order for each target
+    targets: tuple[str, ...]
+    source: str  # where the drugs are from, in words
+
+    @property
+    def digest(self) -> str:
+        return array_digest({"values": self.values}, {"targets": self.targets})
+
+    def percentiles(self, values: np.ndarray, target: str) -> np.ndarray:
+        """Percentiles of predictions [M] of a target among the drugs, ties count half: float64 [M], NaN for NaN."""
+        known, asked = self.values[:, self.targets.index(target)], values.astype(np.float32)
+        below, above = np.searchsorted(known, asked), np.searchsorted(known, asked, "right")
+        return np.where(np.isnan(asked), np.nan, 100 * (below + above) / (2 * len(known)))
+
+
+def save_drugs(folder: Path, values: np.ndarray, targets: Sequence[str], source: str) -> None:
+    """Writes the predictions for approved drugs into the folder of a model.
+
+    Args:
+        values: [N, T], the predictions of the model, in any order.
+        targets: T names of targets of the model.
+        source: where the drugs are from, in words.
+
+    Raises:
+        InputError: a value is not finite, the shapes do not fit, or the file cannot be written.
+    """
+    found = np.sort(np.asarray(values, np.float32), axis=0)
+    if found.ndim != 2 or found.shape[1] != len(targets) or not len(found) or not np.isfinite(found).all():
+        raise InputError(f"the predictions of drugs are not finite numbers of {len(targets)} targets: leave out others")
+    save_arrays(folder / DRUGS, {"values": found}, {"format": FORMAT, "targets": list(targets), "source": source})
+
+
+def read_drugs(folder: Path, targets: Sequence[str]) -> Drugs | None:
+    """Reads what ``save_drugs`` wrote, None if there is no such file; raises InputError for a damaged one."""
+    path = folder / DRUGS
+    if not path.exists():
+        return None
+    arrays, facts = load_format(path, FORMAT)
+    values, names = checked_array(arrays, "values", np.float32, 2, path), facts.get("targets")
+    fits = isinstance(names, list) and set(names) <= set(targets) and values.shape[1] == len(names)
+    if not fits or not len(values) or (np.diff(values, axis=0) < 0).any():
+        raise InputError(f"{path} is damaged: its values do not fit the targets of the model")
+    return Drugs(values, tuple(facts["targets"]), str(facts.get("source")))

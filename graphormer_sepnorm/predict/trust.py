@@ -1,7 +1,4 @@
-"""How far predictions can be trusted, kept as arrays: domain, and intervals or calibration.
-
-Axis letters: M molecules, N training molecules, T targets.
-"""
+"""How far predictions of M molecules and T targets can be trusted, kept as arrays."""
 
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -10,8 +7,7 @@ import numpy as np
 
 from graphormer_sepnorm.chem.fingerprints import SIZE
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.predict.calibration import Calibration
-from graphormer_sepnorm.predict.class_sets import ClassSets
+from graphormer_sepnorm.predict.classes import Calibration, ClassSets
 from graphormer_sepnorm.predict.domain import Domain
 from graphormer_sepnorm.predict.intervals import Intervals
 from graphormer_sepnorm.predict.training_rows import TrainingRows
@@ -68,7 +64,6 @@ def read_trust(arrays: dict[str, np.ndarray], path: Path) -> Trust | None:
 
 
 def fits_together(trust: Trust) -> bool:
-    """Whether the shapes are those of ``Domain``, ``Intervals`` and ``Calibration``."""
     domain, intervals, calibration = trust.domain, trust.intervals, trust.calibration
     return bool(
         len(domain.bits)

@@ -21,9 +21,9 @@ from graphormer_sepnorm.chem.properties import PROPERTIES
 from graphormer_sepnorm.config import STRICT, Scale, first_problem
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.output.column import PredictedColumn
+from graphormer_sepnorm.predict.describing import UNKNOWN, measured_unit
 from graphormer_sepnorm.predict.predictors import PredictingModel
 from graphormer_sepnorm.predict.side_by_side import SideBySide, parts_of
-from graphormer_sepnorm.predict.units import UNKNOWN, measured_unit
 from graphormer_sepnorm.project.judge import ALERTS, Goal, Hypervolume, Judge, Kind
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import falls, in_ascii, modelled, modelled_name, molar_scale

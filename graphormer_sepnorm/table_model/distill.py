@@ -13,7 +13,7 @@ from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.datasets.store import prepare
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.predict.calibration import limited_logit
+from graphormer_sepnorm.predict.classes import limited_logit
 from graphormer_sepnorm.predict.predictors import compute_chunks, molecules_at_once
 from graphormer_sepnorm.recipes import RECIPES, task_config
 from graphormer_sepnorm.runs import checkpoint

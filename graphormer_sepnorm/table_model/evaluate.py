@@ -14,8 +14,8 @@ from pydantic import TypeAdapter, ValidationError
 from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.predict.drugs import read_drugs
 from graphormer_sepnorm.predict.predictors import computed
+from graphormer_sepnorm.predict.training_rows import read_drugs
 from graphormer_sepnorm.runs.arrays import stored_facts
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.info import describe_model, probability_words, salts_words, vocabulary_words

@@ -27,7 +27,7 @@ from graphormer_sepnorm.explain.explanations import (
 )
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.output.column import condition_value
-from graphormer_sepnorm.predict.calibration import limited_logit
+from graphormer_sepnorm.predict.classes import limited_logit
 from graphormer_sepnorm.predict.predictors import PredictingModel, computed
 from graphormer_sepnorm.predict.pretrained import Graphormer
 from graphormer_sepnorm.predict.side_by_side import SideBySide

@@ -8,8 +8,7 @@ import numpy as np
 from graphormer_sepnorm.chem.features import FOR_TABLES
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.predict.calibration import fit_calibration
-from graphormer_sepnorm.predict.class_sets import fit_class_sets
+from graphormer_sepnorm.predict.classes import fit_calibration, fit_class_sets
 from graphormer_sepnorm.predict.domain import MAX_REFERENCES, Domain, evenly, fit_domain
 from graphormer_sepnorm.predict.intervals import fit_intervals
 from graphormer_sepnorm.predict.training_rows import TrainingRows

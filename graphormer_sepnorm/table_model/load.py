@@ -19,25 +19,24 @@ from graphormer_sepnorm.chem.smiles import one_column
 from graphormer_sepnorm.config import TEACHER, Config
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.options import Answers
 from graphormer_sepnorm.output.column import shown_decimals
 from graphormer_sepnorm.output.columns import Judging, PredictionColumns
-from graphormer_sepnorm.predict.answers import Answers
-from graphormer_sepnorm.predict.class_sets import check_confidence
-from graphormer_sepnorm.predict.drugs import read_drugs
+from graphormer_sepnorm.predict.classes import check_confidence
 from graphormer_sepnorm.predict.forward import share_trunks
 from graphormer_sepnorm.predict.predictors import (
     PredictingModel,
     Predictor,
-    compute_chunks,
+    compute_all,
     face_of,
     load_networks,
-    molecules_at_once,
 )
 from graphormer_sepnorm.predict.side_by_side import Part, SideBySide, have_same_domain, parts_of
+from graphormer_sepnorm.predict.training_rows import read_drugs
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.zoo import card_endpoints, panel_parts, read_card, resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing
-from graphormer_sepnorm.system.workers import Smiles, in_chunks, joined
+from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats.table import find_column, with_free_names
 from graphormer_sepnorm.tables.rows import AskedConditions, condition_argument, condition_text
 
@@ -227,9 +226,7 @@ class LoadedModel:
         answers = checked(Answers(interval, domain, alerts, properties, tuple(endpoints)))
         columns = PredictionColumns(model, answers, profile=profile, is_whole=True)
         with computing(self.compute):
-            samples = with_conditions(smiles, table, model.asked_conditions)
-            chunks = list(in_chunks(samples, molecules_at_once(self.model.device))) or [[]]
-            whole = joined([part for _, part in compute_chunks(columns.reader, chunks, list)])
+            whole = compute_all(columns.reader, with_conditions(smiles, table, model.asked_conditions))
         known = columns.cells(whole, whole.errors)
         cells = [np.asarray(each, float if isinstance(each, np.ndarray) else object) for each in known]
         added = with_free_names((column.name for column in columns.all), names)
@@ -273,7 +270,8 @@ class LoadedModel:
 
 def checked(answers: Answers) -> Answers:
     """The same answers; raises InputError, with the name of a parameter, for a value of another type."""
-    check_confidence("interval", answers.interval)
+    if answers.interval is not None:
+        check_confidence(answers.interval, "interval")
     for name, flag in asdict(answers).items():
         if name in ("domain", "alerts", "properties") and not isinstance(flag, bool | np.bool_):
             raise InputError(f"{name}: choose True or False, not {flag!r}")

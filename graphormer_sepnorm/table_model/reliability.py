@@ -11,8 +11,7 @@ import numpy as np
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.predict.calibration import brier_score, calibration_error
-from graphormer_sepnorm.predict.class_sets import ClassSets, by_class
+from graphormer_sepnorm.predict.classes import ClassSets, brier_score, by_class, calibration_error
 from graphormer_sepnorm.predict.describing import nearness_to, same_conditions, under_other_conditions
 from graphormer_sepnorm.predict.domain import evenly, joined
 from graphormer_sepnorm.predict.intervals import Intervals, coverage

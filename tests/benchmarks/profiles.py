@@ -34,7 +34,7 @@ from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.predict.acquisition import Acquisition
-from graphormer_sepnorm.predict.calibration import brier_score, calibration_error
+from graphormer_sepnorm.predict.classes import brier_score, calibration_error
 from graphormer_sepnorm.predict.predictors import Predictions
 from graphormer_sepnorm.project.judge import Goal
 from graphormer_sepnorm.project.profile import Profile

@@ -192,5 +192,5 @@ def test_labels_far_from_zero_are_learnt_as_well_as_others(trained: Trained, tmp
     assert config.task.mean[0] == pytest.approx(far, rel=1e-5), "by itself it predicts the labels, not differences"
     predictor = TableModel.load(run.path)
     columns, found = PredictionColumns(predictor), predictor.predict(["C"])
-    written = DelimitedWriter(["smiles"], columns.columns()).encode([Row(["C"], "C")], columns.cells(found, [""]))
+    written = DelimitedWriter(["smiles"], columns.all).encode([Row(["C"], "C")], columns.cells(found, [""]))
     assert float(written.decode().split(",")[1]) == pytest.approx(found.values[0, 0], abs=1e-5, rel=0)

@@ -18,8 +18,8 @@ from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.middleware import admit, same
 from graphormer_sepnorm.interfaces.web.schemas import EndpointFacts, ModelFacts, Options, TargetPrediction
+from graphormer_sepnorm.predict.describing import measured_words
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, similarity_words
-from graphormer_sepnorm.predict.units import measured_words
 from graphormer_sepnorm.report.page import data_uri
 from graphormer_sepnorm.runs.info import limit_meaning, score_words
 from graphormer_sepnorm.runs.numbers import shown

@@ -10,7 +10,7 @@ from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.dataset import SplitName
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.options import declared
-from graphormer_sepnorm.predict.class_sets import check_level
+from graphormer_sepnorm.predict.classes import check_confidence
 from graphormer_sepnorm.predict.intervals import ranks_of
 from graphormer_sepnorm.tables.formats.table import Row
 from graphormer_sepnorm.tables.options import TableOptions
@@ -98,7 +98,7 @@ class ModelFacts(BaseModel):
             if is_asked and option in self.missing:
                 raise InputError(self.missing[option])
         if options.interval is not None and self.is_probability:
-            check_level(options.interval)
+            check_confidence(options.interval)
         elif options.interval is not None and self.calibration_molecules is not None:
             ranks_of(options.interval, np.array([self.calibration_molecules]))
 

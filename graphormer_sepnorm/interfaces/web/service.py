@@ -25,14 +25,14 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     TableRow,
     TableRows,
 )
+from graphormer_sepnorm.options import Answers
 from graphormer_sepnorm.output.column import condition_value, shown_decimals, two_classes
 from graphormer_sepnorm.output.columns import OF_CONDITION, PredictionColumns
 from graphormer_sepnorm.output.resumable_writer import job_digest
-from graphormer_sepnorm.predict.answers import Answers
+from graphormer_sepnorm.predict.describing import shown_unit
 from graphormer_sepnorm.predict.domain import is_in_training
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions
 from graphormer_sepnorm.predict.side_by_side import SideBySide, by_target, parts_of
-from graphormer_sepnorm.predict.units import shown_unit
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.info import fact_words
 from graphormer_sepnorm.runs.zoo import card_endpoints, card_facts, resolve_model

@@ -16,7 +16,7 @@ from graphormer_sepnorm.chem.fingerprints import known_kinds
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.predict.calibration import Calibration, fit_calibration
+from graphormer_sepnorm.predict.classes import Calibration, fit_calibration
 from graphormer_sepnorm.predict.forward import Output
 from graphormer_sepnorm.predict.predictors import load_embedder
 from graphormer_sepnorm.runs.arrays import load_format

@@ -1,7 +1,7 @@
 """Writers of tables that grow in parts, with the input's columns and added ones: one for each format."""
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from graphormer_sepnorm.tables.writers.excel import ExcelWriter
 from graphormer_sepnorm.tables.writers.parquet import ParquetWriter
 from graphormer_sepnorm.tables.writers.sdf import SdfWriter
 
-MakeWriter = Callable[[list[str], list[AddedColumn]], TableWriter]
+MakeWriter = Callable[[list[str], Sequence[AddedColumn], Table | None], TableWriter]
 # By suffix.
 WRITERS: dict[str, MakeWriter] = {
     ".csv": DelimitedWriter,
@@ -34,14 +34,12 @@ def write_whole(
     out: Path,
     columns: list[str],
     rows: list[Row],
-    added: list[AddedColumn],
+    added: Sequence[AddedColumn],
     cells: list[Cells],
     like: Table | None = None,
 ) -> None:
     """Writes a table at once, as the suffix says, with the separators of a table it is ``like``; replaces a file."""
-    writer = find_writer(out)(columns, added)
-    if like is not None:
-        writer.keep_notation(like)
+    writer = find_writer(out)(columns, added, like)
     with tempfile.TemporaryDirectory() as folder:
         grown = Path(folder) / "grown"
         grown.write_bytes(writer.header() + writer.encode(rows, cells))

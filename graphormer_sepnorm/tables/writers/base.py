@@ -34,21 +34,17 @@ def digits_of(kind: ColumnKind) -> int:
     return DIGITS.get(kind, DIGITS["number"])
 
 
-def flat_names(columns: list[str], added: list[AddedColumn]) -> list[str]:
+def flat_names(columns: list[str], added: Sequence[AddedColumn]) -> list[str]:
     """The header of a format whose cells are no lists."""
     return [*columns, *with_free_names((name for each in added for name in each.flat or (each.name,)), columns)]
 
 
 class TableWriter(Protocol):
-    """A writer of one file format, created from the columns of an input and the added columns."""
+    """A writer of one file format, created from columns, added columns, and a table with these types and separators."""
 
     most_rows: float = math.inf  # that the format has room for
     names: Sequence[str] = ()  # of all columns of an output that can be resumed
     delimiter: str | None = None  # of lines of text
-
-    def keep_notation(self, table: Table) -> None:
-        """Writes the columns of the input as far as possible as they are there: types, separators, coordinates."""
-        return
 
     def header(self) -> bytes: ...
 
@@ -110,15 +106,12 @@ class DelimitedWriter(TableWriter):
 
     delimiter: str
 
-    def __init__(self, columns: list[str], added: list[AddedColumn], delimiter: str = ","):
+    def __init__(
+        self, columns: list[str], added: Sequence[AddedColumn], like: Table | None = None, delimiter: str = ","
+    ):
         self.names, self.added = flat_names(columns, added), added
-        self.delimiter, self.decimal = delimiter, "."
-
-    def keep_notation(self, table: Table) -> None:
-        if (table.delimiter, self.delimiter) == (";", ","):
-            self.delimiter = ";"
-        if self.delimiter != ",":
-            self.decimal = table.decimal
+        self.delimiter = ";" if like and (like.delimiter, delimiter) == (";", ",") else delimiter
+        self.decimal = like.decimal if like and self.delimiter != "," else "."
 
     def header(self) -> bytes:
         return as_csv([self.names], self.delimiter)

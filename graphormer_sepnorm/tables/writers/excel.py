@@ -44,18 +44,15 @@ class ExcelWriter(TableWriter):
 
     most_rows = ROWS_OF_SHEET
 
-    def __init__(self, columns: list[str], added: list[AddedColumn]):
+    def __init__(self, columns: list[str], added: Sequence[AddedColumn], like: Table | None = None):
         try:
             import xlsxwriter  # noqa: F401
         except ImportError:
             raise InputError("a workbook needs XlsxWriter: pip install XlsxWriter, or write .csv") from None
         self.names, self.added, self.num_own = flat_names(columns, added), added, len(columns)
-        self.decimal = "."
+        self.decimal = like.decimal if like else "."
         if len(self.names) >= COLUMNS_OF_SHEET:
             raise InputError(f"a sheet has at most {COLUMNS_OF_SHEET - 1:,} columns, not {len(self.names)}: write .csv")
-
-    def keep_notation(self, table: Table) -> None:
-        self.decimal = table.decimal
 
     def header(self) -> bytes:
         return as_json_lines([[PICTURES, *self.names]])

@@ -1,5 +1,6 @@
 """Parquet."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 class ParquetWriter(TableWriter):
     """Parquet, with input columns as text unless they have types; it grows as an Arrow stream."""
 
-    def __init__(self, columns: list[str], added: list[AddedColumn]):
+    def __init__(self, columns: list[str], added: Sequence[AddedColumn], like: Table | None = None):
         try:
             import pyarrow
             import pyarrow.parquet
@@ -25,13 +26,10 @@ class ParquetWriter(TableWriter):
         columns = list(map(as_utf8, columns))
         refuse_repeated(columns, "Parquet")
         self.pyarrow = pyarrow
-        self.schema = pyarrow.schema([(name, pyarrow.string()) for name in columns] + arrow_fields(added, columns))
+        given = (like.types if like else ()) or [pyarrow.string()] * len(columns)
+        types = [kind if is_written_as_text(kind) else pyarrow.string() for kind in given]
+        self.schema = pyarrow.schema([*zip(columns, types, strict=True), *arrow_fields(added, columns)])
         self.names = self.schema.names
-
-    def keep_notation(self, table: Table) -> None:
-        for place, kind in enumerate(table.types):
-            if is_written_as_text(kind):
-                self.schema = self.schema.set(place, self.schema.field(place).with_type(kind))
 
     def header(self) -> bytes:
         return self.schema.serialize().to_pybytes()
@@ -53,7 +51,7 @@ class ParquetWriter(TableWriter):
         return completed
 
 
-def arrow_fields(added: list[AddedColumn], taken: list[str]) -> "list[pa.Field]":
+def arrow_fields(added: Sequence[AddedColumn], taken: list[str]) -> "list[pa.Field]":
     import pyarrow as pa  # an extra
 
     kinds = {"text": pa.string(), "number": pa.float32(), "precise": pa.float64()}
@@ -68,10 +66,9 @@ def arrow_array(cells: Cells, kind: "pa.DataType") -> "pa.Array":
 
     if not isinstance(cells, np.ndarray):
         return pa.array(list(map(as_utf8, cells)), pa.string())
-    numbers = cells if kind == pa.float64() else cells.astype(np.float32)
-    if numbers.ndim == 2:
-        return pa.FixedSizeListArray.from_arrays(numbers.reshape(-1), numbers.shape[1])
-    return pa.array(numbers, from_pandas=True)
+    if cells.ndim == 2:
+        return pa.FixedSizeListArray.from_arrays(cells.astype(np.float32).reshape(-1), cells.shape[1])
+    return pa.array(cells.astype(kind.to_pandas_dtype()), from_pandas=True)
 
 
 def is_written_as_text(kind: "pa.DataType") -> bool:

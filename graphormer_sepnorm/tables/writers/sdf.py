@@ -1,5 +1,7 @@
 """SDF: molecules with coordinates, and all columns as data items."""
 
+from collections.abc import Sequence
+
 from graphormer_sepnorm.chem.drawing import block_of
 from graphormer_sepnorm.tables.formats.sdf import columns_of_items
 from graphormer_sepnorm.tables.formats.table import Row, Table
@@ -20,20 +22,13 @@ class SdfWriter(TableWriter):
     A molecule that cannot be read has no atoms.
     """
 
-    def __init__(self, columns: list[str], added: list[AddedColumn]):
+    def __init__(self, columns: list[str], added: Sequence[AddedColumn], like: Table | None = None):
         refuse_repeated(columns, "an SDF")
         name = id_column_among(columns)
-        self.columns, self.added, self.id_place = columns, added, None if name is None else columns.index(name)
-        self.num_before = 0  # columns that are no data items
-        self.name_items()
-
-    def name_items(self) -> None:
-        self.items = [in_one_line(name) for name in flat_names(self.columns, self.added)[self.num_before :]]
+        self.added, self.id_place = added, None if name is None else columns.index(name)
+        self.num_before = like.num_of_structure if like else 0  # columns that are no data items
+        self.items = [in_one_line(name) for name in flat_names(columns, added)[self.num_before :]]
         self.names = columns_of_items(self.items)
-
-    def keep_notation(self, table: Table) -> None:
-        self.num_before = table.num_of_structure
-        self.name_items()
 
     def header(self) -> bytes:
         return b""

@@ -1,5 +1,6 @@
 import json
 from dataclasses import asdict
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -19,8 +20,8 @@ from graphormer_sepnorm.library.part_writer import (
     read_report,
     write_part,
 )
+from graphormer_sepnorm.options import Answers
 from graphormer_sepnorm.output.predict_table import predict_table
-from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.domain import fit_domain
 from graphormer_sepnorm.predict.intervals import fit_intervals
 from graphormer_sepnorm.predict.predictors import Predictor, read_and_compute
@@ -69,18 +70,6 @@ def test_intervals_and_neighbours_are_those_of_a_table(assignment, tmp_path):
     predict_table(predictor, assignment.source, tmp_path / "table.parquet", answers=Answers(0.5, True))
     pd.testing.assert_frame_equal(part.to_pandas(), pq.read_table(tmp_path / "table.parquet").to_pandas(), rtol=1e-4)
     assert part["nearest"].to_pylist()[::3] == ["CCO", "CCN"]
-
-
-@pytest.mark.parametrize("lowest", [False, True])
-def test_the_best_rows_come_first_with_their_numbers(predictor, assignment, lowest):
-    options = PartOptions(Selection("logp", keep_top=2, lowest=lowest), columns=("smiles",))
-    report = write_part(predictor, CPU, options, assignment)
-    values = predicted(predictor)
-    expected = np.argsort(values if lowest else -values)[:2]
-    table = pq.read_table(assignment.part)
-    assert table.column_names == ["smiles", "logp", "row"] and report.kept == 2
-    assert table["row"].to_pylist() == expected.tolist()
-    assert table["smiles"].to_pylist() == [SMILES[row] for row in expected]
 
 
 def test_rows_that_reach_the_threshold(predictor, assignment):
@@ -139,11 +128,9 @@ def parquet(tmp_path):
 
 def rows(path, **options):
     with open_partition(str(path), PartOptions(Selection("y"), **options), NO_CONDITIONS) as (schema, opened):
-        batches = list(opened)
-        assert all(batch.columns.schema == schema for batch in batches)
-    table = pa.concat_tables([batch.columns for batch in batches])
-    smiles = [text for batch in batches for text in batch.molecules]
-    return table, smiles, [error for batch in batches for error in batch.errors]
+        tables, smiles, errors = zip(*opened, strict=True)
+    assert all(table.schema == schema for table in tables)
+    return pa.concat_tables(tables), [*chain(*smiles)], [*chain(*errors)]
 
 
 def test_parquet_keeps_its_types_and_a_missing_smiles_is_an_empty_one(parquet, monkeypatch):

@@ -57,12 +57,11 @@ def read(path):
         return list(csv.DictReader(file))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("minimize", [False, True])
-def test_the_most_promising_molecules_that_were_not_measured(predictor, library, tmp_path, minimize):
+def test_the_most_promising_molecules_that_were_not_measured(written, predictor, library, tmp_path, minimize):
     out = tmp_path / "next.csv"
     request = SuggestRequest(5, "confidence-bound", minimize=minimize, kappa=0.5, distance=0)
-    result = suggest(predictor, library, out, request, workers=1)
+    result = suggest(predictor, library, out, request)
     assert (result["suggested"], result["rows"], result["unreadable"], result["left_out"]) == (5, 58, 1, 7)
     found = predictor.predict(sample_table().smiles[:50].tolist())
     bound = found.values[:, 0] + (-0.5 if minimize else 0.5) * found.spread[:, 0]
@@ -114,31 +113,29 @@ def test_a_folder_of_the_user_is_kept(written, predictor, library, tmp_path):
     assert (tmp_path / "next.csv.parts" / "mine.txt").exists()
 
 
-@pytest.mark.slow
-def test_molecules_that_the_model_cannot_judge_come_last(predictor, tmp_path):
+def test_molecules_that_the_model_cannot_judge_come_last(written, predictor, tmp_path):
     """Of what is not measured, only propanol and pentane have the size and elements of what is measured."""
     (tmp_path / "library.csv").write_text("smiles\nCCC[Pt]Cl\nCCCO\nOCC\nCCCCC\nCCCCCCCCC[Br]\n")
     for count, last in ((1, 0), (2, 0), (3, 1), (4, 2)):
         request = SuggestRequest(count)
-        result = suggest(predictor, str(tmp_path / "library.csv"), tmp_path / "next.csv", request, workers=1)
+        result = suggest(predictor, str(tmp_path / "library.csv"), tmp_path / "next.csv", request)
         rows = read(tmp_path / "next.csv")
         assert (result["put_last"], result["suggested_last"]) == (2, last) and len(rows) == count
         strange = ["No training molecule contains" in row["warning"] for row in rows]
         assert strange == [False] * min(count, 2) + [True] * last
 
 
-@pytest.mark.slow
-def test_suggestions_unlike_all_training_molecules_are_counted(predictor, tmp_path, capsysbinary):
+def test_suggestions_unlike_all_training_molecules_are_counted(written, predictor, tmp_path, capsysbinary):
     """Ethanol and propanol are similar to each other, pyridine is like neither."""
     rows = TrainingRows.of(np.array([[1.0], [2], [3]])).named(["e", "p", "b"])
     model = Trusting(predictor.models, trust=Trust(fit_domain(["CCO", "CCCO", "CCCCO"]), rows=rows))
     (tmp_path / "library.csv").write_text("smiles\nCCCCCO\nc1ccncc1\n")
-    result = suggest(model, str(tmp_path / "library.csv"), tmp_path / "next.csv", SuggestRequest(2), workers=1)
+    result = suggest(model, str(tmp_path / "library.csv"), tmp_path / "next.csv", SuggestRequest(2))
     warnings = [row["warning"] for row in read(tmp_path / "next.csv")]
     warned = [text for text in warnings if "No training molecule is similar" in text]
     assert result["unlike"] == len(warned) == 1
     assert f"is {result['usual_similarity']:.3f} or more" in warned[0]
-    suggest(model, str(tmp_path / "library.csv"), Path("-"), SuggestRequest(2), workers=1, for_people=True)
+    suggest(model, str(tmp_path / "library.csv"), Path("-"), SuggestRequest(2), for_people=True)
     header, *lines = (line.split() for line in capsysbinary.readouterr().out.decode().splitlines())
     assert header == ["rank", "SMILES", "logp", "logp_std", "confidence_bound", "nearest_id", "similarity"]
     assert {line[1]: line[-2] for line in lines}["CCCCCO"] == "b" and all(len(line[-1]) == 4 for line in lines)
@@ -152,8 +149,7 @@ def test_molecules_are_known_however_they_are_written():
     assert not any(domain.knows(read_smiles(smiles)) for smiles in ("CCCO", "CC(=O)O", "CC([2H])O"))
 
 
-@pytest.mark.slow
-def test_measured_molecules_do_not_crowd_out_others(predictor, tmp_path, monkeypatch):
+def test_measured_molecules_do_not_crowd_out_others(written, predictor, tmp_path, monkeypatch):
     """Ethanol and benzene are the best two rows, and two rows are looked at for one molecule."""
     monkeypatch.setattr(module, "LEAST_POOL", 1)
     monkeypatch.setattr(module, "POOL_PER_PICK", 1)
@@ -161,37 +157,23 @@ def test_measured_molecules_do_not_crowd_out_others(predictor, tmp_path, monkeyp
     assert values.argmin() == 2 or values.argmax() == 2
     request = SuggestRequest(1, "prediction", minimize=bool(values.argmax() == 2))
     (tmp_path / "library.csv").write_text("smiles\nCCO\nc1ccccc1\nCCN\n")
-    suggest(predictor, str(tmp_path / "library.csv"), tmp_path / "next.csv", request, workers=1)
+    suggest(predictor, str(tmp_path / "library.csv"), tmp_path / "next.csv", request)
     assert [row["smiles"] for row in read(tmp_path / "next.csv")] == ["CCN"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("item", ["SMILES", "smiles"])
-def test_the_molecules_of_an_sdf_are_its_structures(predictor, tmp_path, item):
-    """Its data item says something else."""
-    with Chem.SDWriter(str(tmp_path / "library.sdf")) as writer:
-        for smiles, said in (("CCN", "CCCCCC"), ("CCCN", "")):
-            mol = Chem.MolFromSmiles(smiles)
-            mol.SetProp(item, said)
-            writer.write(mol)
-    suggest(predictor, str(tmp_path / "library.sdf"), tmp_path / "next.csv", SuggestRequest(2, distance=0), workers=1)
-    own = "smiles" if item == "SMILES" else "smiles_of_molfile"
-    assert {row[own] for row in read(tmp_path / "next.csv")} == {"CCN", "CCCN"}
-
-
-@pytest.mark.slow
-def test_each_file_of_a_library_has_its_own_column_of_molecules(predictor, tmp_path):
-    """A data item of an SDF that is named like the column of a CSV is not the molecule."""
+def test_each_file_of_a_library_has_its_own_column_of_molecules(written, predictor, tmp_path):
+    """The molecules of an SDF are its structures, whatever its data items say and are called."""
     folder = tmp_path / "library"
     folder.mkdir()
     (folder / "a.csv").write_text("smiles,id\nCCN,1\n")
     (folder / "b.csv").write_text("SMILES;id\nCCCN;2\n")
-    with Chem.SDWriter(str(folder / "c.sdf")) as writer:
-        mol = Chem.MolFromSmiles("CCCCN")
-        mol.SetProp("smiles", "CCCCCC")
-        writer.write(mol)
-    suggest(predictor, str(folder), tmp_path / "next.csv", SuggestRequest(3, distance=0), workers=1)
-    expected = predictor.predict(["CCN", "CCCN", "CCCCN"]).values[:, 0].tolist()
+    for name, smiles, item, said in (("c", "CCCCN", "smiles", "CCCCCC"), ("d", "CCCCCN", "SMILES", "")):
+        with Chem.SDWriter(str(folder / f"{name}.sdf")) as writer:
+            mol = Chem.MolFromSmiles(smiles)
+            mol.SetProp(item, said)
+            writer.write(mol)
+    suggest(predictor, str(folder), tmp_path / "next.csv", SuggestRequest(4, distance=0))
+    expected = predictor.predict(["CCN", "CCCN", "CCCCN", "CCCCCN"]).values[:, 0].tolist()
     found = [float(row[predictor.targets[0]]) for row in read(tmp_path / "next.csv")]
     assert sorted(found) == pytest.approx(sorted(expected), rel=1e-5)
 

@@ -14,9 +14,6 @@ def test_expected_improvement_is_the_mean_of_what_is_above_nothing():
         above = np.clip(gain + deviation * grid, 0, None)
         expected = np.trapezoid(above * norm.pdf(grid), grid)
         assert expected_improvement(np.array([gain]), np.array([deviation]))[0] == pytest.approx(expected, abs=1e-7)
-
-
-def test_without_an_error_it_is_the_gain_and_never_negative():
     found = expected_improvement(np.array([2.0, -1, 0, np.nan]), np.array([0.0, 0, 0, np.nan]))
     assert found[:3].tolist() == [2, 0, 0] and np.isnan(found[3])
 

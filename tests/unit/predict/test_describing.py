@@ -1,4 +1,4 @@
-"""Alerts, properties and limits of assays, by hand."""
+"""Alerts, properties, units and limits of assays, by hand."""
 
 import math
 
@@ -8,9 +8,9 @@ from rdkit import Chem
 
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.chem.properties import PROPERTIES
+from graphormer_sepnorm.options import Answers
 from graphormer_sepnorm.output.columns import PredictionColumns
-from graphormer_sepnorm.predict.answers import Answers
-from graphormer_sepnorm.predict.describing import limit_words
+from graphormer_sepnorm.predict.describing import limit_words, measured_unit, measured_words, shown_unit
 from graphormer_sepnorm.predict.predictors import Predictor
 from graphormer_sepnorm.runs.zoo import AssayLimit, read_card, resolve_model, shipped_tables
 from tests.tiny import tiny_model
@@ -31,7 +31,7 @@ def test_columns_of_what_is_asked_for():
     plain = model.predict([QUINONE, "C[C"])
     for (alerts, properties), expected in names.items():
         columns = PredictionColumns(model, Answers(alerts=alerts, properties=properties))
-        assert [column.name for column in columns.columns()] == expected
+        assert [column.name for column in columns.all] == expected
         found = columns.reader.compute(read_molecules("ogb", [QUINONE, "C[C"]))
         cells = dict(zip(expected, columns.cells(found, found.errors), strict=True))
         np.testing.assert_array_equal(cells["logp"], plain.values[:, 0])
@@ -60,3 +60,27 @@ def test_limits_in_uM_are_those_of_concentrations():
     cards = [read_card(resolve_model(name)) for name in shipped_tables()]
     endpoints = [known for card in cards for known in card.endpoints.values() if known.limit and known.limit.unit]
     assert endpoints and all(known.scale == "log10" and known.description.endswith("ug/mL") for known in endpoints)
+
+
+@pytest.mark.parametrize(
+    ("scale", "description", "unit", "shown"),
+    [
+        ("log10", "log10 of clearance, mL/min/kg", "mL/min/kg", "mL/min/kg"),
+        ("log10", "log10 of efflux ratio", "", ""),
+        ("log10", "", "in the unit of the table", "in the unit of the table"),
+        ("-log10 nM", "", "nM", "nM"),
+        ("log10", "log10 of unbound fraction in human plasma, %", "%", "% unbound"),
+        ("log10", "log10 of bound fraction in human plasma, %", "%", "% bound"),
+        ("log10", "log10 of recovery, %", "%", "%"),
+        ("log10", "log10 of dose bound, mg", "mg", "mg"),
+    ],
+)
+def test_the_unit_is_that_of_the_description_or_the_scale(scale, description, unit, shown):
+    assert (measured_unit(scale, description), shown_unit(scale, description)) == (unit, shown)
+
+
+def test_a_logarithm_is_brought_back_with_its_interval():
+    assert measured_words(1.0, "log10", "%") == "= 10.0 %"
+    assert measured_words(1.0, "log10", "%", 0.5, 2.0) == "= 10.0 % (3.16 to 100)"
+    assert measured_words(0.5, "log10", "") == "= 3.16"
+    assert measured_words(7.0, "-log10 nM", "nM", 6.0, 8.0) == "= 100 nM (10.0 to 1,000)"

@@ -34,11 +34,8 @@ def test_intervals_are_wider_where_models_disagree():
     assert found.half_widths(0.5, column(0, 1, 3, np.nan)).tolist()[:3] == [[2], [4], [8]]
     assert np.isnan(found.half_widths(0.5, column(np.nan))).all()
     assert np.isnan(fit_intervals(column(1), column(0), column(0)).half_widths(0.5, column(np.nan))).all()
-
-
-def test_the_spread_of_models_is_theirs_however_small_it_is():
     by_model = np.array([[[1e-25]], [[3e-25]]], np.float32)
-    assert spread_of_models(by_model)[0, 0] == pytest.approx(1e-25, rel=1e-6, abs=0)
+    assert spread_of_models(by_model)[0, 0] == pytest.approx(1e-25, rel=1e-6, abs=0), "however small it is"
 
 
 def test_missing_labels_are_not_counted():
@@ -59,8 +56,7 @@ def test_ends_stay_within_the_limits_of_the_target():
     assert (low.tolist(), high.tolist()) == ([[-4]], [[6]])
 
 
-@pytest.mark.parametrize("spread", [0.0, 1.0])
-@pytest.mark.parametrize("confidence", [0.51, 0.83, 0.93])
+@pytest.mark.parametrize(("confidence", "spread"), [(0.51, 1.0), (0.83, 0.0), (0.93, 1.0)])
 def test_what_is_promised_holds_on_average(confidence, spread):
     """2,000 times, one new molecule after 39 of calibration with errors of heavy tails: a binomial count."""
     random, inside = np.random.default_rng(0), 0

@@ -1,13 +1,9 @@
 """What is known of the training molecules beside their structures."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.training_rows import USUAL_DECIMALS, TrainingRows
-from graphormer_sepnorm.runs.arrays import read_part
 
 LABELS = np.array([[3.0, np.nan], [1, np.nan], [np.nan, np.nan], [2, np.nan], [2, np.nan]])
 
@@ -74,13 +70,3 @@ def test_names_may_have_any_characters_but_end_with_their_line():
     named = rows.named(["a\nb", "", "café", "\udce9", "5"])
     assert named.names == ["a b", "", "café", "?", "5"]
     assert named.fits(5) and not named.fits(4) and not rows.named(["a"]).fits(5)
-
-
-def test_rows_come_back_from_arrays():
-    arrays = {"rows.labels": LABELS, "rows.text": np.frombuffer(b"a\nb\nc\nd\ne", np.uint8)}
-    arrays |= {"rows.bounds": np.empty((0, 0, 2)), "rows.conditions": np.empty((0, 0), np.float32)}
-    assert read_part(TrainingRows, "rows", {}, Path("x")) is None
-    found = read_part(TrainingRows, "rows", arrays, Path("x"))
-    assert found is not None and found.names == list("abcde")
-    with pytest.raises(InputError, match=r"x is damaged: it has no uint8 array rows\.text"):
-        read_part(TrainingRows, "rows", {"rows.labels": LABELS}, Path("x"))

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.predict.calibration import Calibration
+from graphormer_sepnorm.predict.classes import Calibration, ClassSets
 from graphormer_sepnorm.predict.domain import Domain, fit_domain
 from graphormer_sepnorm.predict.intervals import Intervals
+from graphormer_sepnorm.predict.training_rows import TrainingRows
 from graphormer_sepnorm.predict.trust import PREFIX, Trust, read_trust, trust_arrays
 
 FILE = Path("stack.safetensors")
@@ -28,20 +29,21 @@ def test_trust_fits_models_of_its_shape_alone(domain):
     assert Trust(fit_domain(SMILES)).fits(5, 16)
 
 
-@pytest.fixture(params=["intervals", "calibration", "neither"])
+@pytest.fixture(params=["regression", "classification", "neither"])
 def kept(request, domain) -> Trust:
+    rows = TrainingRows.of(np.array([[3.0], [np.nan], [1], [2]])).named(["a", "", "b", "c"])
     intervals = Intervals(np.array([[1.0, 2], [2, np.nan]]), np.array([0.0, 1]))
-    calibration = Calibration(np.array([2.0]), np.array([-1.0]))
+    calibration, sets = Calibration(np.array([2.0]), np.array([-1.0])), ClassSets(np.full((3, 2, 2), 0.5))
     return {
-        "intervals": Trust(domain, intervals=intervals),
-        "calibration": Trust(domain, calibration=calibration),
+        "regression": Trust(domain, intervals=intervals, rows=rows),
+        "classification": Trust(domain, calibration=calibration, class_sets=sets),
         "neither": Trust(fit_domain(SMILES)),
     }[request.param]
 
 
 def test_what_is_kept_comes_back(kept):
     found = read_trust(trust_arrays(kept), FILE)
-    for name in ("domain", "intervals", "calibration"):
+    for name in ("domain", "intervals", "calibration", "rows", "class_sets"):
         ours, theirs = getattr(kept, name), getattr(found, name)
         assert (ours is None) == (theirs is None)
         if ours is not None:
@@ -60,7 +62,8 @@ def test_what_is_kept_comes_back(kept):
         ("domain.text", np.frombuffer(b"CCO\nCCN", np.uint8)), ("domain.text", np.zeros(3, np.int64)),
         ("intervals.offset", np.zeros(3)), ("intervals.scores", np.zeros((0, 2))),
         ("intervals.offset", np.array([0, np.nan])), ("intervals.correlation", np.eye(3)),
-        ("domain.embeddings", np.full((4, 2), np.inf, np.float32)),
+        ("domain.embeddings", np.full((4, 2), np.inf, np.float32)), ("rows.labels", np.zeros((4, 2))),
+        ("class_sets.scores", np.full((2, 2), 0.5)),
     ],
 )  # fmt: skip
 def test_arrays_that_do_not_fit_are_refused(domain, name, values):

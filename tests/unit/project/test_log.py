@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from graphormer_sepnorm.chem.features import Sample
+from graphormer_sepnorm.options import Answers
 from graphormer_sepnorm.output.predict_table import predict_table
-from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.side_by_side import Part, SideBySide
 from graphormer_sepnorm.project.log import ancestor, earliest, log_into, read_log
 from graphormer_sepnorm.runs.folder import RunFolder

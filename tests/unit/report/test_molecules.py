@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from graphormer_sepnorm.predict.class_sets import ClassSets
+from graphormer_sepnorm.predict.classes import ClassSets
 from graphormer_sepnorm.predict.domain import fit_domain
 from graphormer_sepnorm.predict.intervals import Intervals
 from graphormer_sepnorm.report.molecules import (

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.config import config_to_json
-from graphormer_sepnorm.predict.class_sets import ClassSets
+from graphormer_sepnorm.predict.classes import ClassSets
 from graphormer_sepnorm.report.sections import data_section, repeatability_section, training_section, use_section
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.system.progress import AS_LINES

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from graphormer_sepnorm.options import Answers
 from graphormer_sepnorm.output.predict_table import predict_table
-from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.runs.zoo import card_endpoints, resolve_model
 from graphormer_sepnorm.table_model.load import load_model, load_predicting_model
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.predict.calibration import fit_calibration
-from graphormer_sepnorm.predict.class_sets import ClassSets
+from graphormer_sepnorm.predict.classes import ClassSets, fit_calibration
 from graphormer_sepnorm.predict.domain import fit_domain
 from graphormer_sepnorm.predict.intervals import fit_intervals
 from graphormer_sepnorm.predict.predictors import Nearness

@@ -10,11 +10,11 @@ import torch
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Selection, write_part
+from graphormer_sepnorm.options import Answers
 from graphormer_sepnorm.output.predict_table import predict_table
-from graphormer_sepnorm.predict.answers import Answers
-from graphormer_sepnorm.predict.drugs import Drugs, save_drugs
 from graphormer_sepnorm.predict.predictors import Predictor
 from graphormer_sepnorm.predict.side_by_side import SideBySide
+from graphormer_sepnorm.predict.training_rows import Drugs, save_drugs
 from graphormer_sepnorm.runs import zoo
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute

@@ -11,8 +11,8 @@ from graphormer_sepnorm.interfaces.web import schemas
 from graphormer_sepnorm.interfaces.web.reading import look_at, under_conditions
 from graphormer_sepnorm.interfaces.web.schemas import TableLook, TrainingChoice
 from graphormer_sepnorm.interfaces.web.service import PredictionService, load_service, scored_endpoints, warm_up
+from graphormer_sepnorm.options import Answers
 from graphormer_sepnorm.output.columns import PredictionColumns
-from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.predict.domain import fit_domain
 from graphormer_sepnorm.predict.intervals import fit_intervals
 from graphormer_sepnorm.predict.training_rows import TrainingRows
