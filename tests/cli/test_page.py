@@ -10,8 +10,7 @@ from itertools import pairwise
 import pytest
 
 from graphormer_sepnorm.explain.pictures import draw_pair
-from graphormer_sepnorm.interfaces.web.job_queue import JobLimits
-from graphormer_sepnorm.interfaces.web.worker import Worker
+from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, Worker
 from graphormer_sepnorm.report.page import Grid, Picture, ReportPage, Section, render
 from tests.page import InThisProcess, PretendedService, open_queue, served, uncompiled_service
 

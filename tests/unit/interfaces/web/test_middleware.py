@@ -9,8 +9,8 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from graphormer_sepnorm.interfaces.web import middleware as module
-from graphormer_sepnorm.interfaces.web.middleware import COOKIE, is_local, middleware
+from graphormer_sepnorm.interfaces.web import app as module
+from graphormer_sepnorm.interfaces.web.app import COOKIE, is_local, middleware
 
 TOKEN = "a-token-of-16-or-more"
 

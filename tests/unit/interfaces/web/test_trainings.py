@@ -53,7 +53,7 @@ def test_one_training_at_a_time_which_can_be_cancelled(trainings):
         start(trainings, "train")
     while not trainings.progress.percent:
         time.sleep(0.01)
-    process = trainings.process
+    process = trainings.progress.process
     trainings.cancel()
     assert process.returncode and trainings.progress.state == "cancelled" and not trainings.is_training
     assert shown(trainings) == [] and not list(trainings.folder.glob("*/*/"))

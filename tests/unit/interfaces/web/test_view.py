@@ -6,7 +6,7 @@ from graphormer_sepnorm.interfaces.web import schemas
 from graphormer_sepnorm.interfaces.web.api import kind_of_text
 from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.service import load_service
-from graphormer_sepnorm.interfaces.web.view import (
+from graphormer_sepnorm.interfaces.web.pages import (
     NO_COLUMNS,
     OTHERS,
     Bar,
@@ -16,7 +16,7 @@ from graphormer_sepnorm.interfaces.web.view import (
     listed_columns,
     offered_columns,
     shown_rows,
-    width_names,
+    widths,
 )
 from tests.page import ADDED, PretendedService
 from tests.several import save_panel
@@ -54,7 +54,7 @@ def test_rows_are_sorted_by_the_width_of_their_interval(order, rows):
     job.answers = PretendedService().predict(job.rows, schemas.Options())
     for row, high in ((0, 9), (2, 5), (3, 2)):  # from 2, 2 and 0 on
         job.answers[row].predictions["length"].high = high
-    (name,) = width_names(job)
+    (name,) = widths(job)
     assert name == "interval width of length" and shown_rows(job, View(sort=name, order=order)) == rows
 
 

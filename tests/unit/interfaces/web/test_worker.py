@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces.web.job_queue import NoAnswer, Worker
 from graphormer_sepnorm.interfaces.web.schemas import Options, TableRow
-from graphormer_sepnorm.interfaces.web.worker import NoAnswer, Worker
 from tests.page import PretendedService
 
 pytestmark = pytest.mark.slow  # each test starts a process
@@ -74,7 +74,7 @@ def test_an_interrupted_question_has_no_answer(worker):
     asking = threading.Thread(target=ask)
     asking.start()
     for _ in range(6000):
-        if worker.asked.running():
+        if any(asked.running() for asked in worker.asked):
             break
         threading.Event().wait(0.01)
     worker.interrupt()
