@@ -131,7 +131,10 @@ class InThisProcess:
         self.executor = ThreadPoolExecutor(1)
 
     def schedule(self, seconds: float, question: str, *arguments: object) -> Future:
-        return self.executor.submit(getattr(self.models, question), *arguments)
+        asked = self.executor.submit(getattr(self.models, question), *arguments)
+        self.asked.add(asked)
+        asked.add_done_callback(self.asked.discard)
+        return asked
 
     def ask(self, *asked: object) -> object:
         return self.schedule(*asked).result()

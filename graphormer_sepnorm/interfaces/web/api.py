@@ -168,10 +168,9 @@ def kind_of_text(text: str, smiles_column: str = "") -> str:
 
 def are_names(fields: list[str]) -> bool:
     """Whether the fields of a line look like names of columns, and none like a molecule."""
-    names = [field.strip() for field in fields]
-    return len(set(names)) == len(names) > 1 and all(
-        LIKE_NAME.fullmatch(name) and not LIKE_MOLECULE.fullmatch(name) for name in names
-    )
+    names = {field.strip() for field in fields}
+    is_each = all(LIKE_NAME.fullmatch(name) and not LIKE_MOLECULE.fullmatch(name) for name in names)
+    return is_each and len(names) == len(fields) > 1
 
 
 async def options_of(
@@ -188,14 +187,8 @@ async def options_of(
         for name, text in (await request.form()).items()
         if name.startswith(CONDITION) and isinstance(text, str)
     }
-    return Options(
-        interval=interval,
-        domain=domain,
-        alerts=alerts,
-        properties=properties,
-        models=list(models),
-        conditions=conditions,
-    )
+    asked = {"interval": interval, "domain": domain, "alerts": alerts, "properties": properties, "models": models}
+    return Options.model_validate(asked | {"conditions": conditions})
 
 
 FormOptions = Annotated[Options, Depends(options_of)]

@@ -196,16 +196,10 @@ class PredictionService:
         if isinstance(explanation, InputError):
             raise explanation
         atoms = zip(read_small(explanation.smiles).GetAtoms(), explanation.contributions.tolist(), strict=True)
-        return schemas.AtomContributions(
-            caption=explanation.caption,
-            meaning=explanation.meaning,
-            baseline=explanation.baseline,
-            start=explanation.start,
-            decimals=explanation.shown_decimals,
-            atoms=[schemas.Atom(symbol=atom.GetSymbol(), contribution=value) for atom, value in atoms],
-            fragments=[schemas.Fragment.model_validate(each, from_attributes=True) for each in explanation.fragments],
-            picture=draw([explanation], ".svg").decode(),
-        )
+        known = {name: getattr(explanation, name) for name in ("caption", "meaning", "baseline", "start", "fragments")}
+        known["atoms"] = [{"symbol": atom.GetSymbol(), "contribution": value} for atom, value in atoms]
+        known |= {"decimals": explanation.shown_decimals, "picture": draw([explanation], ".svg").decode()}
+        return schemas.AtomContributions.model_validate(known, from_attributes=True)
 
 
 def as_answers(columns: PredictionColumns, found: Predictions) -> list[MoleculePrediction]:

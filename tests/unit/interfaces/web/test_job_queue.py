@@ -77,7 +77,7 @@ def test_a_picture_goes_before_the_next_chunk(held):
     until(lambda: table.rows)
     picture = threading.Thread(target=lambda: asyncio.run(held.ask("structure", "CC")))
     picture.start()
-    until(lambda: held.worker.executor._work_queue.qsize())
+    until(lambda: len(held.worker.asked) == 2)
     held.models.free.set()
     picture.join()
     assert "picture" in held.models.seen[:2]
