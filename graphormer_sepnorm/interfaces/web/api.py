@@ -98,10 +98,7 @@ def row_at(rows: Sequence[Found], row: int) -> Found:
 async def explained_atoms(
     request: Request, job: KnownJob, row: int, target: str | None = None
 ) -> tuple[str, AtomContributions]:
-    """The explained target and the atoms of its prediction; raises HTTPException.
-
-    By default, the target is the most probable one of several classes, or the first one.
-    """
+    """The explained target, by default the first one or the most probable class, and the atoms of its prediction."""
     queue: JobQueue = request.app.state.queue
     read, facts = row_at(job.rows, row), queue.facts
     predictions = job.answers[row].predictions if row < len(job.answers) else {}
@@ -151,8 +148,7 @@ def as_table(smiles: list[str]) -> bytes:
 def kind_of_text(text: str, smiles_column: str = "") -> str:
     """The kind of a pasted text: ".csv" if its first line names a column of molecules, else ".smi".
 
-    A text is also a table if all lines have the same separator, and none begins with a molecule or the first one has
-    the names of columns: then the user is asked for the column.
+    Lines with one separator are a table, too, if none begins with a molecule, or the first one has names of columns.
     """
     lines = [line.strip() for line in text.lstrip("\ufeff").splitlines() if line.strip()][:LINES_LOOKED_AT]
     marks = [mark for mark in DELIMITERS if lines and all(mark in line for line in lines)]

@@ -65,8 +65,7 @@ DOCS_POLICY = POLICY.format(code="'unsafe-inline' https://cdn.jsdelivr.net")
 def middleware(most_bytes: int, token: str | None = None, names: Sequence[str] | None = None) -> list[Middleware]:
     """The middleware of requests of at most so many bytes, in this order.
 
-    A request shows the ``token`` as a cookie or as ``Authorization: Bearer``. It calls this machine by one of the
-    ``names``, which other names that are made to point here are not.
+    A request calls this machine by one of the ``names``, which other names that are made to point here are not.
     """
 
     async def guard(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
@@ -93,10 +92,7 @@ def is_local(host: str) -> bool:
 
 
 def refused(request: Request, token: str | None) -> Response | None:
-    """The answer to a request that may not pass: one of a page of another server, or one without the token.
-
-    A person is led to the page that asks for the token, or on where the address has it; a program is told.
-    """
+    """The answer to a request of another server's page, or without the token as cookie or ``Authorization: Bearer``."""
     path = request.scope["path"]
     if request.method not in READING and not is_of_this_page(request.headers):
         return refusal(path, 403, "this request comes from another page")
@@ -149,10 +145,7 @@ def refusal(path: str, status: int, sentence: str, headers: Mapping[str, str] | 
 
 
 class BodyLimits:
-    """Bounds the body of a request: in size, smaller where anybody may send one, and in time.
-
-    It takes at most ``SECONDS_FOR_BODY``, and longer as far as it comes fast enough.
-    """
+    """Bounds the body of a request: in size, smaller where anybody may send one, and in time unless it comes fast."""
 
     def __init__(self, app: ASGIApp, most_bytes: int):
         self.app, self.most_bytes = app, most_bytes
@@ -280,10 +273,7 @@ class Page:
         await self.app(scope, receive, send)
 
     def use(self, models: list[str]) -> None:
-        """Exchanges the models for others, or if there are none, for those at the beginning.
-
-        Raises InputError if tables are being computed, or the models cannot be loaded; those before stay then.
-        """
+        """Exchanges the models for others, if none for the first ones; after an InputError, those before stay."""
         with self.exchanging:
             if self.queue.is_computing:
                 raise InputError("tables are being computed with this model: wait for them, or cancel them")
@@ -307,10 +297,7 @@ def make_server(app: ASGIApp) -> uvicorn.Server:
 
 
 class PunctualProtocol(H11Protocol):
-    """Closes a connection on which no whole head of a request comes ``SECONDS_FOR_HEAD`` after it is due.
-
-    It is due when the connection is made, and when the answer before it is complete.
-    """
+    """Closes a connection without a whole head of a request ``SECONDS_FOR_HEAD`` after its start or the last answer."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

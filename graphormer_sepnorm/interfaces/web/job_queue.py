@@ -162,10 +162,7 @@ class JobQueue:
         self.thread.start()
 
     def submit(self, file: BinaryIO, suffix: str, shown: str, options: Options, smiles_column: str = "") -> Job:
-        """Puts a table into the queue, with molecules in a column, "" if it is found by its name.
-
-        Raises InputError for another suffix, options that the models do not have, or a full disk; ``QUEUE_FULL``.
-        """
+        """Puts a table into the queue; raises InputError for what cannot be predicted or written, and QUEUE_FULL."""
         if suffix not in TABLE_KINDS:
             raise InputError(f"{shown} is not a table that can be read: give one of {', '.join(TABLE_KINDS)}")
         self.facts.check(options)
@@ -176,10 +173,7 @@ class JobQueue:
         return self.enqueue(Job(number, source, shown, options, smiles_column=smiles_column))
 
     def predict_again(self, job: Job, smiles_column: str) -> Job:
-        """Puts the rows of a table into the queue once more, with the molecules of another column.
-
-        Raises InputError if there is no such column, or several; ``QUEUE_FULL``.
-        """
+        """Puts a table into the queue again, with the molecules of another column; raises as ``submit``."""
         self.check_room(len(self.waiting))
         columns = list(map(as_text, job.columns))  # as the page has them
         if columns.count(as_text(smiles_column)) != 1:
@@ -189,8 +183,8 @@ class JobQueue:
         rows = [
             row if row.error and not is_item else replace(row, smiles=row.fields[place], error="") for row in job.rows
         ]
-        number = secrets.token_hex(16)
-        return self.enqueue(Job(number, None, job.shown, job.options, job.columns, rows, job.columns[place], job.added))
+        asked = job.options, job.columns, rows, job.columns[place], job.added
+        return self.enqueue(Job(secrets.token_hex(16), None, job.shown, *asked))
 
     def enqueue(self, job: Job) -> Job:
         self.store.begin(job, self.facts)

@@ -157,10 +157,7 @@ def keep(file: BinaryIO, path: Path, shown: str) -> None:
 
 
 def saved(job: Job, suffix: str) -> bytes:
-    """A table as far as it is done, as CSV or Excel workbook; raises InputError as ``write_whole``.
-
-    In a CSV, what a spreadsheet would take for a formula begins with an apostrophe.
-    """
+    """A table as far as it is done, as CSV, where formulas begin with an apostrophe, or Excel workbook."""
     answers = list(job.answers)
     safe = escape_formula if suffix == ".csv" else str
     rows = [Row([*map(safe, row.fields)], row.smiles) for row in job.rows[: len(answers)]]

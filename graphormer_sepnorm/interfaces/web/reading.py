@@ -32,10 +32,9 @@ MOST_CLASSES = 12
 
 
 def read_rows(path: Path, shown: str, smiles_column: str, most_rows: int) -> TableRows:
-    """The table in a file that messages call ``shown``, with the molecules of a column; "": found by its name.
+    """The table in a file that messages call ``shown``; raises NoColumn, and InputError for none or too large a one.
 
-    Raises NoColumn, and InputError as ``open_table``, for no or too many rows, and for too many characters: a small
-    workbook can unpack to them, and its cells can share one long text.
+    A small workbook can unpack to very many characters, and its cells can share one long text.
     """
     try:
         if kind_of(path) in SPREADSHEET_KINDS:
@@ -83,10 +82,7 @@ def asked_column(shown: str, smiles_column: str, columns: list[str]) -> str:
 
 
 def under_conditions(table: TableRows, names: tuple[str, ...], given: dict[str, str], shown: str) -> list[TableRow]:
-    """The rows with the named conditions of their measurement: those of the table, else those given for all rows.
-
-    Raises InputError for a condition that is neither.
-    """
+    """The rows with the named conditions: of the table, else given for all rows; raises InputError for neither."""
     if not names:
         return table.rows
     places = places_of(shown, table.columns, [name for name in names if name in table.columns])

@@ -66,10 +66,9 @@ class TrainingStatus:
 
 
 class Trainings:
-    """The trainings of a page, and the run folders that they leave in ``runs``.
+    """The trainings of a page, and the run folders that they leave in ``runs``, which are moved there when whole.
 
-    A training writes into a folder that only this process has, and its run folder is moved when it is whole: one that
-    is cancelled, fails or is killed leaves nothing, nor does a page that is killed once the next one has started.
+    One that is cancelled, fails or is killed leaves nothing, nor does a killed page once the next one has started.
     """
 
     command_line: ClassVar = [sys.executable, "-m", "graphormer_sepnorm"]

@@ -271,10 +271,6 @@ def test_endpoints_have_their_description_and_scores(models, tmp_path, monkeypat
     known = schemas.EndpointFacts(test=0.5, test_interval=(0.25, 0.75), test_molecules=9)
     assert scored_endpoints(["a", "b"], {"test": 0.5, "test_scores": {"a": scored}}) == {"a": known}
     assert scored_endpoints(["a", "b"], {"test": 0.5}) == {}
-    other = save_tiny(tmp_path / "other", featurizer="mol", seed=1)
-    assert load_service([str(run), str(other)], 0.9, "cpu", "auto").facts().endpoints == {
-        "logp": schemas.EndpointFacts()
-    }
 
 
 def test_the_parts_of_a_target_are_called_as_their_columns():
