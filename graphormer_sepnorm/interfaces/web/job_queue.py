@@ -13,7 +13,7 @@ import time
 import traceback
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Future, wait
+from concurrent.futures import CancelledError, Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from typing import BinaryIO, cast
@@ -70,6 +70,7 @@ class Worker:
         """The same to come; the process is ended after so many seconds of computing."""
         with self.scheduling:
             if self.is_open and not self.pool.active:
+                self.cancel_asked()
                 self.pool = self.new_pool()
             asked = self.pool.schedule(answer, [question, arguments, self.identity], timeout=seconds)
             self.asked.add(asked)
@@ -81,6 +82,10 @@ class Worker:
         with self.scheduling:
             self.is_open = False
             self.pool.stop()
+            self.cancel_asked()
+
+    def cancel_asked(self) -> None:
+        """Cancels the questions of a pool that has ended, which may never say so."""
         for asked in list(self.asked):
             asked.cancel()
 
@@ -260,7 +265,9 @@ class JobQueue:
                 job = self.waiting.popleft()
                 if not job.is_over:
                     job.state = "computing"
-            wait(set(self.worker.asked))  # for pictures, whose time is not that of the table
+            for picture in list(self.worker.asked):  # whose time is not that of the table
+                with contextlib.suppress(CancelledError, TimeoutError):
+                    picture.exception(self.limits.step_seconds)
             self.advance(job)
 
     def advance(self, job: Job) -> None:

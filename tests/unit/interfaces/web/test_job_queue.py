@@ -7,7 +7,6 @@ import os
 import signal
 import threading
 import time
-from concurrent.futures import CancelledError
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -293,11 +292,12 @@ def test_a_question_that_waits_behind_one_that_crashes_is_answered(worker):
 
 
 @pytest.mark.slow
-def test_an_interrupted_question_has_no_answer(worker):
-    asked = worker.schedule(600, "predict", rows("SLEEP"), Options())
-    worker.interrupt()
-    with pytest.raises(CancelledError):
-        asked.result(600)
+def test_closing_waits_for_no_picture(tmp_path):
+    with open_queue(Worker(PretendedService), tmp_path) as queue:
+        asked = [queue.worker.schedule(600, "predict", rows("SLEEP"), Options()) for _ in range(2)]
+        table = submit(queue, "C")
+        until(lambda: table.state == "computing")
+    assert table.state == "cancelled" and all(each.cancelled() for each in asked)
 
 
 class Changing(PretendedService):
