@@ -195,8 +195,8 @@ def add_problems(app: FastAPI, pages: Pages) -> None:
     """Errors: a sentence, as JSON below ``/api`` and as a page elsewhere."""
 
     async def answer(request: Request, error: Exception) -> Response:
-        path, headers = request.url.path, None
-        status, sentence = 500, "the page failed here: the terminal of the server says where"
+        path, status, sentence = request.url.path, 500, "the page failed here: the terminal of the server says where"
+        headers: Mapping[str, str] | None = None
         match error:
             case HTTPException():
                 status, sentence, headers = error.status_code, str(error.detail), error.headers
@@ -275,7 +275,7 @@ class Page:
     def use(self, models: list[str]) -> None:
         """Exchanges the models for others, if none for the first ones; after an InputError, those before stay."""
         with self.exchanging:
-            if self.queue.is_computing:
+            if not all(job.is_over for job in list(self.queue.jobs.values())):
                 raise InputError("tables are being computed with this model: wait for them, or cancel them")
             queue, before = self.open_queue(models or self.models), self.queue
             self.queue, self.app = queue, self.make(queue)

@@ -200,11 +200,6 @@ class JobQueue:
             self.changed.notify()
         return job
 
-    @property
-    def is_computing(self) -> bool:
-        with self.changed:
-            return not all(job.is_over for job in self.jobs.values())
-
     def check_room(self, waiting: int) -> None:
         if not self.is_open or waiting >= self.limits.waiting:
             raise QUEUE_FULL

@@ -201,12 +201,3 @@ def test_models_stay_while_tables_are_computed_or_others_cannot_be_loaded(queues
         page.use(["second"])
     computing.set()
     assert client.get("/api/model").json()["model"] == "first"
-
-
-def test_trainings_need_the_token_and_this_page(queues, trainings):
-    page = Page(queues, ["first"], "0123456789abcdef", trainings=trainings)
-    client = TestClient(page, base_url="http://127.0.0.1:8000", follow_redirects=False)
-    for method, address in (("GET", "/train"), ("POST", "/train"), ("POST", "/trainings/cancel"), ("POST", "/models")):
-        assert client.request(method, address).headers["location"] == "/enter"
-    other = {"Authorization": "Bearer 0123456789abcdef", "Origin": "http://other.example"}
-    assert client.post("/trainings/cancel", headers=other).status_code == 403
