@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import uvicorn
@@ -12,11 +13,10 @@ import uvicorn
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web import schemas
 from graphormer_sepnorm.interfaces.web.app import PunctualProtocol, make_app
-from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue
+from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue, Worker
 from graphormer_sepnorm.interfaces.web.jobs import ResultStore
 from graphormer_sepnorm.interfaces.web.reading import look_at
 from graphormer_sepnorm.interfaces.web.trainings import Trainings
-from graphormer_sepnorm.interfaces.web.worker import Worker
 
 COLUMNS = {
     "length": "predictions length value",
@@ -127,12 +127,22 @@ class InThisProcess:
     def __init__(self, models: object):
         self.models = models
 
-    def ask(self, seconds: float, question: str, *arguments: object) -> object:
-        return getattr(self.models, question)(*arguments)
+        self.asked = set()
+        self.executor = ThreadPoolExecutor(1)
+
+    def schedule(self, seconds: float, question: str, *arguments: object) -> Future:
+        asked = self.executor.submit(getattr(self.models, question), *arguments)
+        self.asked.add(asked)
+        asked.add_done_callback(self.asked.discard)
+        return asked
+
+    def ask(self, *asked: object) -> object:
+        return self.schedule(*asked).result()
 
     def interrupt(self) -> None: ...
 
-    def end(self) -> None: ...
+    def end(self) -> None:
+        self.executor.shutdown(cancel_futures=True)
 
 
 def tiny_service(folder: Path) -> object:

@@ -8,15 +8,10 @@ from graphormer_sepnorm.system.signals import end_with_input, leaving_at_once
 NEW_OBJECTS = 10_000  # the collector of cyclic garbage runs when so many are new
 
 
-def collect_less_often() -> None:
-    """Saves a third of the time of a short command, whose imports create a million objects that all stay."""
-    gc.set_threshold(NEW_OBJECTS)
-    atexit.register(gc.freeze)
-
-
 def main(name: str | None = None) -> None:
     """Runs the command named by the first argument, or the named one as a separate script."""
-    collect_less_often()
+    gc.set_threshold(NEW_OBJECTS)
+    atexit.register(gc.freeze)  # saves a third of the time of a short command, whose million objects all stay
     end_with_input()
     with leaving_at_once():
         from graphormer_sepnorm.interfaces.commands import alone, app

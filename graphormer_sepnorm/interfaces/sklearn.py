@@ -29,16 +29,19 @@ def target_names(y, count: int) -> tuple[str, ...]:
     """Names of the targets: those of a pandas object, otherwise y0, y1, ..."""
     if hasattr(y, "columns"):
         return tuple(map(str, y.columns))
-    if getattr(y, "name", None) is not None:
-        return (str(y.name),)
-    return tuple(f"y{i}" for i in range(count))
+    name = getattr(y, "name", None)
+    return (str(name),) if name is not None else tuple(f"y{i}" for i in range(count))
+
+
+def array_of(y) -> np.ndarray:
+    if y is None:
+        raise InputError("fit requires y to be passed, but the target y is None")
+    return np.asarray(y)
 
 
 def label_columns(y) -> np.ndarray:
     """Labels as float64 [M] or [M, T], NaN where missing, or as objects if there are texts among them."""
-    if y is None:
-        raise InputError("fit requires y to be passed, but the target y is None")
-    values = np.asarray(y)
+    values = array_of(y)
     if values.dtype.kind in "OU" and any(isinstance(value, str) for value in values.flat):
         return values.astype(object)
     return check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
@@ -180,9 +183,7 @@ class GraphormerClassifier(base.ClassifierMixin, TableEstimator):
         """Labels 0 and 1, NaN where missing: float64 [M, 1] for two classes, otherwise [M, K]; sets ``classes_``."""
         import pandas as pd  # its import takes a while
 
-        if y is None:
-            raise InputError("fit requires y to be passed, but the target y is None")
-        values = np.asarray(y)
+        values = array_of(y)
         if values.dtype.kind == "U" and isinstance(y, Sequence):  # NaN between words has become a word
             values = np.asarray(y, dtype=object)
         missing: np.ndarray = np.zeros(0)
@@ -209,8 +210,7 @@ class GraphormerClassifier(base.ClassifierMixin, TableEstimator):
 
     def predict_proba(self, X) -> np.ndarray:
         """Probabilities [M, K] of the classes in the order of ``classes_``."""
-        probability, _ = self._predictions(X)
-        return self._of_classes(probability)
+        return self._of_classes(self._predictions(X)[0])
 
     def _of_classes(self, probability: np.ndarray) -> np.ndarray:
         """Probabilities [M, K] in the order of ``classes_`` from those of the model, [M, 1] for two classes."""
@@ -227,8 +227,7 @@ class GraphormerClassifier(base.ClassifierMixin, TableEstimator):
             bool [M, K], whether a class of ``classes_`` is in the set; [M, K, 2] for multilabel, for 0 and 1.
         """
         check_confidence(confidence)
-        probability, _ = self._predictions(X)
-        held = known_sets(self.model_).holds(probability, confidence)
+        held = known_sets(self.model_).holds(self._predictions(X)[0], confidence)
         if self.binarizer_.y_type_.startswith("multilabel"):
             return held
         return self._in_order(held[:, 0]) if self._is_binary else held[:, 0]

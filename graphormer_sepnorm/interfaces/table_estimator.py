@@ -30,7 +30,7 @@ from graphormer_sepnorm.system.device import choose, computing, current
 from graphormer_sepnorm.table_model.fit import fit_table
 from graphormer_sepnorm.table_model.load import as_smiles
 from graphormer_sepnorm.table_run import Plan, to_fit
-from graphormer_sepnorm.tables.formats.table import find_column, names_shown
+from graphormer_sepnorm.tables.formats.table import names_shown, places_of_column
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, keep_readable, refuse_constant, table_task
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled
@@ -61,28 +61,21 @@ class SmilesEstimator(BaseEstimator):
 
     def _read_input(self, X, reset: bool) -> np.ndarray:
         """The SMILES of X, [M]; ``reset`` in ``fit``, which sets ``n_features_in_``."""
-        refuse_one_or_many(X)
+        if isinstance(X, str | Chem.Mol):
+            raise InputError("X is one molecule: put it in a list, as in ['CCO']")
+        names = list(getattr(X, "columns", ()))
+        if len(names) > 1:
+            texts = list(map(str, names))
+            places = places_of_column(texts, None)
+            example = names[places[0]] if len(places) == 1 else "NAME"
+            raise InputError(
+                f"X is a table of {len(names)} columns ({names_shown(texts)}): pass only the one with the SMILES, as "
+                f"in table[{example!r}]; for conditions, use the command train with --feature-columns"
+            )
         column = one_column(np.asarray(X, dtype=object), "X")
         if reset:
             self.n_features_in_ = 1
         return np.array([as_smiles(molecule) or molecule for molecule in column], dtype=object)
-
-
-def refuse_one_or_many(X) -> None:
-    """Raises InputError for one molecule that is in no list, and for a table of several columns."""
-    if isinstance(X, str | Chem.Mol):
-        raise InputError("X is one molecule: put it in a list, as in ['CCO']")
-    names = list(getattr(X, "columns", ()))
-    if len(names) > 1:
-        texts = [str(name) for name in names]
-        try:
-            example = names[find_column(texts, None, "X")]
-        except InputError:
-            example = "NAME"
-        raise InputError(
-            f"X is a table of {len(names)} columns ({names_shown(texts)}): pass only the one with the SMILES, as in "
-            f"table[{example!r}]; for conditions, use the command train with --feature-columns"
-        )
 
 
 def check_types(parameters: Mapping[str, Any]) -> None:
@@ -181,11 +174,10 @@ class TableEstimator(SmilesEstimator):
 
         The rows are numbered from 1 and have no SMILES; ``options`` are targets, kind and classes of ``TableOptions``.
         """
-        smiles = self._read_input(X, reset=True)
+        smiles, parameters = self._read_input(X, reset=True), self._parameters()
         check_consistent_length(smiles, rows, sample_weight)
         if len(smiles) < 2:
             raise InputError(f"a table model cannot learn from {len(smiles)} molecule (n_samples={len(smiles)})")
-        parameters = self._parameters()
         check_types(parameters)
         look = parameters["networks"] is None
         parameters |= {"networks": Plan.networks} if look else {}
@@ -199,8 +191,7 @@ class TableEstimator(SmilesEstimator):
         config = make_config(parameters, task, chosen.featurizer, seed)
         chosen = replace(chosen, seed=config.train.seed)
         if sample_weight is not None:
-            nothing = np.empty(len(rows))
-            weights = _check_sample_weight(sample_weight, nothing, dtype=np.float64, ensure_non_negative=True)
+            weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
             rows = [replace(row, weight=weight) for row, weight in zip(rows, weights.tolist(), strict=True)]
         known_rows = replace(read_rows(smiles, rows, config.featurizer), class_names=class_names)
         table = known_rows.with_means(chosen.kind)
@@ -258,11 +249,11 @@ class TableEstimator(SmilesEstimator):
 def table_options(parameters: dict[str, Any], labels: dict[str, Any]) -> TableOptions:
     """The options of a table with the labels of ``fit``; raises InputError for parameters that do not fit them."""
     known("split", parameters["split"], SPLITTERS)
+    asked = parameters["weights"]
     try:
-        weights = tuple(float(weight) for weight in np.atleast_1d(parameters["weights"]))
+        weights = tuple(map(float, np.atleast_1d(asked)))
     except (TypeError, ValueError):
-        example = "give a number for each target, such as [1, 0.5]"
-        raise InputError(f"weights: {example}, not {parameters['weights']!r}") from None
+        raise InputError(f"weights: give a number for each target, such as [1, 0.5], not {asked!r}") from None
     kind, loss = labels["kind"], parameters["loss"]
     if loss is not None and "loss" not in OPTIONS[kind]:
         raise InputError("loss is only for a regression")
@@ -307,16 +298,12 @@ def read_rows(smiles: np.ndarray, rows: list[LabelledRow], featurizer: str) -> L
 
 
 def for_each_row(values: np.ndarray, labelled: LabelledTable, learnt: LabelledTable, count: int) -> np.ndarray:
-    """Values [N, T] of the N rows of ``learnt`` as [M, T] in the order of the input; NaN for rows without a label.
-
-    ``learnt`` are the ``labelled`` rows after ``with_means``: averaged rows have one value.
-    """
-    places = list(range(len(labelled.rows)))
+    """Values [N, T] of the N rows of ``learnt``, which are means of ``labelled`` ones, as [M, T], else NaN."""
     if learnt.measured:
         place_of = {key: place for place, key in enumerate(learnt.structures.keys)}
-        places = [place_of[key] for key in labelled.structures.keys]
+        values = values[[place_of[key] for key in labelled.structures.keys]]
     result = np.full((count, values.shape[1]), np.nan)
-    result[[row.number - 1 for row in labelled.rows]] = values[places]
+    result[[row.number - 1 for row in labelled.rows]] = values
     return result
 
 

@@ -25,14 +25,21 @@ REPOSITORY = Path(__file__).parents[2]
 RUN = [sys.executable, "-c", "from graphormer_sepnorm.interfaces.cli import main; main()", "serve"]
 
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY), "GRAPHORMER_SEPNORM_KERNELS": "off"}
+
+
+def start(tmp_path: Path, *options: str) -> subprocess.Popen:
+    """A server of a tiny model in a process group of its own."""
+    run = save_tiny(tmp_path / "run", featurizer="mol")
+    arguments = [*RUN, run, "--port", "0", "--keep", tmp_path / "kept", "--device", "cpu", *options]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(arguments, cwd=tmp_path, env=ENVIRONMENT, start_new_session=True, **pipes)
+
+
 @pytest.mark.slow
 def test_asked_and_closed(tmp_path):
     """Ctrl-C: exit code 130, one line, no process left, and the finished table is on the shelf."""
-    run = save_tiny(tmp_path / "run", featurizer="mol")
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "GRAPHORMER_SEPNORM_KERNELS": "off"}
-    arguments = [*RUN, str(run), "--port", "0", "--keep", str(tmp_path / "kept"), "--device", "cpu", "--max-rows", "5"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    server = subprocess.Popen(arguments, cwd=tmp_path, env=environment, start_new_session=True, **pipes)
+    server = start(tmp_path, "--max-rows", "5")
     try:
         line = server.stdout.readline()
         assert line, server.stderr.read()
@@ -61,12 +68,8 @@ def test_asked_and_closed(tmp_path):
 @pytest.mark.slow
 def test_the_page_and_the_shell_train_the_same_model(tmp_path):
     """On a real server: a table is looked at and trained on, and its model predicts on the same page."""
-    run = save_tiny(tmp_path / "run", featurizer="mol")
     table = "".join((REPOSITORY / "data" / "esol.csv").read_text().splitlines(keepends=True)[:81]) + "C1CC,oops\n"
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "GRAPHORMER_SEPNORM_KERNELS": "off"}
-    arguments = [*RUN, run, "--port", "0", "--keep", tmp_path / "kept", "--device", "cpu", "--runs", "runs"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    server = subprocess.Popen(arguments, cwd=tmp_path, env=environment, **pipes)
+    server = start(tmp_path, "--runs", "runs")
     try:
         address = json.loads(server.stdout.readline())["address"]
         with httpx.Client(base_url=address, timeout=300) as client:
@@ -94,7 +97,7 @@ def test_the_page_and_the_shell_train_the_same_model(tmp_path):
     (tmp_path / "shell" / "assay.csv").write_text(table)
     program, *words = shlex.split(command)
     assert program == "graphormer-sepnorm"
-    subprocess.run([*RUN[:-1], *words], cwd=tmp_path / "shell", env=environment, check=True, capture_output=True)
+    subprocess.run([*RUN[:-1], *words], cwd=tmp_path / "shell", env=ENVIRONMENT, check=True, capture_output=True)
     for name in ("test.json", "predictions.csv", "table.csv", "skipped.csv"):
         assert (tmp_path / "runs/assay" / name).read_bytes() == (tmp_path / "shell/assay" / name).read_bytes(), name
 

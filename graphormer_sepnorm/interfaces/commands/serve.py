@@ -47,14 +47,12 @@ def serve(
     """
     with leaving_at_once():
         try:
-            from graphormer_sepnorm.interfaces.web.app import Page, make_server
+            from graphormer_sepnorm.interfaces.web.app import Page, is_local, make_server
         except ModuleNotFoundError as error:
             raise not_installed("the page", str(error.name), "web") from None
-        from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue
+        from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue, Worker
         from graphormer_sepnorm.interfaces.web.jobs import ResultStore
-        from graphormer_sepnorm.interfaces.web.middleware import is_local
         from graphormer_sepnorm.interfaces.web.trainings import Trainings
-        from graphormer_sepnorm.interfaces.web.worker import Worker
         from graphormer_sepnorm.system.files import cache_root
 
     local = is_local(host)

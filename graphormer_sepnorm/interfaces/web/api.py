@@ -1,14 +1,12 @@
 """The addresses for programs, below ``/api``, and what those for people share with them."""
 
-import asyncio
 import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from itertools import count
 from pathlib import PurePath
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar, cast
 from urllib.parse import quote
 
 from fastapi import Depends, FastAPI, File, Form, Query, Request, UploadFile
@@ -20,7 +18,6 @@ from graphormer_sepnorm.interfaces.web import schemas
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import Job, saved
 from graphormer_sepnorm.interfaces.web.schemas import AtomContributions, JobStatus, Options, RowPrediction
-from graphormer_sepnorm.interfaces.web.worker import NoAnswer
 from graphormer_sepnorm.tables.formats.csv_text import DELIMITERS, split
 from graphormer_sepnorm.tables.formats.table import places_of_column
 
@@ -39,6 +36,8 @@ PICTURE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
     "Cache-Control": "private, max-age=600",
 }
+MEDIA = {"csv": "text/csv", "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"}
+DOWNLOADED: dict[int | str, dict] = {200: {"content": {media: {} for media in MEDIA.values()}}}
 # Every answer but those of success is a sentence.
 PROBLEMS: dict[int | str, dict] = {
     status: {"description": words, "content": {"application/json": {"schema": schemas.Problem.model_json_schema()}}}
@@ -52,7 +51,7 @@ PROBLEMS: dict[int | str, dict] = {
         413: "the request is too large",
         422: "the request cannot be used",
         503: "too much is waiting to be computed",
-        504: "there is no picture",
+        504: "it was not computed",
     }.items()
 }
 
@@ -99,19 +98,15 @@ def row_at(rows: Sequence[Found], row: int) -> Found:
 async def explained_atoms(
     request: Request, job: KnownJob, row: int, target: str | None = None
 ) -> tuple[str, AtomContributions]:
-    """The explained target and the atoms of its prediction; raises HTTPException.
-
-    By default, the target is the most probable one of several classes, or the first one.
-    """
+    """The explained target, by default the first one or the most probable class, and the atoms of its prediction."""
     queue: JobQueue = request.app.state.queue
     read, facts = row_at(job.rows, row), queue.facts
     predictions = job.answers[row].predictions if row < len(job.answers) else {}
     if target is None and facts.class_names and predictions:
         target = max(predictions, key=lambda name: predictions[name].value)
     target = target or next(iter(predictions), facts.targets[0])
-    found = await answer_to(queue.ask("atoms", read.smiles, target, read.conditions))
-    assert isinstance(found, AtomContributions)
-    return target, found
+    found = await queue.ask("atoms", read.smiles, target, read.conditions)
+    return target, cast(AtomContributions, found)
 
 
 Explained = Annotated[tuple[str, AtomContributions], Depends(explained_atoms)]
@@ -153,8 +148,7 @@ def as_table(smiles: list[str]) -> bytes:
 def kind_of_text(text: str, smiles_column: str = "") -> str:
     """The kind of a pasted text: ".csv" if its first line names a column of molecules, else ".smi".
 
-    A text is also a table if all lines have the same separator, and none begins with a molecule or the first one has
-    the names of columns: then the user is asked for the column.
+    Lines with one separator are a table, too, if none begins with a molecule, or the first one has names of columns.
     """
     lines = [line.strip() for line in text.lstrip("\ufeff").splitlines() if line.strip()][:LINES_LOOKED_AT]
     marks = [mark for mark in DELIMITERS if lines and all(mark in line for line in lines)]
@@ -170,20 +164,9 @@ def kind_of_text(text: str, smiles_column: str = "") -> str:
 
 def are_names(fields: list[str]) -> bool:
     """Whether the fields of a line look like names of columns, and none like a molecule."""
-    names = [field.strip() for field in fields]
-    return len(set(names)) == len(names) > 1 and all(
-        LIKE_NAME.fullmatch(name) and not LIKE_MOLECULE.fullmatch(name) for name in names
-    )
-
-
-async def answer_to(future: Future, asked: str = "picture") -> object:
-    """The answer of the worker to what was ``asked`` for; raises HTTPException if there is none."""
-    try:
-        return await asyncio.wrap_future(future)
-    except asyncio.CancelledError:
-        raise HTTPException(503, "the page is closing") from None
-    except NoAnswer as error:
-        raise HTTPException(504, f"there is no {asked}: {error}") from None
+    names = {field.strip() for field in fields}
+    is_each = all(LIKE_NAME.fullmatch(name) and not LIKE_MOLECULE.fullmatch(name) for name in names)
+    return is_each and len(names) == len(fields) > 1
 
 
 async def options_of(
@@ -200,14 +183,8 @@ async def options_of(
         for name, text in (await request.form()).items()
         if name.startswith(CONDITION) and isinstance(text, str)
     }
-    return Options(
-        interval=interval,
-        domain=domain,
-        alerts=alerts,
-        properties=properties,
-        models=list(models),
-        conditions=conditions,
-    )
+    asked = {"interval": interval, "domain": domain, "alerts": alerts, "properties": properties, "models": models}
+    return Options.model_validate(asked | {"conditions": conditions})
 
 
 FormOptions = Annotated[Options, Depends(options_of)]
@@ -223,21 +200,11 @@ def submit_file(queue: JobQueue, file: UploadFile, options: Options, smiles_colu
     return queue.submit(file.file, name.suffix.lower(), shown, options, smiles_column)
 
 
-class CsvResponse(Response):
-    media_type = "text/csv"
-
-
-class WorkbookResponse(Response):
-    media_type = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-
-
 class SvgResponse(Response):
     media_type = "image/svg+xml"
 
 
 def add_tables(app: FastAPI, queue: JobQueue) -> None:
-    """Tables are given in, asked after and cancelled."""
-
     @app.get("/api/model", tags=["model"])
     async def model() -> schemas.ModelFacts:
         """Facts about the models."""
@@ -270,10 +237,6 @@ def add_tables(app: FastAPI, queue: JobQueue) -> None:
         queue.cancel(job)
         return status_of(job)
 
-
-def add_results(app: FastAPI, queue: JobQueue) -> None:
-    """Finished tables, as JSON, CSV and Excel workbook."""
-
     @app.get("/api/tables/{id}/rows", tags=["tables"])
     def rows(
         job: KnownJob,
@@ -284,42 +247,18 @@ def add_results(app: FastAPI, queue: JobQueue) -> None:
         refuse_empty(job)
         return rows_of(job, range(start, min(start + count, len(job.answers))))
 
-    @app.get("/api/tables/{id}/predictions.csv", tags=["tables"], response_class=CsvResponse)
-    def download(id: str) -> Response:
-        """A finished table as CSV, also one of other models, before the page was restarted."""
-        return CsvResponse(*downloaded(id, ".csv"))
-
-    @app.get("/api/tables/{id}/predictions.xlsx", tags=["tables"], response_class=WorkbookResponse)
-    def download_workbook(id: str) -> Response:
-        """The same as an Excel workbook."""
-        return WorkbookResponse(*downloaded(id, ".xlsx"))
-
-    def downloaded(id: str, suffix: str) -> tuple[bytes, int, dict[str, str]]:
-        """The content, the status and the headers, whose name may have any characters (RFC 6266)."""
+    @app.get("/api/tables/{id}/predictions.{kind}", tags=["tables"], response_class=Response, responses=DOWNLOADED)
+    def download(id: str, kind: Literal["csv", "xlsx"]) -> Response:
+        """A finished table as CSV or Excel workbook, also one of other models, before the page was restarted."""
         job = refuse_empty(queue.find(id) or queue.store.load(id))
-        name = quote(job.download(suffix), safe="", errors="replace")
-        return saved(job, suffix), 200, {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
+        given = PurePath(job.shown)
+        name = f"{given.stem}-predictions.{kind}" if given.suffix else f"predictions.{kind}"
+        encoded = quote(name, safe="", errors="replace")  # as it may have any characters (RFC 6266)
+        headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{encoded}"}
+        return Response(saved(job, f".{kind}"), 200, headers, MEDIA[kind])
 
 
 def add_pictures(app: FastAPI, queue: JobQueue) -> None:
-    """Structures, and what predictions rest on."""
-
-    async def drawn(smiles: str) -> Response:
-        picture = await answer_to(queue.ask("structure", smiles))
-        return SvgResponse(str(picture), 200, PICTURE_HEADERS)
-
-    @app.get("/api/tables/{id}/rows/{row}/structure.svg", tags=["pictures"], response_class=SvgResponse)
-    async def structure(job: KnownJob, row: int) -> Response:
-        """The structure of a molecule."""
-        return await drawn(row_at(job.rows, row).smiles)
-
-    @app.get("/api/tables/{id}/rows/{row}/nearest.svg", tags=["pictures"], response_class=SvgResponse)
-    async def nearest(job: KnownJob, row: int) -> Response:
-        """The structure of the nearest training molecule, where it is known and was asked for."""
-        if smiles := row_at(job.answers, row).nearest:
-            return await drawn(smiles)
-        raise HTTPException(404, "the row has no nearest training molecule")
-
     @app.get("/api/tables/{id}/rows/{row}/atoms", tags=["pictures"])
     async def atoms(explained: Explained) -> AtomContributions:
         """The atoms that a prediction depends on; by default of the first target or the most probable class."""
@@ -329,3 +268,11 @@ def add_pictures(app: FastAPI, queue: JobQueue) -> None:
     async def atoms_picture(explained: Explained) -> Response:
         """The same as a picture."""
         return SvgResponse(explained[1].picture, 200, PICTURE_HEADERS)
+
+    @app.get("/api/tables/{id}/rows/{row}/{kind}.svg", tags=["pictures"], response_class=SvgResponse)
+    async def structure(job: KnownJob, row: int, kind: Literal["structure", "nearest"]) -> Response:
+        """The structure of a molecule, or of the nearest training molecule where it is known and was asked for."""
+        smiles = row_at(job.rows, row).smiles if kind == "structure" else row_at(job.answers, row).nearest
+        if kind == "nearest" and not smiles:
+            raise HTTPException(404, "the row has no nearest training molecule")
+        return SvgResponse(str(await queue.ask("structure", smiles)), 200, PICTURE_HEADERS)

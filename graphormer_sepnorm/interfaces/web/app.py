@@ -1,28 +1,38 @@
-"""The page and its JSON as an ASGI application, and what is answered where there is no answer."""
+"""The page and its JSON as an ASGI application: what it answers where there is no answer, and whom it answers at all.
+
+Every request is checked: by what name, from which page, by whom and how fast.
+"""
 
 import asyncio
 import contextlib
+import hmac
+import ipaddress
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import uvicorn
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Form, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from fastapi.security.utils import get_authorization_scheme_param
 from fastapi.staticfiles import StaticFiles
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from graphormer_sepnorm.errors import InputError, as_text
-from graphormer_sepnorm.interfaces.web.api import PROBLEMS, add_pictures, add_results, add_tables
-from graphormer_sepnorm.interfaces.web.job_queue import JobQueue, QueueFull
-from graphormer_sepnorm.interfaces.web.middleware import is_open, middleware, refusal
-from graphormer_sepnorm.interfaces.web.pages import Pages, add_entrance, add_pages, add_table_pages
+from graphormer_sepnorm.interfaces.web.api import PROBLEMS, add_pictures, add_tables
+from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
+from graphormer_sepnorm.interfaces.web.pages import Pages, add_pages, add_table_pages, make_pages
 from graphormer_sepnorm.interfaces.web.trainings import Trainings, add_training
 from graphormer_sepnorm.version import __version__
 
@@ -30,49 +40,185 @@ NOT_FOUND = HTTPStatus.NOT_FOUND.phrase  # the words of Starlette if no route ha
 MOST_SHOWN_OF_PATH = 100
 SECONDS_FOR_HEAD = 10.0
 MOST_CONNECTIONS = 2000
+COOKIE = "graphormer-sepnorm-token"
+READING = ("GET", "HEAD")
+MOST_BYTES_WITHOUT_TOKEN = 10_000
+SECONDS_FOR_BODY = 20.0
+LEAST_BYTES_PER_SECOND = 5_000  # that let a body take longer
+POLICY = (
+    "default-src 'none'; script-src {code}; style-src {code}; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY.format(code="'self'"),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",  # without one, browsers send the origin "null" with forms of this page
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+# The description of the addresses, as FastAPI has it, is shown by a script of Swagger's, which comes from there.
+DOCS_POLICY = POLICY.format(code="'unsafe-inline' https://cdn.jsdelivr.net")
+
+
+def middleware(most_bytes: int, token: str | None = None, names: Sequence[str] | None = None) -> list[Middleware]:
+    """The middleware of requests of at most so many bytes, in this order.
+
+    A request calls this machine by one of the ``names``, which other names that are made to point here are not.
+    """
+
+    async def guard(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+        answer = refused(request, token) or await call_next(request)
+        if request.scope["path"] == "/docs":
+            answer.headers["Content-Security-Policy"] = DOCS_POLICY
+        for name, value in HEADERS.items():
+            answer.headers.setdefault(name, value)
+        return answer
+
+    hosts = ["*"] if names is None else [f"[{name}]" if ":" in name else name for name in names]
+    return [
+        Middleware(BaseHTTPMiddleware, dispatch=guard),
+        Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False),
+        Middleware(BodyLimits, most_bytes=most_bytes),
+    ]
+
+
+def is_local(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def refused(request: Request, token: str | None) -> Response | None:
+    """The answer to a request of another server's page, or without the token as cookie or ``Authorization: Bearer``."""
+    path = request.scope["path"]
+    if request.method not in READING and not is_of_this_page(request.headers):
+        return refusal(path, 403, "this request comes from another page")
+    kind, bearer = get_authorization_scheme_param(request.headers.get("authorization"))
+    given = bearer if kind.lower() == "bearer" else "", request.cookies.get(cookie_of(request), "")
+    if token is None or is_open(path) or any(same(each, token) for each in given):
+        return None
+    if request.method == "GET" and same(request.query_params.get("token", ""), token):
+        rest = request.url.remove_query_params("token")
+        return admit(request, rest.path + (f"?{rest.query}" if rest.query else ""), token)
+    if path.startswith("/api/"):
+        return refusal(path, 401, "give the token: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+    if "hx-request" in request.headers:  # for a part of a page
+        return Response(status_code=401, headers={"HX-Redirect": "/enter"})
+    return RedirectResponse("/enter", 303)
+
+
+def is_of_this_page(headers: Headers) -> bool:
+    """Whether a page of this server sends it, or a program, which says nothing of pages."""
+    origin = headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+        return False
+    return headers.get("sec-fetch-site", "none") in ("same-origin", "none")
+
+
+def is_open(path: str) -> bool:
+    return path == "/enter" or path.startswith("/static/")
+
+
+def cookie_of(request: Request) -> str:
+    """The name of the cookie, which has the port: browsers send one server's cookies to all ports of its host."""
+    return f"{COOKIE}-{request.url.port or 80}"
+
+
+def admit(request: Request, path: str, token: str) -> Response:
+    response = RedirectResponse("/" + path.lstrip("/\\"), 303)
+    response.set_cookie(cookie_of(request), token, httponly=True, samesite="strict")
+    return response
+
+
+def same(given: str, token: str) -> bool:
+    return hmac.compare_digest(given.encode(errors="replace"), token.encode())
+
+
+def refusal(path: str, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Response:
+    """A sentence, as JSON below ``/api`` and as text elsewhere."""
+    if path.startswith("/api/"):
+        return JSONResponse({"detail": sentence}, status, headers)
+    return PlainTextResponse(sentence, status, headers)
+
+
+class BodyLimits:
+    """Bounds the body of a request: in size, smaller where anybody may send one, and in time unless it comes fast."""
+
+    def __init__(self, app: ASGIApp, most_bytes: int):
+        self.app, self.most_bytes = app, most_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        most = min(self.most_bytes, MOST_BYTES_WITHOUT_TOKEN) if is_open(scope["path"]) else self.most_bytes
+        sentence = f"this is too large: a request has at most {most / 1e6:g} MB"
+        stated = Headers(scope=scope).get("content-length", "")
+        if stated.isdecimal() and int(stated) > most:
+            return await refusal(scope["path"], 413, sentence)(scope, receive, send)
+        started = asyncio.get_running_loop().time()
+        seen, is_whole = 0, False
+
+        async def receive_within_limits() -> Message:
+            nonlocal seen, is_whole
+            if is_whole:
+                return await receive()
+            try:
+                async with asyncio.timeout_at(started + SECONDS_FOR_BODY + seen / LEAST_BYTES_PER_SECOND):
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(408, "the request came too slowly", {"Connection": "close"}) from None
+            seen += len(message.get("body", b""))
+            if seen > most:
+                raise HTTPException(413, sentence)
+            is_whole = not message.get("more_body", False)
+            return message
+
+        await self.app(scope, receive_within_limits, send)
+
+
+def add_entrance(app: FastAPI, pages: Pages, true_token: str | None) -> None:
+    @app.get("/enter", include_in_schema=False)
+    def ask() -> Response:
+        return pages("enter.html")
+
+    @app.post("/enter", include_in_schema=False)
+    def enter(request: Request, token: Annotated[str, Form()] = "") -> Response:
+        if true_token is not None and not same(token, true_token):
+            return pages("enter.html", 401, problem="This is not the token.")
+        return admit(request, "/", true_token) if true_token else RedirectResponse("/", 303)
 
 
 def add_problems(app: FastAPI, pages: Pages) -> None:
     """Errors: a sentence, as JSON below ``/api`` and as a page elsewhere."""
 
-    def problem(request: Request, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Response:
-        sentence, path = as_text(sentence), request.url.path
-        if is_open(path) or path.startswith("/api/"):  # an open one says nothing of the models
-            return refusal(path, status, sentence, headers)
+    async def answer(request: Request, error: Exception) -> Response:
+        path, status, sentence = request.url.path, 500, "the page failed here: the terminal of the server says where"
+        headers: Mapping[str, str] | None = None
+        match error:
+            case HTTPException():
+                status, sentence, headers = error.status_code, str(error.detail), error.headers
+            case RequestValidationError():
+                first = error.errors()[0]
+                status, sentence = 422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            case InputError():
+                status, sentence = 422, error.sentence
+        if is_open(path):  # which says nothing of the models
+            return refusal(path, status, as_text(sentence), headers)
+        if status == 404 and sentence == NOT_FOUND:
+            shown = path if len(path) <= MOST_SHOWN_OF_PATH else f"{path[:MOST_SHOWN_OF_PATH]}..."
+            if not f"{path}/".startswith("/api/"):
+                return pages("missing.html", 404, path=shown)
+            return JSONResponse({"detail": f"there is no address {shown}: /docs lists the addresses below /api"}, 404)
+        if path.startswith("/api/"):
+            return refusal(path, status, as_text(sentence), headers)
         name = "problem.html" if "hx-request" in request.headers else "page.html"
-        return pages(name, status, headers=headers, problem=sentence)
+        return pages(name, status, headers=headers, problem=as_text(sentence))
 
-    @app.exception_handler(HTTPException)
-    async def of_request(request: Request, error: HTTPException) -> Response:
-        if error.status_code == 404 and error.detail == NOT_FOUND and not is_open(request.url.path):
-            return missing(request, pages)
-        return problem(request, error.status_code, str(error.detail), error.headers)
-
-    @app.exception_handler(RequestValidationError)
-    async def of_form(request: Request, error: RequestValidationError) -> Response:
-        first = error.errors()[0]
-        return problem(request, 422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
-
-    @app.exception_handler(InputError)
-    async def of_input(request: Request, error: InputError) -> Response:
-        return problem(request, 422, error.sentence)
-
-    @app.exception_handler(QueueFull)
-    async def of_queue(request: Request, error: QueueFull) -> Response:
-        return problem(request, 503, "too much is waiting to be computed: try again in a while")
-
-    @app.exception_handler(Exception)
-    async def of_program(request: Request, error: Exception) -> Response:
-        return problem(request, 500, "the page failed here: the terminal of the server says where")
-
-
-def missing(request: Request, pages: Pages) -> Response:
-    """The answer to an address that does not exist: a page with a link to the start, or JSON below ``/api``."""
-    path = request.url.path
-    shown = path if len(path) <= MOST_SHOWN_OF_PATH else f"{path[:MOST_SHOWN_OF_PATH]}..."
-    if f"{path}/".startswith("/api/"):
-        return JSONResponse({"detail": f"there is no address {shown}: /docs lists the addresses below /api"}, 404)
-    return pages("missing.html", 404, path=shown)
+    for kind in (HTTPException, RequestValidationError, InputError, Exception):
+        app.add_exception_handler(kind, answer)
 
 
 def make_app(
@@ -94,9 +240,9 @@ def make_app(
         middleware=middleware(queue.limits.upload_bytes, token, names),
     )
     app.state.queue = queue  # for ``api.known``
-    pages = Pages(queue)
-    for add in (add_tables, add_results, add_pictures):
-        add(app, queue)
+    pages = make_pages(queue)
+    add_tables(app, queue)
+    add_pictures(app, queue)
     add_pages(app, queue, pages)
     add_table_pages(app, queue, pages)
     add_training(app, queue, pages, trainings, use)
@@ -127,12 +273,9 @@ class Page:
         await self.app(scope, receive, send)
 
     def use(self, models: list[str]) -> None:
-        """Exchanges the models for others, or if there are none, for those at the beginning.
-
-        Raises InputError if tables are being computed, or the models cannot be loaded; those before stay then.
-        """
+        """Exchanges the models for others, if none for the first ones; after an InputError, those before stay."""
         with self.exchanging:
-            if self.queue.is_computing:
+            if not all(job.is_over for job in list(self.queue.jobs.values())):
                 raise InputError("tables are being computed with this model: wait for them, or cancel them")
             queue, before = self.open_queue(models or self.models), self.queue
             self.queue, self.app = queue, self.make(queue)
@@ -143,28 +286,18 @@ class Page:
 
 
 def make_server(app: ASGIApp) -> uvicorn.Server:
-    allow_open_files(2 * MOST_CONNECTIONS)
-    quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
-    config = uvicorn.Config(app, limit_concurrency=MOST_CONNECTIONS, http=PunctualProtocol, **quiet)
-    return uvicorn.Server(config)
-
-
-def allow_open_files(number: int) -> None:
-    """Lets this process have so many files and sockets open, as far as the system permits."""
-    with contextlib.suppress(ImportError, OSError, ValueError):
+    with contextlib.suppress(ImportError, OSError, ValueError):  # open files and sockets: as many as the system permits
         import resource
 
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        most = number if hard == resource.RLIM_INFINITY else min(number, hard)
-        if soft != resource.RLIM_INFINITY and soft < most:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = 2 * MOST_CONNECTIONS if hard == resource.RLIM_INFINITY else hard
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
+    return uvicorn.Server(uvicorn.Config(app, limit_concurrency=MOST_CONNECTIONS, http=PunctualProtocol, **quiet))
 
 
 class PunctualProtocol(H11Protocol):
-    """Closes a connection on which no whole head of a request comes ``SECONDS_FOR_HEAD`` after it is due.
-
-    It is due when the connection is made, and when the answer before it is complete.
-    """
+    """Closes a connection without a whole head of a request ``SECONDS_FOR_HEAD`` after its start or the last answer."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

@@ -1,28 +1,139 @@
-"""Where questions wait: one queue of tables and pictures before the one process that computes.
+"""Where questions wait for the one process that computes, of pebble's.
 
-A table is computed ``CHUNK`` molecules at a time, the tables in turn, so a small one does not wait for the end of a
-large one. Up to ``PICTURES`` pictures are drawn between two chunks.
+A table is computed ``CHUNK`` molecules at a time, the tables in turn and with the pictures that are asked for meanwhile
+between them, so nothing waits for the end of a large table.
 """
 
+import asyncio
 import contextlib
+import multiprocessing
 import secrets
 import threading
 import time
 import traceback
 from collections import OrderedDict, deque
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
-from typing import BinaryIO
+from typing import BinaryIO, cast
+
+from pebble import ProcessExpired, ProcessPool
+from starlette.exceptions import HTTPException
 
 from graphormer_sepnorm.errors import InputError, as_text
 from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore, keep
 from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, MoleculePrediction, Options, TableRows
-from graphormer_sepnorm.interfaces.web.worker import NoAnswer, Worker
 from graphormer_sepnorm.system.files import own_folder
 from graphormer_sepnorm.tables.formats import TABLE_KINDS, kind_of
 
 UPLOADS = "uploads-"
-CHUNK, PICTURES = 64, 4  # molecules of a table, and pictures before them
+CHUNK = 64  # molecules of a table
+QUEUE_FULL = HTTPException(503, "too much is waiting to be computed: try again in a while")
+SECONDS_TO_START = 600
+IS_MADE = ""  # the first question, which no method answers
+
+
+class NoAnswer(Exception):
+    """A question has no answer; the message says why."""
+
+
+class Worker:
+    """Asks the object that ``make(*arguments)`` gives in another process, which is started again if it has ended.
+
+    Questions are answered one after another. If the object has an ``identity``, one with another identity answers
+    nothing after a new start. Raises InputError as ``make``, or if the process crashed.
+    """
+
+    def __init__(self, make: Callable[..., object], *arguments: object):
+        self.recipe = make, arguments
+        self.pool = self.new_pool()
+        self.asked: set[Future] = set()  # that have no answer yet
+        self.is_open, self.identity = True, ""
+        self.scheduling = threading.Lock()
+        try:
+            self.identity = str(self.ask(SECONDS_TO_START, IS_MADE))
+        except (InputError, NoAnswer) as error:
+            self.end()
+            raise error if isinstance(error, InputError) else InputError(f"the page cannot compute: {error}") from None
+
+    def new_pool(self) -> ProcessPool:
+        context = multiprocessing.get_context("spawn")
+        return ProcessPool(1, initializer=make_object, initargs=self.recipe, context=context)
+
+    def ask(self, seconds: float, question: str, *arguments: object) -> object:
+        """The result of a method of the object; raises InputError as the method, and NoAnswer as ``explained``."""
+        with explained(seconds):
+            return self.schedule(seconds, question, *arguments).result(seconds + SECONDS_TO_START)
+
+    def schedule(self, seconds: float, question: str, *arguments: object) -> Future:
+        """The same to come; the process is ended after so many seconds of computing."""
+        with self.scheduling:
+            if self.is_open and not self.pool.active:
+                self.cancel_asked()
+                self.pool = self.new_pool()
+            asked = self.pool.schedule(answer, [question, arguments, self.identity], timeout=seconds)
+            self.asked.add(asked)
+        asked.add_done_callback(self.asked.discard)
+        return asked
+
+    def interrupt(self) -> None:
+        """Lets the questions that were asked have no answer, and no other be asked; for another thread."""
+        with self.scheduling:
+            self.is_open = False
+            self.pool.stop()
+            self.cancel_asked()
+
+    def cancel_asked(self) -> None:
+        """Cancels the questions of a pool that has ended, which may never say so."""
+        for asked in list(self.asked):
+            asked.cancel()
+
+    def end(self) -> None:
+        self.interrupt()
+        self.pool.join()
+
+
+@contextlib.contextmanager
+def explained(seconds: float) -> Iterator[None]:
+    """Raises NoAnswer if a question took too long, or the process crashed or has ended."""
+    try:
+        yield
+    except TimeoutError:
+        raise NoAnswer(f"it took more than {seconds:g} seconds") from None
+    except (ProcessExpired, BrokenProcessPool):
+        raise NoAnswer("the computing process crashed") from None
+    except (CancelledError, asyncio.CancelledError, RuntimeError):  # pebble's of a pool that is not active
+        raise NoAnswer("the computing process has ended") from None
+
+
+made: object = None  # in the other process: the object, or the InputError instead of it
+
+
+def make_object(make: Callable[..., object], arguments: tuple) -> None:
+    global made
+    try:
+        made = make(*arguments)
+    except InputError as error:
+        made = error
+
+
+def answer(question: str, arguments: tuple, expected: str) -> object:
+    """The result of a method of the object in the other process; raises InputError or NoAnswer."""
+    if isinstance(made, InputError):
+        raise made
+    identity = getattr(made, "identity", "")
+    if question == IS_MADE:
+        return identity
+    if identity != expected:
+        raise InputError("the model has changed since the page was started: start the page again")
+    try:
+        return getattr(made, question)(*arguments)
+    except InputError as error:
+        raise InputError(error.sentence) from None
+    except Exception as error:
+        traceback.print_exc()
+        raise NoAnswer(f"the computation failed: {type(error).__name__}") from None
 
 
 @dataclass(frozen=True)
@@ -36,10 +147,6 @@ class JobLimits:
     kept_rows: int = 200_000  # in memory, of finished tables
 
 
-class QueueFull(Exception):
-    """There are too many questions before this one."""
-
-
 class JobQueue:
     """The queue and the thread that works on it, with a worker that has ``service.PredictionService``.
 
@@ -49,12 +156,9 @@ class JobQueue:
 
     def __init__(self, worker: Worker, limits: JobLimits, store: ResultStore):
         self.worker, self.limits, self.store = worker, limits, store
-        facts = worker.ask(limits.step_seconds, "facts")
-        assert isinstance(facts, ModelFacts)
-        self.facts = facts
+        self.facts = cast(ModelFacts, worker.ask(limits.step_seconds, "facts"))
         self.jobs: OrderedDict[str, Job] = OrderedDict()
         self.waiting: deque[Job] = deque()
-        self.pictures: deque[tuple[Future, str, tuple]] = deque()
         self.changed = threading.Condition()
         self.is_open = True
         self.claim = contextlib.ExitStack()
@@ -63,10 +167,7 @@ class JobQueue:
         self.thread.start()
 
     def submit(self, file: BinaryIO, suffix: str, shown: str, options: Options, smiles_column: str = "") -> Job:
-        """Puts a table into the queue, with molecules in a column, "" if it is found by its name.
-
-        Raises InputError for another suffix, options that the models do not have, or a full disk; QueueFull.
-        """
+        """Puts a table into the queue; raises InputError for what cannot be predicted or written, and QUEUE_FULL."""
         if suffix not in TABLE_KINDS:
             raise InputError(f"{shown} is not a table that can be read: give one of {', '.join(TABLE_KINDS)}")
         self.facts.check(options)
@@ -77,22 +178,18 @@ class JobQueue:
         return self.enqueue(Job(number, source, shown, options, smiles_column=smiles_column))
 
     def predict_again(self, job: Job, smiles_column: str) -> Job:
-        """Puts the rows of a table into the queue once more, with the molecules of another column.
-
-        Raises InputError if there is no such column, or several; QueueFull.
-        """
+        """Puts a table into the queue again, with the molecules of another column; raises as ``submit``."""
         self.check_room(len(self.waiting))
         columns = list(map(as_text, job.columns))  # as the page has them
         if columns.count(as_text(smiles_column)) != 1:
             raise InputError(f"{job.shown} does not have one column {smiles_column!r}")
         place = columns.index(as_text(smiles_column))
-        smiles_column = job.columns[place]
         is_item = kind_of(job.shown) == ".sdf" and place > 0  # a data item, and errors are those of the structure
         rows = [
             row if row.error and not is_item else replace(row, smiles=row.fields[place], error="") for row in job.rows
         ]
-        number = secrets.token_hex(16)
-        return self.enqueue(Job(number, None, job.shown, job.options, job.columns, rows, smiles_column, job.added))
+        asked = job.options, job.columns, rows, job.columns[place], job.added
+        return self.enqueue(Job(secrets.token_hex(16), None, job.shown, *asked))
 
     def enqueue(self, job: Job) -> Job:
         self.store.begin(job, self.facts)
@@ -103,14 +200,9 @@ class JobQueue:
             self.changed.notify()
         return job
 
-    @property
-    def is_computing(self) -> bool:
-        with self.changed:
-            return not all(job.is_over for job in self.jobs.values())
-
     def check_room(self, waiting: int) -> None:
         if not self.is_open or waiting >= self.limits.waiting:
-            raise QueueFull
+            raise QUEUE_FULL
 
     def forget_earliest(self) -> None:
         stored = [number for number, job in self.jobs.items() if job.is_stored]
@@ -132,14 +224,15 @@ class JobQueue:
                 self.forget_earliest()
         return job
 
-    def ask(self, question: str, *details: object) -> Future:
-        """The answer to come for a picture; raises QueueFull if too many wait."""
-        future: Future = Future()
-        with self.changed:
-            self.check_room(len(self.pictures))
-            self.pictures.append((future, question, details))
-            self.changed.notify()
-        return future
+    async def ask(self, question: str, *details: object) -> object:
+        """The answer of the worker for a request; raises HTTPException if there is none, or too much waits."""
+        self.check_room(len(self.worker.asked))
+        seconds = self.limits.step_seconds
+        try:
+            with explained(seconds):
+                return await asyncio.shield(asyncio.wrap_future(self.worker.schedule(seconds, question, *details)))
+        except NoAnswer as error:
+            raise HTTPException(504, f"there is no answer: {error}") from None
 
     def cancel(self, job: Job) -> None:
         with self.changed:
@@ -156,35 +249,21 @@ class JobQueue:
         self.worker.end()
         for job in self.waiting:
             self.finish(job)
-        for future, _, _ in self.pictures:
-            future.cancel()
         self.claim.close()
 
     def work(self) -> None:
         while True:
             with self.changed:
-                self.changed.wait_for(lambda: self.waiting or self.pictures or not self.is_open)
+                self.changed.wait_for(lambda: self.waiting or not self.is_open)
                 if not self.is_open:
                     return
-                pictures = [self.pictures.popleft() for _ in range(min(len(self.pictures), PICTURES))]
-                job = self.waiting.popleft() if self.waiting else None
-                if job and not job.is_over:
+                job = self.waiting.popleft()
+                if not job.is_over:
                     job.state = "computing"
-            for picture in pictures:
-                self.draw(*picture)
-            if job:
-                self.advance(job)
-
-    def draw(self, future: Future, question: str, details: tuple) -> None:
-        if not self.is_open:
-            future.cancel()
-        elif future.set_running_or_notify_cancel():
-            try:
-                future.set_result(self.worker.ask(self.limits.step_seconds, question, *details))
-            except (InputError, NoAnswer) as error:
-                future.set_exception(error)
-            except Exception as error:
-                future.set_exception(NoAnswer(reason_of(error)))
+            for picture in list(self.worker.asked):  # whose time is not that of the table
+                with contextlib.suppress(CancelledError, TimeoutError):
+                    picture.exception(self.limits.step_seconds)
+            self.advance(job)
 
     def advance(self, job: Job) -> None:
         """Reads a table or computes its next chunk, and puts it back into the queue unless it is over."""
@@ -210,8 +289,7 @@ class JobQueue:
         done = len(job.answers)
         rows = job.rows[done : done + (1 if done < job.single_until else CHUNK)]
         try:
-            answers = self.worker.ask(self.limits.step_seconds, "predict", rows, job.options)
-            assert isinstance(answers, list)
+            answers = cast(list, self.worker.ask(self.limits.step_seconds, "predict", rows, job.options))
         except NoAnswer as error:
             if not self.is_open:
                 raise
@@ -219,10 +297,9 @@ class JobQueue:
                 job.single_until = done + len(rows)
                 return
             answers = [MoleculePrediction(error=f"this molecule could not be computed: {error}")]
-        answers = [
-            MoleculePrediction(error=row.error) if row.error else answer
-            for row, answer in zip(rows, answers, strict=True)
-        ]
+        for place, row in enumerate(rows):
+            if row.error:
+                answers[place] = MoleculePrediction(error=row.error)
         job.answers += answers
         self.store.add(job, answers=answers)
         if len(job.answers) == len(job.rows) and job.state == "computing":
@@ -233,12 +310,11 @@ class JobQueue:
         assert source
         try:
             asked = source, job.shown, self.limits.rows, job.options, job.smiles_column
-            found = self.worker.ask(self.limits.step_seconds, "read", *asked)
+            found = cast(TableRows, self.worker.ask(self.limits.step_seconds, "read", *asked))
         except NoAnswer as error:
             raise InputError(f"{job.shown} could not be read: {error}") from None
         finally:
             source.unlink(missing_ok=True)
-        assert isinstance(found, TableRows)
         job.columns, job.rows = found.columns, found.rows
         job.smiles_column, job.added = found.smiles_column, found.added
         self.store.add_rows(job)
@@ -260,7 +336,7 @@ class JobQueue:
 
 
 def reason_of(error: Exception) -> str:
-    """Why a table or a picture failed, in a sentence; the place of an unexpected exception is printed."""
+    """Why a table failed, in a sentence; the place of an unexpected exception is printed."""
     if isinstance(error, InputError | NoAnswer):
         return str(error)
     traceback.print_exception(error)

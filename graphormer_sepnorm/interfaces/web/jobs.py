@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import time
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import BinaryIO, cast
 
 import numpy as np
@@ -52,11 +52,6 @@ class Job:
     @property
     def is_over(self) -> bool:
         return self.state in ("done", "cancelled", "failed")
-
-    def download(self, suffix: str) -> str:
-        """The name of a download: ``assay-predictions.csv`` of the upload ``assay.xlsx``."""
-        name = PurePath(self.shown)
-        return f"{name.stem}-predictions{suffix}" if name.suffix else f"predictions{suffix}"
 
     def fail(self, problem: str) -> None:
         self.state, self.problem = "failed", problem
@@ -162,10 +157,7 @@ def keep(file: BinaryIO, path: Path, shown: str) -> None:
 
 
 def saved(job: Job, suffix: str) -> bytes:
-    """A table as far as it is done, as CSV or Excel workbook; raises InputError as ``write_whole``.
-
-    In a CSV, what a spreadsheet would take for a formula begins with an apostrophe.
-    """
+    """A table as far as it is done, as CSV, where formulas begin with an apostrophe, or Excel workbook."""
     answers = list(job.answers)
     safe = escape_formula if suffix == ".csv" else str
     rows = [Row([*map(safe, row.fields)], row.smiles) for row in job.rows[: len(answers)]]

@@ -1,23 +1,32 @@
-"""The addresses for people: whole pages, and parts of them for htmx."""
+"""The addresses for people: whole pages, and parts of them for htmx, with rows and columns as they are asked for."""
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
 
 from fastapi import FastAPI, Form, Query, Request, UploadFile
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from jinja2 import Environment, FileSystemLoader, select_autoescape
+from jinja2 import Environment, FileSystemLoader
+from pydantic import BaseModel, Field
 
 from graphormer_sepnorm.errors import InputError, as_text
-from graphormer_sepnorm.interfaces.web import api, view
+from graphormer_sepnorm.interfaces.web import api
+from graphormer_sepnorm.interfaces.web.api import field_names, rows_of, status_of
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
-from graphormer_sepnorm.interfaces.web.jobs import Job
-from graphormer_sepnorm.interfaces.web.middleware import admit, same
-from graphormer_sepnorm.interfaces.web.schemas import EndpointFacts, ModelFacts, Options, TargetPrediction
+from graphormer_sepnorm.interfaces.web.jobs import Job, cell_at
+from graphormer_sepnorm.interfaces.web.schemas import (
+    EndpointFacts,
+    ModelFacts,
+    MoleculePrediction,
+    Options,
+    TargetPrediction,
+)
 from graphormer_sepnorm.predict.describing import measured_words
 from graphormer_sepnorm.predict.domain import OTHER_CONDITIONS, similarity_words
 from graphormer_sepnorm.report.page import data_uri
@@ -25,6 +34,8 @@ from graphormer_sepnorm.runs.info import limit_meaning, score_words
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.tables.formats import TABLE_KINDS
 from graphormer_sepnorm.tables.formats.csv_text import COLUMNS
+from graphormer_sepnorm.tables.label_text import shortened
+from graphormer_sepnorm.tables.rows import id_column_among, name_of
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.version import __version__
 
@@ -37,52 +48,226 @@ MEANINGS = {
 }
 MOLECULES_COMPARED = (2, 3)
 ROWS_CHANGED = {"HX-Trigger": "rows-changed"}
-AskedView = Annotated[view.View, Query()]
+ROWS_PER_PAGE = 50
+NOTHING = (None, "")
+NO_COLUMNS = "no columns"  # among the columns of a view: none is shown, not the usual ones, if there is no other
+MOST_FIELDS = 50
+NEAREST, ALERTS = "Nearest training molecule", "Alerts"
+ShownKind = Literal["class", "target", "nearest", "alerts", "smiles", "property", "field"]
+Standing = Literal["better", "middle", "worse", ""]
+USUAL = "class", "target", "nearest", "alerts"
+OTHERS = "Other endpoints"  # those without a group
+# Rows that can be asked for, by the name of the choice.
+KEPT: dict[str, Callable[[MoleculePrediction], bool]] = {
+    "all": lambda answer: True,
+    "predicted": lambda answer: not answer.error,
+    "warned": lambda answer: bool(answer.warning),
+    "unreadable": lambda answer: bool(answer.error),
+}
 
 
-class Pages:
+class View(BaseModel):
+    """The rows that an address shows, in the order of the table or sorted, those without a value last."""
+
+    page: int = Field(default=1, ge=1, le=10**6)
+    sort: str = ""  # a column of the predictions, or a width in ``width_names``
+    order: Literal["ascending", "descending"] = "ascending"
+    find: str = ""  # in a field of the row, in capitals or not
+    only: Literal["all", "predicted", "warned", "unreadable"] = "all"
+    columns: list[str] = []  # in this order; empty: the usual ones; only ``NO_COLUMNS``: none
+
+    def address(self, **changes: object) -> str:
+        """The query of an address with these changes, without what is usual."""
+        return urlencode(self.model_copy(update=changes).model_dump(exclude_defaults=True), doseq=True)
+
+    def address_of(self, job: Job) -> str:
+        return f"/tables/{job.number}?{self.address()}".removesuffix("?")
+
+
+AskedView = Annotated[View, Query()]
+FIRST_VIEW = View()
+
+
+def offered_columns(facts: ModelFacts, job: Job) -> dict[str, ShownKind]:
+    """The columns that can be shown, by name: the usual ones first, and at most ``MOST_FIELDS`` of the upload."""
+    predicted = {column.place[1] for column in job.added if column.place[0] == "predictions"}
+    properties = [column.name for column in job.added if column.place[0] == "properties"]
+    fields = [name for name, column in zip(field_names(job), job.columns, strict=True) if column != job.smiles_column]
+    names: dict[ShownKind, list[str]] = {
+        "class": ["Class"] if facts.class_names else [],
+        "target": [target for target in facts.targets if target in predicted],
+        "nearest": [NEAREST] if job.options.domain else [],
+        "alerts": [ALERTS] if job.options.alerts else [],
+        "smiles": ["SMILES"],
+        "property": properties,
+        "field": fields[:MOST_FIELDS],
+    }
+    found: dict[str, ShownKind] = {}
+    for kind, each in names.items():
+        found |= {name: kind for name in each if name not in found}
+    return found
+
+
+def chosen_columns(offered: dict[str, ShownKind], view: View) -> list[str]:
+    chosen = [name for name in dict.fromkeys(view.columns) if name in offered]
+    return chosen if chosen or NO_COLUMNS in view.columns else [name for name in offered if offered[name] in USUAL]
+
+
+def listed_columns(offered: Iterable[str], chosen: list[str]) -> list[str]:
+    """All columns: the chosen ones in their order, each other one after the column that it is offered after."""
+    listed, place = [*chosen], 0
+    for name in offered:
+        if name not in chosen:
+            listed.insert(place, name)
+        place = listed.index(name) + 1
+    return listed
+
+
+def shown_rows(job: Job, view: View) -> list[int]:
+    answers, text = list(job.answers), view.find.strip().lower()
+    rows = [
+        number
+        for number, answer in enumerate(answers)
+        if KEPT[view.only](answer)
+        and (not text or any(text in as_text(field).lower() for field in job.rows[number].fields))
+    ]
+    columns = {column.name: partial(cell_at, place=column.place) for column in job.added}
+    if (cell_of := (columns | widths(job)).get(view.sort)) is None:
+        return rows
+    cells: dict[int, Any] = {row: cell_of(answers[row]) for row in rows}
+    known = [row for row in rows if cells[row] not in NOTHING]
+    rest = [row for row in rows if cells[row] in NOTHING]
+    return sorted(known, key=cells.__getitem__, reverse=view.order == "descending") + rest
+
+
+def widths(job: Job) -> dict[str, partial]:
+    """The widths of intervals that rows can be sorted by, one for each target that has them, by their names."""
+
+    def width(answer: MoleculePrediction, target: str) -> float | None:
+        one = answer.predictions.get(target)
+        return None if one is None or one.low is None or one.high is None else one.high - one.low
+
+    targets = [column.place[1] for column in job.added if column.place[-1] == "low"]
+    return {f"interval width of {target}": partial(width, target=target) for target in targets}
+
+
+def progress_of(job: Job) -> dict:
+    return {"progress": status_of(job), "is_over": job.is_over, "options": job.options}
+
+
+def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
+    progress = progress_of(job)  # before the rows, so that none is missed that comes meanwhile
+    numbers = shown_rows(job, view)
+    start = (view.page - 1) * ROWS_PER_PAGE
+    offered = offered_columns(facts, job)
+    chosen = chosen_columns(offered, view)
+    usual = chosen == chosen_columns(offered, FIRST_VIEW)
+    sorted_by = ("value", "class_name", "similarity")
+    sortable = [each.name for each in job.added if each.place[-1] in sorted_by or each.name == view.sort]
+    return progress | {
+        "rows": rows_of(job, numbers[start : start + ROWS_PER_PAGE]),
+        "num_rows": len(numbers),
+        "fields": [name for name, kind in offered.items() if kind == "field"],
+        "offered": offered,
+        "chosen": chosen,
+        "orders": [moved(chosen, place) for place in range(len(chosen))],
+        "sortable": [*sortable, *widths(job)],
+        "listed": listed_columns(offered, chosen),
+        "view": view.model_copy(update={"columns": [] if usual else chosen or [NO_COLUMNS]}),
+        "num_pages": max(1, -(-len(numbers) // ROWS_PER_PAGE)),
+    }
+
+
+def title_of(job: Job, row: int) -> str:
+    column = id_column_among(job.columns)
+    name = "" if column == job.smiles_column else name_of(job.columns, job.rows[row].fields)
+    return as_text(shortened(name)) or f"Row {row + 1}"
+
+
+def moved(names: list[str], place: int) -> tuple[list[str], list[str]]:
+    """The names with the one at a place moved to the left, and to the right, as far as it can be."""
+    rest, name = names[:place] + names[place + 1 :], names[place]
+    left, right = max(place - 1, 0), place + 1
+    return [*rest[:left], name, *rest[left:]], [*rest[:right], name, *rest[right:]]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """The bar of a target, its ``place`` and the ``ends`` of its interval from 0 to 100, None where it is not known."""
+
+    target: str
+    place: float | None = None
+    ends: tuple[float, float] | None = None
+    standing: Standing = ""  # the third that the place is in, from the better end; "" if no end is better
+    among: Literal["drugs", "training values", ""] = ""  # these values; "" for a probability
+
+
+def grouped_bars(facts: ModelFacts, answer: MoleculePrediction) -> dict[str, list[Bar]]:
+    """The bars of a molecule by the group of their targets, in the order of the targets; "" if none has a group."""
+    rest = OTHERS if any(known.group for known in facts.endpoints.values()) else ""
+    found: dict[str, list[Bar]] = {}
+    for target in filter(answer.predictions.__contains__, facts.targets):
+        known, one = facts.endpoints.get(target, EndpointFacts()), answer.predictions[target]
+        found.setdefault(known.group or rest, []).append(bar_of(facts, one, target, known))
+    return found
+
+
+def bar_of(facts: ModelFacts, one: TargetPrediction, target: str, known: EndpointFacts) -> Bar:
+    if facts.is_probability or target in facts.classes:
+        return Bar(target, 100 * one.value, None, standing_of(100 * one.value, known.direction))
+    if one.drugs is None:
+        low, high = one.percentile_low, one.percentile_high
+        ends = None if low is None or high is None or low == high else (low, high)
+        return Bar(target, one.percentile, ends, among="" if one.percentile is None else "training values")
+    ends = None if one.drugs_low is None or one.drugs_high is None else (one.drugs_low, one.drugs_high)
+    direction = "" if one.limit else known.direction  # beyond a limit of the assay, drugs do not differ
+    return Bar(target, one.drugs, ends, standing_of(one.drugs, direction), "drugs")
+
+
+def standing_of(place: float, direction: str) -> Standing:
+    good = place if direction == "higher" else 100 - place
+    return "" if not direction else "worse" if good < 100 / 3 else "middle" if good < 200 / 3 else "better"
+
+
+Pages = Callable[..., HTMLResponse]  # of the name of a template, a status, headers, and values by name
+
+
+def make_pages(queue: JobQueue) -> Pages:
     """Jinja's templates; everything in them is escaped."""
+    folder, facts, confidence = Path(__file__).parent / "templates", queue.facts, queue.facts.confidence
+    environment = Environment(loader=FileSystemLoader(folder), autoescape=True, trim_blocks=True)
+    environment.filters.update(
+        number=as_shown,
+        unit=in_unit,
+        measured=lambda value, known: measured_words(value, known.scale, known.unit).removeprefix("= "),
+        sentence=as_sentence,
+        limit_meaning=limit_meaning,
+        rounded=as_rounded,
+        similarity=similarity_words,
+        data_uri=lambda svg: data_uri(svg.encode()),
+    )
+    environment.globals.update(
+        facts=facts,
+        limits=queue.limits,
+        version=__version__,
+        zip=zip,
+        grouped_bars=partial(grouped_bars, facts),
+        kinds=TABLE_KINDS,
+        knows_excel=all(map(find_spec, ("openpyxl", "xlsxwriter"))),
+        condition=api.CONDITION,
+        smi_columns=COLUMNS,
+        no_columns=NO_COLUMNS,
+        other_conditions=OTHER_CONDITIONS,
+        confidences=[] if confidence is None else sorted({confidence, *CONFIDENCES}),
+        usual=Options(interval=confidence, domain=facts.knows_domain, alerts=True, properties=True),
+        meanings=MEANINGS,
+        descriptions={target: known.description for target, known in facts.endpoints.items()},
+    )
 
-    def __init__(self, queue: JobQueue):
-        self.environment = Environment(
-            loader=FileSystemLoader(Path(__file__).parent / "templates"),
-            autoescape=select_autoescape(default=True),
-            trim_blocks=True,
-        )
-        facts = queue.facts
-        self.environment.filters.update(
-            number=as_shown,
-            unit=in_unit,
-            measured=lambda value, known: measured_words(value, known.scale, known.unit).removeprefix("= "),
-            sentence=as_sentence,
-            limit_meaning=limit_meaning,
-            rounded=as_rounded,
-            similarity=similarity_words,
-            data_uri=lambda svg: data_uri(svg.encode()),
-        )
-        confidence = facts.confidence
-        self.environment.globals.update(
-            facts=facts,
-            limits=queue.limits,
-            version=__version__,
-            zip=zip,
-            grouped_bars=partial(view.grouped_bars, facts),
-            kinds=TABLE_KINDS,
-            knows_excel=all(map(find_spec, ("openpyxl", "xlsxwriter"))),
-            condition=api.CONDITION,
-            smi_columns=COLUMNS,
-            no_columns=view.NO_COLUMNS,
-            other_conditions=OTHER_CONDITIONS,
-            confidences=[] if confidence is None else sorted({confidence, *CONFIDENCES}),
-            usual=Options(interval=confidence, domain=facts.knows_domain, alerts=True, properties=True),
-            meanings=MEANINGS,
-            descriptions={target: known.description for target, known in facts.endpoints.items()},
-        )
+    def page(name: str, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any) -> HTMLResponse:
+        return HTMLResponse(environment.get_template(name).render(values), status, headers)
 
-    def __call__(
-        self, name: str, status: int = 200, headers: Mapping[str, str] | None = None, **values
-    ) -> HTMLResponse:
-        return HTMLResponse(self.environment.get_template(name).render(values), status, headers)
+    return page
 
 
 def as_shown(value: float, decimals: int | None) -> str:
@@ -150,43 +335,42 @@ def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
             job = queue.submit(content, kind, "the text", options, smiles_column)
         else:
             raise InputError("there are no molecules: draw one, type or paste some SMILES, or choose a file")
-        return led_to(request, job, view.View(columns=list(columns)))
+        return led_to(request, job, View(columns=list(columns)))
 
     @app.post("/tables/{id}/again", include_in_schema=False)
     def again(request: Request, job: api.KnownJob, smiles_column: api.SmilesColumn) -> Response:
-        return led_to(request, queue.predict_again(job, smiles_column), view.View())
+        return led_to(request, queue.predict_again(job, smiles_column), View())
 
-    def led_to(request: Request, job: Job, asked: view.View) -> Response:
+    def led_to(request: Request, job: Job, asked: View) -> Response:
         """The page of a table that was just given in, or for htmx the part that shows it."""
         address = asked.address_of(job)
         if "hx-request" in request.headers:
-            shown = view.shown_of(queue.facts, job, asked)
-            return pages("table.html", headers={"HX-Push-Url": address}, **shown)
+            return pages("table.html", headers={"HX-Push-Url": address}, **shown_of(queue.facts, job, asked))
         return RedirectResponse(address, 303)
 
 
 def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
     @app.get("/tables/{id}", include_in_schema=False)
     def show(job: api.KnownJob, asked: AskedView) -> Response:
-        return pages("page.html", **view.shown_of(queue.facts, job, asked))
+        return pages("page.html", **shown_of(queue.facts, job, asked))
 
     @app.get("/tables/{id}/status", include_in_schema=False)
     def status(job: api.KnownJob, seen: Annotated[int, Query(ge=0)] = 0) -> Response:
         """How far the table is; an event for its rows where there are more than the page has ``seen``."""
         headers = ROWS_CHANGED if job.is_over or len(job.answers) > seen else None
-        return pages("status.html", headers=headers, **view.progress_of(job))
+        return pages("status.html", headers=headers, **progress_of(job))
 
     @app.post("/tables/{id}/cancel", include_in_schema=False)
     def cancel(request: Request, job: api.KnownJob) -> Response:
         queue.cancel(job)
         if "hx-request" in request.headers:
-            return pages("status.html", headers=ROWS_CHANGED, **view.progress_of(job))
+            return pages("status.html", headers=ROWS_CHANGED, **progress_of(job))
         return RedirectResponse(f"/tables/{job.number}", 303)
 
     @app.get("/tables/{id}/rows", include_in_schema=False)
     def rows(request: Request, job: api.KnownJob, asked: AskedView) -> Response:
         """The rows of a view, which becomes a step of the browser's history unless they only arrive."""
-        shown = view.shown_of(queue.facts, job, asked)
+        shown = shown_of(queue.facts, job, asked)
         source = request.headers.get("hx-source", "")
         headers = None if source == "div#rows" else {"HX-Push-Url": shown["view"].address_of(job)}
         return pages("rows.html", headers=headers, is_choosing=source.startswith(("form#", "a#")), **shown)
@@ -195,16 +379,16 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
     def molecule(job: api.KnownJob, row: int, asked: AskedView) -> Response:
         """All that is known of one molecule, with the way back to the view that it was opened from."""
         api.row_at(job.answers, row)
-        order = view.shown_rows(job, asked)
+        order = shown_rows(job, asked)
         place = order.index(row) if row in order else None
         near = [] if place is None else [("Previous", order[:place][-1:]), ("Next", order[place + 1 : place + 2])]
-        found = {"row": api.rows_of(job, [row])[0], "near": near, "title": view.title_of(job, row)}
-        return pages("molecule.html", **view.shown_of(queue.facts, job, asked) | found)
+        found = {"row": rows_of(job, [row])[0], "near": near, "title": title_of(job, row)}
+        return pages("molecule.html", **shown_of(queue.facts, job, asked) | found)
 
     @app.get("/tables/{id}/rows/{row}/atoms", include_in_schema=False)
     def atoms(request: Request, job: api.KnownJob, row: int, explained: api.Explained) -> Response:
         name = "atoms.html" if "hx-request" in request.headers else "atoms_page.html"
-        smiles, title, (target, found) = as_text(job.rows[row].smiles), view.title_of(job, row), explained
+        smiles, title, (target, found) = as_text(job.rows[row].smiles), title_of(job, row), explained
         return pages(name, atoms=found, id=job.number, row=row, target=target, smiles=smiles, title=title)
 
     @app.get("/tables/{id}/compare", include_in_schema=False)
@@ -214,17 +398,5 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
             raise InputError("choose two or three molecules to compare, by their boxes in the table")
         for number in numbers:
             api.row_at(job.answers, number)
-        found = [(view.title_of(job, row.row), row) for row in api.rows_of(job, numbers)]
-        return pages("compare.html", **view.shown_of(queue.facts, job), compared=found)
-
-
-def add_entrance(app: FastAPI, pages: Pages, true_token: str | None) -> None:
-    @app.get("/enter", include_in_schema=False)
-    def ask() -> Response:
-        return pages("enter.html")
-
-    @app.post("/enter", include_in_schema=False)
-    def enter(request: Request, token: Annotated[str, Form()] = "") -> Response:
-        if true_token is not None and not same(token, true_token):
-            return pages("enter.html", 401, problem="This is not the token.")
-        return admit(request, "/", true_token) if true_token else RedirectResponse("/", 303)
+        found = [(title_of(job, row.row), row) for row in rows_of(job, numbers)]
+        return pages("compare.html", **shown_of(queue.facts, job), compared=found)

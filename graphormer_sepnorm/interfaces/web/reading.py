@@ -1,11 +1,10 @@
 """Reading of uploaded tables in the worker process, and how the command ``train`` understands them."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from graphormer_sepnorm.tables.label_text import is_missing, shortened
 from graphormer_sepnorm.tables.labels import LabelledTable, read_labelled, table_task
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.rows import condition_text, condition_texts, places_of, separators
-from graphormer_sepnorm.tables.task_guess import Column, look_at_columns
+from graphormer_sepnorm.tables.task_guess import look_at_columns
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import named_unit
 
@@ -33,10 +32,9 @@ MOST_CLASSES = 12
 
 
 def read_rows(path: Path, shown: str, smiles_column: str, most_rows: int) -> TableRows:
-    """The table in a file that messages call ``shown``, with the molecules of a column; "": found by its name.
+    """The table in a file that messages call ``shown``; raises NoColumn, and InputError for none or too large a one.
 
-    Raises NoColumn, and InputError as ``open_table``, for no or too many rows, and for too many characters: a small
-    workbook can unpack to them, and its cells can share one long text.
+    A small workbook can unpack to very many characters, and its cells can share one long text.
     """
     try:
         if kind_of(path) in SPREADSHEET_KINDS:
@@ -53,10 +51,8 @@ def read_rows(path: Path, shown: str, smiles_column: str, most_rows: int) -> Tab
     except InputError as error:
         raise InputError(error.sentence.replace(str(path), shown)) from None
     if len(rows) > most_rows:
-        raise InputError(
-            f"{shown} has more than {most_rows:,} molecules, which is the most for this page: use the command "
-            "graphormer-sepnorm for it, or a part of the table"
-        )
+        advice = "use the command graphormer-sepnorm for it, or a part of the table"
+        raise InputError(f"{shown} has more than {most_rows:,} molecules, which is the most for this page: {advice}")
     if not rows:
         raise InputError(f"{shown} has no molecules")
     return TableRows(table.columns, rows, table.columns[table.smiles_place], [], delimiter=table.delimiter)
@@ -86,10 +82,7 @@ def asked_column(shown: str, smiles_column: str, columns: list[str]) -> str:
 
 
 def under_conditions(table: TableRows, names: tuple[str, ...], given: dict[str, str], shown: str) -> list[TableRow]:
-    """The rows with the named conditions of their measurement: those of the table, else those given for all rows.
-
-    Raises InputError for a condition that is neither.
-    """
+    """The rows with the named conditions: of the table, else given for all rows; raises InputError for neither."""
     if not names:
         return table.rows
     places = places_of(shown, table.columns, [name for name in names if name in table.columns])
@@ -97,12 +90,10 @@ def under_conditions(table: TableRows, names: tuple[str, ...], given: dict[str, 
         raise InputError(f"the predictions depend on {', '.join(missing)}: fill in the field, or add such a column")
     columns = list(places.values())
     texts = condition_texts(table.rows, columns, separators(table.rows, columns, table.delimiter))
-    same = {name: condition_text(given[name]) for name in names if name not in places}
-    found = [same | dict(zip(places, of_row, strict=True)) for of_row in texts]
-    return [
-        replace(row, conditions=tuple(map(conditions.__getitem__, names)))
-        for row, conditions in zip(table.rows, found, strict=True)
-    ]
+    known: dict[str, Iterable[str]] = dict(zip(places, zip(*texts, strict=True), strict=True))
+    known |= {name: repeat(condition_text(given[name])) for name in names if name not in places}
+    of_rows = zip(*map(known.__getitem__, names), strict=False)
+    return [replace(row, conditions=conditions) for row, conditions in zip(table.rows, of_rows, strict=False)]
 
 
 def look_at(path: Path, shown: str, most_rows: int, choice: schemas.TrainingChoice) -> schemas.TableLook:
@@ -114,7 +105,7 @@ def look_at(path: Path, shown: str, most_rows: int, choice: schemas.TrainingChoi
         return schemas.TableLook([LookedColumn(as_text(name)) for name in error.columns], problem=problem)
     rows, place = found.rows, found.columns.index(found.smiles_column)
     content = WholeTable(found.columns, [*rows], found.delimiter, place, int(kind_of(path) not in (".sdf", ".smi")))
-    columns, smiles_column = list(looked_columns(content)), as_text(found.smiles_column)
+    look = schemas.TableLook(list(looked_columns(content)), len(rows), as_text(found.smiles_column))
     try:
         seed = find_recipe(RunOptions(csv=shown).found_recipe).train.seed
         targets = choice.targets or list(only_target(str(path), content, choice.given()))
@@ -122,36 +113,30 @@ def look_at(path: Path, shown: str, most_rows: int, choice: schemas.TrainingChoi
         options, sentences = detected(str(path), content, choice.given(), choice.task or None, seed)
         labelled, remarks = to_learn(options, read_labelled(options, options.featurizer, content), table_task(options))
     except InputError as error:
-        problem = as_text(error.sentence.replace(str(path), shown))
-        return schemas.TableLook(columns, len(rows), smiles_column, problem=problem)
+        return replace(look, problem=as_text(error.sentence.replace(str(path), shown)))
     first = sorted(labelled.skipped)[:MOST_REASONS]
-    return schemas.TableLook(
-        columns,
-        len(rows),
-        smiles_column,
-        choice.targets,
-        list(looked_targets(options, labelled)),
-        dict(Counter(row.split for row in labelled.rows)),
-        [as_text(sentence) for sentence in [*sentences, *remarks]],
-        len(labelled.skipped),
-        [(row, as_text(smiles), as_text(why)) for row, smiles, why in first],
+    return replace(
+        look,
+        chosen=choice.targets,
+        targets=list(looked_targets(options, labelled)),
+        splits=dict(Counter(row.split for row in labelled.rows)),
+        sentences=[as_text(sentence) for sentence in [*sentences, *remarks]],
+        skipped=len(labelled.skipped),
+        reasons=[(row, as_text(smiles), as_text(why)) for row, smiles, why in first],
     )
 
 
 def looked_columns(content: WholeTable) -> Iterator[LookedColumn]:
-    summaries = {column.name: column for column in look_at_columns(content, tuple(content.columns))}
-    for place, name in enumerate(content.columns):
+    columns = look_at_columns(content, tuple(content.columns))
+    for place, column in enumerate(columns):
         texts = [row.fields[place].strip() for row in content.rows if not row.error]
         filled = [text for text in texts if not is_missing(text)]
         examples = [as_text(shortened(text)) for text in dict.fromkeys(filled)][:MOST_EXAMPLES]
-        kind = content_of(summaries[name])
-        yield LookedColumn(as_text(name), "SMILES" if place == content.smiles_place else kind, len(filled), examples)
-
-
-def content_of(column: Column) -> Literal["numbers", "classes", "texts"]:
-    if column.is_numeric:
-        return "numbers"
-    return "classes" if 1 < len(column.texts) <= MOST_CLASSES < column.labels or column.is_binary else "texts"
+        is_class = 1 < len(column.texts) <= MOST_CLASSES < column.labels or column.is_binary
+        kind: schemas.Content = "numbers" if column.is_numeric else "classes" if is_class else "texts"
+        yield LookedColumn(
+            as_text(column.name), "SMILES" if place == content.smiles_place else kind, len(filled), examples
+        )
 
 
 def looked_targets(options: TableOptions, labelled: LabelledTable) -> Iterator[LookedTarget]:

@@ -16,6 +16,7 @@ from graphormer_sepnorm.tables.formats.table import Row
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.writers.base import ColumnKind
 
+Content = Literal["SMILES", "numbers", "classes", "texts"]
 JobState = Literal["waiting", "computing", "done", "cancelled", "failed"]
 
 
@@ -70,9 +71,7 @@ class ModelFacts(BaseModel):
     names: list[str] = said([], "of several models, their names; a prediction may be of some of them")
     targets: list[str]
     is_probability: bool = Field(description="whether predictions are probabilities")
-    classes: dict[str, tuple[str, ...]] = said(
-        {}, "by target, the names of classes 0 and 1; predictions are of the second"
-    )
+    classes: dict[str, tuple[str, ...]] = said({}, "names of classes 0 and 1 by target; predictions are of the second")
     class_names: dict[str, str] = said({}, "if the targets are the classes of one column, their names by target")
     models: int = Field(description="how many networks predict")
     confidence: float | None = Field(description="usual one of intervals or sets of classes; null where there are none")
@@ -88,10 +87,9 @@ class ModelFacts(BaseModel):
     def check(self, options: "Options") -> None:
         """Raises InputError for options and conditions that the models do not have."""
         names = [condition.name for condition in self.conditions]
-        for name in options.conditions:
-            if name not in names:
-                read = f"its conditions are {', '.join(names)}" if names else "it reads none"
-                raise InputError(f"{name} is not a condition of the model: {read}{did_you_mean(name, names)}")
+        for name in set(options.conditions) - set(names):
+            read = f"its conditions are {', '.join(names)}" if names else "it reads none"
+            raise InputError(f"{name} is not a condition of the model: {read}{did_you_mean(name, names)}")
         if unknown := set(options.models) - set(self.names):
             raise InputError(f"unknown models {', '.join(sorted(unknown))}, choose of {', '.join(self.names) or 'one'}")
         for option, is_asked in (("domain", options.domain), ("interval", options.interval is not None)):
@@ -108,9 +106,7 @@ class TargetPrediction(BaseModel):
 
     value: float = Field(description="on the target's own scale, or a probability")
     unlogged: float | None = said(None, "the value without its logarithm, in the table's unit, if any")
-    std: float | None = said(
-        None, "of a table model's regression, of the error; else over members or networks, if several"
-    )
+    std: float | None = said(None, "of a table model's regression, of the error; else over members or networks")
     low: float | None = said(None, "lower end of the interval")
     high: float | None = said(None, "upper end of the interval")
     unlogged_low: float | None = said(None, "lower end of the interval around 'unlogged'")
@@ -218,7 +214,7 @@ class LookedColumn:
     """A column of a table to train on; ``filled`` cells are not empty."""
 
     name: str
-    content: Literal["SMILES", "numbers", "classes", "texts"] = "texts"
+    content: Content = "texts"
     filled: int = 0
     examples: list[str] = field(default_factory=list)
 
@@ -306,14 +302,11 @@ class TableRow(Row):
 
 @dataclass(frozen=True)
 class TableRows:
-    """A whole table as it was read, with the columns of its predictions, or the problem why it has none.
-
-    Its ``smiles_column`` is "" if there is none, and so is the ``delimiter`` of what is no CSV.
-    """
+    """A whole table as it was read, with the columns of its predictions, or the problem why it has none."""
 
     columns: list[str]
     rows: list[TableRow]
-    smiles_column: str
+    smiles_column: str  # "" if there is none
     added: list[ColumnFacts]
     problem: str = ""
-    delimiter: str = ""
+    delimiter: str = ""  # of a CSV

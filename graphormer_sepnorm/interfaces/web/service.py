@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from rdkit import Chem
@@ -12,19 +12,10 @@ from rdkit.Chem.Draw import rdMolDraw2D
 
 from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
-from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.pictures import draw, set_look
 from graphormer_sepnorm.interfaces.web import reading, schemas
-from graphormer_sepnorm.interfaces.web.schemas import (
-    ColumnFacts,
-    EndpointFacts,
-    ModelFacts,
-    MoleculePrediction,
-    Options,
-    TableRow,
-    TableRows,
-)
+from graphormer_sepnorm.interfaces.web.schemas import ColumnFacts, EndpointFacts, MoleculePrediction, Options, TableRow
 from graphormer_sepnorm.options import Answers
 from graphormer_sepnorm.output.column import condition_value, shown_decimals, two_classes
 from graphormer_sepnorm.output.columns import OF_CONDITION, PredictionColumns
@@ -88,15 +79,21 @@ class PredictionService:
         columns = self.columns(options).all
         return [ColumnFacts(name=each.name, place=list(each.place), kind=each.kind) for each in columns]
 
-    def facts(self) -> ModelFacts:
+    def facts(self) -> schemas.ModelFacts:
         predictor, parts = self.predictor, parts_of(self.predictor)
         trusts = [model.trust for model in parts]
         intervals = [trust.intervals for trust in trusts if trust and trust.intervals]
         has_confidence = all(trust and (trust.intervals or trust.class_sets) for trust in trusts)
-        conditions = [model.conditions for model in parts if isinstance(model, TableModel)]
-        columns = {column.name: column for each in conditions for column in each.columns}
-        missing = self.missing_options()
-        return ModelFacts(
+        tables = [model for model in parts if isinstance(model, TableModel)]
+        conditions = list({each.name: each for model in tables for each in model.conditions.columns}.values())
+        as_facts = partial(schemas.ConditionFacts.model_validate, from_attributes=True)
+        missing = {}
+        for name, value in (("interval", self.confidence), ("domain", True)):
+            try:
+                self.columns(Options.model_validate({name: value}))
+            except InputError as error:
+                missing[name] = str(error)
+        return schemas.ModelFacts(
             model=self.name,
             names=self.names,
             targets=list(predictor.targets),
@@ -109,20 +106,11 @@ class PredictionService:
             missing=missing,
             knows_domain="domain" not in missing,
             decimals=shown_decimals(predictor),
-            conditions=[schemas.ConditionFacts.model_validate(each, from_attributes=True) for each in columns.values()],
+            conditions=list(map(as_facts, conditions)),
             endpoints=self.known_endpoints(),
             compared_by=self.compared_by(),
             about=self.about,
         )
-
-    def missing_options(self) -> dict[str, str]:
-        found = {}
-        for name, value in (("interval", self.confidence), ("domain", True)):
-            try:
-                self.columns(Options.model_validate({name: value}))
-            except InputError as error:
-                found[name] = str(error)
-        return found
 
     def class_names(self) -> dict[str, str]:
         """The names of the classes of one column by target; empty for other tasks."""
@@ -134,11 +122,10 @@ class PredictionService:
     def known_endpoints(self) -> dict[str, EndpointFacts]:
         """The facts about each target, with its scale, its unit, and what is known of its training labels."""
         found = {}
-        for target, (scale, count, most) in by_target(self.predictor, facts_of_labels).items():
-            known = self.endpoints.get(target, EndpointFacts())
+        for target, facts in by_target(self.predictor, facts_of_labels).items():
+            known, scale = self.endpoints.get(target, EndpointFacts()), facts["scale"]
             unit = shown_unit(scale, known.description) if scale else ""
-            update = {"scale": scale, "unit": unit, "molecules": count, "frequent": most}
-            found[target] = known.model_copy(update=update)
+            found[target] = known.model_copy(update=facts | {"unit": unit})
         return found
 
     def compared_by(self) -> dict[str, str]:
@@ -149,7 +136,7 @@ class PredictionService:
         places = zip(self.predictor.targets, self.predictor.places, strict=True)
         return {target: parts[first[part]].name for target, (part, _) in places}
 
-    def read(self, path: Path, shown: str, most_rows: int, options: Options, smiles_column: str) -> TableRows:
+    def read(self, path: Path, shown: str, most_rows: int, options: Options, smiles_column: str) -> schemas.TableRows:
         """As ``read_table``, with conditions and the columns of predictions; InputError for what is missing."""
         added = self.added(options)
         found = reading.read_table(path, shown, smiles_column, most_rows)
@@ -209,16 +196,10 @@ class PredictionService:
         if isinstance(explanation, InputError):
             raise explanation
         atoms = zip(read_small(explanation.smiles).GetAtoms(), explanation.contributions.tolist(), strict=True)
-        return schemas.AtomContributions(
-            caption=explanation.caption,
-            meaning=explanation.meaning,
-            baseline=explanation.baseline,
-            start=explanation.start,
-            decimals=explanation.shown_decimals,
-            atoms=[schemas.Atom(symbol=atom.GetSymbol(), contribution=value) for atom, value in atoms],
-            fragments=[schemas.Fragment.model_validate(each, from_attributes=True) for each in explanation.fragments],
-            picture=draw([explanation], ".svg").decode(),
-        )
+        known = {name: getattr(explanation, name) for name in ("caption", "meaning", "baseline", "start", "fragments")}
+        known["atoms"] = [{"symbol": atom.GetSymbol(), "contribution": value} for atom, value in atoms]
+        known |= {"decimals": explanation.shown_decimals, "picture": draw([explanation], ".svg").decode()}
+        return schemas.AtomContributions.model_validate(known, from_attributes=True)
 
 
 def as_answers(columns: PredictionColumns, found: Predictions) -> list[MoleculePrediction]:
@@ -265,25 +246,28 @@ def load_service(
     return models
 
 
-def facts_of_labels(model: PredictingModel) -> dict[str, tuple[Scale, int | None, tuple[float, float] | None]]:
+def facts_of_labels(model: PredictingModel) -> dict[str, dict[str, Any]]:
     """By target its scale, how many training molecules have a label, and the most frequent label, where known."""
-    rows, targets = model.trust.rows if model.trust else None, model.targets
-    counts, frequent = (rows.labelled, rows.frequent) if rows else ([None] * len(targets), [None] * len(targets))
-    if TASKS[model.kind].predicts_probabilities:  # which have no percentiles among the labels
-        frequent = [None] * len(targets)
-    no_scale: Scale = ""
-    facts = zip(model.scales or (no_scale,) * len(targets), counts, frequent, strict=True)
-    return dict(zip(targets, facts, strict=True))
+    rows, unknown = model.trust.rows if model.trust else None, [None] * len(model.targets)
+    has_values = not TASKS[model.kind].predicts_probabilities  # which have no percentiles among the labels
+    facts = zip(
+        model.scales or [""] * len(model.targets),
+        rows.labelled if rows else unknown,
+        rows.frequent if rows and has_values else unknown,
+        strict=True,
+    )
+    names = ("scale", "molecules", "frequent")
+    return {target: dict(zip(names, each, strict=True)) for target, each in zip(model.targets, facts, strict=True)}
 
 
 def scored_endpoints(targets: Sequence[str], described: dict) -> dict[str, EndpointFacts]:
-    if scores := described.get("test_scores"):
-        return {
-            target: EndpointFacts(test=one["value"], test_interval=one["interval"], test_molecules=one["molecules"])
-            for target, one in scores.items()
-            if target in targets
-        }
-    return {targets[0]: EndpointFacts(test=described["test"])} if len(targets) == 1 else {}
+    if not (scores := described.get("test_scores")):
+        return {targets[0]: EndpointFacts(test=described["test"])} if len(targets) == 1 else {}
+    return {
+        target: EndpointFacts(test=one["value"], test_interval=one["interval"], test_molecules=one["molecules"])
+        for target, one in scores.items()
+        if target in targets
+    }
 
 
 def warm_up(models: PredictionService) -> None:

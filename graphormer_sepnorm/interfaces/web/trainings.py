@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import Annotated, BinaryIO, ClassVar, Literal, get_args
+from typing import Annotated, BinaryIO, ClassVar, Literal, cast, get_args
 
 from fastapi import FastAPI, Form, Query, Request, UploadFile
 from fastapi.responses import FileResponse, RedirectResponse, Response
@@ -20,7 +20,6 @@ from starlette.concurrency import run_in_threadpool
 
 from graphormer_sepnorm.dataset import SplitName
 from graphormer_sepnorm.errors import InputError, as_text
-from graphormer_sepnorm.interfaces.web.api import answer_to
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import keep
 from graphormer_sepnorm.interfaces.web.pages import Pages
@@ -56,6 +55,8 @@ class TrainingStatus:
 
     name: str
     command: str
+    table: Path
+    process: subprocess.Popen
     state: Literal["training", "done", "cancelled", "failed"] = "training"
     phase: str = ""
     percent: int = 0
@@ -65,10 +66,9 @@ class TrainingStatus:
 
 
 class Trainings:
-    """The trainings of a page, and the run folders that they leave in ``runs``.
+    """The trainings of a page, and the run folders that they leave in ``runs``, which are moved there when whole.
 
-    A training writes into a folder that only this process has, and its run folder is moved when it is whole: one that
-    is cancelled, fails or is killed leaves nothing, nor does a page that is killed once the next one has started.
+    One that is cancelled, fails or is killed leaves nothing, nor does a killed page once the next one has started.
     """
 
     command_line: ClassVar = [sys.executable, "-m", "graphormer_sepnorm"]
@@ -84,9 +84,7 @@ class Trainings:
         self.uploads: dict[str, Path] = {}
         self.lock = threading.Lock()
         self.progress: TrainingStatus | None = None
-        self.table: Path | None = None
-        self.process: subprocess.Popen | None = None
-        self.thread: threading.Thread | None = None
+        self.thread = threading.Thread()  # that of the last training
 
     def names(self) -> list[str]:
         found = [RunFolder(path) for path in self.runs.glob("[!.]*")]
@@ -111,7 +109,7 @@ class Trainings:
         with self.lock:
             self.uploads[number] = path
             for each in list(self.uploads)[:-MOST_UPLOADS]:
-                if not self.is_training or self.uploads[each] != self.table:
+                if not (self.is_training and self.progress and self.progress.table == self.uploads[each]):
                     shutil.rmtree(self.uploads.pop(each).parent, ignore_errors=True)
         return number
 
@@ -134,7 +132,7 @@ class Trainings:
 
     @property
     def is_training(self) -> bool:
-        return self.thread is not None and self.thread.is_alive()
+        return self.thread.is_alive()
 
     def start(self, table: Path, choice: TrainingChoice) -> None:
         """Starts a training; raises InputError while another one runs, or if it cannot be started."""
@@ -144,7 +142,7 @@ class Trainings:
             arguments = self.arguments(table, choice)
             paths = os.pathsep.join(filter(None, [str(SOURCES), os.environ.get("PYTHONPATH")]))
             try:
-                self.process = subprocess.Popen(
+                process = subprocess.Popen(
                     [*self.command_line, *arguments],
                     cwd=table.parent,
                     env=os.environ | {AS_LINES: "1", END_WITH_INPUT: "1", "PYTHONPATH": paths},
@@ -156,38 +154,38 @@ class Trainings:
                 )
             except OSError as error:
                 raise InputError(f"the training could not be started: {error.strerror}") from None
-            self.table = table
-            self.progress = TrainingStatus(name=arguments[-1], command=self.command(table, choice))
-            self.thread = threading.Thread(target=self.follow, args=(self.process, self.progress, table.parent))
+            self.progress = TrainingStatus(arguments[-1], self.command(table, choice), table, process)
+            self.thread = threading.Thread(target=self.follow, args=(self.progress,))
             self.thread.start()
 
-    def follow(self, process: subprocess.Popen, progress: TrainingStatus, folder: Path) -> None:
+    def follow(self, progress: TrainingStatus) -> None:
+        process, folder = progress.process, progress.table.parent / progress.name
         assert process.stderr and process.stdin
-        for line in process.stderr:
+        for line in map(str.strip, process.stderr):
             if line.startswith(MARK):
-                progress.phase, percent, progress.left = line.strip().removeprefix(MARK).rsplit("|", 2)
+                progress.phase, percent, progress.left = line.removeprefix(MARK).rsplit("|", 2)
                 progress.percent = int(percent)
-            elif line.strip():
-                progress.sentences.append(as_text(line.strip()))
+            elif line:
+                progress.sentences.append(as_text(line))
         problem = reason_of_end(process.wait(), progress.sentences)
         process.stdin.close()
         with self.lock:
             if progress.state == "training":
                 try:
                     if not problem:
-                        os.rename(folder / progress.name, self.runs / progress.name)
+                        os.rename(folder, self.runs / progress.name)
                 except OSError as error:
                     problem = f"the run cannot be moved to {self.runs}: {error.strerror}"
                 progress.state, progress.problem = "failed" if problem else "done", problem
-        shutil.rmtree(folder / progress.name, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
     def cancel(self) -> None:
         """Ends the training, if one runs; nothing of it is left."""
         with self.lock:
-            process, thread, progress = self.process, self.thread, self.progress
-            if not (process and thread and progress and progress.state == "training"):
+            if not self.progress or self.progress.state != "training":
                 return
-            progress.state = "cancelled"
+            self.progress.state = "cancelled"
+            process, thread = self.progress.process, self.thread
         process.terminate()
         thread.join(SECONDS_TO_END)
         process.kill()
@@ -219,44 +217,10 @@ def add_training(
     def start() -> Response:
         return pages("train.html", trainings=trainings, label_kinds=KINDS)
 
-    if trainings is not None and use is not None:
-        add_choosing(app, queue, pages, trainings)
-        add_following(app, pages, trainings, use)
+    if trainings is None or use is None:
+        return
+    add_choosing(app, queue, pages, trainings)
 
-
-def add_choosing(app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainings) -> None:
-    pages.environment.globals.update(scales=SCALES, splits=get_args(SplitName))
-
-    async def look(number: str, choice: TrainingChoice) -> tuple[TableLook, TrainingChoice]:
-        """The table, and the choice with the columns to predict."""
-        table = trainings.upload(number)
-        found = await answer_to(queue.ask("look", table, table.name, queue.limits.rows, choice), "look at the table")
-        assert isinstance(found, TableLook)
-        return found, choice.model_copy(update={"targets": found.chosen or choice.targets})
-
-    @app.post("/train", include_in_schema=False)
-    def upload(file: UploadFile) -> Response:
-        return RedirectResponse(f"/train/{trainings.keep(file.file, file.filename or '')}", 303)
-
-    @app.get("/train/{number}", include_in_schema=False)
-    async def choose(request: Request, number: str, choice: Annotated[TrainingChoice, Query()]) -> Response:
-        """The table with a form, or for htmx the part that depends on what is chosen."""
-        found, choice = await look(number, choice)
-        table = trainings.upload(number)
-        name = "look.html" if "hx-request" in request.headers else "choose.html"
-        command = trainings.command(table, choice)
-        return pages(name, number=number, table=table.name, look=found, choice=choice, command=command)
-
-    @app.post("/train/{number}", include_in_schema=False)
-    async def train(number: str, choice: Annotated[TrainingChoice, Form()]) -> Response:
-        found, choice = await look(number, choice)
-        if found.problem:
-            raise InputError(found.problem)
-        await run_in_threadpool(trainings.start, trainings.upload(number), choice)
-        return RedirectResponse("/train", 303)
-
-
-def add_following(app: FastAPI, pages: Pages, trainings: Trainings, use: Callable[[list[str]], None]) -> None:
     @app.get("/trainings/status", include_in_schema=False)
     def status() -> Response:
         return pages("training.html", trainings=trainings)
@@ -275,3 +239,31 @@ def add_following(app: FastAPI, pages: Pages, trainings: Trainings, use: Callabl
         """Predicts with the model of a training from now on; with no name, with those at the beginning."""
         use([str(trainings.run(name).path)] if name else [])
         return RedirectResponse("/", 303)
+
+
+def add_choosing(app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainings) -> None:
+    async def look(number: str, choice: TrainingChoice) -> tuple[Path, TableLook, TrainingChoice]:
+        """The table, and the choice with the columns to predict."""
+        table = trainings.upload(number)
+        found = cast(TableLook, await queue.ask("look", table, table.name, queue.limits.rows, choice))
+        return table, found, choice.model_copy(update={"targets": found.chosen or choice.targets})
+
+    @app.post("/train", include_in_schema=False)
+    def upload(file: UploadFile) -> Response:
+        return RedirectResponse(f"/train/{trainings.keep(file.file, file.filename or '')}", 303)
+
+    @app.get("/train/{number}", include_in_schema=False)
+    async def choose(request: Request, number: str, choice: Annotated[TrainingChoice, Query()]) -> Response:
+        """The table with a form, or for htmx the part that depends on what is chosen."""
+        table, found, choice = await look(number, choice)
+        asked = {"number": number, "table": table.name, "look": found, "choice": choice}
+        options = {"scales": SCALES, "splits": get_args(SplitName), "command": trainings.command(table, choice)}
+        return pages("look.html" if "hx-request" in request.headers else "choose.html", **asked, **options)
+
+    @app.post("/train/{number}", include_in_schema=False)
+    async def train(number: str, choice: Annotated[TrainingChoice, Form()]) -> Response:
+        table, found, choice = await look(number, choice)
+        if found.problem:
+            raise InputError(found.problem)
+        await run_in_threadpool(trainings.start, table, choice)
+        return RedirectResponse("/train", 303)

@@ -105,21 +105,11 @@ def test_molecules_as_json(page):
     assert [row["row"] for row in page.get(f"/api/tables/{progress['id']}/rows?start=1&count=1").json()] == [1]
 
 
-def test_the_model_and_its_schema(page):
-    assert schemas.ModelFacts.model_validate(page.get("/api/model").json()).model == "pretended"
-    schema = page.get("/api/openapi.json").json()
-    assert {"/api/model", "/api/tables", "/api/tables/file", "/api/tables/{id}"} <= set(schema["paths"])
-    assert all(path.startswith("/api/") for path in schema["paths"])
-    assert all(what["description"] for methods in schema["paths"].values() for what in methods.values())
-    docs = page.get("/docs")
-    assert "SwaggerUIBundle" in docs.text and "/api/openapi.json" in docs.text
-    assert "https://cdn.jsdelivr.net" in docs.headers["content-security-policy"]
-
-
 def test_a_table_as_an_excel_workbook(page):
-    number = finished(page, upload(page, b"smiles,n\nCC,0.50\nX,007\n"))["id"]
+    number = finished(page, upload(page, b"smiles,n\nCC,0.50\nX,007\n", "m\u00e9; x.csv"))["id"]
     answer = page.get(f"/api/tables/{number}/predictions.xlsx")
-    assert answer.headers["content-disposition"] == "attachment; filename*=UTF-8''molecules-predictions.xlsx"
+    named = answer.headers["content-disposition"]
+    assert named == "attachment; filename*=UTF-8''m%C3%A9%3B%20x-predictions.xlsx"
     sheet = pytest.importorskip("openpyxl").load_workbook(io.BytesIO(answer.content)).active
     header, *rows = [dict(enumerate(row)) for row in sheet.values]
     names = {name: place for place, name in header.items()}
@@ -128,16 +118,16 @@ def test_a_table_as_an_excel_workbook(page):
     ]  # fmt: skip
 
 
-def test_a_download_has_the_name_of_its_upload_in_any_script(page):
-    number = finished(page, upload(page, b"smiles\nCC\n", "m\u00e9; x.csv"))["id"]
-    named = page.get(f"/api/tables/{number}/predictions.csv").headers["content-disposition"]
-    assert named.partition("UTF-8''")[2] == "m%C3%A9%3B%20x-predictions.csv"
-
-
-def test_problems_are_declared_as_they_are_sent(page):
-    schema = page.get("/api/openapi.json").json()
+def test_the_addresses_for_programs_are_described_with_their_problems(page):
+    assert schemas.ModelFacts.model_validate(page.get("/api/model").json()).model == "pretended"
+    docs, schema = page.get("/docs"), page.get("/api/openapi.json").json()
+    assert "SwaggerUIBundle" in docs.text and "/api/openapi.json" in docs.text
+    assert "https://cdn.jsdelivr.net" in docs.headers["content-security-policy"]
+    assert {"/api/model", "/api/tables", "/api/tables/file", "/api/tables/{id}"} <= set(schema["paths"])
+    assert all(path.startswith("/api/") for path in schema["paths"])
     for methods in schema["paths"].values():
         for what in methods.values():
+            assert what["description"]
             problems = {status: answer for status, answer in what["responses"].items() if not status.startswith("2")}
             assert {"404", "413", "422", "503"} <= problems.keys()
             declared = [answer["content"]["application/json"]["schema"] for answer in problems.values()]
@@ -181,17 +171,6 @@ def test_rows_that_are_not_there(page):
     assert page.get(f"/api/tables/{number}/rows?start=-1").status_code == 422
 
 
-def test_what_needs_no_token_says_nothing_of_the_models(queue):
-    entrance = TestClient(make_app(queue, "a" * 20), base_url="http://127.0.0.1:8000")
-    answers = [
-        entrance.post("/enter", files={"token": ("a.txt", b"x")}),
-        entrance.post("/static/page.css"),
-        entrance.get("/static/nothing"),
-    ]
-    assert [answer.status_code for answer in answers] == [422, 405, 404]
-    assert all(answer.headers["content-type"].startswith("text/plain") for answer in answers)
-
-
 def test_a_list_of_molecules_is_a_table_whatever_they_are(page):
     smiles = ['"', "a,b", "C\nC", "=1+1", "", "smiles"]
     with_quotes = list(csv.reader(io.StringIO(as_table(smiles).decode(), newline="")))
@@ -219,27 +198,23 @@ def test_a_failed_table_has_a_reason_instead_of_rows(page):
         assert (answer.status_code, answer.json()) == (409, {"detail": reason})
 
 
-def test_the_page_without_javascript(page):
-    answer = page.post("/tables", data={"text": "smiles\nCC\nX"}, files={"file": ("", b"")})
-    assert answer.status_code == 303
-    address = f"/tables/{over(page, answer)['id']}"
-    shown = page.get(address).text
-    assert "2 of 2 molecules computed" in shown and "1 of them without a prediction" in shown
-    assert page.post(f"{address}/cancel").headers["location"] == address
-
-
-def test_nothing_of_a_table_becomes_html(page):
-    hostile = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7 * 7 }}", "javascript:alert(1)"]
-    number = predict(page, *hostile)["id"]
+def test_nothing_of_a_table_becomes_html_and_nothing_comes_from_elsewhere(page):
+    hostile = ["<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "{{ 7 * 7 }}", "javascript:alert(1)"]
+    table = "\n".join([f"smiles,{hostile[1]}", *(f"{each},{each}" for each in hostile)])
+    number = finished(page, upload(page, table.encode(), "<img src=x onerror=alert(1)>.csv"))["id"]
+    parts = ("", "/rows", "?columns=%3Cscript%3E", "/rows/0", "/rows/0/atoms", "/compare?row=0&row=1")
+    for shown in (page.get(f"/tables/{number}{part}").text for part in parts):
+        assert not re.search(r"<script>|<img src=x|href=.javascript|>49<", shown)
     shown = page.get(f"/tables/{number}/rows").text
-    assert not re.search(r"<script|<img src=x|onerror=alert\(1\)>|href=.javascript|>49<", shown)
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown and "{{ 7 * 7 }}" in shown
-    for row in range(4):
-        assert page.get(f"/tables/{number}/rows/{row}/atoms", headers=HTMX).text.count("<img") == 1
+    for path in ("/", "/about", "/static/page.css", "/static/page.js"):
+        assert not re.search(r"""(src|href|import|url)\W{1,3}(https?:)?//""", page.get(path).text), path
 
 
 def test_rows_are_sorted_and_filtered(page):
     number = predict(page, "CCC", "X", "CXe", "C")["id"]
+    status = page.get(f"/tables/{number}/status?seen=0", headers=HTMX)
+    assert status.headers["hx-trigger"] == "rows-changed" and "every 1s" not in status.text
     shown = page.get(f"/tables/{number}/rows?sort=length&order=descending&only=predicted").text
     assert re.findall(r'<th scope="row">(\d+)<', shown) == ["1", "3", "4"]
     assert "No row matches." in page.get(f"/tables/{number}/rows?find=Q").text
@@ -258,7 +233,11 @@ def test_a_molecule_has_a_page_between_its_neighbours(page):
     assert page.get(f"/tables/{number}/rows/3").status_code == page.get(f"/tables/{number}/rows/-1").status_code == 404
 
 
-def test_a_molecule_is_called_by_its_name(page):
+def test_two_columns_of_one_name_have_their_values_and_a_molecule_its_name(page):
+    number = finished(page, upload(page, b"smiles,IC50,IC50\nCC,5.2,7.1\n"))["id"]
+    (row,) = page.get(f"/api/tables/{number}/rows").json()
+    assert row["fields"] == {"smiles": "CC", "IC50": "5.2", "IC50 (2)": "7.1"}
+    assert "IC50: <b>5.2</b>" in page.get(f"/tables/{number}").text
     number = finished(page, upload(page, b"logP,smiles,Compound ID\n1.2,CC,<b>ethane\n3,CCC, \n"))["id"]
     for row, title in enumerate(("&lt;b&gt;ethane", "Row 2")):
         shown, atoms = (page.get(f"/tables/{number}/rows/{row}{part}").text for part in ("", "/atoms"))
@@ -293,20 +272,16 @@ def test_sorting_and_paging_keep_the_rest_of_a_view(page):
     assert 'aria-sort="ascending"' in text
 
 
-def test_two_columns_of_one_name_are_shown_with_their_values(page):
-    number = finished(page, upload(page, b"smiles,IC50,IC50\nCC,5.2,7.1\n"))["id"]
-    (row,) = page.get(f"/api/tables/{number}/rows").json()
-    assert row["fields"] == {"smiles": "CC", "IC50": "5.2", "IC50 (2)": "7.1"}
-    assert "IC50: <b>5.2</b>" in page.get(f"/tables/{number}").text
-
-
 def test_the_column_of_molecules_is_chosen_on_the_page(page):
     progress = finished(page, upload(page, b"mol,name\nCC,a\nX,b\n"))
     assert (progress["state"], progress["smiles_column"]) == ("failed", "")
     address = f"/tables/{progress['id']}"
     shown = page.get(address).text
     assert '<option value="mol">mol</option>' in shown and "--" not in shown
+    assert page.post(f"{address}/cancel").headers["location"] == address
     again = over(page, page.post(f"{address}/again", data={"smiles_column": "mol"}))
+    shown = page.get(f"/tables/{again['id']}").text
+    assert "2 of 2 molecules computed" in shown and "1 of them without a prediction" in shown
     assert (again["done"], again["unreadable"], again["smiles_column"]) == (2, 1, "mol")
     assert page.post(f"{address}/again", data={"smiles_column": "no"}).status_code == 422
 
@@ -433,12 +408,6 @@ def test_a_failure_of_the_page_is_a_sentence(tmp_path, monkeypatch):
     assert as_json.json() == {"detail": "the page failed here: the terminal of the server says where"}
 
 
-def test_the_page_is_told_when_there_are_more_rows(page):
-    number = predict(page, "C")["id"]
-    status = page.get(f"/tables/{number}/status?seen=0", headers=HTMX)
-    assert status.headers["hx-trigger"] == "rows-changed" and "every 1s" not in status.text
-
-
 def test_pictures(page):
     number = predict(page, "CCO")["id"]
     picture = page.get(f"/api/tables/{number}/rows/0/structure.svg")
@@ -490,17 +459,15 @@ def test_conditions_are_shown_and_written_with_each_prediction(tmp_path):
         assert page.get(f"/api/tables/{number}/rows/0/atoms").json()["caption"] == "length 25.0"
 
 
-def test_nothing_comes_from_elsewhere(page):
-    for path in ("/", "/about", "/static/page.css", "/static/page.js"):
-        assert not re.search(r"""(src|href|import|url)\W{1,3}(https?:)?//""", page.get(path).text), path
-
-
-def test_the_entrance(queue):
+def test_the_entrance_says_nothing_of_the_models(queue):
     token = "a-token-of-16-or-more"
     page = TestClient(make_app(queue, token), base_url="http://127.0.0.1:8000", follow_redirects=False)
+    refused = [page.post("/enter", files={"token": ("a", b"x")}), page.post("/static/page.css"), page.get("/static/no")]
+    assert [answer.status_code for answer in refused] == [422, 405, 404]
+    assert all(answer.headers["content-type"].startswith("text/plain") for answer in refused)
+    wrong = page.post("/enter", data={"token": "wrong"})
+    assert wrong.status_code == 401 and "This is not the token" in wrong.text
     assert page.get("/").headers["location"] == "/enter"
-    assert page.post("/enter", data={"token": "wrong"}).status_code == 401
-    assert "This is not the token" in page.post("/enter", data={"token": "wrong"}).text
     assert page.post("/enter", data={"token": token}).headers["location"] == "/"
     assert page.get("/").status_code == 200
 

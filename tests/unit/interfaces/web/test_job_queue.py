@@ -1,20 +1,24 @@
-"""The queue: turns, limits, what a bad molecule costs, and the CSV."""
+"""The queue: turns, limits and what a bad molecule costs; and a real process that is too slow or crashes."""
 
+import asyncio
 import io
 import multiprocessing
+import os
+import signal
 import threading
 import time
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from pebble import ProcessExpired
+from starlette.exceptions import HTTPException
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web import job_queue
-from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue, QueueFull
+from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue, NoAnswer, Worker
 from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.schemas import Options, TableRow
-from graphormer_sepnorm.interfaces.web.worker import NoAnswer, Worker
 from tests.page import InThisProcess, PretendedService, open_queue
 
 
@@ -74,9 +78,11 @@ def test_tables_take_turns_so_that_a_small_one_does_not_wait_for_a_large_one(hel
 def test_a_picture_goes_before_the_next_chunk(held):
     table = submit(held, *["A"] * 500)
     until(lambda: table.rows)
-    picture = held.ask("structure", "CC")
+    picture = threading.Thread(target=lambda: asyncio.run(held.ask("structure", "CC")))
+    picture.start()
+    until(lambda: len(held.worker.asked) == 2)
     held.models.free.set()
-    picture.result(60)
+    picture.join()
     assert "picture" in held.models.seen[:2]
 
 
@@ -85,7 +91,7 @@ def test_more_than_may_wait_is_refused(held):
     until(lambda: all(table.rows for table in tables) and len(held.waiting) == 2)
     until(lambda: any(table.state == "computing" and table not in held.waiting for table in tables))
     submit(held, "A")  # one of the three is with the worker
-    with pytest.raises(QueueFull):
+    with pytest.raises(HTTPException):
         submit(held, "A")
 
 
@@ -138,7 +144,7 @@ def test_closing_keeps_what_is_done_and_leaves_no_upload(held, monkeypatch):
     held.close()
     assert running.state == "cancelled" and held.store.load(done.number).answers == done.answers
     assert list(held.store.folder.glob("uploads-*")) == []
-    with pytest.raises(QueueFull):
+    with pytest.raises(HTTPException):
         submit(held, "A")
 
 
@@ -149,8 +155,6 @@ def test_an_unexpected_exception_ends_its_own_table(held, monkeypatch):
     until(lambda: gone.is_stored)
     monkeypatch.undo()
     assert (gone.state, gone.problem) == ("failed", "the computation failed: OSError")
-    with pytest.raises(NoAnswer, match="the computation failed: AttributeError"):
-        held.ask("nothing of that name").result(60)
     monkeypatch.setattr(held.store, "end", Mock(side_effect=MemoryError()))
     held.models.free.set()
     unstored = submit(held, "A")
@@ -231,3 +235,97 @@ def test_a_table_that_memory_forgot_is_found_again(held):
     assert found is not tables[0] and found.answers == tables[0].answers
     assert (found.state, found.rows) == ("done", tables[0].rows)
     assert len(held.jobs) == 2 and held.find("0" * 32) is None
+
+
+def rows(smiles: str) -> list[TableRow]:
+    return [TableRow([smiles], smiles, "")]
+
+
+@pytest.fixture
+def worker():
+    worker = Worker(PretendedService)
+    yield worker
+    worker.end()
+
+
+@pytest.mark.slow
+def test_a_question_that_takes_too_long_ends_its_process_and_not_the_next_question(worker):
+    with pytest.raises(NoAnswer, match=r"more than 0\.2 seconds"):
+        worker.ask(0.2, "predict", rows("SLEEP"), Options())
+    (answer,) = worker.ask(60, "predict", rows("CCO"), Options())
+    assert answer.predictions["length"].value == 3
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_between_two_questions_is_started_again(worker):
+    number = worker.ask(60, "process")
+    os.kill(number, signal.SIGKILL)
+    until(lambda: not worker.pool.active)
+    assert worker.ask(60, "structure", "CC") == "<svg><!-- 2 --></svg>"
+
+
+@pytest.mark.slow
+def test_mistakes_of_the_asker_and_of_the_program_come_back_by_name(worker):
+    with pytest.raises(InputError, match="no target 'b'"):
+        worker.ask(60, "atoms", "C", "b")
+    with pytest.raises(NoAnswer, match="KeyError"):
+        worker.ask(60, "predict", rows("BUG"), Options())
+    assert worker.ask(60, "facts").model == "pretended"
+
+
+@pytest.mark.slow
+def test_an_ended_process_is_gone_and_answers_nothing(worker):
+    number = worker.ask(60, "process")
+    worker.end()
+    with pytest.raises(ProcessLookupError):
+        os.kill(number, 0)
+    with pytest.raises(NoAnswer, match="has ended"):
+        worker.ask(60, "facts")
+
+
+@pytest.mark.slow
+def test_a_question_that_waits_behind_one_that_crashes_is_answered(worker):
+    crash, other = worker.schedule(60, "predict", rows("CRASH"), Options()), worker.schedule(60, "structure", "CC")
+    with pytest.raises(ProcessExpired):
+        crash.result(600)
+    assert other.result(600) == "<svg><!-- 2 --></svg>"
+
+
+@pytest.mark.slow
+def test_closing_waits_for_no_picture(tmp_path):
+    with open_queue(Worker(PretendedService), tmp_path) as queue:
+        asked = [queue.worker.schedule(600, "predict", rows("SLEEP"), Options()) for _ in range(2)]
+        table = submit(queue, "C")
+        until(lambda: table.state == "computing")
+    assert table.state == "cancelled" and all(each.cancelled() for each in asked)
+
+
+class Changing(PretendedService):
+    """Another model in each process."""
+
+    @property
+    def identity(self) -> str:
+        return str(os.getpid())
+
+
+@pytest.mark.slow
+def test_a_model_that_has_changed_when_its_process_starts_again_answers_nothing():
+    worker = Worker(Changing)
+    try:
+        assert worker.ask(60, "structure", "CC") == "<svg><!-- 2 --></svg>"
+        with pytest.raises(NoAnswer, match="crashed"):
+            worker.ask(60, "predict", rows("CRASH"), Options())
+        with pytest.raises(InputError, match="the model has changed since the page was started"):
+            worker.ask(60, "structure", "CC")
+    finally:
+        worker.end()
+
+
+def unusable() -> object:
+    raise InputError("no such model")
+
+
+@pytest.mark.slow
+def test_what_cannot_be_made_is_said():
+    with pytest.raises(InputError, match="no such model"):
+        Worker(unusable)

@@ -54,14 +54,10 @@ def test_a_table_of_a_killed_page_is_cancelled_with_its_finished_rows(tmp_path, 
         assert (found.state, found.rows, found.answers) == ("cancelled", job.rows, job.answers[:done])
 
 
-def test_another_usual_confidence_is_no_other_model(tmp_path):
-    store = keep(tmp_path, finished())
-    assert store.load(NUMBER, FACTS.model_copy(update={"confidence": 0.5})) is not None
-
-
 def test_a_table_of_other_models_is_only_a_download(tmp_path):
     store = keep(tmp_path, finished())
     assert store.load(NUMBER, FACTS.model_copy(update={"targets": ["other"]})) is None
+    assert store.load(NUMBER, FACTS.model_copy(update={"confidence": 0.5})) is not None
     assert saved(store.load(NUMBER), ".csv") == saved(finished(), ".csv")
 
 
@@ -98,25 +94,17 @@ def test_the_store_forgets_after_a_week(tmp_path):
     assert [again.load(digit * 32) is None for digit in "12"] == [True, False], "also while the page is open"
 
 
-def test_a_column_with_a_text_is_one_of_texts_in_the_workbook():
+def test_a_column_with_a_text_is_one_of_texts_in_the_workbook_and_precise_numbers_keep_their_digits():
     openpyxl = pytest.importorskip("openpyxl")
     job = finished()
-    job.rows[0].fields[0] = "=1+1"
-    job.answers[0].nearest = "<-6.5"
+    job.added = [ADDED[0].model_copy(update={"kind": "precise"}), *ADDED[1:]]
+    job.rows[0].fields[0], job.answers[0].nearest = "=1+1", "<-6.5"
+    job.answers[0].predictions["length"].value = 1_000_001.25125
+    assert b",1000001.25125," in saved(job, ".csv")
     sheet = openpyxl.load_workbook(io.BytesIO(saved(job, ".xlsx"))).active
     cells = {first.value: [(cell.value, cell.data_type) for cell in rest] for first, *rest in sheet.columns}
-    assert cells["na?me"] == [("=1+1", "s"), (None, "n")] and cells["length"] == [(2, "n"), (None, "n")]
+    assert cells["na?me"] == [("=1+1", "s"), (None, "n")] and cells["length"] == [(1_000_001.25125, "n"), (None, "n")]
     assert cells["nearest"] == [("<-6.5", "s"), (None, "n")]
-
-
-def test_precise_numbers_keep_their_digits_in_downloads():
-    openpyxl = pytest.importorskip("openpyxl")
-    job = finished()
-    job.added = [column.model_copy(update={"kind": "precise"}) for column in job.added]
-    job.answers[0].predictions["length"].value = 1_000_001.25125
-    assert b"1000001.25125" in saved(job, ".csv")
-    sheet = openpyxl.load_workbook(io.BytesIO(saved(job, ".xlsx"))).active
-    assert 1_000_001.25125 in [cell.value for row in sheet for cell in row]
 
 
 FORMULAS = ["=1+1", "+A1", "-A1", "@SUM(A1)", "\t=1", " =1", "\r=1", "\uff1d1", "-2+3+cmd|' /C calc'!A0", "\u200b=1"]

@@ -1,16 +1,23 @@
-"""Trainings of the page, by a program that only pretends to train."""
+"""Trainings of the page and their addresses, by a program and with models that only pretend."""
 
+import html
 import io
 import shlex
 import signal
+import threading
 import time
 
 import pytest
+from starlette.testclient import TestClient
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces import commands
+from graphormer_sepnorm.interfaces.web.app import Page
+from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue
+from graphormer_sepnorm.interfaces.web.jobs import ResultStore
 from graphormer_sepnorm.interfaces.web.schemas import TrainingChoice
 from graphormer_sepnorm.interfaces.web.trainings import MOST_UPLOADS, Trainings
+from tests.page import InThisProcess, PretendedService
 
 
 def start(trainings: Trainings, what: str, choice: TrainingChoice = TrainingChoice()) -> None:  # noqa: B008
@@ -53,7 +60,7 @@ def test_one_training_at_a_time_which_can_be_cancelled(trainings):
         start(trainings, "train")
     while not trainings.progress.percent:
         time.sleep(0.01)
-    process = trainings.process
+    process = trainings.progress.process
     trainings.cancel()
     assert process.returncode and trainings.progress.state == "cancelled" and not trainings.is_training
     assert shown(trainings) == [] and not list(trainings.folder.glob("*/*/"))
@@ -104,3 +111,93 @@ def test_the_command_reads_what_was_chosen(choice, monkeypatch, tmp_path):
     with pytest.raises(InputError, match="enough"):
         commands.app(["train", "t.csv", *choice.arguments(), "--out", "o"], standalone_mode=False)
     assert found == {"given": choice.given(), "task": choice.task or None}
+
+
+RINGS = "\n".join(f"C1{'C' * number}C1,{number},{number % 3}" for number in range(1, 40))
+TABLE = f"smiles,<b>y</b>,pH\n{RINGS}\nC1CC,1,2\nCC,none,train"  # its last word is for the pretended program
+CHOICE = {"targets": ["<b>y</b>"], "feature_columns": ["pH"], "split": "random", "quick": "true"}
+
+
+@pytest.fixture
+def queues(tmp_path):
+    """Gives queues for models by their names, and closes them."""
+    found: list[JobQueue] = []
+
+    def open_models(names: list[str]) -> JobQueue:
+        if "broken" in names[0]:
+            raise InputError("it cannot be loaded")
+        models = PretendedService()
+        facts = models.facts().model_copy(update={"model": " ".join(names)})
+        models.facts = lambda: facts
+        limits = JobLimits(upload_bytes=100_000, rows=50)
+        found.append(JobQueue(InThisProcess(models), limits, ResultStore(tmp_path / "store")))
+        return found[-1]
+
+    yield open_models
+    for queue in found:
+        queue.close()
+
+
+@pytest.fixture
+def page(queues, trainings):
+    app = Page(queues, ["first"], trainings=trainings)
+    return TestClient(app, base_url="http://127.0.0.1:8000", follow_redirects=False)
+
+
+def upload(page: TestClient, content: str = TABLE, name: str = "assay.csv") -> str:
+    answer = page.post("/train", files={"file": (name, content)})
+    assert answer.status_code == 303
+    return answer.headers["location"]
+
+
+def test_from_a_table_to_a_model_on_the_same_page(page, trainings):
+    address = upload(page)
+    whole, part = page.get(address).text, page.get(address, params=CHOICE, headers={"hx-request": "true"}).text
+    assert "&lt;b&gt;y&lt;/b&gt;" in whole and "<b>y" not in whole + part and "<form" not in part
+    assert "41 rows, 2 of them skipped" in part
+    command = html.unescape(part.partition("<pre><code>")[2].partition("</code>")[0])
+    words = ["--target-columns", "<b>y</b>", "--split", "random", "--feature-columns", "pH", "--quick"]
+    assert shlex.split(command) == ["graphormer-sepnorm", "train", "assay.csv", *words, "--out", "assay"]
+    assert page.post(address, data=CHOICE).headers["location"] == "/train"
+    trainings.thread.join()
+    status = page.get("/trainings/status").text
+    assert command in html.unescape(status) and "hx-get" not in status and "learning" in status
+    report = page.get("/trainings/assay/report")
+    assert report.text == "<p>report</p>" and "sandbox" in report.headers["content-security-policy"]
+    assert page.post("/models", data={"name": "assay"}).headers["location"] == "/"
+    assert page.get("/api/model").json()["model"] == str(trainings.runs / "assay")
+    assert page.post("/models").status_code == 303 and page.get("/api/model").json()["model"] == "first"
+
+
+@pytest.mark.parametrize(
+    ("content", "choice"),
+    [(TABLE, {"targets": ["other"]}), (TABLE, {}), (TABLE * 2, CHOICE), ("smiles,y\nC,1", {"targets": ["y"]})],
+)
+def test_what_cannot_be_trained_on_starts_nothing(page, trainings, content, choice):
+    answer = page.post(upload(page, content), data=choice)
+    assert answer.status_code == 422 and "problem" in answer.text and trainings.progress is None
+
+
+def test_a_training_is_followed_and_cancelled_and_unknown_names_are_refused(page, trainings):
+    page.post(upload(page, TABLE.replace("train", "sleep")), data=CHOICE)
+    assert "hx-get" in page.get("/trainings/status").text
+    assert page.post("/trainings/cancel").status_code == 303
+    assert trainings.progress.state == "cancelled" and "hx-get" not in page.get("/train").text
+    assert page.post("/train", files={"file": ("a.exe", b"")}).status_code == 422
+    for address in ("/train/0", "/trainings/nothing/report", "/trainings/..%2f/report"):
+        assert page.get(address).status_code in (404, 422)
+    assert page.post("/models", data={"name": "nothing"}).status_code == 422
+
+
+def test_models_stay_while_tables_are_computed_or_others_cannot_be_loaded(queues, trainings):
+    page = Page(queues, ["first"], trainings=trainings)
+    with pytest.raises(InputError, match="loaded"):
+        page.use(["broken"])
+    computing = threading.Event()
+    page.queue.worker.models.predict = lambda rows, options: computing.wait() and []
+    client = TestClient(page, base_url="http://127.0.0.1:8000")
+    client.post("/api/tables", json={"smiles": ["C"]})
+    with pytest.raises(InputError, match="computed"):
+        page.use(["second"])
+    computing.set()
+    assert client.get("/api/model").json()["model"] == "first"

@@ -5,8 +5,7 @@ import pytest
 from graphormer_sepnorm.interfaces.web import schemas
 from graphormer_sepnorm.interfaces.web.api import kind_of_text
 from graphormer_sepnorm.interfaces.web.jobs import Job
-from graphormer_sepnorm.interfaces.web.service import load_service
-from graphormer_sepnorm.interfaces.web.view import (
+from graphormer_sepnorm.interfaces.web.pages import (
     NO_COLUMNS,
     OTHERS,
     Bar,
@@ -16,8 +15,9 @@ from graphormer_sepnorm.interfaces.web.view import (
     listed_columns,
     offered_columns,
     shown_rows,
-    width_names,
+    widths,
 )
+from graphormer_sepnorm.interfaces.web.service import load_service
 from tests.page import ADDED, PretendedService
 from tests.several import save_panel
 
@@ -54,7 +54,7 @@ def test_rows_are_sorted_by_the_width_of_their_interval(order, rows):
     job.answers = PretendedService().predict(job.rows, schemas.Options())
     for row, high in ((0, 9), (2, 5), (3, 2)):  # from 2, 2 and 0 on
         job.answers[row].predictions["length"].high = high
-    (name,) = width_names(job)
+    (name,) = widths(job)
     assert name == "interval width of length" and shown_rows(job, View(sort=name, order=order)) == rows
 
 
@@ -147,30 +147,17 @@ def test_a_panel_says_where_its_intervals_are_among_drugs(tmp_path):
     assert list(grouped_bars(models.facts(), answer)) == ["Toxicity", "Absorption", OTHERS]
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("CCO", ".smi"),
-        ("CCO ethanol\nCC", ".smi"),
-        ("smiles name\nCC a", ".smi"),
-        ("smiles\nCC", ".smi"),
-        ("Canonical_SMILES\nCC\nC", ".csv"),
-        ("SMILES\tname\nCC\ta", ".csv"),
-        ('\ufeffid,"smiles"\n1,CC', ".csv"),
-        ("id;smiles\n1;CC", ".csv"),
-        ("C(C,C)", ".smi"),
-        ("name;foo\nA;CCO\nB;CCC", ".csv"),
-        ("name\tfoo\nA\tCCO\nB\tCCC", ".csv"),
-        ("name , foo\nB , CCC", ".csv"),
-        ("A;CCO\nB;CCC", ".csv"),
-        ("name;foo\nA CCO", ".smi"),
-        ("name;foo", ".smi"),
-        ("CCO\tethanol\nC[C\tbroken\nN\tammonia", ".smi"),
-        ("C[C\tbroken\nCCO\tethanol", ".smi"),
-        ("CC(C)O |w:1|\nC[C@H](N)O |a:1|", ".smi"),
-        ("InChI=1S/C2H6O/c1-2-3/h3H,2H2,1H3\nInChI=1S/C3H8O/c1-2-3-4/h4H,2-3H2,1H3", ".smi"),
-        ("", ".smi"),
-    ],
-)
-def test_what_a_pasted_text_is(text, kind):
-    assert kind_of_text(text) == kind
+LISTS = [
+    "CCO", "CCO ethanol\nCC", "smiles name\nCC a", "smiles\nCC", "C(C,C)", "name;foo\nA CCO", "name;foo", "",
+    "CCO\tethanol\nC[C\tbroken\nN\tammonia", "C[C\tbroken\nCCO\tethanol", "CC(C)O |w:1|\nC[C@H](N)O |a:1|",
+    "InChI=1S/C2H6O/c1-2-3/h3H,2H2,1H3\nInChI=1S/C3H8O/c1-2-3-4/h4H,2-3H2,1H3",
+]  # fmt: skip
+TABLES = [
+    "Canonical_SMILES\nCC\nC", "SMILES\tname\nCC\ta", '\ufeffid,"smiles"\n1,CC', "id;smiles\n1;CC",
+    "name;foo\nA;CCO\nB;CCC", "name\tfoo\nA\tCCO\nB\tCCC", "name , foo\nB , CCC", "A;CCO\nB;CCC",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [*LISTS, *TABLES])
+def test_what_a_pasted_text_is(text):
+    assert kind_of_text(text) == (".csv" if text in TABLES else ".smi")

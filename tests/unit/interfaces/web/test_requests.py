@@ -1,6 +1,10 @@
-"""Who may ask, how much, and what every answer says to a browser."""
+"""Who may ask, how much and how slowly, and what every answer says to a browser."""
 
 import asyncio
+import socket
+import threading
+import urllib.request
+from urllib.parse import urlsplit
 
 import pytest
 from starlette.applications import Starlette
@@ -9,8 +13,9 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from graphormer_sepnorm.interfaces.web import middleware as module
-from graphormer_sepnorm.interfaces.web.middleware import COOKIE, is_local, middleware
+from graphormer_sepnorm.interfaces.web import app as module
+from graphormer_sepnorm.interfaces.web.app import COOKIE, is_local, middleware
+from tests.page import InThisProcess, PretendedService, open_queue, served
 
 TOKEN = "a-token-of-16-or-more"
 
@@ -156,10 +161,48 @@ def test_a_part_of_a_page_leads_the_whole_page_to_the_entrance():
     assert answer.status_code == 401 and answer.headers["hx-redirect"] == "/enter"
     for path in ("/enterx", "/enter/x", "/static"):  # only the entrance and files are open
         assert client(TOKEN).get(path).headers["location"] == "/enter"
-
-
-def test_the_cookie_has_the_port_and_the_token_leads_to_no_other_server():
     answer = client(TOKEN).get("http://127.0.0.1:8001/", params={"token": TOKEN})
     assert answer.headers["set-cookie"].startswith(f"{COOKIE}-8001=")
     answer = client(TOKEN).get("http://localhost:8000//evil.example/", params={"token": TOKEN})
     assert answer.headers["location"].startswith("/evil.example")
+
+
+@pytest.fixture
+def address(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "SECONDS_FOR_HEAD", 0.5)
+    with open_queue(InThisProcess(PretendedService()), tmp_path) as queue, served(queue) as address:
+        yield address
+
+
+def connect(address: str) -> socket.socket:
+    return socket.create_connection((urlsplit(address).hostname, urlsplit(address).port), timeout=60)
+
+
+HEAD = b"GET /api/model HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+
+
+@pytest.mark.parametrize("sent", [b"", HEAD[:10], HEAD])
+def test_a_connection_without_a_whole_head_is_closed(address, sent):
+    with connect(address) as connection:
+        connection.sendall(sent)
+        assert connection.recv(1000) == b""
+
+
+def test_a_head_that_comes_byte_by_byte_is_given_up(address):
+    """Each byte starts no new time."""
+    with connect(address) as connection, pytest.raises(OSError):
+        for byte in HEAD * 100:
+            connection.sendall(bytes([byte]))
+            threading.Event().wait(0.02)
+
+
+def test_half_a_head_after_an_answer_is_given_up(address, monkeypatch):
+    monkeypatch.setattr(module, "SECONDS_FOR_HEAD", 3)
+    with connect(address) as connection:
+        connection.sendall(HEAD + b"\r\n")
+        assert connection.recv(100_000).startswith(b"HTTP/1.1 200")
+        connection.sendall(HEAD)
+        while received := connection.recv(100_000):
+            assert received  # the rest of the answer
+    with urllib.request.urlopen(f"{address}/api/model") as answer:
+        assert answer.status == 200
