@@ -17,7 +17,7 @@ from graphormer_sepnorm.system.files import cache_root
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
 from graphormer_sepnorm.tables.formats import named_column, rows_of
-from graphormer_sepnorm.training.objectives.base import Corpus, Pretraining
+from graphormer_sepnorm.training.objectives import Corpus, Pretraining
 from graphormer_sepnorm.training.optimizers import find_optimizer
 from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
 from graphormer_sepnorm.training.trainer import Trainer

@@ -19,8 +19,8 @@ from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.training.experiment import score_runs, train_run
 from graphormer_sepnorm.training.finetune import check_start
-from graphormer_sepnorm.training.schedule import with_epochs
 from graphormer_sepnorm.training.settings import with_settings
+from graphormer_sepnorm.training.trainer import with_epochs
 
 
 def sweep(

@@ -18,9 +18,7 @@ from graphormer_sepnorm.runs.folder import WEIGHTS
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training import step, trainer
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS, BatchedMuon
-from graphormer_sepnorm.training.schedule import epoch_batches, learning_rate
-from graphormer_sepnorm.training.step import BatchShare, Step
-from graphormer_sepnorm.training.trainer import Trainer
+from graphormer_sepnorm.training.trainer import BatchShare, Step, Trainer, epoch_batches, learning_rate
 from tests.recorded import recorder
 from tests.robustness.tiny_run import update as update_by
 

@@ -17,8 +17,7 @@ from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import CONFIG, METRICS_FILE, STATE, WEIGHTS
 from graphormer_sepnorm.training import run_writer
-from graphormer_sepnorm.training.schedule import learning_rate
-from graphormer_sepnorm.training.step import BatchShare, Step
+from graphormer_sepnorm.training.trainer import BatchShare, Step, learning_rate
 from tests.robustness import processes, tiny_run
 
 RUN_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors", "test.json"}

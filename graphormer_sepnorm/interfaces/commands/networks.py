@@ -49,8 +49,7 @@ def pretrain(
     """
     with leaving_at_once():
         from graphormer_sepnorm.system.device import choose, computing
-        from graphormer_sepnorm.training.objectives import find_objective
-        from graphormer_sepnorm.training.objectives.teacher import Teacher
+        from graphormer_sepnorm.training import objectives
         from graphormer_sepnorm.training.pretrain import SIZES, pretrain
         from graphormer_sepnorm.training.settings import in_precision, with_given
 
@@ -60,7 +59,7 @@ def pretrain(
     train_config = in_precision(with_given(SIZES[size].train, {"epochs": epochs, "seed": seed}), precision)
     recipe = replace(SIZES[size], train=train_config)
     with computing(choose(device)):
-        learnt = find_objective(objective) if teacher is None else Teacher(teacher)
+        learnt = objectives.find_objective(objective) if teacher is None else objectives.teacher(teacher)
         result = pretrain(tables, learnt, recipe, out, smiles_column, resume)
     if result["skipped"]:
         missing = "molecule that can be read" if teacher is None else f"embedding in {teacher}"

@@ -9,10 +9,8 @@ from graphormer_sepnorm.runs.checkpoint import load_model, load_tensors
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.signals import Interrupted
 from graphormer_sepnorm.training import run_writer as module
-from graphormer_sepnorm.training.resume import state_of
-from graphormer_sepnorm.training.run_writer import SECONDS_BETWEEN_SAVES, RunWriter, training_alone, words
-from graphormer_sepnorm.training.step import BatchShare, Step
-from graphormer_sepnorm.training.trainer import Trainer
+from graphormer_sepnorm.training.run_writer import SECONDS_BETWEEN_SAVES, RunWriter, state_of, training_alone, words
+from graphormer_sepnorm.training.trainer import BatchShare, Step, Trainer
 from tests.robustness.tiny_run import tiny_config
 
 

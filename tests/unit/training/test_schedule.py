@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.config import TrainConfig
-from graphormer_sepnorm.training.schedule import epoch_batches, fitted_epochs, learning_rate, num_batches
+from graphormer_sepnorm.training.trainer import epoch_batches, fitted_epochs, learning_rate, num_batches
 
 TRAIN = TrainConfig(lr=0.5, warmup=0.2, cooldown=0.4)
 

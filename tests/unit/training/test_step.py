@@ -15,8 +15,7 @@ from graphormer_sepnorm.recipes import RECIPES
 from graphormer_sepnorm.system.device import autocast
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
-from graphormer_sepnorm.training.step import find_loss, step_unless
-from graphormer_sepnorm.training.trainer import Trainer
+from graphormer_sepnorm.training.trainer import Trainer, find_loss, step_unless
 from tests.robustness.tiny_run import tiny_config, update
 
 

@@ -6,8 +6,8 @@ import pytest
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import RECIPES
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.training.schedule import fitted_epochs
 from graphormer_sepnorm.training.sweep import check_config, paired_difference, swept_config
+from graphormer_sepnorm.training.trainer import fitted_epochs
 
 
 def test_two_norms_are_compared_seed_by_seed():

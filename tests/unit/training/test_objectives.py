@@ -1,0 +1,209 @@
+"""The contract of pretraining objectives: they find targets in molecules and learn them; and each one by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.chem.descriptors import NAMES
+from graphormer_sepnorm.chem.features import FOR_TABLES
+from graphormer_sepnorm.config import TrainConfig
+from graphormer_sepnorm.datasets.benchmarks import sample_table
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.recipes import foundation_small, task_config
+from graphormer_sepnorm.runs.checkpoint import load_model, save_model
+from graphormer_sepnorm.runs.folder import WEIGHTS
+from graphormer_sepnorm.system.files import CACHE_VARIABLE
+from graphormer_sepnorm.training.objectives import (
+    CLIP,
+    OBJECTIVES,
+    Corpus,
+    atom_types,
+    corpus_of_counts,
+    corpus_of_descriptors,
+    find_objective,
+    teacher,
+)
+from graphormer_sepnorm.training.pretrain import prepared, split
+from graphormer_sepnorm.training.trainer import Trainer
+
+NAN = float("nan")
+SMILES = [*sample_table().smiles[:12], "C(C", ""]
+
+
+@pytest.fixture(scope="module", params=OBJECTIVES)
+def objective(request, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(CACHE_VARIABLE, str(tmp_path_factory.mktemp("cache")))
+        yield OBJECTIVES[request.param]
+
+
+@pytest.fixture(scope="module")
+def corpus(objective) -> Corpus:
+    return objective.corpus(list(SMILES))
+
+
+def tiny(atom_sizes, bond_sizes, num_tasks):
+    shape = foundation_small(atom_sizes, bond_sizes, num_tasks)
+    return replace(shape, layers=2, width=32, ffn_width=32, heads=4, bias_hidden=8, attention_dropout=0.0)
+
+
+@pytest.fixture(scope="module")
+def trained(objective, corpus):
+    """A trainer and its epochs, with forty passes over twelve molecules."""
+    train = TrainConfig(epochs=40, batch_size=6, lr=1e-2, optimizer="muon", clip_norm=1.0)
+    config = task_config("these tests", FOR_TABLES, objective.task(corpus.targets), train, None, tiny)
+    data = prepared(corpus, config, "contract")
+    trainer = Trainer(config, data, data, make_objective=objective.objective)
+    return trainer, list(trainer.epochs())
+
+
+def test_a_corpus_has_the_molecules_that_can_be_read_and_their_labels(corpus):
+    assert corpus.smiles == SMILES[:12]
+    assert corpus.y.dtype == np.float32 and corpus.y.shape == (12, len(corpus.targets))
+    assert not np.isinf(corpus.y).any() and len(set(corpus.targets)) == len(corpus.targets) > 0
+    assert np.nanmax(np.abs(corpus.y), initial=0) < 10
+    part = corpus.take(np.array([3, 1]))
+    assert part.smiles == [SMILES[3], SMILES[1]] and np.array_equal(part.y, corpus.y[[3, 1]], equal_nan=True)
+
+
+def test_molecules_can_be_memorized(trained):
+    trainer, epochs = trained
+    assert epochs[-1].train_loss < 0.3 * epochs[0].train_loss
+    assert trainer.progress.best_epoch > 20 and trainer.objective.improves(epochs[-1].val_metric, epochs[0].val_metric)
+    assert trainer.objective.improves(epochs[0].val_metric, None)
+
+
+def test_a_batch_counts_each_of_its_molecules(trained):
+    counts = trained[0].objective.counts(np.array([4, 2, 7]))
+    assert len(counts) == 3 and (counts.reshape(3, -1).sum(dim=1) > 0).all()
+
+
+def test_a_pretrained_network_loads_like_any_other(trained, corpus, tmp_path):
+    trainer, _ = trained
+    save_model(tmp_path / WEIGHTS, trainer.model, trainer.config, {"epoch": 40})
+    model, config, _ = load_model(tmp_path)
+    assert config.task.targets == corpus.targets and model.config.num_tasks == len(corpus.targets)
+
+
+def test_an_unknown_objective_is_refused_with_the_known_names():
+    assert find_objective("descriptors") is OBJECTIVES["descriptors"]
+    with pytest.raises(InputError, match="unknown objective 'dreams', choose one of descriptors"):
+        find_objective("dreams")
+
+
+@pytest.mark.parametrize(("rows", "sentence"), [(2, "2 molecules can be read"), (4, "nothing to learn")])
+def test_too_little_to_learn_from(rows, sentence):
+    with pytest.raises(InputError, match=sentence):
+        corpus_of_descriptors(["C"] * rows, np.zeros((rows, len(NAMES))))
+
+
+def test_targets_are_chosen_by_hand():
+    values = np.full((101, len(NAMES)), 7.0, np.float32)
+    values[:100, 0] = [0.0, 2.0] * 50
+    values[:100, 1] = [0.0] * 99 + [1.0]  # 9.9 deviations from the mean
+    values[:100, 2] = [0.0, 1e7] * 50
+    values[:10, 3] = NAN
+    values[:50, 4] = 1.0
+    values[0, 4] = NAN
+    values[100] = NAN
+    corpus = corpus_of_descriptors([str(i) for i in range(101)], values)
+    assert corpus.smiles == [str(i) for i in range(100)]
+    assert corpus.targets == (NAMES[0], NAMES[1], NAMES[4])
+    assert corpus.y[:2, 0].tolist() == [-1.0, 1.0]
+    assert corpus.y[99, 1] == 6.0 and corpus.y[0, 1] == pytest.approx(-0.01 / 0.0995, abs=1e-3)
+    assert np.isnan(corpus.y[0, 2]) and np.nanmean(corpus.y[:, 2]) == pytest.approx(0, abs=1e-6)
+
+
+def test_counts_are_scaled_by_hand():
+    corpus = corpus_of_counts(["C", "N", "O"], [{"a": 3, "b": 5}, {"a": 1, "b": 5}, {"b": 5}])
+    assert corpus.smiles == ["C", "N", "O"] and corpus.targets == ("a",), "b is the same for all"
+    np.testing.assert_allclose(corpus.y[:, 0], [1.5**0.5, 0, -(1.5**0.5)], atol=1e-6)  # binary logarithms 2, 1 and 0
+    assert corpus.y.dtype == np.float32
+
+
+def test_rare_counts_are_left_out_and_far_ones_clipped():
+    counts = [{"in one": 1, "in two": 1}, {"in two": 1}, *[{}] * 198]
+    corpus = corpus_of_counts(["C"] * 200, counts)
+    assert corpus.targets == ("in two",)
+    assert corpus.y[:2, 0].tolist() == [CLIP, CLIP], "9.9 deviations from the mean"
+    assert corpus.y[2, 0] == pytest.approx(-0.1005, abs=1e-4)
+
+
+def test_molecules_that_cannot_be_read_are_left_out():
+    smiles = ["CC", "C(C", "CCO", "", "C\udce9", "CC"]
+    corpus = OBJECTIVES["fingerprints"].corpus(smiles)
+    assert corpus.smiles == ["CC", "CCO", "CC"]
+    assert np.array_equal(corpus.y[0], corpus.y[2]) and not np.array_equal(corpus.y[0], corpus.y[1])
+    assert all(name.startswith("Morgan ") for name in corpus.targets)
+
+
+def test_atom_types_are_counted_by_hand():
+    # Element, CIP label, bonds with hydrogens, charge + 4, hydrogens, unpaired electrons, hybridization, aromatic and
+    # smallest ring - 2.
+    assert atom_types("CO") == {"atom 6 0 4 4 3 0 4 0 0": 1, "atom 8 0 2 4 1 0 4 0 0": 1}
+    assert atom_types("c1ccccc1") == {"atom 6 0 3 4 1 0 3 1 4": 6}
+    assert atom_types("C[NH3+]") == {"atom 6 0 4 4 3 0 4 0 0": 1, "atom 7 0 4 5 3 0 4 0 0": 1}
+
+
+def test_the_corpus_has_the_types_that_differ():
+    corpus = OBJECTIVES["masked-atoms"].corpus(["CO", "C(", "CN", "CO"])
+    assert corpus.smiles == ["CO", "CN", "CO"]
+    assert corpus.targets == ("atom 7 0 3 4 2 0 4 0 0", "atom 8 0 2 4 1 0 4 0 0"), "all have one methyl group"
+    np.testing.assert_allclose(corpus.y, np.array([[-1, 1], [2, -2], [-1, 1]]) / np.sqrt(2), rtol=1e-6)
+    task = OBJECTIVES["masked-atoms"].task(corpus.targets)
+    assert (task.kind, task.loss, task.metric, task.targets) == ("regression", "mse", "mae", corpus.targets)
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Embeddings of five molecules, as written by the command embed; one of them could not be read."""
+    values = np.array([[1, 5, 0], [3, 5, 0], [NAN] * 3, [1, 5, 0], [3, 5, 100]], np.float32)
+    smiles = np.array(["C", "CC", "C(", "CCC", "CCCC"])
+    np.savez_compressed(tmp_path / "t.npz", embeddings=values, row=np.arange(5), smiles=smiles, error=smiles)
+    return tmp_path / "t.npz"
+
+
+def test_labels_are_the_numbers_that_differ_in_standard_deviations(path):
+    learnt = teacher(path)
+    corpus = learnt.corpus(["CC", "N", "C", "C(", "CCC", "CC"])
+    assert corpus.smiles == ["CC", "C", "CCC", "CC"]
+    assert corpus.targets == ("teacher 0",), "the others are the same for all"
+    assert corpus.y.dtype == np.float32 and corpus.y.tolist() == [[1.0], [-1.0], [-1.0], [1.0]]
+    task = learnt.task(corpus.targets)
+    assert (task.kind, task.metric, task.loss, task.targets) == ("regression", "mae", "mse", ("teacher 0",))
+    assert learnt.title == "the embeddings in t.npz"
+
+
+def test_embeddings_of_other_molecules_are_refused(path):
+    with pytest.raises(InputError, match="embeddings of 2 of the 4 molecules"):
+        teacher(path).corpus(["C", "CC", "N", "O"])
+    with pytest.raises(InputError, match="the same embedding"):
+        teacher(path).corpus(["C", "C", "CCC"])
+
+
+def test_a_file_without_embeddings_is_refused(tmp_path):
+    (tmp_path / "text.npz").write_text("smiles\nC\n")
+    np.savez(tmp_path / "other.npz", values=np.zeros(3))
+    np.savez(tmp_path / "short.npz", embeddings=np.zeros((3, 2)), smiles=np.array(["C"]))
+    np.save(tmp_path / "array.npy", np.zeros((3, 2)))
+    (tmp_path / "array.npy").rename(tmp_path / "array.npz")
+    for name, message in [
+        ("array", "no embeddings"),
+        ("text", "no embeddings"),
+        ("other", "no embeddings"),
+        ("short", "for each"),
+        ("no", "read"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            teacher(tmp_path / f"{name}.npz")
+
+
+def test_validation_is_a_random_fiftieth_and_at_least_one_molecule():
+    corpus = Corpus([str(number) for number in range(1000)], ("y",), np.arange(1000, dtype=np.float32)[:, None])
+    train, val = split(corpus, seed=0)
+    assert (len(train.smiles), len(val.smiles)) == (980, 20)
+    assert sorted(train.smiles + val.smiles) == sorted(corpus.smiles)
+    assert all(part.smiles == [str(int(y)) for y in part.y[:, 0]] for part in (train, val))
+    assert split(corpus, seed=1)[1].smiles != val.smiles
+    assert len(split(corpus.take(np.arange(3)), seed=0)[1].smiles) == 1
