@@ -24,8 +24,7 @@ from graphormer_sepnorm.encodings import levels, precompute
 from graphormer_sepnorm.encodings.base import Encoding
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import PER_MOLECULE, GraphBatch, Graphs, Level, pointers
-from graphormer_sepnorm.system.cache import delete, lock_of, mark_used, prune
-from graphormer_sepnorm.system.files import write_atomically
+from graphormer_sepnorm.system.files import delete, lock_of, mark_used, prune, write_atomically
 
 SHARD_MOLECULES = 8192
 INDEX = "index.json"

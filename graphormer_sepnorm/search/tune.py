@@ -26,8 +26,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.numbers import shown_together
 from graphormer_sepnorm.search import study as saved
-from graphormer_sepnorm.search.study import searched, values_of, with_values
-from graphormer_sepnorm.search.trial import TrialKilled, TrialProcess
+from graphormer_sepnorm.search.study import TrialKilled, TrialProcess, searched, values_of, with_values
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.system.signals import advising

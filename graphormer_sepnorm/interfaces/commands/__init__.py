@@ -41,8 +41,7 @@ GROUPS = {
 }
 MODULES = {  # of commands without a module of their own
     **dict.fromkeys(("pretrain", "distill", "embed", "analyze"), "networks"),
-    **dict.fromkeys(("export", "update"), "project"),
-    "compare": "evaluate",
+    **dict.fromkeys(("evaluate", "compare", "explain", "info", "export", "update"), "models"),
     "suggest": "predict",
     "sweep": "tune",
 }

@@ -8,12 +8,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from graphormer_sepnorm.errors import InputError, not_installed
 from graphormer_sepnorm.interfaces.commands import shared
 from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, expanded
-from graphormer_sepnorm.interfaces.commands.shared import ANSWERS, COMPUTING, option
+from graphormer_sepnorm.interfaces.commands.shared import ANSWERS, COMPUTING, OUTPUT, argument, option
 from graphormer_sepnorm.options import Option, Promise, ReadOptions, changed
 from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.system.signals import leaving_at_once
@@ -23,6 +21,11 @@ if TYPE_CHECKING:
     from graphormer_sepnorm.project.profile import Profile
 
 RANKING = "Ranking"
+FILE = "A file: .csv, .tsv, .parquet, .xlsx, .sdf"
+MODEL_AND_INPUT = (
+    f"Each MODEL is a {shared.MODEL}. INPUT is one or more SMILES, or a table: {shared.MOLECULE_TABLES}, "
+    "or - for CSV on standard input."
+)
 
 
 @dataclass(frozen=True)
@@ -31,9 +34,7 @@ class LibraryOptions:
     workers: Annotated[int | None, Option("Processes here; by default one per core.")] = None
     columns: Annotated[tuple[str, ...], Option("Columns of the input to keep; by default all.")] = ()
     keep_top: Annotated[int | None, Option("Keep the best N rows.")] = None
-    threshold: Annotated[
-        float | None, Option("Keep rows whose prediction is at least this; with --lowest, at most.")
-    ] = None
+    threshold: Annotated[float | None, Option("Least prediction of rows to keep; with --lowest, the highest.")] = None
     by: Annotated[str | None, Option("Target for --keep-top and --threshold.")] = None
     lowest: Annotated[bool, Option("Keep low predictions instead of high ones.")] = False
 
@@ -46,29 +47,13 @@ class LibraryOptions:
 @expanded
 def predict(
     *,
-    model_and_input: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="MODEL... INPUT",
-            autocompletion=shared.predicting_names,
-            help=f"Each MODEL is a {shared.MODEL}. INPUT is one or more SMILES, or a table: {shared.MOLECULE_TABLES}, "
-            "or - for CSV on standard input.",
-        ),
-    ],
+    model_and_input: Annotated[list[str], argument("MODEL... INPUT", MODEL_AND_INPUT, shared.predicting_names)],
     out: Annotated[
-        Path | None,
-        option(
-            ANSWERS,
-            "A file: .csv, .tsv, .parquet, .xlsx, .sdf, or - to print; of a library, a folder.",
-            "--output",
-            "-o",
-        ),
+        Path | None, option(f"{FILE}, or - to print; of a library, a folder.", *OUTPUT, panel=ANSWERS)
     ] = None,
     answers: Annotated[Answers, FieldsOf(Answers, panel=ANSWERS)],
     profile: shared.Profile = None,
-    log: Annotated[
-        Path | None, option(ANSWERS, "CSV on this machine to add the predictions to, for the command update.")
-    ] = None,
+    log: Annotated[Path | None, option("CSV to add the predictions to, for the command update.", panel=ANSWERS)] = None,
     reading: Annotated[ReadOptions, FieldsOf(ReadOptions, panel=shared.READING)],
     strip_salts: shared.StripSalts = False,
     condition: shared.Conditions = None,
@@ -212,45 +197,33 @@ def refuse_unknown(models: list[str]) -> None:
 
     for model in models:
         if is_table_name(model) and not Path(model).is_dir():  # as when the shell expands a pattern without quotes
-            raise InputError(
-                f"{model} is a table, not a model: name the model first, and put a pattern of files in quotes, such "
-                'as "library/*.parquet"'
-            )
+            advice = 'name the model first, and put a pattern of files in quotes, such as "library/*.parquet"'
+            raise InputError(f"{model} is a table, not a model: {advice}")
         resolve_model(model)
 
 
 def suggest(
-    model: Annotated[
-        list[str],
-        typer.Argument(metavar="MODEL...", help="Run folder of a model of your table; several for a profile of them."),
-    ],
-    library: Annotated[
-        str, typer.Argument(metavar="LIBRARY", help="A table, a folder of tables, or a pattern of them in quotes.")
-    ],
-    out: Annotated[
-        Path | None, option(ANSWERS, "File to write: .csv, .tsv, .parquet, .xlsx or .sdf.", "--output", "-o")
-    ] = None,
-    count: Annotated[int, option(ANSWERS, "How many molecules.", "-n")] = 50,
-    alerts: Annotated[bool, option(ANSWERS, "Name structural alerts in a column.", "--alerts")] = False,
-    properties: Annotated[bool, option(ANSWERS, "Add weight, logP, TPSA and others.", "--properties")] = False,
+    model: Annotated[list[str], argument("MODEL...", "Run folder of train FILE; several for a profile of them.")],
+    library: Annotated[str, argument("LIBRARY", "A table, a folder of tables, or a pattern of them in quotes.")],
+    out: Annotated[Path | None, option(f"{FILE}.", *OUTPUT, panel=ANSWERS)] = None,
+    count: Annotated[int, option("How many molecules.", "-n", panel=ANSWERS)] = 50,
+    alerts: Annotated[bool, option("Name structural alerts in a column.", "--alerts", panel=ANSWERS)] = False,
+    properties: Annotated[bool, option("Add weight, logP, TPSA and others.", "--properties", panel=ANSWERS)] = False,
     profile: shared.Profile = None,
-    target: Annotated[
-        str | None, option(RANKING, "Target to optimize; required for a model of several targets.")
-    ] = None,
-    minimize: Annotated[bool, option(RANKING, "Direction of the optimization.", "--minimize/--maximize")] = False,
+    target: Annotated[str | None, option("Target to optimize, required if there are several.", panel=RANKING)] = None,
+    minimize: Annotated[bool, option("Direction of the optimization.", "--minimize/--maximize", panel=RANKING)] = False,
     by: Annotated[
-        Promise | None,
-        option(RANKING, "How molecules are ranked: by default confidence-bound, or prediction for classes."),
+        Promise | None, option("By default confidence-bound, or prediction for classes.", panel=RANKING)
     ] = None,
-    best: Annotated[float | None, option(RANKING, "Value to exceed; by default the best training label.")] = None,
-    kappa: Annotated[float, option(RANKING, "Number of standard deviations of the confidence bound.")] = 1.0,
-    distance: Annotated[float, option(RANKING, "Minimum Tanimoto distance between two molecules; 0: any.")] = 0.3,
+    best: Annotated[float | None, option("Value to exceed; by default the best training label.", panel=RANKING)] = None,
+    kappa: Annotated[float, option("Number of standard deviations of the confidence bound.", panel=RANKING)] = 1.0,
+    distance: Annotated[float, option("Minimum Tanimoto distance between two molecules; 0: any.", panel=RANKING)] = 0.3,
     smiles_column: shared.SmilesColumn = None,
     delimiter: shared.Delimiter = None,
     condition: shared.Conditions = None,
-    scheduler: Annotated[str | None, option(COMPUTING, "Address of a Dask scheduler.")] = None,
-    workers: Annotated[int | None, option(COMPUTING, "Processes here; by default one per core.", min=1)] = None,
-    device: Annotated[str, option(COMPUTING, "Where each process computes, as in predict.")] = "cpu",
+    scheduler: Annotated[str | None, option("Address of a Dask scheduler.", panel=COMPUTING)] = None,
+    workers: Annotated[int | None, option("Processes here; by default one per core.", panel=COMPUTING, min=1)] = None,
+    device: Annotated[str, option("Where each process computes, as in predict.", panel=COMPUTING)] = "cpu",
 ) -> None:
     """Choose the molecules of a library to measure next: promising and diverse ones.
 

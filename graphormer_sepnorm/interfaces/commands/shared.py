@@ -3,7 +3,7 @@
 import glob
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,6 +15,7 @@ from graphormer_sepnorm.errors import InputError
 PACKED = "(also .gz, .bz2, .xz, .zst)"
 LABELLED_TABLES = f"CSV, SDF or .xlsx {PACKED}, or .parquet"
 MOLECULE_TABLES = f"CSV, .smi, SDF or .xlsx {PACKED}, .parquet"
+OUTPUT = ("--output", "-o")
 ANSWERS, READING, COMPUTING = "Output", "Reading the table", "Computing"  # headings of options
 PrecisionName = Literal["auto", "float32", "bfloat16"]
 
@@ -33,9 +34,13 @@ def predicting_names(incomplete: str) -> list[str]:
     return [name for name in model_names(incomplete) if name not in PRETRAINED]
 
 
-def option(panel: str | None, text: str, *names: str, **more: Any) -> Any:
+def option(text: str, *names: str, panel: str | None = None, **more: Any) -> Any:
     """An option with this help text, below the heading ``panel``."""
     return typer.Option(*names, help=text, rich_help_panel=panel, **more)
+
+
+def argument(metavar: str, text: str, completion: Callable[[str], list[str]] | None = None, **more: Any) -> Any:
+    return typer.Argument(metavar=metavar, help=text, autocompletion=completion, **more)
 
 
 MODEL = "run folder that train wrote, .gsn or weights file, or name of a shipped model, such as adme"
@@ -43,41 +48,32 @@ FOLDER = (
     "Folder of the downloaded datasets, by default datasets; also the environment variable GRAPHORMER_SEPNORM_ROOT."
 )
 ONE_CONDITION = "A condition that is the same for all molecules and not a column of the table; may be repeated."
+ANY_FIELD = "Any field of the config, such as model.layers=6; applied last."
 GOOD = "File .toml that says what a good molecule is: add the probability that it is one; suggest ranks by it."
 
-Run = Annotated[
-    str,
-    typer.Argument(
-        metavar="RUN", help="Run folder of train FILE, or a .gsn file of it.", autocompletion=predicting_names
-    ),
-]
+Run = Annotated[str, argument("RUN", "Run folder of train FILE, or a .gsn file of it.", predicting_names)]
 TableFile = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="FILE", help=f"Your table: {LABELLED_TABLES}; - for CSV on standard input.", show_default=False
-    ),
+    str | None, argument("FILE", f"Your table: {LABELLED_TABLES}; - for CSV on standard input.", show_default=False)
 ]
-Root = Annotated[Path | None, option(COMPUTING, FOLDER)]
-Device = Annotated[str, option(COMPUTING, "Device: auto (a CUDA GPU, otherwise the CPU), cpu, cuda, cuda:N, or mps.")]
-Precision = Annotated[PrecisionName, option(COMPUTING, "Precision of matrix products; auto: float32.")]
-TrainingPrecision = Annotated[PrecisionName, option(COMPUTING, "Precision of matrix products; auto: the recipe's.")]
-Settings = Annotated[
-    list[str] | None,
-    option(COMPUTING, "Any field of the config, such as model.layers=6; applied last.", "--set", metavar="FIELD=VALUE"),
+Root = Annotated[Path | None, option(FOLDER, panel=COMPUTING)]
+Device = Annotated[str, option("auto (a CUDA GPU, otherwise the CPU), cpu, cuda, cuda:N, or mps.", panel=COMPUTING)]
+Precision = Annotated[PrecisionName, option("Precision of matrix products; auto: float32.", panel=COMPUTING)]
+TrainingPrecision = Annotated[
+    PrecisionName, option("Precision of matrix products; auto: the recipe's.", panel=COMPUTING)
 ]
+Settings = Annotated[list[str] | None, option(ANY_FIELD, "--set", metavar="FIELD=VALUE", panel=COMPUTING)]
 AskedTask = Annotated[
     Literal["regression", "classification"] | None,
-    option("Your table", "Task of the table; by default detected from its labels.", "--task"),
+    option("Task of the table; by default detected from its labels.", "--task", panel="Your table"),
 ]
-SmilesColumn = Annotated[str | None, option(READING, "SMILES column of the table; by default recognized by its name.")]
-Delimiter = Annotated[str | None, option(READING, "Delimiter of the table; by default detected from its header.")]
+SmilesColumn = Annotated[str | None, option("SMILES column; by default recognized by its name.", panel=READING)]
+Delimiter = Annotated[str | None, option("Delimiter; by default detected from the header.", panel=READING)]
 StripSalts = Annotated[
-    bool,
-    option(READING, "Read molecules without counter-ions and solvents; a model may do so anyway.", "--strip-salts"),
+    bool, option("Leave out counter-ions and solvents; a model may do so anyway.", "--strip-salts", panel=READING)
 ]
-Conditions = Annotated[list[str] | None, option(READING, ONE_CONDITION, metavar="NAME=VALUE")]
-Split = Annotated[str, typer.Option(help="train, val or test.")]
-Profile = Annotated[str | None, option(ANSWERS, GOOD)]
+Conditions = Annotated[list[str] | None, option(ONE_CONDITION, metavar="NAME=VALUE", panel=READING)]
+Split = Annotated[str, option("train, val or test.")]
+Profile = Annotated[str | None, option(GOOD, panel=ANSWERS)]
 
 
 def one_table(file: str | None, csv: str | None) -> str | None:

@@ -8,9 +8,9 @@ import pytest
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs import zoo
-from graphormer_sepnorm.runs.archives import DIGESTS
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.zoo import (
+    DIGESTS,
     card_endpoints,
     card_facts,
     read_card,

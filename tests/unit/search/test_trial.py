@@ -16,9 +16,15 @@ from graphormer_sepnorm.config import Config, TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import slim, task_config
-from graphormer_sepnorm.search import trial as module
-from graphormer_sepnorm.search.study import PROBLEM, StudyFolder, open_study
-from graphormer_sepnorm.search.trial import TrialProcess, is_lack_of_memory, train_trial
+from graphormer_sepnorm.search import study as module
+from graphormer_sepnorm.search.study import (
+    PROBLEM,
+    StudyFolder,
+    TrialProcess,
+    is_lack_of_memory,
+    open_study,
+    train_trial,
+)
 from graphormer_sepnorm.system.device import choose
 from graphormer_sepnorm.tables.labels import TableOptions, read_labelled, table_task
 from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled

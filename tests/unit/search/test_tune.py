@@ -15,10 +15,8 @@ from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import find_recipe, slim, task_config
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.search import trial
 from graphormer_sepnorm.search import tune as module
-from graphormer_sepnorm.search.study import SPACE, StudyFolder, values_of
-from graphormer_sepnorm.search.trial import TrialKilled
+from graphormer_sepnorm.search.study import SPACE, StudyFolder, TrialKilled, values_of
 from graphormer_sepnorm.search.tune import SearchLimits, tune
 from graphormer_sepnorm.system.signals import Interrupted
 from graphormer_sepnorm.tables.labels import TableOptions, table_task
@@ -37,7 +35,7 @@ class Here:
         self.connection, self.theirs = multiprocessing.Pipe()
         self.ending = None
         try:
-            trial.train_trial(*arguments)
+            module.saved.train_trial(*arguments)
         except Exception as error:
             self.ending = error
         if self.ending is not SILENCE:
@@ -90,7 +88,7 @@ def search(path, tmp_path, monkeypatch):
     """Searches with given scores, without plots; returns the result."""
     monkeypatch.setattr(module.saved, "draw", lambda study, folder, config: None)
     monkeypatch.setattr(module, "TrialProcess", Here)
-    monkeypatch.setattr(trial, "load_split", lambda table, split, encodings: None)
+    monkeypatch.setattr(module.saved, "load_split", lambda table, split, encodings: None)
 
     def run(script=by_rate, trials=6, processes=1, seconds=None, target="penalized_logp", seed=0, out="study", **more):
         run.configs = []
@@ -99,7 +97,7 @@ def search(path, tmp_path, monkeypatch):
             run.configs.append(own)
             return SimpleNamespace(config=own, epochs=partial(epochs, script(len(run.configs) - 1, own)))
 
-        monkeypatch.setattr(trial, "Trainer", trainer)
+        monkeypatch.setattr(module.saved, "Trainer", trainer)
         kind = "regression" if target == "penalized_logp" else "classification"
         options = TableOptions(path, (target,), kind, split="random")
         train = TrainConfig(epochs=EPOCHS, seed=seed)

@@ -7,8 +7,16 @@ import pytest
 from filelock import FileLock
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.system.cache import LIMIT_VARIABLE, delete, entries, limit_bytes, lock_of, mark_used, prune
-from graphormer_sepnorm.system.files import CACHE_VARIABLE
+from graphormer_sepnorm.system.files import (
+    CACHE_VARIABLE,
+    LIMIT_VARIABLE,
+    delete,
+    entries,
+    limit_bytes,
+    lock_of,
+    mark_used,
+    prune,
+)
 
 A, B, E = (f"store-{letter * 16}" for letter in "abe")
 OTHERS = ("tables/t.csv", "thesis/chapter-1", "notes.txt", "descriptors/mine.csv")
