@@ -47,7 +47,7 @@ def describe_model(path: Path) -> dict:
         "epoch": facts.get("epoch"),
         "metric": config.task.metric,
         "validation": facts.get("val_metric"),
-        "test": facts.get("test", RunFolder(path).saved_score()),
+        "test": facts.get("test", RunFolder(path).saved_test().get("value")),
         "featurizer": config.featurizer,
         "vocabulary": vocabulary_words(config.featurizer),
         "salts": salts_words(config.featurizer),

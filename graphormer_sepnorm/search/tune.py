@@ -222,7 +222,7 @@ def comparison(
     """Trains with the best recipe and, if it is another one, with the initial one; scores both on the test split."""
 
     def score(run: RunFolder, own: Config) -> float:
-        if (known := run.saved_score()) is not None:
+        if (known := run.saved_test().get("value")) is not None:
             return known
         write_labelled(run.path, labelled, own, options)
         return train_run(own, run.path, resume=True)["value"]

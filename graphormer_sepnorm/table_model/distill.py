@@ -85,9 +85,7 @@ def train_student(smiles: list[str], outputs: np.ndarray, names: Sequence[str], 
     train, val = (MoleculeDataset([data.take(np.flatnonzero(rows))]) for rows in (~held, held))
     writer, resume = RunWriter(Trainer(config, train, val), run, True, "student "), run.state.exists()
     with training_alone(run, resume):
-        if resume:
-            writer.resume()
-        writer.train()
+        writer.train(resume)
     network, config, _ = checkpoint.load_model(run.path)
     chosen = [text for text, is_held in zip(smiles, held.tolist(), strict=True) if is_held]
     squares = (part_of(network, config, config.task).predict(chosen).values - outputs[held]) ** 2

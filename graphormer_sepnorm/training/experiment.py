@@ -66,16 +66,14 @@ def train_run(
         train, val, test = (load_split(dataset, split, config.model.encodings, root) for split in SPLITS)
         make_task(config.task).check_scorable(test.y, "test")
         distributed.wait_for_all()
-        recorder = RunWriter(Trainer(config, train, val, verbose=True), run)
+        trainer = Trainer(config, train, val, verbose=True)
         with training_alone(run, resume):
             if command and distributed.rank() == 0:
                 write_atomically(run.command, command.encode())
             if config.train.averaging and distributed.rank() == 0:
                 averaging = f"averaging {config.train.averaging}"
                 print(f"evaluated and saved: moving averages of the weights ({averaging})", file=sys.stderr)
-            if resume:
-                recorder.resume()
-            recorder.train()
+            RunWriter(trainer, run).train(resume)
             scores = score_runs([out], "test", root)
             if distributed.rank() == 0:
                 scores.write(run)

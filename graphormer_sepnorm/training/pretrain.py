@@ -24,11 +24,8 @@ from graphormer_sepnorm.training.trainer import Trainer
 
 VALIDATION = 0.02
 TRAIN = TrainConfig(epochs=6, batch_size=64, lr=2e-3, clip_norm=1.0, optimizer="muon", weight_decay=0.15)
-SIZES = {
-    "mini": Recipe(foundation_mini, TRAIN),
-    "small": Recipe(foundation_small, TRAIN),
-    "base": Recipe(foundation_base, TRAIN),
-}
+SHAPES = {"mini": foundation_mini, "small": foundation_small, "base": foundation_base}
+SIZES = {size: Recipe(shape, TRAIN) for size, shape in SHAPES.items()}
 
 
 def split(corpus: Corpus, seed: int) -> tuple[Corpus, Corpus]:
@@ -80,11 +77,9 @@ def pretrain(
             prepared(part, config, name)
             for part, name in zip(split(corpus, recipe.train.seed), ("train", "val"), strict=True)
         )
-        recorder = RunWriter(Trainer(config, train, val, verbose=True, make_objective=objective.objective), run)
+        trainer = Trainer(config, train, val, verbose=True, make_objective=objective.objective)
         with training_alone(run, resume):
-            if resume:
-                recorder.resume()
-            facts = recorder.train()
+            facts = RunWriter(trainer, run).train(resume)
     return {
         "molecules": len(train),
         "validation": len(val),

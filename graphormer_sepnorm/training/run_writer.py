@@ -57,11 +57,10 @@ class RunWriter:
     unsaved: Unsaved | None = field(default=None, init=False)
     saved_at: float | None = field(default=None, init=False)
 
-    def resume(self) -> None:
-        restore(self.trainer, self.run)
-
-    def train(self) -> dict:
-        """Trains from the current to the last epoch; returns the facts of the best checkpoint."""
+    def train(self, resume: bool = False) -> dict:
+        """Trains to the last epoch, first restored if ``resume``; returns the facts of the best checkpoint."""
+        if resume:
+            restore(self.trainer, self.run)
         with contextlib.closing(self.epochs()) as epochs:
             for _ in epochs:
                 pass

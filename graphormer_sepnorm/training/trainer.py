@@ -73,21 +73,19 @@ class BatchShare(NamedTuple):
     weight: float  # such that the mean loss over processes is the mean over all labels
 
 
+@dataclass
 class Step:
     """Updates a model, and its moving average if there is one."""
 
-    def __init__(
-        self,
-        model: Network,
-        objective: Objective,
-        train: MoleculeDataset,
-        config: TrainConfig,
-        optimizers: Sequence[Optimizer],
-        average: AveragedModel | None,
-    ):
-        self.model, self.objective, self.train, self.config = model, objective, train, config
-        self.optimizers, self.average = optimizers, average
-        self.device = model.cls.device
+    model: Network
+    objective: Objective
+    train: MoleculeDataset
+    config: TrainConfig
+    optimizers: Sequence[Optimizer]
+    average: AveragedModel | None
+
+    def __post_init__(self) -> None:
+        self.device = self.model.cls.device
         self.updates_per_reading = 1 if self.device.type == "cpu" else 100  # reading synchronizes with a GPU
 
     def shares(self, batches: Sequence[np.ndarray]) -> Iterator[BatchShare]:
@@ -192,10 +190,10 @@ class Trainer:
             raise InputError(f"training needs at least 2 molecules, the training split has {len(train)}")
         smallest_batch = len(train) // max(num_batches(len(train), config.train.batch_size), 1)
         if smallest_batch < distributed.num_processes():
-            raise InputError(
-                f"batches of {smallest_batch} molecules cannot be shared by {distributed.num_processes()} processes: "
-                "start fewer, or choose a larger batch"
+            problem = (
+                f"cannot be shared by {distributed.num_processes()} processes: start fewer, or choose a larger batch"
             )
+            raise InputError(f"batches of {smallest_batch} molecules {problem}")
         self.train, self.val, self.verbose = train, val, verbose
         distributed.join()
         self.device = current().device
@@ -338,9 +336,8 @@ class Trainer:
             try:
                 return self.objective.score(self.evaluated)
             except InputError as error:
-                raise InputError(
-                    f"in epoch {epoch} {error}: lower the learning rate; the last checkpoint is intact"
-                ) from None
+                advice = "lower the learning rate; the last checkpoint is intact"
+                raise InputError(f"in epoch {epoch} {error}: {advice}") from None
 
     def reestimation_batches(self, epoch: int) -> Iterator[GraphBatch]:
         train = self.config.train

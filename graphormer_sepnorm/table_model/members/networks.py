@@ -190,10 +190,7 @@ def train(
     except InputError:
         val = learnt
     with training_alone(run, setting.resume):
-        recorder = RunWriter(Trainer(config, learnt, val), run, setting.verbose, label)
-        if setting.resume:
-            recorder.resume()
-        recorder.train()
+        RunWriter(Trainer(config, learnt, val), run, setting.verbose, label).train(setting.resume)
 
 
 def load_network(run: RunFolder) -> tuple[Network, Config, dict]:

@@ -82,12 +82,12 @@ def test_a_later_epoch_replaces_what_an_interrupted_run_wrote_of_it(tmp_path):
 
 def test_the_saved_score_is_the_one_that_was_written(tmp_path):
     run = RunFolder(tmp_path)
-    assert run.saved_score() is None
+    assert run.saved_test().get("value") is None
     run.write_test({"metric": "mae", "value": 0.5})
-    assert run.saved_score() == 0.5 and run.test.read_text() == '{"metric": "mae", "value": 0.5}\n'
+    assert run.saved_test().get("value") == 0.5 and run.test.read_text() == '{"metric": "mae", "value": 0.5}\n'
     run.test.write_text('{"value": ')
     with pytest.raises(InputError, match=r"test\.json is damaged"):
-        run.saved_score()
+        run.saved_test().get("value")
 
 
 def test_a_folder_with_a_run_can_only_be_resumed(tmp_path):

@@ -13,6 +13,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import STATE, WEIGHTS, RunFolder
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
+from graphormer_sepnorm.training.run_writer import restore
 from tests.recorded import recorder
 from tests.robustness.tiny_run import tiny_config
 
@@ -85,7 +86,7 @@ def test_a_run_in_three_parts_equals_one_in_one(tmp_path, splits, optimizer, ave
     next(recorder(config, *splits, tmp_path / "parts").epochs())
     for _ in range(2):
         part = recorder(config, *splits, tmp_path / "parts")
-        part.resume()
+        restore(part.trainer, part.run)
         next(part.epochs())
     for name in (WEIGHTS, STATE):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
@@ -107,7 +108,7 @@ def test_a_resumed_run_also_unfreezes_the_body_after_its_frozen_epochs(tmp_path,
         assert changed > head | {"cls"} if epoch.epoch > 2 else changed == head
     for _ in range(4):
         part = recorder(config, *splits, tmp_path / "parts")
-        part.resume()
+        restore(part.trainer, part.run)
         next(part.epochs())
     for name in (WEIGHTS, STATE):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
@@ -141,7 +142,7 @@ def test_tensors_that_do_not_fit_are_refused(tmp_path, splits, optimizer, change
     tensors = {name: tensor for name, tensor in (tensors | changed).items() if tensor is not None}
     checkpoint.save_tensors(tmp_path / STATE, tensors, found, facts)
     with pytest.raises(InputError, match=message):
-        recorder(config, *splits, tmp_path).resume()
+        recorder(config, *splits, tmp_path).train(resume=True)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +160,7 @@ def test_scalars_that_do_not_fit_are_refused(tmp_path, splits, changed, message)
     facts["optimizer"] |= changed
     checkpoint.save_tensors(tmp_path / STATE, tensors, found, facts)
     with pytest.raises(InputError, match=message):
-        recorder(config_of("odd"), *splits, tmp_path).resume()
+        recorder(config_of("odd"), *splits, tmp_path).train(resume=True)
 
 
 def test_an_optimizer_whose_state_cannot_be_saved_is_refused(tmp_path, splits):
