@@ -86,15 +86,13 @@ class MoleculeDataset:
         counts = torch.from_numpy(np.array([pair.shape[1] for pair in ends]))  # not on the default device
         first_atom = ptr[:-1].repeat_interleave(counts)
         per_molecule: dict[str, Any] = {name: self.of_molecules(name, molecules) for name in self.per_molecule}
+        levels = self.shards[0].levels.items()
         return GraphBatch(
             x=gather("atom", (shard.x for shard, _ in places)),
             ptr=ptr,
             edge_index=torch.from_numpy(np.concatenate(ends, axis=1)) + first_atom,
             bond=gather("edge", (shard.bond for shard, _ in places)).long(),
-            arrays={
-                name: gather(level, [shard.arrays[name] for shard, _ in places])
-                for name, level in self.shards[0].levels.items()
-            },
+            arrays={name: gather(level, [shard.arrays[name] for shard, _ in places]) for name, level in levels},
             **per_molecule,
         )
 
@@ -149,11 +147,8 @@ def to_tensors(graphs: Graphs) -> dict[str, torch.Tensor]:
 def from_tensors(tensors: dict[str, torch.Tensor]) -> Graphs:
     fields = {name: tensor.numpy() for name, tensor in tensors.items() if name in FIELDS}
     places = [(name, *name.split(".", 1)) for name in tensors if name not in FIELDS]
-    return Graphs(
-        **fields,
-        arrays={name: tensors[whole].numpy() for whole, _, name in places},
-        levels={name: cast(Level, level) for _, level, name in places},
-    )
+    arrays = {name: tensors[whole].numpy() for whole, _, name in places}
+    return Graphs(**fields, arrays=arrays, levels={name: cast(Level, level) for _, level, name in places})
 
 
 def write_store(folder: Path, molecules: Graphs, encodings: tuple[Encoding, ...], key: str, description: str) -> None:

@@ -24,6 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from graphormer_sepnorm.config import first_problem
+from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.encodings.base import STRICT
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.runs.folder import STACK, RunFolder, runs_in
@@ -38,10 +39,7 @@ DIGESTS = ".sha256.json"  # the digests of the files of an unpacked model
 SHARED = ".gsn"  # the ending of the file of a shared model
 FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # of every file in an archive, so that equal models are equal files
 FILE_OF_RUN = re.compile(r"(model-\d{1,4}/)?\w[\w-]{0,60}\.(safetensors|json|csv)", re.ASCII)
-UNREADABLE = (
-    *(OSError, EOFError, UnicodeDecodeError, NotImplementedError, zlib.error),
-    *(tarfile.TarError, lzma.LZMAError, zipfile.BadZipFile),
-)
+UNREADABLE = OSError, EOFError, UnicodeDecodeError, NotImplementedError, zlib.error, tarfile.TarError, lzma.LZMAError
 MOST_BYTES, MOST_FILES = 4_000_000_000, 1_000
 PRETRAINED = {"foundation", "foundation-mini"}  # for fine-tuning and embeddings: they predict no property
 
@@ -119,16 +117,13 @@ class Endpoint:
 
     def facts(self) -> dict[str, Any]:
         """The known ones of its facts, as JSON values."""
+        names = ("description", "molecules", "rmse_out_of_fold", "limit", "score")
         found = {
-            "description": f"{self.scale} of {self.description}" if self.scale else self.description,
-            "molecules": self.molecules,
-            "rmse_out_of_fold": self.rmse_out_of_fold,
-            "limit": self.limit and str(self.limit),
-            "score": self.score,
+            name: getattr(self, name) for name in (*names, "metric", "group", "direction", "source", "licence", "trust")
         }
-        texts = ("metric", "group", "direction", "source", "licence", "trust")
-        found |= {name: getattr(self, name) or None for name in texts}
-        return {name: value for name, value in found.items() if value is not None}
+        found["description"] = f"{self.scale} of {self.description}" if self.scale else self.description
+        found["limit"] = self.limit and str(self.limit)
+        return {name: value for name, value in found.items() if value not in (None, "")}
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -184,8 +179,7 @@ def card_endpoints(place: Path) -> dict[str, dict[str, Any]]:
 @cache
 def digest_of(path: Path, stamp: tuple[int, int]) -> str:
     """The SHA-256 of a file with this size and time of change."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256_of_file(path)
 
 
 def digest(path: Path) -> str:
@@ -210,7 +204,7 @@ def in_cache(name: str, content: str, archive: Path, fill: Callable[[Path], None
                 digests = {path.relative_to(whole).as_posix(): digest(path) for path in files}
                 (whole / DIGESTS).write_text(json.dumps(digests))
                 whole.rename(folder)
-    except UNREADABLE as error:
+    except (*UNREADABLE, zipfile.BadZipFile) as error:
         if not folder.is_dir():  # another process was not faster
             raise InputError(f"cannot unpack {archive.name} into {folder}: {error}") from None
     mark_used(folder)

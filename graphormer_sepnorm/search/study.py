@@ -57,21 +57,20 @@ class StudyFolder:
         self.best_run = RunFolder(path / "best")  # scored on the test split,
         self.recipe_run = RunFolder(path / "recipe")  # and compared with this one
 
-    def __str__(self) -> str:
-        return str(self.path)
-
     def check_free(self, resume: bool) -> None:
         """Raises InputError if the folder cannot be used: it holds a run, or a search that is not resumed."""
         if RunFolder(self.path).holds_run:
-            raise InputError(f"{self} holds a run: choose another --out")
+            raise InputError(f"{self.path} holds a run: choose another --out")
         if self.definition.exists() and not resume:
-            raise InputError(f"{self} already holds a search: continue it with --resume, or choose another --out")
+            raise InputError(f"{self.path} already holds a search: continue it with --resume, or choose another --out")
 
     def begin(self, definition: dict) -> None:
         """Saves the definition of the search; raises InputError if the folder holds a search with another one."""
         content = (json.dumps(definition, indent=2) + "\n").encode()
         if self.definition.exists() and self.definition.read_bytes() != content:
-            raise InputError(f"{self} holds a search with other options: resume with the same, or choose another --out")
+            raise InputError(
+                f"{self.path} holds a search with other options: resume with the same, or choose another --out"
+            )
         write_atomically(self.definition, content)
 
 
@@ -140,13 +139,11 @@ def summary(study: Study, folder: StudyFolder, config: Config) -> dict:
     if not trials:
         problems = [trial.user_attrs[PROBLEM] for trial in ended if PROBLEM in trial.user_attrs]
         reason = f"; the first of {len(problems)} problems: {problems[0]}" if problems else ""
-        raise InputError(
-            f"no trial was complete{reason}: continue with --resume and more --trials or --time-limit, or choose "
-            "another --out with fewer --epochs"
-        )
+        advice = "continue with --resume and more --trials or --time-limit, or choose another --out with fewer --epochs"
+        raise InputError(f"no trial was complete{reason}: {advice}")
     counts = {"trials": len(ended), "complete": len(trials), "pruned": len(ended) - len(trials)}
     best = {"metric": config.task.metric, "validation": study.best_value, "parameters": study.best_params}
-    return {"out": str(folder), **counts, **best}
+    return {"out": str(folder.path), **counts, **best}
 
 
 def draw(study: Study, folder: StudyFolder, config: Config) -> None:

@@ -83,26 +83,20 @@ def tune(
     folder.check_free(resume)
     find_optimizer(config.train.optimizer)
     if config.train.start_from is not None:
-        raise InputError(
-            f"the trials of a search start from random weights, and the recipe from {config.train.start_from}: choose "
-            "another recipe, or leave train.start_from out"
-        )
+        problem = f"the trials of a search start from random weights, and the recipe from {config.train.start_from}"
+        raise InputError(f"{problem}: choose another recipe, or leave train.start_from out")
     places = searched(config, fixed)
     if not places:
         raise InputError("there is nothing to search: every field of the search space is set")
     labelled = read_labelled(options, config.featurizer, content)
     check_splits(options, config.task, labelled)
     say(remarks(options, labelled))
-    advice = f"{folder} keeps the finished trials: continue with the same command and --resume"
+    advice = f"{out} keeps the finished trials: continue with the same command and --resume"
     with advising(advice), RunFolder(out).locked():
         folder.check_free(resume)
-        folder.begin(
-            {
-                "config": ADAPTER.dump_python(config, mode="json"),
-                "table": {name: value for name, value in asdict(options).items() if name not in NOT_OF_SEARCH},
-                "search": {name: json.loads(distribution_to_json(place)) for name, place in places.items()},
-            }
-        )
+        table = {name: value for name, value in asdict(options).items() if name not in NOT_OF_SEARCH}
+        space = {name: json.loads(distribution_to_json(place)) for name, place in places.items()}
+        folder.begin({"config": ADAPTER.dump_python(config, mode="json"), "table": table, "search": space})
         write_labelled(out, labelled, config, options)
         for split in ("train", "val"):
             load_split(str(out / TABLE), split, config.model.encodings)  # fills the cache once for all trials
@@ -110,9 +104,11 @@ def tune(
             study = saved.open_study(folder.study, config)
             count = len(saved.trials_in(study, *saved.ENDED))
             if folder.best_run.path.exists() and count < limits.trials:
+                problem = (
+                    f"{out} was compared on the test split after {count} trials: more trials would be chosen by it"
+                )
                 raise InputError(
-                    f"{folder} was compared on the test split after {count} trials: more trials would be "
-                    "chosen by it; choose another --out, with --no-compare to leave the test split for later"
+                    f"{problem}; choose another --out, with --no-compare to leave the test split for later"
                 )
             Search(study, folder, config, places, limits).run()
             result = saved.summary(study, folder, config)
@@ -204,10 +200,9 @@ class Search:
             print(f"trial {told.number}: {how} after {told.last_step or 0} epochs{metric}", file=sys.stderr)
         self.killed = self.killed + 1 if is_killed else 0
         if self.killed == MAX_KILLED:
-            raise InputError(
-                f"{MAX_KILLED} trials in a row were {outcome}: the machine may have too little memory for "
-                f"{self.limits.processes} processes; {self.folder} keeps the finished trials, continue with --resume"
-            )
+            cause = f"the machine may have too little memory for {self.limits.processes} processes"
+            advice = f"{self.folder.path} keeps the finished trials, continue with --resume"
+            raise InputError(f"{MAX_KILLED} trials in a row were {outcome}: {cause}; {advice}")
 
     def write(self) -> None:
         if saved.trials_in(self.study, TrialState.COMPLETE):

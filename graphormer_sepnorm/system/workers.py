@@ -10,8 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import chain, islice
-from types import FrameType
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
@@ -117,17 +116,13 @@ class PartDataset(Dataset):
 def start_worker(worker: int) -> None:
     """Makes a worker end silently with its parent, and glibc keep freed memory, a tenth of the time of a prediction."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, end_in_silence)
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # PyTorch's loader reports any other exit as an error
     if sys.platform == "linux":
         library = ctypes.CDLL(None)
         library.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if hasattr(library, "mallopt"):
             library.mallopt(M_MMAP_THRESHOLD, LARGEST_KEPT)
             library.mallopt(M_TRIM_THRESHOLD, MOST_KEPT)
-
-
-def end_in_silence(number: int, frame: FrameType | None) -> NoReturn:
-    os._exit(0)  # PyTorch's loader reports any other exit as an error, even during shutdown
 
 
 @contextlib.contextmanager

@@ -73,10 +73,7 @@ def pretrain(
         task = objective.task(corpus.targets)
         name = f"{objective.title} of {', '.join(Path(source).name for source in sources)}"
         config = task_config(name, FOR_TABLES, task, recipe.train, None, recipe.architecture)
-        train, val = (
-            prepared(part, config, name)
-            for part, name in zip(split(corpus, recipe.train.seed), ("train", "val"), strict=True)
-        )
+        train, val = map(prepared, split(corpus, recipe.train.seed), (config, config), ("train", "val"))
         trainer = Trainer(config, train, val, verbose=True, make_objective=objective.objective)
         with training_alone(run, resume):
             facts = RunWriter(trainer, run).train(resume)

@@ -112,12 +112,10 @@ class RunWriter:
 
 
 def words(epoch: Epoch, config: Config) -> str:
-    metric = METRICS[config.task.metric].title
     scaled = " (scaled)" if config.task.std else ""  # in standard deviations of the labels, other than the metric
-    return (
-        f"epoch {epoch.epoch}/{config.train.epochs}: training loss{scaled} {epoch.train_loss:.4f}, "
-        f"validation {metric} {epoch.val_metric:.4f}, {epoch.molecules_per_second:.0f} molecules/s"
-    )
+    losses = f"training loss{scaled} {epoch.train_loss:.4f}, validation {METRICS[config.task.metric].title}"
+    speed = f"{epoch.molecules_per_second:.0f} molecules/s"
+    return f"epoch {epoch.epoch}/{config.train.epochs}: {losses} {epoch.val_metric:.4f}, {speed}"
 
 
 @contextlib.contextmanager
@@ -178,12 +176,9 @@ def refuse_other(before: Config, now: Config, path: Path) -> None:
     """Raises InputError, with the fields that differ, if ``path`` was written with another config than ``now``."""
     if before != now:
         fields = "; ".join(differences(asdict(before), asdict(now)))
-        other = "use a new --out"
-        if before.dataset in DATASETS:
-            other = f"start another run from these weights with --from {shlex.quote(str(path.parent))} --out OTHER"
-        raise InputError(
-            f"{path} was written by another configuration ({fields}): resume with the same options, or {other}"
-        )
+        restart = f"start another run from these weights with --from {shlex.quote(str(path.parent))} --out OTHER"
+        advice = f"resume with the same options, or {restart if before.dataset in DATASETS else 'use a new --out'}"
+        raise InputError(f"{path} was written by another configuration ({fields}): {advice}")
 
 
 def weights(trainer: Trainer) -> dict[str, Tensor]:

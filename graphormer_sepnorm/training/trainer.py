@@ -191,9 +191,9 @@ class Trainer:
         smallest_batch = len(train) // max(num_batches(len(train), config.train.batch_size), 1)
         if smallest_batch < distributed.num_processes():
             problem = (
-                f"cannot be shared by {distributed.num_processes()} processes: start fewer, or choose a larger batch"
+                f"batches of {smallest_batch} molecules cannot be shared by {distributed.num_processes()} processes"
             )
-            raise InputError(f"batches of {smallest_batch} molecules {problem}")
+            raise InputError(f"{problem}: start fewer, or choose a larger batch")
         self.train, self.val, self.verbose = train, val, verbose
         distributed.join()
         self.device = current().device
@@ -308,11 +308,10 @@ class Trainer:
         read = torch.stack([update.loss_and_norm for update in updates]).tolist()
         for update, (loss, gradient_norm) in zip(updates, read, strict=True):
             if not (math.isfinite(loss) and math.isfinite(gradient_norm)):
-                raise InputError(
-                    f"loss {loss}, gradient norm {gradient_norm} in epoch {epoch}, step {update.step}, molecules "
-                    f"{self.suspects(update.molecules).tolist()} of the training split: lower the learning rate or "
-                    "look at their targets; the last checkpoint is intact"
-                )
+                where = f"epoch {epoch}, step {update.step}, molecules {self.suspects(update.molecules).tolist()}"
+                advice = "lower the learning rate or look at their targets; the last checkpoint is intact"
+                problem = f"loss {loss}, gradient norm {gradient_norm} in {where} of the training split"
+                raise InputError(f"{problem}: {advice}")
         return [loss for loss, _ in read]
 
     @torch.no_grad()

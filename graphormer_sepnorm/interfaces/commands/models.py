@@ -55,10 +55,9 @@ def evaluate(
     shared.say_unfinished(models)
     for name in run:
         if name in shipped_tables() and not Path(name).exists():
-            advice = (
-                f"see its scores with graphormer-sepnorm info {name}, or predict your table and compare the columns"
-            )
-            raise InputError(f"{name} comes without test molecules and without the options of its table: {advice}")
+            problem = f"{name} comes without test molecules and without the options of its table"
+            advice = f"graphormer-sepnorm info {name}, or predict your table and compare the columns"
+            raise InputError(f"{problem}: see its scores with {advice}")
     first = RunFolder(models[0])
     with computing(choose(device, precision)):
         if as_leaderboard:

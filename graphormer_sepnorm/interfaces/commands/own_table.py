@@ -48,9 +48,8 @@ def on_better_scales(options: TableOptions, content: WholeTable) -> TableOptions
     if not scales or not typer.confirm(question, default=True, err=True):
         return options
     molar = tuple(f"{target}={unit_of(scale)}" for target, scale in scales.items() if falls(scale))
-    return replace(
-        options, log10=tuple(target for target, scale in scales.items() if not falls(scale)), negative_log_molar=molar
-    )
+    log10 = tuple(target for target, scale in scales.items() if not falls(scale))
+    return replace(options, log10=log10, negative_log_molar=molar)
 
 
 def exact_labels(reader: TargetReader, content: WholeTable) -> np.ndarray:
@@ -94,11 +93,9 @@ def words_on_separators(content: WholeTable, options: TableOptions) -> Iterator[
         texts = (row.fields[place] for row in content.rows if not row.error)
         unknown = [text.strip() for text in texts if is_undecided(parts_of(text)[0], reader.notation)]
         if unknown:
-            labels = counted(len(unknown), "label is", "labels are")
-            yield (
-                f"{reader.name}: {labels} left out, since nothing tells whether the separator of {unknown[0]!r} is "
-                "one of decimals: add --decimal point or --decimal comma"
-            )
+            found = f"{reader.name}: {counted(len(unknown), 'label is', 'labels are')} left out, since nothing tells"
+            advice = "add --decimal point or --decimal comma"
+            yield f"{found} whether the separator of {unknown[0]!r} is one of decimals: {advice}"
 
 
 def words_on_split(content: WholeTable, given: dict[str, Any]) -> Iterator[str]:

@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 
 RANKING = "Ranking"
 FILE = "A file: .csv, .tsv, .parquet, .xlsx, .sdf"
-MODEL_AND_INPUT = (
-    f"Each MODEL is a {shared.MODEL}. INPUT is one or more SMILES, or a table: {shared.MOLECULE_TABLES}, "
-    "or - for CSV on standard input."
-)
+WHAT = f"Each MODEL is a {shared.MODEL}. INPUT is SMILES, or a table: {shared.MOLECULE_TABLES}, or - for CSV."
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ class LibraryOptions:
 @expanded
 def predict(
     *,
-    model_and_input: Annotated[list[str], argument("MODEL... INPUT", MODEL_AND_INPUT, shared.predicting_names)],
+    model_and_input: Annotated[list[str], argument("MODEL... INPUT", WHAT, shared.predicting_names)],
     out: Annotated[
         Path | None, option(f"{FILE}, or - to print; of a library, a folder.", *OUTPUT, panel=ANSWERS)
     ] = None,
@@ -158,10 +155,8 @@ def lines_on_rows(result: dict, predictor: "PredictingModel", answers: Answers, 
         least, where = ("", f": see the {columns}") if answers.domain else ("at least ", unjudged)
         yield f"{least}{count} outside the training domain{where}"
     if places := [f"{column} in {counted(rows, 'row')}" for column, rows in result["below_zero"].items() if rows]:
-        yield (
-            f"below 0, although all training labels are above 0: {', '.join(places)}; read them as small positive "
-            "values, or train with --log10, which predicts no negative values"
-        )
+        advice = "read them as small positive values, or train with --log10, which predicts no negative values"
+        yield f"below 0, although all training labels are above 0: {', '.join(places)}; {advice}"
     if not result["rows"]:
         yield "the input has a header but no rows"
 
@@ -246,9 +241,8 @@ def suggest(
         from graphormer_sepnorm.system.device import choose, computing
         from graphormer_sepnorm.tasks import TASKS
 
-    request = SuggestRequest(
-        count, by or "confidence-bound", target, minimize, best, kappa, distance, read_profile(profile)
-    )
+    wanted = target, minimize, best, kappa, distance, read_profile(profile)
+    request = SuggestRequest(count, by or "confidence-bound", *wanted)
     started, for_people = time.perf_counter(), is_for_people(out)
     with computing(choose("cpu")):
         predictor = load_for(model, False, shared.read_conditions(condition))
@@ -281,13 +275,9 @@ def lines_on_others(result: dict) -> Iterator[str]:
     if result["left_out"]:
         yield f"best rows left out, as measured already or as a repeated molecule: {result['left_out']:,}"
     if result["put_last"]:
-        yield (
-            "molecules ranked last, with an element, a charge, a size or parts that no training molecule has: "
-            f"{result['put_last']:,}, of which {result['suggested_last']:,} are suggested"
-        )
+        count = f"{result['put_last']:,}, of which {result['suggested_last']:,} are suggested"
+        yield f"ranked last, with an element, a charge, a size or parts that no training molecule has: {count}"
     if result["unlike"]:
-        yield (
-            f"suggested molecules unlike all training molecules (Tanimoto similarity below "
-            f"{result['usual_similarity']:.2f}), whose predictions are guesses: {result['unlike']:,} of "
-            f"{result['suggested']:,}; the column warning or similarity names them"
-        )
+        unlike = f"unlike all training molecules (Tanimoto similarity below {result['usual_similarity']:.2f})"
+        count = f"{result['unlike']:,} of {result['suggested']:,}; the column warning or similarity names them"
+        yield f"suggested molecules {unlike}, whose predictions are guesses: {count}"

@@ -44,23 +44,19 @@ def argument(metavar: str, text: str, completion: Callable[[str], list[str]] | N
 
 
 MODEL = "run folder that train wrote, .gsn or weights file, or name of a shipped model, such as adme"
-FOLDER = (
-    "Folder of the downloaded datasets, by default datasets; also the environment variable GRAPHORMER_SEPNORM_ROOT."
-)
+FOLDER = "Folder of the downloaded datasets; by default GRAPHORMER_SEPNORM_ROOT, or datasets."
 ONE_CONDITION = "A condition that is the same for all molecules and not a column of the table; may be repeated."
 ANY_FIELD = "Any field of the config, such as model.layers=6; applied last."
 GOOD = "File .toml that says what a good molecule is: add the probability that it is one; suggest ranks by it."
 
 Run = Annotated[str, argument("RUN", "Run folder of train FILE, or a .gsn file of it.", predicting_names)]
 TableFile = Annotated[
-    str | None, argument("FILE", f"Your table: {LABELLED_TABLES}; - for CSV on standard input.", show_default=False)
+    str | None, argument("FILE", f"Your table: {LABELLED_TABLES}; - for standard input.", show_default=False)
 ]
 Root = Annotated[Path | None, option(FOLDER, panel=COMPUTING)]
 Device = Annotated[str, option("auto (a CUDA GPU, otherwise the CPU), cpu, cuda, cuda:N, or mps.", panel=COMPUTING)]
 Precision = Annotated[PrecisionName, option("Precision of matrix products; auto: float32.", panel=COMPUTING)]
-TrainingPrecision = Annotated[
-    PrecisionName, option("Precision of matrix products; auto: the recipe's.", panel=COMPUTING)
-]
+TrainingPrecision = Annotated[PrecisionName, option("Precision of products; auto: the recipe's.", panel=COMPUTING)]
 Settings = Annotated[list[str] | None, option(ANY_FIELD, "--set", metavar="FIELD=VALUE", panel=COMPUTING)]
 AskedTask = Annotated[
     Literal["regression", "classification"] | None,
@@ -68,9 +64,7 @@ AskedTask = Annotated[
 ]
 SmilesColumn = Annotated[str | None, option("SMILES column; by default recognized by its name.", panel=READING)]
 Delimiter = Annotated[str | None, option("Delimiter; by default detected from the header.", panel=READING)]
-StripSalts = Annotated[
-    bool, option("Leave out counter-ions and solvents; a model may do so anyway.", "--strip-salts", panel=READING)
-]
+StripSalts = Annotated[bool, option("Leave out counter-ions and solvents.", "--strip-salts", panel=READING)]
 Conditions = Annotated[list[str] | None, option(ONE_CONDITION, metavar="NAME=VALUE", panel=READING)]
 Split = Annotated[str, option("train, val or test.")]
 Profile = Annotated[str | None, option(GOOD, panel=ANSWERS)]

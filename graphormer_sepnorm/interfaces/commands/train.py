@@ -46,9 +46,7 @@ OF_RECIPE = (
 @dataclass(frozen=True)
 class RunOptions:
     out: Annotated[Path | None, Option("Run folder; by default runs/TABLE-SEED or runs/DATASET-NORM-SEED.")] = None
-    resume: Annotated[bool, Option("Continue the training in --out with its options: train --out RUN --resume.")] = (
-        False
-    )
+    resume: Annotated[bool, Option("Continue the training in --out, with its options.")] = False
     dataset: Annotated[str, Option(f"One of {', '.join(DATASETS)}.")] = "sample"
     csv: Annotated[str | None, Option("The same as FILE.")] = None
     recipe: Annotated[str | None, Option(OF_RECIPE)] = None
