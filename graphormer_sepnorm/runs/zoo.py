@@ -117,10 +117,9 @@ class Endpoint:
 
     def facts(self) -> dict[str, Any]:
         """The known ones of its facts, as JSON values."""
-        names = ("description", "molecules", "rmse_out_of_fold", "limit", "score")
-        found = {
-            name: getattr(self, name) for name in (*names, "metric", "group", "direction", "source", "licence", "trust")
-        }
+        texts = ("metric", "group", "direction", "source", "licence", "trust")
+        numbers = ("description", "molecules", "rmse_out_of_fold", "limit", "score")
+        found = {name: getattr(self, name) for name in (*numbers, *texts)}
         found["description"] = f"{self.scale} of {self.description}" if self.scale else self.description
         found["limit"] = self.limit and str(self.limit)
         return {name: value for name, value in found.items() if value not in (None, "")}

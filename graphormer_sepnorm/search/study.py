@@ -68,9 +68,8 @@ class StudyFolder:
         """Saves the definition of the search; raises InputError if the folder holds a search with another one."""
         content = (json.dumps(definition, indent=2) + "\n").encode()
         if self.definition.exists() and self.definition.read_bytes() != content:
-            raise InputError(
-                f"{self.path} holds a search with other options: resume with the same, or choose another --out"
-            )
+            problem = f"{self.path} holds a search with other options"
+            raise InputError(f"{problem}: resume with the same, or choose another --out")
         write_atomically(self.definition, content)
 
 

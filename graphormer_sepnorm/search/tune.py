@@ -104,12 +104,9 @@ def tune(
             study = saved.open_study(folder.study, config)
             count = len(saved.trials_in(study, *saved.ENDED))
             if folder.best_run.path.exists() and count < limits.trials:
-                problem = (
-                    f"{out} was compared on the test split after {count} trials: more trials would be chosen by it"
-                )
-                raise InputError(
-                    f"{problem}; choose another --out, with --no-compare to leave the test split for later"
-                )
+                problem = f"{out} was compared on the test split after {count} trials: more would be chosen by it"
+                advice = "choose another --out, with --no-compare to leave the test split for later"
+                raise InputError(f"{problem}; {advice}")
             Search(study, folder, config, places, limits).run()
             result = saved.summary(study, folder, config)
             saved.draw(study, folder, config)

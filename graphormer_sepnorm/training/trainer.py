@@ -190,10 +190,8 @@ class Trainer:
             raise InputError(f"training needs at least 2 molecules, the training split has {len(train)}")
         smallest_batch = len(train) // max(num_batches(len(train), config.train.batch_size), 1)
         if smallest_batch < distributed.num_processes():
-            problem = (
-                f"batches of {smallest_batch} molecules cannot be shared by {distributed.num_processes()} processes"
-            )
-            raise InputError(f"{problem}: start fewer, or choose a larger batch")
+            problem = f"cannot be shared by {distributed.num_processes()} processes"
+            raise InputError(f"batches of {smallest_batch} molecules {problem}: start fewer, or choose a larger batch")
         self.train, self.val, self.verbose = train, val, verbose
         distributed.join()
         self.device = current().device
