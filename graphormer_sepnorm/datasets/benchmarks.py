@@ -127,14 +127,12 @@ def read_molhiv(split: str, root: Path) -> Graphs:
 
 
 def mae_by_ogb(y: np.ndarray, prediction: np.ndarray) -> float:
-    """MAE of predictions [M, 1] for labels [M, 1], by OGB's evaluator of PCQM4Mv2."""
     from ogb.lsc import PCQM4Mv2Evaluator  # its import takes seconds
 
     return float(PCQM4Mv2Evaluator().eval({"y_true": y[:, 0], "y_pred": prediction[:, 0]})["mae"])
 
 
 def roc_auc_by_ogb(y: np.ndarray, prediction: np.ndarray) -> float:
-    """ROC-AUC of predictions [M, 1] for labels [M, 1], by OGB's evaluator of ogbg-molhiv."""
     from ogb.graphproppred import Evaluator  # its import takes seconds
 
     return float(Evaluator("ogbg-molhiv").eval({"y_true": y, "y_pred": prediction})["rocauc"])

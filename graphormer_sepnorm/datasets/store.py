@@ -61,7 +61,6 @@ class MoleculeDataset:
 
     @property
     def bounds(self) -> np.ndarray | None:
-        """float32 [M, tasks, 2] as in ``Graphs``, or None."""
         return self.per_molecule.get("bounds")
 
     def labels(self, molecules: np.ndarray) -> tuple[torch.Tensor, torch.Tensor | None]:
@@ -152,7 +151,6 @@ def from_tensors(tensors: dict[str, torch.Tensor]) -> Graphs:
 
 
 def write_store(folder: Path, molecules: Graphs, encodings: tuple[Encoding, ...], key: str, description: str) -> None:
-    """Prepares molecules in parallel, shard by shard, into an empty folder."""
     starts = range(0, max(len(molecules), 1), SHARD_MOLECULES)
 
     def write_shard(start: int) -> dict[str, str]:
@@ -180,7 +178,6 @@ def shard_name(number: int) -> str:
 
 
 def is_intact(folder: Path, key: str) -> bool:
-    """Whether the folder holds a complete store with this key whose files match their checksums."""
     try:
         index = json.loads((folder / INDEX).read_bytes())
         return index["key"] == key and all(
@@ -223,7 +220,6 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def remove(path: Path) -> None:
-    """Removes a folder with its content, a file or a link; raises InputError if that fails."""
     try:
         delete(path)
     except OSError as error:

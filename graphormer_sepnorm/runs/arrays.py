@@ -45,12 +45,10 @@ def as_tensors(arrays: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
 
 
 def array_digest(arrays: dict[str, np.ndarray], facts: dict) -> str:
-    """A digest of arrays and JSON facts."""
     return checksum(as_tensors(arrays), {"facts": json.dumps(facts, sort_keys=True)})
 
 
 def load_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict]:
-    """Reads a file written by ``save_arrays``."""
     tensors, metadata = read_safetensors(path)
     recorded = metadata.pop(CHECKSUM, None)
     if "facts" not in metadata or recorded != checksum(tensors, metadata):
@@ -77,7 +75,6 @@ def load_format(path: Path, number: int) -> tuple[dict[str, np.ndarray], dict]:
 def checked_array(
     arrays: dict[str, np.ndarray], name: str, dtype: type, ndim: int, path: Path, finite: bool = True
 ) -> np.ndarray:
-    """The array with this name."""
     array = arrays.get(name)
     if array is None or array.dtype != dtype or array.ndim != ndim:
         raise InputError(f"{path} is damaged: it has no {np.dtype(dtype)} array {name} of {ndim} axes")
@@ -87,7 +84,6 @@ def checked_array(
 
 
 def part_arrays(name: str, part: Any) -> dict[str, np.ndarray]:
-    """The arrays of a dataclass, named ``NAME.FIELD``."""
     return {f"{name}.{field.name}": getattr(part, field.name) for field in fields(part)}
 
 

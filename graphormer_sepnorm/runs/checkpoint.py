@@ -71,7 +71,6 @@ def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], Config, dict]:
-    """Reads a file written by ``save_tensors``."""
     tensors, metadata = read_safetensors(path)
     if not {"config", "facts"} <= metadata.keys():
         raise InputError(f"{path} has no config in its header, so it is not a checkpoint of graphormer_sepnorm")
@@ -87,14 +86,12 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], Config, dict]:
 
 
 def read_facts(text: str, path: Path) -> dict:
-    """The facts of a checkpoint; raises InputError unless they are a JSON object."""
     if (facts := json_object(text)) is None:
         raise InputError(f"{path}: the facts in its header are not a JSON object")
     return facts
 
 
 def json_object(text: str | bytes) -> dict | None:
-    """The object in a text of JSON; None if there is none."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -159,7 +156,6 @@ def check_names(config: Config, path: str) -> None:
 
 @lru_cache  # the networks of a table model have the same config
 def num_parameters(config: ModelConfig) -> int:
-    """The number of parameters of a network."""
     return sum(parameter.numel() for parameter in skeleton(config).parameters())
 
 
@@ -185,7 +181,6 @@ def content_of(model: nn.Module) -> Iterator[bytes]:
 
 
 def save_model(path: Path, model: Network, config: Config, facts: dict) -> None:
-    """Writes a model's weights with its config and facts such as the epoch and the metric."""
     save_tensors(path, model.state_dict(), config, facts)
 
 

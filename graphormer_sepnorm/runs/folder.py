@@ -79,7 +79,6 @@ class RunFolder:
 
     @property
     def is_from_python(self) -> bool:
-        """Whether an estimator saved the table model here."""
         facts = (self.path / TABLE).with_suffix(".json")
         try:
             return json.loads(facts.read_bytes())["options"]["path"] == IN_PYTHON

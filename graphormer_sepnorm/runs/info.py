@@ -80,7 +80,6 @@ def training_words(config: Config) -> str:
 
 
 def as_text(facts: dict) -> str:
-    """The known facts, one per line."""
     lines = []
     for name, value in facts.items():
         if value is None or (name == "test_scores" and len(value) == 1):
@@ -110,7 +109,6 @@ def score_words(value: float, interval: Sequence[float] | None = None, molecules
 
 
 def endpoint_lines(endpoints: dict[str, dict]) -> list[str]:
-    """A line for each endpoint, from what ``card_endpoints`` found."""
     width, lines, group, groups = max(map(len, endpoints)), [], "", groups_of(endpoints)
     for target, known in endpoints.items():
         if group != (group := groups.get(target, "")):
@@ -144,7 +142,6 @@ ENDPOINT_WORDS: dict[str, Callable[[dict], str]] = {
 
 
 def words(name: str, value: object) -> str:
-    """The value of a fact as text."""
     if isinstance(value, list):
         return ", ".join(value)
     if isinstance(value, bool):

@@ -67,7 +67,6 @@ def resolve_model(name: str | os.PathLike) -> Path:
 
 
 def shipped(ending: str) -> dict[str, Path]:
-    """The files with this ending that come with the package, by name."""
     return {file.name.removesuffix(ending): file for file in resource_files() if file.name.endswith(ending)}
 
 
@@ -211,7 +210,6 @@ def in_cache(name: str, content: str, archive: Path, fill: Callable[[Path], None
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether the files of an unpacked model are as they were unpacked."""
     try:
         digests = json.loads((folder / DIGESTS).read_bytes())
         return bool(digests) and all(digest(folder / name) == known for name, known in digests.items())

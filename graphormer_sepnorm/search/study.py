@@ -85,7 +85,6 @@ def storage_problems(path: Path) -> Iterator[None]:
 
 
 def open_study(path: Path, config: Config) -> Study:
-    """The study in a SQLite file, created if it does not exist."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # failed trials, which it would report, are reported here
     # By path, which may contain characters that a URL must not.
     connect = partial(sqlite3.connect, path, timeout=60, check_same_thread=False)
@@ -146,7 +145,6 @@ def summary(study: Study, folder: StudyFolder, config: Config) -> dict:
 
 
 def draw(study: Study, folder: StudyFolder, config: Config) -> None:
-    """Plots the history of the search and the importance of each field, with Optuna."""
     import matplotlib
     from matplotlib import pyplot
     from optuna.visualization import matplotlib as pictures
@@ -240,10 +238,7 @@ class TrialProcess:
         theirs.close()
 
     def outcome(self) -> Exception | None:
-        """None if the trial was completed, otherwise the TrialPruned, InputError or TrialKilled that ended it.
-
-        Another exception, whose traceback the process has printed, becomes a RuntimeError.
-        """
+        """None if the trial was completed, or the TrialPruned, InputError or TrialKilled; others are a RuntimeError."""
         try:
             outcome = self.connection.recv()
             self.process.join(SECONDS_TO_END)  # Python warns of the semaphores of a process that is killed
@@ -274,11 +269,7 @@ def train_apart(connection: Connection, *arguments: Any) -> None:
 
 
 def train_trial(trial: Trial, folder: StudyFolder, config: Config, compute: Compute, threads: int) -> None:
-    """Trains one config and reports the validation metric of every epoch to the study.
-
-    Raises TrialPruned if the trial is worse than earlier ones; or if it diverges or lacks memory, so that later trials
-    avoid its values. Then its attribute ``PROBLEM`` names the cause.
-    """
+    """Trains and reports every epoch; raises TrialPruned if the trial is worse, or for a ``PROBLEM``."""
     torch.set_num_threads(threads)
     with computing(compute), storage_problems(folder.study):
         train, val = (load_split(str(folder.path / TABLE), split, config.model.encodings) for split in ("train", "val"))

@@ -69,12 +69,7 @@ def tune(
     compare: bool = True,
     content: WholeTable | None = None,
 ) -> dict:
-    """Searches for a better recipe than ``config`` for a table; the first trial is ``config`` itself.
-
-    Fields of ``SearchSpace`` that are ``fixed`` keep its value. A comparison scores the best recipe and ``config`` on
-    the test split; the search then cannot be continued, because further trials would be selected by it. Bad input
-    raises InputError before anything is written.
-    """
+    """Searches for a better recipe than ``config``, the first trial; fields in ``fixed`` keep its values."""
     if num_processes() > 1:
         raise InputError("a search has processes of its own: start it without torchrun, with --processes")
     if options.weight_column or options.feature_columns:
@@ -116,10 +111,7 @@ def tune(
 
 
 class Search:
-    """The trials of a study, several in parallel: Optuna suggests values, and processes train with them.
-
-    Optuna's own ``optimize`` uses threads, which outlive Ctrl-C and lose exceptions.
-    """
+    """Trials in processes: Optuna's own ``optimize`` uses threads, which outlive Ctrl-C and lose exceptions."""
 
     def __init__(self, study: Study, folder: saved.StudyFolder, config: Config, places: Places, limits: SearchLimits):
         self.study, self.folder, self.config, self.places, self.limits = study, folder, config, places, limits
@@ -150,7 +142,6 @@ class Search:
         return len(saved.trials_in(self.study, *saved.ENDED))
 
     def start_trials(self) -> bool:
-        """Starts as many trials as are wanted and possible; returns whether any is running."""
         while len(self.running) < min(self.limits.trials - self.ended(), self.limits.processes):
             trial, config = self.ask()
             process = TrialProcess(trial, self.folder, config, current(), self.threads)
@@ -158,11 +149,7 @@ class Search:
         return bool(self.running)
 
     def ask(self) -> tuple[Trial, Config]:
-        """A new trial and its config: the recipe itself if it was not tried yet, otherwise a suggestion.
-
-        Each trial has its own random seed, so a resumed search that runs one trial at a time suggests the same values
-        as one that was never interrupted.
-        """
+        """The recipe itself if it was not tried yet, otherwise a suggestion; each trial has a seed, so resumes are equal."""
         recipe = {name: value for name, value in values_of(self.config).items() if name in self.places}
         tried = saved.trials_in(self.study, *saved.ENDED, TrialState.RUNNING)
         if not any(trial.params == recipe for trial in tried) and not saved.trials_in(self.study, TrialState.WAITING):
@@ -173,10 +160,7 @@ class Search:
         return trial, with_values(self.config, {name: trial.params[name] for name in self.places})
 
     def finish(self, trial: Trial, process: TrialProcess) -> None:
-        """Reports the outcome of a trial to the study; killed trials count as pruned, so later ones avoid their values.
-
-        Raises InputError if no trial can start, or several were killed in a row.
-        """
+        """Reports the outcome of a trial; killed ones count as pruned, so that later ones avoid their values."""
         outcome = process.outcome()
         process.kill()
         if isinstance(outcome, InputError):

@@ -49,7 +49,6 @@ def share(items: Items) -> Items:
 
 
 def take_from_first(x: Tensor) -> None:
-    """Replaces a contiguous tensor by that of the first process."""
     if num_processes() > 1:
         join()
         dist.broadcast(x, src=0)

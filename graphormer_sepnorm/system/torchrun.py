@@ -12,7 +12,6 @@ def rank() -> int:
 
 
 def num_processes() -> int:
-    """The number of processes on all machines."""
     return from_torchrun("WORLD_SIZE", 1)
 
 

@@ -167,7 +167,6 @@ def evaluate_run(run: Path, split: str = "test", root: str | os.PathLike | None 
 
 
 def evaluate_together(runs: list[Path], split: str = "test", root: str | os.PathLike | None = None) -> dict:
-    """Scores the mean prediction of several runs on one named dataset."""
     datasets = [checkpoint.load_tensors(weights_file(run))[1].dataset for run in runs]
     for run, dataset in zip(runs, datasets, strict=True):
         if dataset == TABLE:

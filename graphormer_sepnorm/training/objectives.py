@@ -108,8 +108,6 @@ def with_masked_atoms(molecules: MoleculeDataset) -> MoleculeDataset:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Molecules for pretraining."""
-
     smiles: list[str]
     targets: tuple[str, ...]  # names of the outputs of the head
     y: np.ndarray  # float32 [M, targets] with about unit scale, NaN where missing
@@ -120,8 +118,6 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Pretraining:
-    """A pretraining task."""
-
     title: str  # what the model learns to predict
     corpus: Callable[[list[str]], Corpus]  # the readable molecules; raises InputError if they are few or the same
     objective: Objectives = LabelObjective

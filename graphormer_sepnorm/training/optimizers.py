@@ -91,5 +91,4 @@ def find_optimizer(name: str) -> Callable[[Network, TrainConfig], list[Optimizer
 
 
 def make_optimizers(model: Network, train: TrainConfig) -> list[Optimizer]:
-    """The optimizers of a run, each for its own parameters."""
     return find_optimizer(train.optimizer)(model, train)

@@ -39,8 +39,6 @@ Content = tuple[dict[str, Tensor], dict]
 
 @dataclass(frozen=True)
 class Unsaved:
-    """Results of the epochs since the last write."""
-
     lines: list[dict[str, float]]  # for the metrics file
     best: Content | None  # None if the best epoch is an earlier one
     state: Content  # to continue from
@@ -100,7 +98,6 @@ class RunWriter:
             self.unsaved = copy.deepcopy(unsaved)  # further training changes the tensors
 
     def write(self, unsaved: Unsaved) -> None:
-        """Writes the results of epochs; the state is written last, after the files that it refers to."""
         config = self.trainer.config
         if unsaved.best is not None:
             tensors, facts = unsaved.best
@@ -173,7 +170,6 @@ def restore(trainer: Trainer, run: RunFolder) -> None:
 
 
 def refuse_other(before: Config, now: Config, path: Path) -> None:
-    """Raises InputError, with the fields that differ, if ``path`` was written with another config than ``now``."""
     if before != now:
         fields = "; ".join(differences(asdict(before), asdict(now)))
         restart = f"start another run from these weights with --from {shlex.quote(str(path.parent))} --out OTHER"
@@ -182,7 +178,6 @@ def refuse_other(before: Config, now: Config, path: Path) -> None:
 
 
 def weights(trainer: Trainer) -> dict[str, Tensor]:
-    """The weights of a trainer and their averages, by their names in a state."""
     tensors = {f"model.{name}": value for name, value in trainer.model.state_dict().items()}
     if trainer.average is not None:
         tensors |= {f"average.{name}": value for name, value in trainer.average.state_dict().items()}

@@ -139,7 +139,6 @@ def spread(values: list[float]) -> float | None:
 
 
 def cpu_name() -> str:
-    """The processor and the number of threads."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     models = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]

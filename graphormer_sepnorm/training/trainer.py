@@ -75,8 +75,6 @@ class BatchShare(NamedTuple):
 
 @dataclass
 class Step:
-    """Updates a model, and its moving average if there is one."""
-
     model: Network
     objective: Objective
     train: MoleculeDataset
@@ -131,7 +129,6 @@ def step_unless(skip: Tensor, optimizer: Optimizer, lr: float) -> None:
 
 
 def find_loss(model: Network, objective: Objective, precision: str, batch: GraphBatch) -> Tensor:
-    """The loss [] of a model for a batch of the training split, in a precision accepted by ``autocast``."""
     with autocast(precision, batch.x.device):
         return objective.loss(model, batch)
 
@@ -168,8 +165,6 @@ class Epoch:
 
 
 class Update(NamedTuple):
-    """An update whose results may still be on the device."""
-
     step: int  # from 1
     molecules: np.ndarray
     loss_and_norm: Tensor  # [2]
@@ -213,7 +208,6 @@ class Trainer:
 
     @property
     def evaluated(self) -> Network:
-        """The model that is evaluated and saved: the moving average if there is one."""
         return self.model if self.average is None else cast(Network, self.average.module)
 
     @property
@@ -226,7 +220,6 @@ class Trainer:
         return autocast(self.config.train.precision, self.device)
 
     def epochs(self) -> Iterator[Epoch]:
-        """Trains from the current to the last epoch."""
         if self.config.train.start_from is not None and self.progress.epoch == 0:
             start_head(self.model, self.train, make_task(self.objective.task))
             distributed.wait_for_all()
@@ -273,7 +266,6 @@ class Trainer:
         return round(fraction * self.config.train.epochs, 6)
 
     def freeze(self, epoch: int) -> None:
-        """Freezes or unfreezes the body for this epoch, according to the config."""
         for parameter in self.body:
             parameter.requires_grad_(epoch > self.config.train.frozen_epochs)
 

@@ -54,7 +54,6 @@ PROGRAM: dict[str, Any] = {
 
 
 def alone(name: str) -> typer.Typer:
-    """The command of that name in ``COMMANDS``, as a separate program."""
     with leaving_at_once():
         command = getattr(importlib.import_module(f"{__name__}.{MODULES.get(name, name)}"), name)
     program = typer.Typer(add_completion=False, **PROGRAM)

@@ -23,10 +23,7 @@ NOT_KEPT = ("out", "resume", "root", "device")
 
 @dataclass(frozen=True)
 class FieldsOf:
-    """Metadata of a command's parameter that represents the options declared by a dataclass.
-
-    The command gets the dataclass if this is the parameter's type, otherwise a dictionary of what was given by field.
-    """
+    """Metadata of a parameter of the options of ``cls``: its type is ``cls``, or a dictionary of them."""
 
     cls: type
     only: tuple[str, ...] = ()
@@ -92,11 +89,7 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 class ListCommand(TyperCommand):
-    """A command of which an option of several values takes all that follow it, as ``--target-columns a b``.
-
-    Arguments of such a command come before these options. If it needs some and they do not, such an option takes one
-    value, as one with the form of its value does. The help begins with the example, and ends with the details.
-    """
+    """A command of which an option of several values takes all that follow it, as ``--target-columns a b``."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         options, *arguments = super().collect_usage_pieces(ctx)
@@ -189,7 +182,6 @@ def given_options(context: Any) -> dict[str, Any]:
 
 
 def given_names(context: Any, names: Collection[str]) -> list[str]:
-    """The options that were given of the parameters with these names, as on the command line."""
     given = given_options(context)
     found = [each for each in context.command.params if each.name in given and each.name in names]
     return [(each.secondary_opts if given[each.name] is False else each.opts)[0] for each in found]
@@ -201,10 +193,7 @@ def as_command(context: Any, scales: dict[str, tuple[str, ...]]) -> str:
 
 
 def take_up(context: Any) -> None:
-    """Adds the options of the call that began the training in --out, if it has kept them.
-
-    Raises InputError for an option that contradicts them. After a finished ``--quick``, training goes on without it.
-    """
+    """Adds the options of the call that began the training in --out, without a finished ``--quick``."""
     from graphormer_sepnorm.runs.folder import RunFolder  # help does not need it
 
     out, given = RunFolder(Path(context.params["out"])), given_options(context)

@@ -63,11 +63,7 @@ def exact_labels(reader: TargetReader, content: WholeTable) -> np.ndarray:
 def detected(
     path: str, content: WholeTable, given: dict[str, Any], task: AskedKind, seed: int
 ) -> tuple[TableOptions, list[str]]:
-    """The options of a table, with its task detected from the labels, and sentences on what was detected.
-
-    ``given`` are the fields of ``TableOptions`` that were given. Raises InputError if no columns to predict are given,
-    and several are possible; if there is no such split column; as ``guess_task`` and ``TableOptions``.
-    """
+    """The options of a table from the ``given`` fields and the task detected from the labels, and sentences on it."""
     if (smiles := content.columns[content.smiles_place]) in given.get("targets", ()):
         raise InputError(f"{smiles} is the column of molecules: name the columns to predict", "target_columns")
     places_of(path, content.columns, [given["split_column"]] if given.get("split_column") else [])

@@ -186,7 +186,6 @@ def import_library(purpose: str = "a library") -> ModuleType:
 
 
 def refuse_unknown(models: list[str]) -> None:
-    """Raises InputError for a model that does not exist, before anything else is asked for."""
     from graphormer_sepnorm.runs.zoo import resolve_model
     from graphormer_sepnorm.tables.formats import is_table_name
 
@@ -271,7 +270,6 @@ def suggest(
 
 
 def lines_on_others(result: dict) -> Iterator[str]:
-    """Sentences on molecules that were left out, ranked last, or are unlike all training molecules."""
     if result["left_out"]:
         yield f"best rows left out, as measured already or as a repeated molecule: {result['left_out']:,}"
     if result["put_last"]:

@@ -35,7 +35,6 @@ def predicting_names(incomplete: str) -> list[str]:
 
 
 def option(text: str, *names: str, panel: str | None = None, **more: Any) -> Any:
-    """An option with this help text, below the heading ``panel``."""
     return typer.Option(*names, help=text, rich_help_panel=panel, **more)
 
 
