@@ -149,7 +149,7 @@ class Search:
         return bool(self.running)
 
     def ask(self) -> tuple[Trial, Config]:
-        """The recipe itself if it was not tried yet, otherwise a suggestion; each trial has a seed, so resumes are equal."""
+        """The recipe itself if it was not tried yet, otherwise a suggestion, by a seed per trial for equal resumes."""
         recipe = {name: value for name, value in values_of(self.config).items() if name in self.places}
         tried = saved.trials_in(self.study, *saved.ENDED, TrialState.RUNNING)
         if not any(trial.params == recipe for trial in tried) and not saved.trials_in(self.study, TrialState.WAITING):

@@ -1,6 +1,5 @@
 """Prepared molecules that are damaged, outdated or foreign are prepared anew."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -36,49 +35,6 @@ def content(encodings=ENCODINGS) -> list[np.ndarray]:
 
 def same(ours: list[np.ndarray], theirs: list[np.ndarray]) -> bool:
     return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(ours, theirs, strict=True))
-
-
-def store(cache: Path) -> Path:
-    (folder,) = (path for path in cache.iterdir() if path.is_dir() and path.name.startswith("tiny-train"))
-    return folder
-
-
-def flip(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
-
-
-def edit_index(folder: Path, **changes) -> None:
-    index = json.loads((folder / INDEX).read_text())
-    (folder / INDEX).write_text(json.dumps({**index, **changes}))
-
-
-def replace_by_file(folder: Path) -> None:
-    shutil.rmtree(folder)
-    folder.write_text("something else")
-
-
-DAMAGE = {
-    "flipped bit in a shard": lambda folder: flip(folder / SHARD),
-    "deeply nested index": lambda folder: (folder / INDEX).write_text("[" * 100_000),
-    "older key": lambda folder: edit_index(folder, key="of another version"),
-    "name outside the folder": lambda folder: edit_index(folder, shards=[{"file": "../../x", "sha256": "0"}]),
-    "a file in its place": replace_by_file,
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("damage", DAMAGE)
-def test_damaged_and_outdated_stores_are_rebuilt(cache, damage):
-    before = content()
-    assert reads(cache) == 1
-    DAMAGE[damage](store(cache))
-    after = content()
-    assert reads(cache) == 2
-    assert same(before, after)
-    content()
-    assert reads(cache) == 2
 
 
 def write_and_read(cache: Path, rounds: int) -> None:

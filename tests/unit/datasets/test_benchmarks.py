@@ -103,15 +103,6 @@ def test_generator_repeats_the_first_rows():
     assert list(itertools.islice(make_sample.sample_rows(), 100)) == stored_rows()[1:101]
 
 
-@pytest.mark.nightly
-def test_generator_repeats_the_file(tmp_path):
-    path = tmp_path / "sample.csv.gz"
-    make_sample.write_sample(path)
-    written = path.read_bytes()
-    assert gzip.decompress(written) == gzip.decompress(make_sample.SAMPLE.read_bytes())
-    assert written[4:8] == bytes(4)
-
-
 def test_a_changed_encoding_is_computed_again():
     """As by a notebook whose cell is edited and run again: the fields stay the same, the cached arrays do not."""
 

@@ -177,12 +177,6 @@ def test_trials_that_are_killed_one_after_the_other_end_the_search(search, tmp_p
     assert search(trials=6, resume=True)["complete"] == 3
 
 
-def test_a_search_without_any_complete_trial_says_why(search, tmp_path):
-    with pytest.raises(InputError, match="no trial was complete; the first of 2 problems: loss nan"):
-        search(lambda number, config: [InputError("loss nan")], trials=2)
-    assert not (tmp_path / "study" / "best.json").exists()
-
-
 @pytest.mark.slow
 def test_the_time_limit_stops_running_trials_and_they_start_again(search, tmp_path, monkeypatch):
     """The limit is reached during the third trial, which never reports anything."""

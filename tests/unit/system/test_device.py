@@ -1,11 +1,15 @@
 """Devices and precisions."""
 
+import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.analyze import analyze_run
 from graphormer_sepnorm.predict.predictors import Predictor, load_embedder, load_networks
+from graphormer_sepnorm.system import distributed
+from graphormer_sepnorm.system.compiling import cached
 from graphormer_sepnorm.system.device import Compute, autocast, choose, computing, current, find_device
 from graphormer_sepnorm.training.experiment import evaluate_run
 from tests.tiny import save_tiny
@@ -79,3 +83,54 @@ def test_scores_and_measures_are_computed_on_the_device(run):
         with pytest.raises(RuntimeError, match="meta"):
             analyze_run(run)
         assert Predictor(load_networks([run])).device == load_embedder(str(run)).device == NOWHERE.device
+
+
+@pytest.fixture
+def second_of_three(monkeypatch):
+    """The environment that torchrun gives to the second of three processes."""
+    for name, value in {"TORCHELASTIC_RUN_ID": "run", "RANK": "1", "WORLD_SIZE": "3"}.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_a_process_on_its_own_is_the_first_of_one(monkeypatch):
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
+    monkeypatch.setenv("RANK", "5")  # another launcher's, not for us
+    assert (distributed.rank(), distributed.num_processes()) == (0, 1)
+    rows = np.array([[1.0, 2.0]], np.float32)
+    assert distributed.add_up(rows) is rows
+    assert distributed.mean(torch.tensor(3.0)).item() == 3.0
+    assert distributed.share([4, 5, 6]) == [4, 5, 6]
+
+
+def test_a_process_of_several_has_its_share(second_of_three):
+    assert (distributed.rank(), distributed.num_processes()) == (1, 3)
+    assert distributed.share(list(range(8))) == [1, 4, 7]
+    assert distributed.share(np.arange(8)).tolist() == [1, 4, 7]
+    assert distributed.share([0]) == []
+
+
+def test_gradients_are_averaged_over_processes(monkeypatch, second_of_three):
+    """The others have 2 and 4 times the gradients of this one; frozen parameters have none."""
+    monkeypatch.setattr(distributed, "all_reduce", lambda whole: whole.mul_(1 + 2 + 4))
+    model, frozen = nn.Linear(2, 1), nn.Linear(1, 1).requires_grad_(False)
+    model.weight.grad, model.bias.grad = torch.tensor([[3.0, 30.0]]), torch.tensor([6.0])
+    distributed.average_gradients(nn.Sequential(model, frozen))
+    assert (model.weight.grad.tolist(), model.bias.grad.tolist()) == ([[7.0, 70.0]], [14.0])
+    assert frozen.weight.grad is None
+
+
+@pytest.mark.parametrize(("writable", "asked"), [(True, [True]), (False, [True, False])])
+def test_a_cache_is_used_if_it_can_be_written(writable, asked):
+    wishes = []
+
+    def compiler(cache):
+        def compile_(function):
+            wishes.append(cache)
+            if cache and not writable:
+                raise RuntimeError("cannot cache function: no locator available")
+            return lambda x: function(x) + 1
+
+        return compile_
+
+    assert cached(compiler, abs)(-4) == 5
+    assert wishes == asked
