@@ -156,8 +156,7 @@ def explain(
     """Draw the contributions of atoms and fragments to a prediction.
 
     All members of the model are explained. Without -o, explanations of SMILES are printed. Several molecules give a
-    picture with a panel for each, or a folder with a picture for each; rows of a table that cannot be read are named
-    and left out.
+    picture with panels, or a folder of pictures; rows of a table that cannot be read are named and left out.
 
     Example: graphormer-sepnorm explain adme "CC(=O)Oc1ccccc1C(=O)O" -o aspirin.svg
     """
@@ -241,9 +240,8 @@ def export(
 ) -> None:
     """Write a table model into one file, to share it.
 
-    predict, explain, suggest, evaluate, serve and info open FILE as they open RUN, and so does load_model in Python. It
-    has the training molecules and their labels, because the model predicts from them. Opening the file
-    runs no code of its author.
+    All commands open FILE as they open RUN, and so does load_model in Python. It has the training molecules and their
+    labels, because the model predicts from them. Opening the file runs no code of its author.
 
     Example: graphormer-sepnorm export runs/assay assay.gsn --licence CC-BY-4.0
     """
@@ -270,9 +268,8 @@ def update(
     """Score a model on new measurements, and fit it again to all rows.
 
     FILE has the columns of the table of RUN, and only new rows. RUN predicts them first: prospective.csv in --out keeps
-    these predictions, and over-time.html shows errors, bias and coverage by month or update, with an alarm where chance
-    does not explain them. Then a model with the settings of RUN is fitted to all rows. RUN stays as it is. After an
-    interruption, repeat the command.
+    these predictions, and over-time.html shows errors, bias and coverage over time, with an alarm where chance does not
+    explain them. Then the model is fitted again to all rows. After an interruption, repeat the command.
 
     Example: graphormer-sepnorm update runs/assay november.csv
     """

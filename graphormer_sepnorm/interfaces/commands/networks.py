@@ -31,11 +31,9 @@ def pretrain(
 ) -> None:
     """Pretrain a Graphormer on unlabelled molecules, to be fine-tuned with train --from OUT.
 
-    The targets are RDKit descriptors, which are computed once and kept in the cache. Faster to compute are
-    the counts of Morgan fingerprints (--objective fingerprints), and the counts of atoms of each type while a random
-    15 % of the atoms are masked (--objective masked-atoms).
-
-    With --teacher, the targets are another model's embeddings of the same tables, such as those of embed minimol.
+    The targets are RDKit descriptors, which are computed once and kept in the cache. Faster to compute are counts of
+    Morgan fingerprints, and of atoms of each type while a random 15 % of the atoms are masked. With --teacher, they are
+    another model's embeddings of the same tables, such as those of embed minimol.
 
     Example: graphormer-sepnorm pretrain library.csv --size base --out runs/pretrained
     """
@@ -136,8 +134,7 @@ def analyze(
 
     The effective rank (Roy and Vetterli, 2007) is the number of directions that the embeddings use; low is collapse.
     Uniformity (Wang and Isola, 2020) is lower the more evenly they lie on a sphere. Isotropy (Mu and Viswanath, 2018)
-    is the smallest over the largest sum of exp(c . x) over all embeddings x, for principal directions c; it is 1 if no
-    direction is preferred. The JSON in a pipe or file also has the singular values.
+    is 1 if no direction is preferred. The JSON in a pipe or file also has the singular values.
 
     Example: graphormer-sepnorm analyze runs/sepnorm runs/sharenorm -o cls.png
     """

@@ -63,15 +63,13 @@ def predict(
     Without -o, predictions of SMILES are printed: as lines on a terminal, else as CSV.
 
     The output has the rows and columns of the input, a column per target, and "error" with the reason if a row cannot
-    be read. Several models get columns of their own, which begin with the model's name where two would be equal;
-    networks of the same targets are averaged, with their standard deviation in columns that end in "_std". --interval
-    and --domain need admet, adme or a run folder of train FILE. --domain adds "nearest", the most similar training
-    molecule, "similarity", its Tanimoto similarity, "cls_distance", the smallest distance between embeddings, and
-    "warning", which names what no training molecule has, such as an element, a charge or a size.
+    be read. Several models get columns of their own; networks of the same targets are averaged, with their standard
+    deviation in columns that end in "_std". --interval and --domain need admet, adme or a run folder of train FILE.
+    --domain adds the most similar training molecule, similarity and distance, and "warning", which names what no
+    training molecule has.
 
     A library is a folder, or a pattern in quotes such as "library/*.parquet". Each of its files becomes a Parquet file
-    in the folder -o, on all cores or on a Dask cluster; after an interruption, repeat the command to continue. One
-    Parquet file is a library if -o is a folder, and a table if -o is a file.
+    in the folder -o, on all cores or on a Dask cluster; after an interruption, repeat the command to continue.
 
     Example: graphormer-sepnorm predict adme molecules.csv -o predictions.csv
     """
@@ -221,11 +219,10 @@ def suggest(
 ) -> None:
     """Choose the molecules of a library to measure next: promising and diverse ones.
 
-    Molecules are ranked by a confidence bound, by the expected improvement over the best measured value, by their
-    predictions, or by the probability that all criteria of a profile hold. They are chosen in this order, except those
-    that are closer than --distance (Tanimoto) to one chosen before. Measured molecules are left out, and those with
-    elements, charges, sizes or parts that no training molecule has come last. The output has the columns of the library
-    and of predict --domain. Without -o, a CSV is printed; a terminal shows the first 10 molecules.
+    Molecules are chosen in the order of --by or of a profile, except those that are closer than --distance (Tanimoto)
+    to one chosen before. Measured molecules are left out, and those with elements, charges, sizes or parts that no
+    training molecule has come last. The output has the columns of the library and of predict --domain. Without -o, a
+    CSV is printed; a terminal shows the first 10 molecules.
 
     Example: graphormer-sepnorm suggest runs/mine library.csv -n 50 -o next.csv
     """

@@ -112,8 +112,7 @@ def train(
     rows outside the test set are used for training; report.html shows the scores of the model and of each member.
 
     The run folder of a dataset contains config.json, model.safetensors (the best checkpoint by validation),
-    metrics.jsonl (a line per epoch), curves.png, test.json and predictions.csv (label and prediction of each test
-    molecule).
+    metrics.jsonl (a line per epoch), curves.png, test.json and predictions.csv.
 
     Example: graphormer-sepnorm train assay.csv --target-columns pIC50 --out runs/assay
     """

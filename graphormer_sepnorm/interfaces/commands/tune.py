@@ -110,9 +110,8 @@ def sweep(
 ) -> None:
     """Train every dataset with every norm and seed, skip finished runs, and summarize the scores.
 
-    After an interruption, the same command continues. The last line has a list of leaderboard rows. For each norm
-    after the first of a dataset, a row also has the mean difference from the first, paired by seed, with a 95 %
-    confidence interval.
+    After an interruption, the same command continues. The last line has leaderboard rows, which compare each norm of a
+    dataset with the first, paired by seed, with a 95 % confidence interval.
 
     Example: graphormer-sepnorm sweep --dataset zinc-subset --norm sepnorm sharenorm --out runs/norms
     """
