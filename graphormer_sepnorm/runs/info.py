@@ -1,6 +1,6 @@
 """Facts about a model: architecture, training data, performance and supported molecules."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 
