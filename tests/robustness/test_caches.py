@@ -38,7 +38,6 @@ def same(ours: list[np.ndarray], theirs: list[np.ndarray]) -> bool:
 
 
 def write_and_read(cache: Path, rounds: int) -> None:
-    """Opens the store again and again, as other processes do at the same time."""
     os.environ[CACHE_VARIABLE] = str(cache)
     expected = content()
     for _ in range(rounds):
@@ -103,7 +102,6 @@ def test_damaged_files_of_pyg_are_made_anew_from_the_raw_ones(root, cache, tmp_p
 
 
 def link_raw(source: Path, target: Path) -> None:
-    """A data folder with the raw files alone."""
     target.mkdir(parents=True)
     for path in source.iterdir():
         if path.name not in ("processed", "subset", "full"):

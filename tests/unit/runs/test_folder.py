@@ -29,7 +29,6 @@ def test_the_models_of_an_ensemble_are_those_of_its_record(tmp_path):
     ("held", "asked", "sentence"),
     [
         (Parts("model", 3), Parts("model", 2), "holds 3 networks: continue with --ensemble 3, or choose"),
-        (Parts("model", 2), Parts("model", 3), "holds 2 networks: continue with --ensemble 2, or choose"),
         (Parts("model", 2), Parts("fold", 2), "holds 2 networks: continue with --ensemble 2, or choose"),
         (Parts("fold", 5), Parts("fold", 3), "holds 5 folds: continue with --folds 5, or choose another --out"),
     ],

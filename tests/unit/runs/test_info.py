@@ -1,5 +1,3 @@
-"""Numbers as text, by hand."""
-
 from pathlib import Path
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""The shipped panel ``admet``."""
-
 import importlib.util
 import io
 import os

@@ -1,10 +1,4 @@
-"""The study and the search space."""
-
-import os
-import signal
-import time
 from dataclasses import replace
-from multiprocessing import forkserver
 from types import SimpleNamespace
 
 import optuna
@@ -23,7 +17,6 @@ from graphormer_sepnorm.search.study import (
     PROBLEM,
     SPACE,
     StudyFolder,
-    TrialProcess,
     fixed_by,
     give_up_running,
     is_lack_of_memory,
@@ -136,7 +129,6 @@ def test_the_warmup_ends_before_the_cooldown(cooldown, longest):
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory) -> tuple[StudyFolder, Config]:
-    """A folder with a prepared table of 60 molecules, and a tiny run on it."""
     folder = tmp_path_factory.mktemp("table")
     sample_table()[:60].to_csv(folder / "mols.csv", index=False)
     options = TableOptions(str(folder / "mols.csv"), ("penalized_logp",), split="random")
@@ -194,44 +186,6 @@ def test_a_training_that_fails_is_pruned_with_the_reason(table, monkeypatch, err
     kept = trial.study.trials[0]
     assert kept.intermediate_values == {1: 0.25} and kept.user_attrs == {PROBLEM: problem}
     assert loaded == ["train", "val"], "a trial sees no test molecule"
-
-
-@pytest.fixture
-def start(table):
-    """Starts a trial of a study in a file as a process, and waits for its first epoch; the test ends it."""
-    started = []
-
-    def run(**train):
-        folder, config = table
-        folder.study.unlink(missing_ok=True)
-        trial = open_study(folder.study, config).ask()
-        config = replace(config, train=replace(config.train, **train))
-        started.append(TrialProcess(trial, folder, config, choose("cpu"), 1))
-        wait_for_epoch(1, trial)
-        return started[-1], trial
-
-    yield run
-    for one in started:
-        one.kill()
-
-
-def last_epoch(trial) -> int:
-    return trial.study.trials[0].last_step or 0
-
-
-def wait_for_epoch(epoch: int, trial) -> None:
-    while last_epoch(trial) < epoch:
-        time.sleep(0.01)
-
-
-@pytest.mark.slow
-def test_sigint_from_a_terminal_does_not_reach_a_trial(start):
-    """Nor a process server that others have started, which does not block SIGINT."""
-    forkserver.ensure_running()
-    process, trial = start(epochs=1000)
-    os.kill(process.process.pid, signal.SIGINT)
-    wait_for_epoch(last_epoch(trial) + 2, trial)
-    assert process.process.is_alive()
 
 
 def test_lack_of_memory_by_its_exceptions():

@@ -59,7 +59,6 @@ def epochs(script: list):
 
 
 def by_rate(number: int, config: Config) -> list:
-    """The score is better the closer the rate is to 0.002."""
     return [abs(config.train.lr - 0.002)] * EPOCHS
 
 
@@ -85,7 +84,6 @@ def sqlite_without_waiting_for_the_disk(monkeypatch):
 
 @pytest.fixture
 def search(path, tmp_path, monkeypatch):
-    """Searches with given scores, without plots; returns the result."""
     monkeypatch.setattr(module.saved, "draw", lambda study, folder, config: None)
     monkeypatch.setattr(module, "TrialProcess", Here)
     monkeypatch.setattr(module.saved, "load_split", lambda table, split, encodings: None)
@@ -247,8 +245,6 @@ def test_a_full_disk_gives_a_sentence_and_the_search_can_continue(search, monkey
 
 @pytest.fixture
 def trained(monkeypatch):
-    """Runs of the comparison, without training; their scores are those in ``scores``."""
-
     def train_run(config, out, resume):
         assert resume and (out / TABLE).exists()
         train_run.runs.append((out.name, config))

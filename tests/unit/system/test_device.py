@@ -1,5 +1,3 @@
-"""Devices and precisions."""
-
 import numpy as np
 import pytest
 import torch
@@ -19,7 +17,6 @@ NOWHERE = Compute(torch.device("meta"))  # a model moved there cannot give numbe
 
 @pytest.fixture
 def gpus(monkeypatch):
-    """Two GPUs."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: False)
@@ -39,20 +36,18 @@ def test_names_of_gpus(gpus, monkeypatch):
         find_device("cuda:0")
 
 
-@pytest.mark.parametrize(
-    ("name", "problem"),
-    [
-        ("cuda", "no device cuda:0: PyTorch finds no CUDA GPU"),
-        ("cuda:3", "no device cuda:3"),
-        ("mps", "no device mps"),
-        ("cuda:", "unknown device"),
-    ],
-)
-def test_a_missing_device_gives_a_sentence(monkeypatch, name, problem):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    with pytest.raises(InputError, match=problem):
-        find_device(name)
+def test_a_missing_device_gives_a_sentence(monkeypatch):
+    for where in (torch.cuda, torch.backends.mps):
+        monkeypatch.setattr(where, "is_available", lambda: False)
+    problems = {
+        "cuda": "cuda:0: PyTorch finds no CUDA GPU",
+        "cuda:3": "no device",
+        "mps": "no device",
+        "cuda:": "unknown",
+    }
+    for name, problem in problems.items():
+        with pytest.raises(InputError, match=problem):
+            find_device(name)
 
 
 def test_what_is_current_ends_with_its_block():
@@ -87,7 +82,6 @@ def test_scores_and_measures_are_computed_on_the_device(run):
 
 @pytest.fixture
 def second_of_three(monkeypatch):
-    """The environment that torchrun gives to the second of three processes."""
     for name, value in {"TORCHELASTIC_RUN_ID": "run", "RANK": "1", "WORLD_SIZE": "3"}.items():
         monkeypatch.setenv(name, value)
 

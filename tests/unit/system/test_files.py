@@ -1,5 +1,3 @@
-"""Which entries of the cache are removed, and in which order."""
-
 import os
 import signal
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""A bar over phases."""
-
 import io
 import os
 import signal
@@ -51,11 +49,7 @@ def test_a_program_reads_phases_as_lines(monkeypatch, capsys):
     lines = [line.strip() for line in capsys.readouterr().err.splitlines() if line.strip()]
     assert "a sentence" in lines
     found = [line.removeprefix(MARK).rsplit("|", 2)[:2] for line in lines if line.startswith(MARK)]
-    assert [each for place, each in enumerate(found) if each not in found[:place]] == [
-        ["", "0"],
-        ["a|b", "0"],
-        ["c", "25"],
-    ]
+    assert list(dict.fromkeys(map(tuple, found))) == [("", "0"), ("a|b", "0"), ("c", "25")]
 
 
 @pytest.mark.parametrize(

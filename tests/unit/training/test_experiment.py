@@ -1,5 +1,3 @@
-"""Training and evaluation in mixed precision, on the CPU."""
-
 import json
 import math
 from dataclasses import replace

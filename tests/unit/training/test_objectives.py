@@ -57,7 +57,6 @@ def tiny(atom_sizes, bond_sizes, num_tasks):
 
 @pytest.fixture(scope="module")
 def trained(objective, corpus):
-    """A trainer and its epochs, with forty passes over twelve molecules."""
     train = TrainConfig(epochs=40, batch_size=6, lr=1e-2, optimizer="muon", clip_norm=1.0)
     config = task_config("these tests", FOR_TABLES, objective.task(corpus.targets), train, None, tiny)
     data = prepared(corpus, config, "contract")
@@ -177,13 +176,8 @@ def test_a_file_without_embeddings_is_refused(tmp_path):
     np.savez(tmp_path / "short.npz", embeddings=np.zeros((3, 2)), smiles=np.array(["C"]))
     np.save(tmp_path / "array.npy", np.zeros((3, 2)))
     (tmp_path / "array.npy").rename(tmp_path / "array.npz")
-    for name, message in [
-        ("array", "no embeddings"),
-        ("text", "no embeddings"),
-        ("other", "no embeddings"),
-        ("short", "for each"),
-        ("no", "read"),
-    ]:
+    none = dict.fromkeys(("array", "text", "other"), "no embeddings")
+    for name, message in (none | {"short": "for each", "no": "read"}).items():
         with pytest.raises(InputError, match=message):
             teacher(tmp_path / f"{name}.npz")
 

@@ -1,5 +1,3 @@
-"""A resumed run continues as if uninterrupted, whatever the state of its optimizer."""
-
 import itertools
 from dataclasses import replace
 
@@ -55,8 +53,6 @@ def test_the_facts_are_those_of_the_best_epoch_and_its_weights(recorder):
 
 
 class Clock:
-    """A clock that only moves when told."""
-
     now = 1000.0
 
     def monotonic(self) -> float:
@@ -65,7 +61,6 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch) -> Clock:
-    """For a run that is saved as on a GPU."""
     clock = Clock()
     monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(module, "on_gpu", lambda model: True)
@@ -176,7 +171,6 @@ class Lists(Odd):
 
 @pytest.fixture(autouse=True)
 def more_optimizers(monkeypatch):
-    """Registered with one line, like any other."""
     monkeypatch.setitem(OPTIMIZERS, "odd", lambda model, train: [Odd(model.parameters())])
     monkeypatch.setitem(OPTIMIZERS, "lists", lambda model, train: [Lists(model.parameters())])
 

@@ -43,7 +43,6 @@ OF_TEA = FieldsOf(Tea, panel="For the tea")
 
 
 def served(*arguments: str, fails: bool = False) -> dict:
-    """What a command is called with."""
     found: dict = {}
 
     @expanded

@@ -13,7 +13,6 @@ from graphormer_sepnorm.tables.labels import read_whole
 
 
 def table(*columns: str) -> WholeTable:
-    """Its molecules are in the column of one of these names; the column comment is empty."""
     names, row = ("smiles", "SMILES", "structure", "drug"), Row(["1" * (name != "comment") for name in columns], "C")
     return WholeTable(list(columns), [row], smiles_place=next(n for n, name in enumerate(columns) if name in names))
 
