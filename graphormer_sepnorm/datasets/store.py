@@ -63,9 +63,6 @@ class MoleculeDataset:
     def bounds(self) -> np.ndarray | None:
         return self.per_molecule.get("bounds")
 
-    def labels(self, molecules: np.ndarray) -> tuple[torch.Tensor, torch.Tensor | None]:
-        return torch.from_numpy(self.y[molecules]), self.of_molecules("bounds", molecules)
-
     def of_molecules(self, name: str, molecules: np.ndarray) -> torch.Tensor | None:
         """A field of ``Graphs`` with a row per molecule, of the molecules with these indices; None if it is None."""
         values = self.per_molecule.get(name)
@@ -118,14 +115,9 @@ def ahead(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator
 
 
 def prepare(graphs: Graphs, encodings: tuple[Encoding, ...]) -> Graphs:
-    return replace(
-        graphs,
-        x=compact(graphs.x),
-        edge_index=compact(graphs.edge_index),
-        y=None if graphs.y is None else graphs.y.astype(np.float32),
-        arrays=precompute(encodings, graphs),
-        levels=levels(encodings),
-    )
+    y = None if graphs.y is None else graphs.y.astype(np.float32)
+    compacted = replace(graphs, x=compact(graphs.x), edge_index=compact(graphs.edge_index), y=y)
+    return replace(compacted, arrays=precompute(encodings, graphs), levels=levels(encodings))
 
 
 def compact(numbers: np.ndarray) -> np.ndarray:

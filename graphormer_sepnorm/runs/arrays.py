@@ -7,7 +7,6 @@ from typing import Any, get_type_hints
 
 import numpy as np
 import torch
-from safetensors.torch import save
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.checkpoint import (
@@ -17,10 +16,10 @@ from graphormer_sepnorm.runs.checkpoint import (
     read_facts,
     read_header,
     read_safetensors,
-    with_sorted_metadata,
+    save_with_texts,
 )
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.system.files import cache_root, write_atomically
+from graphormer_sepnorm.system.files import cache_root
 
 NO_EMBEDDING = "it has no single embedding"
 
@@ -36,8 +35,7 @@ class Stored:
 
 def save_arrays(path: Path, arrays: dict[str, np.ndarray], facts: dict) -> None:
     """Writes arrays and JSON facts atomically; equal content gives equal bytes."""
-    tensors, texts = as_tensors(arrays), {"facts": json.dumps(facts, sort_keys=True)}
-    write_atomically(path, with_sorted_metadata(save(tensors, {**texts, CHECKSUM: checksum(tensors, texts)})))
+    save_with_texts(path, as_tensors(arrays), {"facts": json.dumps(facts, sort_keys=True)})
 
 
 def as_tensors(arrays: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:

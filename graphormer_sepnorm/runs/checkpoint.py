@@ -33,8 +33,11 @@ Kind = TypeVar("Kind", bound=Network)
 def save_tensors(path: Path, tensors: dict[str, Tensor], config: Config, facts: dict) -> None:
     """Writes tensors, the config and JSON facts to one file, atomically; raises InputError if it cannot be written."""
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    texts = {"config": config_to_json(config), "facts": json.dumps(facts)}
-    content = save(contiguous, {**texts, CHECKSUM: checksum(contiguous, texts)})
+    save_with_texts(path, contiguous, {"config": config_to_json(config), "facts": json.dumps(facts)})
+
+
+def save_with_texts(path: Path, tensors: dict[str, Tensor], texts: dict[str, str]) -> None:
+    content = save(tensors, {**texts, CHECKSUM: checksum(tensors, texts)})
     write_atomically(path, with_sorted_metadata(content))
 
 

@@ -75,7 +75,8 @@ class LabelObjective:
         return self.here.loss(network(batch).float(), batch.y, batch.bounds, batch.weight)
 
     def counts(self, molecules: np.ndarray) -> Tensor:
-        return self.on_host.counts(*self.train.labels(molecules), self.train.of_molecules("weight", molecules))
+        bounds, weight = (self.train.of_molecules(name, molecules) for name in ("bounds", "weight"))
+        return self.on_host.counts(torch.from_numpy(self.train.y[molecules]), bounds, weight)
 
     def score(self, network: Network) -> float:
         prediction = predict_together(network, self.val, self.here)

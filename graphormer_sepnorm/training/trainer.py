@@ -30,6 +30,7 @@ from graphormer_sepnorm.training.objectives import LabelObjective, Objective, Ob
 from graphormer_sepnorm.training.optimizers import make_optimizers
 
 REESTIMATE_BATCHES = 16
+Update = tuple[int, np.ndarray, Tensor]  # its number from 1, molecules, and loss and norm of the gradient [2]
 
 
 def learning_rate(config: TrainConfig, update: int, updates: int) -> float:
@@ -164,12 +165,6 @@ class Epoch:
     seconds: float
 
 
-class Update(NamedTuple):
-    step: int  # from 1
-    molecules: np.ndarray
-    loss_and_norm: Tensor  # [2]
-
-
 class Trainer:
     """Trains one model; ``config`` is the run with the task and epochs fitted to the training split."""
 
@@ -280,25 +275,25 @@ class Trainer:
         description = f"epoch {epoch}/{train.epochs}"
         hidden = None if self.verbose and distributed.rank() == 0 else True
         with tqdm(total=len(self.train), desc=description, unit=" molecules", leave=False, disable=hidden) as bar:
-            unread: list[Update] = []
+            unread: list[Update] = []  # of which the results may still be on the device
             for step, (molecules, share) in enumerate(zip(batches, self.step.shares(batches), strict=True), start=1):
                 lr = learning_rate(train, (epoch - 1) * len(batches) + step - 1, train.epochs * len(batches))
-                unread.append(Update(step, molecules, self.step(share, lr)))
+                unread.append((step, molecules, self.step(share, lr)))
                 if len(unread) == self.step.updates_per_reading or step == len(batches):
                     losses = self.losses(unread, epoch)
-                    for update, loss in zip(unread, losses, strict=True):
-                        total_loss += loss * len(update.molecules)
-                        bar.update(len(update.molecules))
+                    for (_, learnt, _), loss in zip(unread, losses, strict=True):
+                        total_loss += loss * len(learnt)
+                        bar.update(len(learnt))
                     bar.set_postfix(loss=f"{losses[-1]:.4f}", refresh=False)
                     unread.clear()
         return total_loss / len(self.train), lr
 
     def losses(self, updates: list[Update], epoch: int) -> list[float]:
         """Reads the losses of updates from the device; raises InputError if a loss or gradient is not finite."""
-        read = torch.stack([update.loss_and_norm for update in updates]).tolist()
-        for update, (loss, gradient_norm) in zip(updates, read, strict=True):
+        read = torch.stack([loss_and_norm for _, _, loss_and_norm in updates]).tolist()
+        for (step, molecules, _), (loss, gradient_norm) in zip(updates, read, strict=True):
             if not (math.isfinite(loss) and math.isfinite(gradient_norm)):
-                where = f"epoch {epoch}, step {update.step}, molecules {self.suspects(update.molecules).tolist()}"
+                where = f"epoch {epoch}, step {step}, molecules {self.suspects(molecules).tolist()}"
                 advice = "lower the learning rate or look at their targets; the last checkpoint is intact"
                 problem = f"loss {loss}, gradient norm {gradient_norm} in {where} of the training split"
                 raise InputError(f"{problem}: {advice}")

@@ -1,6 +1,7 @@
 """The contract of a named dataset, over all of them."""
 
 import csv
+import functools
 import gzip
 import importlib.util
 import io
@@ -58,7 +59,7 @@ def test_the_sample_is_read_with_its_targets():
 
 
 def test_the_source_changes_when_a_raw_file_does(tmp_path):
-    source = state_of_files("SET/raw")
+    source = functools.partial(state_of_files, ("SET/raw",))
     assert source(tmp_path) == ""
     raw = tmp_path / "SET" / "raw"
     raw.mkdir(parents=True)

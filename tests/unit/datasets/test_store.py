@@ -118,8 +118,8 @@ def test_bounds_are_stored_and_batched(molecules, tmp_path, monkeypatch):
         np.testing.assert_array_equal(dataset.bounds, bounds)
         batch = dataset.batch([7, 2, 19]).to("cpu")
         np.testing.assert_array_equal(batch.bounds.numpy(), bounds[[7, 2, 19]])
-        y, found = dataset.labels(np.array([7, 2, 19]))
-        assert found.equal(batch.bounds) and y.equal(batch.y)
+        y, found = dataset.y[[7, 2, 19]], dataset.of_molecules("bounds", np.array([7, 2, 19]))
+        assert found.equal(batch.bounds) and y.tolist() == batch.y.tolist()
 
 
 def test_results_come_in_order_and_a_few_are_computed_ahead():
