@@ -29,8 +29,7 @@ from graphormer_sepnorm.search import study as saved
 from graphormer_sepnorm.search.study import TrialKilled, TrialProcess, searched, values_of, with_values
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.files import write_atomically
-from graphormer_sepnorm.system.signals import advising
-from graphormer_sepnorm.system.torchrun import num_processes
+from graphormer_sepnorm.system.signals import advising, num_processes
 from graphormer_sepnorm.table_run import say
 from graphormer_sepnorm.tables.formats.table import WholeTable
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions, check_splits, read_labelled

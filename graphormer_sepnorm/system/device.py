@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 
 from graphormer_sepnorm.errors import InputError, known
-from graphormer_sepnorm.system.torchrun import local_rank, num_processes
+from graphormer_sepnorm.system.signals import local_rank, num_processes
 
 Precision = Literal["float32", "bfloat16"]
 NAMES = re.compile(r"auto|cpu|mps|cuda(:\d+)?")

@@ -10,9 +10,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.rendezvous import rendezvous
 
-from graphormer_sepnorm.system import torchrun
 from graphormer_sepnorm.system.device import current
-from graphormer_sepnorm.system.torchrun import num_processes, rank
+from graphormer_sepnorm.system.signals import local_rank, num_processes, rank
 
 Items = TypeVar("Items", list, np.ndarray)
 TIMEOUT = datetime.timedelta(seconds=60)
@@ -25,7 +24,7 @@ def join() -> None:
         backend = "gloo"
         if current().device.type == "cuda":
             backend = "cpu:gloo,cuda:nccl"
-            torch.cuda.set_device(torchrun.local_rank())
+            torch.cuda.set_device(local_rank())
         store, number, count = next(rendezvous("env://", timeout=PREPARATION_TIMEOUT))
         store.set(f"ready/{number}", "")
         store.wait([f"ready/{each}" for each in range(count)], PREPARATION_TIMEOUT)

@@ -17,7 +17,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from graphormer_sepnorm.system.progress import tracked
-from graphormer_sepnorm.system.torchrun import num_processes
+from graphormer_sepnorm.system.signals import num_processes
 
 CHUNK = 1000
 CHUNKS_ALONE = 2

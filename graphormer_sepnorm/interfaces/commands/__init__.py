@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from graphormer_sepnorm.errors import did_you_mean
-from graphormer_sepnorm.interfaces.commands.expanding import ListCommand
+from graphormer_sepnorm.interfaces.commands.shared import ListCommand
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import leaving_at_once
 from graphormer_sepnorm.version import __version__

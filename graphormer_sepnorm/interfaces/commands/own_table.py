@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.system.torchrun import num_processes
+from graphormer_sepnorm.system.signals import num_processes
 from graphormer_sepnorm.tables.formats.table import WholeTable, names_shown
 from graphormer_sepnorm.tables.label_text import is_undecided, parts_of
 from graphormer_sepnorm.tables.options import TableOptions

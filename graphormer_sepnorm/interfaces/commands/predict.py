@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from graphormer_sepnorm.errors import InputError, not_installed
 from graphormer_sepnorm.interfaces.commands import shared
-from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, expanded
-from graphormer_sepnorm.interfaces.commands.shared import ANSWERS, COMPUTING, OUTPUT, argument, option
+from graphormer_sepnorm.interfaces.commands.shared import (
+    ANSWERS,
+    COMPUTING,
+    OUTPUT,
+    FieldsOf,
+    argument,
+    expanded,
+    option,
+)
 from graphormer_sepnorm.options import Option, Promise, ReadOptions, changed
 from graphormer_sepnorm.predict.answers import Answers
 from graphormer_sepnorm.system.signals import leaving_at_once

@@ -12,8 +12,8 @@ from graphormer_sepnorm.datasets.benchmarks import DATASETS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces import quick
 from graphormer_sepnorm.interfaces.commands import shared
-from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, as_command, expanded, given_names
 from graphormer_sepnorm.interfaces.commands.own_table import OF_LABELS, detected, on_better_scales
+from graphormer_sepnorm.interfaces.commands.shared import FieldsOf, as_command, expanded, given_names
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.options import Option
 from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, task_config

@@ -8,9 +8,8 @@ from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import DATASETS
 from graphormer_sepnorm.errors import InputError, not_installed
 from graphormer_sepnorm.interfaces.commands import shared
-from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, expanded
 from graphormer_sepnorm.interfaces.commands.own_table import OF_LABELS, detected
-from graphormer_sepnorm.interfaces.commands.shared import option
+from graphormer_sepnorm.interfaces.commands.shared import FieldsOf, expanded, option
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.options import Option
 from graphormer_sepnorm.recipes import FROM_RANDOM_WEIGHTS, find_recipe, task_config

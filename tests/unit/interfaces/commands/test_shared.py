@@ -1,18 +1,190 @@
+"""Commands whose options are declared by dataclasses, and kept for a call that continues."""
+
 import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands import alone
 from graphormer_sepnorm.interfaces.commands.shared import (
+    FieldsOf,
+    ListCommand,
+    as_command,
+    expanded,
     model_names,
     predicting_names,
     print_result,
     read_conditions,
     report_rows,
 )
+from graphormer_sepnorm.interfaces.commands.train import OF_ENSEMBLES, EnsembleOptions
+from graphormer_sepnorm.options import Option
 from graphormer_sepnorm.runs.zoo import PRETRAINED
+from graphormer_sepnorm.tables.options import TableOptions
+
+
+def halves(text: str) -> tuple[str, ...]:
+    return tuple(text.split(":"))
+
+
+@dataclass(frozen=True)
+class Tea:
+    sugar: Annotated[int, Option("Spoons.")] = 2
+    milk: Annotated[bool, Option("White.")] = False
+    warm: Annotated[bool, Option("Not cold.")] = True
+    parts: Annotated[tuple[str, ...], Option("Two.", "cut", halves)] = ()
+    guests: Annotated[tuple[str, ...], Option("Who comes.")] = ()
+    leaf: Annotated[Literal["black", "green"], Option("Kind of leaf.")] = "black"
+
+    def __post_init__(self):
+        if self.sugar > 9:
+            raise InputError("too sweet")
+
+
+@dataclass(frozen=True)
+class Pot:
+    size: Annotated[int, Option("Cups.")] = 4
+
+
+OF_TEA = FieldsOf(Tea, panel="For the tea")
+
+
+def served(*arguments: str, fails: bool = False) -> dict:
+    found: dict = {}
+
+    @expanded
+    def serve(*, pot: Pot, tea: Annotated[dict[str, Any], OF_TEA], late: bool = False) -> None:
+        found.update(pot=pot, tea=tea, late=late)
+
+    program = typer.Typer(rich_markup_mode=None)
+    program.command(cls=ListCommand)(serve)
+    result = CliRunner().invoke(program, arguments)
+    assert result.exit_code == (2 if fails else 0), result.output
+    return found | {"output": result.output}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("adme in.csv --guests a b --late", (["adme", "in.csv"], ("a", "b"))),
+        ("adme --guests a in.csv", (["adme", "in.csv"], ("a",))),
+        ("--guests a --guests b adme in.csv", (["adme", "in.csv"], ("a", "b"))),
+    ],
+)
+def test_an_option_behind_all_arguments_takes_all_values_that_follow_it(arguments, expected):
+    found: dict = {}
+
+    @expanded
+    def serve(*, names: Annotated[list[str], typer.Argument()], tea: Tea, late: bool = False) -> None:
+        found.update(names=names, guests=tea.guests)
+
+    program = typer.Typer(rich_markup_mode=None)
+    program.command(cls=ListCommand)(serve)
+    result = CliRunner().invoke(program, arguments.split())
+    assert result.exit_code == 0, result.output
+    assert (found["names"], found["guests"]) == expected
+
+
+def test_a_command_gets_a_dataclass_and_what_was_given_of_another():
+    found = served("--sugar", "3", "--no-warm", "--cut", "a:b", "--size", "6", "--late")
+    assert found["pot"] == Pot(6) and found["late"] is True
+    assert found["tea"] == {"sugar": 3, "warm": False, "parts": ("a", "b")}
+    assert served() == {"pot": Pot(), "tea": {}, "late": False, "output": ""}
+
+
+def test_help_has_the_text_and_the_default_of_each_field():
+    lines = [" ".join(line.split()) for line in served("--help")["output"].splitlines()]
+    assert "--sugar <int> Spoons. [default: 2]" in lines or "--sugar INTEGER Spoons. [default: 2]" in lines
+    assert "--warm / --no-warm Not cold. [default: warm]" in lines and "--milk White." in lines
+
+
+def test_an_option_of_several_values_takes_all_that_follow_it():
+    assert served("--guests", "Ann", "Bo", "--milk", "--guests", "Cy")["tea"]["guests"] == ("Ann", "Bo", "Cy")
+
+
+@pytest.mark.parametrize("given", ["--guests --late", "--late --guests --sugar 3"])
+def test_an_option_is_no_value_of_the_one_before_it(given):
+    output = served(*given.split(), fails=True)["output"]
+    assert f"'--guests' needs a value in front of {given.split('--guests ')[1].split()[0]}: Who comes." in output
+    assert served("--milk", "--late")["late"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("--leaf gren", "'--leaf': 'gren' is not one of 'black', 'green'; did you mean 'green'?"),
+        ("--leaf oolong", "'--leaf': 'oolong' is not one of 'black', 'green'."),
+        ("--sugar two", "'--sugar': 'two' is not a whole number."),
+    ],
+)
+def test_a_wrong_value_gives_one_sentence_with_the_choices(given, message):
+    assert f"Invalid value for {message}\n" in served(*given.split(), fails=True)["output"]
+
+
+def called(*arguments: Any) -> dict:
+    """What a command is called with; it keeps its options in --out."""
+    found: dict = {}
+
+    @expanded
+    def learn(
+        *,
+        context: typer.Context,
+        file: Annotated[str | None, typer.Argument()] = None,
+        table: Annotated[dict[str, Any], FieldsOf(TableOptions)],
+        ensemble: Annotated[EnsembleOptions, OF_ENSEMBLES],
+        device: str = "auto",
+        resume: bool = False,
+        out: Annotated[Path, typer.Option()],
+    ) -> None:
+        (out / "command.json").write_text(as_command(context, {"log10": table.get("log10", ("b",))}))
+        found.update(file=file, table=table, ensemble=ensemble, device=device)
+
+    program = typer.Typer(rich_markup_mode=None)
+    program.command("train", cls=ListCommand)(learn)
+    result = CliRunner().invoke(program, list(map(str, arguments)), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return found
+
+
+FIRST = ("a.csv", "--target-columns", "a", "b", "--folds", 3, "--no-baseline", "--device", "cpu")
+
+
+def test_options_are_those_of_the_first_call(tmp_path):
+    first = called(*FIRST, "--out", tmp_path)
+    again = called("--out", tmp_path, "--resume")
+    assert again["table"] == first["table"] | {"log10": ("b",)}, "chosen on the terminal"
+    assert (again["file"], again["ensemble"], again["device"]) == ("a.csv", EnsembleOptions(baseline=False), "auto")
+    assert called(*FIRST, "--out", tmp_path, "--resume")["table"] == again["table"]
+    assert called("moved.csv", "--out", tmp_path, "--resume")["file"] == "moved.csv"
+    assert "file" in json.loads((tmp_path / "command.json").read_text()), "what is taken up is kept again"
+
+
+@pytest.mark.parametrize(
+    ("option", "before"), [("--folds 4", "--folds .* begun with 3"), ("--final", "--final .* begun without it")]
+)
+def test_an_option_that_contradicts_the_first_call_is_refused(tmp_path, option, before):
+    called(*FIRST, "--out", tmp_path)
+    with pytest.raises(InputError, match=before):
+        called(*option.split(), "--out", tmp_path, "--resume")
+
+
+def test_training_goes_on_after_quick_with_new_options(tmp_path):
+    called("a.csv", "--quick", "--out", tmp_path)
+    assert called("--out", tmp_path, "--resume")["ensemble"].quick, "it was interrupted"
+    (tmp_path / "report.html").touch()
+    found = called("--out", tmp_path, "--resume", "--ensemble", 3)
+    assert found["ensemble"] == EnsembleOptions(ensemble=3) and found["file"] == "a.csv"
+
+
+def test_a_damaged_record_is_named(tmp_path):
+    (tmp_path / "command.json").write_text("[1")
+    with pytest.raises(InputError, match=r"command\.json is damaged"):
+        called("--out", tmp_path, "--resume")
 
 
 def test_conditions_are_pairs_of_name_and_value():
