@@ -1,7 +1,6 @@
-"""The store of prepared molecules: shards of packed arrays in safetensors files, written once and checked.
+"""The store of prepared molecules of a split: shards in safetensors files, and their checksums, which are written last.
 
-A folder holds one split; ``index.json`` has checksums and is written last. M molecules, B molecules of a batch.
-"""
+M molecules, B molecules of a batch."""
 
 import contextlib
 import hashlib

@@ -1,8 +1,4 @@
-"""Hyperparameter search for a user's table, with Optuna.
-
-The study is a SQLite file with atomic writes. Each trial is trained in a separate process, uses only the training and
-validation splits, and reports its validation metrics to the study. The test split is used once, after the search.
-"""
+"""Hyperparameter search for a user's table, with Optuna: trials use no test molecules, only the comparison does."""
 
 import json
 import math

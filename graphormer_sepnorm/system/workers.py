@@ -44,11 +44,9 @@ def map_chunks(
     chunks: Iterable[Chunk],
     part_of: Callable[[Chunk], Part],
     alone: int = CHUNKS_ALONE,
-    prepare: Callable[[], object] = lambda: None,
+    prepare: Callable[[], object] = lambda: None,  # loads what each process would load otherwise
 ) -> Iterator[tuple[Chunk, Result]]:
-    """Each chunk with the result of ``work`` for a part of it, in order; few chunks, or a daemon's, run here.
-
-    ``prepare`` loads, before processes start, what each of them would load otherwise."""
+    """Each chunk with the result of ``work`` for a part of it, in order; few chunks, or a daemon's, run here."""
     chunks = iter(chunks)
     first = list(islice(chunks, alone + 1))
     if len(first) <= alone or multiprocessing.current_process().daemon:

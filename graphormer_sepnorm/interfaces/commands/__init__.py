@@ -1,7 +1,6 @@
 """The commands: each parses, calls the package and prints; a result on standard output is one line of JSON.
 
-A module is imported only when its command is run or its help is shown, and its function imports what it calls, so that
-help does not wait for PyTorch.
+A module is imported for its command only, whose function imports what it calls: help does not wait for PyTorch.
 """
 
 import importlib

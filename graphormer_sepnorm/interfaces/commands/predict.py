@@ -91,7 +91,7 @@ def predict(
     models, source = models_and_source(model_and_input)
     refuse_unknown(models)
     judge, conditions, started = read_profile(profile), shared.read_conditions(condition), time.perf_counter()
-    of_library, for_people = isinstance(source, str) and is_library(source, out), is_for_people(out)
+    of_library, for_people = isinstance(source, str) and is_library(source, out), out is None and sys.stdout.isatty()
     if of_library and log is not None:
         raise InputError("--log is for tables and SMILES, not for a library")
     if of_library and reading.sheet is not None:
@@ -128,10 +128,6 @@ def predict(
         shared.tell([f"{result['rows'] - result['unreadable']} of {result['rows']} molecules predicted"])
     else:
         shared.report_rows(result, time.perf_counter() - started)
-
-
-def is_for_people(out: Path | None) -> bool:
-    return out is None and sys.stdout.isatty()
 
 
 def load_for(models: list[str], strip_salts: bool, conditions: dict[str, str]) -> "PredictingModel":
@@ -246,7 +242,7 @@ def suggest(
 
     wanted = target, minimize, best, kappa, distance, read_profile(profile)
     request = SuggestRequest(count, by or "confidence-bound", *wanted)
-    started, for_people = time.perf_counter(), is_for_people(out)
+    started, for_people = time.perf_counter(), out is None and sys.stdout.isatty()
     with computing(choose("cpu")):
         predictor = load_for(model, False, shared.read_conditions(condition))
         if not request.profile:
