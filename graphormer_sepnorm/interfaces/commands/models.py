@@ -219,8 +219,7 @@ def info(
 
 
 def print_cache() -> None:
-    from graphormer_sepnorm.system.cache import entries, limit_bytes
-    from graphormer_sepnorm.system.files import cache_root
+    from graphormer_sepnorm.system.files import cache_root, entries, limit_bytes
 
     stores, limit = entries(), limit_bytes()
     for entry in stores:
