@@ -14,7 +14,6 @@ from graphormer_sepnorm.system.files import CACHE_VARIABLE
 from tests.robustness import processes, tiny_run
 
 ENCODINGS = tiny_run.tiny_config().model.encodings
-INDEX, SHARD = "index.json", "shard-00001.safetensors"
 FOLDERS = [("zinc-subset", "ZINC"), pytest.param("ogbg-molhiv", "ogbg_molhiv", marks=pytest.mark.nightly)]
 
 

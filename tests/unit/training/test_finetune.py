@@ -98,15 +98,6 @@ def learning_parts(model: Network) -> set[str]:
     return {".".join(name.split(".")[:2]) for name in names}
 
 
-def test_frozen_layers_are_the_first_ones_and_what_is_before_them(tmp_path):
-    _, config = tiny_model()
-    config = replace(config, model=replace(config.model, layers=2))
-    save_model(tmp_path / WEIGHTS, Network(config.model), config, {})
-    model = Network(config.model)
-    start_from(model, tmp_path, frozen_layers=1)
-    assert learning_parts(model) == {"blocks.1", "head.0", "head.2"}
-
-
 def test_local_blocks_freeze_first_and_values_of_atoms_belong_to_the_head(tmp_path):
     _, config = tiny_model()
     config = replace(config, model=replace(config.model, layers=3, messages=True, attention_layers=1, atom_values=True))
