@@ -3,7 +3,7 @@
 import numpy as np
 
 from graphormer_sepnorm.encodings.base import LONGEST_DISTANCE, UNREACHABLE
-from graphormer_sepnorm.system.compiling import compiled
+from graphormer_sepnorm.system.device import compiled
 
 
 @compiled

@@ -63,12 +63,10 @@ def probability_words(task: TaskConfig) -> list[str] | None:
 
 
 def vocabulary_words(featurizer: str) -> str:
-    """The molecules that a featurizer can read, in words."""
     return f"{AS_WRITTEN[as_written(featurizer)]}; up to {MAX_ATOMS:,} atoms"
 
 
 def salts_words(featurizer: str) -> str:
-    """The parts of a salt that a model with this featurizer reads, in words."""
     return SALTS[FEATURIZERS[featurizer].preparation]
 
 

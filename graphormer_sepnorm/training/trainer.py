@@ -76,6 +76,8 @@ class BatchShare(NamedTuple):
 
 @dataclass
 class Step:
+    """Updates a model, and its moving average if there is one."""
+
     model: Network
     objective: Objective
     train: MoleculeDataset

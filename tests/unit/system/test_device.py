@@ -7,8 +7,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.analyze import analyze_run
 from graphormer_sepnorm.predict.predictors import Predictor, load_embedder, load_networks
 from graphormer_sepnorm.system import distributed
-from graphormer_sepnorm.system.compiling import cached
-from graphormer_sepnorm.system.device import Compute, autocast, choose, computing, current, find_device
+from graphormer_sepnorm.system.device import Compute, autocast, cached, choose, computing, current, find_device
 from graphormer_sepnorm.training.experiment import evaluate_run
 from tests.tiny import save_tiny
 
