@@ -92,13 +92,9 @@ def open_study(path: Path, config: Config) -> Study:
         storage = optuna.storages.RDBStorage("sqlite://", {"creator": connect, "poolclass": QueuePool})
     except RuntimeError as error:
         raise InputError(f"{path}: {error}") from None
-    return optuna.create_study(
-        storage=storage,
-        study_name="tune",
-        direction="maximize" if METRICS[config.task.metric].higher_is_better else "minimize",
-        load_if_exists=True,
-        pruner=optuna.pruners.MedianPruner(STARTUP_TRIALS, n_warmup_steps=config.train.epochs // 5),
-    )
+    way = "maximize" if METRICS[config.task.metric].higher_is_better else "minimize"
+    pruner = optuna.pruners.MedianPruner(STARTUP_TRIALS, n_warmup_steps=config.train.epochs // 5)
+    return optuna.create_study(storage=storage, pruner=pruner, study_name="tune", direction=way, load_if_exists=True)
 
 
 def give_up_running(study: Study) -> None:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import chain, islice
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -64,16 +64,9 @@ def map_chunks(
             taken.append(chunk)
             yield part_of(chunk)
 
-    loader = DataLoader(
-        PartDataset(),
-        sampler=take(),
-        batch_size=None,
-        collate_fn=cast(Callable, work),
-        num_workers=available_cores(),
-        worker_init_fn=start_worker,
-        multiprocessing_context=way_to_start(),
-    )
-    for result in loader:
+    parts: dict[str, Any] = {"sampler": take(), "batch_size": None, "collate_fn": work}
+    processes: dict[str, Any] = {"num_workers": available_cores(), "multiprocessing_context": way_to_start()}
+    for result in DataLoader(PartDataset(), worker_init_fn=start_worker, **parts, **processes):
         yield taken.popleft(), result
 
 

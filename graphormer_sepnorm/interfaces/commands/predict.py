@@ -52,9 +52,7 @@ class LibraryOptions:
 def predict(
     *,
     model_and_input: Annotated[list[str], argument("MODEL... INPUT", WHAT, shared.predicting_names)],
-    out: Annotated[
-        Path | None, option(f"{FILE}, or - to print; of a library, a folder.", *OUTPUT, panel=ANSWERS)
-    ] = None,
+    out: Annotated[Path | None, option(f"{FILE}, or -; of a library, a folder.", *OUTPUT, panel=ANSWERS)] = None,
     answers: Annotated[Answers, FieldsOf(Answers, panel=ANSWERS)],
     profile: shared.Profile = None,
     log: Annotated[Path | None, option("CSV to add the predictions to, for the command update.", panel=ANSWERS)] = None,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig
-from graphormer_sepnorm.datasets.benchmarks import DATASETS, load_split
+from graphormer_sepnorm.datasets.benchmarks import DATASETS
 from graphormer_sepnorm.encodings.random_walk import Resistance
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.layers.batch_norm import SyncedBatchNorm
@@ -20,9 +20,10 @@ from graphormer_sepnorm.training import experiment
 from graphormer_sepnorm.training.experiment import Scores, evaluate_run, train_run
 from graphormer_sepnorm.training.optimizers import muon
 from graphormer_sepnorm.training.sweep import check_config, paired_difference, swept_config
-from graphormer_sepnorm.training.trainer import Trainer, fitted_epochs
+from graphormer_sepnorm.training.trainer import fitted_epochs
 from tests.robustness.tiny_run import tiny_config
 from tests.tiny import save_tiny, tiny_model
+from tests.unit.training.test_trainer import trainer_of
 
 
 def test_a_model_of_other_features_is_refused_before_anything_is_written(tmp_path):
@@ -114,10 +115,6 @@ def test_an_unknown_optimizer_ends_a_run_before_any_molecule_is_read(tmp_path, m
 def config_of(precision: str, optimizer: str = "adamw", epochs: int = 2) -> Config:
     config = tiny_config(epochs=epochs, dropout=0.0, optimizer=optimizer)
     return replace(config, train=replace(config.train, precision=precision, warmup=0.0, averaging=0.0))
-
-
-def trainer_of(config: Config) -> Trainer:
-    return Trainer(config, *(load_split("tiny", split, config.model.encodings) for split in ("train", "val")))
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
