@@ -13,7 +13,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, SpawnContext
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import optuna
 import torch
@@ -92,7 +92,7 @@ def open_study(path: Path, config: Config) -> Study:
         storage = optuna.storages.RDBStorage("sqlite://", {"creator": connect, "poolclass": QueuePool})
     except RuntimeError as error:
         raise InputError(f"{path}: {error}") from None
-    way = "maximize" if METRICS[config.task.metric].higher_is_better else "minimize"
+    way: Literal["maximize", "minimize"] = "maximize" if METRICS[config.task.metric].higher_is_better else "minimize"
     pruner = optuna.pruners.MedianPruner(STARTUP_TRIALS, n_warmup_steps=config.train.epochs // 5)
     return optuna.create_study(storage=storage, pruner=pruner, study_name="tune", direction=way, load_if_exists=True)
 
