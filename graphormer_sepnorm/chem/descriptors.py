@@ -14,8 +14,7 @@ from tqdm import tqdm
 
 from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule, without_atom_maps
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.system.cache import mark_used
-from graphormer_sepnorm.system.files import write_atomically
+from graphormer_sepnorm.system.files import mark_used, write_atomically
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
 
 NAMES = tuple(name for name, _ in Descriptors.descList)

@@ -9,7 +9,7 @@ import os
 import pickle
 import shutil
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import resources
 from itertools import filterfalse
 from pathlib import Path
@@ -85,14 +85,9 @@ def unpack(dataset: "InMemoryDataset", featurizer: Featurizer) -> Graphs:
     data, slices = dataset._data, dataset.slices
     x = data.x.view(len(data.x), -1)
     check_features("x", x, featurizer.atom_sizes, slices["x"])
-    graphs = checked_graphs(
-        x=x,
-        atom_ptr=slices["x"],
-        edge_index=data.edge_index,
-        edge_ptr=slices["edge_index"],
-        edge_attr=data.edge_attr.view(len(data.edge_attr), -1),
-        bond_sizes=featurizer.bond_sizes,
-    )
+    edge_attr = data.edge_attr.view(len(data.edge_attr), -1)
+    places = {"atom_ptr": slices["x"], "edge_index": data.edge_index, "edge_ptr": slices["edge_index"]}
+    graphs = checked_graphs(x=x, **places, edge_attr=edge_attr, bond_sizes=featurizer.bond_sizes)
     return graphs.with_targets(data.y.view(len(graphs), -1).float().numpy())
 
 
@@ -127,14 +122,12 @@ def read_molhiv(split: str, root: Path) -> Graphs:
 
 
 def mae_by_ogb(y: np.ndarray, prediction: np.ndarray) -> float:
-    """MAE of predictions [M, 1] for labels [M, 1], by OGB's evaluator of PCQM4Mv2."""
     from ogb.lsc import PCQM4Mv2Evaluator  # its import takes seconds
 
     return float(PCQM4Mv2Evaluator().eval({"y_true": y[:, 0], "y_pred": prediction[:, 0]})["mae"])
 
 
 def roc_auc_by_ogb(y: np.ndarray, prediction: np.ndarray) -> float:
-    """ROC-AUC of predictions [M, 1] for labels [M, 1], by OGB's evaluator of ogbg-molhiv."""
     from ogb.graphproppred import Evaluator  # its import takes seconds
 
     return float(Evaluator("ogbg-molhiv").eval({"y_true": y, "y_pred": prediction})["rocauc"])
@@ -153,22 +146,18 @@ def read_sample(split: str, root: Path) -> Graphs:
     return read_graphs("zinc", part.smiles.tolist()).with_targets(part[["penalized_logp"]].to_numpy(np.float32))
 
 
-def state_of_files(*names: str) -> Callable[[Path], str]:
-    """Names, sizes and modification times of the raw files below a root."""
-
-    def source(root: Path) -> str:
-        paths = [path for name in names for path in sorted((root / name).glob("*"))]
-        return " ".join(f"{path.name}:{path.stat().st_size}:{path.stat().st_mtime_ns}" for path in paths)
-
-    return source
+def state_of_files(folders: tuple[str, ...], root: Path) -> str:
+    """Names, sizes and modification times of the raw files in folders of a root."""
+    paths = [path for folder in folders for path in sorted((root / folder).glob("*"))]
+    return " ".join(f"{path.name}:{path.stat().st_size}:{path.stat().st_mtime_ns}" for path in paths)
 
 
 def sample_source(root: Path) -> str:
     return hashlib.sha256((resources.files("graphormer_sepnorm.resources") / "sample.csv.gz").read_bytes()).hexdigest()
 
 
-ZINC_FILES = state_of_files("ZINC/raw")
-HIV_FILES = state_of_files("ogbg_molhiv/raw", "ogbg_molhiv/split/scaffold")
+ZINC_FILES = functools.partial(state_of_files, ("ZINC/raw",))
+HIV_FILES = functools.partial(state_of_files, ("ogbg_molhiv/raw", "ogbg_molhiv/split/scaffold"))
 SUBSET, WHOLE = (functools.partial(read_zinc, subset=subset) for subset in (True, False))
 DATASETS: dict[str, Dataset] = {
     "sample": Dataset(MAE, "zinc", read_sample, sample_source),

@@ -1,7 +1,6 @@
-"""The store of prepared molecules: shards of packed arrays in safetensors files, written once and checked.
+"""The store of prepared molecules of a split: shards in safetensors files, and their checksums, which are written last.
 
-A folder holds one split; ``index.json`` has checksums and is written last. M molecules, B molecules of a batch.
-"""
+M molecules, B molecules of a batch."""
 
 import contextlib
 import hashlib
@@ -24,8 +23,7 @@ from graphormer_sepnorm.encodings import levels, precompute
 from graphormer_sepnorm.encodings.base import Encoding
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import PER_MOLECULE, GraphBatch, Graphs, Level, pointers
-from graphormer_sepnorm.system.cache import delete, lock_of, mark_used, prune
-from graphormer_sepnorm.system.files import write_atomically
+from graphormer_sepnorm.system.files import delete, lock_of, mark_used, prune, write_atomically
 
 SHARD_MOLECULES = 8192
 INDEX = "index.json"
@@ -62,11 +60,7 @@ class MoleculeDataset:
 
     @property
     def bounds(self) -> np.ndarray | None:
-        """float32 [M, tasks, 2] as in ``Graphs``, or None."""
         return self.per_molecule.get("bounds")
-
-    def labels(self, molecules: np.ndarray) -> tuple[torch.Tensor, torch.Tensor | None]:
-        return torch.from_numpy(self.y[molecules]), self.of_molecules("bounds", molecules)
 
     def of_molecules(self, name: str, molecules: np.ndarray) -> torch.Tensor | None:
         """A field of ``Graphs`` with a row per molecule, of the molecules with these indices; None if it is None."""
@@ -87,15 +81,13 @@ class MoleculeDataset:
         counts = torch.from_numpy(np.array([pair.shape[1] for pair in ends]))  # not on the default device
         first_atom = ptr[:-1].repeat_interleave(counts)
         per_molecule: dict[str, Any] = {name: self.of_molecules(name, molecules) for name in self.per_molecule}
+        levels = self.shards[0].levels.items()
         return GraphBatch(
             x=gather("atom", (shard.x for shard, _ in places)),
             ptr=ptr,
             edge_index=torch.from_numpy(np.concatenate(ends, axis=1)) + first_atom,
             bond=gather("edge", (shard.bond for shard, _ in places)).long(),
-            arrays={
-                name: gather(level, [shard.arrays[name] for shard, _ in places])
-                for name, level in self.shards[0].levels.items()
-            },
+            arrays={name: gather(level, [shard.arrays[name] for shard, _ in places]) for name, level in levels},
             **per_molecule,
         )
 
@@ -122,14 +114,9 @@ def ahead(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator
 
 
 def prepare(graphs: Graphs, encodings: tuple[Encoding, ...]) -> Graphs:
-    return replace(
-        graphs,
-        x=compact(graphs.x),
-        edge_index=compact(graphs.edge_index),
-        y=None if graphs.y is None else graphs.y.astype(np.float32),
-        arrays=precompute(encodings, graphs),
-        levels=levels(encodings),
-    )
+    y = None if graphs.y is None else graphs.y.astype(np.float32)
+    compacted = replace(graphs, x=compact(graphs.x), edge_index=compact(graphs.edge_index), y=y)
+    return replace(compacted, arrays=precompute(encodings, graphs), levels=levels(encodings))
 
 
 def compact(numbers: np.ndarray) -> np.ndarray:
@@ -150,15 +137,11 @@ def to_tensors(graphs: Graphs) -> dict[str, torch.Tensor]:
 def from_tensors(tensors: dict[str, torch.Tensor]) -> Graphs:
     fields = {name: tensor.numpy() for name, tensor in tensors.items() if name in FIELDS}
     places = [(name, *name.split(".", 1)) for name in tensors if name not in FIELDS]
-    return Graphs(
-        **fields,
-        arrays={name: tensors[whole].numpy() for whole, _, name in places},
-        levels={name: cast(Level, level) for _, level, name in places},
-    )
+    arrays = {name: tensors[whole].numpy() for whole, _, name in places}
+    return Graphs(**fields, arrays=arrays, levels={name: cast(Level, level) for _, level, name in places})
 
 
 def write_store(folder: Path, molecules: Graphs, encodings: tuple[Encoding, ...], key: str, description: str) -> None:
-    """Prepares molecules in parallel, shard by shard, into an empty folder."""
     starts = range(0, max(len(molecules), 1), SHARD_MOLECULES)
 
     def write_shard(start: int) -> dict[str, str]:
@@ -186,7 +169,6 @@ def shard_name(number: int) -> str:
 
 
 def is_intact(folder: Path, key: str) -> bool:
-    """Whether the folder holds a complete store with this key whose files match their checksums."""
     try:
         index = json.loads((folder / INDEX).read_bytes())
         return index["key"] == key and all(
@@ -229,7 +211,6 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def remove(path: Path) -> None:
-    """Removes a folder with its content, a file or a link; raises InputError if that fails."""
     try:
         delete(path)
     except OSError as error:

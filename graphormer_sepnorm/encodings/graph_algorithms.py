@@ -6,7 +6,7 @@ from scipy.sparse.csgraph import connected_components
 
 from graphormer_sepnorm.encodings.base import LONGEST_DISTANCE, UNREACHABLE, ends_of_bonds
 from graphormer_sepnorm.graphs import Graphs
-from graphormer_sepnorm.system.compiling import compiled
+from graphormer_sepnorm.system.device import compiled
 
 
 @compiled

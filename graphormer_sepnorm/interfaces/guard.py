@@ -7,8 +7,7 @@ import sys
 from collections.abc import Callable
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.system.signals import Interrupted, interruptible
-from graphormer_sepnorm.system.torchrun import rank
+from graphormer_sepnorm.system.signals import Interrupted, interruptible, rank
 
 
 def guarded(command: Callable[[], None]) -> None:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from graphormer_sepnorm.kernels.simd import LANES
 from graphormer_sepnorm.kernels.switch import pool_launcher
-from graphormer_sepnorm.system.compiling import cached
+from graphormer_sepnorm.system.device import cached
 
 _HELPERS = (Path(__file__), Path(__file__).with_name("simd.py"))
 _PROCESSOR = f"{llvmlite.binding.get_host_cpu_name()} {llvmlite.binding.get_host_cpu_features().flatten()}"

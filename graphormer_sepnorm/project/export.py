@@ -5,10 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.runs.archives import SHARED, write_archive
 from graphormer_sepnorm.runs.arrays import stored_facts
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.runs.zoo import CARD, READ_CARD, Endpoint, ModelCard, read_card, resolve_model
+from graphormer_sepnorm.runs.zoo import (
+    CARD,
+    READ_CARD,
+    SHARED,
+    Endpoint,
+    ModelCard,
+    read_card,
+    resolve_model,
+    write_archive,
+)
 from graphormer_sepnorm.table_model.evaluate import check_table, kept_options, unfinished_words
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.scores import STACK

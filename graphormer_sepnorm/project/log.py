@@ -15,7 +15,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.output.column import kind_of
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions, interval_ends
 from graphormer_sepnorm.predict.side_by_side import SideBySide
-from graphormer_sepnorm.runs.archives import SHARED
+from graphormer_sepnorm.runs.zoo import SHARED
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.splits import MoleculeStructure, read_structures
 from graphormer_sepnorm.tables.writers.base import DIGITS, as_csv

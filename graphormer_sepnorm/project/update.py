@@ -28,10 +28,9 @@ from graphormer_sepnorm.project.log import (
 from graphormer_sepnorm.report.over_time import Checked, alarms, calibrated_labels, over_time, section
 from graphormer_sepnorm.report.page import ReportPage, line, render
 from graphormer_sepnorm.report.write import predicted_together
-from graphormer_sepnorm.runs.archives import SHARED
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.numbers import counted
-from graphormer_sepnorm.runs.zoo import resolve_model
+from graphormer_sepnorm.runs.zoo import SHARED, resolve_model
 from graphormer_sepnorm.system import progress
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.table_model.evaluate import kept_options, other_scale, unfinished_words

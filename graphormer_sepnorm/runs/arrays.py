@@ -7,7 +7,6 @@ from typing import Any, get_type_hints
 
 import numpy as np
 import torch
-from safetensors.torch import save
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.checkpoint import (
@@ -17,10 +16,10 @@ from graphormer_sepnorm.runs.checkpoint import (
     read_facts,
     read_header,
     read_safetensors,
-    with_sorted_metadata,
+    save_with_texts,
 )
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.system.files import cache_root, write_atomically
+from graphormer_sepnorm.system.files import cache_root
 
 NO_EMBEDDING = "it has no single embedding"
 
@@ -36,8 +35,7 @@ class Stored:
 
 def save_arrays(path: Path, arrays: dict[str, np.ndarray], facts: dict) -> None:
     """Writes arrays and JSON facts atomically; equal content gives equal bytes."""
-    tensors, texts = as_tensors(arrays), {"facts": json.dumps(facts, sort_keys=True)}
-    write_atomically(path, with_sorted_metadata(save(tensors, {**texts, CHECKSUM: checksum(tensors, texts)})))
+    save_with_texts(path, as_tensors(arrays), {"facts": json.dumps(facts, sort_keys=True)})
 
 
 def as_tensors(arrays: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
@@ -45,12 +43,10 @@ def as_tensors(arrays: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
 
 
 def array_digest(arrays: dict[str, np.ndarray], facts: dict) -> str:
-    """A digest of arrays and JSON facts."""
     return checksum(as_tensors(arrays), {"facts": json.dumps(facts, sort_keys=True)})
 
 
 def load_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict]:
-    """Reads a file written by ``save_arrays``."""
     tensors, metadata = read_safetensors(path)
     recorded = metadata.pop(CHECKSUM, None)
     if "facts" not in metadata or recorded != checksum(tensors, metadata):
@@ -77,7 +73,6 @@ def load_format(path: Path, number: int) -> tuple[dict[str, np.ndarray], dict]:
 def checked_array(
     arrays: dict[str, np.ndarray], name: str, dtype: type, ndim: int, path: Path, finite: bool = True
 ) -> np.ndarray:
-    """The array with this name."""
     array = arrays.get(name)
     if array is None or array.dtype != dtype or array.ndim != ndim:
         raise InputError(f"{path} is damaged: it has no {np.dtype(dtype)} array {name} of {ndim} axes")
@@ -87,7 +82,6 @@ def checked_array(
 
 
 def part_arrays(name: str, part: Any) -> dict[str, np.ndarray]:
-    """The arrays of a dataclass, named ``NAME.FIELD``."""
     return {f"{name}.{field.name}": getattr(part, field.name) for field in fields(part)}
 
 

@@ -33,8 +33,11 @@ Kind = TypeVar("Kind", bound=Network)
 def save_tensors(path: Path, tensors: dict[str, Tensor], config: Config, facts: dict) -> None:
     """Writes tensors, the config and JSON facts to one file, atomically; raises InputError if it cannot be written."""
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    texts = {"config": config_to_json(config), "facts": json.dumps(facts)}
-    content = save(contiguous, {**texts, CHECKSUM: checksum(contiguous, texts)})
+    save_with_texts(path, contiguous, {"config": config_to_json(config), "facts": json.dumps(facts)})
+
+
+def save_with_texts(path: Path, tensors: dict[str, Tensor], texts: dict[str, str]) -> None:
+    content = save(tensors, {**texts, CHECKSUM: checksum(tensors, texts)})
     write_atomically(path, with_sorted_metadata(content))
 
 
@@ -71,7 +74,6 @@ def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], Config, dict]:
-    """Reads a file written by ``save_tensors``."""
     tensors, metadata = read_safetensors(path)
     if not {"config", "facts"} <= metadata.keys():
         raise InputError(f"{path} has no config in its header, so it is not a checkpoint of graphormer_sepnorm")
@@ -87,14 +89,12 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], Config, dict]:
 
 
 def read_facts(text: str, path: Path) -> dict:
-    """The facts of a checkpoint; raises InputError unless they are a JSON object."""
     if (facts := json_object(text)) is None:
         raise InputError(f"{path}: the facts in its header are not a JSON object")
     return facts
 
 
 def json_object(text: str | bytes) -> dict | None:
-    """The object in a text of JSON; None if there is none."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -159,7 +159,6 @@ def check_names(config: Config, path: str) -> None:
 
 @lru_cache  # the networks of a table model have the same config
 def num_parameters(config: ModelConfig) -> int:
-    """The number of parameters of a network."""
     return sum(parameter.numel() for parameter in skeleton(config).parameters())
 
 
@@ -185,7 +184,6 @@ def content_of(model: nn.Module) -> Iterator[bytes]:
 
 
 def save_model(path: Path, model: Network, config: Config, facts: dict) -> None:
-    """Writes a model's weights with its config and facts such as the epoch and the metric."""
     save_tensors(path, model.state_dict(), config, facts)
 
 
@@ -211,9 +209,7 @@ def check_tensors(tensors: dict[str, Tensor], expected: dict[str, Tensor], path:
         raise InputError(f"{path}: tensor {name} is {'missing' if name in expected else 'not part of the model'}")
     for name, tensor in tensors.items():
         if tensor.shape != expected[name].shape or tensor.dtype != expected[name].dtype:
-            raise InputError(
-                f"{path}: tensor {name} is {tensor.dtype} {list(tensor.shape)}, "
-                f"the config asks for {expected[name].dtype} {list(expected[name].shape)}"
-            )
+            found, wanted = (f"{each.dtype} {list(each.shape)}" for each in (tensor, expected[name]))
+            raise InputError(f"{path}: tensor {name} is {found}, the config asks for {wanted}")
         if not tensor.isfinite().all():
             raise InputError(f"{path}: tensor {name} has values that are not finite")

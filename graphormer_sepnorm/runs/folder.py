@@ -79,7 +79,6 @@ class RunFolder:
 
     @property
     def is_from_python(self) -> bool:
-        """Whether an estimator saved the table model here."""
         facts = (self.path / TABLE).with_suffix(".json")
         try:
             return json.loads(facts.read_bytes())["options"]["path"] == IN_PYTHON
@@ -151,32 +150,25 @@ class RunFolder:
 
     def append_metrics(self, lines: list[dict[str, float]]) -> None:
         """Appends lines to the metrics, replacing lines of the same or later epochs from an interrupted run."""
-        before = self.metrics.read_text().splitlines() if self.metrics.exists() else []
-        try:
-            kept = [text for text in before if json.loads(text)["epoch"] < lines[0]["epoch"]]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            advice = "remove it to continue the run without its earlier epochs"
-            raise InputError(f"{self.metrics} is damaged: {advice}") from None
-        write_atomically(self.metrics, "".join(f"{text}\n" for text in [*kept, *map(json.dumps, lines)]).encode())
+        kept = [line for line in self.read_metrics() if line["epoch"] < lines[0]["epoch"]]
+        write_atomically(self.metrics, "".join(f"{json.dumps(line)}\n" for line in [*kept, *lines]).encode())
 
     def read_metrics(self) -> list[dict[str, float]]:
         """The lines of the metrics, empty if there are none; raises InputError if they cannot be read."""
         if not self.metrics.exists():
             return []
         try:
-            return [json.loads(line) for line in self.metrics.read_text().splitlines()]
-        except (ValueError, RecursionError):
-            raise InputError(f"{self.metrics} is damaged: remove it, the run does not need it") from None
+            lines = [json.loads(line) for line in self.metrics.read_text().splitlines()]
+            return [{**line, "epoch": int(line["epoch"])} for line in lines]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            advice = "remove it to continue the run without its earlier epochs"
+            raise InputError(f"{self.metrics} is damaged: {advice}") from None
 
     def write_test(self, result: dict) -> None:
         write_atomically(self.test, (json.dumps(result) + "\n").encode())
 
     def write_predictions(self, lines: list[list]) -> None:
         write_atomically(self.predictions, as_csv(lines))
-
-    def saved_score(self) -> float | None:
-        """The test score, None if there is none; raises InputError if it cannot be read."""
-        return self.saved_test().get("value")
 
     def saved_test(self) -> dict:
         """The test scores as they were written, empty if there are none; raises InputError if they cannot be read."""

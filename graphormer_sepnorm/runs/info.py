@@ -47,7 +47,7 @@ def describe_model(path: Path) -> dict:
         "epoch": facts.get("epoch"),
         "metric": config.task.metric,
         "validation": facts.get("val_metric"),
-        "test": facts.get("test", RunFolder(path).saved_score()),
+        "test": facts.get("test", RunFolder(path).saved_test().get("value")),
         "featurizer": config.featurizer,
         "vocabulary": vocabulary_words(config.featurizer),
         "salts": salts_words(config.featurizer),
@@ -63,12 +63,10 @@ def probability_words(task: TaskConfig) -> list[str] | None:
 
 
 def vocabulary_words(featurizer: str) -> str:
-    """The molecules that a featurizer can read, in words."""
     return f"{AS_WRITTEN[as_written(featurizer)]}; up to {MAX_ATOMS:,} atoms"
 
 
 def salts_words(featurizer: str) -> str:
-    """The parts of a salt that a model with this featurizer reads, in words."""
     return SALTS[FEATURIZERS[featurizer].preparation]
 
 
@@ -80,37 +78,29 @@ def training_words(config: Config) -> str:
 
 
 def as_text(facts: dict) -> str:
-    """The known facts, one per line."""
-    lines = []
-    for name, value in facts.items():
-        if value is None or (name == "test_scores" and len(value) == 1):
-            continue
-        if name == "endpoints":
-            text = "\n".join(endpoint_lines(value))
-        elif name == "test_scores":
-            text = "\n".join(f"{target}  {score_words(**found)}" for target, found in value.items())
-        else:
-            text = fact_words(name, facts)
-        lines.append(f"{name.replace('_', ' '):20} " + text.replace("\n", f"\n{'':21}"))
-    return "\n".join(lines)
+    hidden = {name for name, value in facts.items() if value is None or (name == "test_scores" and len(value) == 1)}
+    texts = {name: fact_words(name, facts).replace("\n", f"\n{'':21}") for name in facts if name not in hidden}
+    return "\n".join(f"{name.replace('_', ' '):20} {text}" for name, text in texts.items())
 
 
 def fact_words(name: str, facts: dict) -> str:
     """A fact as text; the test score of a single target with its interval and the number of molecules."""
-    scores = list((facts.get("test_scores") or {}).values())
-    return score_words(**scores[0]) if name == "test" and len(scores) == 1 else words(name, facts[name])
+    scores = facts.get("test_scores") or {}
+    if name == "test" and len(scores) == 1:
+        return score_words(**next(iter(scores.values())))
+    if name == "test_scores":
+        return "\n".join(f"{target}  {score_words(**found)}" for target, found in scores.items())
+    return "\n".join(endpoint_lines(facts[name])) if name == "endpoints" else words(name, facts[name])
 
 
 def score_words(value: float, interval: Sequence[float] | None = None, molecules: int | None = None) -> str:
     """A score with its interval and the number of molecules, where known: "0.662 (0.415 to 0.870, 30 molecules)"."""
     details = [shown_interval(list(interval), decimals_for([value]))] if interval else []
-    if molecules is not None:
-        details.append(counted(molecules, "molecule"))
+    details += [] if molecules is None else [counted(molecules, "molecule")]
     return shown(value) + (f" ({', '.join(details)})" if details else "")
 
 
 def endpoint_lines(endpoints: dict[str, dict]) -> list[str]:
-    """A line for each endpoint, from what ``card_endpoints`` found."""
     width, lines, group, groups = max(map(len, endpoints)), [], "", groups_of(endpoints)
     for target, known in endpoints.items():
         if group != (group := groups.get(target, "")):
@@ -144,7 +134,6 @@ ENDPOINT_WORDS: dict[str, Callable[[dict], str]] = {
 
 
 def words(name: str, value: object) -> str:
-    """The value of a fact as text."""
     if isinstance(value, list):
         return ", ".join(value)
     if isinstance(value, bool):

@@ -51,7 +51,6 @@ def shown_interval(ends: list[float] | None, decimals: int | None = None) -> str
 
 
 def shown_together(values: Iterable[float | None], lead: float | None = None) -> list[str]:
-    """Numbers with the same decimals; arguments as ``decimals_for``."""
     values = list(values)
     decimals = decimals_for(values, lead)
     return [shown(value, decimals) for value in values]

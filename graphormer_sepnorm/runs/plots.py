@@ -30,7 +30,6 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def plot_curves(lines: list[dict[str, float]], picture: Path, metric: str) -> None:
-    """Plots training loss and validation metric over the epochs."""
     epochs = [line["epoch"] for line in lines]
     figure = new_figure(6, 4)
     axes = figure.subplots()

@@ -1,9 +1,21 @@
-"""Names of models: shipped weights, shipped table models and paths; cards of models."""
+"""Names of models: shipped ones, shared files, which are unpacked into the cache, and paths; cards of models."""
 
+import hashlib
+import json
+import lzma
 import os
+import re
+import shutil
+import stat
+import sys
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from difflib import get_close_matches
-from functools import partial
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -12,16 +24,23 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from graphormer_sepnorm.config import first_problem
+from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.encodings.base import STRICT
 from graphormer_sepnorm.errors import InputError, did_you_mean
-from graphormer_sepnorm.runs.archives import is_shared, opened_model, unpacked
-from graphormer_sepnorm.runs.folder import RunFolder, runs_in
+from graphormer_sepnorm.runs.folder import STACK, RunFolder, runs_in
+from graphormer_sepnorm.system.files import cache_root, delete, mark_used, replacing
 from graphormer_sepnorm.tables.formats import is_table_name
 from graphormer_sepnorm.tasks import METRICS
 
 RESOURCES = "graphormer_sepnorm.resources"
 ARCHIVE = ".tar.xz"
 CARD = "card.json"
+DIGESTS = ".sha256.json"  # the digests of the files of an unpacked model
+SHARED = ".gsn"  # the ending of the file of a shared model
+FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # of every file in an archive, so that equal models are equal files
+FILE_OF_RUN = re.compile(r"(model-\d{1,4}/)?\w[\w-]{0,60}\.(safetensors|json|csv)", re.ASCII)
+UNREADABLE = OSError, EOFError, UnicodeDecodeError, NotImplementedError, zlib.error, tarfile.TarError, lzma.LZMAError
+MOST_BYTES, MOST_FILES = 4_000_000_000, 1_000
 PRETRAINED = {"foundation", "foundation-mini"}  # for fine-tuning and embeddings: they predict no property
 
 
@@ -48,7 +67,6 @@ def resolve_model(name: str | os.PathLike) -> Path:
 
 
 def shipped(ending: str) -> dict[str, Path]:
-    """The files with this ending that come with the package, by name."""
     return {file.name.removesuffix(ending): file for file in resource_files() if file.name.endswith(ending)}
 
 
@@ -98,16 +116,12 @@ class Endpoint:
 
     def facts(self) -> dict[str, Any]:
         """The known ones of its facts, as JSON values."""
-        found = {
-            "description": f"{self.scale} of {self.description}" if self.scale else self.description,
-            "molecules": self.molecules,
-            "rmse_out_of_fold": self.rmse_out_of_fold,
-            "limit": self.limit and str(self.limit),
-            "score": self.score,
-        }
         texts = ("metric", "group", "direction", "source", "licence", "trust")
-        found |= {name: getattr(self, name) or None for name in texts}
-        return {name: value for name, value in found.items() if value is not None}
+        numbers = ("description", "molecules", "rmse_out_of_fold", "limit", "score")
+        found = {name: getattr(self, name) for name in (*numbers, *texts)}
+        found["description"] = f"{self.scale} of {self.description}" if self.scale else self.description
+        found["limit"] = self.limit and str(self.limit)
+        return {name: value for name, value in found.items() if value not in (None, "")}
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -158,3 +172,105 @@ def card_endpoints(place: Path) -> dict[str, dict[str, Any]]:
     """The facts in the card of a model by target, as ``Endpoint.facts``; empty without a card."""
     card = read_card(place)
     return {target: endpoint.facts() for target, endpoint in card.endpoints.items()} if card else {}
+
+
+@cache
+def digest_of(path: Path, stamp: tuple[int, int]) -> str:
+    """The SHA-256 of a file with this size and time of change."""
+    return sha256_of_file(path)
+
+
+def digest(path: Path) -> str:
+    known = path.stat()
+    return digest_of(path, (known.st_size, known.st_mtime_ns))
+
+
+def in_cache(name: str, content: str, archive: Path, fill: Callable[[Path], None]) -> Path:
+    """The folder of an unpacked model in the cache, named by ``name`` and ``content``, a digest of everything in it."""
+    folder = cache_root() / f"{name}-{content[:16]}"
+    try:
+        if (folder.exists() or folder.is_symlink()) and not is_whole(folder):
+            print(f"{folder} is damaged: {name} is unpacked again", file=sys.stderr)
+            delete(folder)
+        if not folder.is_dir():
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=folder.parent) as elsewhere:
+                whole = Path(elsewhere) / "model"
+                whole.mkdir()
+                fill(whole)
+                files = (path for path in whole.rglob("*") if path.is_file())
+                digests = {path.relative_to(whole).as_posix(): digest(path) for path in files}
+                (whole / DIGESTS).write_text(json.dumps(digests))
+                whole.rename(folder)
+    except (*UNREADABLE, zipfile.BadZipFile) as error:
+        if not folder.is_dir():  # another process was not faster
+            raise InputError(f"cannot unpack {archive.name} into {folder}: {error}") from None
+    mark_used(folder)
+    return folder
+
+
+def is_whole(folder: Path) -> bool:
+    try:
+        digests = json.loads((folder / DIGESTS).read_bytes())
+        return bool(digests) and all(digest(folder / name) == known for name, known in digests.items())
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
+        return False
+
+
+def unpacked(archive: Path, name: str, card: Path, card_name: str) -> Path:
+    """The folder of a shipped table model in the cache, with its card, as ``in_cache``."""
+
+    def fill(whole: Path) -> None:
+        with tarfile.open(archive) as content:
+            content.extractall(whole, filter="data")
+        shutil.copy(card, whole / card_name)
+
+    both = hashlib.sha256((digest(archive) + digest(card)).encode()).hexdigest()
+    return in_cache(name, both, archive, fill)
+
+
+def is_shared(path: Path) -> bool:
+    """Whether a file is named as a shared model, or begins as a ZIP archive."""
+    if path.suffix.lower() == SHARED:
+        return True
+    with open(path, "rb") as file:
+        return file.read(4) == b"PK\x03\x04"
+
+
+def opened_model(archive: Path) -> Path:
+    """The folder of a shared model in the cache, as ``in_cache``."""
+
+    def fill(whole: Path) -> None:
+        with zipfile.ZipFile(archive) as content:
+            check_content(archive, content.infolist())
+            for info in content.infolist():
+                place = whole / info.filename
+                place.parent.mkdir(exist_ok=True)
+                with content.open(info) as source, open(place, "xb") as file:
+                    shutil.copyfileobj(source, file)
+
+    if not zipfile.is_zipfile(archive):
+        raise InputError(f"{archive} is damaged or no model that export wrote: ask for the file again")
+    return in_cache(re.sub(r"[^\w-]", "-", archive.stem)[:60] or "model", digest(archive), archive, fill)
+
+
+def check_content(archive: Path, files: list[zipfile.ZipInfo]) -> None:
+    """Raises InputError unless the files of an archive are those of a run folder, few, and not too large."""
+    names, foreign = [info.filename for info in files], f"{archive} is no model that export wrote"
+    for info in files:
+        kind = stat.S_IFMT(info.external_attr >> 16)
+        if not FILE_OF_RUN.fullmatch(info.filename) or kind not in (0, stat.S_IFREG) or info.flag_bits & 1:
+            raise InputError(f"{foreign}: it has {info.filename[:80]!r}, and is not opened")
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise InputError(f"{foreign}: {info.filename} is packed in another way")
+    if STACK not in names or len(set(map(str.lower, names))) < len(names) or len(names) > MOST_FILES:
+        raise InputError(f"{foreign}: it has no {STACK}, or too many files")
+    if sum(info.file_size for info in files) > MOST_BYTES:
+        raise InputError(f"{archive} would need more than {MOST_BYTES / 1e9:g} GB, more than a model: it is not opened")
+
+
+def write_archive(out: Path, files: Mapping[str, bytes]) -> None:
+    """Writes files by name into an archive of which equal content has equal bytes; raises OSError."""
+    with replacing(out) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in sorted(files.items()):
+            archive.writestr(zipfile.ZipInfo(name, FIRST_DAY), content, zipfile.ZIP_DEFLATED)

@@ -1,34 +1,47 @@
-"""The study of a search: its space, its folder, Optuna's storage, and the files written from it."""
+"""The study of a search: its space, folder, storage and files; each trial is a process, whose crash costs only this."""
 
 import contextlib
 import json
+import multiprocessing
+import signal
 import sqlite3
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext, SpawnContext
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import optuna
-from optuna import Study
+import torch
+from optuna import Study, TrialPruned
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.exceptions import ExperimentalWarning, StorageInternalError
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial, Trial, TrialState
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from graphormer_sepnorm.config import Config, TrainConfig
+from graphormer_sepnorm.datasets.benchmarks import load_split
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.plots import save_png
+from graphormer_sepnorm.system.device import Compute, computing
 from graphormer_sepnorm.system.files import write_atomically
+from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.tables.writers.base import as_csv
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.training.settings import with_settings
+from graphormer_sepnorm.training.trainer import Trainer
 
 STARTUP_TRIALS = 5  # never pruned, because there is no median yet
 ENDED = TrialState.COMPLETE, TrialState.PRUNED
+SECONDS_TO_END = 10  # of a process that has sent its outcome
+# PyTorch has no exception of its own for lack of memory on the CPU and in cuBLAS.
+LACK_OF_MEMORY = ("can't allocate memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 PROBLEM = "problem"  # user attribute of a trial that describes what went wrong
 
 
@@ -44,21 +57,19 @@ class StudyFolder:
         self.best_run = RunFolder(path / "best")  # scored on the test split,
         self.recipe_run = RunFolder(path / "recipe")  # and compared with this one
 
-    def __str__(self) -> str:
-        return str(self.path)
-
     def check_free(self, resume: bool) -> None:
         """Raises InputError if the folder cannot be used: it holds a run, or a search that is not resumed."""
         if RunFolder(self.path).holds_run:
-            raise InputError(f"{self} holds a run: choose another --out")
+            raise InputError(f"{self.path} holds a run: choose another --out")
         if self.definition.exists() and not resume:
-            raise InputError(f"{self} already holds a search: continue it with --resume, or choose another --out")
+            raise InputError(f"{self.path} already holds a search: continue it with --resume, or choose another --out")
 
     def begin(self, definition: dict) -> None:
         """Saves the definition of the search; raises InputError if the folder holds a search with another one."""
         content = (json.dumps(definition, indent=2) + "\n").encode()
         if self.definition.exists() and self.definition.read_bytes() != content:
-            raise InputError(f"{self} holds a search with other options: resume with the same, or choose another --out")
+            problem = f"{self.path} holds a search with other options"
+            raise InputError(f"{problem}: resume with the same, or choose another --out")
         write_atomically(self.definition, content)
 
 
@@ -74,7 +85,6 @@ def storage_problems(path: Path) -> Iterator[None]:
 
 
 def open_study(path: Path, config: Config) -> Study:
-    """The study in a SQLite file, created if it does not exist."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # failed trials, which it would report, are reported here
     # By path, which may contain characters that a URL must not.
     connect = partial(sqlite3.connect, path, timeout=60, check_same_thread=False)
@@ -82,13 +92,9 @@ def open_study(path: Path, config: Config) -> Study:
         storage = optuna.storages.RDBStorage("sqlite://", {"creator": connect, "poolclass": QueuePool})
     except RuntimeError as error:
         raise InputError(f"{path}: {error}") from None
-    return optuna.create_study(
-        storage=storage,
-        study_name="tune",
-        direction="maximize" if METRICS[config.task.metric].higher_is_better else "minimize",
-        load_if_exists=True,
-        pruner=optuna.pruners.MedianPruner(STARTUP_TRIALS, n_warmup_steps=config.train.epochs // 5),
-    )
+    way: Literal["maximize", "minimize"] = "maximize" if METRICS[config.task.metric].higher_is_better else "minimize"
+    pruner = optuna.pruners.MedianPruner(STARTUP_TRIALS, n_warmup_steps=config.train.epochs // 5)
+    return optuna.create_study(storage=storage, pruner=pruner, study_name="tune", direction=way, load_if_exists=True)
 
 
 def give_up_running(study: Study) -> None:
@@ -127,17 +133,14 @@ def summary(study: Study, folder: StudyFolder, config: Config) -> dict:
     if not trials:
         problems = [trial.user_attrs[PROBLEM] for trial in ended if PROBLEM in trial.user_attrs]
         reason = f"; the first of {len(problems)} problems: {problems[0]}" if problems else ""
-        raise InputError(
-            f"no trial was complete{reason}: continue with --resume and more --trials or --time-limit, or choose "
-            "another --out with fewer --epochs"
-        )
+        advice = "continue with --resume and more --trials or --time-limit, or choose another --out with fewer --epochs"
+        raise InputError(f"no trial was complete{reason}: {advice}")
     counts = {"trials": len(ended), "complete": len(trials), "pruned": len(ended) - len(trials)}
     best = {"metric": config.task.metric, "validation": study.best_value, "parameters": study.best_params}
-    return {"out": str(folder), **counts, **best}
+    return {"out": str(folder.path), **counts, **best}
 
 
 def draw(study: Study, folder: StudyFolder, config: Config) -> None:
-    """Plots the history of the search and the importance of each field, with Optuna."""
     import matplotlib
     from matplotlib import pyplot
     from optuna.visualization import matplotlib as pictures
@@ -213,3 +216,103 @@ def with_values(config: Config, values: Mapping[str, Any]) -> Config:
     if "width" in values:
         changed["model.ffn_width"] = max(1, round(config.model.ffn_width * values["width"] / config.model.width))
     return with_settings(config, [f"{path}={json.dumps(value)}" for path, value in changed.items()])
+
+
+class TrialKilled(Exception):
+    """The process of a trial was killed; the message names the signal."""
+
+
+class TrialProcess:
+    """A process that runs ``train_trial``; its ``connection`` is readable when the trial has ended."""
+
+    def __init__(self, *arguments: object):
+        context = starting()
+        self.connection, theirs = context.Pipe(duplex=False)
+        self.process = context.Process(target=train_apart, args=(theirs, *arguments), daemon=True)
+        with sigint_blocked():
+            self.process.start()
+        theirs.close()
+
+    def outcome(self) -> Exception | None:
+        """None if the trial was completed, or the TrialPruned, InputError or TrialKilled; others are a RuntimeError."""
+        try:
+            outcome = self.connection.recv()
+            self.process.join(SECONDS_TO_END)  # Python warns of the semaphores of a process that is killed
+            return outcome
+        except (EOFError, ConnectionResetError):
+            self.process.join()
+        code = self.process.exitcode or 0
+        if code >= 0:
+            raise RuntimeError(f"a trial ended with exit code {code}")
+        return TrialKilled(f"killed by {signal.Signals(-code).name}")
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.connection.close()
+
+
+def train_apart(connection: Connection, *arguments: Any) -> None:
+    """Runs ``train_trial`` in a process that ignores Ctrl-C, which a terminal sends to all; the parent handles it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    outcome: Exception | None = None
+    try:
+        train_trial(*arguments)
+    except (TrialPruned, InputError) as error:
+        outcome = error
+    if not is_orphan():
+        connection.send(outcome)
+
+
+def train_trial(trial: Trial, folder: StudyFolder, config: Config, compute: Compute, threads: int) -> None:
+    """Trains and reports every epoch; raises TrialPruned if the trial is worse, or for a ``PROBLEM``."""
+    torch.set_num_threads(threads)
+    with computing(compute), storage_problems(folder.study):
+        train, val = (load_split(str(folder.path / TABLE), split, config.model.encodings) for split in ("train", "val"))
+        trainer = None
+        try:
+            trainer = Trainer(config, train, val)
+            for epoch in trainer.epochs():
+                if is_orphan():
+                    return
+                trial.report(epoch.val_metric, epoch.epoch)
+                if epoch.epoch < trainer.config.train.epochs and trial.should_prune():
+                    raise TrialPruned
+        except (InputError, MemoryError, RuntimeError) as error:
+            diverges = isinstance(error, InputError) and trainer is not None
+            if not diverges and not is_lack_of_memory(error):
+                raise
+            trial.set_user_attr(PROBLEM, str(error) if diverges else "out of memory")
+            raise TrialPruned from None
+
+
+def is_orphan() -> bool:
+    parent = multiprocessing.parent_process()
+    return parent is not None and not parent.is_alive()
+
+
+def is_lack_of_memory(error: Exception) -> bool:
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(map(str(error).__contains__, LACK_OF_MEMORY))
+
+
+def starting() -> SpawnContext | ForkServerContext:
+    """How to start processes: forked from a server that has imported PyTorch once, if supported."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    return context
+
+
+@contextlib.contextmanager
+def sigint_blocked() -> Iterator[None]:
+    """A process server that is started within it never receives SIGINT, not even while it imports."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # unblocks SIGINT when it starts, otherwise with the first process
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,8 +1,4 @@
-"""Hyperparameter search for a user's table, with Optuna.
-
-The study is a SQLite file with atomic writes. Each trial is trained in a separate process, uses only the training and
-validation splits, and reports its validation metrics to the study. The test split is used once, after the search.
-"""
+"""Hyperparameter search for a user's table, with Optuna: trials use no test molecules, only the comparison does."""
 
 import json
 import math
@@ -26,12 +22,10 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.numbers import shown_together
 from graphormer_sepnorm.search import study as saved
-from graphormer_sepnorm.search.study import searched, values_of, with_values
-from graphormer_sepnorm.search.trial import TrialKilled, TrialProcess
+from graphormer_sepnorm.search.study import TrialKilled, TrialProcess, searched, values_of, with_values
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.files import write_atomically
-from graphormer_sepnorm.system.signals import advising
-from graphormer_sepnorm.system.torchrun import num_processes
+from graphormer_sepnorm.system.signals import advising, num_processes
 from graphormer_sepnorm.table_run import say
 from graphormer_sepnorm.tables.formats.table import WholeTable
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions, check_splits, read_labelled
@@ -70,12 +64,7 @@ def tune(
     compare: bool = True,
     content: WholeTable | None = None,
 ) -> dict:
-    """Searches for a better recipe than ``config`` for a table; the first trial is ``config`` itself.
-
-    Fields of ``SearchSpace`` that are ``fixed`` keep its value. A comparison scores the best recipe and ``config`` on
-    the test split; the search then cannot be continued, because further trials would be selected by it. Bad input
-    raises InputError before anything is written.
-    """
+    """Searches for a better recipe than ``config``, the first trial; fields in ``fixed`` keep its values."""
     if num_processes() > 1:
         raise InputError("a search has processes of its own: start it without torchrun, with --processes")
     if options.weight_column or options.feature_columns:
@@ -84,26 +73,20 @@ def tune(
     folder.check_free(resume)
     find_optimizer(config.train.optimizer)
     if config.train.start_from is not None:
-        raise InputError(
-            f"the trials of a search start from random weights, and the recipe from {config.train.start_from}: choose "
-            "another recipe, or leave train.start_from out"
-        )
+        problem = f"the trials of a search start from random weights, and the recipe from {config.train.start_from}"
+        raise InputError(f"{problem}: choose another recipe, or leave train.start_from out")
     places = searched(config, fixed)
     if not places:
         raise InputError("there is nothing to search: every field of the search space is set")
     labelled = read_labelled(options, config.featurizer, content)
     check_splits(options, config.task, labelled)
     say(remarks(options, labelled))
-    advice = f"{folder} keeps the finished trials: continue with the same command and --resume"
+    advice = f"{out} keeps the finished trials: continue with the same command and --resume"
     with advising(advice), RunFolder(out).locked():
         folder.check_free(resume)
-        folder.begin(
-            {
-                "config": ADAPTER.dump_python(config, mode="json"),
-                "table": {name: value for name, value in asdict(options).items() if name not in NOT_OF_SEARCH},
-                "search": {name: json.loads(distribution_to_json(place)) for name, place in places.items()},
-            }
-        )
+        table = {name: value for name, value in asdict(options).items() if name not in NOT_OF_SEARCH}
+        space = {name: json.loads(distribution_to_json(place)) for name, place in places.items()}
+        folder.begin({"config": ADAPTER.dump_python(config, mode="json"), "table": table, "search": space})
         write_labelled(out, labelled, config, options)
         for split in ("train", "val"):
             load_split(str(out / TABLE), split, config.model.encodings)  # fills the cache once for all trials
@@ -111,10 +94,9 @@ def tune(
             study = saved.open_study(folder.study, config)
             count = len(saved.trials_in(study, *saved.ENDED))
             if folder.best_run.path.exists() and count < limits.trials:
-                raise InputError(
-                    f"{folder} was compared on the test split after {count} trials: more trials would be "
-                    "chosen by it; choose another --out, with --no-compare to leave the test split for later"
-                )
+                problem = f"{out} was compared on the test split after {count} trials: more would be chosen by it"
+                advice = "choose another --out, with --no-compare to leave the test split for later"
+                raise InputError(f"{problem}; {advice}")
             Search(study, folder, config, places, limits).run()
             result = saved.summary(study, folder, config)
             saved.draw(study, folder, config)
@@ -124,10 +106,7 @@ def tune(
 
 
 class Search:
-    """The trials of a study, several in parallel: Optuna suggests values, and processes train with them.
-
-    Optuna's own ``optimize`` uses threads, which outlive Ctrl-C and lose exceptions.
-    """
+    """Trials in processes: Optuna's own ``optimize`` uses threads, which outlive Ctrl-C and lose exceptions."""
 
     def __init__(self, study: Study, folder: saved.StudyFolder, config: Config, places: Places, limits: SearchLimits):
         self.study, self.folder, self.config, self.places, self.limits = study, folder, config, places, limits
@@ -158,7 +137,6 @@ class Search:
         return len(saved.trials_in(self.study, *saved.ENDED))
 
     def start_trials(self) -> bool:
-        """Starts as many trials as are wanted and possible; returns whether any is running."""
         while len(self.running) < min(self.limits.trials - self.ended(), self.limits.processes):
             trial, config = self.ask()
             process = TrialProcess(trial, self.folder, config, current(), self.threads)
@@ -166,11 +144,7 @@ class Search:
         return bool(self.running)
 
     def ask(self) -> tuple[Trial, Config]:
-        """A new trial and its config: the recipe itself if it was not tried yet, otherwise a suggestion.
-
-        Each trial has its own random seed, so a resumed search that runs one trial at a time suggests the same values
-        as one that was never interrupted.
-        """
+        """The recipe itself if it was not tried yet, otherwise a suggestion, by a seed per trial for equal resumes."""
         recipe = {name: value for name, value in values_of(self.config).items() if name in self.places}
         tried = saved.trials_in(self.study, *saved.ENDED, TrialState.RUNNING)
         if not any(trial.params == recipe for trial in tried) and not saved.trials_in(self.study, TrialState.WAITING):
@@ -181,10 +155,7 @@ class Search:
         return trial, with_values(self.config, {name: trial.params[name] for name in self.places})
 
     def finish(self, trial: Trial, process: TrialProcess) -> None:
-        """Reports the outcome of a trial to the study; killed trials count as pruned, so later ones avoid their values.
-
-        Raises InputError if no trial can start, or several were killed in a row.
-        """
+        """Reports the outcome of a trial; killed ones count as pruned, so that later ones avoid their values."""
         outcome = process.outcome()
         process.kill()
         if isinstance(outcome, InputError):
@@ -205,10 +176,9 @@ class Search:
             print(f"trial {told.number}: {how} after {told.last_step or 0} epochs{metric}", file=sys.stderr)
         self.killed = self.killed + 1 if is_killed else 0
         if self.killed == MAX_KILLED:
-            raise InputError(
-                f"{MAX_KILLED} trials in a row were {outcome}: the machine may have too little memory for "
-                f"{self.limits.processes} processes; {self.folder} keeps the finished trials, continue with --resume"
-            )
+            cause = f"the machine may have too little memory for {self.limits.processes} processes"
+            advice = f"{self.folder.path} keeps the finished trials, continue with --resume"
+            raise InputError(f"{MAX_KILLED} trials in a row were {outcome}: {cause}; {advice}")
 
     def write(self) -> None:
         if saved.trials_in(self.study, TrialState.COMPLETE):
@@ -223,7 +193,7 @@ def comparison(
     """Trains with the best recipe and, if it is another one, with the initial one; scores both on the test split."""
 
     def score(run: RunFolder, own: Config) -> float:
-        if (known := run.saved_score()) is not None:
+        if (known := run.saved_test().get("value")) is not None:
             return known
         write_labelled(run.path, labelled, own, options)
         return train_run(own, run.path, resume=True)["value"]

@@ -1,17 +1,20 @@
-"""Device and precision of a command: ``choose`` reads the options, ``computing`` applies them."""
+"""Device and precision of a command: ``choose`` reads the options, ``computing`` applies them; compiled functions."""
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Literal, TypeVar
 
 import torch
 
 from graphormer_sepnorm.errors import InputError, known
-from graphormer_sepnorm.system.torchrun import local_rank, num_processes
+from graphormer_sepnorm.system.signals import local_rank, num_processes
 
+Function = TypeVar("Function", bound=Callable)
+Compiled = TypeVar("Compiled")
 Precision = Literal["float32", "bfloat16"]
 NAMES = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 
@@ -79,3 +82,20 @@ def computing(compute: Compute) -> Iterator[None]:
 def current() -> Compute:
     """The value set by ``computing``, or the default."""
     return _CURRENT.get() or choose()
+
+
+def cached(compiler: Callable[..., Callable[[Callable], Compiled]], function: Callable) -> Compiled:
+    """`compiler(cache=True)(function)`; without a cache where Numba finds no folder to write, as in many containers."""
+    try:
+        return compiler(cache=True)(function)
+    except RuntimeError:
+        return compiler(cache=False)(function)
+
+
+def compiled(function: Function) -> Function:
+    """Compiles a function with Numba, without the GIL; returns it unchanged, and slow, if Numba cannot be imported."""
+    try:
+        from numba import njit
+    except ImportError:
+        return function
+    return cached(partial(njit, nogil=True), function)

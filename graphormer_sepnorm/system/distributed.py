@@ -10,9 +10,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.rendezvous import rendezvous
 
-from graphormer_sepnorm.system import torchrun
 from graphormer_sepnorm.system.device import current
-from graphormer_sepnorm.system.torchrun import num_processes, rank
+from graphormer_sepnorm.system.signals import local_rank, num_processes, rank
 
 Items = TypeVar("Items", list, np.ndarray)
 TIMEOUT = datetime.timedelta(seconds=60)
@@ -25,7 +24,7 @@ def join() -> None:
         backend = "gloo"
         if current().device.type == "cuda":
             backend = "cpu:gloo,cuda:nccl"
-            torch.cuda.set_device(torchrun.local_rank())
+            torch.cuda.set_device(local_rank())
         store, number, count = next(rendezvous("env://", timeout=PREPARATION_TIMEOUT))
         store.set(f"ready/{number}", "")
         store.wait([f"ready/{each}" for each in range(count)], PREPARATION_TIMEOUT)
@@ -49,7 +48,6 @@ def share(items: Items) -> Items:
 
 
 def take_from_first(x: Tensor) -> None:
-    """Replaces a contiguous tensor by that of the first process."""
     if num_processes() > 1:
         join()
         dist.broadcast(x, src=0)

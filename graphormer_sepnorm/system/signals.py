@@ -1,4 +1,4 @@
-"""Turns SIGINT and SIGTERM into an exception, so that every ``with`` and ``finally`` block runs."""
+"""This process: its rank among those of torchrun, 0 of 1 for a single one; SIGINT and SIGTERM become an exception."""
 
 import contextlib
 import os
@@ -60,3 +60,19 @@ def advising(advice: str | Callable[[], str]) -> Iterator[None]:
     except Interrupted as interruption:
         interruption.advice = advice if isinstance(advice, str) else advice()
         raise
+
+
+def from_torchrun(variable: str, default: int) -> int:
+    return int(os.environ[variable]) if "TORCHELASTIC_RUN_ID" in os.environ else default
+
+
+def rank() -> int:
+    return from_torchrun("RANK", 0)
+
+
+def num_processes() -> int:
+    return from_torchrun("WORLD_SIZE", 1)
+
+
+def local_rank() -> int:
+    return from_torchrun("LOCAL_RANK", 0)

@@ -10,15 +10,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import chain, islice
-from types import FrameType
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
 from graphormer_sepnorm.system.progress import tracked
-from graphormer_sepnorm.system.torchrun import num_processes
+from graphormer_sepnorm.system.signals import num_processes
 
 CHUNK = 1000
 CHUNKS_ALONE = 2
@@ -45,11 +44,9 @@ def map_chunks(
     chunks: Iterable[Chunk],
     part_of: Callable[[Chunk], Part],
     alone: int = CHUNKS_ALONE,
-    prepare: Callable[[], object] = lambda: None,
+    prepare: Callable[[], object] = lambda: None,  # loads what each process would load otherwise
 ) -> Iterator[tuple[Chunk, Result]]:
-    """Each chunk with the result of ``work`` for a part of it, in order; few chunks, or a daemon's, run here.
-
-    ``prepare`` loads, before processes start, what each of them would load otherwise."""
+    """Each chunk with the result of ``work`` for a part of it, in order; few chunks, or a daemon's, run here."""
     chunks = iter(chunks)
     first = list(islice(chunks, alone + 1))
     if len(first) <= alone or multiprocessing.current_process().daemon:
@@ -67,16 +64,9 @@ def map_chunks(
             taken.append(chunk)
             yield part_of(chunk)
 
-    loader = DataLoader(
-        PartDataset(),
-        sampler=take(),
-        batch_size=None,
-        collate_fn=cast(Callable, work),
-        num_workers=available_cores(),
-        worker_init_fn=start_worker,
-        multiprocessing_context=way_to_start(),
-    )
-    for result in loader:
+    parts: dict[str, Any] = {"sampler": take(), "batch_size": None, "collate_fn": work}
+    processes: dict[str, Any] = {"num_workers": available_cores(), "multiprocessing_context": way_to_start()}
+    for result in DataLoader(PartDataset(), worker_init_fn=start_worker, **parts, **processes):
         yield taken.popleft(), result
 
 
@@ -117,17 +107,13 @@ class PartDataset(Dataset):
 def start_worker(worker: int) -> None:
     """Makes a worker end silently with its parent, and glibc keep freed memory, a tenth of the time of a prediction."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, end_in_silence)
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # PyTorch's loader reports any other exit as an error
     if sys.platform == "linux":
         library = ctypes.CDLL(None)
         library.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if hasattr(library, "mallopt"):
             library.mallopt(M_MMAP_THRESHOLD, LARGEST_KEPT)
             library.mallopt(M_TRIM_THRESHOLD, MOST_KEPT)
-
-
-def end_in_silence(number: int, frame: FrameType | None) -> NoReturn:
-    os._exit(0)  # PyTorch's loader reports any other exit as an error, even during shutdown
 
 
 @contextlib.contextmanager

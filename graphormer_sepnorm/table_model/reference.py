@@ -20,8 +20,7 @@ from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.predict.domain import evenly
 from graphormer_sepnorm.predict.predictors import Embedder, computed, load_embedder
 from graphormer_sepnorm.runs.arrays import checked_array
-from graphormer_sepnorm.system.compiling import compiled
-from graphormer_sepnorm.system.device import Compute, computing, current
+from graphormer_sepnorm.system.device import Compute, compiled, computing, current
 from graphormer_sepnorm.system.progress import tracked
 from graphormer_sepnorm.system.workers import map_chunks
 from graphormer_sepnorm.table_model.features import (

@@ -51,11 +51,8 @@ def train_run(
     run.check_free(resume)
     find_optimizer(config.train.optimizer)
     dataset = run.dataset(config)
-    if config.featurizer != find_dataset(dataset).featurizer:
-        raise InputError(
-            f"the model reads {config.featurizer!r} features, {config.dataset} has "
-            f"{find_dataset(dataset).featurizer!r} ones"
-        )
+    if config.featurizer != (found := find_dataset(dataset).featurizer):
+        raise InputError(f"the model reads {config.featurizer!r} features, {config.dataset} has {found!r} ones")
 
     def advice() -> str:
         if not run.state.exists():
@@ -66,16 +63,13 @@ def train_run(
         train, val, test = (load_split(dataset, split, config.model.encodings, root) for split in SPLITS)
         make_task(config.task).check_scorable(test.y, "test")
         distributed.wait_for_all()
-        recorder = RunWriter(Trainer(config, train, val, verbose=True), run)
+        trainer = Trainer(config, train, val, verbose=True)
         with training_alone(run, resume):
             if command and distributed.rank() == 0:
                 write_atomically(run.command, command.encode())
-            if config.train.averaging and distributed.rank() == 0:
-                averaging = f"averaging {config.train.averaging}"
-                print(f"evaluated and saved: moving averages of the weights ({averaging})", file=sys.stderr)
-            if resume:
-                recorder.resume()
-            recorder.train()
+            if (averaging := config.train.averaging) and distributed.rank() == 0:
+                print(f"evaluated and saved: moving averages of the weights (averaging {averaging})", file=sys.stderr)
+            RunWriter(trainer, run).train(resume)
             scores = score_runs([out], "test", root)
             if distributed.rank() == 0:
                 scores.write(run)
@@ -102,11 +96,9 @@ class Scores:
 
     def of(self, prediction: np.ndarray) -> Self:
         """The scores of another prediction [M, tasks] for the same molecules."""
-        scores = {
-            "value": METRICS[self.task.metric](self.y, prediction),
-            "scores": TASKS[self.task.kind].scores(self.y, prediction),
-        }
-        return replace(self, result={**self.result, **scores}, prediction=prediction)
+        value = METRICS[self.task.metric](self.y, prediction)
+        scores = {"value": value, "scores": TASKS[self.task.kind].scores(self.y, prediction)}
+        return replace(self, result=self.result | scores, prediction=prediction)
 
     def write(self, run: RunFolder) -> None:
         """Writes the predictions as a table and a plot, and then ``test.json``, with which the run is finished."""
@@ -126,13 +118,10 @@ class Scores:
         header = ["row", "smiles", "split", *targets, *(f"{name}_predicted" for name in targets)]
         digits = DIGITS["precise" if self.task.offset else "number"]
         numbers = ([f"{value:.{digits}g}" for value in values] for values in self.prediction.tolist())
-        lines = [
-            [number, smiles, split, *labels, *predicted]
-            for (number, smiles, *labels), predicted in zip(rows, numbers, strict=True)
-        ]
-        if not names:
-            return [header, *lines]
-        return [[*header, "name"], *([*line, name] for line, name in zip(lines, names, strict=True))]
+        lines = [header]
+        for (number, smiles, *labels), predicted in zip(rows, numbers, strict=True):
+            lines.append([number, smiles, split, *labels, *predicted])
+        return [[*line, name] for line, name in zip(lines, ["name", *names], strict=True)] if names else lines
 
 
 def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = None) -> Scores:
@@ -178,7 +167,6 @@ def evaluate_run(run: Path, split: str = "test", root: str | os.PathLike | None 
 
 
 def evaluate_together(runs: list[Path], split: str = "test", root: str | os.PathLike | None = None) -> dict:
-    """Scores the mean prediction of several runs on one named dataset."""
     datasets = [checkpoint.load_tensors(weights_file(run))[1].dataset for run in runs]
     for run, dataset in zip(runs, datasets, strict=True):
         if dataset == TABLE:

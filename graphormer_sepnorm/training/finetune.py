@@ -102,16 +102,11 @@ def starting_from(config: Config, source: str, frozen_layers: int | None = None)
     check_frozen_layers(frozen_layers, checkpoint_config.model)
     check_names(checkpoint_config, source)
     preparation = FEATURIZERS[config.featurizer].preparation or FEATURIZERS[checkpoint_config.featurizer].preparation
+    own = {name: getattr(config.model, name) for name in ("num_tasks", "conditions", "dropout", "attention_dropout")}
     return replace(
         config,
         featurizer=prepared(checkpoint_config.featurizer, preparation),
-        model=replace(
-            checkpoint_config.model,
-            num_tasks=config.model.num_tasks,
-            conditions=config.model.conditions,
-            dropout=config.model.dropout,
-            attention_dropout=config.model.attention_dropout,
-        ),
+        model=replace(checkpoint_config.model, **own),
         train=replace(config.train, start_from=source, frozen_layers=frozen_layers),
     )
 

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Callable
-from typing import overload
 
 import torch
 from torch import Tensor, nn
@@ -16,12 +15,10 @@ from graphormer_sepnorm.model import Network
 def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict]:
     """Weight matrices of linear layers with weight decay; norms, biases and embeddings without."""
     matrices = {f"{name}.weight" for name, module in model.named_modules() if isinstance(module, nn.Linear)}
-    groups: dict[str, list[nn.Parameter]] = {"decay": [], "no_decay": []}
-    for name, parameter in model.named_parameters():
-        groups["decay" if name in matrices else "no_decay"].append(parameter)
+    decay, rest = ([p for name, p in model.named_parameters() if (name in matrices) is of] for of in (True, False))
     return [
-        {"name": "decay", "params": groups["decay"], "weight_decay": weight_decay},
-        {"name": "no_decay", "params": groups["no_decay"], "weight_decay": 0.0},
+        {"name": "decay", "params": decay, "weight_decay": weight_decay},
+        {"name": "no_decay", "params": rest, "weight_decay": 0.0},
     ]
 
 
@@ -36,14 +33,8 @@ class BatchedMuon(Muon):
     _step_supports_amp_scaling = True
     found_inf: Tensor | None = None
 
-    @overload
-    def step(self, closure: None = None) -> None: ...
-
-    @overload
-    def step(self, closure: Callable[[], float]) -> float: ...
-
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         loss = None if closure is None else torch.enable_grad()(closure)()
         for group in self.param_groups:
             self.move(group)
@@ -53,26 +44,21 @@ class BatchedMuon(Muon):
         lists: list[list[Tensor]] = [[] for _ in range(3)]
         self._init_group(group, *lists)
         of_shape: dict[torch.Size, list[tuple[Tensor, ...]]] = defaultdict(list)
-        for matrix, gradient, momentum in zip(*lists, strict=True):
-            of_shape[matrix.shape].append((matrix, gradient, momentum))
+        for each in zip(*lists, strict=True):
+            of_shape[each[0].shape].append(each)
         for together in of_shape.values():
             matrices, gradients, momenta = (list(tensors) for tensors in zip(*together, strict=True))
-            self.move_together(group, matrices, gradients, momenta)
-
-    def move_together(
-        self, group: dict, matrices: list[Tensor], gradients: list[Tensor], momenta: list[Tensor]
-    ) -> None:
-        if self.found_inf is not None:
-            before = list(torch.stack(matrices))
-            gradients = list(torch.stack(gradients).masked_fill(self.found_inf > 0, 0))
-        torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
-        directions = torch.stack(torch._foreach_lerp(gradients, momenta, group["momentum"]))
-        changes = orthogonalized(directions, group["ns_coefficients"], group["ns_steps"], group["eps"])
-        torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
-        rate = 0.2 * max(directions.shape[1:]) ** 0.5 * group["lr"]
-        torch._foreach_add_(matrices, list(changes.to(directions.dtype)), alpha=-rate)
-        if self.found_inf is not None:
-            torch._foreach_lerp_(matrices, before, [self.found_inf] * len(matrices))
+            if self.found_inf is not None:
+                before = list(torch.stack(matrices))
+                gradients = list(torch.stack(gradients).masked_fill(self.found_inf > 0, 0))
+            torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
+            directions = torch.stack(torch._foreach_lerp(gradients, momenta, group["momentum"]))
+            changes = orthogonalized(directions, group["ns_coefficients"], group["ns_steps"], group["eps"])
+            torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
+            rate = 0.2 * max(directions.shape[1:]) ** 0.5 * group["lr"]
+            torch._foreach_add_(matrices, list(changes.to(directions.dtype)), alpha=-rate)
+            if self.found_inf is not None:
+                torch._foreach_lerp_(matrices, before, [self.found_inf] * len(matrices))
 
 
 def orthogonalized(matrices: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
@@ -94,10 +80,7 @@ def muon(model: Network, train: TrainConfig) -> list[Optimizer]:
     groups = parameter_groups(model, train.weight_decay)
     for group in groups:
         group["params"] = [parameter for parameter in group["params"] if id(parameter) not in taken]
-    return [
-        BatchedMuon(matrices, lr=train.lr, weight_decay=train.weight_decay),
-        AdamW(groups, lr=train.lr, fused=True),
-    ]
+    return [BatchedMuon(matrices, lr=train.lr, weight_decay=train.weight_decay), AdamW(groups, lr=train.lr, fused=True)]
 
 
 OPTIMIZERS: dict[str, Callable[[Network, TrainConfig], list[Optimizer]]] = {"adamw": adamw, "muon": muon}
@@ -108,5 +91,4 @@ def find_optimizer(name: str) -> Callable[[Network, TrainConfig], list[Optimizer
 
 
 def make_optimizers(model: Network, train: TrainConfig) -> list[Optimizer]:
-    """The optimizers of a run, each for its own parameters."""
     return find_optimizer(train.optimizer)(model, train)

@@ -17,18 +17,15 @@ from graphormer_sepnorm.system.files import cache_root
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
 from graphormer_sepnorm.tables.formats import named_column, rows_of
-from graphormer_sepnorm.training.objectives.base import Corpus, Pretraining
+from graphormer_sepnorm.training.objectives import Corpus, Pretraining
 from graphormer_sepnorm.training.optimizers import find_optimizer
 from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
 from graphormer_sepnorm.training.trainer import Trainer
 
 VALIDATION = 0.02
 TRAIN = TrainConfig(epochs=6, batch_size=64, lr=2e-3, clip_norm=1.0, optimizer="muon", weight_decay=0.15)
-SIZES = {
-    "mini": Recipe(foundation_mini, TRAIN),
-    "small": Recipe(foundation_small, TRAIN),
-    "base": Recipe(foundation_base, TRAIN),
-}
+SHAPES = {"mini": foundation_mini, "small": foundation_small, "base": foundation_base}
+SIZES = {size: Recipe(shape, TRAIN) for size, shape in SHAPES.items()}
 
 
 def split(corpus: Corpus, seed: int) -> tuple[Corpus, Corpus]:
@@ -76,15 +73,10 @@ def pretrain(
         task = objective.task(corpus.targets)
         name = f"{objective.title} of {', '.join(Path(source).name for source in sources)}"
         config = task_config(name, FOR_TABLES, task, recipe.train, None, recipe.architecture)
-        train, val = (
-            prepared(part, config, name)
-            for part, name in zip(split(corpus, recipe.train.seed), ("train", "val"), strict=True)
-        )
-        recorder = RunWriter(Trainer(config, train, val, verbose=True, make_objective=objective.objective), run)
+        train, val = map(prepared, split(corpus, recipe.train.seed), (config, config), ("train", "val"))
+        trainer = Trainer(config, train, val, verbose=True, make_objective=objective.objective)
         with training_alone(run, resume):
-            if resume:
-                recorder.resume()
-            facts = recorder.train()
+            facts = RunWriter(trainer, run).train(resume)
     return {
         "molecules": len(train),
         "validation": len(val),

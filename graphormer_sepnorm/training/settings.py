@@ -23,7 +23,6 @@ def with_given(config: TrainConfig, options: Mapping[str, Any]) -> TrainConfig:
 
 
 def in_precision(train: TrainConfig, precision: Literal["auto", "float32", "bfloat16"]) -> TrainConfig:
-    """The optimization in another precision; "auto" keeps the current one."""
     if precision == "auto":
         return train
     return replace(train, precision="32-true" if precision == "float32" else "bf16-mixed")
@@ -65,7 +64,6 @@ def refuse_patience(train: TrainConfig, recipe: TrainConfig) -> None:
 
 
 def field_names(fields: object, prefix: str = "") -> Iterator[str]:
-    """The dotted names of all fields, including those that contain others."""
     held = fields.items() if isinstance(fields, dict) else enumerate(fields) if isinstance(fields, list) else ()
     for key, value in held:
         yield f"{prefix}{key}"

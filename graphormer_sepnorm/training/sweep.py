@@ -19,8 +19,8 @@ from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.training.experiment import score_runs, train_run
 from graphormer_sepnorm.training.finetune import check_start
-from graphormer_sepnorm.training.schedule import with_epochs
 from graphormer_sepnorm.training.settings import with_settings
+from graphormer_sepnorm.training.trainer import with_epochs
 
 
 def sweep(
@@ -60,7 +60,7 @@ def sweep(
         check_config(folder, configs[folder])
     with advising("finished runs are kept: continue with the same command"):
         for folder, config in configs.items():
-            if RunFolder(folder).saved_score() is None:
+            if RunFolder(folder).saved_test().get("value") is None:
                 train_run(config, folder, root, resume=folder in begun)
     rows = [leaderboard(list(of_group), root) for of_group in groups]
     for row in rows:
@@ -100,7 +100,7 @@ def leaderboard(runs: list[Path], root: str | os.PathLike | None = None) -> dict
             raise InputError(f"{run} differs from the first run in more than its seed")
         if "val_metric" not in facts:
             raise InputError(f"{run} has no validation score: only runs that were trained here can be summarized")
-        saved = RunFolder(run).saved_score()
+        saved = RunFolder(run).saved_test().get("value")
         tests.append(score_runs([run], "test", root).result["value"] if saved is None else saved)
         validations.append(facts["val_metric"])
         seeds.append(config.train.seed)
@@ -131,13 +131,7 @@ def paired_difference(row: dict, other: dict) -> dict:
     low = high = None
     if len(differences) > 1:
         low, high = map(float, stats.ttest_1samp(differences, 0).confidence_interval(0.95))
-    return {
-        "norm": row["norm"],
-        "minus": other["norm"],
-        "mean": statistics.mean(differences),
-        "low": low,
-        "high": high,
-    }
+    return {"norm": row["norm"], "minus": other["norm"], "mean": statistics.mean(differences), "low": low, "high": high}
 
 
 def spread(values: list[float]) -> float | None:
@@ -145,7 +139,6 @@ def spread(values: list[float]) -> float | None:
 
 
 def cpu_name() -> str:
-    """The processor and the number of threads."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     models = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]

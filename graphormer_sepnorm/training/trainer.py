@@ -1,8 +1,8 @@
-"""The training loop. It yields epochs and does not access the files of the run."""
+"""The training loop, its updates and its schedule. It yields epochs and does not access the files of the run."""
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import NamedTuple, cast
@@ -10,10 +10,11 @@ from typing import NamedTuple, cast
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 from tqdm import tqdm
 
-from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.config import Config, TrainConfig
 from graphormer_sepnorm.datasets.store import MoleculeDataset
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch
@@ -25,12 +26,124 @@ from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast, current
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.finetune import start_from, start_head
-from graphormer_sepnorm.training.objectives.base import LabelObjective, Objectives
+from graphormer_sepnorm.training.objectives import LabelObjective, Objective, Objectives
 from graphormer_sepnorm.training.optimizers import make_optimizers
-from graphormer_sepnorm.training.schedule import epoch_batches, fitted_epochs, learning_rate, num_batches
-from graphormer_sepnorm.training.step import Step, find_loss
 
 REESTIMATE_BATCHES = 16
+Update = tuple[int, np.ndarray, Tensor]  # its number from 1, molecules, and loss and norm of the gradient [2]
+
+
+def learning_rate(config: TrainConfig, update: int, updates: int) -> float:
+    """Warm-up to the peak, then decay to zero, at the middle of an update. Trapezoid: Hagele et al., NeurIPS 2024."""
+    progress = (update + 0.5) / updates
+    if progress < config.warmup:
+        return config.lr * progress / config.warmup
+    if config.schedule == "trapezoid":
+        return config.lr * min(1.0, (1 - progress) / config.cooldown)
+    fallen = (progress - config.warmup) / (1 - config.warmup)
+    if config.schedule == "linear":
+        return config.lr * (1 - fallen)
+    return config.lr * 0.5 * (1 + math.cos(math.pi * fallen))
+
+
+def epoch_batches(num_molecules: int, batch_size: int, seed: int, epoch: int) -> list[np.ndarray]:
+    """Random batches of an epoch. Their sizes differ by at most one, so no batch has a single molecule."""
+    order = np.random.default_rng((seed, epoch)).permutation(num_molecules)
+    return np.array_split(order, num_batches(num_molecules, batch_size))
+
+
+def fitted_epochs(config: TrainConfig, num_molecules: int) -> TrainConfig:
+    """The optimization with the epochs that ``min_updates`` requires for a training split of this size."""
+    least = math.ceil(config.min_updates / num_batches(num_molecules, config.batch_size))
+    return with_epochs(config, max(config.epochs, least))
+
+
+def with_epochs(config: TrainConfig, epochs: int) -> TrainConfig:
+    """With another number of epochs, of which at most half are frozen, so that the body is also trained."""
+    return replace(config, epochs=epochs, frozen_epochs=min(config.frozen_epochs, epochs // 2))
+
+
+def num_batches(num_molecules: int, batch_size: int) -> int:
+    return min(math.ceil(num_molecules / batch_size), num_molecules // 2)
+
+
+class BatchShare(NamedTuple):
+    """This process's share of a batch, on the device of the model."""
+
+    batch: GraphBatch
+    weight: float  # such that the mean loss over processes is the mean over all labels
+
+
+@dataclass
+class Step:
+    """Updates a model, and its moving average if there is one."""
+
+    model: Network
+    objective: Objective
+    train: MoleculeDataset
+    config: TrainConfig
+    optimizers: Sequence[Optimizer]
+    average: AveragedModel | None
+
+    def __post_init__(self) -> None:
+        self.device = self.model.cls.device
+        self.updates_per_reading = 1 if self.device.type == "cpu" else 100  # reading synchronizes with a GPU
+
+    def shares(self, batches: Sequence[np.ndarray]) -> Iterator[BatchShare]:
+        """This process's shares of batches of the training split; a batch is given by the indices of its molecules."""
+        weights = map(self.weight_of_share, batches)
+        own = self.train.batches(map(distributed.share, batches), self.device)
+        return map(BatchShare, own, weights)
+
+    def weight_of_share(self, molecules: np.ndarray) -> float:
+        if distributed.num_processes() == 1:
+            return 1.0
+        counts = self.objective.counts(molecules).numpy()
+        return distributed.num_processes() * distributed.share(counts).sum() / (counts.sum() or 1)
+
+    def __call__(self, share: BatchShare, lr: float) -> Tensor:
+        """The loss and the norm of the gradient [2] over all processes; no weight changes if one is not finite."""
+        loss = find_loss(self.model, self.objective, self.config.precision, share.batch) * share.weight
+        self.model.zero_grad()
+        loss.backward()
+        distributed.average_gradients(self.model)
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
+        loss_and_norm = torch.stack([distributed.mean(loss.detach()), norm])
+        skip = (~loss_and_norm.isfinite().all()).float()
+        for optimizer in self.optimizers:
+            step_unless(skip, optimizer, lr)
+        if self.average is not None:
+            follow(self.average.module, self.model, self.config.averaging, first=not self.average.n_averaged)
+            self.average.n_averaged += 1
+        return loss_and_norm
+
+
+def step_unless(skip: Tensor, optimizer: Optimizer, lr: float) -> None:
+    """An optimizer step at a learning rate, which changes nothing if ``skip`` [] is 1."""
+    for group in optimizer.param_groups:
+        group["lr"] = lr
+    if not getattr(optimizer, "_step_supports_amp_scaling", False):
+        if not skip.item():
+            optimizer.step()
+        return
+    optimizer.found_inf = skip  # type: ignore[attr-defined]
+    optimizer.step()
+    del optimizer.found_inf  # type: ignore[attr-defined]
+
+
+def find_loss(model: Network, objective: Objective, precision: str, batch: GraphBatch) -> Tensor:
+    with autocast(precision, batch.x.device):
+        return objective.loss(model, batch)
+
+
+def follow(average: nn.Module, model: nn.Module, decay: float, first: bool) -> None:
+    """Updates the moving average of the weights, or copies them if ``first``; buffers are copied."""
+    with torch.no_grad():
+        pairs = list(zip(average.parameters(), model.parameters(), strict=True))
+        averages, now = ([pair[side].detach() for pair in pairs] for side in (0, 1))
+        torch._foreach_lerp_(averages, now, 1.0 if first else 1 - decay)
+        for kept, buffer in zip(average.buffers(), model.buffers(), strict=True):
+            kept.copy_(buffer)
 
 
 @dataclass
@@ -54,14 +167,6 @@ class Epoch:
     seconds: float
 
 
-class Update(NamedTuple):
-    """An update whose results may still be on the device."""
-
-    step: int  # from 1
-    molecules: np.ndarray
-    loss_and_norm: Tensor  # [2]
-
-
 class Trainer:
     """Trains one model; ``config`` is the run with the task and epochs fitted to the training split."""
 
@@ -77,10 +182,8 @@ class Trainer:
             raise InputError(f"training needs at least 2 molecules, the training split has {len(train)}")
         smallest_batch = len(train) // max(num_batches(len(train), config.train.batch_size), 1)
         if smallest_batch < distributed.num_processes():
-            raise InputError(
-                f"batches of {smallest_batch} molecules cannot be shared by {distributed.num_processes()} processes: "
-                "start fewer, or choose a larger batch"
-            )
+            problem = f"cannot be shared by {distributed.num_processes()} processes"
+            raise InputError(f"batches of {smallest_batch} molecules {problem}: start fewer, or choose a larger batch")
         self.train, self.val, self.verbose = train, val, verbose
         distributed.join()
         self.device = current().device
@@ -102,7 +205,6 @@ class Trainer:
 
     @property
     def evaluated(self) -> Network:
-        """The model that is evaluated and saved: the moving average if there is one."""
         return self.model if self.average is None else cast(Network, self.average.module)
 
     @property
@@ -115,7 +217,6 @@ class Trainer:
         return autocast(self.config.train.precision, self.device)
 
     def epochs(self) -> Iterator[Epoch]:
-        """Trains from the current to the last epoch."""
         if self.config.train.start_from is not None and self.progress.epoch == 0:
             start_head(self.model, self.train, make_task(self.objective.task))
             distributed.wait_for_all()
@@ -162,7 +263,6 @@ class Trainer:
         return round(fraction * self.config.train.epochs, 6)
 
     def freeze(self, epoch: int) -> None:
-        """Freezes or unfreezes the body for this epoch, according to the config."""
         for parameter in self.body:
             parameter.requires_grad_(epoch > self.config.train.frozen_epochs)
 
@@ -177,29 +277,28 @@ class Trainer:
         description = f"epoch {epoch}/{train.epochs}"
         hidden = None if self.verbose and distributed.rank() == 0 else True
         with tqdm(total=len(self.train), desc=description, unit=" molecules", leave=False, disable=hidden) as bar:
-            unread: list[Update] = []
+            unread: list[Update] = []  # of which the results may still be on the device
             for step, (molecules, share) in enumerate(zip(batches, self.step.shares(batches), strict=True), start=1):
                 lr = learning_rate(train, (epoch - 1) * len(batches) + step - 1, train.epochs * len(batches))
-                unread.append(Update(step, molecules, self.step(share, lr)))
+                unread.append((step, molecules, self.step(share, lr)))
                 if len(unread) == self.step.updates_per_reading or step == len(batches):
                     losses = self.losses(unread, epoch)
-                    for update, loss in zip(unread, losses, strict=True):
-                        total_loss += loss * len(update.molecules)
-                        bar.update(len(update.molecules))
+                    for (_, learnt, _), loss in zip(unread, losses, strict=True):
+                        total_loss += loss * len(learnt)
+                        bar.update(len(learnt))
                     bar.set_postfix(loss=f"{losses[-1]:.4f}", refresh=False)
                     unread.clear()
         return total_loss / len(self.train), lr
 
     def losses(self, updates: list[Update], epoch: int) -> list[float]:
         """Reads the losses of updates from the device; raises InputError if a loss or gradient is not finite."""
-        read = torch.stack([update.loss_and_norm for update in updates]).tolist()
-        for update, (loss, gradient_norm) in zip(updates, read, strict=True):
+        read = torch.stack([loss_and_norm for _, _, loss_and_norm in updates]).tolist()
+        for (step, molecules, _), (loss, gradient_norm) in zip(updates, read, strict=True):
             if not (math.isfinite(loss) and math.isfinite(gradient_norm)):
-                raise InputError(
-                    f"loss {loss}, gradient norm {gradient_norm} in epoch {epoch}, step {update.step}, molecules "
-                    f"{self.suspects(update.molecules).tolist()} of the training split: lower the learning rate or "
-                    "look at their targets; the last checkpoint is intact"
-                )
+                where = f"epoch {epoch}, step {step}, molecules {self.suspects(molecules).tolist()}"
+                advice = "lower the learning rate or look at their targets; the last checkpoint is intact"
+                problem = f"loss {loss}, gradient norm {gradient_norm} in {where} of the training split"
+                raise InputError(f"{problem}: {advice}")
         return [loss for loss, _ in read]
 
     @torch.no_grad()
@@ -223,9 +322,8 @@ class Trainer:
             try:
                 return self.objective.score(self.evaluated)
             except InputError as error:
-                raise InputError(
-                    f"in epoch {epoch} {error}: lower the learning rate; the last checkpoint is intact"
-                ) from None
+                advice = "lower the learning rate; the last checkpoint is intact"
+                raise InputError(f"in epoch {epoch} {error}: {advice}") from None
 
     def reestimation_batches(self, epoch: int) -> Iterator[GraphBatch]:
         train = self.config.train

@@ -35,10 +35,10 @@ from graphormer_sepnorm.datasets.store import MoleculeDataset, from_tensors, in_
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import RECIPES, Recipe
-from graphormer_sepnorm.training.objectives.base import LabelObjective
+from graphormer_sepnorm.training.objectives import LabelObjective
 from graphormer_sepnorm.training.optimizers import make_optimizers
 from graphormer_sepnorm.training.pretrain import SIZES
-from graphormer_sepnorm.training.step import Step
+from graphormer_sepnorm.training.trainer import Step
 
 MODELS: dict[str, tuple[Recipe, int]] = {
     "slim": (RECIPES["slim"], 1),

@@ -24,7 +24,7 @@ from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory, open_o
 from graphormer_sepnorm.encodings import precompute
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.training.optimizers import adamw
-from graphormer_sepnorm.training.schedule import epoch_batches
+from graphormer_sepnorm.training.trainer import epoch_batches
 
 FEATURIZER = FEATURIZERS["zinc"]
 

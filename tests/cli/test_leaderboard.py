@@ -2,18 +2,12 @@
 
 import json
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 import pandas as pd
 import pytest
-from pydantic.dataclasses import dataclass
 
 from graphormer_sepnorm.config import TrainConfig
-from graphormer_sepnorm.encodings import ENCODINGS
-from graphormer_sepnorm.encodings.base import STRICT
-from graphormer_sepnorm.encodings.shipped import Spatial
-from graphormer_sepnorm.layers.norms import NORMS, ShareNorm
 from graphormer_sepnorm.recipes import RECIPES, Recipe
 from graphormer_sepnorm.runs.checkpoint import load_model, save_model
 from graphormer_sepnorm.tables.prepared_table import TABLE
@@ -23,7 +17,6 @@ from tests.unit.table_model.test_compare import Y, write_run
 
 @pytest.fixture
 def sweep(command, monkeypatch, tmp_path):
-    """Runs the command on the sample; gives exit code, rows and messages."""
     monkeypatch.setitem(RECIPES, "tiny", Recipe(tiny, TrainConfig(epochs=1)))
 
     def run(*arguments):
@@ -74,22 +67,6 @@ def test_a_list_of_runs_is_taken_up_where_it_stands(sweep, command, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_command_knows_the_norms_and_encodings_of_a_script_that_runs_it(sweep, command, tmp_path, monkeypatch):
-    @dataclass(frozen=True, config=STRICT)
-    class Own(Spatial):
-        name: Literal["own"] = "own"
-
-    monkeypatch.setitem(NORMS, "sharenorm-own", ShareNorm)
-    monkeypatch.setitem(ENCODINGS, "own", Own)
-    own = json.dumps([{"name": "own", "max_distance": 3}])
-    code, rows, _ = sweep("--norm", "sharenorm-own", "--set", f"model.encodings={own}")
-    assert code == 0 and [row["norm"] for row in rows] == ["sharenorm-own"]
-    folder = tmp_path / "sample-sharenorm-own-1"
-    assert load_model(folder)[1].model.encodings == (Own(max_distance=3),)
-    assert command("evaluate", folder)[1]["value"] == rows[0]["test"][1]
-
-
-@pytest.mark.slow
 def test_several_runs_are_scored_by_their_mean(sweep, command, tmp_path):
     assert sweep("--norm", "sepnorm")[0] == 0
     folders = [tmp_path / f"sample-sepnorm-{seed}" for seed in (0, 1)]
@@ -119,16 +96,3 @@ def test_two_runs_from_the_shell(command, tmp_path):
     code, result, messages = command("compare", *runs, "--plot", tmp_path / "difference.png")
     assert code == 0 and f"{runs[0]}" in messages and list(result["targets"]["y"]["runs"]) == [str(run) for run in runs]
     assert (tmp_path / "difference.png").exists()
-
-
-def test_bad_input_is_one_sentence(command, tmp_path):
-    run = write_run(tmp_path / "a", Y)
-    other = write_run(tmp_path / "b", Y, smiles="CC")
-    for arguments, message in (
-        ([run, tmp_path], "has no test predictions"),
-        ([run, other], "have different test rows"),
-        ([run, other, "--plot", tmp_path / "a.gif"], "a plot is written as .png, .svg, .pdf"),
-    ):
-        code, _, messages = command("compare", *arguments)
-        assert code == 2 and message in messages and messages.count("\n") == 1
-    assert not (tmp_path / "a.gif").exists()

@@ -26,7 +26,6 @@ def tiny(atom_sizes, bond_sizes, num_tasks):
 
 @pytest.fixture
 def start(command, monkeypatch, tmp_path):
-    """Runs the command on 60 molecules in two tables with a tiny model; gives exit code, result and messages."""
     train = TrainConfig(epochs=4, batch_size=16, lr=3e-3, optimizer="muon")
     monkeypatch.setitem(SIZES, "small", Recipe(tiny, train))
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
@@ -76,7 +75,6 @@ def test_a_body_learns_the_embeddings_of_another(start, command, tmp_path):
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """Two small models of the sample, untrained, that differ in their norm."""
     folders = []
     for norm in ("sepnorm", "sharenorm"):
         config = dataset_config("sample", TrainConfig(), norm)

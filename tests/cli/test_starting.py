@@ -1,9 +1,6 @@
 """Starting: a command imports what it needs and nothing else; help, version and errors before any work."""
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import typer
@@ -11,9 +8,8 @@ import typer
 from graphormer_sepnorm.interfaces import commands
 from graphormer_sepnorm.runs.zoo import PRETRAINED, shipped_models, shipped_tables
 from graphormer_sepnorm.version import __version__
-from tests.tiny import save_tiny
+from tests.robustness import processes
 
-REPOSITORY = Path(__file__).parents[2]
 HEAVY = {"torch", "numpy", "rdkit", "pydantic", "torch_geometric", "numba", "ogb", "scipy", "sklearn", "pandas", "tqdm"}
 NOT_FOR_PREDICTING = {
     "torch_geometric", "torch._dynamo", "transformers", "pandas", "ogb", "sklearn", "scipy.sparse", "scipy.special",
@@ -31,13 +27,7 @@ main()
 
 def modules_after(*arguments: object, code: str = COMMAND) -> set[str]:
     """The modules that a command, or other code, has imported when it ends."""
-    done = subprocess.run(
-        [sys.executable, "-c", LEFT_BEHIND + code, *map(str, arguments)],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    done = processes.command("-c", LEFT_BEHIND + code, *arguments)
     assert done.returncode == 0, done.stderr
     return set(done.stdout.splitlines()[-1].split()[1:])
 
@@ -53,14 +43,6 @@ def test_help_imports_the_standard_library_and_typer_alone(arguments):
 def test_the_help_of_a_command_imports_what_typer_does(name):
     modules = modules_after(name, "--help")
     assert not sorted(modules & (HEAVY | NOT_FOR_PREDICTING) - {"pydantic"})  # recent releases of typer convert with it
-
-
-@pytest.mark.slow
-def test_predicting_imports_what_it_needs(tmp_path):
-    (tmp_path / "two.csv").write_text("smiles\nCCO\nc1ccccc1\n")
-    modules = modules_after("predict", save_tiny(tmp_path / "run"), tmp_path / "two.csv", "-o", tmp_path / "out.csv")
-    assert {"torch", "rdkit"} <= modules
-    assert not sorted(modules & NOT_FOR_PREDICTING)
 
 
 def function(name: str):
@@ -93,6 +75,5 @@ def test_a_shipped_model_imports_what_it_needs_to_predict(name):
 
 
 def test_the_module_is_the_command_where_no_script_is_on_the_path():
-    module = [sys.executable, "-m", "graphormer_sepnorm"]
-    shown = subprocess.run([*module, "--version"], capture_output=True, text=True, cwd=REPOSITORY)
+    shown = processes.command("-m", "graphormer_sepnorm", "--version")
     assert (shown.returncode, shown.stdout) == (0, f"{__version__}\n")

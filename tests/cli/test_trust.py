@@ -19,7 +19,6 @@ HOSTILE = '<script>alert("1")</script> & $\\frac{x}$'
 
 
 def trained(folder: Path, table: pd.DataFrame, *options: object) -> dict:
-    """Trains in ``folder / "run"`` from the command line; gives what ``test.json`` holds."""
     table.to_csv(folder / "mols.csv", index=False)
     arguments = ["train", "--csv", folder / "mols.csv", "--recipe", "tiny", "--epochs", 1, "--ensemble", 1]
     arguments += ["--no-blend"]
@@ -34,7 +33,6 @@ def trained(folder: Path, table: pd.DataFrame, *options: object) -> dict:
 
 @pytest.fixture(scope="module")
 def regression(tmp_path_factory) -> Path:
-    """One network on 150 molecules, with a hostile name of its column."""
     folder = tmp_path_factory.mktemp("regression")
     table = sample_table().head(150)[["smiles", "penalized_logp"]].rename(columns={"penalized_logp": HOSTILE})
     trained(folder, table, "--target-columns", HOSTILE, "--split-sizes", "60:20:20")
@@ -43,8 +41,6 @@ def regression(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def predicted(command, tmp_path):
-    """Runs ``predict`` on SMILES; gives the table that it writes and the messages."""
-
     def run(model: Path, smiles: list[str], *options: object) -> tuple[pd.DataFrame, str]:
         pd.DataFrame({"smiles": smiles}).to_csv(tmp_path / "in.csv", index=False)
         code, _, messages = command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv", *options)
@@ -55,7 +51,6 @@ def predicted(command, tmp_path):
 
 
 def rows_of(run: Path, split: str) -> pd.DataFrame:
-    """Of a split, or those that were learnt from."""
     table = pd.read_csv(run / "table.csv")
     return table[table.split != "test"] if split == "learnt" else table[table.split == split]
 
@@ -74,23 +69,6 @@ def test_coverage_is_what_the_written_intervals_hold(regression, predicted):
         width = (out[f"{HOSTILE}_high"] - out[f"{HOSTILE}_low"]).mean()
         assert kept["mean_width"][str(confidence)][HOSTILE] == pytest.approx(width, rel=1e-3)
     assert kept["calibrated_on"] == len(rows_of(regression, "val")) >= 20
-
-
-@pytest.mark.parametrize(
-    ("model", "options", "message"),
-    [
-        ("regression", ["--interval", 0.999], "needs more labelled molecules than the 30"),
-        ("regression", ["--interval", 90], "between 0 and 1"),
-        ("zinc-subset", ["--interval", 0.9], "the model has no information on its training molecules"),
-        ("zinc-subset", ["--domain"], "name adme or the run folder of a model that was"),
-    ],
-)
-def test_what_cannot_be_given_is_one_sentence(request, command, tmp_path, model, options, message):
-    (tmp_path / "in.csv").write_text("smiles\nCCO\n")
-    name = model if model == "zinc-subset" else request.getfixturevalue(model)
-    code, _, messages = command("predict", name, tmp_path / "in.csv", "-o", tmp_path / "out.csv", *options)
-    assert code == 2 and message in messages and messages.count("\n") == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
 
 
 def test_intervals_and_the_domain_import_no_more_than_a_prediction(regression):

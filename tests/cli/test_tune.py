@@ -25,7 +25,6 @@ FILES = {
 
 @pytest.fixture
 def table(tmp_path) -> list:
-    """The options of a table of 60 molecules."""
     sample_table()[:60].to_csv(tmp_path / "mols.csv", index=False)
     return [tmp_path / "mols.csv", "--target-columns", "penalized_logp", "--split", "random"]
 
@@ -74,8 +73,6 @@ def test_a_search_takes_the_options_of_a_table_and_of_a_training(command, table,
 
 
 class Command:
-    """The command in a process of its own, as in a terminal."""
-
     def __init__(self, *options):
         self.process = subprocess.Popen(
             processes.command_line("-c", MAIN, "tune", *options),
@@ -87,7 +84,6 @@ class Command:
         )
 
     def trial(self) -> psutil.Process:
-        """The process of the running trial."""
         while self.process.poll() is None:
             for server in psutil.Process(self.process.pid).children():
                 for trial in server.children():
@@ -117,7 +113,7 @@ def test_a_trial_that_is_killed_is_lost_alone(table, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_search_that_is_stopped_keeps_its_trials_and_goes_on(table, tmp_path, number):
     """The command alone is killed; Ctrl-C goes to all processes. No trial stays behind."""
     study = tmp_path / "study"

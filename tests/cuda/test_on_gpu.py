@@ -17,7 +17,7 @@ from graphormer_sepnorm.training.experiment import evaluate_run, train_run
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
 from graphormer_sepnorm.training.run_writer import RunWriter
 from tests.robustness.tiny_run import update
-from tests.unit.training.test_step import config_of, trainer_of
+from tests.unit.training.test_trainer import config_of, trainer_of
 
 pytestmark = [pytest.mark.cuda, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")]
 

@@ -15,11 +15,10 @@ from graphormer_sepnorm.predict.forward import predict_dataset
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import WEIGHTS
 from graphormer_sepnorm.tasks import make_task
-from graphormer_sepnorm.training import step, trainer
+from graphormer_sepnorm.training import trainer
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS, BatchedMuon
-from graphormer_sepnorm.training.schedule import epoch_batches, learning_rate
-from graphormer_sepnorm.training.step import BatchShare, Step
-from graphormer_sepnorm.training.trainer import Trainer
+from graphormer_sepnorm.training.run_writer import restore
+from graphormer_sepnorm.training.trainer import BatchShare, Step, Trainer, epoch_batches, learning_rate
 from tests.recorded import recorder
 from tests.robustness.tiny_run import update as update_by
 
@@ -57,7 +56,7 @@ def test_resuming_with_another_configuration_is_refused(run_config, tmp_path):
     with pytest.raises(
         InputError, match=rf"another configuration \(train.lr: {run_config.train.lr}, now 0.0001\): "
     ) as e:
-        other.resume()
+        restore(other.trainer, other.run)
     assert str(e.value).endswith(f"or start another run from these weights with --from {tmp_path} --out OTHER")
 
 
@@ -204,7 +203,7 @@ def test_batch_norm_keeps_its_statistics_after_a_fraction_of_the_epochs(run_conf
     data = molecules(16, config)
     run = Trainer(config, data, data)
     losses: list[bool] = []
-    find_loss = step.find_loss
+    find_loss = trainer.find_loss
 
     def compared(model, objective, precision, batch):
         loss = find_loss(model, objective, precision, batch)
@@ -212,7 +211,7 @@ def test_batch_norm_keeps_its_statistics_after_a_fraction_of_the_epochs(run_conf
         losses.append(bool(torch.isclose(loss, evaluated)))
         return loss
 
-    monkeypatch.setattr(step, "find_loss", compared)
+    monkeypatch.setattr(trainer, "find_loss", compared)
     found = []
     for _ in run.epochs():
         found.append([(losses.pop(), len(losses))[0], statistics_of(run.model), statistics_of(run.evaluated)])

@@ -23,7 +23,6 @@ def start(function: Callable, *arguments, **options) -> multiprocessing.Process:
 
 
 def finish(function: Callable, *arguments, **options) -> int:
-    """Exit code of a process that runs ``function``."""
     process = start(function, *arguments, **options)
     process.join(300)
     return process.exitcode

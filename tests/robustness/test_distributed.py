@@ -32,7 +32,6 @@ SCRIPT = "tests/robustness/tiny_run.py"
 
 
 def in_group(function, folder: Path, size: int) -> None:
-    """Runs ``function(rank, size, folder)`` in as many connected processes."""
     group = [processes.start(member, function, rank, size, folder) for rank in range(size)]
     for process in group:
         process.join(120)
@@ -91,7 +90,6 @@ def predict_share(rank: int, size: int, folder: Path) -> None:
 
 @pytest.mark.slow
 def test_predictions_are_complete_ordered_and_made_once(tmp_path):
-    """500 molecules of the sample."""
     for size in (1, 2, 3):
         in_group(predict_share, tmp_path, size)
     alone = np.load(tmp_path / "1-0.npz")
@@ -136,7 +134,6 @@ def test_the_predict_command_writes_its_output_once(tmp_path):
 
 
 def trained(folder: Path, number: int, optimizer: str) -> dict:
-    """The result that a run in ``number`` processes prints, once."""
     arguments = ["--out", folder / "run", "--cache", folder / "cache", "--dropout", 0, "--epochs", 2]
     arguments += ["--optimizer", optimizer]
     done = processes.command(SCRIPT, *arguments, processes=number)
@@ -146,7 +143,6 @@ def trained(folder: Path, number: int, optimizer: str) -> dict:
 
 
 def assert_same_run(two: Path, one: Path, together: dict, alone: dict) -> None:
-    """But for rounding."""
     assert together["value"] == pytest.approx(alone["value"], rel=1e-6)
     assert together["n"] == alone["n"] == 11
     np.testing.assert_allclose(losses(two), losses(one), rtol=1e-6, atol=1e-12)
@@ -199,7 +195,6 @@ def test_a_process_that_dies_ends_the_others_within_a_minute(tmp_path):
 
 
 def join_late(rank: int, port: int) -> None:
-    """The second process starts later than any message may take."""
     environment = {"TORCHELASTIC_RUN_ID": "test", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     os.environ |= environment | {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
     distributed.TIMEOUT = datetime.timedelta(seconds=5)

@@ -178,7 +178,7 @@ def test_a_state_with_foreign_tensors_is_refused(good, tmp_path):
     tensors = {**checkpoint.load_tensors(state)[0], "os.system": torch.zeros(1)}
     forge(state, state, tensors=tensors)
     with pytest.raises(InputError, match=r"os\.system is not part of the model"):
-        recorder(config, data, data, tmp_path).resume()
+        recorder(config, data, data, tmp_path).train(resume=True)
 
 
 @pytest.mark.slow

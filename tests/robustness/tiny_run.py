@@ -49,7 +49,6 @@ def tiny_config(epochs: int = 4, dropout: float = 0.1, seed: int = 0, optimizer:
 
 
 def update(trainer: Trainer, molecules: np.ndarray, lr: float = 1e-3) -> torch.Tensor:
-    """What an update by the molecules with these numbers gives."""
     (share,) = trainer.step.shares([molecules])
     return trainer.step(share, lr)
 

@@ -17,7 +17,6 @@ resumable_writer.molecules_at_once = lambda device: 2
 
 
 def write(command: str, source: Path, out: Path, resume: bool = False) -> None:
-    """What ``predict`` and ``embed`` do."""
     if command == "predict":
         predict_table(Predictor([tiny_model()]), str(source), out, ReadOptions(resume=resume))
     else:

@@ -130,7 +130,7 @@ def test_networks_are_not_continued_with_other_options(trained: Trained, tmp_pat
     assert run.stack.read_bytes() == before, "the whole model stays until another one is whole"
     monkeypatch.undo()
     again = fit_run(trained.labelled, trained.options, config, run, replace(plan, resume=True))
-    assert again["value"] == run.saved_score()
+    assert again["value"] == run.saved_test().get("value")
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """The commands: each parses, calls the package and prints; a result on standard output is one line of JSON.
 
-A module is imported only when its command is run or its help is shown, and its function imports what it calls, so that
-help does not wait for PyTorch.
+A module is imported for its command only, whose function imports what it calls: help does not wait for PyTorch.
 """
 
 import importlib
@@ -11,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from graphormer_sepnorm.errors import did_you_mean
-from graphormer_sepnorm.interfaces.commands.expanding import ListCommand
+from graphormer_sepnorm.interfaces.commands.shared import ListCommand
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import leaving_at_once
 from graphormer_sepnorm.version import __version__
@@ -41,8 +40,7 @@ GROUPS = {
 }
 MODULES = {  # of commands without a module of their own
     **dict.fromkeys(("pretrain", "distill", "embed", "analyze"), "networks"),
-    **dict.fromkeys(("export", "update"), "project"),
-    "compare": "evaluate",
+    **dict.fromkeys(("evaluate", "compare", "explain", "info", "export", "update"), "models"),
     "suggest": "predict",
     "sweep": "tune",
 }
@@ -55,7 +53,6 @@ PROGRAM: dict[str, Any] = {
 
 
 def alone(name: str) -> typer.Typer:
-    """The command of that name in ``COMMANDS``, as a separate program."""
     with leaving_at_once():
         command = getattr(importlib.import_module(f"{__name__}.{MODULES.get(name, name)}"), name)
     program = typer.Typer(add_completion=False, **PROGRAM)

@@ -5,52 +5,41 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
-
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands import shared
+from graphormer_sepnorm.interfaces.commands.shared import OUTPUT, argument, option
 from graphormer_sepnorm.options import ReadOptions
 from graphormer_sepnorm.system.signals import leaving_at_once
 
+NETWORK = "Network: a run folder, a weights file, a name such as foundation, or minimol."
 MEASURES = ("effective_rank", "uniformity", "isotropy")
 
 
 def pretrain(
-    out: Annotated[Path, typer.Option(help="Run folder to write.")],
-    files: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE...", help="Tables with molecules: CSV, .smi, SDF, .gz.")
-    ] = None,
-    smiles: Annotated[list[str] | None, typer.Option(help="The same as FILE.")] = None,
+    out: Annotated[Path, option("Run folder to write.")],
+    files: Annotated[list[str] | None, argument("FILE...", "Tables with molecules: CSV, .smi, SDF, .gz.")] = None,
+    smiles: Annotated[list[str] | None, option("The same as FILE.")] = None,
     smiles_column: shared.SmilesColumn = None,
-    size: Annotated[
-        Literal["mini", "small", "base"], typer.Option(help="About 0.3, 0.7 or 3 million parameters.")
-    ] = "small",
-    objective: Annotated[
-        str, typer.Option(help="Targets to learn: descriptors, fingerprints (their counts) or masked-atoms.")
-    ] = "descriptors",
-    teacher: Annotated[
-        Path | None, typer.Option(help="Embeddings to learn in place of --objective: an .npz of the command embed.")
-    ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the molecules; by default 6.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of initialization, order, dropout and split.")] = None,
+    size: Annotated[Literal["mini", "small", "base"], option("About 0.3, 0.7 or 3 million parameters.")] = "small",
+    objective: Annotated[str, option("Targets: descriptors, fingerprints (counts) or masked-atoms.")] = "descriptors",
+    teacher: Annotated[Path | None, option("Targets in place of --objective: an .npz of the command embed.")] = None,
+    epochs: Annotated[int | None, option("Passes over the molecules; by default 6.")] = None,
+    seed: Annotated[int | None, option("Seed of initialization, order, dropout and split.")] = None,
     device: shared.Device = "auto",
     precision: shared.TrainingPrecision = "auto",
-    resume: Annotated[bool, typer.Option("--resume", help="Continue from the last completed epoch of --out.")] = False,
+    resume: Annotated[bool, option("Continue from the last completed epoch of --out.", "--resume")] = False,
 ) -> None:
     """Pretrain a Graphormer on unlabelled molecules, to be fine-tuned with train --from OUT.
 
-    The targets are RDKit descriptors, which are computed once and kept in the cache. Faster to compute are
-    the counts of Morgan fingerprints (--objective fingerprints), and the counts of atoms of each type while a random
-    15 % of the atoms are masked (--objective masked-atoms).
-
-    With --teacher, the targets are another model's embeddings of the same tables, such as those of embed minimol.
+    The targets are RDKit descriptors, which are computed once and kept in the cache. Faster to compute are counts of
+    Morgan fingerprints, and of atoms of each type while a random 15 % of the atoms are masked. With --teacher, they are
+    another model's embeddings of the same tables, such as those of embed minimol.
 
     Example: graphormer-sepnorm pretrain library.csv --size base --out runs/pretrained
     """
     with leaving_at_once():
         from graphormer_sepnorm.system.device import choose, computing
-        from graphormer_sepnorm.training.objectives import find_objective
-        from graphormer_sepnorm.training.objectives.teacher import Teacher
+        from graphormer_sepnorm.training import objectives
         from graphormer_sepnorm.training.pretrain import SIZES, pretrain
         from graphormer_sepnorm.training.settings import in_precision, with_given
 
@@ -60,7 +49,7 @@ def pretrain(
     train_config = in_precision(with_given(SIZES[size].train, {"epochs": epochs, "seed": seed}), precision)
     recipe = replace(SIZES[size], train=train_config)
     with computing(choose(device)):
-        learnt = find_objective(objective) if teacher is None else Teacher(teacher)
+        learnt = objectives.find_objective(objective) if teacher is None else objectives.teacher(teacher)
         result = pretrain(tables, learnt, recipe, out, smiles_column, resume)
     if result["skipped"]:
         missing = "molecule that can be read" if teacher is None else f"embedding in {teacher}"
@@ -70,9 +59,9 @@ def pretrain(
 
 def distill(
     run: shared.Run,
-    library: Annotated[str, typer.Argument(metavar="LIBRARY", help="Table of molecules like those to predict.")],
-    out: Annotated[Path, typer.Option(help="Folder for the student.")],
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the molecules.")] = 12,
+    library: Annotated[str, argument("LIBRARY", "Table of molecules like those to predict.")],
+    out: Annotated[Path, option("Folder for the student.")],
+    epochs: Annotated[int, option("Passes over the molecules.", min=1)] = 12,
     smiles_column: shared.SmilesColumn = None,
     device: shared.Device = "auto",
 ) -> None:
@@ -102,21 +91,14 @@ def distill(
 
 
 def embed(
-    model: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL",
-            help="Network: a run folder, a weights file, a name such as foundation, or minimol.",
-            autocompletion=shared.model_names,
-        ),
-    ],
-    source: Annotated[str, typer.Argument(metavar="INPUT", help=f"A table: {shared.MOLECULE_TABLES}, or -.")],
-    out: Annotated[Path, typer.Option("--output", "-o", help="A file: .npz, .parquet, .csv, .tsv, .xlsx or .sdf.")],
+    model: Annotated[str, argument("MODEL", NETWORK, shared.model_names)],
+    source: Annotated[str, argument("INPUT", f"A table: {shared.MOLECULE_TABLES}, or -.")],
+    out: Annotated[Path, option("A file: .npz, .parquet, .csv, .tsv, .xlsx or .sdf.", *OUTPUT)],
     smiles_column: shared.SmilesColumn = None,
     delimiter: shared.Delimiter = None,
-    sheet: Annotated[str | None, typer.Option(help="Sheet of an Excel INPUT.")] = None,
+    sheet: Annotated[str | None, option("Sheet of an Excel INPUT.")] = None,
     strip_salts: shared.StripSalts = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run of the same command.")] = False,
+    resume: Annotated[bool, option("Continue an interrupted run of the same command.", "--resume")] = False,
     device: shared.Device = "auto",
     precision: shared.Precision = "auto",
 ) -> None:
@@ -141,8 +123,8 @@ def embed(
 
 
 def analyze(
-    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Networks to compare: run folders or names.")],
-    out: Annotated[Path, typer.Option("--output", "-o", help="Picture to write, .png.")],
+    models: Annotated[list[str], argument("MODEL...", "Networks to compare: run folders or names.")],
+    out: Annotated[Path, option("Picture to write, .png.", *OUTPUT)],
     split: shared.Split = "test",
     root: shared.Root = None,
     device: shared.Device = "auto",
@@ -152,8 +134,7 @@ def analyze(
 
     The effective rank (Roy and Vetterli, 2007) is the number of directions that the embeddings use; low is collapse.
     Uniformity (Wang and Isola, 2020) is lower the more evenly they lie on a sphere. Isotropy (Mu and Viswanath, 2018)
-    is the smallest over the largest sum of exp(c . x) over all embeddings x, for principal directions c; it is 1 if no
-    direction is preferred. The JSON in a pipe or file also has the singular values.
+    is 1 if no direction is preferred. The JSON in a pipe or file also has the singular values.
 
     Example: graphormer-sepnorm analyze runs/sepnorm runs/sharenorm -o cls.png
     """
@@ -171,9 +152,8 @@ def analyze(
         for model in models:
             results.append(analyze_run(resolve_model(model), split, root))
             if (first := results[0]["dataset"]) != (last := results[-1]["dataset"]):
-                raise InputError(
-                    f"{models[0]} is a model of {first} and {model} of {last}: compare models of one dataset"
-                )
+                found = f"{models[0]} is a model of {first} and {model} of {last}"
+                raise InputError(f"{found}: compare models of one dataset")
     plot_cls_geometry(results, out)
     for model, result in zip(models, results, strict=True):
         measures = (f"{name.replace('_', ' ')} {significant(result[name])}" for name in MEASURES)

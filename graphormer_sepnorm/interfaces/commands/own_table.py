@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.system.torchrun import num_processes
+from graphormer_sepnorm.system.signals import num_processes
 from graphormer_sepnorm.tables.formats.table import WholeTable, names_shown
 from graphormer_sepnorm.tables.label_text import is_undecided, parts_of
 from graphormer_sepnorm.tables.options import TableOptions
@@ -48,9 +48,8 @@ def on_better_scales(options: TableOptions, content: WholeTable) -> TableOptions
     if not scales or not typer.confirm(question, default=True, err=True):
         return options
     molar = tuple(f"{target}={unit_of(scale)}" for target, scale in scales.items() if falls(scale))
-    return replace(
-        options, log10=tuple(target for target, scale in scales.items() if not falls(scale)), negative_log_molar=molar
-    )
+    log10 = tuple(target for target, scale in scales.items() if not falls(scale))
+    return replace(options, log10=log10, negative_log_molar=molar)
 
 
 def exact_labels(reader: TargetReader, content: WholeTable) -> np.ndarray:
@@ -64,11 +63,7 @@ def exact_labels(reader: TargetReader, content: WholeTable) -> np.ndarray:
 def detected(
     path: str, content: WholeTable, given: dict[str, Any], task: AskedKind, seed: int
 ) -> tuple[TableOptions, list[str]]:
-    """The options of a table, with its task detected from the labels, and sentences on what was detected.
-
-    ``given`` are the fields of ``TableOptions`` that were given. Raises InputError if no columns to predict are given,
-    and several are possible; if there is no such split column; as ``guess_task`` and ``TableOptions``.
-    """
+    """The options of a table from the ``given`` fields and the task detected from the labels, and sentences on it."""
     if (smiles := content.columns[content.smiles_place]) in given.get("targets", ()):
         raise InputError(f"{smiles} is the column of molecules: name the columns to predict", "target_columns")
     places_of(path, content.columns, [given["split_column"]] if given.get("split_column") else [])
@@ -94,11 +89,9 @@ def words_on_separators(content: WholeTable, options: TableOptions) -> Iterator[
         texts = (row.fields[place] for row in content.rows if not row.error)
         unknown = [text.strip() for text in texts if is_undecided(parts_of(text)[0], reader.notation)]
         if unknown:
-            labels = counted(len(unknown), "label is", "labels are")
-            yield (
-                f"{reader.name}: {labels} left out, since nothing tells whether the separator of {unknown[0]!r} is "
-                "one of decimals: add --decimal point or --decimal comma"
-            )
+            found = f"{reader.name}: {counted(len(unknown), 'label is', 'labels are')} left out, since nothing tells"
+            advice = "add --decimal point or --decimal comma"
+            yield f"{found} whether the separator of {unknown[0]!r} is one of decimals: {advice}"
 
 
 def words_on_split(content: WholeTable, given: dict[str, Any]) -> Iterator[str]:

@@ -8,12 +8,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from graphormer_sepnorm.errors import InputError, not_installed
 from graphormer_sepnorm.interfaces.commands import shared
-from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, expanded
-from graphormer_sepnorm.interfaces.commands.shared import ANSWERS, COMPUTING, option
+from graphormer_sepnorm.interfaces.commands.shared import (
+    ANSWERS,
+    COMPUTING,
+    OUTPUT,
+    FieldsOf,
+    argument,
+    expanded,
+    option,
+)
 from graphormer_sepnorm.options import Answers, Option, Promise, ReadOptions, changed
 from graphormer_sepnorm.system.signals import leaving_at_once
 
@@ -22,6 +27,8 @@ if TYPE_CHECKING:
     from graphormer_sepnorm.project.profile import Profile
 
 RANKING = "Ranking"
+FILE = "A file: .csv, .tsv, .parquet, .xlsx, .sdf"
+WHAT = f"Each MODEL is a {shared.MODEL}. INPUT is SMILES, or a table: {shared.MOLECULE_TABLES}, or - for CSV."
 
 
 @dataclass(frozen=True)
@@ -30,9 +37,7 @@ class LibraryOptions:
     workers: Annotated[int | None, Option("Processes here; by default one per core.")] = None
     columns: Annotated[tuple[str, ...], Option("Columns of the input to keep; by default all.")] = ()
     keep_top: Annotated[int | None, Option("Keep the best N rows.")] = None
-    threshold: Annotated[
-        float | None, Option("Keep rows whose prediction is at least this; with --lowest, at most.")
-    ] = None
+    threshold: Annotated[float | None, Option("Least prediction of rows to keep; with --lowest, the highest.")] = None
     by: Annotated[str | None, Option("Target for --keep-top and --threshold.")] = None
     lowest: Annotated[bool, Option("Keep low predictions instead of high ones.")] = False
 
@@ -45,29 +50,11 @@ class LibraryOptions:
 @expanded
 def predict(
     *,
-    model_and_input: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="MODEL... INPUT",
-            autocompletion=shared.predicting_names,
-            help=f"Each MODEL is a {shared.MODEL}. INPUT is one or more SMILES, or a table: {shared.MOLECULE_TABLES}, "
-            "or - for CSV on standard input.",
-        ),
-    ],
-    out: Annotated[
-        Path | None,
-        option(
-            ANSWERS,
-            "A file: .csv, .tsv, .parquet, .xlsx, .sdf, or - to print; of a library, a folder.",
-            "--output",
-            "-o",
-        ),
-    ] = None,
+    model_and_input: Annotated[list[str], argument("MODEL... INPUT", WHAT, shared.predicting_names)],
+    out: Annotated[Path | None, option(f"{FILE}, or -; of a library, a folder.", *OUTPUT, panel=ANSWERS)] = None,
     answers: Annotated[Answers, FieldsOf(Answers, panel=ANSWERS)],
     profile: shared.Profile = None,
-    log: Annotated[
-        Path | None, option(ANSWERS, "CSV on this machine to add the predictions to, for the command update.")
-    ] = None,
+    log: Annotated[Path | None, option("CSV to add the predictions to, for the command update.", panel=ANSWERS)] = None,
     reading: Annotated[ReadOptions, FieldsOf(ReadOptions, panel=shared.READING)],
     strip_salts: shared.StripSalts = False,
     condition: shared.Conditions = None,
@@ -80,15 +67,13 @@ def predict(
     Without -o, predictions of SMILES are printed: as lines on a terminal, else as CSV.
 
     The output has the rows and columns of the input, a column per target, and "error" with the reason if a row cannot
-    be read. Several models get columns of their own, which begin with the model's name where two would be equal;
-    networks of the same targets are averaged, with their standard deviation in columns that end in "_std". --interval
-    and --domain need admet, adme or a run folder of train FILE. --domain adds "nearest", the most similar training
-    molecule, "similarity", its Tanimoto similarity, "cls_distance", the smallest distance between embeddings, and
-    "warning", which names what no training molecule has, such as an element, a charge or a size.
+    be read. Several models get columns of their own; networks of the same targets are averaged, with their standard
+    deviation in columns that end in "_std". --interval and --domain need admet, adme or a run folder of train FILE.
+    --domain adds the most similar training molecule, similarity and distance, and "warning", which names what no
+    training molecule has.
 
     A library is a folder, or a pattern in quotes such as "library/*.parquet". Each of its files becomes a Parquet file
-    in the folder -o, on all cores or on a Dask cluster; after an interruption, repeat the command to continue. One
-    Parquet file is a library if -o is a folder, and a table if -o is a file.
+    in the folder -o, on all cores or on a Dask cluster; after an interruption, repeat the command to continue.
 
     Example: graphormer-sepnorm predict adme molecules.csv -o predictions.csv
     """
@@ -103,7 +88,7 @@ def predict(
     models, source = models_and_source(model_and_input)
     refuse_unknown(models)
     judge, conditions, started = read_profile(profile), shared.read_conditions(condition), time.perf_counter()
-    of_library, for_people = isinstance(source, str) and is_library(source, out), is_for_people(out)
+    of_library, for_people = isinstance(source, str) and is_library(source, out), out is None and sys.stdout.isatty()
     if of_library and log is not None:
         raise InputError("--log is for tables and SMILES, not for a library")
     if of_library and reading.sheet is not None:
@@ -142,10 +127,6 @@ def predict(
         shared.report_rows(result, time.perf_counter() - started)
 
 
-def is_for_people(out: Path | None) -> bool:
-    return out is None and sys.stdout.isatty()
-
-
 def load_for(models: list[str], strip_salts: bool, conditions: dict[str, str]) -> "PredictingModel":
     """Loads models, to predict under conditions that are the same for all molecules; says if training is unfinished."""
     with leaving_at_once():
@@ -172,10 +153,8 @@ def lines_on_rows(result: dict, predictor: "PredictingModel", answers: Answers, 
         least, where = ("", f": see the {columns}") if answers.domain else ("at least ", unjudged)
         yield f"{least}{count} outside the training domain{where}"
     if places := [f"{column} in {counted(rows, 'row')}" for column, rows in result["below_zero"].items() if rows]:
-        yield (
-            f"below 0, although all training labels are above 0: {', '.join(places)}; read them as small positive "
-            "values, or train with --log10, which predicts no negative values"
-        )
+        advice = "read them as small positive values, or train with --log10, which predicts no negative values"
+        yield f"below 0, although all training labels are above 0: {', '.join(places)}; {advice}"
     if not result["rows"]:
         yield "the input has a header but no rows"
 
@@ -205,59 +184,45 @@ def import_library(purpose: str = "a library") -> ModuleType:
 
 
 def refuse_unknown(models: list[str]) -> None:
-    """Raises InputError for a model that does not exist, before anything else is asked for."""
     from graphormer_sepnorm.runs.zoo import resolve_model
     from graphormer_sepnorm.tables.formats import is_table_name
 
     for model in models:
         if is_table_name(model) and not Path(model).is_dir():  # as when the shell expands a pattern without quotes
-            raise InputError(
-                f"{model} is a table, not a model: name the model first, and put a pattern of files in quotes, such "
-                'as "library/*.parquet"'
-            )
+            advice = 'name the model first, and put a pattern of files in quotes, such as "library/*.parquet"'
+            raise InputError(f"{model} is a table, not a model: {advice}")
         resolve_model(model)
 
 
 def suggest(
-    model: Annotated[
-        list[str],
-        typer.Argument(metavar="MODEL...", help="Run folder of a model of your table; several for a profile of them."),
-    ],
-    library: Annotated[
-        str, typer.Argument(metavar="LIBRARY", help="A table, a folder of tables, or a pattern of them in quotes.")
-    ],
-    out: Annotated[
-        Path | None, option(ANSWERS, "File to write: .csv, .tsv, .parquet, .xlsx or .sdf.", "--output", "-o")
-    ] = None,
-    count: Annotated[int, option(ANSWERS, "How many molecules.", "-n")] = 50,
-    alerts: Annotated[bool, option(ANSWERS, "Name structural alerts in a column.", "--alerts")] = False,
-    properties: Annotated[bool, option(ANSWERS, "Add weight, logP, TPSA and others.", "--properties")] = False,
+    model: Annotated[list[str], argument("MODEL...", "Run folder of train FILE; several for a profile of them.")],
+    library: Annotated[str, argument("LIBRARY", "A table, a folder of tables, or a pattern of them in quotes.")],
+    out: Annotated[Path | None, option(f"{FILE}.", *OUTPUT, panel=ANSWERS)] = None,
+    count: Annotated[int, option("How many molecules.", "-n", panel=ANSWERS)] = 50,
+    alerts: Annotated[bool, option("Name structural alerts in a column.", "--alerts", panel=ANSWERS)] = False,
+    properties: Annotated[bool, option("Add weight, logP, TPSA and others.", "--properties", panel=ANSWERS)] = False,
     profile: shared.Profile = None,
-    target: Annotated[
-        str | None, option(RANKING, "Target to optimize; required for a model of several targets.")
-    ] = None,
-    minimize: Annotated[bool, option(RANKING, "Direction of the optimization.", "--minimize/--maximize")] = False,
+    target: Annotated[str | None, option("Target to optimize, required if there are several.", panel=RANKING)] = None,
+    minimize: Annotated[bool, option("Direction of the optimization.", "--minimize/--maximize", panel=RANKING)] = False,
     by: Annotated[
-        Promise | None,
-        option(RANKING, "How molecules are ranked: by default confidence-bound, or prediction for classes."),
+        Promise | None, option("By default confidence-bound, or prediction for classes.", panel=RANKING)
     ] = None,
-    best: Annotated[float | None, option(RANKING, "Value to exceed; by default the best training label.")] = None,
-    kappa: Annotated[float, option(RANKING, "Number of standard deviations of the confidence bound.")] = 1.0,
-    distance: Annotated[float, option(RANKING, "Minimum Tanimoto distance between two molecules; 0: any.")] = 0.3,
+    best: Annotated[float | None, option("Value to exceed; by default the best training label.", panel=RANKING)] = None,
+    kappa: Annotated[float, option("Number of standard deviations of the confidence bound.", panel=RANKING)] = 1.0,
+    distance: Annotated[float, option("Minimum Tanimoto distance between two molecules; 0: any.", panel=RANKING)] = 0.3,
     smiles_column: shared.SmilesColumn = None,
     delimiter: shared.Delimiter = None,
     condition: shared.Conditions = None,
-    scheduler: Annotated[str | None, option(COMPUTING, "Address of a Dask scheduler.")] = None,
-    workers: Annotated[int | None, option(COMPUTING, "Processes here; by default one per core.", min=1)] = None,
-    device: Annotated[str, option(COMPUTING, "Where each process computes, as in predict.")] = "cpu",
+    scheduler: Annotated[str | None, option("Address of a Dask scheduler.", panel=COMPUTING)] = None,
+    workers: Annotated[int | None, option("Processes here; by default one per core.", panel=COMPUTING, min=1)] = None,
+    device: Annotated[str, option("Where each process computes, as in predict.", panel=COMPUTING)] = "cpu",
 ) -> None:
     """Choose the molecules of a library to measure next: promising and diverse ones.
 
-    Molecules are ranked by a confidence bound, by the expected improvement over the best measured value, by their
-    predictions, or by the probability that all criteria of a profile hold. They are chosen in this order, except those
-    that are closer than --distance (Tanimoto) to one chosen before. Measured molecules are left out, and those with
-    elements, charges, sizes or parts that no training molecule has come last. The output has the columns of the library
-    and of predict --domain. Without -o, a CSV is printed; a terminal shows the first 10 molecules.
+    Molecules are chosen in the order of --by or of a profile, except those that are closer than --distance (Tanimoto)
+    to one chosen before. Measured molecules are left out, and those with elements, charges, sizes or parts that no
+    training molecule has come last. The output has the columns of the library and of predict --domain. Without -o, a
+    CSV is printed; a terminal shows the first 10 molecules.
 
     Example: graphormer-sepnorm suggest runs/mine library.csv -n 50 -o next.csv
     """
@@ -272,10 +237,9 @@ def suggest(
         from graphormer_sepnorm.system.device import choose, computing
         from graphormer_sepnorm.tasks import TASKS
 
-    request = SuggestRequest(
-        count, by or "confidence-bound", target, minimize, best, kappa, distance, read_profile(profile)
-    )
-    started, for_people = time.perf_counter(), is_for_people(out)
+    wanted = target, minimize, best, kappa, distance, read_profile(profile)
+    request = SuggestRequest(count, by or "confidence-bound", *wanted)
+    started, for_people = time.perf_counter(), out is None and sys.stdout.isatty()
     with computing(choose("cpu")):
         predictor = load_for(model, False, shared.read_conditions(condition))
         if not request.profile:
@@ -303,17 +267,12 @@ def suggest(
 
 
 def lines_on_others(result: dict) -> Iterator[str]:
-    """Sentences on molecules that were left out, ranked last, or are unlike all training molecules."""
     if result["left_out"]:
         yield f"best rows left out, as measured already or as a repeated molecule: {result['left_out']:,}"
     if result["put_last"]:
-        yield (
-            "molecules ranked last, with an element, a charge, a size or parts that no training molecule has: "
-            f"{result['put_last']:,}, of which {result['suggested_last']:,} are suggested"
-        )
+        count = f"{result['put_last']:,}, of which {result['suggested_last']:,} are suggested"
+        yield f"ranked last, with an element, a charge, a size or parts that no training molecule has: {count}"
     if result["unlike"]:
-        yield (
-            f"suggested molecules unlike all training molecules (Tanimoto similarity below "
-            f"{result['usual_similarity']:.2f}), whose predictions are guesses: {result['unlike']:,} of "
-            f"{result['suggested']:,}; the column warning or similarity names them"
-        )
+        unlike = f"unlike all training molecules (Tanimoto similarity below {result['usual_similarity']:.2f})"
+        count = f"{result['unlike']:,} of {result['suggested']:,}; the column warning or similarity names them"
+        yield f"suggested molecules {unlike}, whose predictions are guesses: {count}"

@@ -6,10 +6,9 @@ import socket
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from graphormer_sepnorm.errors import InputError, not_installed
 from graphormer_sepnorm.interfaces.commands import shared
+from graphormer_sepnorm.interfaces.commands.shared import argument, option
 from graphormer_sepnorm.system.signals import advising, leaving_at_once
 
 TOKEN_VARIABLE = "GRAPHORMER_SEPNORM_TOKEN"
@@ -17,23 +16,15 @@ LIMITS = "Limits"
 
 
 def serve(
-    models: Annotated[
-        list[str],
-        typer.Argument(metavar="MODEL...", help=f"Each is a {shared.MODEL}.", autocompletion=shared.predicting_names),
-    ],
-    runs: Annotated[
-        Path | None,
-        typer.Option(help="Folder for models that are trained on the page; without it, the page does not train."),
-    ] = None,
-    keep: Annotated[Path | None, typer.Option(help="Folder for tables, for a week; by default in the cache.")] = None,
-    confidence: Annotated[float, typer.Option(help="Confidence level of intervals, if the model has them.")] = 0.9,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any free port.")] = 8000,
-    host: Annotated[
-        str, typer.Option(help="Address to listen at; one that other machines can reach requires a token.")
-    ] = "127.0.0.1",
-    max_rows: Annotated[int, shared.option(LIMITS, "Maximum number of molecules in a table.", min=1)] = 50_000,
-    max_megabytes: Annotated[float, shared.option(LIMITS, "Largest size of an upload.", min=0.001)] = 20,
-    max_minutes: Annotated[float, shared.option(LIMITS, "Longest computing time of a table.", min=0.01)] = 30,
+    models: Annotated[list[str], argument("MODEL...", f"Each is a {shared.MODEL}.", shared.predicting_names)],
+    runs: Annotated[Path | None, option("Folder for models trained on the page, which trains none without it.")] = None,
+    keep: Annotated[Path | None, option("Folder for tables, for a week; by default in the cache.")] = None,
+    confidence: Annotated[float, option("Confidence level of intervals, if the model has them.")] = 0.9,
+    port: Annotated[int, option("Port; 0: any free port.", min=0, max=65535)] = 8000,
+    host: Annotated[str, option("Address; one that other machines can reach requires a token.")] = "127.0.0.1",
+    max_rows: Annotated[int, option("Maximum number of molecules in a table.", panel=LIMITS, min=1)] = 50_000,
+    max_megabytes: Annotated[float, option("Largest size of an upload.", panel=LIMITS, min=0.001)] = 20,
+    max_minutes: Annotated[float, option("Longest computing time of a table.", panel=LIMITS, min=0.01)] = 30,
     device: shared.Device = "auto",
     precision: shared.Precision = "auto",
 ) -> None:
@@ -97,11 +88,9 @@ def listening(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        raise InputError(
-            f"cannot listen at {host}, port {port} ({error.strerror}): choose another with --host or --port"
-        ) from None
+        problem = f"cannot listen at {host}, port {port} ({error.strerror})"
+        raise InputError(f"{problem}: choose another with --host or --port") from None
 
 
 def address_of(listener: socket.socket, host: str) -> str:
-    name = f"[{host}]" if ":" in host else host
-    return f"http://{name}:{listener.getsockname()[1]}"
+    return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"

@@ -1,20 +1,31 @@
-"""Parameters that several commands share, and reports on results."""
+"""Parameters of commands: shared ones, and those that dataclasses declare, kept for a call that continues; reports."""
 
+import functools
 import glob
+import inspect
 import json
+import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, is_dataclass
+from itertools import pairwise, takewhile
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast, get_args, get_origin
 
 import typer
+from typer.core import TyperCommand
 
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import InputError, did_you_mean
+from graphormer_sepnorm.options import Declared, declared
 
+NOT_READ = {"int_parsing": "a whole number", "float_parsing": "a number"}  # Pydantic's types of errors
+PLACES = ("file", "csv")  # the table may have been moved; its content is compared later
+NOT_KEPT = ("out", "resume", "root", "device")
 # The tables that commands read; one with labels is no .smi.
 PACKED = "(also .gz, .bz2, .xz, .zst)"
 LABELLED_TABLES = f"CSV, SDF or .xlsx {PACKED}, or .parquet"
 MOLECULE_TABLES = f"CSV, .smi, SDF or .xlsx {PACKED}, .parquet"
+OUTPUT = ("--output", "-o")
 ANSWERS, READING, COMPUTING = "Output", "Reading the table", "Computing"  # headings of options
 PrecisionName = Literal["auto", "float32", "bfloat16"]
 
@@ -33,51 +44,39 @@ def predicting_names(incomplete: str) -> list[str]:
     return [name for name in model_names(incomplete) if name not in PRETRAINED]
 
 
-def option(panel: str | None, text: str, *names: str, **more: Any) -> Any:
-    """An option with this help text, below the heading ``panel``."""
+def option(text: str, *names: str, panel: str | None = None, **more: Any) -> Any:
     return typer.Option(*names, help=text, rich_help_panel=panel, **more)
 
 
+def argument(metavar: str, text: str, completion: Callable[[str], list[str]] | None = None, **more: Any) -> Any:
+    return typer.Argument(metavar=metavar, help=text, autocompletion=completion, **more)
+
+
 MODEL = "run folder that train wrote, .gsn or weights file, or name of a shipped model, such as adme"
-FOLDER = (
-    "Folder of the downloaded datasets, by default datasets; also the environment variable GRAPHORMER_SEPNORM_ROOT."
-)
+FOLDER = "Folder of the downloaded datasets; by default GRAPHORMER_SEPNORM_ROOT, or datasets."
 ONE_CONDITION = "A condition that is the same for all molecules and not a column of the table; may be repeated."
+ANY_FIELD = "Any field of the config, such as model.layers=6; applied last."
 GOOD = "File .toml that says what a good molecule is: add the probability that it is one; suggest ranks by it."
 
-Run = Annotated[
-    str,
-    typer.Argument(
-        metavar="RUN", help="Run folder of train FILE, or a .gsn file of it.", autocompletion=predicting_names
-    ),
-]
+Run = Annotated[str, argument("RUN", "Run folder of train FILE, or a .gsn file of it.", predicting_names)]
 TableFile = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="FILE", help=f"Your table: {LABELLED_TABLES}; - for CSV on standard input.", show_default=False
-    ),
+    str | None, argument("FILE", f"Your table: {LABELLED_TABLES}; - for standard input.", show_default=False)
 ]
-Root = Annotated[Path | None, option(COMPUTING, FOLDER)]
-Device = Annotated[str, option(COMPUTING, "Device: auto (a CUDA GPU, otherwise the CPU), cpu, cuda, cuda:N, or mps.")]
-Precision = Annotated[PrecisionName, option(COMPUTING, "Precision of matrix products; auto: float32.")]
-TrainingPrecision = Annotated[PrecisionName, option(COMPUTING, "Precision of matrix products; auto: the recipe's.")]
-Settings = Annotated[
-    list[str] | None,
-    option(COMPUTING, "Any field of the config, such as model.layers=6; applied last.", "--set", metavar="FIELD=VALUE"),
-]
+Root = Annotated[Path | None, option(FOLDER, panel=COMPUTING)]
+Device = Annotated[str, option("auto (a CUDA GPU, otherwise the CPU), cpu, cuda, cuda:N, or mps.", panel=COMPUTING)]
+Precision = Annotated[PrecisionName, option("Precision of matrix products; auto: float32.", panel=COMPUTING)]
+TrainingPrecision = Annotated[PrecisionName, option("Precision of products; auto: the recipe's.", panel=COMPUTING)]
+Settings = Annotated[list[str] | None, option(ANY_FIELD, "--set", metavar="FIELD=VALUE", panel=COMPUTING)]
 AskedTask = Annotated[
     Literal["regression", "classification"] | None,
-    option("Your table", "Task of the table; by default detected from its labels.", "--task"),
+    option("Task of the table; by default detected from its labels.", "--task", panel="Your table"),
 ]
-SmilesColumn = Annotated[str | None, option(READING, "SMILES column of the table; by default recognized by its name.")]
-Delimiter = Annotated[str | None, option(READING, "Delimiter of the table; by default detected from its header.")]
-StripSalts = Annotated[
-    bool,
-    option(READING, "Read molecules without counter-ions and solvents; a model may do so anyway.", "--strip-salts"),
-]
-Conditions = Annotated[list[str] | None, option(READING, ONE_CONDITION, metavar="NAME=VALUE")]
-Split = Annotated[str, typer.Option(help="train, val or test.")]
-Profile = Annotated[str | None, option(ANSWERS, GOOD)]
+SmilesColumn = Annotated[str | None, option("SMILES column; by default recognized by its name.", panel=READING)]
+Delimiter = Annotated[str | None, option("Delimiter; by default detected from the header.", panel=READING)]
+StripSalts = Annotated[bool, option("Leave out counter-ions and solvents.", "--strip-salts", panel=READING)]
+Conditions = Annotated[list[str] | None, option(ONE_CONDITION, metavar="NAME=VALUE", panel=READING)]
+Split = Annotated[str, option("train, val or test.")]
+Profile = Annotated[str | None, option(GOOD, panel=ANSWERS)]
 
 
 def one_table(file: str | None, csv: str | None) -> str | None:
@@ -140,3 +139,199 @@ def score_words(result: dict) -> str:
     value, rival = shown_together([result["value"], forest], result["value"])
     beside = "" if forest is None else f" (a forest: {rival})"
     return f"{METRICS[result['metric']].title} {value}{beside}"
+
+
+@dataclass(frozen=True)
+class FieldsOf:
+    """Metadata of a parameter of the options of ``cls``: its type is ``cls``, or a dictionary of them."""
+
+    cls: type
+    only: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    default: str = ""  # text for that of all options, which their heading gives; "": each has its own
+    panel: str | None = None  # the heading in the help
+    panels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # other headings, with the fields below each
+
+    def declared(self) -> list[Declared]:
+        return declared(self.cls, self.only, self.without)
+
+    def given(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Removes the values of these fields from ``values`` and returns those that were given."""
+        values_read: dict[str, Any] = {}
+        for each in self.declared():
+            if (value := values.pop(each.field)) is not None:
+                read = each.option.read or (lambda value: tuple(value) if isinstance(value, list) else value)
+                values_read[each.field] = read(value)
+        return values_read
+
+    def parameter(self, each: Declared) -> inspect.Parameter:
+        name = each.name
+        if each.type is bool and (each.default or self.default):
+            name = f"{name}/--no-{name.removeprefix('--')}"
+        panel = next((title for title, names in self.panels.items() if each.field in names), self.panel)
+        heading = f"{panel} (by default {self.default})" if self.default else panel
+        option = typer.Option(name, help=self.help_of(each), show_default=False, rich_help_panel=heading)
+        annotation = cast(Any, Annotated)[(each.type if each.option.read is None else str) | None, option]
+        return inspect.Parameter(each.field, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+    def help_of(self, each: Declared) -> str:
+        default = each.option.default
+        if default is None:
+            default = each.field if each.default is True else str(each.default or "")
+        return f"{each.option.help}  [default: {default}]" if default and not self.default else each.option.help
+
+
+def expanded(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with options in place of each parameter that has ``FieldsOf`` in its type or is a dataclass."""
+    parameters: list[inspect.Parameter] = []
+    parts: dict[str, FieldsOf] = {}
+    makes: dict[str, Callable] = {}
+    for name, parameter in inspect.signature(command).parameters.items():
+        is_annotated = get_origin(parameter.annotation) is Annotated
+        kind, *metadata = get_args(parameter.annotation) if is_annotated else [parameter.annotation]
+        of = next((part for part in metadata if isinstance(part, FieldsOf)), None)
+        if is_dataclass(kind):
+            of, makes[name] = of or FieldsOf(cast(type, kind)), cast(type, kind)
+        if of is None:
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+        else:
+            parameters += map(of.parameter, of.declared())
+            parts[name] = of
+
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        arguments = {name: makes.get(name, dict)(**of.given(values)) for name, of in parts.items()}
+        command(**arguments, **values)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+class ListCommand(TyperCommand):
+    """A command of which an option of several values takes all that follow it, as ``--target-columns a b``."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        options, *arguments = super().collect_usage_pieces(ctx)
+        return [*(re.sub(r"^\{(.*)\}(\.\.\.)?$", r"\1", piece) for piece in arguments), options]
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        paragraphs = (self.help or "").split("\n\n")
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text("\n\n".join([paragraphs[0], *paragraphs[1:][-1:]]))
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        if details := "\n\n".join((self.help or "").split("\n\n")[1:-1]):
+            with formatter.section("Details"):
+                formatter.write_text(details)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Writes arguments and options, those of a panel under its heading, in the order of the parameters."""
+        records: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            is_argument = parameter.param_type_name == "argument"
+            heading = "Arguments" if is_argument else getattr(parameter, "rich_help_panel", None) or "Options"
+            if record := parameter.get_help_record(ctx):
+                name = record[0].partition(" <")[0] if is_argument else record[0].replace("<list[str]>", "TEXT...")
+                records.setdefault(heading, []).append((name, record[1]))
+        for heading, lines in records.items():
+            with formatter.section(heading):
+                formatter.write_dl(lines)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        several = [parameter for parameter in self.params if getattr(parameter, "multiple", False)]
+        self.refuse_missing_values(ctx, args)
+        if any(each.param_type_name == "argument" and each.required for each in self.params):
+            are_given = len(list(takewhile(lambda text: not text.startswith("-") or text == "-", args))) > 1
+            several = [each for each in several if are_given and each.metavar is None]
+        try:
+            return super().parse_args(ctx, repeated(args, {name for parameter in several for name in parameter.opts}))
+        except typer.BadParameter as error:
+            error.message = sentence_on_value(error)
+            raise
+
+    def invoke(self, ctx: Any) -> Any:
+        if self.name == "train" and ctx.params.get("resume") and ctx.params.get("out"):
+            take_up(ctx)
+        return super().invoke(ctx)
+
+    def refuse_missing_values(self, ctx: Any, args: list[str]) -> None:
+        """Ends with a sentence if an option has another one in place of its value."""
+        options = [each for each in self.params if each.param_type_name == "option"]
+        by_name = {name: each for each in options for name in [*each.opts, *each.secondary_opts]}
+        for name, value in pairwise(args):
+            if value in by_name and name in by_name and not getattr(by_name[name], "is_flag", False):
+                ctx.fail(f"Option {name!r} needs a value in front of {value}: {getattr(by_name[name], 'help', '')}")
+
+
+def sentence_on_value(error: typer.BadParameter) -> str:
+    """The message on a wrong value of an option, with its choices and the one that is most like it."""
+    errors = getattr(error.__cause__, "errors", None)
+    if errors is None:
+        return error.message
+    (first, *_), message = errors(), error.message.removeprefix("Value error, ")
+    if first["type"] in NOT_READ:
+        return f"{first['input']!r} is not {NOT_READ[first['type']]}."
+    wrong, *choices = re.findall(r"'([^']*)'", message) or [""]
+    return message.rstrip(".") + (did_you_mean(wrong, choices) or ".")
+
+
+def repeated(arguments: Iterable[str], names: set[str]) -> list[str]:
+    """Arguments in which each value of the options ``names`` has its option before it."""
+    result: list[str] = []
+    option, is_first = "", False
+    for argument in arguments:
+        if argument.startswith("-") and argument != "-":
+            name, equals, _ = argument.partition("=")
+            option, is_first = (name, not equals) if name in names else ("", False)
+        elif option and not is_first:
+            result.append(option)
+        else:
+            is_first = False
+        result.append(argument)
+    return result
+
+
+def given_options(context: Any) -> dict[str, Any]:
+    """The arguments and options of a call that differ from their defaults and are kept, by parameter, as in JSON."""
+    given = {each.name: context.params.get(each.name) for each in context.command.params if each.name not in NOT_KEPT}
+    defaults = {each.name: each.default for each in context.command.params}
+    found = {name: value for name, value in given.items() if value not in (None, [], (), defaults[name])}
+    return json.loads(json.dumps(found, default=str))
+
+
+def given_names(context: Any, names: Collection[str]) -> list[str]:
+    given = given_options(context)
+    found = [each for each in context.command.params if each.name in given and each.name in names]
+    return [(each.secondary_opts if given[each.name] is False else each.opts)[0] for each in found]
+
+
+def as_command(context: Any, scales: dict[str, tuple[str, ...]]) -> str:
+    """The options of this call for ``take_up``, with the scales of targets, which may be chosen on a terminal."""
+    return json.dumps(given_options(context) | {name: texts for name, texts in scales.items() if texts})
+
+
+def take_up(context: Any) -> None:
+    """Adds the options of the call that began the training in --out, without a finished ``--quick``."""
+    from graphormer_sepnorm.runs.folder import RunFolder  # help does not need it
+
+    out, given = RunFolder(Path(context.params["out"])), given_options(context)
+    path = next((each.command for each in (out, out.fold(0)) if each.command.exists()), None)
+    if path is None and given.keys() & {"file", "csv", "dataset"}:
+        return  # begun by an earlier release, or not yet
+    if path is None:
+        raise InputError(f"{out} keeps no options of a training: name its table or --dataset, and its options")
+    try:
+        kept = dict(json.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError, RecursionError):
+        raise InputError(f"{path} is damaged: remove it, and repeat the options of the training") from None
+    was_quick = "quick" in kept and out.report.exists()
+    for name, value in given.items():
+        is_new = name not in kept and was_quick
+        if name not in PLACES and not is_new and value != kept.get(name):
+            before = f"with {kept[name]}" if name in kept else "without it"
+            advice = "leave it out, or choose another --out"
+            raise InputError(f"{given_names(context, [name])[0]} contradicts {out}, begun {before}: {advice}")
+    left_out = (*given, *(PLACES if given.keys() & set(PLACES) else ()), *(("quick",) if was_quick else ()))
+    context.params |= {name: value for name, value in kept.items() if name not in left_out and name in context.params}

@@ -12,8 +12,8 @@ from graphormer_sepnorm.datasets.benchmarks import DATASETS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces import quick
 from graphormer_sepnorm.interfaces.commands import shared
-from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, as_command, expanded, given_names
 from graphormer_sepnorm.interfaces.commands.own_table import OF_LABELS, detected, on_better_scales
+from graphormer_sepnorm.interfaces.commands.shared import FieldsOf, as_command, expanded, given_names
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.options import Option
 from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, task_config
@@ -37,31 +37,22 @@ from graphormer_sepnorm.training.finetune import check_start, from_weights
 from graphormer_sepnorm.training.optimizers import find_optimizer
 from graphormer_sepnorm.training.settings import in_precision, refuse_patience, with_given, with_settings
 
+OF_RECIPE = (
+    f"{', '.join(RECIPES)}, that of shipped weights, or the config.json of a run; "
+    "by default foundation for a table without --norm, otherwise slim."
+)
+
 
 @dataclass(frozen=True)
 class RunOptions:
-    out: Annotated[
-        Path | None, Option("Run folder to write; by default runs/TABLE-SEED or runs/DATASET-NORM-SEED.")
-    ] = None
-    resume: Annotated[
-        bool, Option("Continue the interrupted training in --out, with its options: train --out RUN --resume.")
-    ] = False
+    out: Annotated[Path | None, Option("Run folder; by default runs/TABLE-SEED or runs/DATASET-NORM-SEED.")] = None
+    resume: Annotated[bool, Option("Continue the training in --out, with its options.")] = False
     dataset: Annotated[str, Option(f"One of {', '.join(DATASETS)}.")] = "sample"
     csv: Annotated[str | None, Option("The same as FILE.")] = None
-    recipe: Annotated[
-        str | None,
-        Option(
-            f"{', '.join(RECIPES)}, that of shipped weights, or the config.json of a run; "
-            "by default foundation for a table without --norm, otherwise slim."
-        ),
-    ] = None
+    recipe: Annotated[str | None, Option(OF_RECIPE)] = None
     norm: Annotated[str | None, Option(f"{', '.join(NORMS)}; by default the recipe's.")] = None
-    start: Annotated[
-        str | None, Option("Model to fine-tune with a new head; it sets architecture and norm.", "from")
-    ] = None
-    freeze: Annotated[
-        int | None, Option("Number of first layers of --from that keep their weights; by default as in the recipe.")
-    ] = None
+    start: Annotated[str | None, Option("Model to fine-tune; it sets architecture and norm.", "from")] = None
+    freeze: Annotated[int | None, Option("First layers of --from to keep; by default as in the recipe.")] = None
 
     @property
     def found_recipe(self) -> str:
@@ -80,10 +71,7 @@ class RunOptions:
 @dataclass(frozen=True)
 class EnsembleOptions:
     quick: Annotated[bool, Option("Fit only the kernel machine, in about half a minute.")] = False
-    ensemble: Annotated[
-        int | None,
-        Option(f"Number of networks, one per fold; by default {FOLDS}, or none if a first one does not help."),
-    ] = None
+    ensemble: Annotated[int | None, Option(f"Networks; by default {FOLDS}, or none if the first does not help.")] = None
     baseline: Annotated[bool, Option("Include a forest of extremely randomized trees.")] = True
     blend: Annotated[bool, Option("Include members other than networks.")] = True
 
@@ -124,8 +112,7 @@ def train(
     rows outside the test set are used for training; report.html shows the scores of the model and of each member.
 
     The run folder of a dataset contains config.json, model.safetensors (the best checkpoint by validation),
-    metrics.jsonl (a line per epoch), curves.png, test.json and predictions.csv (label and prediction of each test
-    molecule).
+    metrics.jsonl (a line per epoch), curves.png, test.json and predictions.csv.
 
     Example: graphormer-sepnorm train assay.csv --target-columns pIC50 --out runs/assay
     """

@@ -4,14 +4,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import DATASETS
 from graphormer_sepnorm.errors import InputError, not_installed
 from graphormer_sepnorm.interfaces.commands import shared
-from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, expanded
 from graphormer_sepnorm.interfaces.commands.own_table import OF_LABELS, detected
+from graphormer_sepnorm.interfaces.commands.shared import FieldsOf, expanded, option
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.options import Option
 from graphormer_sepnorm.recipes import FROM_RANDOM_WEIGHTS, find_recipe, task_config
@@ -23,16 +21,15 @@ from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.training import sweep as sweeping
 from graphormer_sepnorm.training.settings import in_precision, with_given, with_settings
 
+FOUND_RECIPES = f"{', '.join(FROM_RANDOM_WEIGHTS)}, that of shipped weights, or a config.json"
+
 
 @dataclass(frozen=True)
 class SearchOptions:
     trials: Annotated[int, Option("Recipes to try; the first is --recipe itself.")] = 50
     processes: Annotated[int, Option("Parallel trials; they share cores and GPU.")] = 1
     time_limit: Annotated[float | None, Option("Minutes after which running trials are stopped.")] = None
-    recipe: Annotated[
-        str,
-        Option(f"Recipe to start from: {', '.join(FROM_RANDOM_WEIGHTS)}, that of shipped weights, or a config.json."),
-    ] = "slim"
+    recipe: Annotated[str, Option(f"Recipe to start from: {FOUND_RECIPES}.")] = "slim"
     compare: Annotated[bool, Option("At the end, score best and --recipe on the test molecules.")] = True
     resume: Annotated[bool, Option("Continue the search in --out.")] = False
 
@@ -55,8 +52,8 @@ OF_RECIPES = FieldsOf(
 def tune(
     *,
     file: shared.TableFile = None,
-    out: Annotated[Path, shared.option("Your table", "Folder of the search.")],
-    csv: Annotated[str | None, shared.option("Your table", "The same as FILE.")] = None,
+    out: Annotated[Path, option("Folder of the search.", panel="Your table")],
+    csv: Annotated[str | None, option("The same as FILE.", panel="Your table")] = None,
     search: Annotated[SearchOptions, FieldsOf(SearchOptions, panel="Search")],
     table: Annotated[dict[str, Any], OF_TABLES],
     task: shared.AskedTask = None,
@@ -99,15 +96,12 @@ def tune(
 
 
 def sweep(
-    dataset: Annotated[list[str], typer.Option(help=f"One or more of {', '.join(DATASETS)}.")],
-    norm: Annotated[list[str], typer.Option(help=f"One or more of {', '.join(NORMS)}.")],
-    out: Annotated[Path, typer.Option(help="Folder of the run folders, DATASET-NORM-SEED each.")],
-    seeds: Annotated[int, typer.Option(min=1, help="Seeds 0 to this number - 1.")] = 3,
-    recipe: Annotated[
-        str,
-        typer.Option(help=f"{', '.join(FROM_RANDOM_WEIGHTS)}, that of shipped weights, or the config.json of a run."),
-    ] = "slim",
-    epochs: Annotated[int | None, typer.Option(help="Passes over the training molecules.")] = None,
+    dataset: Annotated[list[str], option(f"One or more of {', '.join(DATASETS)}.")],
+    norm: Annotated[list[str], option(f"One or more of {', '.join(NORMS)}.")],
+    out: Annotated[Path, option("Folder of the run folders, DATASET-NORM-SEED each.")],
+    seeds: Annotated[int, option("Seeds 0 to this number - 1.", min=1)] = 3,
+    recipe: Annotated[str, option(f"{FOUND_RECIPES}.")] = "slim",
+    epochs: Annotated[int | None, option("Passes over the training molecules.")] = None,
     settings: shared.Settings = None,
     root: shared.Root = None,
     device: shared.Device = "auto",
@@ -115,9 +109,8 @@ def sweep(
 ) -> None:
     """Train every dataset with every norm and seed, skip finished runs, and summarize the scores.
 
-    After an interruption, the same command continues. The last line has a list of leaderboard rows. For each norm
-    after the first of a dataset, a row also has the mean difference from the first, paired by seed, with a 95 %
-    confidence interval.
+    After an interruption, the same command continues. The last line has leaderboard rows, which compare each norm of a
+    dataset with the first, paired by seed, with a 95 % confidence interval.
 
     Example: graphormer-sepnorm sweep --dataset zinc-subset --norm sepnorm sharenorm --out runs/norms
     """

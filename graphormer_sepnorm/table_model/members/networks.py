@@ -28,10 +28,8 @@ from graphormer_sepnorm.table_model.features import GraphsOf, MoleculeFeatures, 
 from graphormer_sepnorm.table_model.labels import CannotLearn, Labels
 from graphormer_sepnorm.table_model.members.base import Fitted, Member, ToFit
 from graphormer_sepnorm.tasks import TASKS, make_task
-from graphormer_sepnorm.training.resume import refuse_other
-from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
-from graphormer_sepnorm.training.schedule import fitted_epochs
-from graphormer_sepnorm.training.trainer import Trainer
+from graphormer_sepnorm.training.run_writer import RunWriter, refuse_other, training_alone
+from graphormer_sepnorm.training.trainer import Trainer, fitted_epochs
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,10 +185,7 @@ def train(
     except InputError:
         val = learnt
     with training_alone(run, resume):
-        recorder = RunWriter(Trainer(config, learnt, val), run, verbose, label)
-        if resume:
-            recorder.resume()
-        recorder.train()
+        RunWriter(Trainer(config, learnt, val), run, verbose, label).train(resume)
 
 
 def load_network(run: RunFolder) -> tuple[Network, Config, dict]:

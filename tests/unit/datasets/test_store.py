@@ -64,28 +64,33 @@ def test_a_store_is_written_once_and_equals_molecules_in_memory(molecules, tmp_p
     assert calls == [1, 1]
 
 
-@pytest.mark.parametrize("damage", ["flip", "cut", "no index", "index", "another file", "no shard"])
-def test_a_damaged_store_is_not_intact(molecules, tmp_path, monkeypatch, damage):
+def name_another(shard, index):
+    shard.rename(shard.with_name("other"))
+    index.write_text(index.read_text().replace(shard.name, "other"))
+
+
+DAMAGE = {
+    "flipped": lambda shard, index: shard.write_bytes(shard.read_bytes()[:-1] + bytes([shard.read_bytes()[-1] ^ 1])),
+    "cut": lambda shard, index: shard.write_bytes(shard.read_bytes()[:-1]),
+    "no shard": lambda shard, index: shard.unlink(),
+    "no index": lambda shard, index: index.unlink(),
+    "cut index": lambda shard, index: index.write_text(index.read_text()[:-9]),
+    "deeply nested index": lambda shard, index: index.write_text("[" * 100_000),
+    "another file": name_another,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_store_is_not_intact_and_written_again(molecules, tmp_path, monkeypatch, damage):
     monkeypatch.setattr("graphormer_sepnorm.datasets.store.SHARD_MOLECULES", 20)
     folder = tmp_path / "store"
     open_or_write(folder, lambda: molecules, ENCODINGS, "key", "preparing")
     assert is_intact(folder, "key") and not is_intact(folder, "other")
     (shard,) = folder.glob("shard-*")
-    content, index = shard.read_bytes(), folder / INDEX
-    if damage == "flip":
-        shard.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    elif damage == "cut":
-        shard.write_bytes(content[:-1])
-    elif damage == "no index":
-        index.unlink()
-    elif damage == "index":
-        index.write_text(index.read_text()[:-9])
-    elif damage == "another file":
-        shard.rename(folder / "other")
-        index.write_text(index.read_text().replace(shard.name, "other"))
-    else:
-        shard.unlink()
+    DAMAGE[damage](shard, folder / INDEX)
     assert not is_intact(folder, "key")
+    again = open_or_write(folder, lambda: molecules, ENCODINGS, "key", "preparing")
+    assert same(again, in_memory(molecules, ENCODINGS), [3, 0]) and is_intact(folder, "key")
 
 
 @pytest.mark.parametrize("kind", ["folder", "file", "link", "nothing"])
@@ -113,8 +118,8 @@ def test_bounds_are_stored_and_batched(molecules, tmp_path, monkeypatch):
         np.testing.assert_array_equal(dataset.bounds, bounds)
         batch = dataset.batch([7, 2, 19]).to("cpu")
         np.testing.assert_array_equal(batch.bounds.numpy(), bounds[[7, 2, 19]])
-        y, found = dataset.labels(np.array([7, 2, 19]))
-        assert found.equal(batch.bounds) and y.equal(batch.y)
+        y, found = dataset.y[[7, 2, 19]], dataset.of_molecules("bounds", np.array([7, 2, 19]))
+        assert found.equal(batch.bounds) and y.tolist() == batch.y.tolist()
 
 
 def test_results_come_in_order_and_a_few_are_computed_ahead():

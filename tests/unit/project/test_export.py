@@ -10,7 +10,7 @@ import pytest
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.project.export import export_model, names_only
-from graphormer_sepnorm.runs import archives
+from graphormer_sepnorm.runs import zoo
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.zoo import read_card, resolve_model
 from graphormer_sepnorm.table_model.evaluate import describe_any, evaluate_table
@@ -84,7 +84,7 @@ def test_links_large_files_and_files_without_a_model_are_refused(tmp_path, cache
     with zipfile.ZipFile(tmp_path / "other.gsn", "w") as archive:
         archive.writestr("test.json", "{}")
     (tmp_path / "text.gsn").write_text("no archive")
-    monkeypatch.setattr(archives, "MOST_BYTES", 1000)
+    monkeypatch.setattr(zoo, "MOST_BYTES", 1000)
     for name, reason in {"link": "link.json", "large": "GB", "other": "no stack", "text": "damaged"}.items():
         with pytest.raises(InputError, match=reason):
             resolve_model(tmp_path / f"{name}.gsn")

@@ -1,16 +1,22 @@
 import importlib.util
+import io
+import json
 import os
 import shutil
 import tarfile
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.options import Answers
+from graphormer_sepnorm.output.predict_table import predict_table
 from graphormer_sepnorm.runs import zoo
-from graphormer_sepnorm.runs.archives import DIGESTS
-from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.runs.folder import PARTS, Parts, RunFolder, weights_file
 from graphormer_sepnorm.runs.zoo import (
+    DIGESTS,
     card_endpoints,
     card_facts,
     read_card,
@@ -18,6 +24,8 @@ from graphormer_sepnorm.runs.zoo import (
     shipped_models,
     shipped_tables,
 )
+from graphormer_sepnorm.table_model.load import load_model, load_predicting_model
+from tests.tiny import save_tiny, tiny_model
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -130,3 +138,145 @@ def test_what_is_no_card_is_named(tmp_path, text):
     (tmp_path / "card.json").write_text(text)
     with pytest.raises(InputError, match=r"card\.json is not a card: "):
         read_card(tmp_path)
+
+
+ASPIRIN, LOPERAMIDE = "CC(=O)Oc1ccccc1C(=O)O", "CN(C)C(=O)C(CCN1CCC(O)(c2ccc(Cl)cc2)CC1)(c1ccccc1)c1ccccc1"
+
+
+def test_the_card_describes_the_targets_of_the_model_in_their_order():
+    found = card_endpoints(resolve_model("admet"))
+    assert list(found) == list(load_predicting_model(["admet"]).targets) and len(found) == 43
+    assert {facts["licence"] for facts in found.values()} == {"CC BY 4.0", "MIT", "public domain"}
+    groups = list(dict.fromkeys(facts["group"] for facts in found.values()))
+    assert groups == ["Physical chemistry", "Absorption", "Distribution", "Metabolism", "Excretion", "Toxicity"]
+    assert all(facts["source"] and facts["trust"] and facts["molecules"] > 200 for facts in found.values())
+    limits = {target: facts["limit"] for target, facts in found.items() if "limit" in facts}
+    assert limits == {"Sol": "110 uM or more", "HLM": "0.8 or less", "RLM": "1.15 or less"}
+
+
+def test_files_and_python_give_the_same_numbers(tmp_path):
+    predict_table(load_predicting_model(["admet"]), [ASPIRIN, LOPERAMIDE], tmp_path / "out.csv")
+    written = pd.read_csv(io.StringIO((tmp_path / "out.csv").read_text()))
+    found = load_model("admet").predict([ASPIRIN, LOPERAMIDE])
+    for name in found.select_dtypes("number"):
+        np.testing.assert_allclose(written[name], found[name], rtol=1e-5, atol=1e-7)
+    assert written.Sol_limit[0] == found.Sol_limit[0] == "near the upper limit of the assay: read as at least"
+    chosen = load_model("admet").predict([LOPERAMIDE], endpoints=["hERG", "CYP3A4*"])
+    for name in ("hERG", "CYP3A4_inhibitor", "CYP3A4_substrate"):
+        assert chosen[name][0] == pytest.approx(found[name][1], abs=1e-5)
+    assert "LogD" not in chosen and found.hERG[1] > 0.5 > found.hERG[0]
+    drugs = found.filter(like="_drug_percentile")
+    assert drugs.shape == (2, 43) and ((drugs >= 0) & (drugs <= 100)).all(axis=None)
+
+
+def test_logarithms_below_zero_are_no_mistake(tmp_path):
+    """All labels of CL_microsome are logarithms above 0; that of 0.7 uL/min/mg is below."""
+    made = predict_table(load_predicting_model(["admet"]), [ASPIRIN], tmp_path / "out.csv", answers=Answers(0.9))
+    assert set(made["below_zero"]) == {"PPB", "PPB_low"}
+
+
+def test_the_models_of_an_ensemble_are_those_of_its_record(tmp_path):
+    """Not those in the folder: one may not have been trained yet, and another may belong to something else."""
+    run = RunFolder(tmp_path)
+    assert run.parts() is None and run.members() == []
+    run.begin_parts(Parts("model", 2))
+    for number in (0, 2):
+        (tmp_path / f"model-{number}").mkdir()
+    assert run.parts() == Parts("model", 2)
+    assert [member.path for member in run.members()] == [tmp_path / "model-0", tmp_path / "model-1"]
+    with pytest.raises(InputError, match=r"it holds networks, name one of them, such as .*model-0"):
+        weights_file(tmp_path)
+    assert json.loads(run.record.read_text()) == {"kind": "model", "count": 2}
+    run.begin_parts(Parts("model", 2))
+    run.record.write_text('{"kind": "model", "count": 0}')
+    with pytest.raises(InputError, match=r"parts\.json is damaged"):
+        run.members()
+
+
+@pytest.mark.parametrize(
+    ("held", "asked", "sentence"),
+    [
+        (Parts("model", 3), Parts("model", 2), "holds 3 networks: continue with --ensemble 3, or choose"),
+        (Parts("model", 2), Parts("fold", 2), "holds 2 networks: continue with --ensemble 2, or choose"),
+        (Parts("fold", 5), Parts("fold", 3), "holds 5 folds: continue with --folds 5, or choose another --out"),
+    ],
+)
+def test_only_the_same_parts_can_be_continued(tmp_path, held, asked, sentence):
+    run = RunFolder(tmp_path)
+    run.begin_parts(held)
+    for check in (run.check_parts, run.begin_parts):
+        with pytest.raises(InputError, match=sentence):
+            check(asked)
+    for resume in (False, True):
+        with pytest.raises(InputError, match=f"holds {str(held).partition(':')[0]}"):
+            run.check_free(resume)
+    run.check_parts(held)
+
+
+def test_a_folder_with_one_model_does_not_become_an_ensemble(tmp_path):
+    run = RunFolder(tmp_path)
+    run.begin(tiny_model()[1])
+    with pytest.raises(InputError, match="holds one network, which is no part of a table model: choose another --out"):
+        run.begin_parts(Parts("model", 3))
+    assert not run.record.exists()
+
+
+def test_one_model_is_a_run_folder_or_its_weights_file(tmp_path):
+    save_tiny(tmp_path)
+    weights = tmp_path / "model.safetensors"
+    assert weights_file(tmp_path) == weights_file(weights) == weights
+    assert RunFolder.around(tmp_path).path == RunFolder.around(weights).path == tmp_path
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"is not a folder that train wrote: it has no model\.safetensors$"):
+        weights_file(tmp_path / "empty")
+
+
+def test_a_folder_of_runs_names_one_of_them(tmp_path):
+    for name in ("a", "q", "r"):
+        (tmp_path / name).mkdir()
+    save_tiny(tmp_path / "r")
+    save_tiny(tmp_path / "q")
+    with pytest.raises(InputError, match=r"it holds runs, name one of them, such as .*/q$"):
+        weights_file(tmp_path)
+
+
+def test_a_later_epoch_replaces_what_an_interrupted_run_wrote_of_it(tmp_path):
+    run = RunFolder(tmp_path)
+    for epoch, loss in ((1, 0.5), (2, 0.4), (3, 0.3), (2, 0.25)):
+        run.append_metrics([{"epoch": epoch, "train_loss": loss}])
+    assert run.read_metrics() == [{"epoch": 1, "train_loss": 0.5}, {"epoch": 2, "train_loss": 0.25}]
+
+
+def test_the_saved_score_is_the_one_that_was_written(tmp_path):
+    run = RunFolder(tmp_path)
+    assert run.saved_test().get("value") is None
+    run.write_test({"metric": "mae", "value": 0.5})
+    assert run.saved_test().get("value") == 0.5 and run.test.read_text() == '{"metric": "mae", "value": 0.5}\n'
+    run.test.write_text('{"value": ')
+    with pytest.raises(InputError, match=r"test\.json is damaged"):
+        run.saved_test().get("value")
+
+
+def test_a_folder_with_a_run_can_only_be_resumed(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    for resume in (False, True):
+        run.check_free(resume)
+    run.begin(tiny_model()[1])
+    assert json.loads(run.config.read_text())["dataset"] == "sample"
+    run.check_free(resume=True)
+    with pytest.raises(InputError, match="already holds a run: continue it with --resume"):
+        run.check_free(resume=False)
+    run.config.write_text('{"model_type": "bert"}')
+    with pytest.raises(InputError, match="is not the config of a run, choose another --out"):
+        run.check_free(resume=True)
+    run.stack.touch()
+    with pytest.raises(InputError, match="holds a table model: choose another --out"):
+        run.check_free(resume=True)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_of_a_table_model_is_not_taken_for_a_network(tmp_path, part):
+    save_tiny(tmp_path)
+    (tmp_path / part).touch()
+    with pytest.raises(InputError, match=rf"has a part of a table model, {part}, but no stack\.safetensors"):
+        weights_file(tmp_path)

@@ -4,25 +4,46 @@ import csv
 import multiprocessing
 import signal
 import sqlite3
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
+import optuna
 import pytest
+import torch
 from optuna import TrialPruned
+from optuna.trial import TrialState
 
-from graphormer_sepnorm.config import Config, TrainConfig, read_config
+from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig, read_config
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.recipes import find_recipe, slim, task_config
+from graphormer_sepnorm.layers.norms import NORMS
+from graphormer_sepnorm.recipes import RECIPES, find_recipe, slim, task_config
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.search import trial
 from graphormer_sepnorm.search import tune as module
-from graphormer_sepnorm.search.study import SPACE, StudyFolder, values_of
-from graphormer_sepnorm.search.trial import TrialKilled
+from graphormer_sepnorm.search.study import (
+    PROBLEM,
+    SPACE,
+    StudyFolder,
+    TrialKilled,
+    fixed_by,
+    give_up_running,
+    is_lack_of_memory,
+    open_study,
+    searched,
+    summary,
+    train_trial,
+    values_of,
+    with_values,
+    write_trials,
+)
 from graphormer_sepnorm.search.tune import SearchLimits, tune
+from graphormer_sepnorm.system.device import choose
 from graphormer_sepnorm.system.signals import Interrupted
-from graphormer_sepnorm.tables.labels import TableOptions, table_task
-from graphormer_sepnorm.tables.prepared_table import TABLE
+from graphormer_sepnorm.tables.labels import TableOptions, read_labelled, table_task
+from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled
+from graphormer_sepnorm.training.optimizers import OPTIMIZERS
+from graphormer_sepnorm.training.settings import with_settings
 from graphormer_sepnorm.training.trainer import Epoch
 
 EPOCHS = 5
@@ -37,7 +58,7 @@ class Here:
         self.connection, self.theirs = multiprocessing.Pipe()
         self.ending = None
         try:
-            trial.train_trial(*arguments)
+            module.saved.train_trial(*arguments)
         except Exception as error:
             self.ending = error
         if self.ending is not SILENCE:
@@ -61,7 +82,6 @@ def epochs(script: list):
 
 
 def by_rate(number: int, config: Config) -> list:
-    """The score is better the closer the rate is to 0.002."""
     return [abs(config.train.lr - 0.002)] * EPOCHS
 
 
@@ -87,10 +107,9 @@ def sqlite_without_waiting_for_the_disk(monkeypatch):
 
 @pytest.fixture
 def search(path, tmp_path, monkeypatch):
-    """Searches with given scores, without plots; returns the result."""
     monkeypatch.setattr(module.saved, "draw", lambda study, folder, config: None)
     monkeypatch.setattr(module, "TrialProcess", Here)
-    monkeypatch.setattr(trial, "load_split", lambda table, split, encodings: None)
+    monkeypatch.setattr(module.saved, "load_split", lambda table, split, encodings: None)
 
     def run(script=by_rate, trials=6, processes=1, seconds=None, target="penalized_logp", seed=0, out="study", **more):
         run.configs = []
@@ -99,7 +118,7 @@ def search(path, tmp_path, monkeypatch):
             run.configs.append(own)
             return SimpleNamespace(config=own, epochs=partial(epochs, script(len(run.configs) - 1, own)))
 
-        monkeypatch.setattr(trial, "Trainer", trainer)
+        monkeypatch.setattr(module.saved, "Trainer", trainer)
         kind = "regression" if target == "penalized_logp" else "classification"
         options = TableOptions(path, (target,), kind, split="random")
         train = TrainConfig(epochs=EPOCHS, seed=seed)
@@ -179,12 +198,6 @@ def test_trials_that_are_killed_one_after_the_other_end_the_search(search, tmp_p
     assert search(trials=6, resume=True)["complete"] == 3
 
 
-def test_a_search_without_any_complete_trial_says_why(search, tmp_path):
-    with pytest.raises(InputError, match="no trial was complete; the first of 2 problems: loss nan"):
-        search(lambda number, config: [InputError("loss nan")], trials=2)
-    assert not (tmp_path / "study" / "best.json").exists()
-
-
 @pytest.mark.slow
 def test_the_time_limit_stops_running_trials_and_they_start_again(search, tmp_path, monkeypatch):
     """The limit is reached during the third trial, which never reports anything."""
@@ -255,8 +268,6 @@ def test_a_full_disk_gives_a_sentence_and_the_search_can_continue(search, monkey
 
 @pytest.fixture
 def trained(monkeypatch):
-    """Runs of the comparison, without training; their scores are those in ``scores``."""
-
     def train_run(config, out, resume):
         assert resume and (out / TABLE).exists()
         train_run.runs.append((out.name, config))
@@ -304,3 +315,166 @@ def test_what_cannot_be_searched_is_refused_first(path, tmp_path, monkeypatch, c
     with pytest.raises(InputError, match=problem):
         tune(options, config, tmp_path / "study", SearchLimits(1), frozenset(fixed))
     assert not (tmp_path / "study").exists()
+
+
+PLACES = {"lr": optuna.distributions.FloatDistribution(1e-4, 1e-2)}
+
+
+def config_for(metric: str = "mae"):
+    kind = "regression" if metric == "mae" else "classification"
+    return task_config(TABLE, "mol", TaskConfig(kind, metric, ("y",)), TrainConfig(), architecture=slim)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("metric", "best"), [("mae", 1.0), ("rocauc", 2.0)])
+def test_a_reopened_study_keeps_its_direction_and_drops_orphaned_trials(tmp_path, metric, best):
+    study = open_study(tmp_path / "study.db", config_for(metric))
+    for score in (1.0, 2.0):
+        study.tell(study.ask(PLACES), score)
+    study.ask(PLACES)
+    again = open_study(tmp_path / "study.db", config_for(metric))
+    give_up_running(again)
+    assert again.best_value == best
+    assert [trial.state for trial in again.trials] == [TrialState.COMPLETE, TrialState.COMPLETE, TrialState.FAIL]
+
+
+def test_a_study_without_a_complete_trial_has_no_summary(tmp_path):
+    study = optuna.create_study()
+    trial = study.ask(PLACES)
+    trial.set_user_attr("problem", "killed by SIGKILL")
+    study.tell(trial, state=TrialState.PRUNED)
+    with pytest.raises(InputError, match="the first of 1 problems: killed by SIGKILL"):
+        summary(study, StudyFolder(tmp_path), config_for())
+    study.tell(study.ask(PLACES), 0.5)
+    found = summary(study, StudyFolder(tmp_path), config_for())
+    assert (found["trials"], found["complete"], found["pruned"], found["validation"]) == (2, 1, 1, 0.5)
+    write_trials(study, StudyFolder(tmp_path), config_for())
+    header, lost, kept = (tmp_path / "trials.csv").read_text().splitlines()
+    assert header == "trial,state,validation mae,epochs,seconds,lr,problem"
+    assert lost.startswith("0,pruned,,") and lost.endswith("killed by SIGKILL") and kept.startswith("1,complete,0.5,")
+
+
+TASK = TaskConfig("regression", "mae", ("y",))
+
+
+def config_of(recipe: str = "slim", *settings: str):
+    found = RECIPES[recipe]
+    config = task_config("table.csv", "mol", TASK, found.train, architecture=found.architecture)
+    return with_settings(config, settings)
+
+
+def test_every_field_belongs_to_a_config_that_accepts_both_ends_of_its_range():
+    config = config_of()
+    for name, place in SPACE.items():
+        for end in getattr(place, "choices", None) or (place.low, place.high):
+            assert values_of(with_values(config, {name: end}))[name] == end
+    assert set(SPACE["norm"].choices) <= set(NORMS) and set(SPACE["optimizer"].choices) == set(OPTIMIZERS)
+
+
+@pytest.mark.parametrize("recipe", [name for name, recipe in RECIPES.items() if recipe.train.start_from is None])
+def test_a_recipe_lies_in_the_space_that_is_searched_around_it(recipe):
+    config = config_of(recipe)
+    trial = optuna.create_study().ask(searched(config, frozenset()))
+    for name, value in values_of(config).items():
+        place = trial.distributions[name]
+        assert place._contains(place.to_internal_repr(value)), name
+    assert with_values(config, values_of(config)) == config
+
+
+def test_widths_are_multiples_of_the_heads_and_the_ffn_keeps_its_proportion():
+    config = config_of("slim", "model.heads=20", "model.width=160", "model.ffn_width=640")
+    width = searched(config, frozenset())["width"]
+    assert (width.low, width.high, width.step) == (60, 160, 20), "48 is no multiple, and the recipe has 160"
+    assert with_values(config, {"width": 40}).model.ffn_width == 160
+
+
+def test_fields_with_a_setting_are_not_searched():
+    assert fixed_by(["train.lr=0.1", "model.layers=2", "model.encodings.2.max_hops=3"]) == {"lr", "layers"}
+    assert fixed_by(['train={"epochs": 2}']) == {"lr", "batch_size", "warmup", "weight_decay", "optimizer"}
+    assert fixed_by([]) == frozenset()
+    assert "lr" not in searched(config_of(), frozenset({"lr"}))
+
+
+def test_blocks_without_attention_keep_their_messages():
+    assert searched(config_of("local"), frozenset())["messages"].choices == (True,)
+    assert searched(config_of("best"), frozenset())["messages"].choices == (False, True)
+    assert "messages" not in searched(config_of("local"), frozenset({"messages"}))
+    assert searched(config_of("best", "model.message_gates=true"), frozenset())["messages"].choices == (True,)
+
+
+@pytest.mark.parametrize(("cooldown", "longest"), [(0.8, 0.2), (0.1, 0.3), (1.0, 0.0)])
+def test_the_warmup_ends_before_the_cooldown(cooldown, longest):
+    trapezoid = ['train.schedule="trapezoid"', f"train.cooldown={cooldown}", "train.warmup=0"]
+    found = searched(config_of("slim", *trapezoid), frozenset())["warmup"]
+    assert (found.low, found.high) == pytest.approx((0, longest))
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory) -> tuple[StudyFolder, Config]:
+    folder = tmp_path_factory.mktemp("table")
+    sample_table()[:60].to_csv(folder / "mols.csv", index=False)
+    options = TableOptions(str(folder / "mols.csv"), ("penalized_logp",), split="random")
+    config = task_config(TABLE, "mol", table_task(options), TrainConfig(epochs=2), architecture=slim)
+    config = replace(config, model=replace(config.model, layers=1, width=16, ffn_width=16, heads=2))
+    write_labelled(folder / "study", read_labelled(options, "mol"), config, options)
+    return StudyFolder(folder / "study"), config
+
+
+def train_here(trial, table, **train) -> None:
+    folder, config = table
+    config = replace(config, train=replace(config.train, **train))
+    train_trial(trial, folder, config, choose("cpu"), torch.get_num_threads())
+
+
+def new_trial() -> optuna.Trial:
+    return optuna.create_study().ask()
+
+
+def test_a_trial_reports_its_epochs_to_the_study(table):
+    trial = new_trial()
+    train_here(trial, table)
+    reported = trial.study.trials[0].intermediate_values
+    assert list(reported) == [1, 2] and all(value > 0 for value in reported.values())
+
+
+def test_epochs_that_min_updates_adds_are_pruned_too(table, monkeypatch):
+    """48 molecules in batches of 64: one update per epoch."""
+    trial = new_trial()
+    monkeypatch.setattr(trial, "should_prune", lambda: len(trial.study.trials[0].intermediate_values) == 4)
+    with pytest.raises(TrialPruned):
+        train_here(trial, table, min_updates=6)
+    assert list(trial.study.trials[0].intermediate_values) == [1, 2, 3, 4]
+
+
+def fail_after_an_epoch(monkeypatch, error: Exception) -> list:
+    """Makes trainings fail in their second epoch; returns the splits that are loaded."""
+
+    def epochs():
+        yield Epoch(1, 0.5, 0.25, 1e-3, 100.0, 1.0)
+        raise error
+
+    loaded: list = []
+    monkeypatch.setattr(module.saved, "Trainer", lambda config, *splits: SimpleNamespace(config=config, epochs=epochs))
+    monkeypatch.setattr(module.saved, "load_split", lambda table, split, encodings: loaded.append(split))
+    return loaded
+
+
+@pytest.mark.parametrize(("error", "problem"), [(InputError("loss nan"), "loss nan"), (MemoryError(), "out of memory")])
+def test_a_training_that_fails_is_pruned_with_the_reason(table, monkeypatch, error, problem):
+    loaded = fail_after_an_epoch(monkeypatch, error)
+    trial = new_trial()
+    with pytest.raises(TrialPruned):
+        train_here(trial, table)
+    kept = trial.study.trials[0]
+    assert kept.intermediate_values == {1: 0.25} and kept.user_attrs == {PROBLEM: problem}
+    assert loaded == ["train", "val"], "a trial sees no test molecule"
+
+
+def test_lack_of_memory_by_its_exceptions():
+    assert is_lack_of_memory(MemoryError()) and is_lack_of_memory(torch.OutOfMemoryError())
+    with pytest.raises(RuntimeError) as lacking:
+        torch.empty(2**60)
+    assert is_lack_of_memory(lacking.value)
+    for text in ("CUDA error: out of memory", "CUDA error: CUBLAS_STATUS_ALLOC_FAILED"):
+        assert is_lack_of_memory(RuntimeError(text))
+    assert not is_lack_of_memory(RuntimeError("shapes do not match"))

@@ -1,12 +1,21 @@
-"""Devices and precisions."""
+import io
+import os
+import signal
+import subprocess
+import sys
 
+import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.analyze import analyze_run
 from graphormer_sepnorm.predict.predictors import Predictor, load_embedder, load_networks
-from graphormer_sepnorm.system.device import Compute, autocast, choose, computing, current, find_device
+from graphormer_sepnorm.system import distributed, progress
+from graphormer_sepnorm.system.device import Compute, autocast, cached, choose, computing, current, find_device
+from graphormer_sepnorm.system.progress import AS_LINES, CURRENT, MARK, begin, phases, say, tracked
+from graphormer_sepnorm.system.signals import END_WITH_INPUT, Interrupted, interruptible
 from graphormer_sepnorm.training.experiment import evaluate_run
 from tests.tiny import save_tiny
 
@@ -15,7 +24,6 @@ NOWHERE = Compute(torch.device("meta"))  # a model moved there cannot give numbe
 
 @pytest.fixture
 def gpus(monkeypatch):
-    """Two GPUs."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: False)
@@ -35,20 +43,18 @@ def test_names_of_gpus(gpus, monkeypatch):
         find_device("cuda:0")
 
 
-@pytest.mark.parametrize(
-    ("name", "problem"),
-    [
-        ("cuda", "no device cuda:0: PyTorch finds no CUDA GPU"),
-        ("cuda:3", "no device cuda:3"),
-        ("mps", "no device mps"),
-        ("cuda:", "unknown device"),
-    ],
-)
-def test_a_missing_device_gives_a_sentence(monkeypatch, name, problem):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    with pytest.raises(InputError, match=problem):
-        find_device(name)
+def test_a_missing_device_gives_a_sentence(monkeypatch):
+    for where in (torch.cuda, torch.backends.mps):
+        monkeypatch.setattr(where, "is_available", lambda: False)
+    problems = {
+        "cuda": "cuda:0: PyTorch finds no CUDA GPU",
+        "cuda:3": "no device",
+        "mps": "no device",
+        "cuda:": "unknown",
+    }
+    for name, problem in problems.items():
+        with pytest.raises(InputError, match=problem):
+            find_device(name)
 
 
 def test_what_is_current_ends_with_its_block():
@@ -79,3 +85,127 @@ def test_scores_and_measures_are_computed_on_the_device(run):
         with pytest.raises(RuntimeError, match="meta"):
             analyze_run(run)
         assert Predictor(load_networks([run])).device == load_embedder(str(run)).device == NOWHERE.device
+
+
+@pytest.fixture
+def second_of_three(monkeypatch):
+    for name, value in {"TORCHELASTIC_RUN_ID": "run", "RANK": "1", "WORLD_SIZE": "3"}.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_a_process_on_its_own_is_the_first_of_one(monkeypatch):
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
+    monkeypatch.setenv("RANK", "5")  # another launcher's, not for us
+    assert (distributed.rank(), distributed.num_processes()) == (0, 1)
+    rows = np.array([[1.0, 2.0]], np.float32)
+    assert distributed.add_up(rows) is rows
+    assert distributed.mean(torch.tensor(3.0)).item() == 3.0
+    assert distributed.share([4, 5, 6]) == [4, 5, 6]
+
+
+def test_a_process_of_several_has_its_share(second_of_three):
+    assert (distributed.rank(), distributed.num_processes()) == (1, 3)
+    assert distributed.share(list(range(8))) == [1, 4, 7]
+    assert distributed.share(np.arange(8)).tolist() == [1, 4, 7]
+    assert distributed.share([0]) == []
+
+
+def test_gradients_are_averaged_over_processes(monkeypatch, second_of_three):
+    """The others have 2 and 4 times the gradients of this one; frozen parameters have none."""
+    monkeypatch.setattr(distributed, "all_reduce", lambda whole: whole.mul_(1 + 2 + 4))
+    model, frozen = nn.Linear(2, 1), nn.Linear(1, 1).requires_grad_(False)
+    model.weight.grad, model.bias.grad = torch.tensor([[3.0, 30.0]]), torch.tensor([6.0])
+    distributed.average_gradients(nn.Sequential(model, frozen))
+    assert (model.weight.grad.tolist(), model.bias.grad.tolist()) == ([[7.0, 70.0]], [14.0])
+    assert frozen.weight.grad is None
+
+
+@pytest.mark.parametrize(("writable", "asked"), [(True, [True]), (False, [True, False])])
+def test_a_cache_is_used_if_it_can_be_written(writable, asked):
+    wishes = []
+
+    def compiler(cache):
+        def compile_(function):
+            wishes.append(cache)
+            if cache and not writable:
+                raise RuntimeError("cannot cache function: no locator available")
+            return lambda x: function(x) + 1
+
+        return compile_
+
+    assert cached(compiler, abs)(-4) == 5
+    assert wishes == asked
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    screen = Terminal()
+    real = progress.tqdm
+    monkeypatch.setattr(progress, "tqdm", lambda **options: real(**options | {"file": screen, "mininterval": 0}))
+    return screen
+
+
+def test_a_bar_moves_through_phases_by_their_costs(terminal):
+    places = []
+    with phases({"reading": 30, "fitting": 10}):
+        bar = CURRENT.get().bar
+        begin("reading")
+        for _ in tracked(range(4), 4, share=0.5):
+            places.append(bar.n)
+        assert list(tracked("abc", 3, share=0.9)) == ["a", "b", "c"] and bar.n == 30, "never beyond its end"
+        begin("fitting")
+        places.append(bar.n)
+        begin("reading")
+        assert bar.n == bar.total == 40
+    assert places == [0, 3.75, 7.5, 11.25, 30]
+    assert "reading" in terminal.getvalue() and "left" in terminal.getvalue()
+    assert CURRENT.get() is None
+
+
+def test_a_program_reads_phases_as_lines(monkeypatch, capsys):
+    monkeypatch.setenv(AS_LINES, "1")
+    with phases({"a|b": 1, "c": 3}):
+        begin("a|b")
+        say(["a sentence"])
+        begin("c")
+    lines = [line.strip() for line in capsys.readouterr().err.splitlines() if line.strip()]
+    assert "a sentence" in lines
+    found = [line.removeprefix(MARK).rsplit("|", 2)[:2] for line in lines if line.startswith(MARK)]
+    assert list(dict.fromkeys(map(tuple, found))) == [("", "0"), ("a|b", "0"), ("c", "25")]
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "words"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+)
+def test_a_signal_is_an_exception_with_the_exit_code_of_shells(number, code, words):
+    before = signal.getsignal(number)
+    with pytest.raises(Interrupted) as caught, interruptible():
+        os.kill(os.getpid(), number)
+        signal.pause()
+    assert (caught.value.exit_code, str(caught.value)) == (code, words)
+    assert caught.value.advice == ""
+    assert signal.getsignal(number) is before
+
+
+@pytest.mark.parametrize(("name", "code", "words"), [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated")])
+def test_leaving_at_once_says_so_in_a_line_and_runs_nothing_more(name, code, words):
+    program = (
+        "import os, signal\nfrom graphormer_sepnorm.system.signals import leaving_at_once\n"
+        f"with leaving_at_once():\n    try:\n        os.kill(os.getpid(), signal.{name})\n        signal.pause()\n"
+        "    finally:\n        print('finally')"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (result.returncode, result.stdout, result.stderr) == (code, "", f"{words}\n")
+
+
+def test_a_command_ends_with_the_process_that_holds_its_input():
+    program = "import signal\nfrom graphormer_sepnorm.system.signals import *\nend_with_input()\nsignal.pause()"
+    env = os.environ | {END_WITH_INPUT: "1"}
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, env=env) as process:
+        assert process.poll() is None
+        process.stdin.close()
+        assert process.wait(60) == -signal.SIGTERM

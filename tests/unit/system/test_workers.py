@@ -103,7 +103,6 @@ guarded(command)
 
 
 def start(fate: str) -> subprocess.Popen:
-    """A command that distributes work endlessly, as the first of its own process group."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen([sys.executable, "-c", COMMAND, fate], start_new_session=True, text=True, **pipes)
 
