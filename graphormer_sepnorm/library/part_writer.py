@@ -28,7 +28,7 @@ from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.system.files import replacing
 from graphormer_sepnorm.system.workers import CHUNK, Smiles, in_chunks
 from graphormer_sepnorm.tables import formats
-from graphormer_sepnorm.tables.formats.parquet import batches_of, open_parquet
+from graphormer_sepnorm.tables.formats.cells import batches_of, open_parquet
 from graphormer_sepnorm.tables.formats.table import Row, cell_text, find_column, free_name, not_one_column
 from graphormer_sepnorm.tables.rows import AskedConditions, samples_of
 from graphormer_sepnorm.tables.writers.base import as_utf8

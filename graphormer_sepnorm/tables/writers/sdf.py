@@ -1,8 +1,8 @@
 """SDF: molecules with coordinates, and all columns as data items."""
 
 from graphormer_sepnorm.chem.drawing import block_of
-from graphormer_sepnorm.tables.formats.sdf import columns_of_items
 from graphormer_sepnorm.tables.formats.table import Row, Table
+from graphormer_sepnorm.tables.formats.text import columns_of_items
 from graphormer_sepnorm.tables.rows import id_column_among
 from graphormer_sepnorm.tables.writers.base import (
     AddedColumn,

@@ -4,9 +4,8 @@ from datetime import date, datetime
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats import excel, open_table
-from graphormer_sepnorm.tables.formats import parquet as module
-from graphormer_sepnorm.tables.formats.excel import sheet_records
+from graphormer_sepnorm.tables.formats import cells, open_table
+from graphormer_sepnorm.tables.formats.cells import sheet_records
 
 openpyxl = pytest.importorskip("openpyxl")
 
@@ -72,7 +71,7 @@ def test_damaged_workbooks_are_a_sentence(tmp_path):
 
 
 def test_a_workbook_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(excel, "MAX_UNPACKED", 100)
+    monkeypatch.setattr(cells, "MAX_UNPACKED", 100)
     with pytest.raises(InputError, match=r"unpacks to .* at most 100 are read"):
         read(workbook(tmp_path / "a.xlsx", ["a"]))
 
@@ -82,7 +81,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 
 
 def test_cells_are_texts_as_in_a_csv(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(cells, "ROWS_AT_ONCE", 2)
     columns = {
         "Smiles": ["CCO", None, "C"],
         "n": [1, None, 3],
