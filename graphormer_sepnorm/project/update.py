@@ -173,9 +173,8 @@ def read_new(model: Model, path: str, smiles_column: str | None, delimiter: str 
     if not places:
         why = f": {found.skipped[0][2]}" if found.skipped and not repeated else " that the model does not know"
         raise InputError(f"{path} has no row of new measurements{why}")
-    rows, structures = [found.rows[place] for place in places], found.structures.take(places)
-    table = labels.with_duplicates(options.kind, replace(found, rows=rows, structures=structures))
-    progress.say(bounds_as_values(model, rows))
+    table = labels.with_duplicates(options.kind, found.take(places))
+    progress.say(bounds_as_values(model, table.rows))
     pairs = zip(model.table.structures.keys, model.table.rows, strict=True)
     learnt, means = {key for key, row in pairs if row.split != "test"}, table.with_means(options.kind)
     unseen = [place for place, key in enumerate(means.structures.keys) if key not in learnt]
@@ -300,11 +299,8 @@ def fit_all(model: Model, new: labels.LabelledTable, out: Path, path: str) -> di
         names=before.names | {number + offset: name for number, name in new.names.items()},
         changed=new.changed,
     )
-    if options.test_csv is not None:
-        table = replace(table, structures=labels.leave_out_tested(table, table.structures))
-    table = labels.with_duplicates(options.kind, table)
-    table = table.with_splits(labels.assign_splits(options, table, table.structures)).with_means(options.kind)
-    labels.check_filled(options, table)
+    table = labels.with_duplicates(options.kind, labels.leave_out_tested(table) if options.test_csv else table)
+    table = labels.divided(options, table, labels.assign_splits(options, table))
     return train_labelled(options, table, model.config, out, model.plan)
 
 

@@ -65,10 +65,10 @@ class TargetReader:
         """The reader of a column with these texts; raises InputError for a threshold in another unit."""
         scale, kept = options.scale_of(name), dict(zip(options.targets, options.units, strict=False)).get(name, "")
         known = unit_of(scale) if falls(scale) else kept or named_unit(name)
-        reader = cls(name, options, notation, known or unit_of_column(texts))
-        if options.threshold and (unit := read_threshold(options.threshold[1:])[1]) and reader.unit not in DECADES:
+        own = known or unit_of_column(texts)
+        if options.threshold and (unit := read_threshold(options.threshold[1:])[1]) and own not in DECADES:
             raise InputError(f"the threshold is in {unit}, and {name} has no unit: give the threshold without one")
-        return cls(name, options, notation, reader.unit, bool(known or not reader.unit))
+        return cls(name, options, notation, own, bool(known or not own))
 
     def number(self, text: str) -> tuple[str, float]:
         """The sign of a bound ("" of an exact label) and the number in ``unit``, NaN if missing."""
@@ -133,7 +133,7 @@ def read_labels(
 
 
 def one_of_classes(text: str, target: str, classes: tuple[str, ...]) -> list[float]:
-    """A label as a number for each class, 1 for its own, NaN if missing; raises InputError for another class."""
+    """1 for the class of a label and 0 for the others, NaN if missing; raises InputError for another class."""
     if is_missing(text):
         return [math.nan] * len(classes)
     labels = [float(same_label(text) == same_label(name)) for name in classes]
@@ -157,13 +157,15 @@ class LabelledRow:
     gaps: dict[int, str] = field(default_factory=dict)  # why a label cannot be read, by index of the column
 
 
-def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row], LabelledRow]:
+RowReader = Callable[[int, Row], LabelledRow]
+
+
+def label_reader(options: TableOptions, table: WholeTable, readers: Sequence[TargetReader]) -> RowReader:
     """A function from a row and its number to its labels; it raises InputError for a row that cannot be used."""
-    asked = [options.split_column, options.weight_column]
-    places = places_of(options.path, table.columns, [*options.targets, *options.feature_columns, *filter(None, asked)])
-    numeric = [*options.targets, *options.feature_columns, *filter(None, [options.weight_column])]
+    numeric = [*options.feature_columns, *filter(None, [options.weight_column])]
+    asked = [*options.targets, *numeric, *filter(None, [options.split_column])]
+    places = places_of(options.path, table.columns, asked)
     notations = separators(table.rows, [places[name] for name in numeric], table.delimiter, options.decimal)
-    readers = target_readers(options, table, notations)
 
     def read(number: int, row: Row) -> LabelledRow:
         if row.error:
@@ -179,7 +181,7 @@ def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row
             place = places[options.weight_column]
             weight = read_weight(row.fields[place], notations[place])
         conditions = tuple(
-            read_condition(row.fields[places[name]], name, notations[places[name]], options.require_conditions)
+            condition_of_row(row.fields[places[name]], name, notations[places[name]], options.require_conditions)
             for name in options.feature_columns
         )
         return LabelledRow(number, row.smiles, labels, split, time, bounds, weight, conditions, gaps)
@@ -187,12 +189,9 @@ def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row
     return read
 
 
-def target_readers(
-    options: TableOptions, table: WholeTable, notations: Mapping[int, Notation] | None = None
-) -> list[TargetReader]:
+def target_readers(options: TableOptions, table: WholeTable) -> list[TargetReader]:
     places = places_of(options.path, table.columns, list(options.targets))
-    if notations is None:
-        notations = separators(table.rows, list(places.values()), table.delimiter, options.decimal)
+    notations = separators(table.rows, list(places.values()), table.delimiter, options.decimal)
     return [
         TargetReader.of(name, options, notations[place], (row.fields[place] for row in table.rows if not row.error))
         for name, place in places.items()
@@ -257,15 +256,13 @@ def read_split(said: str, split: str) -> tuple[str, str]:
 
 
 def read_weight(text: str, notation: Notation) -> float:
-    """The sample weight of a row; raises InputError unless it is a positive number."""
     weight = read_number(text, "its weight", notation)
     if not 0 < weight <= MAX_ROW_WEIGHT:
         raise InputError(f"its weight is {text.strip()!r}, not a number above 0 and up to {MAX_ROW_WEIGHT:,.0f}")
     return weight
 
 
-def read_condition(text: str, name: str, notation: Notation, required: bool = True) -> str:
-    """A condition as ``condition_text``, "" if it is missing."""
+def condition_of_row(text: str, name: str, notation: Notation, required: bool) -> str:
     if is_missing(text) and required:
         raise InputError(f"its {name} is missing")
     refuse_undecided(text, f"its {name}", notation)
@@ -335,7 +332,6 @@ def samples_of(
 def condition_texts(
     rows: Sequence[Row], places: Sequence[int], notations: Mapping[int, Notation]
 ) -> list[tuple[str, ...]]:
-    """The conditions of each row, as ``condition_text``; arguments as ``separators``, and what it returns."""
     return [tuple(condition_text(row.fields[place], notations[place]) for place in places) for row in rows]
 
 
@@ -345,29 +341,20 @@ def read_samples(places: list[int], found: Mapping[int, Notation], rows: list[Ro
 
 def names_of_rows(options: TableOptions, table: WholeTable) -> dict[int, str]:
     """The names of rows by number, counted from 1; empty if there is no id column, or it is empty."""
-    column = options.id_column or find_id_column(options, table)
+    others = (options.split_column, options.weight_column, options.smiles_column)
+    used = {*options.targets, *options.feature_columns, *others}
+    rows = [(number, row.fields) for number, row in enumerate(table.rows, 1) if not row.error]
+    free = ((place, name) for place, name in enumerate(table.columns) if name not in used)
+    filled = (name for place, name in free if any(fields[place].strip() for _, fields in rows))
+    column = options.id_column or id_column_among(list(filled))
     if column is None:
         return {}
     place = places_of(options.path, table.columns, [column])[column]
-    names = {number: row.fields[place].strip() for number, row in enumerate(table.rows, 1) if not row.error}
+    names = {number: fields[place].strip() for number, fields in rows}
     return names if any(names.values()) else {}
 
 
-def find_id_column(options: TableOptions, table: WholeTable) -> str | None:
-    """As ``id_column_among``, of the columns that have no other purpose and are not empty."""
-    others = (options.split_column, options.weight_column, options.smiles_column)
-    used = {*options.targets, *options.feature_columns, *others}
-    columns = [name for name in table.columns if name not in used]
-    while (found := id_column_among(columns)) is not None:
-        place = table.columns.index(found)
-        if any(row.fields[place].strip() for row in table.rows if not row.error):
-            break
-        columns = [name for name in columns if name != found]
-    return found
-
-
 def name_of(columns: list[str], fields: list[str]) -> str:
-    """The name of a row in the column that ``id_column_among`` finds; "" without one."""
     column = id_column_among(columns)
     return "" if column is None else fields[columns.index(column)].strip()
 

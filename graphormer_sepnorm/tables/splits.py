@@ -53,9 +53,9 @@ class MoleculeStructure:
 class Structures:
     """The properties by which molecules are grouped, as columns."""
 
-    smiles: list[str]
-    scaffolds: list[str]
-    keys: list[str]
+    smiles: list[str] = field(default_factory=list)
+    scaffolds: list[str] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
     family_keys: list[str] = field(default_factory=list)
     parts: list[int] = field(default_factory=list)
     doubtful: list[bool] = field(default_factory=list)
