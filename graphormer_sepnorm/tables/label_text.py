@@ -70,16 +70,12 @@ def refuse_other_bytes(text: str, name: str) -> None:
         raise InputError(f"{name} has bytes that are not UTF-8: save the table as UTF-8")
 
 
-def is_class(text: str) -> bool:
-    return same_label(text) in CLASSES
-
-
 def read_class(text: str, target: str) -> float:
     if is_missing(text):
         return math.nan
-    if not is_class(text):
+    if (label := same_label(text)) not in CLASSES:
         raise InputError(f"{target} is {text.strip().lower()!r}, not 0 or 1, yes or no, or another known pair")
-    return CLASSES[same_label(text)]
+    return CLASSES[label]
 
 
 def read_number(text: str, target: str, notation: Notation = UNDECIDED) -> float:
@@ -104,14 +100,19 @@ def shortened(text: str) -> str:
 def in_python(text: str, notation: Notation) -> str:
     """A number without separators of thousands and with a decimal point, if it is written in this notation."""
     number = without_joints(text).lower().replace("\N{MINUS SIGN}", "-")
-    form = form_of(number)
-    if form in ("1,234", "1,234.5") and notation.comma != "decimal" and (notation.comma, form) != ("unknown", "1,234"):
-        return number.replace(",", "")
-    if form == "1.234,5" and (notation.comma == "decimal" or notation.point != "decimal"):
-        return number.replace(".", "").replace(",", ".")
-    if form == "1.234" and notation.point == "thousands":
-        return number.replace(".", "")
-    return number.replace(",", ".") if form in ("1,5", "1,234") and notation.comma != "thousands" else number
+    comma, point = notation.comma, notation.point
+    match form_of(number):
+        case "1,234.5" if comma != "decimal":
+            return number.replace(",", "")
+        case "1.234,5" if comma == "decimal" or point != "decimal":
+            return number.replace(".", "").replace(",", ".")
+        case "1,234" if comma == "thousands":
+            return number.replace(",", "")
+        case "1,234" | "1,5" if comma != "thousands":
+            return number.replace(",", ".")
+        case "1.234" if point == "thousands":
+            return number.replace(".", "")
+    return number
 
 
 def without_joints(text: str) -> str:

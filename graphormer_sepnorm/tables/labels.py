@@ -4,7 +4,8 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import compress, islice
+from operator import not_
 
 import numpy as np
 
@@ -203,10 +204,10 @@ def leave_out_tested(labelled: LabelledTable) -> LabelledTable:
     families = labelled.structures.families
     tested = {family for family, row in zip(families, labelled.rows, strict=True) if row.split == "test"}
     reason = "its molecule (or a form of it) is in --test-csv, so it is not used for training"
-    kept = [place for place, row in enumerate(labelled.rows) if row.split == "test" or families[place] not in tested]
-    left_out = (labelled.rows[place] for place in sorted({*range(len(labelled.rows))} - {*kept}))
+    is_kept = [row.split == "test" or families[place] not in tested for place, row in enumerate(labelled.rows)]
+    left_out = compress(labelled.rows, map(not_, is_kept))
     labelled.skipped += [(row.number, row.smiles, reason) for row in left_out]
-    return labelled.take(kept)
+    return labelled.take(np.flatnonzero(is_kept).tolist())
 
 
 def refuse_logarithms(options: TableOptions, labelled: LabelledTable) -> None:

@@ -27,15 +27,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 TABLE, SKIPPED, DUPLICATES, MEASUREMENTS = "table.csv", "skipped.csv", "duplicates.csv", "measurements.csv"
-NAME, WEIGHT, TIME, TARGET, CONDITION = (
-    "name",
-    "weight",
-    "time",
-    "target ",
-    "condition ",
-)  # columns, or their beginnings
+NAME, WEIGHT, TIME = "name", "weight", "time"  # columns
+TARGET, CONDITION = "target ", "condition "  # in front of names
 KEPT_IN = "averaged in row"  # of table.csv
-HAS_OTHERS = "; the row has other labels"
 
 
 def write_labelled(folder: Path, labelled: LabelledTable, config: Config, options: TableOptions) -> None:
@@ -51,10 +45,13 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
         raise InputError(f"{folder} was begun for another task or with other features: use a new --out")
     write_atomically(table, content)
     write_atomically(table.with_suffix(".json"), (json.dumps(facts, indent=2) + "\n").encode())
-    gaps = [(row.number, row.smiles, f"{gap}{HAS_OTHERS}") for row in labelled.usable for gap in row.gaps.values()]
-    found = sorted(labelled.skipped + gaps)
+    gaps = [
+        (row.number, row.smiles, f"{gap}; the row has other labels")
+        for row in labelled.usable
+        for gap in row.gaps.values()
+    ]
     skipped: list[list] = [["row", "smiles", "error", "in_file"]]
-    skipped += [[*each, labelled.in_file(each[0])] for each in found]
+    skipped += [[*each, labelled.in_file(each[0])] for each in sorted(labelled.skipped + gaps)]
     write_atomically(folder / SKIPPED, as_csv(with_names(skipped, labelled)))
     lines = table_lines(labelled, labelled.usable, options)
     times = [TIME, *(row.time for row in labelled.usable)]
@@ -69,7 +66,6 @@ def label_texts(row: LabelledRow) -> list[str]:
 
 
 def table_lines(labelled: LabelledTable, rows: list[LabelledRow], options: TableOptions) -> list[list]:
-    """A header, and one line per row, with names and weights if the table has any."""
     weighted, targets = options.weight_column is not None, [TARGET + name for name in options.names]
     conditions = [CONDITION + name for name in options.feature_columns]
     lines: list[list] = [["row", "smiles", "split", *[WEIGHT] * weighted, *targets, *conditions]]
@@ -105,20 +101,19 @@ def read_measurements(folder: Path, options: TableOptions) -> tuple[list[Labelle
     """The usable rows of a run folder's table before averaging, and the names of rows by number."""
     import pandas as pd  # its import takes a while
 
-    path, rows, names = folder / MEASUREMENTS, [], {}
+    path, rows = folder / MEASUREMENTS, []
     try:
-        for line in pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records"):
+        lines = pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")
+        for line in lines:
             texts = [line[TARGET + name] for name in options.names]
             bounds = {place: text for place, text in enumerate(texts) if text[:1] in ("<", ">")}
             labels = [math.nan if place in bounds or not text else float(text) for place, text in enumerate(texts)]
             conditions = tuple(line[CONDITION + name] for name in options.feature_columns)
-            weight = float(line.get(WEIGHT, "1"))
-            number, molecule = int(line["row"]), (line["smiles"], labels, line["split"], line[TIME])
-            rows.append(LabelledRow(number, *molecule, bounds, weight, conditions))
-            names.update({number: line[NAME]} if NAME in line else {})
+            molecule = int(line["row"]), line["smiles"], labels, line["split"], line[TIME]
+            rows.append(LabelledRow(*molecule, bounds, float(line.get(WEIGHT, "1")), conditions))
     except (OSError, ValueError, KeyError, AttributeError):
         raise InputError(f"{path} is missing or damaged: without the rows of its table, train {folder} again") from None
-    return rows, names
+    return rows, {row.number: line[NAME] for row, line in zip(rows, lines, strict=True) if NAME in line}
 
 
 def table_dataset(path: Path) -> Dataset:
@@ -157,7 +152,6 @@ def read_labels(path: Path, task: TaskConfig, split: str) -> tuple[list[str], np
 
 
 def lines_of_split(path: Path, split: str) -> "DataFrame":
-    """The lines of a prepared table that are of a split, as texts; raises InputError if damaged."""
     with undamaged(path):
         state = path.stat()
         lines = all_lines(path, state.st_size, state.st_mtime_ns)
@@ -172,26 +166,20 @@ def all_lines(path: Path, size: int, changed: int) -> "DataFrame":
     return pd.read_csv(path, dtype=str, keep_default_na=False)
 
 
-def rows_of_split(path: Path, split: str, targets: tuple[str, ...]) -> list[list]:
-    """For each molecule of a split of a prepared table its row, its SMILES and its labels as they are written there."""
+def rows_of_split(path: Path, split: str, targets: tuple[str, ...]) -> tuple[list[list], list[str]]:
+    """The row, the SMILES and the labels as they are written of each line of a split, and the names of rows, if any."""
     with undamaged(path):
         part = lines_of_split(path, split)
         numbers = part["row"] if "row" in part else part.index + 1
         texts = part[[TARGET + name for name in targets]].to_numpy().tolist()
-        return [[int(number), smiles, *row] for number, smiles, row in zip(numbers, part.smiles, texts, strict=True)]
+        rows = [[int(number), smiles, *row] for number, smiles, row in zip(numbers, part.smiles, texts, strict=True)]
+        return rows, part[NAME].tolist() if NAME in part else []
 
 
 def samples_of_split(path: Path, split: str) -> list[Sample]:
-    """The SMILES and the conditions of the rows of a split of a prepared table."""
     part = lines_of_split(path, split)
     conditions = part[[name for name in part.columns if name.startswith(CONDITION)]].to_numpy().tolist()
     return [Sample(smiles, tuple(texts)) for smiles, texts in zip(part.smiles, conditions, strict=True)]
-
-
-def names_of_split(path: Path, split: str) -> list[str]:
-    """The names of the rows of a split of a prepared table; empty if the table has none."""
-    part = lines_of_split(path, split)
-    return part[NAME].tolist() if NAME in part else []
 
 
 def damaged(path: Path) -> str:
@@ -213,7 +201,5 @@ def column_of_labels(column: "Series") -> tuple[np.ndarray, np.ndarray]:
     """The labels float64 [M] of a column of texts, NaN where there is no exact one, and their bounds float64 [M, 2]."""
     censored = column.str.startswith(("<", ">"), na=False)
     exact = column.mask(censored | (column == "")).astype(float).to_numpy(np.float64)
-    bounds = np.tile(np.array([-np.inf, np.inf]), (len(column), 1))
-    for place in np.flatnonzero(censored):
-        bounds[place] = bounds_of(column.iloc[place])
-    return exact, bounds
+    bounds = [bounds_of(text if bounded else "") for text, bounded in zip(column, censored, strict=True)]
+    return exact, np.array(bounds).reshape(-1, 2)
