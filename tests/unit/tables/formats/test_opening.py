@@ -6,7 +6,7 @@ import lzma
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats import kind_of, open_table, rows_of, text
+from graphormer_sepnorm.tables.formats import kind_of, open_table, text
 from graphormer_sepnorm.tables.formats.table import is_molecule, molecule_among, places_of_column
 from graphormer_sepnorm.tables.formats.text import zstd
 from tests.tables import read, write
@@ -30,35 +30,6 @@ def test_many_records_may_be_longer_than_one_may_be(tmp_path, monkeypatch):
     monkeypatch.setattr(text, "MAX_RECORD", 12)
     assert len(read(write(tmp_path, "a.sdf", "1234567\n$$$$\n" * 5))[1]) == 5
     assert len(read(write(tmp_path, "a.csv", "smiles\n" + "CCCCCCC\n" * 5))[1]) == 5
-
-
-def test_a_workbook_is_a_table_like_a_csv(tmp_path):
-    openpyxl = pytest.importorskip("openpyxl")
-    book = openpyxl.Workbook()
-    for row in (["id", "SMILES", "y"], [1, "CCO", 0.5], [2, "CC"], [], [3, "C", 1, 2], []):
-        book.active.append(row)
-    book.save(tmp_path / "a.xlsx")
-    columns, rows = read(tmp_path / "a.xlsx")
-    assert columns == ["id", "SMILES", "y"]
-    assert [row.fields for row in rows] == [["1", "CCO", "0.5"], ["2", "CC", ""], ["", "", ""], ["3", "C", "1"]]
-    assert [row.error for row in rows] == ["", "", "the line is empty", "the row has 4 fields, the header has 3"]
-    packed = write(tmp_path, "b.xlsx.gz", gzip.compress((tmp_path / "a.xlsx").read_bytes()))
-    assert read(packed) == (columns, rows)
-    with pytest.raises(InputError, match="No such file"):
-        read(tmp_path / "c.xlsx")
-
-
-def test_a_sheet_is_named_only_of_a_workbook(tmp_path):
-    openpyxl = pytest.importorskip("openpyxl")
-    book = openpyxl.Workbook()
-    for sheet, molecule in ((book.active, "C"), (book.create_sheet("b"), "CC")):
-        sheet.append(["smiles"])
-        sheet.append([molecule])
-    book.save(tmp_path / "a.xlsx")
-    for sheet, molecule in ((None, "C"), ("b", "CC")):
-        assert [row.smiles for row in rows_of(tmp_path / "a.xlsx", None, None, sheet)] == [molecule]
-    with pytest.raises(InputError, match="no Excel workbook"):
-        list(rows_of(write(tmp_path, "a.smi", "C\n"), None, None, "b"))
 
 
 @pytest.mark.parametrize(
@@ -135,11 +106,7 @@ def test_no_bytes_of_a_file_reach_the_terminal(tmp_path):
     ],
 )  # fmt: skip
 def test_the_column_of_molecules_is_found_by_the_names_that_people_give_it(columns, places):
-    assert places_of_column(columns, None) == places
-
-
-def test_a_column_that_is_named_is_taken_as_it_is_written():
-    assert places_of_column(["smiles", "SMILES"], "SMILES") == [1]
+    assert places_of_column(columns, None) == places and places_of_column(["smiles", "SMILES"], "SMILES") == [1]
 
 
 LIST = "CCO\nCCN\nc1ccccc1O\n"
