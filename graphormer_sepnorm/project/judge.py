@@ -132,11 +132,8 @@ class Judge:
     def weakest(self, found: Predictions) -> list[str]:
         """The name of the criterion that fails most probably: M texts, "" if none can fail, or without a prediction."""
         chances = np.stack([goal.probability(found) for goal in self.goals], axis=1)
-        least = np.nan_to_num(chances, nan=1.0).argmin(axis=1)
-        return [
-            self.goals[place].name if row[place] < 1 and not np.isnan(row).any() else ""
-            for row, place in zip(chances, least.tolist(), strict=True)
-        ]
+        names = np.array([goal.name for goal in self.goals], object)
+        return np.where(chances.min(axis=1) < 1, names[chances.argmin(axis=1)], "").tolist()
 
 
 def joint_probability(low: np.ndarray, high: np.ndarray, correlation: np.ndarray) -> np.ndarray:

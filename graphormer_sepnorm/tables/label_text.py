@@ -139,9 +139,8 @@ def form_of(text: str) -> str:
 
 def notation_of(column: set[str], table: set[str], semicolons: bool) -> Notation:
     commas, points = bool(column & {"1,5", "1.234,5"}), bool(column & {"1.5", "1,234.5"})
-    thousands_by_comma = "1,234.5" in column or ("1.5" in column and not semicolons)
-    by_text: Role = "decimal" if commas and not points else "unknown"
-    comma: Role = "thousands" if thousands_by_comma and not commas else by_text
+    by_comma: Role = "thousands" if "1,234.5" in column or ("1.5" in column and not semicolons) else "unknown"
+    comma: Role = by_comma if not commas else "decimal" if not points else "unknown"
     point: Role = "thousands" if "1.234,5" in column and not points else "decimal"
     if not semicolons or {comma, point} & {"thousands"}:
         return Notation("decimal" if point == "thousands" and comma == "unknown" else comma, point)
@@ -248,8 +247,7 @@ def read_threshold(text: str) -> tuple[float, str]:
 def read_times(texts: Iterable[str]) -> np.ndarray:
     """Times [M]: all numbers, such as years, or all dates, where one number above 12 tells days from months."""
     texts = [text.strip() for text in texts]
-    strange = next((text for text in texts if not is_time(text)), None)
-    if strange is not None:
+    for strange in filterfalse(is_time, texts):
         raise InputError(f"the time {strange!r} is neither a number nor a date such as 2024-05-31")
     numbers = [is_number(text) for text in texts]
     if month := month_of_year(texts):
@@ -283,9 +281,8 @@ def periods(texts: Sequence[str]) -> list[str]:
 def month_of_year(texts: list[str]) -> str:
     """The first text such as 2023.12 if all texts are months of years, or else years; "" if they can be numbers."""
     months, others = list(filter(is_month, texts)), list(filterfalse(is_month, texts))
-    has_month = any(len(text) == len("2023.12") for text in months)
-    are_months = not others or (has_month and all(map(WHOLE_YEAR.fullmatch, others)))
-    return months[0] if months and are_months else ""
+    has_month = not others or any(len(text) == len("2023.12") for text in months)
+    return months[0] if months and has_month and all(map(WHOLE_YEAR.fullmatch, others)) else ""
 
 
 def is_month(text: str) -> bool:

@@ -1,7 +1,7 @@
 """Reading and splitting a user's table."""
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import compress, islice
@@ -77,6 +77,11 @@ class LabelledTable:
             return f"row {number + self.headers[0]}"
         return f"row {number - int(self.num_own) + self.headers[1]} of --test-csv"
 
+    @property
+    def keys(self) -> list[tuple[str, ...]]:
+        """The molecule and the conditions of each row."""
+        return [(key, *row.conditions) for key, row in zip(self.structures.keys, self.rows, strict=True)]
+
     def labels(self) -> np.ndarray:
         return np.array([row.labels for row in self.rows])
 
@@ -99,7 +104,7 @@ class LabelledTable:
         """The table with one row per molecule, split and conditions, if its labels are numbers."""
         if TASKS[kind].predicts_probabilities:
             return self
-        keys = [(key, row.split, row.conditions) for key, row in zip(self.structures.keys, self.rows, strict=True)]
+        keys = [(*key, row.split) for key, row in zip(self.keys, self.rows, strict=True)]
         rows, places = averaged(self.rows, keys)
         return replace(self.take(places), rows=rows, measured=self.rows)
 
@@ -166,10 +171,8 @@ def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None
 
 def with_duplicates(kind: Kind, labelled: LabelledTable) -> LabelledTable:
     y = labelled.labels()
-    known = [column[~np.isnan(column)] for column in y.T]
-    spread = np.array([column.std() if len(column) else 0.0 for column in known])
-    rows = zip(labelled.structures.keys, labelled.rows, strict=True)
-    keys = ["; ".join([key, *row.conditions]) for key, row in rows]
+    spread = np.array([column[~np.isnan(column)].std() if (column == column).any() else 0.0 for column in y.T])
+    keys = ["; ".join(key) for key in labelled.keys]
     return replace(labelled, duplicates=find_duplicates(keys, *labelled.ends(), TASKS[kind].tolerance * spread))
 
 
@@ -277,13 +280,13 @@ def labels_to_stratify(options: TableOptions, labelled: LabelledTable) -> np.nda
 def check_splits(options: TableOptions, task: TaskConfig, labelled: LabelledTable) -> None:
     """Raises InputError unless models can be fitted to the training split and scored on the others."""
     refuse_constant(options, labelled)
-    y = {split: np.array([row.labels for row in labelled.of_split(split)]) for split in SPLITS}
+    train, val, test = (np.array([row.labels for row in labelled.of_split(split)]) for split in SPLITS)
     try:
         known = make_task(task)
-        known.check_learnable(y["train"])
-        known.check_scorable(y["val"], "validation")
+        known.check_learnable(train)
+        known.check_scorable(val, "validation")
         if not options.final:
-            known.check_scorable(y["test"], "test")
+            known.check_scorable(test, "test")
     except InputError as error:
         advice = rare_class(options, labelled) or "try another --split or --seed"
         raise InputError(f"{options.path} by {options.split} split: {error}; {advice}") from None
@@ -308,13 +311,13 @@ def rare_class(options: TableOptions, labelled: LabelledTable) -> str:
 
 def refuse_constant(options: TableOptions, labelled: LabelledTable) -> None:
     """Raises InputError if each target has the same label in all rows, so that no other split helps."""
-    kind, y = TASKS[options.kind], labelled.labels()
+    y = labelled.labels()
     for place in np.flatnonzero(np.isnan(y).all(axis=0)).tolist():
         bounded = any(place in row.bounds for row in labelled.rows)
         found = "all labels are bounds, such as <5: a model needs some exact ones" if bounded else "it has no label"
         raise InputError(f"{options.path}, column {options.names[place]}: {found}; leave the column out")
     lowest, highest = np.fmin.reduce(y), np.fmax.reduce(y)
-    if kind.adds_up or any(row.bounds for row in labelled.rows) or not (lowest == highest).all():
+    if TASKS[options.kind].adds_up or any(row.bounds for row in labelled.rows) or not (lowest == highest).all():
         return
     texts = [f"{label:g}" for label in lowest.tolist()]
     if labelled.class_names:
@@ -358,15 +361,13 @@ def tightest(bounds: list[str]) -> str:
     return (max if bounds[0][0] == ">" else min)(bounds, key=lambda text: float(text[1:]))
 
 
-def pooled_deviation(y: np.ndarray, keys: Sequence[Hashable]) -> np.ndarray:
-    """The standard deviation of repeated measurements of one molecule [T]; NaN for a target without any."""
+def pooled_deviation(y: np.ndarray, groups: Iterable[list[int]]) -> np.ndarray:
+    """The standard deviation of repeated measurements of one molecule [T], in groups of rows; NaN without any."""
     squares, freedom = np.zeros(y.shape[1]), np.zeros(y.shape[1])
-    for places in rows_by_key(keys).values():
-        if len(places) > 1:
-            labels = y[places]
-            counts = (~np.isnan(labels)).sum(axis=0)
-            means = np.nansum(labels, axis=0) / np.maximum(counts, 1)
-            means = np.clip(means, np.fmin.reduce(labels), np.fmax.reduce(labels))  # exact for equal labels
-            squares += np.nansum((labels - means) ** 2, axis=0)
-            freedom += np.maximum(counts - 1, 0)
+    for labels in (y[places] for places in groups):
+        counts = (~np.isnan(labels)).sum(axis=0)
+        means = np.nansum(labels, axis=0) / np.maximum(counts, 1)
+        means = np.clip(means, np.fmin.reduce(labels), np.fmax.reduce(labels))  # exact for equal labels
+        squares += np.nansum((labels - means) ** 2, axis=0)
+        freedom += np.maximum(counts - 1, 0)
     return np.sqrt(np.where(freedom > 0, squares / np.maximum(freedom, 1), np.nan))

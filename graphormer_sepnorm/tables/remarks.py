@@ -9,7 +9,6 @@ from operator import not_
 
 import numpy as np
 
-from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.tables.labels import LabelledTable, pooled_deviation
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tasks import TASKS
@@ -46,16 +45,11 @@ def of_skipped(labelled: LabelledTable) -> Iterator[str]:
     share = f", {100 * lost / every:.0f} % of the table" if lost > MUCH_LOST * every else ""
     without = sum(reason.endswith(NO_LOGARITHM) for _, _, reason in labelled.skipped)
     logarithms = f", {without:,} of them as 0 or less has no logarithm" if without else ""
-    reasons = [(number, reason) for number, _, reason in labelled.skipped]
-    kinds = Counter(kind_of(reason) for _, reason in reasons)
-    frequent = sorted(reasons, key=lambda each: -kinds[kind_of(each[1])])
+    reasons = [(number, reason, reason.partition("'")[0]) for number, _, reason in labelled.skipped]
+    kinds = Counter(kind for *_, kind in reasons)
+    frequent = [(number, reason) for number, reason, _ in sorted(reasons, key=lambda each: -kinds[each[2]])]
     rows = counted(lost, "row was", "rows were")
     yield f"{rows} skipped{share}{logarithms}: {in_words(labelled, frequent)}; {ALL_REASONS}"
-
-
-def kind_of(reason: str) -> str:
-    """A reason without the value that follows it in quotes."""
-    return reason.partition("'")[0]
 
 
 def in_words(labelled: LabelledTable, rows: list[tuple[int, str]]) -> str:
@@ -128,11 +122,8 @@ def repeatability(options: TableOptions, labelled: LabelledTable) -> dict[str, f
     """The pooled standard deviation of repeated measurements, by the targets that have any."""
     if not labelled.measured:
         return {}
-    keys: list = list(range(len(labelled.measured)))
-    for duplicate in labelled.duplicates:
-        for row in duplicate.rows:
-            keys[row] = duplicate.key
-    found = pooled_deviation(np.array([row.labels for row in labelled.measured]), keys)
+    groups = (list(duplicate.rows) for duplicate in labelled.duplicates)
+    found = pooled_deviation(np.array([row.labels for row in labelled.measured]), groups)
     return {name: value for name, value in zip(options.names, found.tolist(), strict=True) if value == value}
 
 
@@ -195,18 +186,14 @@ def of_scales(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
     """For each target that is learned as measured although it has a ``better_scale``."""
     units = dict(zip(options.targets, labelled.units, strict=False))
     for target, column in columns_of_numbers(options, labelled):
-        if not options.scale_of(target) and (scale := better_scale(target, column, units.get(target, ""))):
-            yield of_scale(target, column, scale)
-
-
-def of_scale(target: str, labels: np.ndarray, scale: Scale) -> str:
-    """The option that learns labels [M] on a scale, and the labels that it leaves out."""
-    zeros = int((labels == 0).sum())
-    advice = f"--log10 {shlex.quote(target)}, or --negative-log-molar UNIT if they are concentrations"
-    if falls(scale):
-        advice = f"--negative-log-molar {shlex.quote(f'{target}={unit_of(scale)}')}, which learns -log10 of M"
-    of_zero = counted(zeros, "label of 0 has no logarithm and is", "labels of 0 have no logarithm and are")
-    return f"{range_words(target, labels)}: use {advice}{f'; {of_zero} skipped then' if zeros else ''}"
+        if options.scale_of(target) or not (scale := better_scale(target, column, units.get(target, ""))):
+            continue
+        zeros = int((column == 0).sum())
+        advice = f"--log10 {shlex.quote(target)}, or --negative-log-molar UNIT if they are concentrations"
+        if falls(scale):
+            advice = f"--negative-log-molar {shlex.quote(f'{target}={unit_of(scale)}')}, which learns -log10 of M"
+        of_zero = counted(zeros, "label of 0 has no logarithm and is", "labels of 0 have no logarithm and are")
+        yield f"{range_words(target, column)}: use {advice}{f'; {of_zero} skipped then' if zeros else ''}"
 
 
 def range_words(target: str, labels: np.ndarray) -> str:

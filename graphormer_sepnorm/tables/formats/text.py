@@ -21,20 +21,8 @@ from typing import BinaryIO, Literal
 
 from graphormer_sepnorm.chem.smiles import END_OF_STRUCTURE, smiles_of_block
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats.table import (
-    ROWS_LOOKED_AT,
-    BrokenLine,
-    Row,
-    Table,
-    find_column,
-    free_name,
-    is_molecule,
-    molecule_among,
-    places_of_column,
-    table_of_records,
-    with_names,
-    without_last_blanks,
-)
+from graphormer_sepnorm.tables.formats import table as tables
+from graphormer_sepnorm.tables.formats.table import Row, Table
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -145,22 +133,22 @@ def read_csv(
     if not header:
         raise InputError(f"{source} is empty: it should begin with a line of column names")
     delimiter = delimiter or (said[1] if said else usual) or likely_delimiter(header, smiles_column)
-    begins_with_molecule = is_molecule(header)
+    begins_with_molecule = tables.is_molecule(header)
     if begins_with_molecule and delimiter not in header:
-        rows = list(itertools.islice(lines, ROWS_LOOKED_AT))
+        rows = list(itertools.islice(lines, tables.ROWS_LOOKED_AT))
         lines = itertools.chain(rows, lines)
-        if molecule_among([header.strip()], [[line] for line in rows], smiles_column):
+        if tables.molecule_among([header.strip()], [[line] for line in rows], smiles_column):
             return read_smi(itertools.chain([header], lines))
     records = csv_records(itertools.chain([header], lines), source, delimiter, lines_before=1 if said else 0)
     advice = ", or rename the file to end in .smi if each line is a SMILES and a name"
-    records = with_names(records, source, smiles_column, advice if begins_with_molecule else "")
-    return replace(table_of_records(records, source, smiles_column, delimiter), header=2 if said else 1)
+    records = tables.with_names(records, source, smiles_column, advice if begins_with_molecule else "")
+    return replace(tables.table_of_records(records, source, smiles_column, delimiter), header=2 if said else 1)
 
 
 def likely_delimiter(header: str, smiles_column: str | None = None) -> str:
     """The delimiter that splits a header into most columns, the one with the SMILES among them if any does that."""
     columns = {delimiter: split(header, delimiter) for delimiter in DELIMITERS}
-    fitting = [delimiter for delimiter in DELIMITERS if places_of_column(columns[delimiter], smiles_column)]
+    fitting = [delimiter for delimiter in DELIMITERS if tables.places_of_column(columns[delimiter], smiles_column)]
     return max(fitting or DELIMITERS, key=lambda delimiter: len(columns[delimiter]))
 
 
@@ -201,13 +189,13 @@ def csv_records(lines: Iterator[str], source: str, delimiter: str, lines_before:
                 found = f"line {lines_before + reader.line_num} of {source} cannot be split into columns ({error})"
                 raise InputError(f"{found}: close its quotes, or double those inside a quoted field") from None
             without_quotes = split(record[0], delimiter, csv.QUOTE_NONE) or [""]
-            fields = BrokenLine(without_quotes, f"the line cannot be split into columns ({error})")
+            fields = tables.BrokenLine(without_quotes, f"the line cannot be split into columns ({error})")
         yield fields
 
 
 def read_smi(lines: Iterator[str]) -> Table:
     """A SMILES, with a CXSMILES extension, and a name per line; a first line that begins with "smiles" is skipped."""
-    records = without_last_blanks(map(split_line, lines))
+    records = tables.without_last_blanks(map(split_line, lines))
     first = list(itertools.islice(records, 1))
     has_header = bool(first and first[0] and first[0][0].lower() == "smiles")
     records = records if has_header else itertools.chain(first, records)
@@ -224,7 +212,7 @@ def read_sdf(lines: Iterator[str], again: Iterator[str], source: str, smiles_col
     """Records of an SDF: the structure as SMILES, the title and every data item that any record has."""
     names = list(dict.fromkeys(name for record in sdf_records(again, source) for name in data_items(record)))
     columns = columns_of_items(names)
-    place = 0 if smiles_column is None else find_column(columns, smiles_column, source)
+    place = 0 if smiles_column is None else tables.find_column(columns, smiles_column, source)
     rows = (sdf_row(record, names) for record in sdf_records(lines, source))
     if place:
         rows = (Row(row.fields, row.fields[place], structure=row.structure) for row in rows)
@@ -232,7 +220,7 @@ def read_sdf(lines: Iterator[str], again: Iterator[str], source: str, smiles_col
 
 
 def columns_of_items(names: list[str]) -> list[str]:
-    return [*(free_name(name, names, OF_MOLFILE) for name in ("smiles", "name")), *names]
+    return [*(tables.free_name(name, names, OF_MOLFILE) for name in ("smiles", "name")), *names]
 
 
 def sdf_records(lines: Iterator[str], source: str) -> Iterator[list[str]]:

@@ -284,5 +284,5 @@ def test_means_are_weighted():
 def test_the_pooled_deviation_by_hand():
     """Of 1, 3 and of 0, 0, 3: squares 2 and 6, degrees of freedom 1 and 2."""
     y = np.array([[1.0, NAN], [3.0, 2.0], [0.0, NAN], [0.0, NAN], [3.0, NAN], [9.0, NAN]])
-    found = pooled_deviation(y, ["a", "a", "b", "b", "b", "c"])
+    found = pooled_deviation(y, [[0, 1], [2, 3, 4]])
     assert found[0] == pytest.approx((8 / 3) ** 0.5) and math.isnan(found[1])
