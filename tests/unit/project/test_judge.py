@@ -86,13 +86,13 @@ def test_pareto_ranks_are_those_of_repeated_search():
     scores[7] = np.nan
     expected, rank = np.full(80, np.nan), 0
     left = set(range(80)) - {7}
+
+    def is_dominated(one: int) -> bool:
+        return any((scores[a] >= scores[one]).all() and (scores[a] > scores[one]).any() for a in left)
+
     while left:
         rank += 1
-        best = {
-            one
-            for one in left
-            if not any((scores[a] >= scores[one]).all() and (scores[a] > scores[one]).any() for a in left)
-        }
+        best = {one for one in left if not is_dominated(one)}
         expected[list(best)] = rank
         left -= best
     assert np.array_equal(pareto_ranks(scores), expected, equal_nan=True) and rank > 3

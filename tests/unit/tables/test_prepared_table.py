@@ -48,9 +48,8 @@ def test_each_measurement_names_the_row_that_it_was_averaged_in(tmp_path):
     lines = ["smiles,T,logp,fold", "CCO,1,1,test", "C,1,2,train", "OCC,1,3,test", "CCO,2,5,test", "CC,1,0,val"]
     (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
     for conditions, repeated, labels in (((), [1, 3, 4], [3, 2, 0]), (("T",), [1, 3], [2, 2, 5, 0])):
-        options = TableOptions(
-            str(tmp_path / "a.csv"), ("logp",), split="column", split_column="fold", feature_columns=conditions
-        )
+        reading = {"split": "column", "split_column": "fold", "feature_columns": conditions}
+        options = TableOptions(str(tmp_path / "a.csv"), ("logp",), **reading)
         labelled, out = read_labelled(options, "ogb"), tmp_path / f"{len(conditions)}"
         out.mkdir()
         write(out, labelled, options=options)
@@ -69,9 +68,8 @@ def test_names_and_weights_of_rows_are_kept(tmp_path):
         "1,001,CCO,train,2.0,1.5,",
         "3,NA,c1ccccc1,val,1.0,,-2.0",
     ]
-    assert (
-        tmp_path / "skipped.csv"
-    ).read_text() == 'row,name,smiles,error,in_file\n2,"b,c",C(,not a valid SMILES,row 3\n'
+    skipped = 'row,name,smiles,error,in_file\n2,"b,c",C(,not a valid SMILES,row 3\n'
+    assert (tmp_path / "skipped.csv").read_text() == skipped
     assert (tmp_path / "duplicates.csv").read_text().splitlines()[1].startswith("KEY,1,001,CCO,train")
     assert rows_of_split(tmp_path / "table.csv", "train", ())[1] == ["001", ""]
     assert rows_of_split(tmp_path / "table.csv", "val", ())[1] == ["NA"]

@@ -61,11 +61,7 @@ def test_skipped_rows_are_named_as_a_spreadsheet_counts_them(tmp_path, rows, las
 @pytest.mark.parametrize(("equal", "beyond", "said"), [(30, 0, True), (30, 1, True), (30, 9, False), (19, 0, False)])
 def test_many_equal_labels_at_one_end_are_pointed_at(tmp_path, equal, beyond, said):
     lower = [f"{'C' * (k + 1)}N,{k / 100 + 0.1}" for k in range(beyond)]
-    rows = [
-        *(f"{'C' * (k + 1)}O,4.74" for k in range(equal)),
-        *(f"{'C' * (k + 1)}S,{k + 5}" for k in range(40)),
-        *lower,
-    ]
+    rows = [f"{'C' * (k + 1)}O,4.74" for k in range(equal)] + [f"{'C' * (k + 1)}S,{k + 5}" for k in range(40)] + lower
     found = [sentence for sentence in remarks(*read(tmp_path, rows)) if "limit of the assay" in sentence]
     assert len(found) == said
     if said:
