@@ -39,7 +39,6 @@ class Goal:
     owner: tuple[PredictingModel, int] | None = None  # the model of a target, and its number there
 
     def values(self, found: Predictions) -> np.ndarray:
-        """The values that the goal is on: float64 [M], NaN where a molecule could not be read."""
         if self.of == "property":
             return given(found.properties)[:, self.place]
         values = found.values[:, self.place].astype(np.float64)

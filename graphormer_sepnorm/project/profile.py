@@ -67,7 +67,6 @@ class Criterion:
 
 
 def criterion_of(line: object) -> Criterion:
-    """The criterion that a line of a profile says; raises ValueError if it is not valid."""
     if not isinstance(line, Mapping):
         raise ValueError("give limits in braces, such as {at_least = 8}")
     given: dict[str, Any] = {str(name): value for name, value in line.items()}
@@ -252,7 +251,6 @@ def scale_of_limits(unit: str, scale: Scale, known: str) -> Scale:
 
 
 def with_ramps(name: str, of: Kind, place: int, criterion: Criterion, ramp: float, scale: Scale = "") -> Goal:
-    """The goal with the limits of a criterion, which are brought to a scale, and a ramp next to them."""
     low, high = (
         None if end is None else modelled(end, scale, "a limit") for end in (criterion.at_least, criterion.at_most)
     )

@@ -56,8 +56,6 @@ EXPECTED = "those on the molecules that {} was tested on"
 
 @dataclass(frozen=True)
 class Model:
-    """The model that is updated: its name, run folder, table and settings."""
-
     name: str
     run: RunFolder
     model: TableModel
@@ -226,7 +224,6 @@ def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: b
 
 
 def refuse_other_unit(model: Model, new: list[LabelledRow], found: Predictions, same_unit: bool) -> None:
-    """Raises InputError if new labels differ from predictions as those in another unit would."""
     rows = [place for place, error in enumerate(found.errors) if not error]
     if same_unit or not rows:
         return
@@ -237,7 +234,6 @@ def refuse_other_unit(model: Model, new: list[LabelledRow], found: Predictions, 
 
 
 def times_of(model: Model, new: list[LabelledRow]) -> list[str]:
-    """The times of new measurements if the model was split by time, dates as 2026-11-28; "" without."""
     before, texts = [row.time for row in model.table.rows], [row.time for row in new]
     if model.options.split != "time":
         return [""] * len(new)
@@ -264,7 +260,6 @@ def keep_log(whole: RunFolder, before: RunFolder, lines: list[dict[str, str]]) -
 
 
 def read_prospective(path: Path) -> list[dict[str, str]]:
-    """The lines of ``prospective.csv``, none if there is no file; raises InputError if it is damaged."""
     if not path.exists():
         return []
     names, found = logs.read_records(path)
@@ -305,7 +300,6 @@ def is_bound(line: dict[str, str]) -> bool:
 
 
 def write_page(model: Model, whole: RunFolder, lines: list[dict[str, str]]) -> tuple[dict[str, list[dict]], list[str]]:
-    """Writes the page on predictions over time; returns the periods of each target, and the alarms."""
     with open(model.run.predictions, newline="", encoding="utf-8", errors="surrogateescape") as file:
         tested = predicted_together(model.model.task, list(csv.reader(file)))
     errors = np.abs(tested.y - tested.by_name[STACK])

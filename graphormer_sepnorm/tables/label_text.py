@@ -116,7 +116,6 @@ def in_python(text: str, notation: Notation) -> str:
 
 
 def without_joints(text: str) -> str:
-    """A number without the ``JOINTS`` between its thousands; other texts as they are."""
     whole, mark, rest = (text := text.strip()).partition("," if "," in text else ".")
     if len(text) > LONGEST or not IN_THOUSANDS[JOINTS].fullmatch(whole):
         return text
@@ -321,7 +320,6 @@ def as_seconds(text: str, day_first: bool = True) -> float:
 
 
 def read_date(text: str, day_first: bool) -> datetime:
-    """A date as people write it; raises ValueError or OverflowError if it is none."""
     from dateutil import parser  # its import takes a while
 
     if len(text) > LONGEST or not YEAR.search(text):

@@ -135,7 +135,6 @@ def read_folds(options: TableOptions, featurizer: str, table: WholeTable | None 
 
 
 def divided(options: TableOptions, labelled: LabelledTable, splits: Sequence[str]) -> LabelledTable:
-    """The table with splits and means; raises InputError if a split is empty."""
     labelled = labelled.with_splits(splits).with_means(options.kind)
     refuse_logarithms(options, labelled)
     if not labelled.rows:
@@ -185,7 +184,6 @@ def class_names(options: TableOptions, table: WholeTable) -> tuple[tuple[str, ..
 
 
 def add_rows(found: LabelledTable, table: WholeTable, read: RowReader, before: int = 0, split: str = "") -> None:
-    """Adds the rows of a table, numbered after those ``before``; all are in ``split`` if it is given."""
     for number, row in enumerate(table.rows, before + 1):
         try:
             labelled = read(number, row)
@@ -195,7 +193,6 @@ def add_rows(found: LabelledTable, table: WholeTable, read: RowReader, before: i
 
 
 def refuse_other_column(options: TableOptions, table: WholeTable, rows: int, readable: int) -> None:
-    """Raises InputError if the named column has hardly any molecules and another one has a usual name."""
     usual = {table.columns[place] for place in places_of_column(table.columns, None)} - {options.smiles_column}
     if options.smiles_column is not None and len(usual) == 1 and readable < HARDLY * rows:
         found = f"{readable:,} of {rows:,} rows have a readable SMILES in the column {options.smiles_column!r}"
@@ -203,7 +200,6 @@ def refuse_other_column(options: TableOptions, table: WholeTable, rows: int, rea
 
 
 def leave_out_tested(labelled: LabelledTable) -> LabelledTable:
-    """The table without training rows of test molecules, which are skipped."""
     families = labelled.structures.families
     tested = {family for family, row in zip(families, labelled.rows, strict=True) if row.split == "test"}
     reason = "its molecule (or a form of it) is in --test-csv, so it is not used for training"
@@ -243,7 +239,6 @@ def first_reason(labelled: LabelledTable) -> str:
 
 
 def keep_readable(labelled: LabelledTable, featurizer: str) -> None:
-    """Finds the structures of the rows, and moves those with unreadable molecules to the skipped ones."""
     found = map_chunks(partial(read_structures, featurizer), in_chunks(row.smiles for row in labelled.rows), list)
     answers = [answer for _, chunk in tracked(found, -(-len(labelled.rows) // CHUNK)) for answer in chunk]
     rows, labelled.rows, structures = labelled.rows, [], []
@@ -341,7 +336,6 @@ def averaged(rows: list[LabelledRow], keys: Sequence[Hashable]) -> tuple[list[La
 
 
 def mean_row(rows: list[LabelledRow]) -> LabelledRow:
-    """The mean of the rows of one molecule; a single row is unchanged."""
     if len(rows) == 1:
         return rows[0]
     y, weights = np.array([row.labels for row in rows]), np.array([row.weight for row in rows])

@@ -60,7 +60,6 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
 
 
 def label_texts(row: LabelledRow) -> list[str]:
-    """The labels of a row as texts: numbers, bounds such as "<5.0", and "" for a missing label."""
     exact = ["" if math.isnan(label) else repr(label) for label in row.labels]
     return [row.bounds.get(place, text) for place, text in enumerate(exact)]
 
@@ -76,7 +75,6 @@ def table_lines(labelled: LabelledTable, rows: list[LabelledRow], options: Table
 
 
 def with_names(lines: list[list], labelled: LabelledTable) -> list[list]:
-    """A header and lines with the names of rows behind their numbers, if they have any."""
     place = lines[0].index("row")
     for line in lines if labelled.names else ():
         name = NAME if line is lines[0] else as_utf8(labelled.names.get(line[place], ""))
@@ -85,7 +83,6 @@ def with_names(lines: list[list], labelled: LabelledTable) -> list[list]:
 
 
 def duplicate_lines(labelled: LabelledTable, targets: tuple[str, ...]) -> list[list]:
-    """A header, and one line with labels for each row of a molecule that appears in more than one row."""
     columns = ["molecule", "row", "smiles", "split", "conflicting targets", *(TARGET + name for name in targets)]
     lines: list[list] = [[*columns, KEPT_IN]]
     for duplicate in labelled.duplicates:
@@ -98,7 +95,6 @@ def duplicate_lines(labelled: LabelledTable, targets: tuple[str, ...]) -> list[l
 
 
 def read_measurements(folder: Path, options: TableOptions) -> tuple[list[LabelledRow], dict[int, str]]:
-    """The usable rows of a run folder's table before averaging, and the names of rows by number."""
     import pandas as pd  # its import takes a while
 
     path, rows = folder / MEASUREMENTS, []

@@ -23,18 +23,15 @@ LEAST_EQUAL, EQUAL_SHARE, BEYOND_SHARE = 20, 0.1, 0.02  # equal labels at a limi
 
 
 def remarks(options: TableOptions, labelled: LabelledTable) -> list[str]:
-    """Sentences on rows, labels and repeated measurements."""
     return [*of_rows(options, labelled), *of_labels(options, labelled), *of_measurements(options, labelled)]
 
 
 def of_rows(options: TableOptions, labelled: LabelledTable) -> list[str]:
-    """On skipped rows, InChI, repeated molecules and salts."""
     of_molecules = (*of_duplicates(options, labelled), *of_parts(labelled), *of_forms(labelled))
     return [*of_skipped(labelled), *of_gaps(options, labelled), *of_guesses(labelled), *of_molecules]
 
 
 def of_labels(options: TableOptions, labelled: LabelledTable) -> list[str]:
-    """On the scale of the labels and on limits of an assay."""
     return [*of_units(options, labelled), *of_scales(options, labelled), *of_limits(options, labelled)]
 
 
@@ -53,13 +50,11 @@ def of_skipped(labelled: LabelledTable) -> Iterator[str]:
 
 
 def in_words(labelled: LabelledTable, rows: list[tuple[int, str]]) -> str:
-    """The first of some rows as a spreadsheet counts them, with what is wrong with them."""
     first = ", ".join(f"{labelled.in_file(number)} ({reason})" for number, reason in rows[:MOST_REASONS])
     return first + ", ..." * (len(rows) > MOST_REASONS)
 
 
 def of_gaps(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
-    """For each target, how many of its labels could not be read in rows that have other ones."""
     for place, name in enumerate(options.targets):
         if found := [(row.number, row.gaps[place]) for row in labelled.usable if place in row.gaps]:
             labels = counted(len(found), "label was", "labels were")
@@ -67,7 +62,6 @@ def of_gaps(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
 
 
 def of_units(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
-    """The unit of each target whose labels have units."""
     for name, unit in zip(options.targets, labelled.units, strict=False):
         if unit and not named_unit(name) and not options.scale_of(name):
             predicted = "" if options.threshold else ", and so are the predictions"
@@ -163,7 +157,6 @@ def of_forms(labelled: LabelledTable) -> Iterator[str]:
 
 
 def splits_of(labelled: LabelledTable) -> dict[str, set[str]]:
-    """The splits of the rows of each family."""
     splits: dict[str, set[str]] = {}
     for row, name in zip(labelled.rows, labelled.structures.families, strict=True):
         splits.setdefault(name, set()).add(row.split)
@@ -171,7 +164,6 @@ def splits_of(labelled: LabelledTable) -> dict[str, set[str]]:
 
 
 def counted(number: int, one: str, several: str) -> str:
-    """A number with the words that agree with it."""
     return f"{number:,} {one if number == 1 else several}"
 
 
@@ -183,7 +175,6 @@ def columns_of_numbers(options: TableOptions, labelled: LabelledTable) -> Iterat
 
 
 def of_scales(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
-    """For each target that is learned as measured although it has a ``better_scale``."""
     units = dict(zip(options.targets, labelled.units, strict=False))
     for target, column in columns_of_numbers(options, labelled):
         if options.scale_of(target) or not (scale := better_scale(target, column, units.get(target, ""))):
@@ -197,7 +188,6 @@ def of_scales(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
 
 
 def range_words(target: str, labels: np.ndarray) -> str:
-    """The range of positive labels [M] that have a ``better_scale``."""
     positive = labels[labels > 0]
     return f"{target}: labels from {positive.min():.3g} to {positive.max():.3g} are better learned as logarithms"
 

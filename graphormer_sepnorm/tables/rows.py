@@ -118,7 +118,6 @@ class TargetReader:
 def read_labels(
     readers: Iterable[TargetReader], texts: Iterable[str], count: int
 ) -> tuple[list[float], dict[int, str], dict[int, str]]:
-    """The labels of a row, ``count`` of each column, its bounds, and why others cannot be read, by column."""
     found: list[float] = []
     bounds, gaps = {}, {}
     for place, (reader, text) in enumerate(zip(readers, texts, strict=True)):
@@ -192,10 +191,7 @@ def label_reader(options: TableOptions, table: WholeTable, readers: Sequence[Tar
 def target_readers(options: TableOptions, table: WholeTable) -> list[TargetReader]:
     places = places_of(options.path, table.columns, list(options.targets))
     notations = separators(table.rows, list(places.values()), table.delimiter, options.decimal)
-    return [
-        TargetReader.of(name, options, notations[place], (row.fields[place] for row in table.rows if not row.error))
-        for name, place in places.items()
-    ]
+    return [TargetReader.of(name, options, notations[place], table.texts(name)) for name, place in places.items()]
 
 
 def separators(
@@ -236,7 +232,6 @@ def forms_of_columns(rows: Iterable[Row], places: Sequence[int] | None) -> dict[
 
 
 def places_of(path: str, columns: list[str], names: list[str]) -> dict[str, int]:
-    """The index of each column; raises InputError unless each appears in the table once."""
     for name in names:
         if (count := columns.count(name)) != 1:
             advice = "name a column that appears once" if count else ""
@@ -245,7 +240,6 @@ def places_of(path: str, columns: list[str], names: list[str]) -> dict[str, int]
 
 
 def read_split(said: str, split: str) -> tuple[str, str]:
-    """The split or the time in a column; raises InputError for any other text."""
     if split == "time":
         if not is_time(said):
             raise InputError(f"its time is {said!r}, neither a number nor a date such as 2024-05-31")

@@ -36,8 +36,6 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True)
 class MoleculeStructure:
-    """The properties by which a molecule is grouped with others."""
-
     smiles: str  # as it is read
     scaffold: str
     key: str
@@ -51,8 +49,6 @@ class MoleculeStructure:
 
 @dataclass(frozen=True)
 class Structures:
-    """The properties by which molecules are grouped, as columns."""
-
     smiles: list[str] = field(default_factory=list)
     scaffolds: list[str] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
@@ -104,7 +100,6 @@ def structures_of(featurizer: str, smiles: Sequence[str]) -> Structures:
 
 
 def read_structures(featurizer: str, smiles: Smiles) -> list[MoleculeStructure | str]:
-    """For each SMILES its structure, or the reason why it cannot be read."""
     answers: list[MoleculeStructure | str] = []
     for text in smiles:
         try:
@@ -125,8 +120,6 @@ def read_structures(featurizer: str, smiles: Smiles) -> list[MoleculeStructure |
 
 @dataclass(frozen=True)
 class Sizes:
-    """Shares of the rows that the splits are to have; they add up to 1."""
-
     train: float = 0.8
     val: float = 0.1
     test: float = 0.1
@@ -356,8 +349,6 @@ def fold_splits(
 
 @dataclass(frozen=True)
 class Duplicate:
-    """A molecule in more than one row, and the numbers of the targets whose labels contradict each other."""
-
     key: str
     rows: tuple[int, ...]
     conflicts: tuple[int, ...]

@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import filterfalse, islice
 
 from graphormer_sepnorm.config import Kind
 from graphormer_sepnorm.errors import InputError
@@ -30,35 +31,32 @@ NOTATIONS = (Notation("decimal"), Notation("thousands", "thousands"))
 
 @dataclass(frozen=True)
 class Guess:
-    """A task, and the sentence how it was detected and is overridden; "" if it was given."""
-
     kind: Kind
     classes: tuple[str, ...] = ()
-    sentence: str = ""
+    sentence: str = ""  # how the task was detected and is overridden; "" if it was given
 
 
-@dataclass
+@dataclass(frozen=True)
 class Column:
     name: str
-    labels: int = 0
-    numbers: int = 0  # or bounds
-    other: str = ""  # the first label that is neither
-    texts: dict[str, str] = field(default_factory=dict)  # by ``same_label``, ``MAX_CLASSES`` + 1 at most
-    counts: Counter[str] = field(default_factory=Counter)  # of these
+    labels: int
+    others: list[str]  # labels that are neither numbers nor bounds
+    texts: dict[str, str]  # as first spelled, by ``same_label``, ``MAX_CLASSES`` + 1 at most
+    counts: Counter[str]  # by ``same_label``
 
-    def add(self, text: str) -> None:
-        if is_missing(text):
-            return
-        self.labels += 1
-        if reads_as_number(text):
-            self.numbers += 1
-        else:
-            self.other = self.other or shortened(text)
-        label = same_label(text)
-        if label not in self.texts and len(self.texts) <= MAX_CLASSES:
-            self.texts[label] = shortened(text)
-        if label in self.texts:
-            self.counts[label] += 1
+    @classmethod
+    def of(cls, name: str, texts: Iterable[str]) -> "Column":
+        labels = list(filterfalse(is_missing, texts))
+        first: dict[str, str] = {}
+        for text in labels:
+            first.setdefault(same_label(text), shortened(text))
+        others = [shortened(text) for text in labels if not reads_as_number(text)]
+        few = dict(islice(first.items(), MAX_CLASSES + 1))
+        return cls(name, len(labels), others, few, Counter(map(same_label, labels)))
+
+    @property
+    def numbers(self) -> int:
+        return self.labels - len(self.others)
 
     @property
     def is_binary(self) -> bool:
@@ -107,17 +105,10 @@ def shown(texts: Iterable[str]) -> str:
 
 
 def look_at_columns(table: WholeTable, targets: tuple[str, ...]) -> list[Column]:
-    columns = [Column(name) for name in targets if name in table.columns]
-    for column in columns:
-        place = table.columns.index(column.name)
-        for row in table.rows:
-            if not row.error:
-                column.add(row.fields[place])
-    return columns
+    return [Column.of(name, table.texts(name)) for name in targets if name in table.columns]
 
 
 def guess_task(columns: list[Column], asked: Kind | None = None) -> Guess:
-    """The task that fits the columns; "classification" that is asked for leaves open into how many classes."""
     if asked == "regression" or not columns:
         return Guess(asked or "regression")
     kinds = {column.name: kind_of(column, asked) for column in columns}
@@ -139,15 +130,13 @@ def guess_task(columns: list[Column], asked: Kind | None = None) -> Guess:
         found = labels + f", so the task is {kind}"
         found += f", which predicts the probability of {shown(dict.fromkeys(positive))}" * bool(positive)
     else:
-        others = sum(column.labels - column.numbers for column in columns)
-        example = next((column.other for column in columns if column.other), "")
-        found = "numbers" + f" (but for {others:,} skipped, such as {example!a})" * bool(others)
+        others = [text for column in columns for text in column.others]
+        found = "numbers" + (f" (but for {len(others):,} skipped, such as {others[0]!a})" if others else "")
         found, override = f"{found}, so the task is {kind}", OVERRIDE.replace("regression", "classification")
     return Guess(kind, (), f"{names}: the labels are {found}; {override}")
 
 
 def kind_of(column: Column, asked: Kind | None) -> Kind:
-    """The kind of task of a column; raises InputError for a column without labels or with too many classes."""
     if not column.labels:
         raise InputError(f"column {column.name} has no labels")
     if column.is_binary:
@@ -162,7 +151,6 @@ def kind_of(column: Column, asked: Kind | None) -> Kind:
 
 
 def refuse_rare_classes(column: Column) -> None:
-    """Raises InputError if one of several classes has too few rows, as a misspelt label does."""
     if len(column.texts) == 1:
         raise InputError(f"all labels of {column.name} are {column.classes[0]!a}: there is nothing to learn")
     rare = [label for label in column.texts if column.counts[label] < LEAST_ROWS]

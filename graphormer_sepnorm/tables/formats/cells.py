@@ -106,7 +106,6 @@ def open_parquet(path: str) -> Iterator["pq.ParquetFile"]:
 
 @contextlib.contextmanager
 def readable(path: str) -> Iterator[None]:
-    """Within it, what pyarrow raises is an InputError that names the file."""
     import pyarrow as pa
 
     try:

@@ -153,7 +153,6 @@ def likely_delimiter(header: str, smiles_column: str | None = None) -> str:
 
 
 def split(line: str, delimiter: str, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL) -> list[str]:
-    """The fields of a line; none where one is too long."""
     try:
         return next(csv.reader([line], delimiter=delimiter, quoting=quoting))
     except csv.Error:
@@ -161,7 +160,6 @@ def split(line: str, delimiter: str, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL)
 
 
 def csv_records(lines: Iterator[str], source: str, delimiter: str, lines_before: int = 0) -> Iterator[list[str]]:
-    """The fields of each record, a ``BrokenLine`` for one line with stray quotes."""
     record: list[str] = []
 
     def remembered() -> Iterator[str]:
@@ -209,7 +207,6 @@ def split_line(line: str) -> list[str]:
 
 
 def read_sdf(lines: Iterator[str], again: Iterator[str], source: str, smiles_column: str | None = None) -> Table:
-    """Records of an SDF: the structure as SMILES, the title and every data item that any record has."""
     names = list(dict.fromkeys(name for record in sdf_records(again, source) for name in data_items(record)))
     columns = columns_of_items(names)
     place = 0 if smiles_column is None else tables.find_column(columns, smiles_column, source)

@@ -6,10 +6,7 @@ from graphormer_sepnorm.tables.task_guess import Column, guess_task, look_at_col
 
 
 def column(*labels: str, name: str = "y") -> Column:
-    found = Column(name)
-    for label in labels:
-        found.add(label)
-    return found
+    return Column.of(name, labels)
 
 
 @pytest.mark.parametrize(
