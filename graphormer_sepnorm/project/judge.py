@@ -87,12 +87,10 @@ class Judge:
     def of(cls, goals: tuple[Goal, ...]) -> "Judge":
         """The judge by some goals; raises InputError if a model has no intervals for goals on its targets."""
         correlation, independent = np.eye(len(goals)), []
-        owners = [(place, goal.owner) for place, goal in enumerate(goals) if goal.of == "target" and goal.owner]
-        for _, (model, _) in owners:
-            known_intervals(model)
-        for (one, (model, row)), (other, (its, column)) in combinations(owners, 2):
-            known = known_intervals(model).correlation if its is model else np.empty((0, 0))
-            if len(known):
+        owners = [(place, *goal.owner) for place, goal in enumerate(goals) if goal.of == "target" and goal.owner]
+        found = {id(model): known_intervals(model).correlation for _, model, _ in owners}
+        for (one, model, row), (other, its, column) in combinations(owners, 2):
+            if its is model and len(known := found[id(model)]):
                 correlation[one, other] = correlation[other, one] = known[row, column]
             else:
                 independent.append((goals[one].name, goals[other].name))
@@ -188,10 +186,9 @@ class Hypervolume:
         chosen = [goal for goal in goals if goal.of == "target" and np.isfinite(goal.low) != np.isfinite(goal.high)]
         owners = {id(goal.owner[0]): goal.owner[0] for goal in chosen if goal.owner}
         if not FEWEST <= len(chosen) <= MOST or len(owners) != 1:
-            raise InputError(
-                f"--by hypervolume needs {FEWEST} or {MOST} criteria with one limit on targets of one model; the "
-                f"profile has {len(chosen)} such criteria on {len(owners)} models"
-            )
+            needed = f"{FEWEST} or {MOST} criteria with one limit on targets of one model"
+            found = f"{len(chosen)} such criteria on {len(owners)} models"
+            raise InputError(f"--by hypervolume needs {needed}; the profile has {found}")
         trust = next(iter(owners.values())).trust
         if trust is None or trust.rows is None:
             raise InputError("--by hypervolume needs a model that keeps its training labels")

@@ -1,7 +1,7 @@
 """Reading and splitting a user's table."""
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import compress, islice
@@ -105,8 +105,9 @@ class LabelledTable:
         if TASKS[kind].predicts_probabilities:
             return self
         keys = [(*key, row.split) for key, row in zip(self.keys, self.rows, strict=True)]
-        rows, places = averaged(self.rows, keys)
-        return replace(self.take(places), rows=rows, measured=self.rows)
+        groups = list(rows_by_key(keys).values())
+        means = [mean_row([self.rows[place] for place in places]) for places in groups]
+        return replace(self.take([places[0] for places in groups]), rows=means, measured=self.rows)
 
 
 def read_whole(path: str, *reading: str | None) -> WholeTable:
@@ -329,13 +330,8 @@ def table_task(options: TableOptions) -> TaskConfig:
     return TaskConfig(options.kind, metric, options.names, loss=loss, **more)
 
 
-def averaged(rows: list[LabelledRow], keys: Sequence[Hashable]) -> tuple[list[LabelledRow], list[int]]:
-    """Merges rows with the same key by means, else the tightest bound; also returns the place of the first of each."""
-    groups = list(rows_by_key(keys).values())
-    return [mean_row([rows[place] for place in places]) for places in groups], [places[0] for places in groups]
-
-
 def mean_row(rows: list[LabelledRow]) -> LabelledRow:
+    """The rows of one molecule as their mean, of bounds the tightest one."""
     if len(rows) == 1:
         return rows[0]
     y, weights = np.array([row.labels for row in rows]), np.array([row.weight for row in rows])

@@ -119,7 +119,11 @@ def table_dataset(path: Path) -> Dataset:
     if known is None:
         raise InputError(f"{facts} is missing or damaged: it is required to read the table of this run")
     task, featurizer = known
-    read = functools.partial(read_table, path, task, featurizer)
+
+    def read(split: str, root: Path) -> Graphs:
+        smiles, y, bounds = read_labels(path, task, split)
+        return read_graphs(featurizer, smiles).with_targets(y, bounds if np.isfinite(bounds).any() else None)
+
     return Dataset(task, featurizer, read, lambda root: hashlib.sha256(path.read_bytes()).hexdigest())
 
 
@@ -131,12 +135,6 @@ def kept_facts(path: Path) -> tuple[TaskConfig, str] | None:
         return (task, known["featurizer"]) if known["featurizer"] in FEATURIZERS else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-
-
-def read_table(path: Path, task: TaskConfig, featurizer: str, split: str, root: Path) -> Graphs:
-    smiles, y, bounds = read_labels(path, task, split)
-    known = bounds if np.isfinite(bounds).any() else None
-    return read_graphs(featurizer, smiles).with_targets(y, known)
 
 
 def read_labels(path: Path, task: TaskConfig, split: str) -> tuple[list[str], np.ndarray, np.ndarray]:

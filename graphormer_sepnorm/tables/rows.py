@@ -12,7 +12,7 @@ from itertools import chain, islice
 from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import Smiles
-from graphormer_sepnorm.tables.formats.table import Row, Table, WholeTable, not_one_column, smiles_of_rows
+from graphormer_sepnorm.tables.formats.table import Row, Table, WholeTable, not_one_column
 from graphormer_sepnorm.tables.label_text import (
     UNDECIDED,
     Notation,
@@ -106,39 +106,33 @@ class TargetReader:
 
     def __call__(self, text: str) -> tuple[list[float], str]:
         """A label as numbers, one for each of several classes, and its bound; raises InputError if it does not fit."""
-        task = TASKS[self.options.kind]
+        task, names = TASKS[self.options.kind], self.options.classes
         if not task.predicts_probabilities:
             label, bound = self.label(text)
             return [label], bound
-        if task.adds_up:
-            return one_of_classes(text, self.name, self.options.classes), ""
-        return [self.is_active(text) if self.options.threshold else read_class(text, self.name)], ""
+        if not task.adds_up:
+            return [self.is_active(text) if self.options.threshold else read_class(text, self.name)], ""
+        if is_missing(text):
+            return [math.nan] * len(names), ""
+        labels = [float(same_label(text) == same_label(name)) for name in names]
+        if not any(labels):
+            raise InputError(f"{self.name} is {shortened(text)!r}, not one of {', '.join(names)}")
+        return labels, ""
 
 
 def read_labels(
     readers: Iterable[TargetReader], texts: Iterable[str], count: int
 ) -> tuple[list[float], dict[int, str], dict[int, str]]:
     found: list[float] = []
-    bounds, gaps = {}, {}
+    bounds: dict[int, str] = {}
+    gaps: dict[int, str] = {}
     for place, (reader, text) in enumerate(zip(readers, texts, strict=True)):
-        labels, bound = [math.nan] * count, ""
         try:
-            labels, bound = reader(text)
+            labels, bounds[place] = reader(text)
         except InputError as error:
-            gaps[place] = str(error)
+            labels, gaps[place] = [math.nan] * count, str(error)
         found.extend(labels)
-        bounds.update({place: bound} if bound else {})
-    return found, bounds, gaps
-
-
-def one_of_classes(text: str, target: str, classes: tuple[str, ...]) -> list[float]:
-    """1 for the class of a label and 0 for the others, NaN if missing; raises InputError for another class."""
-    if is_missing(text):
-        return [math.nan] * len(classes)
-    labels = [float(same_label(text) == same_label(name)) for name in classes]
-    if not any(labels):
-        raise InputError(f"{target} is {shortened(text)!r}, not one of {', '.join(classes)}")
-    return labels
+    return found, {place: bound for place, bound in bounds.items() if bound}, gaps
 
 
 @dataclass(frozen=True)
@@ -178,12 +172,17 @@ def label_reader(options: TableOptions, table: WholeTable, readers: Sequence[Tar
             split, time = read_split(row.fields[places[options.split_column]].strip(), options.split)
         if options.weight_column is not None:
             place = places[options.weight_column]
-            weight = read_weight(row.fields[place], notations[place])
-        conditions = tuple(
-            condition_of_row(row.fields[places[name]], name, notations[places[name]], options.require_conditions)
-            for name in options.feature_columns
-        )
-        return LabelledRow(number, row.smiles, labels, split, time, bounds, weight, conditions, gaps)
+            text, weight = row.fields[place], read_number(row.fields[place], "its weight", notations[place])
+            if not 0 < weight <= MAX_ROW_WEIGHT:
+                least = f"not a number above 0 and up to {MAX_ROW_WEIGHT:,.0f}"
+                raise InputError(f"its weight is {text.strip()!r}, {least}")
+        conditions = {name: (row.fields[places[name]], notations[places[name]]) for name in options.feature_columns}
+        for name, (text, notation) in conditions.items():
+            if is_missing(text) and options.require_conditions:
+                raise InputError(f"its {name} is missing")
+            refuse_undecided(text, f"its {name}", notation)
+        known = tuple(condition_text(*each) for each in conditions.values())
+        return LabelledRow(number, row.smiles, labels, split, time, bounds, weight, known, gaps)
 
     return read
 
@@ -249,20 +248,6 @@ def read_split(said: str, split: str) -> tuple[str, str]:
     return SPLIT_NAMES[said.lower()], ""
 
 
-def read_weight(text: str, notation: Notation) -> float:
-    weight = read_number(text, "its weight", notation)
-    if not 0 < weight <= MAX_ROW_WEIGHT:
-        raise InputError(f"its weight is {text.strip()!r}, not a number above 0 and up to {MAX_ROW_WEIGHT:,.0f}")
-    return weight
-
-
-def condition_of_row(text: str, name: str, notation: Notation, required: bool) -> str:
-    if is_missing(text) and required:
-        raise InputError(f"its {name} is missing")
-    refuse_undecided(text, f"its {name}", notation)
-    return condition_text(text, notation)
-
-
 def condition_text(text: str, notation: Notation = UNDECIDED) -> str:
     """A condition: numbers, true and false in one spelling, "" if missing; an ambiguous point makes it no number."""
     if is_missing(text):
@@ -317,7 +302,7 @@ def samples_of(
     """A function from rows of a table to the model's input; separators are told by ``all_rows``, else by each call."""
     places = asked.places(columns, source)
     if not places:
-        return smiles_of_rows
+        return lambda rows: [row.smiles for row in rows]
     if all_rows is None:
         return lambda rows: read_samples(places, separators(rows, places, delimiter), rows)
     return partial(read_samples, places, separators(all_rows(), places, delimiter))
@@ -330,7 +315,8 @@ def condition_texts(
 
 
 def read_samples(places: list[int], found: Mapping[int, Notation], rows: list[Row]) -> list[Sample]:
-    return [Sample(*each) for each in zip(smiles_of_rows(rows), condition_texts(rows, places, found), strict=True)]
+    conditions = condition_texts(rows, places, found)
+    return [Sample(row.smiles, texts) for row, texts in zip(rows, conditions, strict=True)]
 
 
 def names_of_rows(options: TableOptions, table: WholeTable) -> dict[int, str]:

@@ -51,7 +51,6 @@ def refuse_large(file: IO[bytes] | Path, source: str, most: int) -> None:
 
 
 def chosen_sheet(book: "Workbook", source: str, smiles_column: str | None, name: str | None) -> "Worksheet":
-    """The named sheet; without a name the first with a column of molecules, if there is one."""
     sheets = {sheet.title: sheet for sheet in book.worksheets}
     if name is not None:
         if name not in sheets:

@@ -69,10 +69,6 @@ class BrokenLine(list):
         self.reason = reason
 
 
-def smiles_of_rows(rows: list[Row]) -> list[str]:
-    return [row.smiles for row in rows]
-
-
 def table_of_smiles(smiles: Sequence[str]) -> Table:
     return Table(["smiles"], (Row([text], text) for text in smiles), header=0)
 

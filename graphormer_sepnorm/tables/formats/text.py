@@ -221,7 +221,6 @@ def columns_of_items(names: list[str]) -> list[str]:
 
 
 def sdf_records(lines: Iterator[str], source: str) -> Iterator[list[str]]:
-    """The lines of each record; raises InputError for one of more than ``MAX_RECORD`` characters."""
     record: list[str] = []
     size = 0
     for number, line in enumerate(lines, 1):

@@ -32,12 +32,10 @@ def test_many_records_may_be_longer_than_one_may_be(tmp_path, monkeypatch):
     assert len(read(write(tmp_path, "a.csv", "smiles\n" + "CCCCCCC\n" * 5))[1]) == 5
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "header"), [("a.smi", "C\n", 0), ("a.smi", "smiles\nC\n", 1), ("a.csv", "smiles\nC\n", 1)]
-)
-def test_lines_above_the_first_row_are_known(tmp_path, name, content, header):
-    with open_table(write(tmp_path, name, content)) as table:
-        assert table.header == header
+def test_lines_above_the_first_row_are_known(tmp_path):
+    for name, content, header in (("a.smi", "C\n", 0), ("a.smi", "smiles\nC\n", 1), ("a.csv", "smiles\nC\n", 1)):
+        with open_table(write(tmp_path, name, content)) as table:
+            assert table.header == header
 
 
 @pytest.mark.parametrize("stream", [None, io.StringIO()])
@@ -109,27 +107,18 @@ def test_the_column_of_molecules_is_found_by_the_names_that_people_give_it(colum
     assert places_of_column(columns, None) == places and places_of_column(["smiles", "SMILES"], "SMILES") == [1]
 
 
-LIST = "CCO\nCCN\nc1ccccc1O\n"
 NO_HEADER = "seems to have no header: its first line contains the molecule 'CCO'; write the names of the columns"
 
 
 @pytest.mark.parametrize("name", ["plain.txt", "plain.csv", "plain.tsv"])
 @pytest.mark.parametrize("column", [None, "CCO"])
 def test_a_list_without_a_header_is_read_as_smi(tmp_path, name, column):
-    columns, rows = read(write(tmp_path, name, LIST), column)
-    assert (columns, [row.smiles for row in rows]) == read_smi_of(tmp_path, LIST)
-    assert len(rows) == 3
-
-
-def test_names_with_commas_and_one_molecule_are_lists_too(tmp_path):
-    for content in ("CCO ethanol\n\nCN(C)C N,N-dimethyl\n", "CCO\n", "CCO\r\nnone\r\nCCN\r\n"):
-        columns, rows = read(write(tmp_path, "a.csv", content))
-        assert (columns, [row.smiles for row in rows]) == read_smi_of(tmp_path, content)
-
-
-def read_smi_of(folder, text):
-    columns, rows = read(write(folder, "same.smi", text))
-    return columns, [row.smiles for row in rows]
+    """Also one molecule, and names with commas."""
+    named = ("CCO ethanol\n\nCN(C)C N,N-dimethyl\n", "CCO\n", "CCO\r\nnone\r\nCCN\r\n")
+    for content in ("CCO\nCCN\nc1ccccc1O\n", *named):
+        columns, rows = read(write(tmp_path, name, content), column)
+        expected = read(write(tmp_path, "same.smi", content))
+        assert (columns, [row.smiles for row in rows]) == (expected[0], [row.smiles for row in expected[1]])
 
 
 @pytest.mark.parametrize("column", [None, "CCO"])
@@ -140,8 +129,22 @@ def test_a_table_without_a_header_is_refused(tmp_path, text, column):
     assert ("end in .smi" in str(caught.value)) == text.startswith("CCO\t")
 
 
-@pytest.mark.parametrize(
-    "name", ["smiles", "name", "Structure", "logD", "pIC50", "CN", "ID", "C", "N", "CO", "NO", "IC50", "Conc", "Cl", ""]
-)
-def test_a_name_is_no_molecule(name):
-    assert not is_molecule(name) and not molecule_among([name], [["CCO"]])
+def test_a_name_is_no_molecule():
+    for name in [
+        "smiles",
+        "name",
+        "Structure",
+        "logD",
+        "pIC50",
+        "CN",
+        "ID",
+        "C",
+        "N",
+        "CO",
+        "NO",
+        "IC50",
+        "Conc",
+        "Cl",
+    ]:
+        assert not is_molecule(name) and not molecule_among([name], [["CCO"]])
+    assert not is_molecule("") and not molecule_among([""], [["CCO"]])
