@@ -28,7 +28,7 @@ from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.system.files import replacing
 from graphormer_sepnorm.system.workers import CHUNK, Smiles, in_chunks
 from graphormer_sepnorm.tables import formats
-from graphormer_sepnorm.tables.formats.cells import batches_of, open_parquet
+from graphormer_sepnorm.tables.formats.cells import PARQUET, batches_of, open_parquet
 from graphormer_sepnorm.tables.formats.table import Row, cell_text, find_column, free_name, not_one_column
 from graphormer_sepnorm.tables.rows import AskedConditions, samples_of
 from graphormer_sepnorm.tables.writers.base import as_utf8
@@ -118,7 +118,7 @@ def open_partition(
     path: str, options: PartOptions, asked: AskedConditions
 ) -> Iterator[tuple[pa.Schema, Iterator[Batch]]]:
     """The columns to keep and lazily read rows of Parquet, which keeps its types, or of another table, as text."""
-    if formats.kind_of(path) == formats.PARQUET:
+    if formats.kind_of(path) == PARQUET:
         with open_parquet(path) as file:
             types = file.schema_arrow.remove_metadata()
             smiles = types.names[find_column(types.names, options.smiles_column, path)]

@@ -45,11 +45,8 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
         raise InputError(f"{folder} was begun for another task or with other features: use a new --out")
     write_atomically(table, content)
     write_atomically(table.with_suffix(".json"), (json.dumps(facts, indent=2) + "\n").encode())
-    gaps = [
-        (row.number, row.smiles, f"{gap}; the row has other labels")
-        for row in labelled.usable
-        for gap in row.gaps.values()
-    ]
+    of_gaps = ((row, gap) for row in labelled.usable for gap in row.gaps.values())
+    gaps = [(row.number, row.smiles, f"{gap}; the row has other labels") for row, gap in of_gaps]
     skipped: list[list] = [["row", "smiles", "error", "in_file"]]
     skipped += [[*each, labelled.in_file(each[0])] for each in sorted(labelled.skipped + gaps)]
     write_atomically(folder / SKIPPED, as_csv(with_names(skipped, labelled)))

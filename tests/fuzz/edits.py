@@ -32,7 +32,7 @@ def random_edits(rng: random.Random, tokens: Sequence[Text]) -> list[Edit]:
 
 
 def run(try_one: Callable[[random.Random], str]) -> None:
-    """Tries ``--count`` cases, each with a generator of its own, and prints how they ended; exit code 1 if any failed."""
+    """Tries ``--count`` cases, each with its own generator, and prints how they ended; exit code 1 if any failed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--count", type=int, required=True)
     parser.add_argument("--seed", type=int, default=0)
