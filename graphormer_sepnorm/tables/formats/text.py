@@ -100,7 +100,6 @@ def refuse_missing(path: str | Path) -> None:
 
 
 def text_lines(path: str | Path) -> Generator[str, None, None]:
-    """The lines of a text file or of standard input with their ends; raises InputError as ``open_table`` says."""
     with readable(path), open_binary(path) as binary:
         text = io.TextIOWrapper(binary, encoding="utf-8-sig", errors="surrogateescape", newline="")
         for number, line in enumerate(iter(lambda: text.readline(MAX_RECORD + 1), ""), 1):
