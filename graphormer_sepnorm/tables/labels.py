@@ -136,6 +136,7 @@ def read_folds(options: TableOptions, featurizer: str, table: WholeTable | None 
 
 
 def divided(options: TableOptions, labelled: LabelledTable, splits: Sequence[str]) -> LabelledTable:
+    """The table with splits, and with means in place of replicates; raises InputError if a split is empty."""
     labelled = labelled.with_splits(splits).with_means(options.kind)
     refuse_logarithms(options, labelled)
     if not labelled.rows:

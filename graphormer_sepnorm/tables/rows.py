@@ -174,8 +174,8 @@ def label_reader(options: TableOptions, table: WholeTable, readers: Sequence[Tar
             place = places[options.weight_column]
             text, weight = row.fields[place], read_number(row.fields[place], "its weight", notations[place])
             if not 0 < weight <= MAX_ROW_WEIGHT:
-                least = f"not a number above 0 and up to {MAX_ROW_WEIGHT:,.0f}"
-                raise InputError(f"its weight is {text.strip()!r}, {least}")
+                needed = f"a number above 0 and up to {MAX_ROW_WEIGHT:,.0f}"
+                raise InputError(f"its weight is {text.strip()!r}, not {needed}")
         conditions = {name: (row.fields[places[name]], notations[places[name]]) for name in options.feature_columns}
         for name, (text, notation) in conditions.items():
             if is_missing(text) and options.require_conditions:
@@ -324,8 +324,8 @@ def names_of_rows(options: TableOptions, table: WholeTable) -> dict[int, str]:
     others = (options.split_column, options.weight_column, options.smiles_column)
     used = {*options.targets, *options.feature_columns, *others}
     rows = [(number, row.fields) for number, row in enumerate(table.rows, 1) if not row.error]
-    free = ((place, name) for place, name in enumerate(table.columns) if name not in used)
-    filled = (name for place, name in free if any(fields[place].strip() for _, fields in rows))
+    free = ((name, table.columns.index(name)) for name in table.columns if name not in used)
+    filled = (name for name, place in free if any(fields[place].strip() for _, fields in rows))
     column = options.id_column or id_column_among(list(filled))
     if column is None:
         return {}

@@ -16,10 +16,13 @@ from tests.tables import chains, table
 
 @pytest.mark.parametrize(
     ("columns", "name"),
-    [("smiles,y,Compound ID", "c1"), ("smiles,y,extra", None), ("smiles,y,Name", "c1"), ("smiles,y,id", "c1")],
-)
-def test_names_of_rows_are_found(tmp_path, columns, name):
-    options = TableOptions(table(tmp_path / "a.csv", columns, *(f"{line},c1" for line in chains(20))), ("y",))
+    [
+        ("smiles,y,id,Compound ID", "c1"), ("smiles,y,id,extra", None), ("smiles,y,,Name", "c1"),
+        ("smiles,y,x,id", "c1"), ("smiles,y,id,id", None),
+    ],
+)  # fmt: skip
+def test_names_of_rows_are_found_in_a_column_that_is_not_empty(tmp_path, columns, name):
+    options = TableOptions(table(tmp_path / "a.csv", columns, *(f"{line},,c1" for line in chains(20))), ("y",))
     assert read_usable(options, "mol").names.get(1) == name
 
 
