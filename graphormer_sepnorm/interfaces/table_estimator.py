@@ -291,10 +291,10 @@ def read_rows(smiles: np.ndarray, rows: list[LabelledRow], featurizer: str) -> L
     if not labelled:
         raise InputError("y has no labels: all of them are missing")
     table = LabelledTable([replace(row, smiles=smiles[row.number - 1]) for row in labelled])
-    structures = keep_readable(table, featurizer)
+    keep_readable(table, featurizer)
     for number, _, reason in table.skipped:
         raise InputError(f"row {number - 1} (counted from 0): {reason}")
-    return replace(table, structures=structures)
+    return table
 
 
 def for_each_row(values: np.ndarray, labelled: LabelledTable, learnt: LabelledTable, count: int) -> np.ndarray:

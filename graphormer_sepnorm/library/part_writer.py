@@ -28,7 +28,7 @@ from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.system.files import replacing
 from graphormer_sepnorm.system.workers import CHUNK, Smiles, in_chunks
 from graphormer_sepnorm.tables import formats
-from graphormer_sepnorm.tables.formats.parquet import batches_of, open_parquet
+from graphormer_sepnorm.tables.formats.cells import PARQUET, batches_of, open_parquet
 from graphormer_sepnorm.tables.formats.table import Row, cell_text, find_column, free_name, not_one_column
 from graphormer_sepnorm.tables.rows import AskedConditions, samples_of
 from graphormer_sepnorm.tables.writers.base import as_utf8
@@ -114,7 +114,7 @@ def open_partition(
 
     Parquet keeps its types; another table is text.
     """
-    if formats.kind_of(path) == formats.PARQUET:
+    if formats.kind_of(path) == PARQUET:
         with open_parquet(path) as file:
             types = file.schema_arrow.remove_metadata()
             smiles = types.names[find_column(types.names, options.smiles_column, path)]

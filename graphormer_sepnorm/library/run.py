@@ -32,7 +32,7 @@ from graphormer_sepnorm.system.files import locked, remove_leftovers, replacing,
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import available_cores
 from graphormer_sepnorm.tables.formats import is_table_name
-from graphormer_sepnorm.tables.formats.parquet import PARQUET
+from graphormer_sepnorm.tables.formats.cells import PARQUET
 from graphormer_sepnorm.tables.formats.table import free_name
 from graphormer_sepnorm.version import __version__
 

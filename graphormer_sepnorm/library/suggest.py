@@ -34,8 +34,8 @@ from graphormer_sepnorm.project.profile import IMPROVEMENT, Profile
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.tables.formats import kind_of, named_column, open_table
-from graphormer_sepnorm.tables.formats.sdf import OF_MOLFILE
 from graphormer_sepnorm.tables.formats.table import Row, cell_text
+from graphormer_sepnorm.tables.formats.text import OF_MOLFILE
 from graphormer_sepnorm.tables.label_text import Notation
 from graphormer_sepnorm.tables.rows import id_column_among, read_samples, separators, with_decimal
 from graphormer_sepnorm.tables.writers import write_whole

@@ -57,7 +57,6 @@ def export_model(model: str | Path, out: str | Path, licence: str | None = None)
 
 
 def names_of(run: RunFolder) -> list[str]:
-    """The files of a run folder that its model, its scores and its updates need."""
     configs = [each.config.relative_to(run.path).as_posix() for each in run.members()]
     tables = [TABLE, MEASUREMENTS, PROSPECTIVE, FACTS]
     others = [run.test.name, run.predictions.name, run.record.name, *configs, *tables]
@@ -65,7 +64,6 @@ def names_of(run: RunFolder) -> list[str]:
 
 
 def without_folders(facts: bytes) -> bytes:
-    """The JSON file of a table without the folders in which its tables were."""
     found = json.loads(facts)
     options = found["options"]
     for name in ("path", "test_csv"):

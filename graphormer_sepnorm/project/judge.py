@@ -39,7 +39,6 @@ class Goal:
     owner: tuple[PredictingModel, int] | None = None  # the model of a target, and its number there
 
     def values(self, found: Predictions) -> np.ndarray:
-        """The values that the goal is on: float64 [M], NaN where a molecule could not be read."""
         if self.of == "property":
             return given(found.properties)[:, self.place]
         values = found.values[:, self.place].astype(np.float64)
@@ -88,12 +87,10 @@ class Judge:
     def of(cls, goals: tuple[Goal, ...]) -> "Judge":
         """The judge by some goals; raises InputError if a model has no intervals for goals on its targets."""
         correlation, independent = np.eye(len(goals)), []
-        owners = [(place, goal.owner) for place, goal in enumerate(goals) if goal.of == "target" and goal.owner]
-        for _, (model, _) in owners:
-            known_intervals(model)
-        for (one, (model, row)), (other, (its, column)) in combinations(owners, 2):
-            known = known_intervals(model).correlation if its is model else np.empty((0, 0))
-            if len(known):
+        owners = [(place, *goal.owner) for place, goal in enumerate(goals) if goal.of == "target" and goal.owner]
+        found = {id(model): known_intervals(model).correlation for _, model, _ in owners}
+        for (one, model, row), (other, its, column) in combinations(owners, 2):
+            if its is model and len(known := found[id(model)]):
                 correlation[one, other] = correlation[other, one] = known[row, column]
             else:
                 independent.append((goals[one].name, goals[other].name))
@@ -132,11 +129,8 @@ class Judge:
     def weakest(self, found: Predictions) -> list[str]:
         """The name of the criterion that fails most probably: M texts, "" if none can fail, or without a prediction."""
         chances = np.stack([goal.probability(found) for goal in self.goals], axis=1)
-        least = np.nan_to_num(chances, nan=1.0).argmin(axis=1)
-        return [
-            self.goals[place].name if row[place] < 1 and not np.isnan(row).any() else ""
-            for row, place in zip(chances, least.tolist(), strict=True)
-        ]
+        names = np.array([goal.name for goal in self.goals], object)
+        return np.where(chances.min(axis=1) < 1, names[chances.argmin(axis=1)], "").tolist()
 
 
 def joint_probability(low: np.ndarray, high: np.ndarray, correlation: np.ndarray) -> np.ndarray:
@@ -192,10 +186,9 @@ class Hypervolume:
         chosen = [goal for goal in goals if goal.of == "target" and np.isfinite(goal.low) != np.isfinite(goal.high)]
         owners = {id(goal.owner[0]): goal.owner[0] for goal in chosen if goal.owner}
         if not FEWEST <= len(chosen) <= MOST or len(owners) != 1:
-            raise InputError(
-                f"--by hypervolume needs {FEWEST} or {MOST} criteria with one limit on targets of one model; the "
-                f"profile has {len(chosen)} such criteria on {len(owners)} models"
-            )
+            needed = f"{FEWEST} or {MOST} criteria with one limit on targets of one model"
+            found = f"{len(chosen)} such criteria on {len(owners)} models"
+            raise InputError(f"--by hypervolume needs {needed}; the profile has {found}")
         trust = next(iter(owners.values())).trust
         if trust is None or trust.rows is None:
             raise InputError("--by hypervolume needs a model that keeps its training labels")

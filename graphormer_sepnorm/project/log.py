@@ -44,7 +44,6 @@ def predictions_of(model: PredictingModel, found: Predictions) -> list[list[dict
 
 
 def as_text(value: float, digits: int = DIGITS["number"]) -> str:
-    """A number as files have it; "" for NaN."""
     return "" if np.isnan(value) else f"{value:.{digits}g}"
 
 
@@ -102,7 +101,6 @@ def read_log(path: Path) -> list[dict[str, str]]:
 
 
 def read_records(path: Path) -> tuple[tuple[str, ...], list[dict[str, str]]]:
-    """The names of the columns of a CSV, and its lines; raises InputError if it cannot be read."""
     try:
         with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
             reader = csv.DictReader(file)

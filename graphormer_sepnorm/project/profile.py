@@ -7,9 +7,8 @@ Axis letters: M molecules.
 
 import math
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,17 +38,9 @@ OTHER_NAMES = {"logP": "MolLogP"}
 KEYS = ("at_least", "at_most", "between", "class", "unit", "weight", "zero")  # of a criterion
 # By how much a property may miss its limit until it is of no worth; a target by the deviation of its training labels.
 RAMPS = {
-    "MolWt": 100.0,
-    "MolLogP": 1.0,
-    "TPSA": 30.0,
-    "NumHDonors": 2.0,
-    "NumHAcceptors": 3.0,
-    "NumRotatableBonds": 3.0,
-    "NumAromaticRings": 2.0,
-    "FractionCSP3": 0.2,
-    "QED": 0.2,
-    ALERTS: 2.0,
-}
+    "MolWt": 100.0, "MolLogP": 1.0, "TPSA": 30.0, "NumHDonors": 2.0, "NumHAcceptors": 3.0, "NumRotatableBonds": 3.0,
+    "NumAromaticRings": 2.0, "FractionCSP3": 0.2, "QED": 0.2, ALERTS: 2.0,
+}  # fmt: skip
 RAMP_OF_PROBABILITY = 0.5
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -76,7 +67,6 @@ class Criterion:
 
 
 def criterion_of(line: object) -> Criterion:
-    """The criterion that a line of a profile says; raises ValueError if it is not valid."""
     if not isinstance(line, Mapping):
         raise ValueError("give limits in braces, such as {at_least = 8}")
     given: dict[str, Any] = {str(name): value for name, value in line.items()}
@@ -239,8 +229,7 @@ def target_goal(name: str, criterion: Criterion, place: int, owner: PredictingMo
     elif not is_column:
         scale = ""
     ramp = float(np.nanstd(rows.labels[:, number])) if rows is not None else math.nan
-    convert = partial(modelled, scale=scale, name="a limit")
-    found = with_ramps(name, "target", place, criterion, ramp, convert, falls(scale))
+    found = with_ramps(name, "target", place, criterion, ramp, scale)
     least, most = owner.limits[number] if owner.limits else (None, None)
     if (most is not None and found.low > most) or (least is not None and found.high < least):
         raise ValueError("no molecule can be inside these limits, which are outside those of the target")
@@ -261,19 +250,12 @@ def scale_of_limits(unit: str, scale: Scale, known: str) -> Scale:
     raise ValueError(f"{what}, not {unit}: give limits on the scale of its predictions, without unit")
 
 
-def with_ramps(
-    name: str,
-    of: Kind,
-    place: int,
-    criterion: Criterion,
-    ramp: float,
-    convert: Callable[[float], float] = float,
-    turns: bool = False,
-) -> Goal:
-    """The goal with the limits of a criterion and a ramp next to them; ``turns``: conversion turns their order."""
-    low, high = (None if end is None else convert(end) for end in (criterion.at_least, criterion.at_most))
-    zeros = [convert(zero) for zero in criterion.zero]
-    if turns:
+def with_ramps(name: str, of: Kind, place: int, criterion: Criterion, ramp: float, scale: Scale = "") -> Goal:
+    low, high = (
+        None if end is None else modelled(end, scale, "a limit") for end in (criterion.at_least, criterion.at_most)
+    )
+    zeros = [modelled(zero, scale, "a limit") for zero in criterion.zero]
+    if falls(scale):
         low, high, zeros = high, low, zeros[::-1]
     if not (ramp > 0 or zeros):
         raise ValueError("the spread of its training labels is unknown: add zero, where the desirability is 0")

@@ -5,6 +5,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import compress
+from operator import not_
 from pathlib import Path
 
 import numpy as np
@@ -13,18 +15,8 @@ from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.config import Config, config_from_json
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.predict.predictors import Predictions, compute_all
+from graphormer_sepnorm.project import log as logs
 from graphormer_sepnorm.project.export import PROSPECTIVE
-from graphormer_sepnorm.project.log import (
-    CONFIDENCE,
-    NUMBERED,
-    ancestor,
-    as_text,
-    conditions_text,
-    earliest,
-    is_whole,
-    predictions_of,
-    read_records,
-)
 from graphormer_sepnorm.report.over_time import Checked, alarms, calibrated_labels, over_time, section
 from graphormer_sepnorm.report.page import ReportPage, line, render
 from graphormer_sepnorm.report.write import predicted_together
@@ -62,8 +54,6 @@ EXPECTED = "those on the molecules that {} was tested on"
 
 @dataclass(frozen=True)
 class Model:
-    """The model that is updated: its name, run folder, table and settings."""
-
     name: str
     run: RunFolder
     model: TableModel
@@ -143,7 +133,7 @@ def update_run(
 def next_folder(run: Path) -> Path:
     """The run folder of an update: the name of the run with -update-1, or with the next number."""
     run = run.with_suffix("") if run.suffix == SHARED else run
-    before = NUMBERED.fullmatch(run.name)
+    before = logs.NUMBERED.fullmatch(run.name)
     base, number = (before[1], int(before[2]) + 1) if before else (run.name, 1)
     return run.with_name(f"{base}-update-{number}")
 
@@ -153,8 +143,7 @@ class NewRows:
     table: labels.LabelledTable  # the new rows that can be used, and the others
     repeated: list[LabelledRow]  # that the model's table has with the same label
     known: int  # number of new rows whose molecule was learnt
-    unseen: list[LabelledRow]  # the other rows, with averages of replicates
-    keys: list[str]  # ``molecule_key`` of ``unseen``
+    unseen: labels.LabelledTable  # the other rows, with averages of replicates
 
 
 def read_new(model: Model, path: str, smiles_column: str | None, delimiter: str | None) -> NewRows:
@@ -162,26 +151,22 @@ def read_new(model: Model, path: str, smiles_column: str | None, delimiter: str 
     options = replace(options, smiles_column=smiles_column or options.smiles_column)
     found = replace(labels.read_usable(options, model.model.featurizer), class_names=model.table.class_names)
     before = set(map(signature, model.table.structures.keys, model.table.rows))
-    signatures = list(map(signature, found.structures.keys, found.rows))
-    places = [place for place, each in enumerate(signatures) if each not in before]
-    repeated = [row for row, each in zip(found.rows, signatures, strict=True) if each in before]
+    is_new = [each not in before for each in map(signature, found.structures.keys, found.rows)]
+    new, repeated = found.take(np.flatnonzero(is_new).tolist()), list(compress(found.rows, map(not_, is_new)))
     same = f"is in the table of {model.name} with the same label, and is skipped"
     progress.say(shortened([f"row {row.number} {same}" for row in repeated]))
     progress.say(shortened([f"row {number} is skipped: {reason}" for number, _, reason in found.skipped]))
-    if not places:
+    if not new.rows:
         why = f": {found.skipped[0][2]}" if found.skipped and not repeated else " that the model does not know"
         raise InputError(f"{path} has no row of new measurements{why}")
-    rows, structures = [found.rows[place] for place in places], found.structures.take(places)
-    table = labels.with_duplicates(options.kind, replace(found, rows=rows, structures=structures))
-    progress.say(bounds_as_values(model, rows))
+    table = labels.with_duplicates(options.kind, new)
+    progress.say(bounds_as_values(model, table.rows))
     pairs = zip(model.table.structures.keys, model.table.rows, strict=True)
     learnt, means = {key for key, row in pairs if row.split != "test"}, table.with_means(options.kind)
-    unseen = [place for place, key in enumerate(means.structures.keys) if key not in learnt]
-    known = len(means.rows) - len(unseen)
-    if known:
+    unseen = means.take([place for place, key in enumerate(means.structures.keys) if key not in learnt])
+    if known := len(means.rows) - len(unseen.rows):
         progress.say([f"{counted(known, 'molecule')} of the training table measured again: no prospective prediction"])
-    kept = [means.rows[place] for place in unseen], [means.structures.keys[place] for place in unseen]
-    return NewRows(table, repeated, known, *kept)
+    return NewRows(table, repeated, known, unseen)
 
 
 def bounds_as_values(model: Model, rows: list[LabelledRow]) -> Iterator[str]:
@@ -210,25 +195,25 @@ def signature(key: str, row: LabelledRow) -> tuple:
 def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: bool) -> list[dict[str, str]]:
     """The lines of ``prospective.csv`` for new measurements; raises InputError if they seem to be in another unit."""
     names = model.options.feature_columns
-    samples = [Sample(row.smiles, row.conditions) for row in new.unseen]
-    found = compute_all(model.model, samples)
-    refuse_other_unit(model, new, found, same_unit)
+    found = compute_all(model.model, [Sample(row.smiles, row.conditions) for row in new.unseen.rows])
+    refuse_other_unit(model, new.unseen.rows, found, same_unit)
     assert model.model.trust is not None
-    similarity, _ = model.model.trust.domain.nearest_rows(row.smiles for row in new.unseen)
+    similarity, _ = model.model.trust.domain.nearest_rows(row.smiles for row in new.unseen.rows)
     before = [each["model"] for each in read_prospective(model.run.path / PROSPECTIVE)]
-    models = {ancestor(name) for name in [model.name, *before]}
-    logged = earliest(log, model.model.featurizer, models) if log is not None else {}
+    models = {logs.ancestor(name) for name in [model.name, *before]}
+    logged = logs.earliest(log, model.model.featurizer, models) if log is not None else {}
     today, lines = datetime.now(UTC).date().isoformat(), []
-    parts = zip(new.unseen, new.keys, predictions_of(model.model, found), similarity, times_of(model, new), strict=True)
+    predicted, keys = logs.predictions_of(model.model, found), new.unseen.structures.keys
+    parts = zip(new.unseen.rows, keys, predicted, similarity, times_of(model, new.unseen.rows), strict=True)
     for row, key, predictions, near, time in parts:
-        conditions = conditions_text(names, row.conditions)
+        conditions = logs.conditions_text(names, row.conditions)
         for prediction, label in zip(predictions, label_texts(row), strict=False):
             if label:
                 of_row = (today, time, key, row.smiles, conditions, prediction["target"], label)
                 own = prediction | {"model": model.name, "date": today}
                 first = logged.get((key, conditions, prediction["target"]), own)
                 shown = [first[name] for name in ("predicted", "low", "high")]
-                of_prediction = (*shown, as_text(near), first["model"], first["date"])
+                of_prediction = (*shown, logs.as_text(near), first["model"], first["date"])
                 lines.append(dict(zip(COLUMNS, (*of_row, *of_prediction), strict=True)))
     if log is not None:
         known = {(line["molecule"], line["conditions"], line["target"]) for line in lines} & logged.keys()
@@ -236,22 +221,20 @@ def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: b
     return lines
 
 
-def refuse_other_unit(model: Model, new: NewRows, found: Predictions, same_unit: bool) -> None:
-    """Raises InputError if new labels differ from predictions as those in another unit would."""
+def refuse_other_unit(model: Model, new: list[LabelledRow], found: Predictions, same_unit: bool) -> None:
     rows = [place for place, error in enumerate(found.errors) if not error]
     if same_unit or not rows:
         return
-    y, values = label_arrays([new.unseen[row] for row in rows])[0], found.values[rows]
+    y, values = label_arrays([new[row] for row in rows])[0], found.values[rows]
     for target, words in other_scale(model.model.task, Scores({}, model.model.task, y, values, values[None])).items():
         others = f"{target}: {words}, as if they were in another unit than the training labels"
         raise InputError(f"{others}: convert them, or add --same-unit if they are in the same")
 
 
-def times_of(model: Model, new: NewRows) -> list[str]:
-    """The times of new measurements if the model was split by time, dates as 2026-11-28; "" without."""
+def times_of(model: Model, new: list[LabelledRow]) -> list[str]:
+    before, texts = [row.time for row in model.table.rows], [row.time for row in new]
     if model.options.split != "time":
-        return [""] * len(new.unseen)
-    before, texts = [row.time for row in model.table.rows], [row.time for row in new.unseen]
+        return [""] * len(new)
     if all(map(is_number, before)):
         return texts
     times = read_times([*before, *texts])[len(before) :].tolist()
@@ -275,11 +258,10 @@ def keep_log(whole: RunFolder, before: RunFolder, lines: list[dict[str, str]]) -
 
 
 def read_prospective(path: Path) -> list[dict[str, str]]:
-    """The lines of ``prospective.csv``, none if there is no file; raises InputError if it is damaged."""
     if not path.exists():
         return []
-    names, found = read_records(path)
-    if names != COLUMNS or not all(map(is_whole, found)):
+    names, found = logs.read_records(path)
+    if names != COLUMNS or not all(map(logs.is_whole, found)):
         raise InputError(f"{path} is damaged: restore it, or remove it to begin with these rows")
     return found
 
@@ -298,11 +280,8 @@ def fit_all(model: Model, new: labels.LabelledTable, out: Path, path: str) -> di
         names=before.names | {number + offset: name for number, name in new.names.items()},
         changed=new.changed,
     )
-    if options.test_csv is not None:
-        table = replace(table, structures=labels.leave_out_tested(table, table.structures))
-    table = labels.with_duplicates(options.kind, table)
-    table = table.with_splits(labels.assign_splits(options, table, table.structures)).with_means(options.kind)
-    labels.check_filled(options, table)
+    table = labels.with_duplicates(options.kind, labels.leave_out_tested(table) if options.test_csv else table)
+    table = labels.divided(options, table, labels.assign_splits(options, table))
     return train_labelled(options, table, model.config, out, model.plan)
 
 
@@ -319,7 +298,6 @@ def is_bound(line: dict[str, str]) -> bool:
 
 
 def write_page(model: Model, whole: RunFolder, lines: list[dict[str, str]]) -> tuple[dict[str, list[dict]], list[str]]:
-    """Writes the page on predictions over time; returns the periods of each target, and the alarms."""
     with open(model.run.predictions, newline="", encoding="utf-8", errors="surrogateescape") as file:
         tested = predicted_together(model.model.task, list(csv.reader(file)))
     errors = np.abs(tested.y - tested.by_name[STACK])
@@ -327,12 +305,12 @@ def write_page(model: Model, whole: RunFolder, lines: list[dict[str, str]]) -> t
     calibrated = calibrated_labels(model.model) or {}
     for each in read_prospective(model.run.path / PROSPECTIVE):  # of models that had not learnt them
         calibrated[each["target"]] = max(1, calibrated.get(each["target"], 0) - 1)
-    found = over_time(checked_of(lines), reference, CONFIDENCE, calibrated)
+    found = over_time(checked_of(lines), reference, logs.CONFIDENCE, calibrated)
     expected = EXPECTED.format(model.name)
-    sentences = alarms(found, expected, CONFIDENCE)
+    sentences = alarms(found, expected, logs.CONFIDENCE)
     of_bounds = bounds_words(lines)
     progress.say([*sentences, *of_bounds])
-    part = section(found, reference, expected, error_words(model.model.task), CONFIDENCE)
+    part = section(found, reference, expected, error_words(model.model.task), logs.CONFIDENCE)
     title = f"{whole.path.name}: {', '.join(found) or 'no new molecules'}"
     molecules = len({each["molecule"] for each in lines})
     summary = line("time.summary", molecules=molecules, models=list(dict.fromkeys(each["model"] for each in lines)))

@@ -70,16 +70,12 @@ def refuse_other_bytes(text: str, name: str) -> None:
         raise InputError(f"{name} has bytes that are not UTF-8: save the table as UTF-8")
 
 
-def is_class(text: str) -> bool:
-    return same_label(text) in CLASSES
-
-
 def read_class(text: str, target: str) -> float:
     if is_missing(text):
         return math.nan
-    if not is_class(text):
+    if (label := same_label(text)) not in CLASSES:
         raise InputError(f"{target} is {text.strip().lower()!r}, not 0 or 1, yes or no, or another known pair")
-    return CLASSES[same_label(text)]
+    return CLASSES[label]
 
 
 def read_number(text: str, target: str, notation: Notation = UNDECIDED) -> float:
@@ -104,18 +100,22 @@ def shortened(text: str) -> str:
 def in_python(text: str, notation: Notation) -> str:
     """A number without separators of thousands and with a decimal point, if it is written in this notation."""
     number = without_joints(text).lower().replace("\N{MINUS SIGN}", "-")
-    form = form_of(number)
-    if form in ("1,234", "1,234.5") and notation.comma != "decimal" and (notation.comma, form) != ("unknown", "1,234"):
-        return number.replace(",", "")
-    if form == "1.234,5" and (notation.comma == "decimal" or notation.point != "decimal"):
-        return number.replace(".", "").replace(",", ".")
-    if form == "1.234" and notation.point == "thousands":
-        return number.replace(".", "")
-    return number.replace(",", ".") if form in ("1,5", "1,234") and notation.comma != "thousands" else number
+    comma, point = notation.comma, notation.point
+    match form_of(number):
+        case "1,234.5" if comma != "decimal":
+            return number.replace(",", "")
+        case "1.234,5" if comma == "decimal" or point != "decimal":
+            return number.replace(".", "").replace(",", ".")
+        case "1,234" if comma == "thousands":
+            return number.replace(",", "")
+        case "1,234" | "1,5" if comma != "thousands":
+            return number.replace(",", ".")
+        case "1.234" if point == "thousands":
+            return number.replace(".", "")
+    return number
 
 
 def without_joints(text: str) -> str:
-    """A number without the ``JOINTS`` between its thousands; other texts as they are."""
     whole, mark, rest = (text := text.strip()).partition("," if "," in text else ".")
     if len(text) > LONGEST or not IN_THOUSANDS[JOINTS].fullmatch(whole):
         return text
@@ -138,9 +138,8 @@ def form_of(text: str) -> str:
 
 def notation_of(column: set[str], table: set[str], semicolons: bool) -> Notation:
     commas, points = bool(column & {"1,5", "1.234,5"}), bool(column & {"1.5", "1,234.5"})
-    thousands_by_comma = "1,234.5" in column or ("1.5" in column and not semicolons)
-    by_text: Role = "decimal" if commas and not points else "unknown"
-    comma: Role = "thousands" if thousands_by_comma and not commas else by_text
+    by_comma: Role = "thousands" if "1,234.5" in column or ("1.5" in column and not semicolons) else "unknown"
+    comma: Role = by_comma if not commas else "decimal" if not points else "unknown"
     point: Role = "thousands" if "1.234,5" in column and not points else "decimal"
     if not semicolons or {comma, point} & {"thousands"}:
         return Notation("decimal" if point == "thousands" and comma == "unknown" else comma, point)
@@ -247,8 +246,7 @@ def read_threshold(text: str) -> tuple[float, str]:
 def read_times(texts: Iterable[str]) -> np.ndarray:
     """Times [M]: all numbers, such as years, or all dates, where one number above 12 tells days from months."""
     texts = [text.strip() for text in texts]
-    strange = next((text for text in texts if not is_time(text)), None)
-    if strange is not None:
+    for strange in filterfalse(is_time, texts):
         raise InputError(f"the time {strange!r} is neither a number nor a date such as 2024-05-31")
     numbers = [is_number(text) for text in texts]
     if month := month_of_year(texts):
@@ -282,9 +280,8 @@ def periods(texts: Sequence[str]) -> list[str]:
 def month_of_year(texts: list[str]) -> str:
     """The first text such as 2023.12 if all texts are months of years, or else years; "" if they can be numbers."""
     months, others = list(filter(is_month, texts)), list(filterfalse(is_month, texts))
-    has_month = any(len(text) == len("2023.12") for text in months)
-    are_months = not others or (has_month and all(map(WHOLE_YEAR.fullmatch, others)))
-    return months[0] if months and are_months else ""
+    has_month = not others or any(len(text) == len("2023.12") for text in months)
+    return months[0] if months and has_month and all(map(WHOLE_YEAR.fullmatch, others)) else ""
 
 
 def is_month(text: str) -> bool:
@@ -323,7 +320,6 @@ def as_seconds(text: str, day_first: bool = True) -> float:
 
 
 def read_date(text: str, day_first: bool) -> datetime:
-    """A date as people write it; raises ValueError or OverflowError if it is none."""
     from dateutil import parser  # its import takes a while
 
     if len(text) > LONGEST or not YEAR.search(text):

@@ -1,10 +1,11 @@
 """Reading and splitting a user's table."""
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import compress, islice
+from operator import not_
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from graphormer_sepnorm.tables.formats import open_table
 from graphormer_sepnorm.tables.formats.table import WholeTable, places_of_column
 from graphormer_sepnorm.tables.label_text import bounds_of, read_times
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.rows import LabelledRow, label_reader, names_of_rows, target_readers
+from graphormer_sepnorm.tables.rows import LabelledRow, RowReader, label_reader, names_of_rows, target_readers
 from graphormer_sepnorm.tables.splits import (
     SPLITTERS,
     Duplicate,
@@ -49,7 +50,7 @@ class LabelledTable:
     rows: list[LabelledRow] = field(default_factory=list)  # usable ones; numbers of a molecule are averaged
     skipped: list[tuple[int, str, str]] = field(default_factory=list)  # number, SMILES and reason
     duplicates: list[Duplicate] = field(default_factory=list)  # by places in ``usable``
-    structures: Structures = field(default_factory=lambda: Structures([], [], []))  # of ``rows``
+    structures: Structures = field(default_factory=Structures)  # of ``rows``
     measured: list[LabelledRow] = field(default_factory=list)  # rows before averaging, if they were averaged
     names: dict[int, str] = field(default_factory=dict)  # by number of the row
     class_names: tuple[tuple[str, ...], ...] = ()  # as in ``TaskConfig``
@@ -67,11 +68,19 @@ class LabelledTable:
         is_test = np.array([row.split == "test" for row in self.rows], bool)
         return known_molecules(*(self.structures.take(np.flatnonzero(part).tolist()) for part in (is_test, ~is_test)))
 
+    def take(self, places: Sequence[int]) -> "LabelledTable":
+        return replace(self, rows=[self.rows[place] for place in places], structures=self.structures.take(places))
+
     def in_file(self, number: int) -> str:
         """A row as a spreadsheet counts it, where the header is row 1."""
         if number <= self.num_own:
             return f"row {number + self.headers[0]}"
         return f"row {number - int(self.num_own) + self.headers[1]} of --test-csv"
+
+    @property
+    def keys(self) -> list[tuple[str, ...]]:
+        """The molecule and the conditions of each row."""
+        return [(key, *row.conditions) for key, row in zip(self.structures.keys, self.rows, strict=True)]
 
     def labels(self) -> np.ndarray:
         return np.array([row.labels for row in self.rows])
@@ -95,9 +104,10 @@ class LabelledTable:
         """The table with one row per molecule, split and conditions, if its labels are numbers."""
         if TASKS[kind].predicts_probabilities:
             return self
-        keys = [(key, row.split, row.conditions) for key, row in zip(self.structures.keys, self.rows, strict=True)]
-        rows, places = averaged(self.rows, keys)
-        return replace(self, rows=rows, structures=self.structures.take(places), measured=self.rows)
+        keys = [(*key, row.split) for key, row in zip(self.keys, self.rows, strict=True)]
+        groups = list(rows_by_key(keys).values())
+        means = [mean_row([self.rows[place] for place in places]) for places in groups]
+        return replace(self.take([places[0] for places in groups]), rows=means, measured=self.rows)
 
 
 def read_whole(path: str, *reading: str | None) -> WholeTable:
@@ -114,39 +124,56 @@ def read_whole(path: str, *reading: str | None) -> WholeTable:
 def read_labelled(options: TableOptions, featurizer: str, table: WholeTable | None = None) -> LabelledTable:
     """Reads a table, skips rows that cannot be used, splits the others, and finds molecules in several rows."""
     labelled = read_usable(options, featurizer, table)
-    labelled = labelled.with_splits(assign_splits(options, labelled, labelled.structures)).with_means(options.kind)
-    check_filled(options, labelled)
+    return divided(options, labelled, assign_splits(options, labelled))
+
+
+def read_folds(options: TableOptions, featurizer: str, table: WholeTable | None = None) -> list[LabelledTable]:
+    """Reads a table as ``read_labelled``, once with each fold as its test split; raises InputError as they do."""
+    labelled = read_usable(options, featurizer, table)
+    y = labels_to_stratify(options, labelled)
+    divisions = fold_splits(SPLITTERS[options.split], labelled.structures, y, options.folds, options.seed)
+    return [divided(options, labelled, splits) for splits in divisions]
+
+
+def divided(options: TableOptions, labelled: LabelledTable, splits: Sequence[str]) -> LabelledTable:
+    """The table with splits, and with means in place of replicates; raises InputError if a split is empty."""
+    labelled = labelled.with_splits(splits).with_means(options.kind)
+    refuse_logarithms(options, labelled)
+    if not labelled.rows:
+        raise InputError(f"{options.path}: no row can be used{first_reason(labelled)}")
+    for split in options.splits:
+        if not any(row.split == split for row in labelled.rows):
+            raise InputError(f"{options.path}: {empty_split(options, labelled, split)}{first_reason(labelled)}")
     return labelled
 
 
 def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None = None) -> LabelledTable:
     """As ``read_labelled``, but without splits unless a column or a separate test table defines them."""
     table = table or read_whole(options.path, options.smiles_column, options.delimiter, options.sheet)
-    units = tuple(reader.unit for reader in target_readers(options, table))
-    labelled = LabelledTable(names=names_of_rows(options, table), class_names=class_names(options, table), units=units)
-    labelled.headers = (table.header, table.header)
-    add_rows(labelled, options, table)
+    readers = target_readers(options, table)
+    units, headers = tuple(reader.unit for reader in readers), (table.header, table.header)
+    names, classes = names_of_rows(options, table), class_names(options, table)
+    labelled = LabelledTable(names=names, class_names=classes, units=units, headers=headers)
+    add_rows(labelled, table, label_reader(options, table, readers))
     if options.test_csv is not None:
         own = replace(options, path=options.test_csv, test_csv=None, units=units if any(units) else ())
         tested = read_whole(options.test_csv, options.smiles_column, options.delimiter)
         labelled.num_own, labelled.headers = len(table.rows), (table.header, tested.header)
         labelled.names |= {len(table.rows) + number: name for number, name in names_of_rows(own, tested).items()}
-        add_rows(labelled, own, tested, len(table.rows), "test")
+        add_rows(labelled, tested, label_reader(own, tested, target_readers(own, tested)), len(table.rows), "test")
     with_labels = len(labelled.rows)
-    structures = keep_readable(labelled, featurizer)
+    keep_readable(labelled, featurizer)
     refuse_other_column(options, table, with_labels, len(labelled.rows))
     if options.test_csv is not None:
-        structures = leave_out_tested(labelled, structures)
+        labelled = leave_out_tested(labelled)
     labelled.skipped.sort()
-    return with_duplicates(options.kind, replace(labelled, structures=structures))
+    return with_duplicates(options.kind, labelled)
 
 
 def with_duplicates(kind: Kind, labelled: LabelledTable) -> LabelledTable:
     y = labelled.labels()
-    known = [column[~np.isnan(column)] for column in y.T]
-    spread = np.array([column.std() if len(column) else 0.0 for column in known])
-    rows = zip(labelled.structures.keys, labelled.rows, strict=True)
-    keys = ["; ".join([key, *row.conditions]) for key, row in rows]
+    spread = np.array([column[~np.isnan(column)].std() if (column == column).any() else 0.0 for column in y.T])
+    keys = ["; ".join(key) for key in labelled.keys]
     return replace(labelled, duplicates=find_duplicates(keys, *labelled.ends(), TASKS[kind].tolerance * spread))
 
 
@@ -158,9 +185,7 @@ def class_names(options: TableOptions, table: WholeTable) -> tuple[tuple[str, ..
     return names if any(pair != ("0", "1") for pair in names) else ()
 
 
-def add_rows(found: LabelledTable, options: TableOptions, table: WholeTable, before: int = 0, split: str = "") -> None:
-    """Adds the rows of a table, numbered after those ``before``; all are in ``split`` if it is given."""
-    read = label_reader(options, table)
+def add_rows(found: LabelledTable, table: WholeTable, read: RowReader, before: int = 0, split: str = "") -> None:
     for number, row in enumerate(table.rows, before + 1):
         try:
             labelled = read(number, row)
@@ -170,35 +195,20 @@ def add_rows(found: LabelledTable, options: TableOptions, table: WholeTable, bef
 
 
 def refuse_other_column(options: TableOptions, table: WholeTable, rows: int, readable: int) -> None:
-    """Raises InputError if the named column has hardly any molecules and another one has a usual name."""
     usual = {table.columns[place] for place in places_of_column(table.columns, None)} - {options.smiles_column}
     if options.smiles_column is not None and len(usual) == 1 and readable < HARDLY * rows:
         found = f"{readable:,} of {rows:,} rows have a readable SMILES in the column {options.smiles_column!r}"
         raise InputError(f"{options.path}: {found}; is {usual.pop()!r} the column of the SMILES?")
 
 
-def leave_out_tested(labelled: LabelledTable, structures: Structures) -> Structures:
-    """Moves rows with test molecules to the skipped ones; returns the structures of the others."""
-    families = structures.families
+def leave_out_tested(labelled: LabelledTable) -> LabelledTable:
+    families = labelled.structures.families
     tested = {family for family, row in zip(families, labelled.rows, strict=True) if row.split == "test"}
     reason = "its molecule (or a form of it) is in --test-csv, so it is not used for training"
-    kept = []
-    for place, (family, row) in enumerate(zip(families, labelled.rows, strict=True)):
-        if row.split != "test" and family in tested:
-            labelled.skipped.append((row.number, row.smiles, reason))
-        else:
-            kept.append(place)
-    labelled.rows = [labelled.rows[place] for place in kept]
-    return structures.take(kept)
-
-
-def check_filled(options: TableOptions, labelled: LabelledTable) -> None:
-    refuse_logarithms(options, labelled)
-    if not labelled.rows:
-        raise InputError(f"{options.path}: no row can be used{first_reason(labelled)}")
-    for split in options.splits:
-        if not any(row.split == split for row in labelled.rows):
-            raise InputError(f"{options.path}: {empty_split(options, labelled, split)}{first_reason(labelled)}")
+    is_kept = [row.split == "test" or families[place] not in tested for place, row in enumerate(labelled.rows)]
+    left_out = compress(labelled.rows, map(not_, is_kept))
+    labelled.skipped += [(row.number, row.smiles, reason) for row in left_out]
+    return labelled.take(np.flatnonzero(is_kept).tolist())
 
 
 def refuse_logarithms(options: TableOptions, labelled: LabelledTable) -> None:
@@ -212,11 +222,11 @@ def refuse_logarithms(options: TableOptions, labelled: LabelledTable) -> None:
 
 def empty_split(options: TableOptions, labelled: LabelledTable, split: str) -> str:
     rows = f"{len(labelled.rows):,} usable row{'s' * (len(labelled.rows) != 1)}"
-    if len(labelled.rows) < FEW_ROWS and options.split != "column":
-        purpose = {"train": "training", "val": "validation", "test": "the test"}[split]
-        return f"{rows}, too few: none is left for {purpose}"
     if options.split == "column":
         return f"the column {options.split_column} has {split} in none of {rows}: name some rows {split}"
+    if len(labelled.rows) < FEW_ROWS:
+        purpose = {"train": "training", "val": "validation", "test": "the test"}[split]
+        return f"{rows}, too few: none is left for {purpose}"
     acyclic = labelled.structures.scaffolds.count("") if options.split.startswith("scaffold") else 0
     advice = f"; {acyclic} of the molecules have no ring, so no scaffold: use --split butina or random"
     return f"no molecule of {rows} is in the {split} split by {options.split}{advice * bool(acyclic)}"
@@ -230,8 +240,7 @@ def first_reason(labelled: LabelledTable) -> str:
     return f"; {rows} skipped, the first of them {labelled.in_file(number)}: {reason}"
 
 
-def keep_readable(labelled: LabelledTable, featurizer: str) -> Structures:
-    """Moves rows with unreadable molecules to the skipped ones; returns the structures of the others."""
+def keep_readable(labelled: LabelledTable, featurizer: str) -> None:
     found = map_chunks(partial(read_structures, featurizer), in_chunks(row.smiles for row in labelled.rows), list)
     answers = [answer for _, chunk in tracked(found, -(-len(labelled.rows) // CHUNK)) for answer in chunk]
     rows, labelled.rows, structures = labelled.rows, [], []
@@ -242,23 +251,12 @@ def keep_readable(labelled: LabelledTable, featurizer: str) -> Structures:
             structures.append(answer)
         else:
             labelled.skipped.append((row.number, row.smiles, answer))
-    return Structures.of(structures)
+    labelled.structures = Structures.of(structures)
 
 
-def read_folds(options: TableOptions, featurizer: str, table: WholeTable | None = None) -> list[LabelledTable]:
-    """Reads a table as ``read_labelled``, once with each fold as its test split; raises InputError as they do."""
-    labelled = read_usable(options, featurizer, table)
-    y = labels_to_stratify(options, labelled)
-    divisions = fold_splits(SPLITTERS[options.split], labelled.structures, y, options.folds, options.seed)
-    tables = [labelled.with_splits(splits).with_means(options.kind) for splits in divisions]
-    for labelled in tables:
-        check_filled(options, labelled)
-    return tables
-
-
-def assign_splits(options: TableOptions, labelled: LabelledTable, structures: Structures) -> list[str]:
+def assign_splits(options: TableOptions, labelled: LabelledTable) -> list[str]:
     """The split of each row; if only test rows are given, a tenth of the others is for validation."""
-    given = [row.split for row in labelled.rows]
+    given, structures = [row.split for row in labelled.rows], labelled.structures
     if "val" in given:
         return given
     sizes = WITH_OWN_TEST if options.final else options.sizes
@@ -268,9 +266,8 @@ def assign_splits(options: TableOptions, labelled: LabelledTable, structures: St
     if options.test_csv is None and options.split != "column":
         return split(structures, y, sizes, options.seed)
     places = [place for place, row in enumerate(given) if row != "test"]
-    own = split(structures.take(places), None if y is None else y[places], WITH_OWN_TEST, options.seed)
-    by_place = dict(zip(places, own, strict=True))
-    return [by_place.get(place, "test") for place in range(len(labelled.rows))]
+    own = iter(split(structures.take(places), None if y is None else y[places], WITH_OWN_TEST, options.seed))
+    return [row if row == "test" else next(own) for row in given]
 
 
 def labels_to_stratify(options: TableOptions, labelled: LabelledTable) -> np.ndarray | None:
@@ -280,13 +277,13 @@ def labels_to_stratify(options: TableOptions, labelled: LabelledTable) -> np.nda
 def check_splits(options: TableOptions, task: TaskConfig, labelled: LabelledTable) -> None:
     """Raises InputError unless models can be fitted to the training split and scored on the others."""
     refuse_constant(options, labelled)
-    y = {split: np.array([row.labels for row in labelled.of_split(split)]) for split in SPLITS}
+    train, val, test = (np.array([row.labels for row in labelled.of_split(split)]) for split in SPLITS)
     try:
         known = make_task(task)
-        known.check_learnable(y["train"])
-        known.check_scorable(y["val"], "validation")
+        known.check_learnable(train)
+        known.check_scorable(val, "validation")
         if not options.final:
-            known.check_scorable(y["test"], "test")
+            known.check_scorable(test, "test")
     except InputError as error:
         advice = rare_class(options, labelled) or "try another --split or --seed"
         raise InputError(f"{options.path} by {options.split} split: {error}; {advice}") from None
@@ -311,13 +308,13 @@ def rare_class(options: TableOptions, labelled: LabelledTable) -> str:
 
 def refuse_constant(options: TableOptions, labelled: LabelledTable) -> None:
     """Raises InputError if each target has the same label in all rows, so that no other split helps."""
-    kind, y = TASKS[options.kind], labelled.labels()
+    y = labelled.labels()
     for place in np.flatnonzero(np.isnan(y).all(axis=0)).tolist():
         bounded = any(place in row.bounds for row in labelled.rows)
         found = "all labels are bounds, such as <5: a model needs some exact ones" if bounded else "it has no label"
         raise InputError(f"{options.path}, column {options.names[place]}: {found}; leave the column out")
     lowest, highest = np.fmin.reduce(y), np.fmax.reduce(y)
-    if kind.adds_up or any(row.bounds for row in labelled.rows) or not (lowest == highest).all():
+    if TASKS[options.kind].adds_up or any(row.bounds for row in labelled.rows) or not (lowest == highest).all():
         return
     texts = [f"{label:g}" for label in lowest.tolist()]
     if labelled.class_names:
@@ -334,14 +331,8 @@ def table_task(options: TableOptions) -> TaskConfig:
     return TaskConfig(options.kind, metric, options.names, loss=loss, **more)
 
 
-def averaged(rows: list[LabelledRow], keys: Sequence[Hashable]) -> tuple[list[LabelledRow], list[int]]:
-    """Merges rows with the same key by means, else the tightest bound; also returns the place of the first of each."""
-    groups = list(rows_by_key(keys).values())
-    return [mean_row([rows[place] for place in places]) for places in groups], [places[0] for places in groups]
-
-
 def mean_row(rows: list[LabelledRow]) -> LabelledRow:
-    """The mean of the rows of one molecule; a single row is unchanged."""
+    """The rows of one molecule as their mean, of bounds the tightest one."""
     if len(rows) == 1:
         return rows[0]
     y, weights = np.array([row.labels for row in rows]), np.array([row.weight for row in rows])
@@ -361,15 +352,13 @@ def tightest(bounds: list[str]) -> str:
     return (max if bounds[0][0] == ">" else min)(bounds, key=lambda text: float(text[1:]))
 
 
-def pooled_deviation(y: np.ndarray, keys: Sequence[Hashable]) -> np.ndarray:
-    """The standard deviation of repeated measurements of one molecule [T]; NaN for a target without any."""
+def pooled_deviation(y: np.ndarray, groups: Iterable[list[int]]) -> np.ndarray:
+    """The standard deviation of repeated measurements of one molecule [T], in groups of rows; NaN without any."""
     squares, freedom = np.zeros(y.shape[1]), np.zeros(y.shape[1])
-    for places in rows_by_key(keys).values():
-        if len(places) > 1:
-            labels = y[places]
-            counts = (~np.isnan(labels)).sum(axis=0)
-            means = np.nansum(labels, axis=0) / np.maximum(counts, 1)
-            means = np.clip(means, np.fmin.reduce(labels), np.fmax.reduce(labels))  # exact for equal labels
-            squares += np.nansum((labels - means) ** 2, axis=0)
-            freedom += np.maximum(counts - 1, 0)
+    for labels in (y[places] for places in groups):
+        counts = (~np.isnan(labels)).sum(axis=0)
+        means = np.nansum(labels, axis=0) / np.maximum(counts, 1)
+        means = np.clip(means, np.fmin.reduce(labels), np.fmax.reduce(labels))  # exact for equal labels
+        squares += np.nansum((labels - means) ** 2, axis=0)
+        freedom += np.maximum(counts - 1, 0)
     return np.sqrt(np.where(freedom > 0, squares / np.maximum(freedom, 1), np.nan))

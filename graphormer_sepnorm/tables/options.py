@@ -107,9 +107,7 @@ class TableOptions:
         self.check_split()
         self.check_task()
         self.check_scales()
-        if self.standardize is not None:
-            known("standardize", self.standardize, STANDARDIZED)
-        if self.standardize == "chembl":
+        if self.standardize is not None and known("standardize", self.standardize, STANDARDIZED) == "chembl":
             chembl_pipeline()
         if len(set(self.feature_columns) - set(self.targets)) < len(self.feature_columns):
             raise InputError("--feature-columns names a column twice, or a target column")
@@ -134,7 +132,6 @@ class TableOptions:
             raise InputError("--test-csv cannot be combined with --folds, --split column or time, or --split-sizes")
 
     def check_scales(self) -> None:
-        """Raises InputError unless the scales are known and apply to numeric target columns."""
         if (self.log10 or self.negative_log_molar) and "scales" not in OPTIONS[self.kind]:
             raise InputError("logarithms are for regressions", "log10", "negative_log_molar", "task")
         named = [*self.log10, *(name for name in self.molar_scales if name)]
@@ -188,7 +185,6 @@ class TableOptions:
 
     @property
     def scales(self) -> tuple[Scale, ...]:
-        """The scales of all targets; empty if all are modelled as measured."""
         found = tuple(self.scale_of(target) for target in self.targets)
         return found if any(found) else ()
 
@@ -205,7 +201,6 @@ class TableOptions:
 
     @property
     def featurizer(self) -> str:
-        """The name of the featurizer."""
         if self.standardize is not None:
             return prepared(FOR_TABLES, STANDARDIZED[self.standardize])
         return without_salts(FOR_TABLES) if self.strip_salts else FOR_TABLES

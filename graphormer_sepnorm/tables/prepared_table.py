@@ -27,15 +27,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 TABLE, SKIPPED, DUPLICATES, MEASUREMENTS = "table.csv", "skipped.csv", "duplicates.csv", "measurements.csv"
-NAME, WEIGHT, TIME, TARGET, CONDITION = (
-    "name",
-    "weight",
-    "time",
-    "target ",
-    "condition ",
-)  # columns, or their beginnings
+NAME, WEIGHT, TIME = "name", "weight", "time"  # columns
+TARGET, CONDITION = "target ", "condition "  # in front of names
 KEPT_IN = "averaged in row"  # of table.csv
-HAS_OTHERS = "; the row has other labels"
 
 
 def write_labelled(folder: Path, labelled: LabelledTable, config: Config, options: TableOptions) -> None:
@@ -51,10 +45,10 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
         raise InputError(f"{folder} was begun for another task or with other features: use a new --out")
     write_atomically(table, content)
     write_atomically(table.with_suffix(".json"), (json.dumps(facts, indent=2) + "\n").encode())
-    gaps = [(row.number, row.smiles, f"{gap}{HAS_OTHERS}") for row in labelled.usable for gap in row.gaps.values()]
-    found = sorted(labelled.skipped + gaps)
+    of_gaps = ((row, gap) for row in labelled.usable for gap in row.gaps.values())
+    gaps = [(row.number, row.smiles, f"{gap}; the row has other labels") for row, gap in of_gaps]
     skipped: list[list] = [["row", "smiles", "error", "in_file"]]
-    skipped += [[*each, labelled.in_file(each[0])] for each in found]
+    skipped += [[*each, labelled.in_file(each[0])] for each in sorted(labelled.skipped + gaps)]
     write_atomically(folder / SKIPPED, as_csv(with_names(skipped, labelled)))
     lines = table_lines(labelled, labelled.usable, options)
     times = [TIME, *(row.time for row in labelled.usable)]
@@ -63,13 +57,11 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
 
 
 def label_texts(row: LabelledRow) -> list[str]:
-    """The labels of a row as texts: numbers, bounds such as "<5.0", and "" for a missing label."""
     exact = ["" if math.isnan(label) else repr(label) for label in row.labels]
     return [row.bounds.get(place, text) for place, text in enumerate(exact)]
 
 
 def table_lines(labelled: LabelledTable, rows: list[LabelledRow], options: TableOptions) -> list[list]:
-    """A header, and one line per row, with names and weights if the table has any."""
     weighted, targets = options.weight_column is not None, [TARGET + name for name in options.names]
     conditions = [CONDITION + name for name in options.feature_columns]
     lines: list[list] = [["row", "smiles", "split", *[WEIGHT] * weighted, *targets, *conditions]]
@@ -80,7 +72,6 @@ def table_lines(labelled: LabelledTable, rows: list[LabelledRow], options: Table
 
 
 def with_names(lines: list[list], labelled: LabelledTable) -> list[list]:
-    """A header and lines with the names of rows behind their numbers, if they have any."""
     place = lines[0].index("row")
     for line in lines if labelled.names else ():
         name = NAME if line is lines[0] else as_utf8(labelled.names.get(line[place], ""))
@@ -89,7 +80,6 @@ def with_names(lines: list[list], labelled: LabelledTable) -> list[list]:
 
 
 def duplicate_lines(labelled: LabelledTable, targets: tuple[str, ...]) -> list[list]:
-    """A header, and one line with labels for each row of a molecule that appears in more than one row."""
     columns = ["molecule", "row", "smiles", "split", "conflicting targets", *(TARGET + name for name in targets)]
     lines: list[list] = [[*columns, KEPT_IN]]
     for duplicate in labelled.duplicates:
@@ -102,23 +92,21 @@ def duplicate_lines(labelled: LabelledTable, targets: tuple[str, ...]) -> list[l
 
 
 def read_measurements(folder: Path, options: TableOptions) -> tuple[list[LabelledRow], dict[int, str]]:
-    """The usable rows of a run folder's table before averaging, and the names of rows by number."""
     import pandas as pd  # its import takes a while
 
-    path, rows, names = folder / MEASUREMENTS, [], {}
+    path, rows = folder / MEASUREMENTS, []
     try:
-        for line in pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records"):
+        lines = pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")
+        for line in lines:
             texts = [line[TARGET + name] for name in options.names]
             bounds = {place: text for place, text in enumerate(texts) if text[:1] in ("<", ">")}
             labels = [math.nan if place in bounds or not text else float(text) for place, text in enumerate(texts)]
             conditions = tuple(line[CONDITION + name] for name in options.feature_columns)
-            weight = float(line.get(WEIGHT, "1"))
-            number, molecule = int(line["row"]), (line["smiles"], labels, line["split"], line[TIME])
-            rows.append(LabelledRow(number, *molecule, bounds, weight, conditions))
-            names.update({number: line[NAME]} if NAME in line else {})
+            molecule = int(line["row"]), line["smiles"], labels, line["split"], line[TIME]
+            rows.append(LabelledRow(*molecule, bounds, float(line.get(WEIGHT, "1")), conditions))
     except (OSError, ValueError, KeyError, AttributeError):
         raise InputError(f"{path} is missing or damaged: without the rows of its table, train {folder} again") from None
-    return rows, names
+    return rows, {row.number: line[NAME] for row, line in zip(rows, lines, strict=True) if NAME in line}
 
 
 def table_dataset(path: Path) -> Dataset:
@@ -128,7 +116,11 @@ def table_dataset(path: Path) -> Dataset:
     if known is None:
         raise InputError(f"{facts} is missing or damaged: it is required to read the table of this run")
     task, featurizer = known
-    read = functools.partial(read_table, path, task, featurizer)
+
+    def read(split: str, root: Path) -> Graphs:
+        smiles, y, bounds = read_labels(path, task, split)
+        return read_graphs(featurizer, smiles).with_targets(y, bounds if np.isfinite(bounds).any() else None)
+
     return Dataset(task, featurizer, read, lambda root: hashlib.sha256(path.read_bytes()).hexdigest())
 
 
@@ -142,12 +134,6 @@ def kept_facts(path: Path) -> tuple[TaskConfig, str] | None:
         return None
 
 
-def read_table(path: Path, task: TaskConfig, featurizer: str, split: str, root: Path) -> Graphs:
-    smiles, y, bounds = read_labels(path, task, split)
-    known = bounds if np.isfinite(bounds).any() else None
-    return read_graphs(featurizer, smiles).with_targets(y, known)
-
-
 def read_labels(path: Path, task: TaskConfig, split: str) -> tuple[list[str], np.ndarray, np.ndarray]:
     """SMILES, exact labels float64 [M, tasks], else NaN, and bounds float64 [M, tasks, 2] of a prepared split."""
     with undamaged(path):
@@ -157,7 +143,6 @@ def read_labels(path: Path, task: TaskConfig, split: str) -> tuple[list[str], np
 
 
 def lines_of_split(path: Path, split: str) -> "DataFrame":
-    """The lines of a prepared table that are of a split, as texts; raises InputError if damaged."""
     with undamaged(path):
         state = path.stat()
         lines = all_lines(path, state.st_size, state.st_mtime_ns)
@@ -172,26 +157,20 @@ def all_lines(path: Path, size: int, changed: int) -> "DataFrame":
     return pd.read_csv(path, dtype=str, keep_default_na=False)
 
 
-def rows_of_split(path: Path, split: str, targets: tuple[str, ...]) -> list[list]:
-    """For each molecule of a split of a prepared table its row, its SMILES and its labels as they are written there."""
+def rows_of_split(path: Path, split: str, targets: tuple[str, ...]) -> tuple[list[list], list[str]]:
+    """The row, the SMILES and the labels as they are written of each line of a split, and the names of rows, if any."""
     with undamaged(path):
         part = lines_of_split(path, split)
         numbers = part["row"] if "row" in part else part.index + 1
         texts = part[[TARGET + name for name in targets]].to_numpy().tolist()
-        return [[int(number), smiles, *row] for number, smiles, row in zip(numbers, part.smiles, texts, strict=True)]
+        rows = [[int(number), smiles, *row] for number, smiles, row in zip(numbers, part.smiles, texts, strict=True)]
+        return rows, part[NAME].tolist() if NAME in part else []
 
 
 def samples_of_split(path: Path, split: str) -> list[Sample]:
-    """The SMILES and the conditions of the rows of a split of a prepared table."""
     part = lines_of_split(path, split)
     conditions = part[[name for name in part.columns if name.startswith(CONDITION)]].to_numpy().tolist()
     return [Sample(smiles, tuple(texts)) for smiles, texts in zip(part.smiles, conditions, strict=True)]
-
-
-def names_of_split(path: Path, split: str) -> list[str]:
-    """The names of the rows of a split of a prepared table; empty if the table has none."""
-    part = lines_of_split(path, split)
-    return part[NAME].tolist() if NAME in part else []
 
 
 def damaged(path: Path) -> str:
@@ -213,7 +192,5 @@ def column_of_labels(column: "Series") -> tuple[np.ndarray, np.ndarray]:
     """The labels float64 [M] of a column of texts, NaN where there is no exact one, and their bounds float64 [M, 2]."""
     censored = column.str.startswith(("<", ">"), na=False)
     exact = column.mask(censored | (column == "")).astype(float).to_numpy(np.float64)
-    bounds = np.tile(np.array([-np.inf, np.inf]), (len(column), 1))
-    for place in np.flatnonzero(censored):
-        bounds[place] = bounds_of(column.iloc[place])
-    return exact, bounds
+    bounds = [bounds_of(text if bounded else "") for text, bounded in zip(column, censored, strict=True)]
+    return exact, np.array(bounds).reshape(-1, 2)

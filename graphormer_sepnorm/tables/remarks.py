@@ -9,7 +9,6 @@ from operator import not_
 
 import numpy as np
 
-from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.tables.labels import LabelledTable, pooled_deviation
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tasks import TASKS
@@ -24,18 +23,15 @@ LEAST_EQUAL, EQUAL_SHARE, BEYOND_SHARE = 20, 0.1, 0.02  # equal labels at a limi
 
 
 def remarks(options: TableOptions, labelled: LabelledTable) -> list[str]:
-    """Sentences on rows, labels and repeated measurements."""
     return [*of_rows(options, labelled), *of_labels(options, labelled), *of_measurements(options, labelled)]
 
 
 def of_rows(options: TableOptions, labelled: LabelledTable) -> list[str]:
-    """On skipped rows, InChI, repeated molecules and salts."""
     of_molecules = (*of_duplicates(options, labelled), *of_parts(labelled), *of_forms(labelled))
     return [*of_skipped(labelled), *of_gaps(options, labelled), *of_guesses(labelled), *of_molecules]
 
 
 def of_labels(options: TableOptions, labelled: LabelledTable) -> list[str]:
-    """On the scale of the labels and on limits of an assay."""
     return [*of_units(options, labelled), *of_scales(options, labelled), *of_limits(options, labelled)]
 
 
@@ -46,26 +42,19 @@ def of_skipped(labelled: LabelledTable) -> Iterator[str]:
     share = f", {100 * lost / every:.0f} % of the table" if lost > MUCH_LOST * every else ""
     without = sum(reason.endswith(NO_LOGARITHM) for _, _, reason in labelled.skipped)
     logarithms = f", {without:,} of them as 0 or less has no logarithm" if without else ""
-    reasons = [(number, reason) for number, _, reason in labelled.skipped]
-    kinds = Counter(kind_of(reason) for _, reason in reasons)
-    frequent = sorted(reasons, key=lambda each: -kinds[kind_of(each[1])])
+    reasons = [(number, reason, reason.partition("'")[0]) for number, _, reason in labelled.skipped]
+    kinds = Counter(kind for *_, kind in reasons)
+    frequent = [(number, reason) for number, reason, _ in sorted(reasons, key=lambda each: -kinds[each[2]])]
     rows = counted(lost, "row was", "rows were")
     yield f"{rows} skipped{share}{logarithms}: {in_words(labelled, frequent)}; {ALL_REASONS}"
 
 
-def kind_of(reason: str) -> str:
-    """A reason without the value that follows it in quotes."""
-    return reason.partition("'")[0]
-
-
 def in_words(labelled: LabelledTable, rows: list[tuple[int, str]]) -> str:
-    """The first of some rows as a spreadsheet counts them, with what is wrong with them."""
     first = ", ".join(f"{labelled.in_file(number)} ({reason})" for number, reason in rows[:MOST_REASONS])
     return first + ", ..." * (len(rows) > MOST_REASONS)
 
 
 def of_gaps(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
-    """For each target, how many of its labels could not be read in rows that have other ones."""
     for place, name in enumerate(options.targets):
         if found := [(row.number, row.gaps[place]) for row in labelled.usable if place in row.gaps]:
             labels = counted(len(found), "label was", "labels were")
@@ -73,7 +62,6 @@ def of_gaps(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
 
 
 def of_units(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
-    """The unit of each target whose labels have units."""
     for name, unit in zip(options.targets, labelled.units, strict=False):
         if unit and not named_unit(name) and not options.scale_of(name):
             predicted = "" if options.threshold else ", and so are the predictions"
@@ -128,11 +116,8 @@ def repeatability(options: TableOptions, labelled: LabelledTable) -> dict[str, f
     """The pooled standard deviation of repeated measurements, by the targets that have any."""
     if not labelled.measured:
         return {}
-    keys: list = list(range(len(labelled.measured)))
-    for duplicate in labelled.duplicates:
-        for row in duplicate.rows:
-            keys[row] = duplicate.key
-    found = pooled_deviation(np.array([row.labels for row in labelled.measured]), keys)
+    groups = (list(duplicate.rows) for duplicate in labelled.duplicates)
+    found = pooled_deviation(np.array([row.labels for row in labelled.measured]), groups)
     return {name: value for name, value in zip(options.names, found.tolist(), strict=True) if value == value}
 
 
@@ -172,7 +157,6 @@ def of_forms(labelled: LabelledTable) -> Iterator[str]:
 
 
 def splits_of(labelled: LabelledTable) -> dict[str, set[str]]:
-    """The splits of the rows of each family."""
     splits: dict[str, set[str]] = {}
     for row, name in zip(labelled.rows, labelled.structures.families, strict=True):
         splits.setdefault(name, set()).add(row.split)
@@ -180,7 +164,6 @@ def splits_of(labelled: LabelledTable) -> dict[str, set[str]]:
 
 
 def counted(number: int, one: str, several: str) -> str:
-    """A number with the words that agree with it."""
     return f"{number:,} {one if number == 1 else several}"
 
 
@@ -192,25 +175,19 @@ def columns_of_numbers(options: TableOptions, labelled: LabelledTable) -> Iterat
 
 
 def of_scales(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
-    """For each target that is learned as measured although it has a ``better_scale``."""
     units = dict(zip(options.targets, labelled.units, strict=False))
     for target, column in columns_of_numbers(options, labelled):
-        if not options.scale_of(target) and (scale := better_scale(target, column, units.get(target, ""))):
-            yield of_scale(target, column, scale)
-
-
-def of_scale(target: str, labels: np.ndarray, scale: Scale) -> str:
-    """The option that learns labels [M] on a scale, and the labels that it leaves out."""
-    zeros = int((labels == 0).sum())
-    advice = f"--log10 {shlex.quote(target)}, or --negative-log-molar UNIT if they are concentrations"
-    if falls(scale):
-        advice = f"--negative-log-molar {shlex.quote(f'{target}={unit_of(scale)}')}, which learns -log10 of M"
-    of_zero = counted(zeros, "label of 0 has no logarithm and is", "labels of 0 have no logarithm and are")
-    return f"{range_words(target, labels)}: use {advice}{f'; {of_zero} skipped then' if zeros else ''}"
+        if options.scale_of(target) or not (scale := better_scale(target, column, units.get(target, ""))):
+            continue
+        zeros = int((column == 0).sum())
+        advice = f"--log10 {shlex.quote(target)}, or --negative-log-molar UNIT if they are concentrations"
+        if falls(scale):
+            advice = f"--negative-log-molar {shlex.quote(f'{target}={unit_of(scale)}')}, which learns -log10 of M"
+        of_zero = counted(zeros, "label of 0 has no logarithm and is", "labels of 0 have no logarithm and are")
+        yield f"{range_words(target, column)}: use {advice}{f'; {of_zero} skipped then' if zeros else ''}"
 
 
 def range_words(target: str, labels: np.ndarray) -> str:
-    """The range of positive labels [M] that have a ``better_scale``."""
     positive = labels[labels > 0]
     return f"{target}: labels from {positive.min():.3g} to {positive.max():.3g} are better learned as logarithms"
 

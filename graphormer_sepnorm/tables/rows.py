@@ -12,7 +12,7 @@ from itertools import chain, islice
 from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import Smiles
-from graphormer_sepnorm.tables.formats.table import Row, Table, WholeTable, not_one_column, smiles_of_rows
+from graphormer_sepnorm.tables.formats.table import Row, Table, WholeTable, not_one_column
 from graphormer_sepnorm.tables.label_text import (
     UNDECIDED,
     Notation,
@@ -65,10 +65,10 @@ class TargetReader:
         """The reader of a column with these texts; raises InputError for a threshold in another unit."""
         scale, kept = options.scale_of(name), dict(zip(options.targets, options.units, strict=False)).get(name, "")
         known = unit_of(scale) if falls(scale) else kept or named_unit(name)
-        reader = cls(name, options, notation, known or unit_of_column(texts))
-        if options.threshold and (unit := read_threshold(options.threshold[1:])[1]) and reader.unit not in DECADES:
+        own = known or unit_of_column(texts)
+        if options.threshold and (unit := read_threshold(options.threshold[1:])[1]) and own not in DECADES:
             raise InputError(f"the threshold is in {unit}, and {name} has no unit: give the threshold without one")
-        return cls(name, options, notation, reader.unit, bool(known or not reader.unit))
+        return cls(name, options, notation, own, bool(known or not own))
 
     def number(self, text: str) -> tuple[str, float]:
         """The sign of a bound ("" of an exact label) and the number in ``unit``, NaN if missing."""
@@ -106,40 +106,33 @@ class TargetReader:
 
     def __call__(self, text: str) -> tuple[list[float], str]:
         """A label as numbers, one for each of several classes, and its bound; raises InputError if it does not fit."""
-        task = TASKS[self.options.kind]
+        task, names = TASKS[self.options.kind], self.options.classes
         if not task.predicts_probabilities:
             label, bound = self.label(text)
             return [label], bound
-        if task.adds_up:
-            return one_of_classes(text, self.name, self.options.classes), ""
-        return [self.is_active(text) if self.options.threshold else read_class(text, self.name)], ""
+        if not task.adds_up:
+            return [self.is_active(text) if self.options.threshold else read_class(text, self.name)], ""
+        if is_missing(text):
+            return [math.nan] * len(names), ""
+        labels = [float(same_label(text) == same_label(name)) for name in names]
+        if not any(labels):
+            raise InputError(f"{self.name} is {shortened(text)!r}, not one of {', '.join(names)}")
+        return labels, ""
 
 
 def read_labels(
     readers: Iterable[TargetReader], texts: Iterable[str], count: int
 ) -> tuple[list[float], dict[int, str], dict[int, str]]:
-    """The labels of a row, ``count`` of each column, its bounds, and why others cannot be read, by column."""
     found: list[float] = []
-    bounds, gaps = {}, {}
+    bounds: dict[int, str] = {}
+    gaps: dict[int, str] = {}
     for place, (reader, text) in enumerate(zip(readers, texts, strict=True)):
-        labels, bound = [math.nan] * count, ""
         try:
-            labels, bound = reader(text)
+            labels, bounds[place] = reader(text)
         except InputError as error:
-            gaps[place] = str(error)
+            labels, gaps[place] = [math.nan] * count, str(error)
         found.extend(labels)
-        bounds.update({place: bound} if bound else {})
-    return found, bounds, gaps
-
-
-def one_of_classes(text: str, target: str, classes: tuple[str, ...]) -> list[float]:
-    """A label as a number for each class, 1 for its own, NaN if missing; raises InputError for another class."""
-    if is_missing(text):
-        return [math.nan] * len(classes)
-    labels = [float(same_label(text) == same_label(name)) for name in classes]
-    if not any(labels):
-        raise InputError(f"{target} is {shortened(text)!r}, not one of {', '.join(classes)}")
-    return labels
+    return found, {place: bound for place, bound in bounds.items() if bound}, gaps
 
 
 @dataclass(frozen=True)
@@ -157,13 +150,15 @@ class LabelledRow:
     gaps: dict[int, str] = field(default_factory=dict)  # why a label cannot be read, by index of the column
 
 
-def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row], LabelledRow]:
+RowReader = Callable[[int, Row], LabelledRow]
+
+
+def label_reader(options: TableOptions, table: WholeTable, readers: Sequence[TargetReader]) -> RowReader:
     """A function from a row and its number to its labels; it raises InputError for a row that cannot be used."""
-    asked = [options.split_column, options.weight_column]
-    places = places_of(options.path, table.columns, [*options.targets, *options.feature_columns, *filter(None, asked)])
-    numeric = [*options.targets, *options.feature_columns, *filter(None, [options.weight_column])]
+    numeric = [*options.feature_columns, *filter(None, [options.weight_column])]
+    asked = [*options.targets, *numeric, *filter(None, [options.split_column])]
+    places = places_of(options.path, table.columns, asked)
     notations = separators(table.rows, [places[name] for name in numeric], table.delimiter, options.decimal)
-    readers = target_readers(options, table, notations)
 
     def read(number: int, row: Row) -> LabelledRow:
         if row.error:
@@ -177,26 +172,25 @@ def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row
             split, time = read_split(row.fields[places[options.split_column]].strip(), options.split)
         if options.weight_column is not None:
             place = places[options.weight_column]
-            weight = read_weight(row.fields[place], notations[place])
-        conditions = tuple(
-            read_condition(row.fields[places[name]], name, notations[places[name]], options.require_conditions)
-            for name in options.feature_columns
-        )
-        return LabelledRow(number, row.smiles, labels, split, time, bounds, weight, conditions, gaps)
+            text, weight = row.fields[place], read_number(row.fields[place], "its weight", notations[place])
+            if not 0 < weight <= MAX_ROW_WEIGHT:
+                needed = f"a number above 0 and up to {MAX_ROW_WEIGHT:,.0f}"
+                raise InputError(f"its weight is {text.strip()!r}, not {needed}")
+        conditions = {name: (row.fields[places[name]], notations[places[name]]) for name in options.feature_columns}
+        for name, (text, notation) in conditions.items():
+            if is_missing(text) and options.require_conditions:
+                raise InputError(f"its {name} is missing")
+            refuse_undecided(text, f"its {name}", notation)
+        known = tuple(condition_text(*each) for each in conditions.values())
+        return LabelledRow(number, row.smiles, labels, split, time, bounds, weight, known, gaps)
 
     return read
 
 
-def target_readers(
-    options: TableOptions, table: WholeTable, notations: Mapping[int, Notation] | None = None
-) -> list[TargetReader]:
+def target_readers(options: TableOptions, table: WholeTable) -> list[TargetReader]:
     places = places_of(options.path, table.columns, list(options.targets))
-    if notations is None:
-        notations = separators(table.rows, list(places.values()), table.delimiter, options.decimal)
-    return [
-        TargetReader.of(name, options, notations[place], (row.fields[place] for row in table.rows if not row.error))
-        for name, place in places.items()
-    ]
+    notations = separators(table.rows, list(places.values()), table.delimiter, options.decimal)
+    return [TargetReader.of(name, options, notations[place], table.texts(name)) for name, place in places.items()]
 
 
 def separators(
@@ -237,7 +231,6 @@ def forms_of_columns(rows: Iterable[Row], places: Sequence[int] | None) -> dict[
 
 
 def places_of(path: str, columns: list[str], names: list[str]) -> dict[str, int]:
-    """The index of each column; raises InputError unless each appears in the table once."""
     for name in names:
         if (count := columns.count(name)) != 1:
             advice = "name a column that appears once" if count else ""
@@ -246,7 +239,6 @@ def places_of(path: str, columns: list[str], names: list[str]) -> dict[str, int]
 
 
 def read_split(said: str, split: str) -> tuple[str, str]:
-    """The split or the time in a column; raises InputError for any other text."""
     if split == "time":
         if not is_time(said):
             raise InputError(f"its time is {said!r}, neither a number nor a date such as 2024-05-31")
@@ -254,22 +246,6 @@ def read_split(said: str, split: str) -> tuple[str, str]:
     if said.lower() not in SPLIT_NAMES:
         raise InputError(f"its split is {said!r}, not train, val or test")
     return SPLIT_NAMES[said.lower()], ""
-
-
-def read_weight(text: str, notation: Notation) -> float:
-    """The sample weight of a row; raises InputError unless it is a positive number."""
-    weight = read_number(text, "its weight", notation)
-    if not 0 < weight <= MAX_ROW_WEIGHT:
-        raise InputError(f"its weight is {text.strip()!r}, not a number above 0 and up to {MAX_ROW_WEIGHT:,.0f}")
-    return weight
-
-
-def read_condition(text: str, name: str, notation: Notation, required: bool = True) -> str:
-    """A condition as ``condition_text``, "" if it is missing."""
-    if is_missing(text) and required:
-        raise InputError(f"its {name} is missing")
-    refuse_undecided(text, f"its {name}", notation)
-    return condition_text(text, notation)
 
 
 def condition_text(text: str, notation: Notation = UNDECIDED) -> str:
@@ -326,7 +302,7 @@ def samples_of(
     """A function from rows of a table to the model's input; separators are told by ``all_rows``, else by each call."""
     places = asked.places(columns, source)
     if not places:
-        return smiles_of_rows
+        return lambda rows: [row.smiles for row in rows]
     if all_rows is None:
         return lambda rows: read_samples(places, separators(rows, places, delimiter), rows)
     return partial(read_samples, places, separators(all_rows(), places, delimiter))
@@ -335,39 +311,30 @@ def samples_of(
 def condition_texts(
     rows: Sequence[Row], places: Sequence[int], notations: Mapping[int, Notation]
 ) -> list[tuple[str, ...]]:
-    """The conditions of each row, as ``condition_text``; arguments as ``separators``, and what it returns."""
     return [tuple(condition_text(row.fields[place], notations[place]) for place in places) for row in rows]
 
 
 def read_samples(places: list[int], found: Mapping[int, Notation], rows: list[Row]) -> list[Sample]:
-    return [Sample(*each) for each in zip(smiles_of_rows(rows), condition_texts(rows, places, found), strict=True)]
+    conditions = condition_texts(rows, places, found)
+    return [Sample(row.smiles, texts) for row, texts in zip(rows, conditions, strict=True)]
 
 
 def names_of_rows(options: TableOptions, table: WholeTable) -> dict[int, str]:
     """The names of rows by number, counted from 1; empty if there is no id column, or it is empty."""
-    column = options.id_column or find_id_column(options, table)
+    others = (options.split_column, options.weight_column, options.smiles_column)
+    used = {*options.targets, *options.feature_columns, *others}
+    rows = [(number, row.fields) for number, row in enumerate(table.rows, 1) if not row.error]
+    free = ((name, table.columns.index(name)) for name in table.columns if name not in used)
+    filled = (name for name, place in free if any(fields[place].strip() for _, fields in rows))
+    column = options.id_column or id_column_among(list(filled))
     if column is None:
         return {}
     place = places_of(options.path, table.columns, [column])[column]
-    names = {number: row.fields[place].strip() for number, row in enumerate(table.rows, 1) if not row.error}
+    names = {number: fields[place].strip() for number, fields in rows}
     return names if any(names.values()) else {}
 
 
-def find_id_column(options: TableOptions, table: WholeTable) -> str | None:
-    """As ``id_column_among``, of the columns that have no other purpose and are not empty."""
-    others = (options.split_column, options.weight_column, options.smiles_column)
-    used = {*options.targets, *options.feature_columns, *others}
-    columns = [name for name in table.columns if name not in used]
-    while (found := id_column_among(columns)) is not None:
-        place = table.columns.index(found)
-        if any(row.fields[place].strip() for row in table.rows if not row.error):
-            break
-        columns = [name for name in columns if name != found]
-    return found
-
-
 def name_of(columns: list[str], fields: list[str]) -> str:
-    """The name of a row in the column that ``id_column_among`` finds; "" without one."""
     column = id_column_among(columns)
     return "" if column is None else fields[columns.index(column)].strip()
 

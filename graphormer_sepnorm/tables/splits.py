@@ -35,8 +35,6 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True)
 class MoleculeStructure:
-    """The properties by which a molecule is grouped with others."""
-
     smiles: str  # as it is read
     scaffold: str
     key: str
@@ -50,11 +48,9 @@ class MoleculeStructure:
 
 @dataclass(frozen=True)
 class Structures:
-    """The properties by which molecules are grouped, as columns."""
-
-    smiles: list[str]
-    scaffolds: list[str]
-    keys: list[str]
+    smiles: list[str] = field(default_factory=list)
+    scaffolds: list[str] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
     family_keys: list[str] = field(default_factory=list)
     parts: list[int] = field(default_factory=list)
     doubtful: list[bool] = field(default_factory=list)
@@ -103,7 +99,6 @@ def structures_of(featurizer: str, smiles: Sequence[str]) -> Structures:
 
 
 def read_structures(featurizer: str, smiles: Smiles) -> list[MoleculeStructure | str]:
-    """For each SMILES its structure, or the reason why it cannot be read."""
     answers: list[MoleculeStructure | str] = []
     for text in smiles:
         try:
@@ -124,8 +119,6 @@ def read_structures(featurizer: str, smiles: Smiles) -> list[MoleculeStructure |
 
 @dataclass(frozen=True)
 class Sizes:
-    """Shares of the rows that the splits are to have; they add up to 1."""
-
     train: float = 0.8
     val: float = 0.1
     test: float = 0.1
@@ -149,16 +142,12 @@ def read_sizes(text: str) -> Sizes:
     return Sizes(*(part / total for part in parts))
 
 
-Groups = Callable[[Structures], list[str]]
-Assign = Callable[[list[str], np.ndarray | None, Sizes, int], list[str]]
-
-
 @dataclass(frozen=True)
 class Splitter:
     """A way to split a table: the name of each row's group, never torn, and the split of each by these names."""
 
-    groups: Groups
-    assign: Assign
+    groups: Callable[[Structures], list[str]]
+    assign: Callable[[list[str], np.ndarray | None, Sizes, int], list[str]]
 
     def __call__(self, structures: Structures, y: np.ndarray | None, sizes: Sizes, seed: int) -> list[str]:
         """The split of each row; with groups of at most G rows, it is less than 2 G too small and G too large."""
@@ -208,10 +197,8 @@ def merge_groups(first: list[str], second: list[str]) -> list[str]:
     size = len(names) + len(others)
     links = coo_array((np.ones(len(first), bool), (ours, len(names) + theirs)), shape=(size, size))
     _, component = connected_components(links, directed=False)
-    least: dict[int, str] = {}
-    for name, found in zip(names.tolist(), component[: len(names)].tolist(), strict=True):
-        least.setdefault(found, name)
-    return [least[found] for found in component[ours].tolist()]
+    _, least = np.unique(component[: len(names)], return_index=True)  # names are sorted
+    return names[least[component[ours]]].tolist()
 
 
 def balanced(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int) -> list[str]:
@@ -308,9 +295,7 @@ SPLITTERS = {
 
 def time_split(times: np.ndarray, keys: list[str], sizes: Sizes) -> list[str]:
     """The earliest rows to training, the latest to test; families, and rows of one time, stay together."""
-    first: dict[str, float] = {}
-    for key, time in zip(keys, times.tolist(), strict=True):
-        first[key] = min(time, first.get(key, time))
+    first = {key: times[rows].min() for key, rows in rows_by_key(keys).items()}
     _, block, counts = np.unique([first[key] for key in keys], return_inverse=True, return_counts=True)
     ends = np.cumsum(list(sizes.counts(len(keys)).values()))
     middles = np.cumsum(counts) - counts / 2
@@ -355,8 +340,6 @@ def fold_splits(
 
 @dataclass(frozen=True)
 class Duplicate:
-    """A molecule in more than one row, and the numbers of the targets whose labels contradict each other."""
-
     key: str
     rows: tuple[int, ...]
     conflicts: tuple[int, ...]

@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import filterfalse, islice
 
 from graphormer_sepnorm.config import Kind
 from graphormer_sepnorm.errors import InputError
@@ -10,7 +11,6 @@ from graphormer_sepnorm.tables.formats.table import WholeTable
 from graphormer_sepnorm.tables.label_text import (
     CLASSES,
     Notation,
-    is_class,
     is_missing,
     is_number,
     parts_of,
@@ -31,45 +31,42 @@ NOTATIONS = (Notation("decimal"), Notation("thousands", "thousands"))
 
 @dataclass(frozen=True)
 class Guess:
-    """A task, and the sentence how it was detected and is overridden; "" if it was given."""
-
     kind: Kind
     classes: tuple[str, ...] = ()
-    sentence: str = ""
+    sentence: str = ""  # how the task was detected and is overridden; "" if it was given
 
 
-@dataclass
+@dataclass(frozen=True)
 class Column:
     name: str
-    labels: int = 0
-    numbers: int = 0  # or bounds
-    other: str = ""  # the first label that is neither
-    texts: dict[str, str] = field(default_factory=dict)  # by ``same_label``, ``MAX_CLASSES`` + 1 at most
-    counts: Counter[str] = field(default_factory=Counter)  # of these
+    labels: int
+    others: list[str]  # labels that are neither numbers nor bounds
+    texts: dict[str, str]  # as first spelled, by ``same_label``, ``MAX_CLASSES`` + 1 at most
+    counts: Counter[str]  # by ``same_label``
 
-    def add(self, text: str) -> None:
-        if is_missing(text):
-            return
-        self.labels += 1
-        if reads_as_number(text):
-            self.numbers += 1
-        else:
-            self.other = self.other or shortened(text)
-        label = same_label(text)
-        if label not in self.texts and len(self.texts) <= MAX_CLASSES:
-            self.texts[label] = shortened(text)
-        if label in self.texts:
-            self.counts[label] += 1
+    @classmethod
+    def of(cls, name: str, texts: Iterable[str]) -> "Column":
+        labels = list(filterfalse(is_missing, texts))
+        first: dict[str, str] = {}
+        for text in labels:
+            first.setdefault(same_label(text), shortened(text))
+        others = [shortened(text) for text in labels if not reads_as_number(text)]
+        few = dict(islice(first.items(), MAX_CLASSES + 1))
+        return cls(name, len(labels), others, few, Counter(map(same_label, labels)))
+
+    @property
+    def numbers(self) -> int:
+        return self.labels - len(self.others)
 
     @property
     def is_binary(self) -> bool:
-        return bool(self.texts) and all(map(is_class, self.texts))
+        return bool(self.texts) and self.texts.keys() <= CLASSES.keys()
 
     @property
     def is_numeric(self) -> bool:
         """Whether half of the labels are numbers, and other ones than 0 and 1 are among them."""
-        known = [text for text in self.texts.values() if reads_as_number(text)]
-        return 2 * self.numbers >= self.labels > 0 and not all(map(is_class, known))
+        known = {label for label, text in self.texts.items() if reads_as_number(text)}
+        return 2 * self.numbers >= self.labels > 0 and not known <= CLASSES.keys()
 
     @property
     def has_two_numbers(self) -> bool:
@@ -86,6 +83,10 @@ class Column:
     @property
     def classes(self) -> tuple[str, ...]:
         return tuple(self.texts[label] for label in sorted(self.texts))
+
+    @property
+    def words(self) -> str:
+        return f"{len(self.texts)} classes ({shown(self.classes)})"
 
 
 def reads_as_number(text: str) -> bool:
@@ -104,47 +105,38 @@ def shown(texts: Iterable[str]) -> str:
 
 
 def look_at_columns(table: WholeTable, targets: tuple[str, ...]) -> list[Column]:
-    columns = [Column(name) for name in targets if name in table.columns]
-    for column in columns:
-        place = table.columns.index(column.name)
-        for row in table.rows:
-            if not row.error:
-                column.add(row.fields[place])
-    return columns
+    return [Column.of(name, table.texts(name)) for name in targets if name in table.columns]
 
 
 def guess_task(columns: list[Column], asked: Kind | None = None) -> Guess:
-    """The task that fits the columns; "classification" that is asked for leaves open into how many classes."""
     if asked == "regression" or not columns:
         return Guess(asked or "regression")
     kinds = {column.name: kind_of(column, asked) for column in columns}
     if len(columns) > 1:
         refuse_mixtures(kinds, columns)
-    (first, *_), names = columns, ", ".join(kinds)
+    first, names = columns[0], ", ".join(kinds)
     kind = kinds[first.name]
     if kind == "multiclass":
         refuse_rare_classes(first)
-        meant = NAME_POSITIVE if len(first.texts) == 2 else MEANT_TWO
-        otherwise = OVERRIDE if first.has_two_numbers else meant
-        found = f"{names} has {len(first.texts)} classes ({shown(first.classes)})"
-        return Guess(kind, first.classes, f"{found}, so each gets its own probability; {otherwise}")
+        otherwise = OVERRIDE if first.has_two_numbers else NAME_POSITIVE if len(first.texts) == 2 else MEANT_TWO
+        found = f"{names} has {first.words}, so each gets its own probability; {otherwise}"
+        return Guess(kind, first.classes, found)
     if asked is not None:
         return Guess(kind)
-    labels = ", ".join(dict.fromkeys(shown(column.texts.values()) for column in columns))
+    override = OVERRIDE
     if kind == "classification":
+        labels = ", ".join(dict.fromkeys(shown(column.texts.values()) for column in columns))
         positive = [text for column in columns for label, text in column.texts.items() if CLASSES[label] == 1]
-        predicted = f", which predicts the probability of {shown(dict.fromkeys(positive))}" if positive else ""
-        found = f"the labels are {labels}, so the task is classification{predicted}; {OVERRIDE}"
-        return Guess(kind, (), f"{names}: {found}")
-    others = sum(column.labels - column.numbers for column in columns)
-    example = next((column.other for column in columns if column.other), "")
-    skipped = f" (but for {others:,} skipped, such as {example!a})" if others else ""
-    override = OVERRIDE.replace("regression", "classification")
-    return Guess(kind, (), f"{names}: the labels are numbers{skipped}, so the task is regression; {override}")
+        found = labels + f", so the task is {kind}"
+        found += f", which predicts the probability of {shown(dict.fromkeys(positive))}" * bool(positive)
+    else:
+        others = [text for column in columns for text in column.others]
+        found = "numbers" + (f" (but for {len(others):,} skipped, such as {others[0]!a})" if others else "")
+        found, override = f"{found}, so the task is {kind}", OVERRIDE.replace("regression", "classification")
+    return Guess(kind, (), f"{names}: the labels are {found}; {override}")
 
 
 def kind_of(column: Column, asked: Kind | None) -> Kind:
-    """The kind of task of a column; raises InputError for a column without labels or with too many classes."""
     if not column.labels:
         raise InputError(f"column {column.name} has no labels")
     if column.is_binary:
@@ -159,23 +151,22 @@ def kind_of(column: Column, asked: Kind | None) -> Kind:
 
 
 def refuse_rare_classes(column: Column) -> None:
-    """Raises InputError if one of several classes has too few rows, as a misspelt label does."""
     if len(column.texts) == 1:
         raise InputError(f"all labels of {column.name} are {column.classes[0]!a}: there is nothing to learn")
     rare = [label for label in column.texts if column.counts[label] < LEAST_ROWS]
     if rare:
         found = ", ".join(f"{column.texts[label]!a} in {column.counts[label]}" for label in rare[:SHOWN])
-        needed = f"since each of several classes needs at least {LEAST_ROWS}"
-        few = f"{len(column.texts)} classes, some in too few rows ({found})"
-        raise InputError(f"column {column.name} has {few}: correct these labels or leave out their rows, {needed}")
+        raise InputError(
+            f"column {column.name} has {len(column.texts)} classes, some in too few rows ({found}): correct these "
+            f"labels or leave out their rows, since each of several classes needs at least {LEAST_ROWS}"
+        )
 
 
 def refuse_mixtures(kinds: dict[str, Kind], columns: list[Column]) -> None:
     for column in columns:
         if kinds[column.name] == "multiclass":
             advice = f"{'use --task regression, ' * column.has_two_numbers}or give a column of 0 and 1 for each class"
-            classes = f"{len(column.texts)} classes ({shown(column.classes)})"
-            raise InputError(f"column {column.name} has {classes}: predict only it, {advice}")
+            raise InputError(f"column {column.name} has {column.words}: predict only it, {advice}")
     if len(set(kinds.values())) > 1:
         found = ", ".join(f"{name} asks for {kind}" for name, kind in kinds.items())
         raise InputError(f"the columns are of several kinds ({found}): train on each, or use --task regression")

@@ -227,7 +227,11 @@ class Classification(Task):
         return LOG_ODDS * (2 * y - 1)
 
     def fit(self, y: np.ndarray, weight: np.ndarray) -> TaskConfig:
-        return replace(self.config, pos_weight=positive_weights(y, weight) if self.config.balance else ())
+        """Negatives per positive of each target, by sample weights, if it is balanced; 1 if one has none."""
+        positives, negatives = weight @ (y == 1), weight @ (y == 0)
+        both = (positives > 0) & (negatives > 0)
+        ratios = np.where(both, negatives / np.where(both, positives, 1), 1.0)
+        return replace(self.config, pos_weight=tuple(ratios.tolist()) if self.config.balance else ())
 
     def check_labels(self, name: str, labels: np.ndarray, split: str) -> None:
         if not np.isin(labels, (0, 1)).all():
@@ -249,13 +253,6 @@ class Multiclass(Classification):
 
     def predict(self, output: Tensor) -> Tensor:
         return output.softmax(dim=1)
-
-
-def positive_weights(y: np.ndarray, weight: np.ndarray) -> tuple[float, ...]:
-    """Negatives per positive of each target of ``y`` [M, tasks], by their sample weights [M]; 1 if one has none."""
-    positives, negatives = weight @ (y == 1), weight @ (y == 0)
-    both = (positives > 0) & (negatives > 0)
-    return tuple(np.where(both, negatives / np.where(both, positives, 1), 1.0).tolist())
 
 
 TASKS: dict[str, type[Task]] = {task.kind: task for task in (Regression, Classification, Multiclass)}

@@ -1,7 +1,10 @@
 """Metrics of predictions for a whole split. M molecules of a split, K classes."""
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -29,16 +32,15 @@ class Metric:
         return float(np.mean(scores))
 
     def or_nan(self, y: np.ndarray, prediction: np.ndarray) -> float:
-        try:
+        with contextlib.suppress(InputError):
             return self(y, prediction)
-        except InputError:
-            return float("nan")
+        return float("nan")
 
     def of_target(self, y: np.ndarray, prediction: np.ndarray) -> float:
         labelled = ~np.isnan(y)
         if not labelled.any():
             raise InputError("a target has no labels in this split, so it cannot be scored")
-        return self.score(y[labelled].astype(np.float64), prediction[labelled].astype(np.float64))
+        return float(self.score(y[labelled].astype(np.float64), prediction[labelled].astype(np.float64)))
 
     def undefined(self, y: np.ndarray) -> dict[int, str]:
         """The targets without a score, by their column in ``y`` [M, tasks], with the reason."""
@@ -62,41 +64,28 @@ class ClassesMetric(Metric):
         labelled = ~np.isnan(y).any(axis=1)
         if not labelled.any():
             raise InputError("no molecule of this split has a class, so it cannot be scored")
-        return self.score(y[labelled].astype(np.float64), prediction[labelled].astype(np.float64))
+        return float(self.score(y[labelled].astype(np.float64), prediction[labelled].astype(np.float64)))
 
     def undefined(self, y: np.ndarray) -> dict[int, str]:
         return {}
 
 
-def mean_absolute_error(y: np.ndarray, prediction: np.ndarray) -> float:
-    return float(np.abs(y - prediction).mean())
+def of_sklearn(name: str, y: np.ndarray, prediction: np.ndarray, **options: Any) -> float:
+    from sklearn import metrics  # its import takes seconds
+
+    return getattr(metrics, name)(y, prediction, **options)
 
 
 def roc_auc(y: np.ndarray, prediction: np.ndarray) -> float:
-    from sklearn import metrics  # its import takes seconds
-
     if len(np.unique(y)) < 2:
         raise InputError("ROC-AUC needs both classes, and this split has labels of only one")
-    return float(metrics.roc_auc_score(y, prediction))
-
-
-def log_loss(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Cross-entropy of predicted probabilities, from scikit-learn; also defined for labels of a single class."""
-    from sklearn import metrics  # its import takes seconds
-
-    return float(metrics.log_loss(y, prediction, labels=[0, 1]))
-
-
-def root_mean_squared_error(y: np.ndarray, prediction: np.ndarray) -> float:
-    return float(np.sqrt(np.mean((y - prediction) ** 2)))
+    return of_sklearn("roc_auc_score", y, prediction)
 
 
 def r_squared(y: np.ndarray, prediction: np.ndarray) -> float:
-    from sklearn import metrics
-
     if len(np.unique(y)) < 2:
         raise InputError("R2 needs labels that differ")
-    return float(metrics.r2_score(y, prediction))
+    return of_sklearn("r2_score", y, prediction)
 
 
 def spearman(y: np.ndarray, prediction: np.ndarray) -> float:
@@ -104,44 +93,32 @@ def spearman(y: np.ndarray, prediction: np.ndarray) -> float:
 
     if min(len(np.unique(y)), len(np.unique(prediction))) < 2:
         raise InputError("a correlation of ranks needs labels and predictions that differ")
-    return float(spearmanr(y, prediction).statistic)
+    return spearmanr(y, prediction).statistic
 
 
 def pr_auc(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Average precision, from scikit-learn."""
-    from sklearn import metrics
-
     if not y.any():
         raise InputError("PR-AUC needs a positive label")
-    return float(metrics.average_precision_score(y, prediction))
-
-
-def accuracy(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Fraction of probabilities whose class, 1 from 0.5 on, is that of the label."""
-    return float(np.mean((prediction >= 0.5) == (y > 0.5)))
-
-
-def classes_accuracy(y: np.ndarray, prediction: np.ndarray) -> float:
-    return float(np.mean(prediction.argmax(axis=1) == y.argmax(axis=1)))
+    return of_sklearn("average_precision_score", y, prediction)
 
 
 def classes_log_loss(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Mean cross-entropy of the probabilities, normalized to add up to 1, from scikit-learn."""
-    from sklearn import metrics
-
+    """Mean cross-entropy of the probabilities, normalized to add up to 1."""
     probabilities = prediction / prediction.sum(axis=1, keepdims=True)
-    return float(metrics.log_loss(y.argmax(axis=1), probabilities, labels=np.arange(y.shape[1])))
+    return of_sklearn("log_loss", y.argmax(axis=1), probabilities, labels=np.arange(y.shape[1]))
 
 
 METRICS = {
-    "mae": Metric(mean_absolute_error, higher_is_better=False, title="MAE"),
-    "rmse": Metric(root_mean_squared_error, higher_is_better=False, title="RMSE"),
-    "r2": Metric(r_squared, higher_is_better=True, title="R2"),
-    "spearman": Metric(spearman, higher_is_better=True, title="Spearman"),
-    "rocauc": Metric(roc_auc, higher_is_better=True, title="ROC-AUC"),
-    "prauc": Metric(pr_auc, higher_is_better=True, title="PR-AUC"),
-    "accuracy": Metric(accuracy, higher_is_better=True, title="accuracy"),
-    "logloss": Metric(log_loss, higher_is_better=False, title="log loss"),
-    "multiclass-accuracy": ClassesMetric(classes_accuracy, higher_is_better=True, title="accuracy"),
-    "multiclass-logloss": ClassesMetric(classes_log_loss, higher_is_better=False, title="log loss"),
+    "mae": Metric(lambda y, predicted: np.abs(y - predicted).mean(), False, "MAE"),
+    "rmse": Metric(lambda y, predicted: np.sqrt(np.mean((y - predicted) ** 2)), False, "RMSE"),
+    "r2": Metric(r_squared, True, "R2"),
+    "spearman": Metric(spearman, True, "Spearman"),
+    "rocauc": Metric(roc_auc, True, "ROC-AUC"),
+    "prauc": Metric(pr_auc, True, "PR-AUC"),
+    "accuracy": Metric(lambda y, predicted: np.mean((predicted >= 0.5) == (y > 0.5)), True, "accuracy"),
+    "logloss": Metric(partial(of_sklearn, "log_loss", labels=[0, 1]), False, "log loss"),
+    "multiclass-accuracy": ClassesMetric(
+        lambda y, predicted: np.mean(predicted.argmax(axis=1) == y.argmax(axis=1)), True, "accuracy"
+    ),
+    "multiclass-logloss": ClassesMetric(classes_log_loss, False, "log loss"),
 }

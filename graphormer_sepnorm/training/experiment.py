@@ -21,7 +21,7 @@ from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.system.signals import advising
-from graphormer_sepnorm.tables.prepared_table import TABLE, names_of_split, rows_of_split
+from graphormer_sepnorm.tables.prepared_table import TABLE, rows_of_split
 from graphormer_sepnorm.tables.writers.base import DIGITS
 from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 from graphormer_sepnorm.training.optimizers import find_optimizer
@@ -114,7 +114,7 @@ class Scores:
             texts = np.where(np.isnan(self.y), "", self.y.astype(str)).tolist()
             rows = [[number, "", *labels] for number, labels in enumerate(texts, 1)]
         else:
-            rows, names = rows_of_split(self.table, split, targets), names_of_split(self.table, split)
+            rows, names = rows_of_split(self.table, split, targets)
         header = ["row", "smiles", "split", *targets, *(f"{name}_predicted" for name in targets)]
         digits = DIGITS["precise" if self.task.offset else "number"]
         numbers = ([f"{value:.{digits}g}" for value in values] for values in self.prediction.tolist())

@@ -27,17 +27,12 @@ def edited(text: Text, edits: Sequence[Edit]) -> Text:
 
 
 def random_edits(rng: random.Random, tokens: Sequence[Text]) -> list[Edit]:
-    return [
-        (rng.choice(KINDS), rng.random(), rng.choice(SIZES), rng.choice(tokens)) for _ in range(rng.choice(NUMBERS))
-    ]
+    count = rng.choice(NUMBERS)
+    return [(rng.choice(KINDS), rng.random(), rng.choice(SIZES), rng.choice(tokens)) for _ in range(count)]
 
 
 def run(try_one: Callable[[random.Random], str]) -> None:
-    """Tries ``--count`` cases, each with a generator of its own, and prints how they ended; exit code 1 if any failed.
-
-    Args:
-        try_one: gives a word for the end of a case; whatever it raises is a failure of the case.
-    """
+    """Tries ``--count`` cases, each with its own generator, and prints how they ended; exit code 1 if any failed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--count", type=int, required=True)
     parser.add_argument("--seed", type=int, default=0)

@@ -11,11 +11,7 @@ from tests.fuzz.smiles import TOKENS, refused_in_words, seeds
 
 
 def written_as_inchi(smiles: str) -> str:
-    """Reads a SMILES from its InChI: the form may be another one, and has the InChI that RDKit's form has.
-
-    Returns:
-        "same", "guess" or "usual" for the form, or "refused" if there is no InChI or it cannot be read.
-    """
+    """Reads a SMILES from its InChI: the form may be another one, and has the InChI that RDKit's form has."""
     with rdBase.BlockLogs():
         try:
             mol = read_smiles(smiles)

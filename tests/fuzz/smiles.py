@@ -40,10 +40,7 @@ def by_preparation() -> tuple[tuple[Featurizer, ...], ...]:
 
 
 def read_or_refused(text: str) -> str:
-    """Reads a SMILES in every way; what is raised but InputError goes on, and so does a feature out of range.
-
-    A SMILES is prepared once for the featurizers that prepare it in the same way.
-    """
+    """Reads a SMILES in every way; what is raised but InputError goes on, and so does a feature out of range."""
     featurized = 0
     for featurizers in by_preparation():
         with refused_in_words():
@@ -63,7 +60,6 @@ def read_or_refused(text: str) -> str:
 
 @contextlib.contextmanager
 def refused_in_words() -> Iterator[None]:
-    """Lets a refusal by one printable sentence pass."""
     try:
         yield
     except InputError as error:

@@ -30,17 +30,9 @@ def molfile(smiles: str) -> bytes:
     return f"{Chem.MolToMolBlock(Chem.MolFromSmiles(smiles))}>  <note>\na b\n".encode()
 
 
-def csv_record(smiles: str) -> bytes:
-    return f'{smiles},"a, b"'.encode()
-
-
-def smi_record(smiles: str) -> bytes:
-    return f"{smiles} a b".encode()
-
-
 FORMATS = {
-    "csv": (b"smiles,note\n", csv_record, b"\n"),
-    "smi": (b"", smi_record, b"\n"),
+    "csv": (b"smiles,note\n", lambda smiles: f'{smiles},"a, b"'.encode(), b"\n"),
+    "smi": (b"", lambda smiles: f"{smiles} a b".encode(), b"\n"),
     "sdf": (b"", molfile, b"\n$$$$\n"),
 }
 PACKED = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}

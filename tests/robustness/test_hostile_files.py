@@ -1,5 +1,6 @@
 """Files that someone made to break the reader: refused with a sentence, in bounded time and memory."""
 
+import contextlib
 import gzip
 import io
 import json
@@ -8,6 +9,7 @@ import pickle
 import resource
 import time
 import zipfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,6 +38,16 @@ from tests.tiny import save_tiny
 
 FUZZ = settings(derandomize=True, suppress_health_check=list(HealthCheck))
 GIGABYTE = 10**9
+
+
+@contextlib.contextmanager
+def refused_within(seconds: float, memory: float = GIGABYTE, match: str = "") -> Iterator[pytest.ExceptionInfo]:
+    """Within it, an InputError is raised, in bounded time and memory."""
+    started, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(InputError, match=match) as refusal:
+        yield refusal
+    assert time.process_time() - started < seconds
+    assert 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < memory
 
 
 class Planted:
@@ -89,15 +101,12 @@ def changed(config: dict, path: str, value) -> dict:
         ("model.layers", 10**9, "less than or equal"),
         ("model.atom_sizes", [10**6] * 100, "not those of the featurizer"),
         ("model.atom_sizes", [28] * 10**5, "at most 100 items"),
-        ("model.atom_sizes", [5], "not those of the featurizer"),
         ("model.layers", "2", "valid integer"),
-        ("model.dropout", None, "valid number"),
         ("model.depth", 3, "Unexpected keyword argument"),
         ("model.norm", "__import__('os')", "unknown norm"),
         ("model.encodings", [{"name": "spatial"}, {"name": "spatial", "max_distance": 3}], "named twice"),
         ("model.encodings", [{"name": "edge", "num_bond_types": 200}], "Unexpected keyword argument"),
         ("model.encodings", [{"name": "bonds"}], "encodings"),
-        ("model.encodings", [{"name": "pickle"}], "encodings"),
         ("model.num_tasks", 3, "3 tasks, but 2 names"),
         ("task.std", [0.0, 1.0], "greater than 0"),
         ("task.mean", [], "no scale"),
@@ -106,16 +115,12 @@ def changed(config: dict, path: str, value) -> dict:
         ("format_version", 3, "install a newer"),
         ("format_version", 1, "train it again"),
         ("format_version", "2", "valid integer"),
-        ("format_version", 10**30, "install a newer"),
     ],
 )
 def test_configs_that_ask_for_the_impossible_are_refused(good, tmp_path, path, value, sentence):
     forged = forge(good, tmp_path / "forged.safetensors", changed(config_of(good), path, value))
-    started, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(InputError, match=sentence):
+    with refused_within(20, match=sentence):
         checkpoint.load_model(forged)
-    assert time.process_time() - started < 20
-    assert 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < GIGABYTE
 
 
 @pytest.mark.parametrize(
@@ -218,9 +223,7 @@ def test_no_planted_pickle_is_loaded_from_a_data_folder(tmp_path, dataset, write
 
 @FUZZ
 @given(
-    path=st.sampled_from(
-        ["model.width", "model.encodings", "train.lr", "task.targets", "dataset", "extra", "task.mean"]
-    ),
+    path=st.sampled_from(["model.width", "model.encodings", "train.lr", "task.targets", "dataset", "task.mean"]),
     value=st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
         lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
@@ -236,13 +239,10 @@ def test_configs_are_read_or_refused(good, path, value):
 
 def complete_graph(atoms: int) -> str:
     """A SMILES in which every atom is bonded to every other one."""
-    labels = {}
-    for i in range(atoms):
-        for j in range(i + 2, atoms):
-            labels[i, j] = f"%({len(labels) + 1})"
-    return "".join(
-        "[U]" + "".join(labels[min(i, j), max(i, j)] for j in range(atoms) if abs(i - j) > 1) for i in range(atoms)
-    )
+    pairs = [(i, j) for i in range(atoms) for j in range(i + 2, atoms)]
+    labels = {pair: f"%({number})" for number, pair in enumerate(pairs, 1)}
+    rings = ("".join(label for pair, label in labels.items() if atom in pair) for atom in range(atoms))
+    return "".join(f"[U]{text}" for text in rings)
 
 
 @pytest.mark.parametrize(
@@ -254,18 +254,10 @@ def complete_graph(atoms: int) -> str:
     ids=lambda text: f"{len(text)}-{text[:6]!a}",
 )  # fmt: skip
 def test_monstrous_smiles_are_refused_at_once(text):
-    started, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for featurizer in FEATURIZERS.values():
-        with pytest.raises(InputError) as refusal:
+        with refused_within(5) as refusal:
             featurizer.graph(text)
         assert len(str(refusal.value)) < 500 and str(refusal.value).isprintable()
-    assert time.process_time() - started < 5
-    assert 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < GIGABYTE
-
-
-def read_table(path: Path) -> int:
-    with open_table(path) as table:
-        return sum(1 for _ in table.rows)
 
 
 def gzip_bomb(piece: bytes) -> bytes:
@@ -292,11 +284,8 @@ def zip_bomb() -> bytes:
 )
 def test_bombs_end_early(tmp_path, name, bomb):
     (tmp_path / name).write_bytes(bomb())
-    started, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(InputError):
-        read_table(tmp_path / name)
-    assert time.process_time() - started < 10
-    assert 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < GIGABYTE // 2
+    with refused_within(10, GIGABYTE // 2), open_table(tmp_path / name) as table:
+        list(table.rows)
 
 
 def test_a_file_of_very_many_tensors_is_refused_before_they_are_read(tmp_path, monkeypatch):
@@ -307,10 +296,6 @@ def test_a_file_of_very_many_tensors_is_refused_before_they_are_read(tmp_path, m
     (tmp_path / "kernel.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
     with pytest.raises(InputError, match="has 150,000 tensors; files with up to 10,000 are read"):
         load_arrays(tmp_path / "kernel.safetensors")
-
-
-def begin(content: bytes) -> str:
-    return repr(content[:20])
 
 
 @pytest.fixture
@@ -327,18 +312,16 @@ def table_run(tmp_path) -> Path:
     return run
 
 
+JSON = [b"", b"{", b"{}", b"[]", b"null", b'{"value": []}', b"\xff\xfe", b"[" * 10**5]
+CSV = [b"", b"smiles\n", b"\xff\xfe\x00", b"smiles,split\nCCO,test\n", b'smiles,"sp']
+
+
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"{}", b"[]", b"null", b'{"value": []}', b"\xff\xfe", b"[" * 10**5], ids=begin
+    ("name", "use", "contents"),
+    [("test.json", describe_model, JSON), ("table.json", evaluate_run, JSON), (TABLE, evaluate_run, CSV)],
 )
-@pytest.mark.parametrize("name, use", [("test.json", describe_model), ("table.json", evaluate_run)])
-def test_damaged_json_beside_a_checkpoint_is_named(table_run, name, use, content):
-    (table_run / name).write_bytes(content)
-    with pytest.raises(InputError, match=rf"{name} is (missing or )?damaged"):
-        use(table_run)
-
-
-@pytest.mark.parametrize("content", [b"", b"smiles\n", b"\xff\xfe\x00", b"smiles,split\nCCO,test\n", b'smiles,"sp'])
-def test_a_damaged_table_of_a_run_is_named(table_run, content):
-    (table_run / TABLE).write_bytes(content)
-    with pytest.raises(InputError, match=r"table\.csv is damaged"):
-        evaluate_run(table_run)
+def test_damaged_files_beside_a_checkpoint_are_named(table_run, name, use, contents):
+    for content in contents:
+        (table_run / name).write_bytes(content)
+        with pytest.raises(InputError, match=rf"{name} is (missing or )?damaged"):
+            use(table_run)

@@ -53,10 +53,10 @@ def on_better_scales(options: TableOptions, content: WholeTable) -> TableOptions
 
 
 def exact_labels(reader: TargetReader, content: WholeTable) -> np.ndarray:
-    place, labels = content.columns.index(reader.name), []
-    for row in content.rows:
+    labels = []
+    for text in content.texts(reader.name):
         with suppress(InputError):
-            labels += [] if row.error else [reader.label(row.fields[place])[0]]
+            labels.append(reader.label(text)[0])
     return np.array(labels)
 
 
@@ -85,9 +85,8 @@ def words_on_separators(content: WholeTable, options: TableOptions) -> Iterator[
     if TASKS[options.kind].predicts_probabilities and not options.threshold:
         return
     for reader in target_readers(options, content):
-        place = content.columns.index(reader.name)
-        texts = (row.fields[place] for row in content.rows if not row.error)
-        unknown = [text.strip() for text in texts if is_undecided(parts_of(text)[0], reader.notation)]
+        texts = map(str.strip, content.texts(reader.name))
+        unknown = [text for text in texts if is_undecided(parts_of(text)[0], reader.notation)]
         if unknown:
             found = f"{reader.name}: {counted(len(unknown), 'label is', 'labels are')} left out, since nothing tells"
             advice = "add --decimal point or --decimal comma"

@@ -18,8 +18,8 @@ from graphormer_sepnorm.interfaces.web import schemas
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import Job, saved
 from graphormer_sepnorm.interfaces.web.schemas import AtomContributions, JobStatus, Options, RowPrediction
-from graphormer_sepnorm.tables.formats.csv_text import DELIMITERS, split
 from graphormer_sepnorm.tables.formats.table import places_of_column
+from graphormer_sepnorm.tables.formats.text import DELIMITERS, split
 
 MOST_SHOWN_OF_NAME = 100
 LINES_LOOKED_AT = 100

@@ -33,7 +33,7 @@ from graphormer_sepnorm.report.page import data_uri
 from graphormer_sepnorm.runs.info import limit_meaning, score_words
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.tables.formats import TABLE_KINDS
-from graphormer_sepnorm.tables.formats.csv_text import COLUMNS
+from graphormer_sepnorm.tables.formats.text import COLUMNS
 from graphormer_sepnorm.tables.label_text import shortened
 from graphormer_sepnorm.tables.rows import id_column_among, name_of
 from graphormer_sepnorm.tasks import METRICS

@@ -16,7 +16,7 @@ from graphormer_sepnorm.interfaces.web.schemas import LookedColumn, LookedTarget
 from graphormer_sepnorm.recipes import find_recipe
 from graphormer_sepnorm.table_run import to_learn
 from graphormer_sepnorm.tables.formats import kind_of, named_column, open_table
-from graphormer_sepnorm.tables.formats.excel import SPREADSHEET_KINDS, refuse_large
+from graphormer_sepnorm.tables.formats.cells import SPREADSHEET_KINDS, refuse_large
 from graphormer_sepnorm.tables.formats.table import NoColumn, WholeTable, printable
 from graphormer_sepnorm.tables.label_text import is_missing, shortened
 from graphormer_sepnorm.tables.labels import LabelledTable, read_labelled, table_task

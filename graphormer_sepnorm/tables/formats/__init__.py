@@ -7,24 +7,15 @@ import os
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats.csv_text import read_csv, read_smi
-from graphormer_sepnorm.tables.formats.excel import MAX_UNPACKED, SPREADSHEET_KINDS, sheet_records
-from graphormer_sepnorm.tables.formats.parquet import PARQUET, parquet_records, parquet_types
-from graphormer_sepnorm.tables.formats.sdf import read_sdf
+from graphormer_sepnorm.tables.formats import cells, text
 from graphormer_sepnorm.tables.formats.table import Row, Table, table_of_records, with_names
-from graphormer_sepnorm.tables.formats.text import (
-    STANDARD_INPUT,
-    compression_of,
-    is_file,
-    open_binary,
-    readable,
-    text_lines,
-)
 
 # Without Parquet, which the page does not take: a small file of it can unpack to any size.
-TABLE_KINDS = (".csv", ".tsv", ".txt", ".smi", ".sdf", *SPREADSHEET_KINDS)
+TABLE_KINDS = (".csv", ".tsv", ".txt", ".smi", ".sdf", *cells.SPREADSHEET_KINDS)
+Record = TypeVar("Record")
 JSON = (".json", ".jsonl", ".ndjson")
 
 
@@ -37,34 +28,39 @@ def open_table(
     By default, the column of molecules is found by its name, the delimiter by the header, and the sheet by its columns.
     Raises InputError for what cannot be read, also while rows are.
     """
-    kind = kind_of(path)
+    kind, source = kind_of(path), str(path)
     if kind in JSON and Path(path).exists():
         raise InputError(f"{path} is JSON: save the table as CSV")
-    if sheet is not None and kind not in SPREADSHEET_KINDS:
+    if sheet is not None and kind not in cells.SPREADSHEET_KINDS:
         raise InputError(f"{path} is no Excel workbook (.xlsx): leave --sheet out")
-    if kind in SPREADSHEET_KINDS:
-        with contextlib.closing(sheet_of(str(path), smiles_column, sheet)) as records:
-            yield table_of_records(with_names(records, str(path), smiles_column), str(path), smiles_column)
-        return
-    if kind == PARQUET:
-        with contextlib.closing(parquet_records(str(path))) as records:
-            table = table_of_records(records, str(path), smiles_column)
-            yield replace(table, types=parquet_types(str(path)), header=0)
-        return
-    with contextlib.closing(text_lines(path)) as lines:
-        if kind == ".sdf":
-            if Path(path).exists() and not is_file(path):
-                raise InputError(f"{path} can be read only once, but an SDF is read twice: save it in a file first")
-            with contextlib.closing(text_lines(path)) as again:
-                table = read_sdf(lines, again, str(path), smiles_column)
-            yield table
+    if kind == ".smi" and smiles_column not in (None, "smiles"):
+        raise InputError(f"{path} has its molecules first on each line: leave --smiles-column out")
+    if kind == ".sdf" and Path(path).exists() and not text.is_file(path):
+        raise InputError(f"{path} can be read only once, but an SDF is read twice: save it in a file first")
+    with contextlib.ExitStack() as opened:
+
+        def closed(records: Generator[Record, None, None]) -> Iterator[Record]:
+            return opened.enter_context(contextlib.closing(records))
+
+        if kind in cells.SPREADSHEET_KINDS:
+            records = cells.sheet_records(content_of(path), source, smiles_column, sheet)
+            yield table_of_records(with_names(closed(records), source, smiles_column), source, smiles_column)
+        elif kind == cells.PARQUET:
+            file = opened.enter_context(cells.open_parquet(source))
+            table = table_of_records(closed(cells.parquet_records(file, source)), source, smiles_column)
+            yield replace(table, types=file.schema_arrow.types, header=0)
+        elif kind == ".sdf":
+            yield text.read_sdf(closed(text.text_lines(path)), closed(text.text_lines(path)), source, smiles_column)
         elif kind == ".smi":
-            if smiles_column not in (None, "smiles"):
-                raise InputError(f"{path} has its molecules first on each line: leave --smiles-column out")
-            yield read_smi(lines)
+            yield text.read_smi(closed(text.text_lines(path)))
         else:
             usual = "\t" if kind == ".tsv" else None
-            yield read_csv(lines, str(path), smiles_column, delimiter, usual)
+            yield text.read_csv(closed(text.text_lines(path)), source, smiles_column, delimiter, usual)
+
+
+def content_of(path: str | Path) -> io.BytesIO:
+    with text.readable(path), text.open_binary(path) as file:
+        return io.BytesIO(file.read(cells.MAX_UNPACKED))
 
 
 def rows_of(source: str | Path, *reading: str | None) -> Iterator[Row]:
@@ -80,20 +76,15 @@ def named_column(path: str | Path, smiles_column: str | None) -> str | None:
 def kind_of(path: str | Path) -> str:
     """The suffix, the one before ``.gz`` and the like if there is that, in lower case."""
     path = Path(path)
-    return (path.with_suffix("") if compression_of(path) else path).suffix.lower()
+    return (path.with_suffix("") if text.compression_of(path) else path).suffix.lower()
 
 
 def is_library(path: str | Path, out: Path | None = None) -> bool:
     """Whether a name means partitions: a folder, or a pattern of files such as ``library/*.csv``."""
     if os.path.isfile(path):
-        return kind_of(path) == PARQUET and not (out and (is_table_name(out) or str(out) == STANDARD_INPUT))
+        return kind_of(path) == cells.PARQUET and not (out and (is_table_name(out) or str(out) == text.STANDARD_INPUT))
     return os.path.isdir(path) or (glob.has_magic(str(path)) and is_table_name(path))
 
 
 def is_table_name(path: str | Path) -> bool:
-    return kind_of(path) in (PARQUET, *TABLE_KINDS)
-
-
-def sheet_of(path: str, smiles_column: str | None, sheet: str | None) -> Generator[list[str], None, None]:
-    with readable(path), open_binary(path) as file:
-        yield from sheet_records(io.BytesIO(file.read(MAX_UNPACKED)), path, smiles_column, sheet)
+    return kind_of(path) in (cells.PARQUET, *TABLE_KINDS)

@@ -35,8 +35,6 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """An open table, whose rows are read as they are asked for."""
-
     columns: list[str]
     rows: Iterator[Row]
     delimiter: str = ""  # between the columns of a CSV
@@ -57,6 +55,11 @@ class WholeTable:
     smiles_place: int = 0
     header: int = 1
 
+    def texts(self, column: str) -> list[str]:
+        """The cells of a column, without those of rows that cannot be used."""
+        place = self.columns.index(column)
+        return [row.fields[place] for row in self.rows if not row.error]
+
 
 class BrokenLine(list):
     """The fields of a line as far as they could be read, and the reason why they may be wrong."""
@@ -66,16 +69,11 @@ class BrokenLine(list):
         self.reason = reason
 
 
-def smiles_of_rows(rows: list[Row]) -> list[str]:
-    return [row.smiles for row in rows]
-
-
 def table_of_smiles(smiles: Sequence[str]) -> Table:
     return Table(["smiles"], (Row([text], text) for text in smiles), header=0)
 
 
 def table_of_records(records: Iterator[list[str]], source: str, column: str | None, delimiter: str = "") -> Table:
-    """A table of records, the first with the names; without a delimiter, empty fields at their ends are missing."""
     columns = next(records, [])
     if isinstance(columns, BrokenLine):
         raise InputError(f"the header of {source}: {columns.reason}")
@@ -87,7 +85,6 @@ def table_of_records(records: Iterator[list[str]], source: str, column: str | No
 
 
 def as_row(record: list[str], num_columns: int, smiles_place: int) -> Row:
-    """A record as a row; one with too few or too many fields is kept as far as there are columns, with an error."""
     if isinstance(record, BrokenLine):
         error = record.reason
     elif not record:
@@ -128,8 +125,6 @@ def places_of_column(columns: list[str], name: str | None) -> list[int]:
 
 
 class NoColumn(InputError):
-    """A table has no column that is known to have the molecules, or several."""
-
     def __init__(self, sentence: str, columns: list[str], *options: str):
         super().__init__(sentence, *options)
         self.columns = columns
@@ -148,7 +143,6 @@ def find_column(columns: list[str], name: str | None, source: str, or_delimiter:
 
 
 def not_one_column(source: str, columns: list[str], name: str, count: int, advice: str = "") -> str:
-    """Says how many columns of a name a table has, what to do, and which columns it has at all."""
     found = "no column" if count == 0 else f"{count} columns"
     if count == 0 and any(as_text(column) != column for column in columns):
         advice = "the names of its columns have bytes that are not UTF-8, so save the table as UTF-8"

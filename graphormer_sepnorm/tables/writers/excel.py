@@ -15,7 +15,7 @@ import numpy as np
 
 from graphormer_sepnorm.chem.drawing import picture_of
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats.excel import PICTURES
+from graphormer_sepnorm.tables.formats.cells import PICTURES
 from graphormer_sepnorm.tables.formats.table import Row, Table
 from graphormer_sepnorm.tables.writers.base import (
     COMPLETED,

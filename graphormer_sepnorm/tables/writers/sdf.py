@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from graphormer_sepnorm.chem.drawing import block_of
-from graphormer_sepnorm.tables.formats.sdf import columns_of_items
 from graphormer_sepnorm.tables.formats.table import Row, Table
+from graphormer_sepnorm.tables.formats.text import columns_of_items
 from graphormer_sepnorm.tables.rows import id_column_among
 from graphormer_sepnorm.tables.writers.base import (
     AddedColumn,

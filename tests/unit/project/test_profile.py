@@ -28,19 +28,17 @@ from graphormer_sepnorm.table_model.load import LoadedModel
 from tests.tiny import Trusting, tiny_model
 
 SMILES = ["CCO", "c1ccccc1O", "C[C", "CC(=O)Oc1ccccc1C(=O)O", "CCN", "O=[N+]([O-])c1ccccc1"]
-LABELS = np.array([[6.0, 1, 0], [8, 3, 0]])  # standard deviations 1, 1 and 0
+TRAINED = TrainingRows.of(np.array([[6.0, 1, 0], [8, 3, 0]])).named(["a", "b"])  # standard deviations 1, 1 and 0
+INF = math.inf
 
 
-def model_of(scales=(), limits=(), descriptions=None) -> Predictor:
-    """Predictions of p, log and constant, whose errors are correlated."""
+def model_of(scales=(), limits=(), descriptions=None, targets=("p", "log", "constant"), rows=TRAINED) -> Predictor:
+    """Predictions of targets, whose errors are correlated."""
     random = np.random.default_rng(0)
     errors = random.normal(size=(40, 3)) @ np.array([[1, 0.8, 0], [0, 0.6, 0], [0, 0, 1]])
-    trust = Trust(
-        fit_domain(["CCCl", "CCBr"]),
-        fit_intervals(errors, 0 * errors, 0 * errors + 1),
-        rows=TrainingRows.of(LABELS).named(["a", "b"]),
-    )
-    models = [tiny_model(targets=("p", "log", "constant"), seed=seed) for seed in range(2)]
+    errors = errors[:, : len(targets)]
+    trust = Trust(fit_domain(["CCCl", "CCBr"]), fit_intervals(errors, 0 * errors, 0 * errors + 1), rows=rows)
+    models = [tiny_model(targets=targets, seed=seed) for seed in range(2)]
     models = [(net, replace(config, task=replace(config.task, scales=scales, limits=limits))) for net, config in models]
     found = Trusting(models, trust=trust)
     found.descriptions = descriptions or {}
@@ -58,7 +56,7 @@ def ends(goal) -> list[float]:
 def test_ramps_end_a_standard_deviation_of_the_labels_outside_the_limits():
     lines = {"p": {"at_least": 8, "weight": 2}, "log": {"between": [1, 3], "zero": [0, 7]}, "logP": {"at_most": 3}}
     first, second, third = goals(lines)
-    assert ends(first) == [8, math.inf, 7, math.inf] and first.weight == 2
+    assert ends(first) == [8, INF, 7, INF] and first.weight == 2
     assert ends(second) == [1, 3, 0, 7]
     assert ends(third) == [-math.inf, 3, -math.inf, 4]
     assert (third.of, list(PROPERTIES)[third.place]) == ("property", "MolLogP")
@@ -74,13 +72,13 @@ CARD = {"log": "clearance, \N{MICRO SIGN}L/min", "constant": "efflux ratio"}
 @pytest.mark.parametrize(
     ("name", "line", "expected"),
     [
-        ("p", {"at_least": 8}, [8, math.inf, 7, math.inf]),
-        ("p", {"at_most": 10, "unit": "nM"}, [8, math.inf, 7, math.inf]),
-        ("p", {"at_most": 0.01, "zero": 1, "unit": "uM"}, [8, math.inf, 6, math.inf]),
+        ("p", {"at_least": 8}, [8, INF, 7, INF]),
+        ("p", {"at_most": 10, "unit": "nM"}, [8, INF, 7, INF]),
+        ("p", {"at_most": 0.01, "zero": 1, "unit": "uM"}, [8, INF, 6, INF]),
         ("p", {"between": [1, 10], "zero": [0.1, 100], "unit": "nM"}, [8, 9, 7, 10]),
-        ("log", {"at_most": 100, "unit": "uL/min"}, [-math.inf, 2, -math.inf, 3]),
-        ("log", {"at_most": 2, "unit": "log10"}, [-math.inf, 2, -math.inf, 3]),
-        ("constant", {"at_least": 10, "zero": 1, "unit": ""}, [1, math.inf, 0, math.inf]),
+        ("log", {"at_most": 100, "unit": "uL/min"}, [-INF, 2, -INF, 3]),
+        ("log", {"at_most": 2, "unit": "log10"}, [-INF, 2, -INF, 3]),
+        ("constant", {"at_least": 10, "zero": 1, "unit": ""}, [1, INF, 0, INF]),
     ],
 )
 def test_limits_in_units_come_to_the_scale_of_the_predictions(name, line, expected):
@@ -89,11 +87,7 @@ def test_limits_in_units_come_to_the_scale_of_the_predictions(name, line, expect
 
 
 def test_the_name_of_the_measured_column_means_measured_values():
-    models = [tiny_model(targets=("pIC50", "log10(HLM)"), seed=seed) for seed in range(2)]
-    scales = ("-log10 nM", "log10")
-    models = [(net, replace(config, task=replace(config.task, scales=scales))) for net, config in models]
-    errors = np.ones((5, 2))
-    model = Trusting(models, Trust(fit_domain(["CC"]), fit_intervals(errors, errors, errors)))
+    model = model_of(("-log10 nM", "log10"), targets=("pIC50", "log10(HLM)"), rows=None)
     lines = {"IC50_nM": {"at_most": 10, "zero": 100}, "HLM": {"at_most": 100, "zero": 1000}}
     assert [ends(goal)[:2] for goal in goals(lines, model)] == [[8, math.inf], [-math.inf, 2]]
     with pytest.raises(InputError, match="did you mean 'HLM'"):
@@ -120,11 +114,8 @@ def test_classes_and_probabilities():
     assert chance == pytest.approx(first * (1 - second)) and judge.desirability(values)[0] == pytest.approx(chance**0.5)
     (goal,) = goals({"a": {"at_least": 0.5}}, model)
     assert goal.probability(values).tolist() == [float(first >= 0.5)]
-    for line, message in (
-        ({"class": "activ"}, "did you mean 'active'"),
-        ({"at_least": 20}, "20 is no probability"),
-        ({"at_least": 0.5, "unit": "nM"}, "has no unit"),
-    ):
+    wrong = {"did you mean 'active'": {"class": "activ"}, "20 is no probability": {"at_least": 20}}
+    for message, line in (wrong | {"has no unit": {"at_least": 0.5, "unit": "nM"}}).items():
         with pytest.raises(InputError, match=message):
             goals({"a": line}, model)
 
@@ -190,12 +181,8 @@ def test_errors_correlate_as_they_do_out_of_fold():
     assert (judge.correlation == np.eye(3)).all() and judge.independent == (("log", "p"),)
 
 
-LINES = {
-    "p": {"at_least": 0, "weight": 2},
-    "log": {"at_most": 0.1},
-    "logP": {"between": [0, 2]},
-    "alerts": {"at_most": 0},
-}
+OF_TARGETS = {"p": {"at_least": 0, "weight": 2}, "log": {"at_most": 0.1}}
+LINES = {**OF_TARGETS, "logP": {"between": [0, 2]}, "alerts": {"at_most": 0}}
 
 
 @pytest.fixture
@@ -230,22 +217,16 @@ def test_the_criteria_are_on_targets_of_several_models(table, tmp_path):
     """The errors of two models are independent, those of one model are not; limits are each model's own."""
     first, second = model_of(), model_of(SCALES, descriptions=CARD)
     model = SideBySide((Part("a", first), Part("b", second)))
-    lines = {
-        "a_p": {"at_least": 0},
-        "b_p": {"at_most": 10, "unit": "nM"},
-        "b_log": {"at_most": 10, "unit": "uL/min"},
-        "MolWt": {"at_most": 150},
-    }
+    of_b = {"b_p": {"at_most": 10, "unit": "nM"}, "b_log": {"at_most": 10, "unit": "uL/min"}}
+    lines = {"a_p": {"at_least": 0}, **of_b, "MolWt": {"at_most": 150}}
     judge = Profile.of(lines).judge(model)
     assert [goal.place for goal in judge.goals] == [0, 3, 4, 0] and judge.goals[1].low == 8
     assert judge.correlation[1, 2] > 0.5 and not judge.correlation[0, 1:].any()
     assert judge.independent == (("a_p", "b_p"), ("a_p", "b_log"))
     predict_table(model, str(table), tmp_path / "out.csv", profile=Profile.of(lines))
     own = Profile.of({"p": lines["a_p"]}), Profile.of({"p": lines["b_p"], "log": lines["b_log"]})
-    one, other = (
-        each.score(LoadedModel(part, choose("cpu")), SMILES)[PROBABILITY]
-        for each, part in zip(own, (first, second), strict=True)
-    )
+    loaded = (LoadedModel(part, choose("cpu")) for part in (first, second))
+    one, other = (each.score(part, SMILES)[PROBABILITY] for each, part in zip(own, loaded, strict=True))
     expected = (one * other).where([text not in (SMILES[3],) for text in SMILES], 0)  # of aspirin the weight is 180
     found = [float(row[PROBABILITY] or "nan") for row in rows_of(tmp_path / "out.csv")]
     assert found == pytest.approx(expected.tolist(), rel=1e-5, nan_ok=True)

@@ -78,9 +78,7 @@ def test_an_update_is_the_model_of_all_rows_and_keeps_what_was_predicted(table, 
     errors = np.abs(table.a[OLD:].to_numpy() - expected.a.to_numpy())
     (period,) = result["prospective"]["a"]
     inside = (expected.a_low.to_numpy() <= table.a[OLD:]) & (table.a[OLD:] <= expected.a_high.to_numpy())
-    assert (period["n"], period["held"]) == (ALL - OLD, inside.sum()) and period["error"] == pytest.approx(
-        errors.mean()
-    )
+    assert (period["n"], period["held"], period["error"]) == (ALL - OLD, inside.sum(), pytest.approx(errors.mean()))
     code, again, said = command("update", old, tmp_path / "new.csv", "--out", tmp_path / "next")
     assert code == 0 and again["prospective"] == result["prospective"] and "is finished" in said
     assert (again["value"], again["new_rows"]) == (result["value"], result["new_rows"])
@@ -89,12 +87,15 @@ def test_an_update_is_the_model_of_all_rows_and_keeps_what_was_predicted(table, 
         update_run(str(old), str(tmp_path / "other.csv"), tmp_path / "next")
 
 
-def test_known_rows_are_skipped_and_later_updates_extend_the_log(table, old, tmp_path, capsys):
+def test_known_rows_are_skipped_replicates_averaged_and_later_updates_extend_the_log(table, old, tmp_path, capsys):
     measured_again = table[2:3].assign(a=table.a[2] + 0.5)
     pd.concat([table[:2], measured_again, table[OLD : OLD + 8]]).to_csv(tmp_path / "one.csv", index=False)
     first = update_run(str(old), str(tmp_path / "one.csv"), tmp_path / "one")
     assert (first["repeated"], first["new_rows"], first["rows"]) == (2, 9, OLD + 9)
     assert "row 1 is in the table of run with the same label" in capsys.readouterr().err
+    rows = pd.read_csv(tmp_path / "one" / "table.csv")
+    assert rows["target a"][2] == pytest.approx(table.a[2] + 0.25) and len(rows) == OLD + 8
+    assert len(pd.read_csv(tmp_path / "one" / "measurements.csv")) == OLD + 9
     kept = len(prospective(tmp_path / "one"))
     assert kept + first["known"] == 9
     export_model(tmp_path / "one", tmp_path / "one.gsn")
@@ -132,6 +133,7 @@ def test_labels_in_another_unit_are_refused_unless_they_are_not(table, old, tmp_
     assert result["alarms"] and all(alarm in (tmp_path / "next" / PAGE).read_text() for alarm in result["alarms"])
 
 
+@pytest.mark.slow
 def test_times_and_conditions_are_read_as_before(table, trained, tmp_path):
     run = train(table[:OLD], tmp_path, trained, split="time", split_column="day", feature_columns=("T",))
     table[OLD:].to_csv(tmp_path / "new.csv", index=False)
@@ -145,6 +147,7 @@ def test_times_and_conditions_are_read_as_before(table, trained, tmp_path):
     assert (both / "predictions.csv").read_bytes() == (tmp_path / "run-update-1" / "predictions.csv").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_classification_and_a_final_model_are_updated(table, trained, tmp_path):
     classes = table.assign(a=(table.a > table.a.median()).astype(int))
     run = train(classes[:OLD], tmp_path, trained, kind="classification", final=True)
@@ -152,14 +155,6 @@ def test_a_classification_and_a_final_model_are_updated(table, trained, tmp_path
     result = update_run(str(run), str(tmp_path / "new.csv"))
     (period,) = result["prospective"]["a"]
     assert period["intervals"] == 0 and 0 <= period["error"] <= 1 and result["n"] == ALL
-
-
-def test_replicates_are_averaged_with_those_before(table, old, tmp_path):
-    pd.concat([table[OLD:], table[:1].assign(a=table.a[0] + 1)]).to_csv(tmp_path / "new.csv", index=False)
-    update_run(str(old), str(tmp_path / "new.csv"), tmp_path / "next")
-    rows = pd.read_csv(tmp_path / "next" / "table.csv")
-    assert rows["target a"][0] == pytest.approx(table.a[0] + 0.5) and len(rows) == ALL
-    assert len(pd.read_csv(tmp_path / "next" / "measurements.csv")) == ALL + 1
 
 
 def test_what_cannot_be_updated_is_refused(table, old, trained: Trained, tmp_path):
@@ -203,9 +198,8 @@ def test_a_killed_update_continues_to_the_same_model(table, old, tmp_path):
     update_run(str(tmp_path / "whole"), str(tmp_path / "new.csv"))
     for name in ("stack.safetensors", "kernel.safetensors", "predictions.csv", "table.csv"):
         assert (out / name).read_bytes() == (tmp_path / "whole-update-1" / name).read_bytes()
-    assert [{**line, "model": ""} for line in prospective(out)] == [
-        {**line, "model": ""} for line in prospective(tmp_path / "whole-update-1")
-    ]
+    whole = prospective(tmp_path / "whole-update-1")
+    assert [line | {"model": ""} for line in prospective(out)] == [line | {"model": ""} for line in whole]
 
 
 def test_bounds_among_new_measurements_are_counted_on_their_side():

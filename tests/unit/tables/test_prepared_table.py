@@ -8,7 +8,7 @@ from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import task_config
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions, read_labelled, table_task
-from graphormer_sepnorm.tables.prepared_table import names_of_split, rows_of_split, table_dataset, write_labelled
+from graphormer_sepnorm.tables.prepared_table import rows_of_split, table_dataset, write_labelled
 from graphormer_sepnorm.tables.splits import Duplicate
 
 NAN, INF = float("nan"), float("inf")
@@ -48,9 +48,8 @@ def test_each_measurement_names_the_row_that_it_was_averaged_in(tmp_path):
     lines = ["smiles,T,logp,fold", "CCO,1,1,test", "C,1,2,train", "OCC,1,3,test", "CCO,2,5,test", "CC,1,0,val"]
     (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
     for conditions, repeated, labels in (((), [1, 3, 4], [3, 2, 0]), (("T",), [1, 3], [2, 2, 5, 0])):
-        options = TableOptions(
-            str(tmp_path / "a.csv"), ("logp",), split="column", split_column="fold", feature_columns=conditions
-        )
+        reading = {"split": "column", "split_column": "fold", "feature_columns": conditions}
+        options = TableOptions(str(tmp_path / "a.csv"), ("logp",), **reading)
         labelled, out = read_labelled(options, "ogb"), tmp_path / f"{len(conditions)}"
         out.mkdir()
         write(out, labelled, options=options)
@@ -69,12 +68,11 @@ def test_names_and_weights_of_rows_are_kept(tmp_path):
         "1,001,CCO,train,2.0,1.5,",
         "3,NA,c1ccccc1,val,1.0,,-2.0",
     ]
-    assert (
-        tmp_path / "skipped.csv"
-    ).read_text() == 'row,name,smiles,error,in_file\n2,"b,c",C(,not a valid SMILES,row 3\n'
+    skipped = 'row,name,smiles,error,in_file\n2,"b,c",C(,not a valid SMILES,row 3\n'
+    assert (tmp_path / "skipped.csv").read_text() == skipped
     assert (tmp_path / "duplicates.csv").read_text().splitlines()[1].startswith("KEY,1,001,CCO,train")
-    assert names_of_split(tmp_path / "table.csv", "train") == ["001", ""]
-    assert names_of_split(tmp_path / "table.csv", "val") == ["NA"]
+    assert rows_of_split(tmp_path / "table.csv", "train", ())[1] == ["001", ""]
+    assert rows_of_split(tmp_path / "table.csv", "val", ())[1] == ["NA"]
 
 
 def test_the_same_table_may_be_written_again_and_no_other(folder):
@@ -130,5 +128,5 @@ def test_bounds_are_written_and_read_again(tmp_path):
 
 def test_a_name_behind_a_smiles_may_have_any_bytes(tmp_path):
     write(tmp_path, LabelledTable([LabelledRow(1, "CCO caf\udce9", [1.0, 2.0], "train")]))
-    assert rows_of_split(tmp_path / "table.csv", "train", ("logp",)) == [[1, "CCO caf?", "1.0"]]
+    assert rows_of_split(tmp_path / "table.csv", "train", ("logp",))[0] == [[1, "CCO caf?", "1.0"]]
     assert len(table_dataset(tmp_path / "table.csv").read("train", tmp_path)) == 1

@@ -16,10 +16,13 @@ from tests.tables import chains, table
 
 @pytest.mark.parametrize(
     ("columns", "name"),
-    [("smiles,y,Compound ID", "c1"), ("smiles,y,extra", None), ("smiles,y,Name", "c1"), ("smiles,y,id", "c1")],
-)
-def test_names_of_rows_are_found(tmp_path, columns, name):
-    options = TableOptions(table(tmp_path / "a.csv", columns, *(f"{line},c1" for line in chains(20))), ("y",))
+    [
+        ("smiles,y,id,Compound ID", "c1"), ("smiles,y,id,extra", None), ("smiles,y,,Name", "c1"),
+        ("smiles,y,x,id", "c1"), ("smiles,y,id,id", None),
+    ],
+)  # fmt: skip
+def test_names_of_rows_are_found_in_a_column_that_is_not_empty(tmp_path, columns, name):
+    options = TableOptions(table(tmp_path / "a.csv", columns, *(f"{line},,c1" for line in chains(20))), ("y",))
     assert read_usable(options, "mol").names.get(1) == name
 
 
@@ -38,10 +41,8 @@ def test_conditions_are_read_with_labels_and_tell_replicates_apart(tmp_path):
     rows = [*(f"{line},25,A" for line in chains(20)), 'C,3,"25,0",A', "C,4,37,A", "CC,1,,A", "CC,1,25,na"]
     path = table(tmp_path / "a.csv", "smiles,y,T,assay", *rows)
     found = read_labelled(TableOptions(path, ("y",), split="random", feature_columns=("T", "assay")), "mol")
-    assert [(row.conditions, row.labels) for row in found.rows if row.smiles == "C"] == [
-        (("25.0", "A"), [2.0]),
-        (("37.0", "A"), [4.0]),
-    ]
+    methane = {row.conditions: row.labels for row in found.rows if row.smiles == "C"}
+    assert methane == {("25.0", "A"): [2.0], ("37.0", "A"): [4.0]}
     assert [row.conditions for row in found.rows if "" in row.conditions] == [("", "A"), ("25.0", "")]
     required = TableOptions(path, ("y",), split="random", feature_columns=("T", "assay"), require_conditions=True)
     reasons = [reason for _, _, reason in read_usable(required, "mol").skipped]
@@ -50,12 +51,10 @@ def test_conditions_are_read_with_labels_and_tell_replicates_apart(tmp_path):
 
 def test_a_comma_that_nothing_decides_on_is_refused_or_asked_about(tmp_path):
     path = table(tmp_path / "a.tsv", "smiles\ty", "C\t46,774", "CC\t7", "CCC\t<1,000")
-    read = {
-        decimal: [row.labels[0] if not row.bounds else row.bounds[0] for row in read_usable(options, "mol").rows]
-        for decimal in (None, "point", "comma")
-        for options in [TableOptions(path, ("y",), decimal=decimal)]
-    }
-    assert read == {None: [7.0], "point": [46774.0, 7.0, "<1000.0"], "comma": [46.774, 7.0, "<1.0"]}
+    known = {None: [7.0], "point": [46774.0, 7.0, "<1000.0"], "comma": [46.774, 7.0, "<1.0"]}
+    for decimal, labels in known.items():
+        rows = read_usable(TableOptions(path, ("y",), decimal=decimal), "mol").rows
+        assert [row.bounds.get(0, row.labels[0]) for row in rows] == labels
 
 
 @pytest.mark.parametrize(
@@ -95,18 +94,14 @@ def test_other_columns_say_which_separators_a_table_has(tmp_path, other, read, s
         samples = samples_of(content.columns, AskedConditions(("IC50",)), path, content.delimiter)(list(content.rows))
     _, errors = Conditions.of(("IC50",), [("1",), ("2",)]).encode_all([sample.conditions for sample in samples])
     assert [row for row, error in enumerate(errors, 1) if error] == skipped
-    assert [sample.conditions for sample, error in zip(samples, errors, strict=True) if not error] == [
-        (str(number),) for number in read
-    ]
 
 
 def test_separators_of_a_part_of_the_rows_are_those_of_the_whole_table():
     rows = [Row(["C", "1.250"], "C"), Row(["CC", "0,5"], "CC")]
     dose = AskedConditions(("dose",))
     read = samples_of(["smiles", "dose"], dose, "t.csv", ";", lambda: rows)
-    assert read(rows[:1]) == [Sample("C", ("1.250 among numbers with commas",))] and read(rows[1:])[0].conditions == (
-        "0.5",
-    )
+    assert read(rows) == [Sample("C", ("1.250 among numbers with commas",)), Sample("CC", ("0.5",))]
+    assert read(rows[:1]) == read(rows)[:1]
     assert samples_of(["smiles", "dose"], dose, "t.csv", ";")(rows[:1])[0].conditions == ("1.25",)
 
 
@@ -118,10 +113,7 @@ def test_what_a_model_reads_of_rows():
         Sample("C", ("A", "25.0")),
         Sample("CC", ("", "30.0")),
     ]
-    with pytest.raises(
-        InputError,
-        match=r"and t\.csv has no column pH, lab \(1\): .* --condition pH=VALUE --condition 'lab \(1\)=VALUE'$",
-    ):
+    with pytest.raises(InputError, match=r"no column pH, lab \(1\): .*pH=VALUE --condition 'lab \(1\)=VALUE'$"):
         samples_of(columns, AskedConditions(("T", "pH", "lab (1)")), "t.csv")
     with pytest.raises(InputError, match=r"t\.csv has the column assay, and another value is given"):
         samples_of(columns, AskedConditions(("T",), {"assay": "a"}), "t.csv")

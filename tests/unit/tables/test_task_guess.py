@@ -6,38 +6,27 @@ from graphormer_sepnorm.tables.task_guess import Column, guess_task, look_at_col
 
 
 def column(*labels: str, name: str = "y") -> Column:
-    found = Column(name)
-    for label in labels:
-        found.add(label)
-    return found
+    return Column.of(name, labels)
 
 
 @pytest.mark.parametrize(
     ("labels", "kind", "classes"),
     [
-        (["0", "1", "", "1.0"], "classification", ()),
-        (["True", "FALSE"], "classification", ()),
-        (["yes", "No"], "classification", ()),
-        (["Active", "inactive", "NA"], "classification", ()),
-        (["Soluble", "insoluble"], "classification", ()),
-        (["low", "High"], "classification", ()),
-        (["1", "1"], "classification", ()),
-        (["0", "1", "2"], "regression", ()),
-        (["0.5", "<3", "high"], "regression", ()),
-        (["1,5", "2", "3"], "regression", ()),
+        (["0", "1", "", "1.0"], "classification", ()), (["True", "FALSE"], "classification", ()),
+        (["yes", "No"], "classification", ()), (["Active", "inactive", "NA"], "classification", ()),
+        (["Soluble", "insoluble"], "classification", ()), (["low", "High"], "classification", ()),
+        (["1", "1"], "classification", ()), (["0", "1", "2"], "regression", ()),
+        (["0.5", "<3", "high"], "regression", ()), (["1,5", "2", "3"], "regression", ()),
         (["0", "1", "1", "unclear"], "multiclass", ("0", "1", "unclear")),
         (["active", "inactive", "inconclusive"], "multiclass", ("active", "inactive", "inconclusive")),
         (["toxic", "safe", "Safe"], "multiclass", ("safe", "toxic")),
-        (["B", "a", "C", "b"], "multiclass", ("a", "B", "C")),
-        (["1", "2", "2.0"], "multiclass", ("1", "2")),
-        (["-1", "1", ""], "multiclass", ("-1", "1")),
-        (["<1", ">2"], "regression", ()),
-        (["12 +- 3", "~120", "45", "1.5"], "regression", ()),
+        (["B", "a", "C", "b"], "multiclass", ("a", "B", "C")), (["1", "2", "2.0"], "multiclass", ("1", "2")),
+        (["-1", "1", ""], "multiclass", ("-1", "1")), (["<1", ">2"], "regression", ()),
+        (["12 +- 3", "~120", "45", "1.5"], "regression", ()), (["1.2e-5 M", "5 nM", "7 uM"], "regression", ()),
         (["1,234", "11,748,976", "8'709.6", "2"], "regression", ()),
-        (["1.2e-5 M", "5 nM", "7 uM"], "regression", ()),
         (["3 mg", "4 mg", "5"], "multiclass", ("3 mg", "4 mg", "5")),
     ],
-)
+)  # fmt: skip
 def test_the_task_of_labels_by_hand(labels, kind, classes):
     guess = guess_task([column(*labels * 5)])
     assert (guess.kind, guess.classes) == (kind, classes) and guess.sentence.startswith("y")

@@ -6,7 +6,7 @@ import lzma
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats import kind_of, open_table, rows_of, text
+from graphormer_sepnorm.tables.formats import kind_of, open_table, text
 from graphormer_sepnorm.tables.formats.table import is_molecule, molecule_among, places_of_column
 from graphormer_sepnorm.tables.formats.text import zstd
 from tests.tables import read, write
@@ -32,41 +32,10 @@ def test_many_records_may_be_longer_than_one_may_be(tmp_path, monkeypatch):
     assert len(read(write(tmp_path, "a.csv", "smiles\n" + "CCCCCCC\n" * 5))[1]) == 5
 
 
-def test_a_workbook_is_a_table_like_a_csv(tmp_path):
-    openpyxl = pytest.importorskip("openpyxl")
-    book = openpyxl.Workbook()
-    for row in (["id", "SMILES", "y"], [1, "CCO", 0.5], [2, "CC"], [], [3, "C", 1, 2], []):
-        book.active.append(row)
-    book.save(tmp_path / "a.xlsx")
-    columns, rows = read(tmp_path / "a.xlsx")
-    assert columns == ["id", "SMILES", "y"]
-    assert [row.fields for row in rows] == [["1", "CCO", "0.5"], ["2", "CC", ""], ["", "", ""], ["3", "C", "1"]]
-    assert [row.error for row in rows] == ["", "", "the line is empty", "the row has 4 fields, the header has 3"]
-    packed = write(tmp_path, "b.xlsx.gz", gzip.compress((tmp_path / "a.xlsx").read_bytes()))
-    assert read(packed) == (columns, rows)
-    with pytest.raises(InputError, match="No such file"):
-        read(tmp_path / "c.xlsx")
-
-
-def test_a_sheet_is_named_only_of_a_workbook(tmp_path):
-    openpyxl = pytest.importorskip("openpyxl")
-    book = openpyxl.Workbook()
-    for sheet, molecule in ((book.active, "C"), (book.create_sheet("b"), "CC")):
-        sheet.append(["smiles"])
-        sheet.append([molecule])
-    book.save(tmp_path / "a.xlsx")
-    for sheet, molecule in ((None, "C"), ("b", "CC")):
-        assert [row.smiles for row in rows_of(tmp_path / "a.xlsx", None, None, sheet)] == [molecule]
-    with pytest.raises(InputError, match="no Excel workbook"):
-        list(rows_of(write(tmp_path, "a.smi", "C\n"), None, None, "b"))
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "header"), [("a.smi", "C\n", 0), ("a.smi", "smiles\nC\n", 1), ("a.csv", "smiles\nC\n", 1)]
-)
-def test_lines_above_the_first_row_are_known(tmp_path, name, content, header):
-    with open_table(write(tmp_path, name, content)) as table:
-        assert table.header == header
+def test_lines_above_the_first_row_are_known(tmp_path):
+    for name, content, header in (("a.smi", "C\n", 0), ("a.smi", "smiles\nC\n", 1), ("a.csv", "smiles\nC\n", 1)):
+        with open_table(write(tmp_path, name, content)) as table:
+            assert table.header == header
 
 
 @pytest.mark.parametrize("stream", [None, io.StringIO()])
@@ -135,34 +104,21 @@ def test_no_bytes_of_a_file_reach_the_terminal(tmp_path):
     ],
 )  # fmt: skip
 def test_the_column_of_molecules_is_found_by_the_names_that_people_give_it(columns, places):
-    assert places_of_column(columns, None) == places
+    assert places_of_column(columns, None) == places and places_of_column(["smiles", "SMILES"], "SMILES") == [1]
 
 
-def test_a_column_that_is_named_is_taken_as_it_is_written():
-    assert places_of_column(["smiles", "SMILES"], "SMILES") == [1]
-
-
-LIST = "CCO\nCCN\nc1ccccc1O\n"
 NO_HEADER = "seems to have no header: its first line contains the molecule 'CCO'; write the names of the columns"
 
 
 @pytest.mark.parametrize("name", ["plain.txt", "plain.csv", "plain.tsv"])
 @pytest.mark.parametrize("column", [None, "CCO"])
 def test_a_list_without_a_header_is_read_as_smi(tmp_path, name, column):
-    columns, rows = read(write(tmp_path, name, LIST), column)
-    assert (columns, [row.smiles for row in rows]) == read_smi_of(tmp_path, LIST)
-    assert len(rows) == 3
-
-
-def test_names_with_commas_and_one_molecule_are_lists_too(tmp_path):
-    for content in ("CCO ethanol\n\nCN(C)C N,N-dimethyl\n", "CCO\n", "CCO\r\nnone\r\nCCN\r\n"):
-        columns, rows = read(write(tmp_path, "a.csv", content))
-        assert (columns, [row.smiles for row in rows]) == read_smi_of(tmp_path, content)
-
-
-def read_smi_of(folder, text):
-    columns, rows = read(write(folder, "same.smi", text))
-    return columns, [row.smiles for row in rows]
+    """Also one molecule, and names with commas."""
+    named = ("CCO ethanol\n\nCN(C)C N,N-dimethyl\n", "CCO\n", "CCO\r\nnone\r\nCCN\r\n")
+    for content in ("CCO\nCCN\nc1ccccc1O\n", *named):
+        columns, rows = read(write(tmp_path, name, content), column)
+        expected = read(write(tmp_path, "same.smi", content))
+        assert (columns, [row.smiles for row in rows]) == (expected[0], [row.smiles for row in expected[1]])
 
 
 @pytest.mark.parametrize("column", [None, "CCO"])
@@ -173,8 +129,22 @@ def test_a_table_without_a_header_is_refused(tmp_path, text, column):
     assert ("end in .smi" in str(caught.value)) == text.startswith("CCO\t")
 
 
-@pytest.mark.parametrize(
-    "name", ["smiles", "name", "Structure", "logD", "pIC50", "CN", "ID", "C", "N", "CO", "NO", "IC50", "Conc", "Cl", ""]
-)
-def test_a_name_is_no_molecule(name):
-    assert not is_molecule(name) and not molecule_among([name], [["CCO"]])
+def test_a_name_is_no_molecule():
+    for name in [
+        "smiles",
+        "name",
+        "Structure",
+        "logD",
+        "pIC50",
+        "CN",
+        "ID",
+        "C",
+        "N",
+        "CO",
+        "NO",
+        "IC50",
+        "Conc",
+        "Cl",
+    ]:
+        assert not is_molecule(name) and not molecule_among([name], [["CCO"]])
+    assert not is_molecule("") and not molecule_among([""], [["CCO"]])

@@ -1,9 +1,9 @@
-"""Excel workbooks: a sheet as records of text."""
+"""Excel workbooks and Parquet files as records of text."""
 
 import contextlib
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -13,17 +13,22 @@ from graphormer_sepnorm.system import progress
 from graphormer_sepnorm.tables.formats.table import cell_text, places_of_column, printable
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
     from openpyxl import Workbook
     from openpyxl.worksheet.worksheet import Worksheet
 
 PICTURES = "structure drawing"  # heads a first column of pictures that this package writes, which is not read
 SPREADSHEET_KINDS = (".xlsx", ".xlsm")
 MAX_UNPACKED = 2_000_000_000
+PARQUET = ".parquet"
+READ_BUFFER = 1 << 20
+ROWS_AT_ONCE = 1000
 
 
 def sheet_records(
     file: IO[bytes], source: str, smiles_column: str | None = None, sheet: str | None = None
-) -> Iterator[list[str]]:
+) -> Generator[list[str], None, None]:
     """The rows of the named sheet, else the first with molecules, up to the last cell in use."""
     try:
         import openpyxl  # an extra
@@ -46,7 +51,6 @@ def refuse_large(file: IO[bytes] | Path, source: str, most: int) -> None:
 
 
 def chosen_sheet(book: "Workbook", source: str, smiles_column: str | None, name: str | None) -> "Worksheet":
-    """The named sheet; without a name the first with a column of molecules, if there is one."""
     sheets = {sheet.title: sheet for sheet in book.worksheets}
     if name is not None:
         if name not in sheets:
@@ -85,3 +89,41 @@ def explained(source: str) -> Iterator[None]:
     except Exception as error:
         reason = " ".join(str(error).split())[:100] or type(error).__name__
         raise InputError(f"{source} cannot be read as a workbook: {ascii(reason)[1:-1]}") from error
+
+
+@contextlib.contextmanager
+def open_parquet(path: str) -> Iterator["pq.ParquetFile"]:
+    try:
+        import pyarrow.parquet as pq  # an extra
+    except ImportError:
+        raise InputError(f"{path} is Parquet: pip install pyarrow to read it, or save it as CSV") from None
+    with readable(path):
+        file = pq.ParquetFile(path, buffer_size=READ_BUFFER, page_checksum_verification=True)
+    with file:
+        yield file
+
+
+@contextlib.contextmanager
+def readable(path: str) -> Iterator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).strip().partition("\n")[0]
+        raise InputError(f"cannot read {path}: {reason}") from None
+
+
+def batches_of(
+    file: "pq.ParquetFile", path: str, rows: int, columns: list[str] | None = None
+) -> Iterator["pa.RecordBatch"]:
+    with readable(path):
+        yield from file.iter_batches(rows, columns=columns)
+
+
+def parquet_records(file: "pq.ParquetFile", path: str) -> Generator[list[str], None, None]:
+    with readable(path):
+        yield list(file.schema_arrow.names)
+        for batch in file.iter_batches(ROWS_AT_ONCE):
+            columns = [[cell_text(cell) for cell in column.to_pylist()] for column in batch.columns]
+            yield from map(list, zip(*columns, strict=True))
