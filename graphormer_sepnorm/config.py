@@ -358,8 +358,8 @@ def config_from_json(text: str | bytes, source: str) -> Config:
     try:
         version = FORMAT.validate_json(text).format_version
         if version > FORMAT_VERSION:
-            known = f"this package reads up to {FORMAT_VERSION}: install a newer graphormer_sepnorm"
-            raise InputError(f"{source} has format {version}, {known}")
+            advice = f"this package reads up to {FORMAT_VERSION}: install a newer graphormer_sepnorm"
+            raise InputError(f"{source} has format {version}, {advice}")
         if version < FORMAT_VERSION:
             raise InputError(f"{source} has format {version}, which only versions before 0.2.0 read: train it again")
         return ADAPTER.validate_json(text)

@@ -19,9 +19,9 @@ class InputError(ValueError):
     def __str__(self) -> str:
         return self.with_options(str)
 
-    def with_options(self, shown: Callable[[str], str]) -> str:
+    def with_options(self, spelling: Callable[[str], str]) -> str:
         """The sentence with its options as they are shown to the reader."""
-        return "; see ".join(filter(None, [self.sentence, ", ".join(map(shown, self.options))]))
+        return "; see ".join(filter(None, [self.sentence, ", ".join(map(spelling, self.options))]))
 
 
 def as_text(text: str) -> str:

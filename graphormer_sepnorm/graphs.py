@@ -133,8 +133,8 @@ def check_features(name: str, values: Tensor, sizes: tuple[int, ...], ptr: Tenso
     wrong = (values < 0) | (values >= torch.tensor(sizes, device=values.device))
     if wrong.any():
         row, column = wrong.nonzero()[0].tolist()
-        found = f"{values[row, column].item()} in column {column}, where values are from 0 to {sizes[column] - 1}"
-        raise InputError(f"{name} of molecule {molecule_of(row, ptr)} has {found}")
+        problem = f"{values[row, column].item()} in column {column}, where values are from 0 to {sizes[column] - 1}"
+        raise InputError(f"{name} of molecule {molecule_of(row, ptr)} has {problem}")
 
 
 def check_bonds(edge_index: Tensor, edge_ptr: Tensor, num_atoms: Tensor) -> None:
@@ -145,8 +145,8 @@ def check_bonds(edge_index: Tensor, edge_ptr: Tensor, num_atoms: Tensor) -> None
     if wrong.any():
         end, edge = wrong.nonzero()[0].tolist()
         molecule = molecule_of(edge, edge_ptr)
-        found, last = edge_index[end, edge].item(), num_atoms[molecule].item() - 1
-        raise InputError(f"edge_index of molecule {molecule} has atom {found}, its atoms are numbered from 0 to {last}")
+        atom, last = edge_index[end, edge].item(), num_atoms[molecule].item() - 1
+        raise InputError(f"edge_index of molecule {molecule} has atom {atom}, its atoms are numbered from 0 to {last}")
 
 
 def molecule_of(row: int, ptr: Tensor) -> int:

@@ -35,14 +35,14 @@ class Declared:
 
 def declared(cls: type, only: tuple[str, ...] = (), without: tuple[str, ...] = ()) -> list[Declared]:
     """The fields of a dataclass that a user may set, in order; ``only`` or ``without`` some names."""
-    hints, found = get_type_hints(cls, include_extras=True), []
+    hints, declarations = get_type_hints(cls, include_extras=True), []
     for each in fields(cls):
         metadata = getattr(hints[each.name], "__metadata__", ())
         option = next((known for known in metadata if isinstance(known, Option)), None)
         if option is not None and each.name not in without and (not only or each.name in only):
             default = None if each.default is MISSING else each.default
-            found.append(Declared(each.name, value_type(hints[each.name]), default, option))
-    return found
+            declarations.append(Declared(each.name, value_type(hints[each.name]), default, option))
+    return declarations
 
 
 def changed(options: Any) -> list[str]:
@@ -55,8 +55,8 @@ def value_type(hint: Any) -> Any:
     if get_origin(hint) is Annotated:
         return value_type(get_args(hint)[0])
     if get_origin(hint) in (Union, types.UnionType):
-        (known,) = (each for each in get_args(hint) if each is not types.NoneType)
-        return value_type(known)
+        (kind,) = (each for each in get_args(hint) if each is not types.NoneType)
+        return value_type(kind)
     if get_origin(hint) is tuple:
         return list[str]
     return hint

@@ -124,8 +124,8 @@ def find_recipe(name: str) -> Recipe:
         config = read_config(Path(name))
     else:
         names = list(dict.fromkeys([*RECIPES, *shipped]))
-        known = f"{', '.join(names)} or the config.json of a run{did_you_mean(name, names)}"
-        raise InputError(f"unknown recipe {name!r}, choose one of {known}")
+        choices = f"{', '.join(names)} or the config.json of a run{did_you_mean(name, names)}"
+        raise InputError(f"unknown recipe {name!r}, choose one of {choices}")
 
     def architecture(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
         if (atom_sizes, bond_sizes) != (config.model.atom_sizes, config.model.bond_sizes):
@@ -149,8 +149,8 @@ def dataset_config(
     dataset: str, train: TrainConfig, norm: str | None = None, architecture: Architecture = slim
 ) -> Config:
     """The config of an architecture for a named dataset; raises InputError for an unknown name."""
-    found = find_dataset(dataset)
-    return task_config(dataset, found.featurizer, found.task, train, norm, architecture)
+    path = find_dataset(dataset)
+    return task_config(dataset, path.featurizer, path.task, train, norm, architecture)
 
 
 def task_config(
@@ -162,6 +162,6 @@ def task_config(
     architecture: Architecture = slim,
 ) -> Config:
     """The config of an architecture for a task on the features of ``featurizer``; ``norm`` replaces its norm."""
-    found = FEATURIZERS[featurizer]
-    model = architecture(found.atom_sizes, found.bond_sizes, len(task.targets))
+    features = FEATURIZERS[featurizer]
+    model = architecture(features.atom_sizes, features.bond_sizes, len(task.targets))
     return Config(dataset, featurizer, task, model if norm is None else replace(model, norm=norm), train)

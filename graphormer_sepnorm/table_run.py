@@ -96,8 +96,8 @@ def remarks(options: TableOptions, labelled: LabelledTable) -> list[str]:
 
 def costs(plan: Plan, config: Config) -> dict[str, float]:
     """Rough costs of the phases of a training: seconds of one core for a thousand rows."""
-    known = {"kernel": 8.0, "forest": 6.0, "networks": 0.5 * plan.networks * config.train.epochs}
-    return {READING: 6.0, DESCRIBING: 12.0, **{name: known.get(name, 1.0) for name in plan.members}, SCORING: 4.0}
+    seconds = {"kernel": 8.0, "forest": 6.0, "networks": 0.5 * plan.networks * config.train.epochs}
+    return {READING: 6.0, DESCRIBING: 12.0, **{name: seconds.get(name, 1.0) for name in plan.members}, SCORING: 4.0}
 
 
 def train_folds(
@@ -138,11 +138,11 @@ def train_folds(
 
 
 def scorable(options: TableOptions, labelled: LabelledTable) -> LabelledTable:
-    found = with_known(labelled, learnt_conditions(options, labelled))
-    if not options.final and not found.of_split("test"):
-        number, _, reason = next(each for each in found.skipped if each not in labelled.skipped)
+    labels = with_known(labelled, learnt_conditions(options, labelled))
+    if not options.final and not labels.of_split("test"):
+        number, _, reason = next(each for each in labels.skipped if each not in labelled.skipped)
         raise InputError(f"{options.path}: no test row has conditions of the training rows; row {number}: {reason}")
-    return found
+    return labels
 
 
 def learnt_conditions(options: TableOptions, labelled: LabelledTable) -> Conditions:
@@ -203,11 +203,11 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
 def finished_result(whole: RunFolder, config: Config, folds: Folds) -> dict:
     """The result of a finished training with this kernel, as it was reported; empty if there is none."""
     is_whole = all(path.exists() for path in (whole.stack, whole.report, whole.predictions))
-    found = whole.saved_test() if is_whole else {}
-    if found.get("seed") != config.train.seed or found.get("folds", len(folds)) != len(folds):
+    result = whole.saved_test() if is_whole else {}
+    if result.get("seed") != config.train.seed or result.get("folds", len(folds)) != len(folds):
         return {}
     kernel = TableModel.load(whole.path).members.get("kernel")
-    return found if isinstance(kernel, KernelMember) and kernel.reference.body == body_of(config) else {}
+    return result if isinstance(kernel, KernelMember) and kernel.reference.body == body_of(config) else {}
 
 
 def to_fit(labelled: LabelledTable, options: TableOptions, config: Config, plan: Plan, is_weighted: bool) -> ToFit:
@@ -243,12 +243,12 @@ def over_folds(values: list[float]) -> dict:
 
 def predictions_out_of_fold(whole: RunFolder, folds: int) -> list[list[str]]:
     """The lines of the folds' ``predictions.csv`` in table order, under one header."""
-    found = []
+    rows = []
     for number in range(folds):
         with open(whole.fold(number).predictions, newline="", encoding="utf-8", errors="surrogateescape") as file:
             header, *lines = csv.reader(file)
-        found += [[row, smiles, f"fold-{number}", *rest] for row, smiles, _, *rest in lines]
-    return [header, *sorted(found, key=lambda line: int(line[0]))]
+        rows += [[row, smiles, f"fold-{number}", *rest] for row, smiles, _, *rest in lines]
+    return [header, *sorted(rows, key=lambda line: int(line[0]))]
 
 
 def say(sentences: Iterable[str]) -> None:
@@ -258,11 +258,11 @@ def say(sentences: Iterable[str]) -> None:
 
 
 def numbers_of_rows(options: TableOptions, labelled: LabelledTable) -> dict:
-    found: dict = {
+    numbers: dict = {
         "rows": len(labelled.usable),
         "skipped": len(labelled.skipped),
         "duplicates": len(labelled.duplicates),
         "conflicting": sum(bool(duplicate.conflicts) for duplicate in labelled.duplicates),
     }
     deviations = repeatability(options, labelled)
-    return found | {"repeatability": deviations} if deviations else found
+    return numbers | {"repeatability": deviations} if deviations else numbers

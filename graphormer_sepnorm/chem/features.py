@@ -321,19 +321,19 @@ class Molecules:
 
 def read_graphs(featurizer: str, smiles: Sequence[str | None], first_row: int = 0) -> Graphs:
     """The graphs of a whole table; raises InputError with the row of a SMILES that cannot be read."""
-    found = FEATURIZERS[featurizer]
+    features = FEATURIZERS[featurizer]
     graphs = []
     for row, text in enumerate(smiles, first_row):
         try:
-            graphs.append(found.graph(text))
+            graphs.append(features.graph(text))
         except InputError as error:
             raise InputError(f"row {row} (counted from 0): {error}") from None
-    return found.pack(graphs)
+    return features.pack(graphs)
 
 
 def read_molecules(featurizer: str, smiles: Sequence[Sample | Chem.Mol | str | None]) -> Molecules:
     """Reads molecules; those that cannot be read are reported in ``errors``."""
-    found = FEATURIZERS[featurizer]
+    features = FEATURIZERS[featurizer]
     graphs, rows, errors, reductions = [], [], [""] * len(smiles), [""] * len(smiles)
     texts: list[str | None] = [None] * len(smiles)
     mols: list[Chem.Mol | None] = [None] * len(smiles)
@@ -341,11 +341,11 @@ def read_molecules(featurizer: str, smiles: Sequence[Sample | Chem.Mol | str | N
         molecule = sample.smiles if isinstance(sample, Sample) else sample
         texts[row] = molecule if isinstance(molecule, str) else None
         try:
-            text, mol = found.read(molecule)
+            text, mol = features.read(molecule)
             texts[row] = text
             with one_molecule(text):
-                graphs.append(found.features(mol, text))
-            if found.preparation and text != molecule:
+                graphs.append(features.features(mol, text))
+            if features.preparation and text != molecule:
                 reductions[row] = reduction(read_smiles(molecule), mol)
             if guessed := guess(molecule):
                 reductions[row] = f"{GUESSED}: read as {guessed}. {reductions[row]}".strip()
@@ -354,4 +354,4 @@ def read_molecules(featurizer: str, smiles: Sequence[Sample | Chem.Mol | str | N
         except InputError as error:
             errors[row] = str(error)
     conditions = [sample.conditions for sample in smiles if isinstance(sample, Sample)]
-    return Molecules(found.pack(graphs), np.array(rows, np.int64), errors, texts, mols, conditions, reductions)
+    return Molecules(features.pack(graphs), np.array(rows, np.int64), errors, texts, mols, conditions, reductions)

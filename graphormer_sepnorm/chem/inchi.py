@@ -130,7 +130,7 @@ class Group:
 
     def paths(self, form: Form, donor: int) -> Iterator[tuple[int, tuple[int, ...]]]:
         """Atoms that can take a hydrogen of a donor, each at the end of bonds that are single and double in turn."""
-        found, steps = set[int](), 0  # breadth first: short paths before long ones
+        reached, steps = set[int](), 0  # breadth first: short paths before long ones
         stack: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = [(donor, (donor,), ())]
         while stack and steps < MOST_STEPS:
             atom, visited, path = stack.pop(0)
@@ -138,8 +138,8 @@ class Group:
             for bond in self.kekule.GetAtomWithIdx(atom).GetBonds():
                 other, number = bond.GetOtherAtomIdx(atom), bond.GetIdx()
                 if other not in visited and form.orders[number] == 1 + len(path) % 2:
-                    if len(path) % 2 and other in self.atoms and other not in found:
-                        found.add(other)
+                    if len(path) % 2 and other in self.atoms and other not in reached:
+                        reached.add(other)
                         yield other, (*path, number)
                     stack.append((other, (*visited, other), (*path, number)))
 
@@ -155,12 +155,12 @@ class Group:
 
     def forms(self, start: Form) -> list[Form]:
         """All forms, at most ``MOST_FORMS``, beginning with this one."""
-        found = {(start.hydrogens, start.charges): start}
+        by_state = {(start.hydrogens, start.charges): start}
         for form in (waiting := [start]):
             for other in self.neighbours(form):
                 key = (other.hydrogens, other.charges)
-                if key not in found and len(found) < MOST_FORMS:
-                    found[key] = other
+                if key not in by_state and len(by_state) < MOST_FORMS:
+                    by_state[key] = other
                     waiting.append(other)
         return waiting
 
@@ -236,6 +236,6 @@ def molecule_of_inchi(text: str) -> tuple[Chem.Mol, bool] | None:
             break
     if form == start:
         return mol, guess
-    found = form.drawn(kekule)
-    Chem.AssignStereochemistry(found, cleanIt=True, force=True)
-    return (found, guess) if Chem.MolToInchi(found) == Chem.MolToInchi(mol) else (mol, True)
+    drawn = form.drawn(kekule)
+    Chem.AssignStereochemistry(drawn, cleanIt=True, force=True)
+    return (drawn, guess) if Chem.MolToInchi(drawn) == Chem.MolToInchi(mol) else (mol, True)

@@ -116,8 +116,8 @@ def molecule_key(mol_or_smiles: Chem.Mol | str) -> str:
 def parent_key(mol: Chem.Mol, key: str) -> str:
     """The InChIKey of a molecule's ``neutral_parent``, the same for its salts; ``key`` is its ``molecule_key``."""
     part = neutral_parent(mol)
-    found = key if part is mol else molecule_key(part)
-    return PROTONATION.sub("", found)
+    parent = key if part is mol else molecule_key(part)
+    return PROTONATION.sub("", parent)
 
 
 def family_of(parent: str) -> str:

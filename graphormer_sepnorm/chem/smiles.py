@@ -96,16 +96,16 @@ def read_smiles(smiles: Chem.Mol | str | None) -> Chem.Mol:
     if not smiles.strip():
         raise InputError("The SMILES is empty: it has no atoms.")
     text = without_name(smiles.strip(" \t"))
-    shown = quoted(smiles.strip(" \t"))
+    excerpt = quoted(smiles.strip(" \t"))
     if not (text.isascii() and text.isprintable()):
-        raise InputError(f"The SMILES {shown} has characters that are not printable ASCII.")
+        raise InputError(f"The SMILES {excerpt} has characters that are not printable ASCII.")
     if text.replace("->", "").partition(" ")[0].count(">") == 2:
-        raise InputError(f"{shown} is a reaction: give the SMILES of one molecule.")
+        raise InputError(f"{excerpt} is a reaction: give the SMILES of one molecule.")
     text = without_atom_maps(text)
     with one_molecule(text):
         if len(text) > MAX_ATOMS and (unsanitized := Chem.MolFromSmiles(text, sanitize=False)) is not None:
             check_size(unsanitized)
-        mol = _read_strictly(text) or _read_leniently(text, shown)
+        mol = _read_strictly(text) or _read_leniently(text, excerpt)
         if " |" in text:
             refuse_incomplete(mol)
             mol = with_settled_stereo(mol)
@@ -158,8 +158,8 @@ def smiles_of_inchi(text: str) -> tuple[str, bool]:
     """As ``molecule_of_inchi``, as SMILES; raises InputError if the InChI is too long or RDKit cannot read it."""
     check_count("InChI", len(text), "characters", MAX_SMILES_LENGTH)
     with one_molecule(text):
-        if found := molecule_of_inchi(text):
-            return Chem.MolToSmiles(found[0]), found[1]
+        if mol := molecule_of_inchi(text):
+            return Chem.MolToSmiles(mol[0]), mol[1]
     raise InputError(f"{quoted(text)} is not a valid InChI.")
 
 
@@ -249,25 +249,25 @@ def syntax_problem(text: str) -> str:
 def in_words(message: str) -> str:
     """RDKit's message on an impossible molecule in plain words, if it is a common one; atoms are counted from 1."""
     message = " ".join(message.split())
-    if found := re.fullmatch(r"Explicit valence for atom # (\d+) (\w+), (\d+), is greater than permitted", message):
-        return f"atom {int(found[1]) + 1} ({found[2]}) has a valence of {found[3]}, which is too high"
-    if found := re.fullmatch(r"non-ring atom (\d+) marked aromatic", message):
-        return f"atom {int(found[1]) + 1} is written as aromatic, but is in no ring"
-    if found := re.fullmatch(r"Can't kekulize mol\. Unkekulized atoms: (\d+).*", message):
-        return f"the aromatic ring with atom {int(found[1]) + 1} has no Kekule structure; check hydrogens as in [nH]"
+    if match := re.fullmatch(r"Explicit valence for atom # (\d+) (\w+), (\d+), is greater than permitted", message):
+        return f"atom {int(match[1]) + 1} ({match[2]}) has a valence of {match[3]}, which is too high"
+    if match := re.fullmatch(r"non-ring atom (\d+) marked aromatic", message):
+        return f"atom {int(match[1]) + 1} is written as aromatic, but is in no ring"
+    if match := re.fullmatch(r"Can't kekulize mol\. Unkekulized atoms: (\d+).*", message):
+        return f"the aromatic ring with atom {int(match[1]) + 1} has no Kekule structure; check hydrogens as in [nH]"
     return message
 
 
-def _read_leniently(text: str, shown: str) -> Chem.Mol:
+def _read_leniently(text: str, excerpt: str) -> Chem.Mol:
     """Reads a SMILES with an unusual valence of a metal or metalloid only, as seven molecules of ogbg-molhiv."""
     mol = Chem.MolFromSmiles(text, sanitize=False)
     if mol is None:
         reason = syntax_problem(text)
-        raise InputError(f"{shown} is not a valid SMILES{': ' if reason else ''}{reason}.")
+        raise InputError(f"{excerpt} is not a valid SMILES{': ' if reason else ''}{reason}.")
     for problem in Chem.DetectChemistryProblems(mol):
         is_valence = problem.GetType() == "AtomValenceException"
         if not is_valence or mol.GetAtomWithIdx(problem.GetAtomIdx()).GetSymbol() in _FIXED_VALENCE:
-            raise InputError(f"The SMILES {shown} describes an impossible molecule: {in_words(problem.Message())}.")
+            raise InputError(f"The SMILES {excerpt} describes an impossible molecule: {in_words(problem.Message())}.")
     mol.UpdatePropertyCache(strict=False)
     Chem.SanitizeMol(mol, Chem.SANITIZE_ALL ^ Chem.SANITIZE_PROPERTIES)
     mol = Chem.RemoveHs(mol, sanitize=False)

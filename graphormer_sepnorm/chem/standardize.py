@@ -191,8 +191,8 @@ def chembl_parent(mol: Chem.Mol) -> Chem.Mol:
     """The parent that ChEMBL stores (Bento et al., J. Cheminform. 2020), without other counter-ions."""
     standardizer = chembl_pipeline()
     with one_molecule():
-        found, excluded = standardizer.get_parent_mol(standardizer.standardize_mol(Chem.Mol(mol)))
-        return read_smiles(as_text(found if excluded else without_counter_ions(found)))
+        parent, excluded = standardizer.get_parent_mol(standardizer.standardize_mol(Chem.Mol(mol)))
+        return read_smiles(as_text(parent if excluded else without_counter_ions(parent)))
 
 
 def chembl_pipeline() -> ModuleType:
@@ -204,22 +204,22 @@ def chembl_pipeline() -> ModuleType:
     return standardizer
 
 
-def reduction(given: Chem.Mol, read: Chem.Mol) -> str:
+def reduction(original: Chem.Mol, read: Chem.Mol) -> str:
     """A sentence on the parts that a preparation removed; "" if it removed none, or only usual counter-ions."""
-    if read.GetNumHeavyAtoms() >= given.GetNumHeavyAtoms():
+    if read.GetNumHeavyAtoms() >= original.GetNumHeavyAtoms():
         return ""
-    kept, found, doubtful = composition(read), dict[str, None](), is_doubtful(given)
+    kept, steps, doubtful = composition(read), dict[str, None](), is_doubtful(original)
     try:
         with one_molecule():
-            for part in parts_of(without_bonds_of_metals(given)):
-                if kept != composition(part) != Counter() and composition(part) <= composition(given) - kept:
-                    found[part_name(part)] = None
+            for part in parts_of(without_bonds_of_metals(original)):
+                if kept != composition(part) != Counter() and composition(part) <= composition(original) - kept:
+                    steps[part_name(part)] = None
                     doubtful |= not is_usual(part)
     except InputError:  # RDKit fails on a part
         return ""
-    if not (found and doubtful):
+    if not (steps and doubtful):
         return ""
-    removed = " and ".join(filter(None, [", ".join([*found][:-1]), [*found][-1]]))
+    removed = " and ".join(filter(None, [", ".join([*steps][:-1]), [*steps][-1]]))
     return f"Read as {Chem.MolToSmiles(read)}: standardization removed {removed}."
 
 

@@ -247,6 +247,6 @@ def explained_download(name: str, root: Path, folder: str) -> Iterator[None]:
             if not had_root:
                 with contextlib.suppress(OSError):  # another dataset is there
                     root.rmdir()
-        found = f"{name} is not in {root} and could not be downloaded or unpacked ({type(error).__name__})"
+        problem = f"{name} is not in {root} and could not be downloaded or unpacked ({type(error).__name__})"
         advice = f"name its folder with --root or {ROOT_VARIABLE}, or run once on a machine with internet access"
-        raise InputError(f"{found}: {advice}") from None
+        raise InputError(f"{problem}: {advice}") from None

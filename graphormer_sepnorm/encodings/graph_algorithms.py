@@ -30,8 +30,8 @@ def paths_from(source, start, neighbour, kind, spd, paths, queue, candidate):
         distance = min(spd[atom] + 1, LONGEST_DISTANCE)
         for e in range(start[atom], start[atom + 1]):
             other = neighbour[e]
-            found = spd[other] == UNREACHABLE
-            if found:
+            is_new = spd[other] == UNREACHABLE
+            if is_new:
                 spd[other] = distance
                 queue[tail] = other
                 tail += 1
@@ -41,7 +41,7 @@ def paths_from(source, start, neighbour, kind, spd, paths, queue, candidate):
                 candidate[k] = paths[atom, k]
             if distance <= hops:
                 candidate[distance - 1] = kind[e]
-            if found or is_smaller_path(candidate, paths[other]):
+            if is_new or is_smaller_path(candidate, paths[other]):
                 for k in range(hops):
                     paths[other, k] = candidate[k]
 

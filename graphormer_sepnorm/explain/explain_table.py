@@ -29,7 +29,7 @@ def explain_table(
     out: Path | None,
     smiles_column: str | None = None,
     delimiter: str | None = None,
-    asked: AskedConditions = NO_CONDITIONS,
+    conditions: AskedConditions = NO_CONDITIONS,
 ) -> tuple[dict[int, Explanation], dict[int, InputError]]:
     """Draws explanations of the molecules of a table, or of some SMILES."""
     smiles = [molecules] if isinstance(molecules, str) else list(molecules)
@@ -42,7 +42,7 @@ def explain_table(
         raise InputError(f"{out} is the input table: choose another name for the output")
     with opened(tables[0] if tables else smiles, smiles_column, delimiter) as table:
         rows = list(islice(table.rows, MOST_MOLECULES + 1))
-    samples = samples_of(table.columns, asked, "the input", table.delimiter)(rows)
+    samples = samples_of(table.columns, conditions, "the input", table.delimiter)(rows)
     if len(rows) > MOST_MOLECULES:
         raise InputError(f"the table has more than {MOST_MOLECULES:,} molecules, the most for one call: choose some")
     if out is not None and out.suffix != CSV:

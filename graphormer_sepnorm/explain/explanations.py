@@ -84,11 +84,11 @@ class Explanation:
     def fragments(self) -> list[FragmentContribution]:
         """The fragments of the molecule, largest absolute contribution first."""
         mol = read_smiles(self.smiles)
-        found = [
+        fragments_of_bits = [
             FragmentContribution(fragment_smiles(mol, atoms), atoms, float(self.contributions[list(atoms)].sum()))
             for atoms in fragments(mol)
         ]
-        return sorted(found, key=lambda fragment: (-abs(fragment.contribution), fragment.atoms))
+        return sorted(fragments_of_bits, key=lambda fragment: (-abs(fragment.contribution), fragment.atoms))
 
     def facts(self) -> dict:
         """The explanation as JSON values."""
@@ -150,15 +150,15 @@ class ExplainedTarget:
         value = f"{prediction:.3g}" if self.decimals is None else shown(prediction, self.decimals)
         return f"{self.name} = {value}"
 
-    def explanation(self, smiles: str, prediction: float, found: Attributions) -> Explanation:
+    def explanation(self, smiles: str, prediction: float, attributions: Attributions) -> Explanation:
         """The explanation of a prediction by contributions to it or its log-odds."""
         return Explanation(
             smiles=smiles,
             caption=self.caption(prediction),
             prediction=prediction,
             meaning=f"contribution to {'log-odds of ' * self.is_probability}{self.name}",
-            contributions=found.contributions,
-            baseline=found.baseline,
+            contributions=attributions.contributions,
+            baseline=attributions.baseline,
             decimals=self.decimals,
             digits=DIGITS["precise" if self.task.config.offset else "number"],
         )

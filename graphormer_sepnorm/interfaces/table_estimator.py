@@ -222,8 +222,8 @@ class TableEstimator(SmilesEstimator):
     def _predictions(self, X) -> tuple[np.ndarray, np.ndarray]:
         """Values or probabilities, and standard deviations: float32 [M, T] each."""
         check_is_fitted(self)
-        found = all_read(self.model_, self._read_input(X, reset=False), self._parameters()["device"])
-        return found.values, found.spread
+        predictions = all_read(self.model_, self._read_input(X, reset=False), self._parameters()["device"])
+        return predictions.values, predictions.spread
 
     def save(self, folder: str | os.PathLike) -> None:
         """Writes the model and its training molecules with their labels to a new folder.
@@ -312,8 +312,8 @@ def all_read(model: MovableModel[Result], smiles: np.ndarray, device: str) -> Re
     if not len(smiles):
         raise InputError("X has no molecules: found 0 sample(s), at least 1 is needed")
     with computing(choose(device)):
-        found = compute_all(model.to(current().device), smiles.tolist())
-    for row, error in enumerate(found.errors):
+        predictions = compute_all(model.to(current().device), smiles.tolist())
+    for row, error in enumerate(predictions.errors):
         if error:
             raise InputError(f"row {row} (counted from 0): {error}")
-    return found
+    return predictions

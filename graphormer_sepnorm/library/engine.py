@@ -129,9 +129,9 @@ def compute_parts(
     try:
         for future in as_completed(list(futures)):
             with naming_lost_scheduler(client):
-                found = future.exception() or future.result()
+                outcome = future.exception() or future.result()
             keep_tracker()
-            yield futures.pop(future), found
+            yield futures.pop(future), outcome
             future.release()
     finally:
         if client.status == "running":

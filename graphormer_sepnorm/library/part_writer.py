@@ -108,7 +108,7 @@ def read_report(part: Path) -> Report | None:
 
 @contextlib.contextmanager
 def open_partition(
-    path: str, options: PartOptions, asked: AskedConditions
+    path: str, options: PartOptions, conditions: AskedConditions
 ) -> Iterator[tuple[pa.Schema, Iterator[tuple[pa.Table, Smiles, list[str]]]]]:
     """The columns to keep, and some rows at a time: these columns, molecules, and why each cannot be used, or "".
 
@@ -121,9 +121,9 @@ def open_partition(
             if not is_text(types.field(smiles).type):
                 raise InputError(f"the column {smiles!r} of {path} is {types.field(smiles).type}, not text")
             kept = kept_columns(types.names, options.columns, path)
-            asked.places(types.names, path)
-            used = [smiles, *asked.columns]
-            read = samples_of(used, asked, path)
+            conditions.places(types.names, path)
+            used = [smiles, *conditions.columns]
+            read = samples_of(used, conditions, path)
 
             def typed(batch: pa.RecordBatch) -> tuple[pa.Table, Smiles, list[str]]:
                 fields = zip(*(map(cell_text, batch.column(name).to_pylist()) for name in used), strict=True)
@@ -131,15 +131,15 @@ def open_partition(
                 own = pa.Table.from_batches([batch]).select(kept).replace_schema_metadata(None)
                 return own, read(rows), [""] * len(rows)
 
-            found = batches_of(file, path, CHUNK, list(dict.fromkeys([*used, *kept])))
-            yield pa.schema([types.field(name) for name in kept]), map(typed, found)
+            batches = batches_of(file, path, CHUNK, list(dict.fromkeys([*used, *kept])))
+            yield pa.schema([types.field(name) for name in kept]), map(typed, batches)
         return
     source = (path, formats.named_column(path, options.smiles_column), options.delimiter)
     with formats.open_table(*source) as table:
         kept = kept_columns(table.columns, options.columns, path)
         schema = pa.schema([(as_utf8(name), pa.string()) for name in kept])
         places = [table.columns.index(name) for name in kept]
-        read = samples_of(table.columns, asked, path, table.delimiter, partial(formats.rows_of, *source))
+        read = samples_of(table.columns, conditions, path, table.delimiter, partial(formats.rows_of, *source))
 
         def as_texts(rows: list[Row]) -> tuple[pa.Table, Smiles, list[str]]:
             texts = [pa.array([as_utf8(row.fields[place]) for row in rows], pa.string()) for place in places]

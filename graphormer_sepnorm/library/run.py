@@ -68,14 +68,14 @@ def choose_rows(
     targets: Sequence[str], by: str | None, keep_top: int | None, threshold: float | None, lowest: bool
 ) -> Selection:
     """The selection by one of the targets that are written, which may be omitted if there is only one."""
-    known, selection = ", ".join(targets), Selection(by or targets[0], keep_top, threshold, lowest)
+    names, selection = ", ".join(targets), Selection(by or targets[0], keep_top, threshold, lowest)
     if selection.by not in targets:
-        raise InputError(f"--by {by} is no target of the predictions, which are of {known}")
+        raise InputError(f"--by {by} is no target of the predictions, which are of {names}")
     if selection.keeps_all and (lowest or by is not None):
         name = "--lowest" if lowest else "--by"
         raise InputError(f"{name} needs --keep-top or --threshold: without them, all rows are kept")
     if by is None and len(targets) > 1 and not selection.keeps_all:
-        raise InputError(f"the models predict {known}: say with --by which of them rows are kept by")
+        raise InputError(f"the models predict {names}: say with --by which of them rows are kept by")
     return selection
 
 
@@ -120,10 +120,10 @@ def predict_library(
 def find_partitions(source: str) -> dict[str, Path]:
     """A file, the tables in a folder or files that match a pattern, by paths relative to the common parent."""
     if Path(source).is_dir():
-        found = [path for path in Path(source).glob("[!._]*") if is_table_name(path)]
+        paths = [path for path in Path(source).glob("[!._]*") if is_table_name(path)]
     else:
-        found = [Path(source)] if Path(source).is_file() else list(map(Path, glob.glob(source, recursive=True)))
-    files = sorted(Path(os.path.abspath(path)) for path in found if path.is_file())
+        paths = [Path(source)] if Path(source).is_file() else list(map(Path, glob.glob(source, recursive=True)))
+    files = sorted(Path(os.path.abspath(path)) for path in paths if path.is_file())
     if not files:
         raise InputError(f"there are no files {source}" if not Path(source).is_dir() else f"{source} has no tables")
     root = os.path.commonpath([path.parent for path in files])
@@ -244,9 +244,9 @@ def compute(
     if failed and len(missing) == 1:
         raise InputError(": ".join(*failed.items()))
     if failed:
-        shown = "; ".join(f"{name} ({reason})" for name, reason in list(failed.items())[:SHOWN])
+        listed = "; ".join(f"{name} ({reason})" for name, reason in list(failed.items())[:SHOWN])
         more = f"; and {len(failed) - SHOWN} more" if len(failed) > SHOWN else ""
-        raise InputError(f"{len(failed)} of {len(missing)} partitions failed: {shown}{more}; {AGAIN}")
+        raise InputError(f"{len(failed)} of {len(missing)} partitions failed: {listed}{more}; {AGAIN}")
     return reports
 
 

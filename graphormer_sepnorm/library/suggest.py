@@ -92,8 +92,8 @@ def acquisition_of(predictor: PredictingModel, request: SuggestRequest) -> Acqui
             raise InputError(f"the model predicts {targets}: choose one of them with --target")
         target = predictor.targets[0]
     if target not in predictor.targets:
-        known = targets + did_you_mean(target, predictor.targets)
-        raise InputError(f"--target {target} is not a target of the model, which predicts {known}")
+        names = targets + did_you_mean(target, predictor.targets)
+        raise InputError(f"--target {target} is not a target of the model, which predicts {names}")
     if request.by == "prediction":
         return Acquisition("prediction", target, request.minimize)
     if TASKS[predictor.kind].predicts_probabilities:
@@ -126,8 +126,8 @@ def suggest(
     if out.exists() and any(out.samefile(path) for path in find_partitions(source).values()):
         raise InputError(f"{out} is the input: choose another output")
     acquisition = None if request.profile else acquisition_of(predictor, request)
-    known = sum(len(domain.bits) for domain in domains_of(predictor))  # all of them can be among the best
-    size = max(LEAST_POOL, POOL_PER_PICK * request.count) + known
+    count = sum(len(domain.bits) for domain in domains_of(predictor))  # all of them can be among the best
+    size = max(LEAST_POOL, POOL_PER_PICK * request.count) + count
     is_volume = request.by == "hypervolume"
     of_profile = IMPROVEMENT if is_volume else PROBABILITY
     ranked_by, lowest = (acquisition.column, acquisition.lowest_first) if acquisition else (of_profile, False)
@@ -203,10 +203,10 @@ def read_pool(
         row = Row(list(texts), next((texts[place] for place in places if texts[place]), ""))
         rows.append(row)
         samples.append(read_samples(asked, dict(zip(asked, notations, strict=True)), [row])[0] if asked else row.smiles)
-    found = read_molecules(predictor.featurizer, samples)
-    told = [domain.warnings_on(found) for domain in domains_of(predictor)]
+    molecules = read_molecules(predictor.featurizer, samples)
+    told = [domain.warnings_on(molecules) for domain in domains_of(predictor)]
     warnings = [" ".join(dict.fromkeys(filter(None, texts))) for texts in zip([""] * len(rows), *told, strict=True)]
-    mols = [mol for mol in found.mols if mol is not None]  # all, as what was ranked could be read
+    mols = [mol for mol in molecules.mols if mol is not None]  # all, as what was ranked could be read
     return columns, list(starmap(Candidate, zip(rows, samples, mols, warnings, strict=True)))
 
 
@@ -216,11 +216,11 @@ def reading_of(
     """The places of the columns with the molecules of a partition, the first that is not empty, and its notations."""
     with open_table(path, named_column(path, options.smiles_column), options.delimiter) as table:
         own = [as_utf8(table.columns[table.smiles_place])]
-        asked = predictor.asked_conditions.places(table.columns, str(path))
-        found = separators(table.rows, asked, table.delimiter) if asked else {}
+        places = predictor.asked_conditions.places(table.columns, str(path))
+        notations = separators(table.rows, places, table.delimiter) if places else {}
     if kind_of(path) == ".sdf" and options.smiles_column is None:
         own = [f"smiles{OF_MOLFILE}", "smiles"]
-    return [columns.index(name) for name in own if name in columns], [found[place] for place in asked]
+    return [columns.index(name) for name in own if name in columns], [notations[place] for place in places]
 
 
 def domains_of(predictor: PredictingModel) -> list[Domain]:
@@ -282,8 +282,8 @@ def write_picked(
 ) -> np.ndarray:
     """Writes the suggested molecules with their rank and predictions; returns their similarities, if known."""
     columns, rows = options.of_predictions(predictor), [each.row for each in picked]
-    found = columns.reader.compute(read_molecules(predictor.featurizer, [each.sample for each in picked]))
-    told = columns.cells(found, found.errors)
+    predictions = columns.reader.compute(read_molecules(predictor.featurizer, [each.sample for each in picked]))
+    told = columns.cells(predictions, predictions.errors)
     added: list[AddedColumn] = [AddedColumn("rank"), *columns.all]
     cells: list[Cells] = [np.arange(1.0, len(rows) + 1), *told]
     if not is_standard_output(out):
@@ -296,4 +296,4 @@ def write_picked(
     else:
         writer = DelimitedWriter(names, added)
         print_bytes(writer.header() + writer.encode(rows, cells))
-    return np.empty(0) if found.nearness is None else found.nearness.similarity
+    return np.empty(0) if predictions.nearness is None else predictions.nearness.similarity

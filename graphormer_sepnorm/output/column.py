@@ -21,7 +21,7 @@ Found = TypeVar("Found")
 class PredictedColumn(AddedColumn):
     """A column of predictions, whose ``path`` is that of its cell in the page's JSON of a molecule."""
 
-    cells: Callable[[Predictions], Cells] = lambda found: found.errors
+    cells: Callable[[Predictions], Cells] = lambda predictions: predictions.errors
     path: tuple[str, ...] = ()  # by default its name
     part: int | None = None  # the number of its model among several
 
@@ -33,8 +33,8 @@ class PredictedColumn(AddedColumn):
 def condition_column(name: str, text: str) -> PredictedColumn:
     value, path = condition_value(text), ("conditions", name)
     if isinstance(value, str):
-        return PredictedColumn(name, "text", cells=lambda found: [value] * len(found.errors), path=path)
-    return PredictedColumn(name, cells=lambda found: np.full(len(found.errors), value), path=path)
+        return PredictedColumn(name, "text", cells=lambda predictions: [value] * len(predictions.errors), path=path)
+    return PredictedColumn(name, cells=lambda predictions: np.full(len(predictions.errors), value), path=path)
 
 
 def condition_value(text: str) -> float | str:
@@ -50,30 +50,32 @@ def kind_of(model: PredictingModel, number: int) -> Literal["number", "precise"]
 def domain_columns(model: PredictingModel, labels: Sequence[str]) -> list[PredictedColumn]:
     """The comparison with the training molecules of a model, as far as known; raises InputError without any."""
     trust, words = known_trust(model), two_classes(model)
-    found = [PredictedColumn("nearest", "text", cells=lambda found: given(found.nearness).molecule)]
+    columns = [PredictedColumn("nearest", "text", cells=lambda predictions: given(predictions.nearness).molecule)]
     if (rows := trust.rows) is not None:
         if len(rows.text):
-            found.append(text_of_nearest("nearest_id", rows.names))
+            columns.append(text_of_nearest("nearest_id", rows.names))
         for number, (own, target) in enumerate(zip(model.targets, labels, strict=True)):
             label = label_of_nearest(target, rows.labels[:, number], words.get(own, ()))
-            found.append(label if label.kind == "text" else replace(label, kind=kind_of(model, number)))
+            columns.append(label if label.kind == "text" else replace(label, kind=kind_of(model, number)))
             if bounds := rows.censored(number, DIGITS[kind_of(model, number)]):
-                found.append(text_of_nearest(f"nearest_{target}_bound", bounds, target))
-    found.append(PredictedColumn("similarity", cells=lambda found: given(found.nearness).similarity))
+                columns.append(text_of_nearest(f"nearest_{target}_bound", bounds, target))
+    columns.append(PredictedColumn("similarity", cells=lambda predictions: given(predictions.nearness).similarity))
     if len(trust.domain.embeddings):
-        found.append(PredictedColumn("cls_distance", cells=lambda found: given(found.nearness).distance))
-    return [*found, PredictedColumn("warning", "text", cells=lambda found: found.warnings)]
+        columns.append(PredictedColumn("cls_distance", cells=lambda predictions: given(predictions.nearness).distance))
+    return [*columns, PredictedColumn("warning", "text", cells=lambda predictions: predictions.warnings)]
 
 
 def property_column(number: int, name: str) -> PredictedColumn:
-    return PredictedColumn(name, cells=lambda found: given(found.properties)[:, number], path=("properties", name))
+    return PredictedColumn(
+        name, cells=lambda predictions: given(predictions.properties)[:, number], path=("properties", name)
+    )
 
 
 def text_of_nearest(name: str, texts: list[str], target: str = "") -> PredictedColumn:
     """The text of the nearest training molecule, from N ``texts``, such as its name or its censored label."""
 
-    def cells(found: Predictions) -> list[str]:
-        return ["" if row < 0 else texts[row] for row in given(given(found.nearness).row).tolist()]
+    def cells(predictions: Predictions) -> list[str]:
+        return ["" if row < 0 else texts[row] for row in given(given(predictions.nearness).row).tolist()]
 
     path = ("predictions", target, "nearest_bound") if target else ()
     return PredictedColumn(name, "text", cells=cells, path=path)
@@ -82,8 +84,8 @@ def text_of_nearest(name: str, texts: list[str], target: str = "") -> PredictedC
 def probable_class(number: int, target: str, classes: tuple[str, ...]) -> PredictedColumn:
     """The class of the ``number``-th target: that of 1 from a probability of ``LEAST_OF_CLASS_1`` on."""
 
-    def numbers(found: Predictions) -> np.ndarray:
-        values = found.values[:, number].astype(np.float64)
+    def numbers(predictions: Predictions) -> np.ndarray:
+        values = predictions.values[:, number].astype(np.float64)
         return np.where(np.isnan(values), np.nan, values >= LEAST_OF_CLASS_1)
 
     return class_column(f"{target}_class", ("predictions", target, "class_name"), numbers, classes)
@@ -92,8 +94,8 @@ def probable_class(number: int, target: str, classes: tuple[str, ...]) -> Predic
 def most_probable_class(names: tuple[str, ...]) -> PredictedColumn:
     """The most probable one of several classes; of equally probable ones the first."""
 
-    def words(found: Predictions) -> list[str]:
-        return ["" if np.isnan(row).any() else names[row.argmax()] for row in found.values]
+    def words(predictions: Predictions) -> list[str]:
+        return ["" if np.isnan(row).any() else names[row.argmax()] for row in predictions.values]
 
     return PredictedColumn("class", "text", cells=words, path=("class_name",))
 
@@ -101,8 +103,8 @@ def most_probable_class(names: tuple[str, ...]) -> PredictedColumn:
 def label_of_nearest(target: str, labels: np.ndarray, classes: tuple[str, ...]) -> PredictedColumn:
     """The label of the nearest training molecule, from labels [N]; the name of its class if ``classes`` have names."""
 
-    def numbers(found: Predictions) -> np.ndarray:
-        rows = given(given(found.nearness).row)
+    def numbers(predictions: Predictions) -> np.ndarray:
+        rows = given(given(predictions.nearness).row)
         return np.where(rows < 0, np.nan, labels[rows])
 
     return class_column(f"nearest_{target}", ("predictions", target, "nearest"), numbers, classes)
@@ -113,18 +115,18 @@ def class_column(
 ) -> PredictedColumn:
     """A column of numbers, or of the names of these classes unless they are called 0 and 1, as ``numbers`` are."""
 
-    def words(found: Predictions) -> list[str]:
-        return ["" if number != number else classes[int(number)] for number in numbers(found).tolist()]
+    def words(predictions: Predictions) -> list[str]:
+        return ["" if number != number else classes[int(number)] for number in numbers(predictions).tolist()]
 
     if classes in ((), ("0", "1")):
         return PredictedColumn(name, cells=numbers, path=path)
     return PredictedColumn(name, "text", cells=words, path=path)
 
 
-def given(found: Found | None) -> Found:
+def given(answer: Found | None) -> Found:
     """A result that the ``reader`` of the columns was asked to compute."""
-    assert found is not None
-    return found
+    assert answer is not None
+    return answer
 
 
 def two_classes(model: PredictingModel) -> dict[str, tuple[str, ...]]:

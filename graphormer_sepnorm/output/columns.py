@@ -87,15 +87,15 @@ class PredictionColumns:
 
     @cached_property
     def parts(self) -> "list[PartColumns]":
-        found = []
+        groups = []
         for number, (part, labels) in enumerate(zip(self.several.parts, self.several.labels, strict=True)):
             is_compared = self.answers.domain and (number in self.shown_parts or number in self.domains)
             confidence = self.answers.interval if number in self.shown_parts else None
             try:
-                found.append(PartColumns(part.model, labels, confidence, is_compared, part.drugs))
+                groups.append(PartColumns(part.model, labels, confidence, is_compared, part.drugs))
             except InputError as error:
                 raise InputError(f"{part.name}: {error}") if part.name else error from None
-        return found
+        return groups
 
     @property
     def shown_parts(self) -> list[int]:
@@ -122,32 +122,32 @@ class PredictionColumns:
     @cached_property
     def all(self) -> list[PredictedColumn]:
         """The columns in order; that of a target or a condition called ``error``, say, has a longer name."""
-        found = list(starmap(condition_column, self.model.asked_conditions.given.items()))
+        columns = list(starmap(condition_column, self.model.asked_conditions.given.items()))
         own = [each for part, number in self.places for each in self.of(part, self.parts[part].of_target(number))]
         for part in self.shown_parts:
             own += self.of(part, self.parts[part].of_classes_together())
         counts = Counter(column.name for column in own)
-        found += [self.named(column) if counts[column.name] > 1 else column for column in own]
-        found += [*self.of_acquisition(), *self.judged, *chain.from_iterable(map(self.of_domain, self.domains))]
+        columns += [self.named(column) if counts[column.name] > 1 else column for column in own]
+        columns += [*self.of_acquisition(), *self.judged, *chain.from_iterable(map(self.of_domain, self.domains))]
         if self.answers.alerts:
-            found.append(PredictedColumn("alerts", "text", cells=lambda found: given(found.alerts)))
+            columns.append(PredictedColumn("alerts", "text", cells=lambda predictions: given(predictions.alerts)))
         if self.answers.properties:
-            found += starmap(property_column, enumerate(PROPERTIES))
-        found.append(PredictedColumn(ERROR, "text"))
+            columns += starmap(property_column, enumerate(PROPERTIES))
+        columns.append(PredictedColumn(ERROR, "text"))
         for kind, end in (("conditions", OF_CONDITION), ("predictions", "_predicted")):
-            taken = {column.name for column in found if column.place[0] != kind}
-            for number, column in enumerate(found):
+            taken = {column.name for column in columns if column.place[0] != kind}
+            for number, column in enumerate(columns):
                 if column.place[0] == kind and column.name in taken:
-                    found[number] = replace(column, name=f"{column.name}{end}")
-        return found
+                    columns[number] = replace(column, name=f"{column.name}{end}")
+        return columns
 
     def of_acquisition(self) -> Iterator[PredictedColumn]:
         """The column of the ranking criterion, unless that is a prediction."""
         if (by := self.acquisition) is not None and by.by != "prediction":
             number = self.model.targets.index(by.target)
 
-            def cells(found: Predictions) -> np.ndarray:
-                return by(found.values[:, number], found.spread[:, number])
+            def cells(predictions: Predictions) -> np.ndarray:
+                return by(predictions.values[:, number], predictions.spread[:, number])
 
             yield PredictedColumn(by.column, kind_of(self.model, number), cells=cells)
 
@@ -155,7 +155,9 @@ class PredictionColumns:
         """Columns of a model, the ``part``-th, which read its predictions among those of all."""
 
         def with_part(column: PredictedColumn) -> PredictedColumn:
-            return replace(column, cells=lambda found: column.cells((found.parts or (found,))[part]), part=part)
+            return replace(
+                column, cells=lambda predictions: column.cells((predictions.parts or (predictions,))[part]), part=part
+            )
 
         return list(map(with_part, columns))
 
@@ -182,9 +184,9 @@ class PredictionColumns:
     def targets(self) -> list[str]:
         return [self.parts[part].labels[number] for part, number in self.places]
 
-    def cells(self, found: Predictions, errors: list[str]) -> list[Cells]:
-        found = replace(found, errors=errors)
-        return [column.cells(found) for column in self.all]
+    def cells(self, predictions: Predictions, errors: list[str]) -> list[Cells]:
+        predictions = replace(predictions, errors=errors)
+        return [column.cells(predictions) for column in self.all]
 
 
 @dataclass(frozen=True)
@@ -219,7 +221,7 @@ class PartColumns:
 
     def class_set(self, group: int, confidence: float) -> Callable[[Predictions], list[str]]:
         sets, names = known_sets(self.model), self.model.classes[group]
-        return lambda found: sets.texts(group, found.values, confidence, names)
+        return lambda predictions: sets.texts(group, predictions.values, confidence, names)
 
     def of_target(self, number: int) -> Iterator[PredictedColumn]:
         own, target, confidence = self.model.targets[number], self.labels[number], self.confidence
@@ -230,20 +232,22 @@ class PartColumns:
             kind: ColumnKind = kind_of(self.model, number) if part in ("value", "low", "high") else "number"
             return PredictedColumn(name, "text" if is_text else kind, cells=cells, path=("predictions", target, part))
 
-        def value(found: Predictions) -> np.ndarray:
-            return found.values[:, number]
+        def value(predictions: Predictions) -> np.ndarray:
+            return predictions.values[:, number]
 
         def end(place: int, confidence: float) -> Callable[[Predictions], np.ndarray]:
-            return lambda found: interval_ends(self.model, confidence, found.values, found.spread)[place][:, number]
+            return lambda predictions: interval_ends(self.model, confidence, predictions.values, predictions.spread)[
+                place
+            ][:, number]
 
         def in_units(cells: Callable[[Predictions], np.ndarray]) -> Callable[[Predictions], np.ndarray]:
-            return lambda found: measured(cells(found)[:, None], [scale])[:, 0]
+            return lambda predictions: measured(cells(predictions)[:, None], [scale])[:, 0]
 
         yield of(target, "value", value)
         if scale:
             yield of(name_in_units, "unlogged", in_units(value))
         if own in self.model.assay_limits:
-            yield of(f"{target}_limit", "limit", lambda found: given(found.limit_words)[own], is_text=True)
+            yield of(f"{target}_limit", "limit", lambda predictions: given(predictions.limit_words)[own], is_text=True)
         if self.model.kind == "classification":
             yield probable_class(number, target, self.model.classes[number])
         if confidence is not None and not self.of_classes:
@@ -257,10 +261,14 @@ class PartColumns:
         if confidence is not None and self.of_classes and not TASKS[self.model.kind].adds_up:
             yield of(f"{target}_set", "set", self.class_set(number, confidence), is_text=True)
         if self.model.gives_spread:
-            yield of(f"{target}_std", "std", lambda found: found.spread[:, number])
+            yield of(f"{target}_std", "std", lambda predictions: predictions.spread[:, number])
         rows = self.model.trust.rows if self.is_compared and self.model.trust else None
         if rows is not None and not self.of_classes:
-            yield of(f"{target}_percentile", "percentile", lambda found: rows.percentiles(found.values)[:, number])
+            yield of(
+                f"{target}_percentile",
+                "percentile",
+                lambda predictions: rows.percentiles(predictions.values)[:, number],
+            )
             for side, end_of in enumerate(("low", "high") if any(map(len, rows.sorted_bounds[number])) else ()):
                 yield of(
                     f"{target}_percentile_{end_of}",
@@ -269,25 +277,25 @@ class PartColumns:
                 )
         if (drugs := self.drugs) is not None and own in drugs.targets:
             name = f"{target}_drug_percentile"
-            yield of(name, "drugs", lambda found: drugs.percentiles(found.values[:, number], own))
+            yield of(name, "drugs", lambda predictions: drugs.percentiles(predictions.values[:, number], own))
 
 
-def percentile_end(rows: TrainingRows, target: int, side: int, found: Predictions) -> np.ndarray:
+def percentile_end(rows: TrainingRows, target: int, side: int, predictions: Predictions) -> np.ndarray:
     """The least or the greatest possible percentiles of the predictions of a target among its training labels."""
-    return rows.percentile_ends(found.values)[side, :, target]
+    return rows.percentile_ends(predictions.values)[side, :, target]
 
 
 def chosen_endpoints(patterns: Sequence[str], names: Sequence[set[str]]) -> list[bool]:
     """Whether each target, of these names, fits one of the names or shell patterns; raises InputError for others."""
 
-    def fits(pattern: str, known: set[str]) -> bool:
+    def fits(pattern: str, words: set[str]) -> bool:
         if any(pattern in each for each in names):  # as it is written, before names that differ in case
-            return pattern in known
-        return any(fnmatchcase(name.casefold(), pattern.casefold()) for name in known)
+            return pattern in words
+        return any(fnmatchcase(name.casefold(), pattern.casefold()) for name in words)
 
     for pattern in patterns:
-        if not any(fits(pattern, known) for known in names):
+        if not any(fits(pattern, words) for words in names):
             every = sorted(set().union(*names))
             near = did_you_mean(pattern, every) or f"; they are {', '.join(every)}"
             raise InputError(f"no target fits the endpoint {pattern}{near}")
-    return [not patterns or any(fits(pattern, known) for pattern in patterns) for known in names]
+    return [not patterns or any(fits(pattern, words) for pattern in patterns) for words in names]

@@ -57,7 +57,7 @@ def predict_table(
     if meanings is not None and isinstance(predictor, SideBySide):
         meanings = predictor.endpoints
     options = (str(answers.interval), predictor.digest, *([repr(profile)] if profile else []))
-    writers = WRITERS if meanings is None else {".csv": partial(TextWriter, found=columns, meanings=meanings)}
+    writers = WRITERS if meanings is None else {".csv": partial(TextWriter, predicted=columns, meanings=meanings)}
     written = (source, out, reading, options, writers, columns.is_whole, watch)
     result = write_table(columns.reader, columns.all, columns.cells, *written)
     unfamiliar = columns.unfamiliar["rows"] if any(model.trust for model in parts_of(predictor)) else None
@@ -71,11 +71,11 @@ class CountedColumns(PredictionColumns):
     unfamiliar: Counter[str] = field(default_factory=Counter)  # of "rows" with a warning
     below_zero: Counter[str] = field(default_factory=Counter)  # values by column whose training labels are above 0
 
-    def cells(self, found: Predictions, errors: list[str]) -> list[Cells]:
-        warnings = zip(*(each.warnings for each in found.parts or [found]), strict=True)
+    def cells(self, predictions: Predictions, errors: list[str]) -> list[Cells]:
+        warnings = zip(*(each.warnings for each in predictions.parts or [predictions]), strict=True)
         pairs = zip(warnings, errors, strict=True)
         self.unfamiliar["rows"] += sum(not {*texts} <= {"", OTHER_CONDITIONS} and not error for texts, error in pairs)
-        cells = super().cells(found, errors)
+        cells = super().cells(predictions, errors)
         for column, each in zip(self.all, cells, strict=True):
             if len(column.place) == 3 and column.place[1] in self.positive and column.place[2] in ("value", "low"):
                 self.below_zero[column.name] += int((np.asarray(each) < 0).sum())
@@ -84,12 +84,12 @@ class CountedColumns(PredictionColumns):
     @cached_property
     def positive(self) -> set[str]:
         """The targets of a regression, other than logarithms, whose training labels are all above 0."""
-        found = set()
+        names = set()
         for part in self.parts:
             if part.model.trust and (rows := part.model.trust.rows) is not None and not part.of_classes:
                 is_plain = [own and not scale for own, scale in zip_longest(rows.positive, part.model.scales)]
-                found |= set(compress(part.labels, is_plain))
-        return found
+                names |= set(compress(part.labels, is_plain))
+        return names
 
 
 class TextWriter(TableWriter):
@@ -100,18 +100,20 @@ class TextWriter(TableWriter):
         columns: list[str],
         added: Sequence[AddedColumn],
         like: Table | None,
-        found: PredictionColumns,
+        predicted: PredictionColumns,
         meanings: Mapping[str, dict],
     ):
-        self.columns = found.all
-        self.id_place = columns.index(known) if (known := id_column_among(columns)) else None
-        self.of_classes = {target for part in found.parts if part.of_classes for target in part.labels}
-        self.adding_up = {target for part in found.parts if TASKS[part.model.kind].adds_up for target in part.labels}
-        self.units = {name: f" (probability of {one})" for name, (_, one) in two_classes(found.model).items()}
+        self.columns = predicted.all
+        self.id_place = columns.index(id_column) if (id_column := id_column_among(columns)) else None
+        self.of_classes = {target for part in predicted.parts if part.of_classes for target in part.labels}
+        self.adding_up = {
+            target for part in predicted.parts if TASKS[part.model.kind].adds_up for target in part.labels
+        }
+        self.units = {name: f" (probability of {one})" for name, (_, one) in two_classes(predicted.model).items()}
         self.meanings = {target: facts["description"] for target, facts in meanings.items()}
         self.groups = groups_of(meanings)
-        self.decimals = shown_decimals(found.model)
-        self.scales = dict(zip(found.model.targets, found.model.scales, strict=False))
+        self.decimals = shown_decimals(predicted.model)
+        self.scales = dict(zip(predicted.model.targets, predicted.model.scales, strict=False))
 
     def header(self) -> bytes:
         return b""
@@ -156,26 +158,26 @@ class TextWriter(TableWriter):
         numbers, end = cells.tolist() if isinstance(cells, np.ndarray) else cells, " %" * (part == "drugs")
         if column.place[0] == "properties":
             return ["" if cell != cell else f"{cell:.4g}" for cell in numbers]
-        found = (cell if isinstance(cell, str) else "" if cell != cell else shown(cell, decimals) for cell in numbers)
-        return [text and f"{text}{end}" for text in found]
+        words = (cell if isinstance(cell, str) else "" if cell != cell else shown(cell, decimals) for cell in numbers)
+        return [text and f"{text}{end}" for text in words]
 
     def lines(self, texts: Sequence[str]) -> Iterator[str]:
-        known = {column.place: text for column, text in zip(self.columns, texts, strict=True) if text}
+        aligned_mols = {column.place: text for column, text in zip(self.columns, texts, strict=True) if text}
         heads = {
             place: place[1]
             if place[0] in ("predictions", "conditions", "properties")
             else " ".join([*place[1:-1], SHORT.get(place[-1], place[-1])])  # after the name of its model, if it has one
-            for place in known
+            for place in aligned_mols
             if place[2:] in ((), ("value",)) or place[0] == "models"
         }
         width = max(map(len, heads.values()), default=0)
         for part in ("value", "low", "high"):
-            places = [place for place in known if place[2:] == (part,)]
-            known |= zip(places, aligned([known[place] for place in places]), strict=True)
+            places = [place for place in aligned_mols if place[2:] == (part,)]
+            aligned_mols |= zip(places, aligned([aligned_mols[place] for place in places]), strict=True)
         rows = []
         for place, head in heads.items():
             is_target = place[0] == "predictions"
-            parts = {at[2]: text for at, text in known.items() if at[:2] == place[:2]} if is_target else {}
+            parts = {at[2]: text for at, text in aligned_mols.items() if at[:2] == place[:2]} if is_target else {}
             ends = f"({parts['low']} to {parts['high']})" if "low" in parts else ""
             if parts.get("percentile_low") != parts.get("percentile_high"):
                 parts["percentile"] = f"{parts['percentile_low']} to {parts['percentile_high']}"
@@ -185,7 +187,7 @@ class TextWriter(TableWriter):
             parts = {part: text for part, text in parts.items() if part not in said}
             words = [text if part == "unlogged" else f"{SHORT.get(part, part)} {text}" for part, text in parts.items()]
             unit, meaning = (self.units.get(head, ""), self.meanings.get(head, "")) if is_target else ("", "")
-            rows.append((f"  {head:{width}}", known[place] + unit, ends, ", ".join(words), meaning))
+            rows.append((f"  {head:{width}}", aligned_mols[place] + unit, ends, ", ".join(words), meaning))
         are_targets = [place[2:] == ("value",) for place in heads]
         widths = [max(map(len, column)) for column in zip(*compress(rows, are_targets), strict=True)]
         group = ""

@@ -172,8 +172,8 @@ def write_table(
         raise InputError(f"{source} can be read only once, so it cannot be resumed: save it in a file first")
     if isinstance(source, str):
         check_output(out, source)
-    with opened(source, *of_input) as found:
-        table = with_decimal(found)
+    with opened(source, *of_input) as opened_table:
+        table = with_decimal(opened_table)
         writer = make_writer(table.columns, columns, table)
         read = samples_of(table.columns, reader.asked_conditions, "the input", table.delimiter, all_rows)
 

@@ -49,40 +49,40 @@ class Describer:
     def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
         count = len(self.model.outputs)
         embeddings = outputs[count] if len(outputs) > count else None
-        found = self.model.predictions(molecules, outputs[:count])
+        described = self.model.predictions(molecules, outputs[:count])
         if self.domain:
             assert self.model.trust is not None
             matches = same_conditions(self.model.trust.rows, conditions_of(molecules))
             nearness = nearness_to(self.domain, molecules.mols, embeddings, matches)
-            warnings = self.domain.add_unlike(found.warnings, nearness.similarity)
+            warnings = self.domain.add_unlike(described.warnings, nearness.similarity)
             warnings = joined(warnings, under_other_conditions(molecules.mols, nearness, matches))
-            found = replace(found, nearness=nearness, warnings=warnings)
+            described = replace(described, nearness=nearness, warnings=warnings)
         mols, limits = molecules.mols, self.model.assay_limits
         words = {
             target: [limit_words(value, limits[target], mol) for value, mol in zip(column, mols, strict=True)]
-            for target, column in zip(self.model.targets, found.values.T.tolist(), strict=True)
+            for target, column in zip(self.model.targets, described.values.T.tolist(), strict=True)
             if target in limits
         }
         alerts = ["; ".join(attempt(find_alerts, mol) or []) for mol in mols] if self.answers.alerts else None
         properties = properties_of(mols) if self.answers.properties else None
-        return replace(found, limit_words=words, alerts=alerts, properties=properties)
+        return replace(described, limit_words=words, alerts=alerts, properties=properties)
 
 
 def conditions_of(molecules: Molecules) -> np.ndarray | None:
     """The encoded conditions of M molecules, float32 [M, C], NaN for what cannot be read; None: no conditions."""
-    known = molecules.graphs.conditions
-    if known is None:
+    encoded = molecules.graphs.conditions
+    if encoded is None:
         return None
-    found = np.full((len(molecules.errors), known.shape[1]), np.nan, np.float32)
-    found[molecules.rows] = known
-    return found
+    conditions = np.full((len(molecules.errors), encoded.shape[1]), np.nan, np.float32)
+    conditions[molecules.rows] = encoded
+    return conditions
 
 
-def same_conditions(rows: TrainingRows | None, asked: np.ndarray | None) -> Callable[[int, int], bool] | None:
+def same_conditions(rows: TrainingRows | None, conditions: np.ndarray | None) -> Callable[[int, int], bool] | None:
     """Whether molecules, by their encoded conditions [M, C], have those of training rows; None: not known."""
-    if rows is None or asked is None or not len(rows.conditions):
+    if rows is None or conditions is None or not len(rows.conditions):
         return None
-    return lambda number, row: np.array_equal(asked[number], rows.conditions[row])
+    return lambda number, row: np.array_equal(conditions[number], rows.conditions[row])
 
 
 def under_other_conditions(
@@ -92,10 +92,10 @@ def under_other_conditions(
     if matches is None:
         return [""] * len(mols)
     assert nearness.row is not None
-    known = zip(mols, nearness.row.tolist(), nearness.similarity.tolist(), nearness.molecule, strict=True)
+    neighbours = zip(mols, nearness.row.tolist(), nearness.similarity.tolist(), nearness.molecule, strict=True)
     return [
         OTHER_CONDITIONS if row >= 0 and not matches(number, row) and is_in_training(mol, *nearest) else ""
-        for number, (mol, row, *nearest) in enumerate(known)
+        for number, (mol, row, *nearest) in enumerate(neighbours)
     ]
 
 
@@ -126,8 +126,8 @@ def limit_words(value: float, limit: AssayLimit, mol: Chem.Mol | None) -> str:
 def properties_of(mols: Sequence[Chem.Mol | None]) -> np.ndarray:
     """The ``PROPERTIES`` of molecules: float64 [M, P]; NaN for molecules that could not be read."""
     nothing = np.full(len(PROPERTIES), np.nan)
-    found = [attempt(basic_properties, mol) for mol in mols]
-    return np.array([nothing if row is None else row for row in found]).reshape(-1, len(PROPERTIES))
+    rows = [attempt(basic_properties, mol) for mol in mols]
+    return np.array([nothing if row is None else row for row in rows]).reshape(-1, len(PROPERTIES))
 
 
 def measured_unit(scale: Scale, description: str) -> str:

@@ -39,8 +39,8 @@ Found = TypeVar("Found")
 RARITIES: dict[str, tuple[Callable[[Chem.Mol], bool], re.Pattern]] = {
     "a radical": (
         lambda mol: (
-            len(found := mol.GetAtomsMatchingQuery(RADICAL)) > 0
-            and any(atom.GetAtomicNum() in NONMETALS for atom in found)
+            len(atoms := mol.GetAtomsMatchingQuery(RADICAL)) > 0
+            and any(atom.GetAtomicNum() in NONMETALS for atom in atoms)
         ),
         re.compile(r"\[(?!nH\]|C@@?H?\]|[NOS][+-]\]|NH[23]\+\]|Na\+\]|[A-Z][a-z]?-\])|\^\d"),  # not of usual atoms
     ),
@@ -76,10 +76,10 @@ class Domain:
     @cached_property
     def rows_by_atoms(self) -> dict[str, list[int]]:
         """The numbers of the training molecules by their ``heavy_atoms``."""
-        found: dict[str, list[int]] = {}
+        rows: dict[str, list[int]] = {}
         for row, text in enumerate(self.smiles):
-            found.setdefault(heavy_atoms(text), []).append(row)
-        return found
+            rows.setdefault(heavy_atoms(text), []).append(row)
+        return rows
 
     def knows(self, mol: Chem.Mol) -> bool:
         """Whether a molecule is a training molecule, by its ``molecule_key``; False where these were not kept."""
@@ -115,9 +115,9 @@ class Domain:
         """For each of M fingerprints, uint8 [SIZE / 8], the Tanimoto similarities to the training molecules: [N]."""
         sizes = np.diff(self.sparse_bits.indptr)
         for some in in_chunks(bits, ROWS_AT_ONCE):
-            asked = np.unpackbits(np.stack(some), axis=1).astype(np.int16)
-            shared = np.ascontiguousarray((self.sparse_bits @ asked.T).T)
-            for common, size in zip(shared, asked.sum(axis=1, dtype=np.int32), strict=True):
+            counts = np.unpackbits(np.stack(some), axis=1).astype(np.int16)
+            shared = np.ascontiguousarray((self.sparse_bits @ counts.T).T)
+            for common, size in zip(shared, counts.sum(axis=1, dtype=np.int32), strict=True):
                 yield common / np.maximum(sizes + size - common, 1)  # 0 if there is no bit at all
 
     @cached_property
@@ -152,8 +152,8 @@ class Domain:
         mols = [attempt(molecule_of, molecule) for molecule in molecules]
         bits = [attempt(lambda mol: packed(morgan_bits(mol)), mol) for mol in mols]
         similarity, rows = np.full(len(mols), np.nan), np.full(len(mols), -1, np.int64)
-        known = {number: each for number, each in enumerate(bits) if each is not None}
-        for number, compared in zip(known, self.similarities(list(known.values())), strict=True):
+        readable = {number: each for number, each in enumerate(bits) if each is not None}
+        for number, compared in zip(readable, self.similarities(list(readable.values())), strict=True):
             similarity[number] = largest = compared.max()
             alike = np.flatnonzero(compared == largest).tolist()  # several conditions, or stereoisomers
             if matches is not None:
@@ -173,33 +173,35 @@ class Domain:
 
     def strange(self, mol: Chem.Mol) -> list[str]:
         """Sentences on what no training molecule has: parts, elements, charged atoms, ``RARITIES``, size, charge."""
-        kinds, known, found = atom_kinds(mol), {(number, charge) for number, charge in self.kinds.tolist()}, []
-        elements = {number for number, _ in known}
+        kinds, usual, warnings = atom_kinds(mol), {(number, charge) for number, charge in self.kinds.tolist()}, []
+        elements = {number for number, _ in usual}
         if not self.knows_mixtures and len(Chem.GetMolFrags(mol)) > 1:
             parts = dict.fromkeys(Chem.MolToSmiles(mol).split("."))
-            found.append(f"The molecule is a salt or a mixture ({' and '.join(parts)}); no training molecule is one.")
+            warnings.append(
+                f"The molecule is a salt or a mixture ({' and '.join(parts)}); no training molecule is one."
+            )
         if new := sorted({number for number, _ in kinds} - elements):  # hydrogens are atoms only where they are drawn
             words = (
                 "deuterium or another hydrogen drawn as an atom" if number == 1 else symbol_of(number) for number in new
             )
-            found.append(f"No training molecule contains {' or '.join(words)}.")
-        found += [
+            warnings.append(f"No training molecule contains {' or '.join(words)}.")
+        warnings += [
             f"No training molecule contains {symbol_of(number)} with {charge_words(charge)}."
-            for number, charge in sorted(kinds - known)
+            for number, charge in sorted(kinds - usual)
             if number in elements
         ]
         rare = [words for words, (has, _) in RARITIES.items() if has(mol) and words not in self.known_rarities]
-        found += [f"The molecule has {words}; no training molecule has." for words in rare]
+        warnings += [f"The molecule has {words}; no training molecule has." for words in rare]
         atoms, (fewest, most) = mol.GetNumHeavyAtoms(), self.atoms.tolist()
         if not fewest <= atoms <= most:
             heavy = f"{atoms} heavy atom{'s' * (atoms != 1)}"
-            found.append(f"The molecule has {heavy}; training molecules have {fewest} to {most}.")
+            warnings.append(f"The molecule has {heavy}; training molecules have {fewest} to {most}.")
         charge, (lowest, highest) = Chem.GetFormalCharge(mol), self.charges.tolist()
         if not lowest <= charge <= highest:
             several = f"charges from {lowest:+d} to {highest:+d}".replace("+0", "0")
             known_charges = several if lowest < highest else charge_words(lowest)
-            found.append(f"The molecule has {charge_words(charge)}; training molecules have {known_charges}.")
-        return found
+            warnings.append(f"The molecule has {charge_words(charge)}; training molecules have {known_charges}.")
+        return warnings
 
     def distance(self, embeddings: np.ndarray) -> np.ndarray:
         """Euclidean distance of embeddings [M, D] to the nearest training molecule's: float64 [M]; NaN for NaN."""
@@ -207,8 +209,8 @@ class Domain:
             raise InputError("this model has no embeddings of its training molecules, so it has no distances to them")
         distances = np.full(len(embeddings), np.nan)
         readable = ~np.isnan(embeddings).any(axis=1)
-        rows, known = (torch.from_numpy(np.asarray(x, np.float64)) for x in (embeddings[readable], self.embeddings))
-        nearest = [torch.cdist(some, known).amin(dim=1) for some in rows.split(ROWS_AT_ONCE)]
+        rows, training = (torch.from_numpy(np.asarray(x, np.float64)) for x in (embeddings[readable], self.embeddings))
+        nearest = [torch.cdist(some, training).amin(dim=1) for some in rows.split(ROWS_AT_ONCE)]
         distances[readable] = torch.cat(nearest).numpy()
         return distances
 

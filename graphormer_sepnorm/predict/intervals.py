@@ -100,9 +100,9 @@ def error_correlation(errors: np.ndarray) -> np.ndarray:
     ranked = DataFrame(errors).corr("spearman", min_periods=LEAST_COMMON).fillna(0).to_numpy(copy=True)
     np.fill_diagonal(ranked, 1)
     values, vectors = np.linalg.eigh(2 * np.sin(np.pi / 6 * ranked))
-    found = (vectors * values.clip(LEAST_EIGENVALUE)) @ vectors.T
-    size = np.sqrt(np.diag(found))
-    return (found + found.T) / (2 * np.outer(size, size))
+    correlation = (vectors * values.clip(LEAST_EIGENVALUE)) @ vectors.T
+    size = np.sqrt(np.diag(correlation))
+    return (correlation + correlation.T) / (2 * np.outer(size, size))
 
 
 def with_censored(scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
@@ -112,14 +112,17 @@ def with_censored(scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
     JRSS B 2023); beyond the largest exact one, its expectation under a normal distribution.
     """
     exact, censored = np.sort(scores[~np.isnan(scores)]), is_bounded(scores, bounds)
-    known = bounds[censored]
     deviation = error_deviation(scores[:, None], bounds[:, None], np.zeros((len(scores), 1)))
+    bounds = bounds[censored]
     least, most = exact.min(initial=np.inf), exact.max(initial=-np.inf)
-    beyond = (known[:, 0] >= most) | (known[:, 1] <= least)
-    far = Censored(known[beyond], np.zeros(beyond.sum()), deviation).expected
+    beyond = (bounds[:, 0] >= most) | (bounds[:, 1] <= least)
+    far = Censored(bounds[beyond], np.zeros(beyond.sum()), deviation).expected
     support = np.sort(np.concatenate([exact, far]))
     counts = np.isin(support, exact).astype(np.float64)
-    above, below = known[np.isfinite(known[:, 0]), 0], known[np.isfinite(known[:, 1]), 1]
+    above, below = (
+        bounds[np.isfinite(bounds[:, 0]), 0],
+        bounds[np.isfinite(bounds[:, 1]), 1],
+    )
     first, last = np.searchsorted(support, above, "right"), np.searchsorted(support, below)
     share = np.full(len(support), 1 / len(support))
     for _ in range(ROUNDS):
@@ -131,11 +134,11 @@ def with_censored(scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
         share = counts + share * np.cumsum(taken)[:-1]
         share /= share.sum()
     order = np.argsort(np.abs(support))
-    levels = (np.arange(len(exact) + len(known)) + 0.5) / (len(exact) + len(known))
+    levels = (np.arange(len(exact) + len(bounds)) + 0.5) / (len(exact) + len(bounds))
     places = np.searchsorted(np.cumsum(share[order]), levels).clip(max=len(support) - 1)
-    found = np.full(len(scores), np.nan)
-    found[: len(levels)] = np.abs(support)[order][places]
-    return found
+    ends = np.full(len(scores), np.nan)
+    ends[: len(levels)] = np.abs(support)[order][places]
+    return ends
 
 
 def coverage(y: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:

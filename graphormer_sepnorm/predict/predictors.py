@@ -154,9 +154,9 @@ class Predictor:
     def __init__(self, models: list[tuple[Network, Config]]):
         faces = {face_of(config) for _, config in models}
         if len(faces) > 1:
-            shown = sorted(f"{kind} of {', '.join(names)} ({features})" for kind, names, features in faces)
+            kinds = sorted(f"{kind} of {', '.join(names)} ({features})" for kind, names, features in faces)
             raise InputError(
-                f"the models cannot be averaged, they differ in targets or features: {' and '.join(shown)}"
+                f"the models cannot be averaged, they differ in targets or features: {' and '.join(kinds)}"
             )
         self.models = models
         self.kind, self.targets, self.featurizer = faces.pop()

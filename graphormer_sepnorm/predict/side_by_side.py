@@ -86,25 +86,25 @@ class SideBySide:
     def of_targets(self, name: str, missing: object) -> tuple:
         """A fact about each of the T targets: an attribute of the models, some of which do not have it by target."""
         known = [(getattr(model, name), len(model.targets)) for model in self.part_models]
-        found = [facts if len(facts) == targets else (missing,) * targets for facts, targets in known]
-        return tuple(found[part][number] for part, number in self.places)
+        values = [facts if len(facts) == targets else (missing,) * targets for facts, targets in known]
+        return tuple(values[part][number] for part, number in self.places)
 
     def by_target(self, facts_of: Callable[[PredictingModel], Mapping[str, Value]]) -> dict[str, Value]:
         """Facts by label, from a function that gives those of a model by target."""
         return self.labelled([facts_of(model) for model in self.part_models])
 
-    def labelled(self, found: Sequence[Mapping[str, Value]]) -> dict[str, Value]:
+    def labelled(self, values: Sequence[Mapping[str, Value]]) -> dict[str, Value]:
         named = (
             (self.labels[part][number], part, self.part_models[part].targets[number]) for part, number in self.places
         )
-        return {label: found[part][target] for label, part, target in named if target in found[part]}
+        return {label: values[part][target] for label, part, target in named if target in values[part]}
 
     def owner(self, label: str | None) -> tuple[int, str]:
         """The number of the model that has a target, None: the first one, and its name there; raises InputError."""
-        known = dict(zip(self.targets, self.places, strict=True))
-        if label is not None and label not in known:
-            raise InputError(f"no target {label!r}, choose one of {', '.join(known)}{did_you_mean(label, known)}")
-        part, number = self.places[0] if label is None else known[label]
+        places = dict(zip(self.targets, self.places, strict=True))
+        if label is not None and label not in places:
+            raise InputError(f"no target {label!r}, choose one of {', '.join(places)}{did_you_mean(label, places)}")
+        part, number = self.places[0] if label is None else places[label]
         return part, self.parts[part].model.targets[number]
 
     @property
@@ -147,9 +147,9 @@ class SideBySide:
 
     @property
     def asked_conditions(self) -> AskedConditions:
-        asked = [model.asked_conditions for model in self.part_models]
-        columns = dict.fromkeys(name for each in asked for name in each.columns)
-        return AskedConditions(tuple(columns), {name: text for each in asked for name, text in each.given.items()})
+        of_parts = [model.asked_conditions for model in self.part_models]
+        columns = dict.fromkeys(name for each in of_parts for name in each.columns)
+        return AskedConditions(tuple(columns), {name: text for each in of_parts for name, text in each.given.items()})
 
     def with_models(self, models: Sequence[PredictingModel]) -> "SideBySide":
         parts = tuple(replace(part, model=model) for part, model in zip(self.parts, models, strict=True))
@@ -165,8 +165,8 @@ class SideBySide:
         if unknown := [name for name in conditions if name not in names]:
             has = f"their conditions are {', '.join(names)}" if names else "they read none"
             raise InputError(f"{unknown[0]} is not a condition of the models: {has}{did_you_mean(unknown[0], names)}")
-        given = [{name: value for name, value in conditions.items() if name in each} for each in known]
-        return self.with_models([model.under(each) for model, each in zip(self.part_models, given, strict=True)])
+        chosen = [{name: value for name, value in conditions.items() if name in each} for each in known]
+        return self.with_models([model.under(each) for model, each in zip(self.part_models, chosen, strict=True)])
 
     def predict(self, smiles: Smiles) -> Predictions:
         """Predictions as in the command ``predict``; a SMILES that cannot be read affects only its own row."""
@@ -178,13 +178,13 @@ class SideBySide:
         alike: dict[int, list[int]] = {}
         for number, each in enumerate(ready):
             alike.setdefault(id(each.graphs), []).append(number)
-        found: dict[int, Predictions] = {}
+        predictions: dict[int, Predictions] = {}
         for numbers in alike.values():
             values = computed(ready[numbers[0]], [output for number in numbers for output in outputs[number]])
             for number in numbers:
                 own, values = values[: len(outputs[number])], values[len(outputs[number]) :]
-                found[number] = self.each_reader[number].predictions(ready[number], own)
-        return self.joined([found[number] for number in range(len(self.parts))])
+                predictions[number] = self.each_reader[number].predictions(ready[number], own)
+        return self.joined([predictions[number] for number in range(len(self.parts))])
 
     @property
     def each_reader(self) -> Sequence[Reader]:
@@ -202,7 +202,7 @@ class SideBySide:
 
     def ready_for_each(self, molecules: Molecules) -> list[Molecules]:
         """The molecules as each model reads them, with its conditions."""
-        read, found = {self.featurizer: molecules}, []
+        read, ready = {self.featurizer: molecules}, []
         names = self.asked_conditions.columns
         for model, reader in zip(self.part_models, self.each_reader, strict=True):
             if model.featurizer not in read:
@@ -210,38 +210,38 @@ class SideBySide:
             conditions = [
                 tuple(row[names.index(name)] for name in model.asked_conditions.columns) for row in molecules.conditions
             ]
-            found.append(reader.ready(replace(read[model.featurizer], conditions=conditions)))
-        return found
+            ready.append(reader.ready(replace(read[model.featurizer], conditions=conditions)))
+        return ready
 
     def sample_for(self, part: int, sample: Sample | str) -> Sample | str:
         """A molecule with those of its conditions that a model reads."""
-        asked, names = self.parts[part].model.asked_conditions.columns, self.asked_conditions.columns
+        own, names = self.parts[part].model.asked_conditions.columns, self.asked_conditions.columns
         if not isinstance(sample, Sample):
             return sample
-        conditions = tuple(sample.conditions[names.index(name)] for name in asked)
-        return Sample(sample.smiles, conditions) if asked else str(sample.smiles)
+        conditions = tuple(sample.conditions[names.index(name)] for name in own)
+        return Sample(sample.smiles, conditions) if own else str(sample.smiles)
 
-    def joined(self, found: list[Predictions]) -> Predictions:
+    def joined(self, parts: list[Predictions]) -> Predictions:
         """The predictions of the models as one; values and spread are [M, T]."""
         for number, first in enumerate(self.first_of_domain):
-            found[number] = replace(found[number], nearness=found[first].nearness)
-        warnings = zip(*(each.warnings for each in found), strict=True)
+            parts[number] = replace(parts[number], nearness=parts[first].nearness)
+        warnings = zip(*(each.warnings for each in parts), strict=True)
         return Predictions(
-            values=np.stack([found[part].values[:, number] for part, number in self.places], axis=1),
-            spread=np.stack([found[part].spread[:, number] for part, number in self.places], axis=1),
-            errors=list(map(self.error_of, zip(*(each.errors for each in found), strict=True))),
+            values=np.stack([parts[part].values[:, number] for part, number in self.places], axis=1),
+            spread=np.stack([parts[part].spread[:, number] for part, number in self.places], axis=1),
+            errors=list(map(self.error_of, zip(*(each.errors for each in parts), strict=True))),
             warnings=[" ".join(dict.fromkeys(filter(None, texts))) for texts in warnings],
-            alerts=found[0].alerts,
-            properties=found[0].properties,
-            parts=tuple(found),
+            alerts=parts[0].alerts,
+            properties=parts[0].properties,
+            parts=tuple(parts),
         )
 
     def error_of(self, texts: Sequence[str]) -> str:
         """Why a molecule could not be read, from the reasons of all models; each with its name if they differ."""
-        known = [(self.parts[number].name, text) for number, text in enumerate(texts) if number not in self.unshown]
-        if len({text for _, text in known}) == 1:
-            return known[0][1]
-        return "; ".join(dict.fromkeys(f"{name}: {text}" for name, text in known if text))
+        errors = [(self.parts[number].name, text) for number, text in enumerate(texts) if number not in self.unshown]
+        if len({text for _, text in errors}) == 1:
+            return errors[0][1]
+        return "; ".join(dict.fromkeys(f"{name}: {text}" for name, text in errors if text))
 
 
 def parts_of(model: PredictingModel) -> list[PredictingModel]:

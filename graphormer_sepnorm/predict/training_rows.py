@@ -86,22 +86,22 @@ class TrainingRows:
     @property
     def decimals(self) -> list[int]:
         """How many decimals the labels of each target need, as ``decimals_of``."""
-        return [decimals_of(known) for known in self.sorted_labels]
+        return [decimals_of(labels) for labels in self.sorted_labels]
 
     @property
     def positive(self) -> list[bool]:
         """Whether each target has labels and all of them are above 0."""
-        return [len(known) > 0 and bool(known[0] > 0) for known in self.sorted_labels]
+        return [len(labels) > 0 and bool(labels[0] > 0) for labels in self.sorted_labels]
 
     @property
     def frequent(self) -> list[tuple[float, float] | None]:
         """The most frequent label of each target, as a limit of the assay, and its share; None below ``FREQUENT``."""
-        found: list[tuple[float, float] | None] = []
-        for known in self.sorted_labels:
-            values, counts = np.unique(known, return_counts=True)
-            is_frequent = len(known) > 0 and counts.max() >= FREQUENT * len(known)
-            found.append((float(values[counts.argmax()]), float(counts.max() / len(known))) if is_frequent else None)
-        return found
+        shares: list[tuple[float, float] | None] = []
+        for labels in self.sorted_labels:
+            values, counts = np.unique(labels, return_counts=True)
+            is_frequent = len(labels) > 0 and counts.max() >= FREQUENT * len(labels)
+            shares.append((float(values[counts.argmax()]), float(counts.max() / len(labels))) if is_frequent else None)
+        return shares
 
     def percentiles(self, values: np.ndarray) -> np.ndarray:
         """Percentiles of values [M, T] among the labels: float64 [M, T], in the middle of ``percentile_ends``."""
@@ -112,24 +112,24 @@ class TrainingRows:
 
         Equal labels count half. A censored label may be on either side of a value that its bound does not exclude.
         """
-        found = np.full((2, *values.shape), np.nan)
-        for target, known in enumerate(self.sorted_labels):
-            asked = ~np.isnan(values[:, target])
-            value = values[asked, target]
+        ends = np.full((2, *values.shape), np.nan)
+        for target, labels in enumerate(self.sorted_labels):
+            predicted = ~np.isnan(values[:, target])
+            value = values[predicted, target]
             least, most = self.sorted_bounds[target]
-            first, last = np.searchsorted(known, value), np.searchsorted(known, value, "right")
+            first, last = np.searchsorted(labels, value), np.searchsorted(labels, value, "right")
             below = (first + last) / 2 + np.searchsorted(most, value, "right")
-            above = len(known) - (first + last) / 2 + len(least) - np.searchsorted(least, value)
-            total = len(known) + len(least) + len(most)
+            above = len(labels) - (first + last) / 2 + len(least) - np.searchsorted(least, value)
+            total = len(labels) + len(least) + len(most)
             with np.errstate(invalid="ignore"):
-                found[:, asked, target] = 100 * np.stack([below, total - above]) / np.float64(total)
-        return found
+                ends[:, predicted, target] = 100 * np.stack([below, total - above]) / np.float64(total)
+        return ends
 
     def best(self, target: int, minimize: bool) -> float:
         """The best label of a target, or the bound that the label of a molecule is better than; NaN without labels."""
         least, most = self.sorted_bounds[target]
-        known = np.concatenate([self.sorted_labels[target], most if minimize else least])
-        return float(known.min() if minimize else known.max()) if len(known) else float("nan")
+        labels = np.concatenate([self.sorted_labels[target], most if minimize else least])
+        return float(labels.min() if minimize else labels.max()) if len(labels) else float("nan")
 
     def fits(self, molecules: int) -> bool:
         """Whether the rows match this number of molecules."""

@@ -64,12 +64,12 @@ def names_of(run: RunFolder) -> list[str]:
 
 
 def without_folders(facts: bytes) -> bytes:
-    found = json.loads(facts)
-    options = found["options"]
+    content = json.loads(facts)
+    options = content["options"]
     for name in ("path", "test_csv"):
         if options.get(name):
             options[name] = names_only(options[name])
-    return (json.dumps(found, indent=2) + "\n").encode()
+    return (json.dumps(content, indent=2) + "\n").encode()
 
 
 def card_of(run: RunFolder, model: TableModel) -> ModelCard:

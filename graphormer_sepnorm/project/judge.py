@@ -38,37 +38,37 @@ class Goal:
     weight: float = 1.0
     owner: tuple[PredictingModel, int] | None = None  # the model of a target, and its number there
 
-    def values(self, found: Predictions) -> np.ndarray:
+    def values(self, predictions: Predictions) -> np.ndarray:
         if self.of == "property":
-            return given(found.properties)[:, self.place]
-        values = found.values[:, self.place].astype(np.float64)
+            return given(predictions.properties)[:, self.place]
+        values = predictions.values[:, self.place].astype(np.float64)
         if self.of == "alerts":
-            counts = [text.count("; ") + bool(text) for text in given(found.alerts)]
+            counts = [text.count("; ") + bool(text) for text in given(predictions.alerts)]
             return np.where(np.isnan(values), np.nan, np.array(counts, np.float64))
         return values
 
     def desirability(self, values: np.ndarray) -> np.ndarray:
         """1 within the limits, 0 from the zeros on, linear between: float64 [M]."""
-        found = np.where(np.isnan(values), np.nan, 1.0)
+        desirable = np.where(np.isnan(values), np.nan, 1.0)
         if np.isfinite(self.low):
-            found = np.minimum(found, ((values - self.zero_low) / (self.low - self.zero_low)).clip(0, 1))
+            desirable = np.minimum(desirable, ((values - self.zero_low) / (self.low - self.zero_low)).clip(0, 1))
         if np.isfinite(self.high):
-            found = np.minimum(found, ((self.zero_high - values) / (self.zero_high - self.high)).clip(0, 1))
-        return found
+            desirable = np.minimum(desirable, ((self.zero_high - values) / (self.zero_high - self.high)).clip(0, 1))
+        return desirable
 
-    def ends(self, found: Predictions) -> tuple[np.ndarray, np.ndarray]:
+    def ends(self, predictions: Predictions) -> tuple[np.ndarray, np.ndarray]:
         """The limits in standard deviations of the error of a target from its prediction: float64 [M] each."""
-        deviation = np.maximum(found.spread[:, self.place].astype(np.float64), LEAST_DEVIATION)
-        values = self.values(found)
+        deviation = np.maximum(predictions.spread[:, self.place].astype(np.float64), LEAST_DEVIATION)
+        values = self.values(predictions)
         return (self.low - values) / deviation, (self.high - values) / deviation
 
-    def probability(self, found: Predictions) -> np.ndarray:
+    def probability(self, predictions: Predictions) -> np.ndarray:
         """The probability that the criterion holds: float64 [M]; 0 or 1 for values that are known without an error."""
         from scipy.special import ndtr  # its import takes a while
 
-        values = self.values(found)
+        values = self.values(predictions)
         if self.of == "target":
-            low, high = self.ends(found)
+            low, high = self.ends(predictions)
             return ndtr(high) - ndtr(low)
         if self.of == "class":
             return self.desirability(values)
@@ -97,7 +97,7 @@ class Judge:
         return cls(goals, correlation, tuple(independent))
 
     def columns(self, is_whole: bool) -> list[PredictedColumn]:
-        ranks = PredictedColumn("pareto_rank", cells=lambda found: pareto_ranks(self.desirabilities(found)))
+        ranks = PredictedColumn("pareto_rank", cells=lambda predictions: pareto_ranks(self.desirabilities(predictions)))
         return [
             PredictedColumn("desirability", cells=self.desirability),
             PredictedColumn(PROBABILITY, cells=self.probability),
@@ -105,30 +105,30 @@ class Judge:
             PredictedColumn("weakest", "text", cells=self.weakest),
         ]
 
-    def desirabilities(self, found: Predictions) -> np.ndarray:
-        return np.stack([goal.desirability(goal.values(found)) for goal in self.goals], axis=1)
+    def desirabilities(self, predictions: Predictions) -> np.ndarray:
+        return np.stack([goal.desirability(goal.values(predictions)) for goal in self.goals], axis=1)
 
-    def desirability(self, found: Predictions) -> np.ndarray:
+    def desirability(self, desirable: Predictions) -> np.ndarray:
         """Weighted geometric mean [M] of the desirabilities by goal (Derringer and Suich, 1980)."""
         weights = np.array([goal.weight for goal in self.goals])
         with np.errstate(divide="ignore"):
-            return np.exp(np.log(self.desirabilities(found)) @ (weights / weights.sum()))
+            return np.exp(np.log(self.desirabilities(desirable)) @ (weights / weights.sum()))
 
-    def probability(self, found: Predictions) -> np.ndarray:
+    def probability(self, predictions: Predictions) -> np.ndarray:
         from scipy.sparse.csgraph import connected_components  # its import takes a while
 
-        chances = np.stack([goal.probability(found) for goal in self.goals], axis=1)
+        chances = np.stack([goal.probability(predictions) for goal in self.goals], axis=1)
         count, group = connected_components(self.correlation != 0)
         for block in (np.flatnonzero(group == number) for number in range(count)):
             if len(block) > 1:
-                low, high = np.stack([self.goals[place].ends(found) for place in block], axis=2)
+                low, high = np.stack([self.goals[place].ends(predictions) for place in block], axis=2)
                 chances[:, block] = 1
                 chances[:, block[0]] = joint_probability(low, high, self.correlation[np.ix_(block, block)])
         return chances.prod(axis=1)
 
-    def weakest(self, found: Predictions) -> list[str]:
+    def weakest(self, predictions: Predictions) -> list[str]:
         """The name of the criterion that fails most probably: M texts, "" if none can fail, or without a prediction."""
-        chances = np.stack([goal.probability(found) for goal in self.goals], axis=1)
+        chances = np.stack([goal.probability(predictions) for goal in self.goals], axis=1)
         names = np.array([goal.name for goal in self.goals], object)
         return np.where(chances.min(axis=1) < 1, names[chances.argmin(axis=1)], "").tolist()
 
@@ -157,8 +157,8 @@ def joint_probability(low: np.ndarray, high: np.ndarray, correlation: np.ndarray
 
 def pareto_ranks(scores: np.ndarray) -> np.ndarray:
     """Pareto ranks [M] from 1 on of scores [M, G], higher is better, NaN where one is (Zhang et al., 2015)."""
-    found, known = np.full(len(scores), np.nan), ~np.isnan(scores).any(axis=1)
-    rows, inverse = np.unique(-scores[known], axis=0, return_inverse=True)  # none is dominated by one that follows
+    found, complete = np.full(len(scores), np.nan), ~np.isnan(scores).any(axis=1)
+    rows, inverse = np.unique(-scores[complete], axis=0, return_inverse=True)  # none is dominated by one that follows
     fronts: list[list[int]] = []
     ranks = np.zeros(len(rows))
     for number, row in enumerate(rows):
@@ -167,7 +167,7 @@ def pareto_ranks(scores: np.ndarray) -> np.ndarray:
         fronts += [[]] * (rank == len(fronts))
         fronts[rank] = [*fronts[rank], number]
         ranks[number] = rank + 1
-    found[known] = ranks[inverse.ravel()]
+    found[complete] = ranks[inverse.ravel()]
     return found
 
 
@@ -198,10 +198,10 @@ class Hypervolume:
         front = signs * labels[~np.isnan(labels).any(axis=1)]
         return cls(tuple(chosen), signs, *boxes_beyond(front, signs * np.array(zeros)))
 
-    def improvement(self, found: Predictions) -> np.ndarray:
+    def improvement(self, predictions: Predictions) -> np.ndarray:
         """The expected improvement, with independent errors: float64 [M], NaN for what could not be read."""
-        mean = np.stack([goal.values(found) for goal in self.goals], axis=1) * self.signs
-        deviation = np.stack([found.spread[:, goal.place] for goal in self.goals], axis=1).astype(np.float64)
+        mean = np.stack([goal.values(predictions) for goal in self.goals], axis=1) * self.signs
+        deviation = np.stack([predictions.spread[:, goal.place] for goal in self.goals], axis=1).astype(np.float64)
         is_open, parts = np.isinf(self.high), [np.empty(0)]
         for start in range(0, len(mean), ROWS_OF_VOLUME):
             rows = slice(start, start + ROWS_OF_VOLUME)

@@ -25,21 +25,21 @@ CONFIDENCE = 0.9  # of the intervals in logs
 COLUMNS = ("date", "model", "smiles", "conditions", "target", "predicted", "low", "high")
 
 
-def predictions_of(model: PredictingModel, found: Predictions) -> list[list[dict[str, str]]]:
+def predictions_of(model: PredictingModel, predictions: Predictions) -> list[list[dict[str, str]]]:
     """For each molecule, unless it cannot be predicted, each target, prediction, and 90 % interval, or ""."""
     try:
-        low, high = interval_ends(model, CONFIDENCE, found.values, found.spread)
+        low, high = interval_ends(model, CONFIDENCE, predictions.values, predictions.spread)
     except InputError:  # no intervals, or too few molecules to calibrate them
-        low = high = np.full(found.values.shape, np.nan)
+        low = high = np.full(predictions.values.shape, np.nan)
     digits = [DIGITS[kind_of(model, number)] for number in range(len(model.targets))]
-    parts = {"predicted": found.values, "low": low, "high": high}
+    parts = {"predicted": predictions.values, "low": low, "high": high}
 
     def of(row: int, place: int, target: str) -> dict[str, str]:
         return {"target": target, **{name: as_text(part[row, place], digits[place]) for name, part in parts.items()}}
 
     return [
         [of(row, place, target) for place, target in enumerate(model.targets) if not error]
-        for row, error in enumerate(found.errors)
+        for row, error in enumerate(predictions.errors)
     ]
 
 
@@ -56,12 +56,12 @@ def log_into(path: Path, model: PredictingModel, name: str) -> Callable[[Smiles,
     """A function that appends predictions of a model to a log, a CSV with ``COLUMNS`` that may not be there yet."""
     read_log(path)
 
-    def append(asked_for: Smiles, found: Predictions) -> None:
+    def append(asked_for: Smiles, predictions: Predictions) -> None:
         now, lines = datetime.now(UTC).isoformat(timespec="seconds"), []
         if not isinstance(model, SideBySide):
-            lines = lines_of(now, name, model, asked_for, found)
+            lines = lines_of(now, name, model, asked_for, predictions)
         else:
-            for number, (part, own) in enumerate(zip(model.parts, found.parts, strict=True)):
+            for number, (part, own) in enumerate(zip(model.parts, predictions.parts, strict=True)):
                 samples = [sample and model.sample_for(number, sample) for sample in asked_for]
                 lines += lines_of(now, part.name, part.model, samples, own)
         try:
@@ -76,11 +76,11 @@ def log_into(path: Path, model: PredictingModel, name: str) -> Callable[[Smiles,
 def lines_of(
     date: str, name: str, model: PredictingModel, samples: Smiles, found: Predictions
 ) -> list[tuple[str | None, ...]]:
-    given, asked = model.asked_conditions.given, model.asked_conditions.columns
+    fixed, columns = model.asked_conditions.given, model.asked_conditions.columns
     lines: list[tuple[str | None, ...]] = []
     for sample, predictions in zip(samples, predictions_of(model, found), strict=True):
         smiles, texts = (sample.smiles, sample.conditions) if isinstance(sample, Sample) else (sample, ())
-        conditions = conditions_text([*asked, *given], [*texts, *given.values()])
+        conditions = conditions_text([*columns, *fixed], [*texts, *fixed.values()])
         lines += [(date, name, smiles, conditions, *each.values()) for each in predictions]
     return lines
 
@@ -89,7 +89,7 @@ def ancestor(name: str) -> str:
     """The name of a model without its folder, its ending and the number of its update, as equal for all updates."""
     path = Path(name)
     own = path.name.removesuffix(SHARED)
-    return found[1] if (found := NUMBERED.fullmatch(own)) else own
+    return match[1] if (match := NUMBERED.fullmatch(own)) else own
 
 
 def read_log(path: Path) -> list[dict[str, str]]:
@@ -121,7 +121,7 @@ def is_date(text: str) -> bool:
 
 def earliest(path: Path, featurizer: str, models: Container[str]) -> dict[tuple[str, str, str], dict[str, str]]:
     """The earliest line of a log on models of this ancestry, by ``molecule_key``, conditions and target."""
-    found: dict[tuple[str, str, str], dict[str, str]] = {}
+    first: dict[tuple[str, str, str], dict[str, str]] = {}
     known = (line for line in read_log(path) if ancestor(line["model"]) in models)
     lines = sorted(known, key=lambda line: datetime.fromisoformat(line["date"]))
     texts = list(dict.fromkeys(line["smiles"] for line in lines))
@@ -129,5 +129,5 @@ def earliest(path: Path, featurizer: str, models: Container[str]) -> dict[tuple[
     for line in lines:
         structure = structures[line["smiles"]]
         if isinstance(structure, MoleculeStructure):
-            found.setdefault((structure.key, line["conditions"], line["target"]), line)
-    return found
+            first.setdefault((structure.key, line["conditions"], line["target"]), line)
+    return first

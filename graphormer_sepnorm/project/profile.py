@@ -69,20 +69,20 @@ class Criterion:
 def criterion_of(line: object) -> Criterion:
     if not isinstance(line, Mapping):
         raise ValueError("give limits in braces, such as {at_least = 8}")
-    given: dict[str, Any] = {str(name): value for name, value in line.items()}
-    if unknown := [name for name in given if name not in KEYS]:
+    fields: dict[str, Any] = {str(name): value for name, value in line.items()}
+    if unknown := [name for name in fields if name not in KEYS]:
         raise ValueError(f"{unknown[0]!r} is none of {', '.join(KEYS)}{did_you_mean(unknown[0], KEYS)}")
-    if "class" in given:
-        given["class_name"] = given.pop("class")
-    if "between" in given:
-        ends = given.pop("between")
-        if not isinstance(ends, list | tuple) or len(ends) != 2 or given.keys() & {"at_least", "at_most"}:
+    if "class" in fields:
+        fields["class_name"] = fields.pop("class")
+    if "between" in fields:
+        ends = fields.pop("between")
+        if not isinstance(ends, list | tuple) or len(ends) != 2 or fields.keys() & {"at_least", "at_most"}:
             raise ValueError("give between = [LOW, HIGH], without at_least and at_most")
-        given["at_least"], given["at_most"] = ends
-    if "zero" in given:
-        given["zero"] = tuple(given["zero"]) if isinstance(given["zero"], list | tuple) else (given["zero"],)
+        fields["at_least"], fields["at_most"] = ends
+    if "zero" in fields:
+        fields["zero"] = tuple(fields["zero"]) if isinstance(fields["zero"], list | tuple) else (fields["zero"],)
     try:
-        return Criterion(**given)
+        return Criterion(**fields)
     except ValidationError as error:
         raise ValueError(first_problem(error, KEYS)) from None
 
@@ -120,13 +120,13 @@ class Profile:
         """
         if not lines:
             raise InputError(f"{source} has no criteria: write one such as pIC50 = {{at_least = 8}}")
-        found = {}
+        columns = {}
         for name, line in lines.items():
             try:
-                found[name] = criterion_of(line)
+                columns[name] = criterion_of(line)
             except ValueError as error:
                 raise InputError(f"{source}: {name}: {error}") from None
-        return cls(found, source)
+        return cls(columns, source)
 
     def judge(self, model: PredictingModel) -> Judge:
         """The judge of the predictions of a model.
@@ -145,15 +145,15 @@ class Profile:
 
     def columns_for(self, model: PredictingModel, is_whole: bool) -> list[PredictedColumn]:
         judge = self.judge(model)
-        found = judge.columns(is_whole)
+        columns = judge.columns(is_whole)
         if self.with_hypervolume:
-            found.append(PredictedColumn(IMPROVEMENT, cells=Hypervolume.of(judge.goals).improvement))
-        return found
+            columns.append(PredictedColumn(IMPROVEMENT, cells=Hypervolume.of(judge.goals).improvement))
+        return columns
 
     @property
     def reads(self) -> set[str]:
-        known = {**dict.fromkeys([*PROPERTIES, *OTHER_NAMES], "properties"), ALERTS: ALERTS}
-        return {known[name] for name in self.criteria if name in known}
+        names = {**dict.fromkeys([*PROPERTIES, *OTHER_NAMES], "properties"), ALERTS: ALERTS}
+        return {names[name] for name in self.criteria if name in names}
 
     def score(self, model: "LoadedModel", molecules: Any, **options: Any) -> "DataFrame":
         """Judges M molecules, with the same numbers as ``predict --profile``.
@@ -182,16 +182,16 @@ def goal_of(name: str, criterion: Criterion, model: PredictingModel) -> Goal:
         owner = parts_of(model)[part]
         of_target = probability_goal if TASKS[owner.kind].predicts_probabilities else target_goal
         return of_target(name, criterion, place, owner, number)
-    known = OTHER_NAMES.get(name, name)
-    if known not in (*PROPERTIES, ALERTS):
+    own_name = OTHER_NAMES.get(name, name)
+    if own_name not in (*PROPERTIES, ALERTS):
         measured = [target[len("log10(") : -1] for target in model.targets if target.startswith("log10(")]
         near = did_you_mean(name, [*model.targets, *measured, *PROPERTIES, ALERTS])
         targets, properties = ", ".join(model.targets), ", ".join(PROPERTIES)
         raise ValueError(f"it is no target of the model ({targets}), no property ({properties}) and not {ALERTS}{near}")
     if criterion.unit is not None or criterion.class_name is not None:
         raise ValueError("a property has no unit and no class: give limits only")
-    place = list(PROPERTIES).index(known) if known in PROPERTIES else 0
-    return with_ramps(name, "alerts" if known == ALERTS else "property", place, criterion, RAMPS[known])
+    place = list(PROPERTIES).index(own_name) if own_name in PROPERTIES else 0
+    return with_ramps(name, "alerts" if own_name == ALERTS else "property", place, criterion, RAMPS[own_name])
 
 
 def probability_goal(name: str, criterion: Criterion, place: int, owner: PredictingModel, number: int) -> Goal:
@@ -201,8 +201,8 @@ def probability_goal(name: str, criterion: Criterion, place: int, owner: Predict
     if criterion.class_name is not None:
         choices = (f"not {name}", name) if TASKS[owner.kind].adds_up else owner.classes[number]
         if criterion.class_name not in choices:
-            known = ", ".join(choices) + did_you_mean(criterion.class_name, choices)
-            raise ValueError(f"class {criterion.class_name!r} is not one of {known}")
+            names = ", ".join(choices) + did_you_mean(criterion.class_name, choices)
+            raise ValueError(f"class {criterion.class_name!r} is not one of {names}")
         is_one = choices.index(criterion.class_name) == 1
         ends = (1.0, math.inf, 0.0, math.inf) if is_one else (-math.inf, 0.0, -math.inf, 1.0)
         return Goal(name, "class", place, *ends, criterion.weight)
@@ -229,24 +229,24 @@ def target_goal(name: str, criterion: Criterion, place: int, owner: PredictingMo
     elif not is_column:
         scale = ""
     ramp = float(np.nanstd(rows.labels[:, number])) if rows is not None else math.nan
-    found = with_ramps(name, "target", place, criterion, ramp, scale)
+    goal = with_ramps(name, "target", place, criterion, ramp, scale)
     least, most = owner.limits[number] if owner.limits else (None, None)
-    if (most is not None and found.low > most) or (least is not None and found.high < least):
+    if (most is not None and goal.low > most) or (least is not None and goal.high < least):
         raise ValueError("no molecule can be inside these limits, which are outside those of the target")
-    low = -math.inf if least is not None and found.low <= least else found.low  # all values meet such a limit
-    high = math.inf if most is not None and found.high >= most else found.high
-    return replace(found, low=low, high=high, owner=(owner, number))
+    low = -math.inf if least is not None and goal.low <= least else goal.low  # all values meet such a limit
+    high = math.inf if most is not None and goal.high >= most else goal.high
+    return replace(goal, low=low, high=high, owner=(owner, number))
 
 
-def scale_of_limits(unit: str, scale: Scale, known: str) -> Scale:
+def scale_of_limits(unit: str, scale: Scale, own_unit: str) -> Scale:
     """The scale that brings limits in a unit to ``scale``; raises ValueError if the target has another unit."""
     if falls(scale):
         return molar_scale(unit)
     if scale == "log10" and unit.strip() == LOGARITHM:
         return ""
-    if in_ascii(unit.strip()) == in_ascii(known) or (scale == "log10" and known == UNKNOWN):
+    if in_ascii(unit.strip()) == in_ascii(own_unit) or (scale == "log10" and own_unit == UNKNOWN):
         return scale
-    what = "its unit is unknown" if known == UNKNOWN else f"its unit is {known}" if known else "it has no unit"
+    what = "its unit is unknown" if own_unit == UNKNOWN else f"its unit is {own_unit}" if own_unit else "it has no unit"
     raise ValueError(f"{what}, not {unit}: give limits on the scale of its predictions, without unit")
 
 
@@ -259,11 +259,11 @@ def with_ramps(name: str, of: Kind, place: int, criterion: Criterion, ramp: floa
         low, high, zeros = high, low, zeros[::-1]
     if not (ramp > 0 or zeros):
         raise ValueError("the spread of its training labels is unknown: add zero, where the desirability is 0")
-    found = Goal(name, of, place, -math.inf, math.inf, -math.inf, math.inf, criterion.weight)
+    goal = Goal(name, of, place, -math.inf, math.inf, -math.inf, math.inf, criterion.weight)
     if low is not None:
-        found = replace(found, low=low, zero_low=zeros[0] if zeros else low - ramp)
+        goal = replace(goal, low=low, zero_low=zeros[0] if zeros else low - ramp)
     if high is not None:
-        found = replace(found, high=high, zero_high=zeros[-1] if zeros else high + ramp)
-    if found.zero_low >= found.low > -math.inf or found.zero_high <= found.high < math.inf:
+        goal = replace(goal, high=high, zero_high=zeros[-1] if zeros else high + ramp)
+    if goal.zero_low >= goal.low > -math.inf or goal.zero_high <= goal.high < math.inf:
         raise ValueError("zero is the value from which on a molecule is of no worth: choose it outside the limits")
-    return found
+    return goal

@@ -149,15 +149,15 @@ class NewRows:
 def read_new(model: Model, path: str, smiles_column: str | None, delimiter: str | None) -> NewRows:
     options = replace(model.options, path=path, test_csv=None, delimiter=delimiter, sheet=None)
     options = replace(options, smiles_column=smiles_column or options.smiles_column)
-    found = replace(labels.read_usable(options, model.model.featurizer), class_names=model.table.class_names)
+    labelled = replace(labels.read_usable(options, model.model.featurizer), class_names=model.table.class_names)
     before = set(map(signature, model.table.structures.keys, model.table.rows))
-    is_new = [each not in before for each in map(signature, found.structures.keys, found.rows)]
-    new, repeated = found.take(np.flatnonzero(is_new).tolist()), list(compress(found.rows, map(not_, is_new)))
+    is_new = [each not in before for each in map(signature, labelled.structures.keys, labelled.rows)]
+    new, repeated = labelled.take(np.flatnonzero(is_new).tolist()), list(compress(labelled.rows, map(not_, is_new)))
     same = f"is in the table of {model.name} with the same label, and is skipped"
     progress.say(shortened([f"row {row.number} {same}" for row in repeated]))
-    progress.say(shortened([f"row {number} is skipped: {reason}" for number, _, reason in found.skipped]))
+    progress.say(shortened([f"row {number} is skipped: {reason}" for number, _, reason in labelled.skipped]))
     if not new.rows:
-        why = f": {found.skipped[0][2]}" if found.skipped and not repeated else " that the model does not know"
+        why = f": {labelled.skipped[0][2]}" if labelled.skipped and not repeated else " that the model does not know"
         raise InputError(f"{path} has no row of new measurements{why}")
     table = labels.with_duplicates(options.kind, new)
     progress.say(bounds_as_values(model, table.rows))
@@ -212,20 +212,20 @@ def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: b
                 of_row = (today, time, key, row.smiles, conditions, prediction["target"], label)
                 own = prediction | {"model": model.name, "date": today}
                 first = logged.get((key, conditions, prediction["target"]), own)
-                shown = [first[name] for name in ("predicted", "low", "high")]
-                of_prediction = (*shown, logs.as_text(near), first["model"], first["date"])
+                values = [first[name] for name in ("predicted", "low", "high")]
+                of_prediction = (*values, logs.as_text(near), first["model"], first["date"])
                 lines.append(dict(zip(COLUMNS, (*of_row, *of_prediction), strict=True)))
     if log is not None:
-        known = {(line["molecule"], line["conditions"], line["target"]) for line in lines} & logged.keys()
-        progress.say([f"{counted(len(known), 'prediction')} of {', '.join(sorted(models))} in {log} measured since"])
+        later = {(line["molecule"], line["conditions"], line["target"]) for line in lines} & logged.keys()
+        progress.say([f"{counted(len(later), 'prediction')} of {', '.join(sorted(models))} in {log} measured since"])
     return lines
 
 
-def refuse_other_unit(model: Model, new: list[LabelledRow], found: Predictions, same_unit: bool) -> None:
-    rows = [place for place, error in enumerate(found.errors) if not error]
+def refuse_other_unit(model: Model, new: list[LabelledRow], predictions: Predictions, same_unit: bool) -> None:
+    rows = [place for place, error in enumerate(predictions.errors) if not error]
     if same_unit or not rows:
         return
-    y, values = label_arrays([new[row] for row in rows])[0], found.values[rows]
+    y, values = label_arrays([new[row] for row in rows])[0], predictions.values[rows]
     for target, words in other_scale(model.model.task, Scores({}, model.model.task, y, values, values[None])).items():
         others = f"{target}: {words}, as if they were in another unit than the training labels"
         raise InputError(f"{others}: convert them, or add --same-unit if they are in the same")
@@ -260,10 +260,10 @@ def keep_log(whole: RunFolder, before: RunFolder, lines: list[dict[str, str]]) -
 def read_prospective(path: Path) -> list[dict[str, str]]:
     if not path.exists():
         return []
-    names, found = logs.read_records(path)
-    if names != COLUMNS or not all(map(logs.is_whole, found)):
+    names, records = logs.read_records(path)
+    if names != COLUMNS or not all(map(logs.is_whole, records)):
         raise InputError(f"{path} is damaged: restore it, or remove it to begin with these rows")
-    return found
+    return records
 
 
 def fit_all(model: Model, new: labels.LabelledTable, out: Path, path: str) -> dict:
@@ -305,20 +305,22 @@ def write_page(model: Model, whole: RunFolder, lines: list[dict[str, str]]) -> t
     calibrated = calibrated_labels(model.model) or {}
     for each in read_prospective(model.run.path / PROSPECTIVE):  # of models that had not learnt them
         calibrated[each["target"]] = max(1, calibrated.get(each["target"], 0) - 1)
-    found = over_time(checked_of(lines), reference, logs.CONFIDENCE, calibrated)
+    periods = over_time(checked_of(lines), reference, logs.CONFIDENCE, calibrated)
     expected = EXPECTED.format(model.name)
-    sentences = alarms(found, expected, logs.CONFIDENCE)
+    sentences = alarms(periods, expected, logs.CONFIDENCE)
     of_bounds = bounds_words(lines)
     progress.say([*sentences, *of_bounds])
-    part = section(found, reference, expected, error_words(model.model.task), logs.CONFIDENCE)
-    title = f"{whole.path.name}: {', '.join(found) or 'no new molecules'}"
+    part = section(periods, reference, expected, error_words(model.model.task), logs.CONFIDENCE)
+    title = f"{whole.path.name}: {', '.join(periods) or 'no new molecules'}"
     molecules = len({each["molecule"] for each in lines})
     summary = line("time.summary", molecules=molecules, models=list(dict.fromkeys(each["model"] for each in lines)))
     page = ReportPage(title, summary, notes=(*sentences, *of_bounds), sections=(part,))
     write_atomically(whole.path / PAGE, render(page))
-    facts = {target: [vars(each) | {"coverage": each.coverage} for each in parts] for target, parts in found.items()}
-    known = {target: [{n: v for n, v in each.items() if v == v} for each in parts] for target, parts in facts.items()}
-    return known, sentences
+    facts = {target: [vars(each) | {"coverage": each.coverage} for each in parts] for target, parts in periods.items()}
+    facts_of_target = {
+        target: [{n: v for n, v in each.items() if v == v} for each in parts] for target, parts in facts.items()
+    }
+    return facts_of_target, sentences
 
 
 def checked_of(lines: list[dict[str, str]]) -> list[Checked]:

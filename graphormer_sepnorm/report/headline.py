@@ -115,23 +115,23 @@ class Estimate(NamedTuple):
         return self.high < UNBIASED[0] or self.low > UNBIASED[1]
 
 
-def gain_of(found: dict, metric: str) -> Estimate | None:
+def gain_of(facts: dict, metric: str) -> Estimate | None:
     """The gain in a ``paired_difference`` of a metric; None where it is undefined."""
-    if found["difference"] is None or found["interval"] is None:
+    if facts["difference"] is None or facts["interval"] is None:
         return None
     sign = 1 if METRICS[metric].higher_is_better else -1
-    return Estimate(sign * found["difference"], *sorted(sign * end for end in found["interval"]))
+    return Estimate(sign * facts["difference"], *sorted(sign * end for end in facts["interval"]))
 
 
 def verdicts(page: Reported) -> tuple[str, ...]:
     are_several, repeats = len(page.result["targets"]) > 1, repeatability(page.options, page.labelled)
-    found = []
+    sentences = []
     for target, facts in page.scored.items():
         title, y = page.title_of(target) if are_several else None, page.labels.y[:, columns_of(page.task)[target]]
         of_folds = page.out_of_fold(target)[0] if facts["n"] < FEW_TESTED else None
         verdict = verdict_of(page.task, target, facts, page.result["trust"], title, repeats, y, of_folds)
-        found.append(line("headline.verdict", verdict=verdict))
-    return tuple(found)
+        sentences.append(line("headline.verdict", verdict=verdict))
+    return tuple(sentences)
 
 
 def summary(page: Reported) -> str:
@@ -147,24 +147,24 @@ def summary(page: Reported) -> str:
 
 def cards(page: Reported) -> tuple[Card, ...]:
     """A card for the mean score of several targets, one for each target, and those for the reliability."""
-    count, trust, found = len(page.result["targets"]), page.result["trust"], []
+    count, trust, list_of_cards = len(page.result["targets"]), page.result["trust"], []
     if count > 1:
         forest = page.result.get("baseline", {}).get("random_forest", {}).get(page.task.metric)
         value, rival = shown_together([page.result["value"], forest], page.result["value"])
         std = np.array(page.task.std)
         differ = page.task.metric in IN_UNITS and std.max() > DIFFERENT_SCALES * std.min()
         lines = words("headline.mean", forest=None if forest is None else rival, differ=differ)
-        found.append(Card(f"Mean of {count} targets", value, metric_words(page.task.metric), lines))
-    found += [target_card(page, target, facts) for target, facts in page.scored.items()]
+        list_of_cards.append(Card(f"Mean of {count} targets", value, metric_words(page.task.metric), lines))
+    list_of_cards += [target_card(page, target, facts) for target, facts in page.scored.items()]
     if (level := page.confidence) is not None:
         widths = trust["mean_width"][level]
         logarithm = any(is_logarithm(page.task, target) for target in widths)
-        found.append(coverage_card(level, trust["coverage"][level], widths, logarithm))
+        list_of_cards.append(coverage_card(level, trust["coverage"][level], widths, logarithm))
     sets, single = (trust.get(name, {}).get(USUAL_CONFIDENCE, {}) for name in ("set_coverage", "one_class"))
     if any(share is not None for share in sets.values()):
         lines = words("headline.sets", level=float(USUAL_CONFIDENCE), single=mean_of(single))
-        found.append(Card("Sets of classes", percent(mean_of(sets)), "", lines))
-    return (*found, *accuracy_cards(page))
+        list_of_cards.append(Card("Sets of classes", percent(mean_of(sets)), "", lines))
+    return (*list_of_cards, *accuracy_cards(page))
 
 
 def target_card(page: Reported, target: str, facts: dict) -> Card:
@@ -206,10 +206,10 @@ def accuracy_cards(page: Reported) -> Iterator[Card]:
     y, prediction = page.test.y, page.test.prediction
     if not page.adds_up:
         y, prediction = np.hstack([1 - y, y]), np.hstack([prediction < CUT, prediction >= CUT])
-    known = ~np.isnan(y).any(axis=1)
-    correct = float((y[known].argmax(axis=1) == prediction[known].argmax(axis=1)).mean())
+    labelled = ~np.isnan(y).any(axis=1)
+    correct = float((y[labelled].argmax(axis=1) == prediction[labelled].argmax(axis=1)).mean())
     place, name = page.frequent_class(next(iter(page.result["targets"])))
-    lines = words("headline.accuracy", name=name, share=float(y[known].mean(axis=0)[place]))
+    lines = words("headline.accuracy", name=name, share=float(y[labelled].mean(axis=0)[place]))
     yield Card("Correct classes", percent(correct), "", lines)
 
 
@@ -287,8 +287,8 @@ def known_pairs(page: Reported) -> Iterator[tuple[str, int, np.ndarray, np.ndarr
             bounded = int(is_bounded(y, labels.bounds[:, place]).sum())
             if are_many(bounded, int(np.isfinite(y).sum())):  # exact labels have another slope than all
                 continue
-        known = np.isfinite(y[rows]) & np.isfinite(predicted)
-        yield target, place, y[rows][known], predicted[known]
+        both = np.isfinite(y[rows]) & np.isfinite(predicted)
+        yield target, place, y[rows][both], predicted[both]
 
 
 def of_bias(page: Reported) -> Iterator[str]:

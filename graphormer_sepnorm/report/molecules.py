@@ -73,11 +73,11 @@ def class_facts(page: Reported, row: int) -> Iterator[tuple[str, str]]:
 
 def neighbour(page: Reported, test_row: int) -> Molecule | None:
     """The training molecule that is most similar to a test molecule."""
-    trust, asked, smiles = page.trust, None, page.looked.smiles[test_row]
+    trust, conditions, smiles = page.trust, None, page.looked.smiles[test_row]
     assert trust.rows is not None
     if page.options.feature_columns:
-        asked, _ = page.model.conditions.encode_all([page.tested[test_row].conditions])
-    (similarity,), (row,) = trust.domain.nearest_rows([smiles], same_conditions(trust.rows, asked))
+        conditions, _ = page.model.conditions.encode_all([page.tested[test_row].conditions])
+    (similarity,), (row,) = trust.domain.nearest_rows([smiles], same_conditions(trust.rows, conditions))
     if row < 0:
         return None
     name, known = trust.rows.names[row], trust.domain.smiles[row]
@@ -128,8 +128,8 @@ def explained_class(page: Reported) -> str | None:
 
 def paired(page: Reported) -> tuple[list[LabelledRow], list[str]]:
     """The training molecules that are compared pairwise, and their keys."""
-    known = zip(page.labelled.rows, page.labelled.structures.keys, strict=True)
-    keys = [key for row, key in known if row.split != "test"]
+    rows = zip(page.labelled.rows, page.labelled.structures.keys, strict=True)
+    keys = [key for row, key in rows if row.split != "test"]
     places = evenly(len(keys), MOST_PAIRED)
     return [page.learnt[place] for place in places], [keys[place] for place in places]
 
@@ -153,8 +153,8 @@ def cliffs_section(page: Reported) -> Section | None:
         return None
     rows, keys = paired(page)
     y, bounds = label_arrays(rows)
-    given = [read_smiles(row.smiles) for row in rows], y[:, 0], [row.conditions for row in rows], keys
-    found = activity_cliffs(*given, None if bounds is None else bounds[:, 0])
+    columns = [read_smiles(row.smiles) for row in rows], y[:, 0], [row.conditions for row in rows], keys
+    found = activity_cliffs(*columns, None if bounds is None else bounds[:, 0])
     facts = {"target": page.task.targets[0], "all": len(page.learnt), "most": MOST_PAIRED}
     cliffs = tuple(cliff_molecule(page, cliff, rows[cliff.lower], rows[cliff.higher]) for cliff in found[:CLIFFS])
     return Section("Activity cliffs", words("predictions.cliffs", **facts), molecules=cliffs) if cliffs else None

@@ -67,7 +67,7 @@ def over_time(
     groups: dict[tuple[str, str], list[Checked]] = {}
     for each in checked:
         groups.setdefault((each.target, each.period), []).append(each)
-    found: dict[str, list[Period]] = {}
+    periods: dict[str, list[Period]] = {}
     for (target, name), part in groups.items():
         expected = reference.get(target, np.empty(0))
         expected = expected[~np.isnan(expected)]
@@ -86,8 +86,8 @@ def over_time(
             float(mannwhitneyu(errors, expected, alternative="greater").pvalue) if len(expected) else np.nan,
             chance_of_holding(held, intervals, confidence, labels) if intervals else np.nan,
         )
-        found.setdefault(target, []).append(period)
-    return found
+        periods.setdefault(target, []).append(period)
+    return periods
 
 
 def chance_of_holding(held: int, intervals: int, confidence: float, calibrated: int | None) -> float:
@@ -110,16 +110,16 @@ def calibrated_labels(model: PredictingModel) -> dict[str, int] | None:
     return dict(zip(model.targets, intervals.counts.tolist(), strict=True)) if intervals else None
 
 
-def level_of(found: Mapping[str, Sequence[Period]]) -> float:
+def level_of(periods: Mapping[str, Sequence[Period]]) -> float:
     """The p-value below which there is an alarm: ``LEVEL``, divided by the number of tests."""
-    chances = [(each.chance_of_error, each.chance_of_coverage) for parts in found.values() for each in parts]
+    chances = [(each.chance_of_error, each.chance_of_coverage) for parts in periods.values() for each in parts]
     return LEVEL / max(1, int(np.isfinite(chances).sum()))
 
 
-def alarms(found: Mapping[str, Sequence[Period]], expected: str, confidence: float = 0.9) -> list[str]:
+def alarms(periods: Mapping[str, Sequence[Period]], expected: str, confidence: float = 0.9) -> list[str]:
     """Where chance does not explain errors or coverage; ``expected`` says whose errors are the reference."""
-    level, sentences = level_of(found), []
-    for target, each in ((target, each) for target, parts in found.items() for each in parts):
+    level, sentences = level_of(periods), []
+    for target, each in ((target, each) for target, parts in periods.items() for each in parts):
         facts = {"target": target, "period": each, "confidence": confidence, "expected": expected}
         for kind, chance in (("coverage", each.chance_of_coverage), ("errors", each.chance_of_error)):
             sentences += [line(f"time.{kind}", **facts)] if chance < level else []
@@ -127,17 +127,17 @@ def alarms(found: Mapping[str, Sequence[Period]], expected: str, confidence: flo
 
 
 def section(
-    found: Mapping[str, Sequence[Period]],
+    periods: Mapping[str, Sequence[Period]],
     reference: Mapping[str, np.ndarray],
     expected: str,
     of: str,
     confidence: float = 0.9,
 ) -> Section:
     """The section on errors over time; arguments as ``over_time`` and ``alarms``, and ``of``: the errors in words."""
-    sentences = alarms(found, expected, confidence)
-    paragraphs = words("time.section", alarms=len(sentences), level=level_of(found), total=LEVEL, expected=expected)
+    sentences = alarms(periods, expected, confidence)
+    paragraphs = words("time.section", alarms=len(sentences), level=level_of(periods), total=LEVEL, expected=expected)
     grids, charts = [], []
-    for target, parts in list(found.items())[:MAX_PANELS]:
+    for target, parts in list(periods.items())[:MAX_PANELS]:
         grids.append(grid_of(target, parts, of, confidence))
         if len(parts) > 1:
             errors, mean = [each.error for each in parts], float(np.nanmean(reference.get(target, [np.nan])))
@@ -150,17 +150,17 @@ def section(
     return Section("Error over time", (*paragraphs, *sentences), tuple(grids), tuple(charts))
 
 
-def grid_of(target: str, found: Sequence[Period], of: str, confidence: float) -> Grid:
-    errors = shown_together([number for each in found for number in (each.error, each.bias)], found[0].error)
+def grid_of(target: str, periods: Sequence[Period], of: str, confidence: float) -> Grid:
+    errors = shown_together([number for each in periods for number in (each.error, each.bias)], periods[0].error)
     columns = {
-        "period": [each.name for each in found],
-        "measurements": [f"{each.n:,}" for each in found],
+        "period": [each.name for each in periods],
+        "measurements": [f"{each.n:,}" for each in periods],
         f"mean {of}": errors[::2],
         "bias": errors[1::2],
-        f"inside {percent(confidence)} intervals": [percent(each.coverage) for each in found if each.intervals],
-        "mean similarity": [shown(each.similarity, 2) for each in found if each.similarity == each.similarity],
+        f"inside {percent(confidence)} intervals": [percent(each.coverage) for each in periods if each.intervals],
+        "mean similarity": [shown(each.similarity, 2) for each in periods if each.similarity == each.similarity],
     }
-    return Grid.of({name: column for name, column in columns.items() if len(column) == len(found)}, target)
+    return Grid.of({name: column for name, column in columns.items() if len(column) == len(periods)}, target)
 
 
 def period_chart(

@@ -39,8 +39,8 @@ def predictions_section(page: Reported) -> Section:
     if page.is_regression:
         return values_section(page)
     if page.adds_up:
-        known = ~np.isnan(page.test.y).any(axis=1)
-        classes = (each[known].argmax(axis=1) for each in (page.test.y, page.test.prediction))
+        labelled = ~np.isnan(page.test.y).any(axis=1)
+        classes = (each[labelled].argmax(axis=1) for each in (page.test.y, page.test.prediction))
         grid = counts_grid("", page.options.classes, *classes)
         title = "Measured and most probable classes of the test molecules."
         return Section("Predictions", (title,), (grid,), tuple(curve_charts(page)))
@@ -85,11 +85,11 @@ def structures(smiles: Sequence[str], errors: np.ndarray) -> dict[str, str]:
     """Drawings of the molecules [M] of a chart, by SMILES: half of them with the largest errors, and evenly chosen."""
     worst, others = np.split(worst_first(errors), [MOST_STRUCTURES // 2])
     rows = [*worst, *others[evenly(len(others), MOST_STRUCTURES // 2)]]
-    found = {}
+    pictures = {}
     for text in dict.fromkeys(smiles[row] for row in rows):
         with suppress(InputError):  # it cannot be drawn
-            found[text] = draw_plain(text, is_small=True).decode()
-    return found
+            pictures[text] = draw_plain(text, is_small=True).decode()
+    return pictures
 
 
 def dots_of_target(page: Reported, place: int, bounds: np.ndarray | None) -> list[Dot]:
@@ -178,8 +178,8 @@ def thresholds_grid(target: str, names: Sequence[str], y: np.ndarray, probabilit
     finding = {best[math.ceil(share * len(best)) - 1]: f" (finds {share:.0%})" for share in FOUND if len(best)}
     for threshold in (*THRESHOLDS, *finding):
         chosen = probability >= threshold
-        found = ((chosen, positive), (~chosen, ~positive), (positive, chosen))
-        shares = (f"{(part & of).sum() / of.sum():.2f}" if of.any() else UNDEFINED for part, of in found)
+        cells = ((chosen, positive), (~chosen, ~positive), (positive, chosen))
+        shares = (f"{(part & of).sum() / of.sum():.2f}" if of.any() else UNDEFINED for part, of in cells)
         count = f"{chosen.sum():,} ({chosen.mean():.0%})"
         rows.append((f"{threshold:.3g}{finding.get(threshold, '')}", count, *shares))
     header = ("threshold", f"predicted {names[1]}", "sensitivity", "specificity", "precision")

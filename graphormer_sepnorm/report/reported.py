@@ -114,16 +114,18 @@ class Reported(Trained):
 
     def labelled_pairs(self, place: int, predictions: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The known test labels of a target, and the predictions for them, or other predictions [M, T]."""
-        known = ~np.isnan(self.test.y[:, place])
-        return self.test.y[known, place], (self.test.prediction if predictions is None else predictions)[known, place]
+        labelled = ~np.isnan(self.test.y[:, place])
+        return self.test.y[labelled, place], (self.test.prediction if predictions is None else predictions)[
+            labelled, place
+        ]
 
     def out_of_fold(self, target: str) -> tuple[dict[str, float | None], str]:
         """Scores, ``BoundScores`` too, on the training labels of a target that a fold predicted; these in words."""
         rows, columns = self.folds.predicted, columns_of(self.task)[target]
         y, values = (each[rows, columns] for each in (self.labels.y, self.fitted.out_of_fold.values))
-        known = ~np.isnan(y).all(axis=1)
-        where = line("shared.where", labels=int(known.sum()), is_training=self.folds.predict_all)
-        scores = scores_of(self.task, y[known], values[known])
+        labelled = ~np.isnan(y).all(axis=1)
+        where = line("shared.where", labels=int(labelled.sum()), is_training=self.folds.predict_all)
+        scores = scores_of(self.task, y[labelled], values[labelled])
         if self.labels.bounds is not None:
             bounded = bound_scores(y[:, 0], self.labels.bounds[rows, columns][:, 0], values[:, 0])
             scores |= asdict(bounded) if bounded else {}
@@ -152,14 +154,14 @@ class Reported(Trained):
     @cached_property
     def replicates(self) -> dict[tuple[int, str], list[LabelledRow]]:
         """The rows that were averaged to one, by the number and the split of the first."""
-        found: dict[tuple[int, str], list[LabelledRow]] = {}
+        deviations: dict[tuple[int, str], list[LabelledRow]] = {}
         for duplicate in self.labelled.duplicates if self.labelled.measured else ():
             by_split: dict[str, list[LabelledRow]] = {}
             for place in duplicate.rows:
                 row = self.labelled.measured[place]
                 by_split.setdefault(row.split, []).append(row)
-            found |= {(same[0].number, split): same for split, same in by_split.items()}
-        return found
+            deviations |= {(same[0].number, split): same for split, same in by_split.items()}
+        return deviations
 
     def bound(self, text: str, place: int) -> str:
         """A censored label of a target with the decimals of the labels, and with more if its bound needs more."""
@@ -187,8 +189,8 @@ class Reported(Trained):
         """The sets of the test molecules by target as texts, at the usual confidence; empty without sets."""
         if (sets := self.trust.class_sets) is None:
             return []
-        given = self.test.prediction, float(USUAL_CONFIDENCE)
-        return [sets.texts(group, *given, names) for group, names in enumerate(self.task.classes)]
+        arguments = self.test.prediction, float(USUAL_CONFIDENCE)
+        return [sets.texts(group, *arguments, names) for group, names in enumerate(self.task.classes)]
 
     def rounded(self, value: float, place: int) -> str:
         return shown(float(value), self.decimals[place])

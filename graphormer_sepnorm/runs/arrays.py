@@ -63,10 +63,10 @@ def stored_facts(path: Path) -> dict:
 def load_format(path: Path, number: int) -> tuple[dict[str, np.ndarray], dict]:
     """As ``load_arrays``; raises InputError too for a file whose facts name another format."""
     arrays, facts = load_arrays(path)
-    if (known := facts.get("format")) != number:
-        newer = isinstance(known, int) and known > number
+    if (version := facts.get("format")) != number:
+        newer = isinstance(version, int) and version > number
         advice = "install a newer graphormer_sepnorm" if newer else "train the model again"
-        raise InputError(f"{path} has format {known!r}, this release reads format {number}: {advice}")
+        raise InputError(f"{path} has format {version!r}, this release reads format {number}: {advice}")
     return arrays, facts
 
 

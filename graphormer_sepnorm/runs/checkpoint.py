@@ -96,10 +96,10 @@ def read_facts(text: str, path: Path) -> dict:
 
 def json_object(text: str | bytes) -> dict | None:
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return content if isinstance(content, dict) else None
 
 
 def read_header(path: Path) -> dict[str, Any]:
@@ -122,9 +122,9 @@ def read_header(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} is not a readable safetensors file: its header would have {size:,} bytes")
     if (count := header.count(b'"dtype"')) > MAX_TENSORS:
         raise InputError(f"{path} has {count:,} tensors; files with up to {MAX_TENSORS:,} are read")
-    if (found := json_object(header)) is None:
+    if (content := json_object(header)) is None:
         raise InputError(f"{path} is not a readable safetensors file: its header is not a JSON object")
-    return found
+    return content
 
 
 def recorded_checksum(path: Path) -> str:

@@ -207,7 +207,7 @@ def weights_file(path: Path) -> Path:
 def runs_in(folder: Path) -> list[Path]:
     """The run folders with a model in a folder, sorted; none if the folder cannot be read."""
     try:
-        found = [RunFolder(each) for each in sorted(folder.iterdir())]
-        return [run.path for run in found if run.stack.exists() or run.weights.exists()]
+        folders = [RunFolder(each) for each in sorted(folder.iterdir())]
+        return [run.path for run in folders if run.stack.exists() or run.weights.exists()]
     except OSError:
         return []

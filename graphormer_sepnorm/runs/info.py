@@ -102,18 +102,18 @@ def score_words(value: float, interval: Sequence[float] | None = None, molecules
 
 def endpoint_lines(endpoints: dict[str, dict]) -> list[str]:
     width, lines, group, groups = max(map(len, endpoints)), [], "", groups_of(endpoints)
-    for target, known in endpoints.items():
+    for target, facts in endpoints.items():
         if group != (group := groups.get(target, "")):
             lines.append(f"{group}:")
-        parts = "; ".join(say(known) for name, say in ENDPOINT_WORDS.items() if name in known)
+        parts = "; ".join(say(facts) for name, say in ENDPOINT_WORDS.items() if name in facts)
         lines.append(f"{target:{width}}  {parts}")
     return lines
 
 
 def groups_of(endpoints: Mapping[str, dict]) -> dict[str, str]:
     """The heading that each endpoint is listed under, from what ``card_endpoints`` found; empty if none has one."""
-    known = {target: facts.get("group", "Other") for target, facts in endpoints.items()}
-    return known if set(known.values()) != {"Other"} else {}
+    groups = {target: facts.get("group", "Other") for target, facts in endpoints.items()}
+    return groups if set(groups.values()) != {"Other"} else {}
 
 
 def limit_meaning(limit: str) -> str:
@@ -124,11 +124,11 @@ def limit_meaning(limit: str) -> str:
 # Facts about an endpoint in their order, and how each is said, from all of them.
 ENDPOINT_WORDS: dict[str, Callable[[dict], str]] = {
     "description": itemgetter("description"),
-    "molecules": lambda known: f"{known['molecules']:,} training molecules",
-    "rmse_out_of_fold": lambda known: f"RMSE out of fold {shown(known['rmse_out_of_fold'])}",
-    "score": lambda known: f"{METRICS[known['metric']].title} on test molecules {shown(known['score'])}",
-    "direction": lambda known: f"{known['direction']} is better",
-    "limit": lambda known: limit_meaning(known["limit"]),
+    "molecules": lambda facts: f"{facts['molecules']:,} training molecules",
+    "rmse_out_of_fold": lambda facts: f"RMSE out of fold {shown(facts['rmse_out_of_fold'])}",
+    "score": lambda facts: f"{METRICS[facts['metric']].title} on test molecules {shown(facts['score'])}",
+    "direction": lambda facts: f"{facts['direction']} is better",
+    "limit": lambda facts: limit_meaning(facts["limit"]),
     **{name: itemgetter(name) for name in ("source", "licence", "trust")},
 }
 

@@ -74,8 +74,8 @@ def draw_parity(axis: "Axes", y: np.ndarray, prediction: np.ndarray, bounds: np.
     ends = np.nanmin([y, prediction]), np.nanmax([y, prediction])
     axis.plot(ends, ends, color="tab:gray", linewidth=1)
     for arrow, marker in ((0, "o"), (1, ">"), (-1, "<")):
-        known, color = arrows == arrow, "tab:orange" if arrow else "tab:blue"
-        axis.scatter(measured[known], prediction[known], 10, color, marker=marker, alpha=0.5, linewidths=0)
+        rows, color = arrows == arrow, "tab:orange" if arrow else "tab:blue"
+        axis.scatter(measured[rows], prediction[rows], 10, color, marker=marker, alpha=0.5, linewidths=0)
     axis.set(xlabel="measured", ylabel="predicted")
 
 
@@ -91,8 +91,8 @@ def roc_of(y: np.ndarray, probability: np.ndarray) -> tuple[np.ndarray, np.ndarr
     """False and true positive rates of known labels [M]; None if they are all equal."""
     from sklearn.metrics import roc_curve  # its import takes seconds
 
-    known = ~np.isnan(y)
-    return roc_curve(y[known], probability[known])[:2] if len(np.unique(y[known])) == 2 else None
+    labelled = ~np.isnan(y)
+    return roc_curve(y[labelled], probability[labelled])[:2] if len(np.unique(y[labelled])) == 2 else None
 
 
 def draw_roc(axis: "Axes", y: np.ndarray, probability: np.ndarray) -> None:

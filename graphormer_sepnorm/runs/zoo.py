@@ -118,10 +118,10 @@ class Endpoint:
         """The known ones of its facts, as JSON values."""
         texts = ("metric", "group", "direction", "source", "licence", "trust")
         numbers = ("description", "molecules", "rmse_out_of_fold", "limit", "score")
-        found = {name: getattr(self, name) for name in (*numbers, *texts)}
-        found["description"] = f"{self.scale} of {self.description}" if self.scale else self.description
-        found["limit"] = self.limit and str(self.limit)
-        return {name: value for name, value in found.items() if value not in (None, "")}
+        card = {name: getattr(self, name) for name in (*numbers, *texts)}
+        card["description"] = f"{self.scale} of {self.description}" if self.scale else self.description
+        card["limit"] = self.limit and str(self.limit)
+        return {name: value for name, value in card.items() if value not in (None, "")}
 
 
 @dataclass(frozen=True, config=STRICT)

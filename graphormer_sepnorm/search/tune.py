@@ -193,8 +193,8 @@ def comparison(
     """Trains with the best recipe and, if it is another one, with the initial one; scores both on the test split."""
 
     def score(run: RunFolder, own: Config) -> float:
-        if (known := run.saved_test().get("value")) is not None:
-            return known
+        if (saved := run.saved_test().get("value")) is not None:
+            return saved
         write_labelled(run.path, labelled, own, options)
         return train_run(own, run.path, resume=True)["value"]
 

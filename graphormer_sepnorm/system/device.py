@@ -42,11 +42,11 @@ _CURRENT: ContextVar[Compute | None] = ContextVar("compute", default=None)
 
 def choose(device: str = "auto", precision: Literal["auto", "float32", "bfloat16"] = "auto") -> Compute:
     """Checks the device and precision options of a command; raises InputError if they are not supported."""
-    found = find_device(device)
+    device_type = find_device(device)
     known("precision", precision, ("auto", "float32", "bfloat16"))
-    if precision == "bfloat16" and found.type == "cuda" and not torch.cuda.is_bf16_supported():
-        raise InputError(f"{found} does not support bfloat16: choose the precision float32")
-    return Compute(found, "float32" if precision == "auto" else precision)
+    if precision == "bfloat16" and device_type.type == "cuda" and not torch.cuda.is_bf16_supported():
+        raise InputError(f"{device_type} does not support bfloat16: choose the precision float32")
+    return Compute(device_type, "float32" if precision == "auto" else precision)
 
 
 def find_device(name: str = "auto") -> torch.device:
@@ -61,8 +61,8 @@ def find_device(name: str = "auto") -> torch.device:
         number = int(name.partition(":")[2] or local_rank())
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if number >= count:
-            found = f"{count} CUDA GPU{'s' if count > 1 else ''}, from cuda:0 on" if count else "no CUDA GPU"
-            absent = f"there is no device cuda:{number}: PyTorch finds {found}"
+            available = f"{count} CUDA GPU{'s' if count > 1 else ''}, from cuda:0 on" if count else "no CUDA GPU"
+            absent = f"there is no device cuda:{number}: PyTorch finds {available}"
             raise InputError(f"{absent}; choose another device, such as cpu")
         return torch.device("cuda", number)
     if name == "mps" and not torch.backends.mps.is_available():

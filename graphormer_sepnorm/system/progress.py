@@ -49,9 +49,9 @@ CURRENT: ContextVar[Phases | None] = ContextVar("phases", default=None)
 @contextlib.contextmanager
 def phases(costs: Mapping[str, float], title: str = "") -> Iterator[None]:
     """Context manager: a bar over phases by expected cost, on a terminal or as lines for a program that asks."""
-    shown, hidden = (LINE, False) if is_on_page() else (FORMAT, None)
+    line, hidden = (LINE, False) if is_on_page() else (FORMAT, None)
     size = shutil.get_terminal_size()  # some terminals say that they have no rows, where tqdm shows nothing
-    with tqdm(total=sum(costs.values()), bar_format=shown, leave=False, disable=hidden, nrows=size.lines) as bar:
+    with tqdm(total=sum(costs.values()), bar_format=line, leave=False, disable=hidden, nrows=size.lines) as bar:
         token = CURRENT.set(Phases(bar, dict(costs), title))
         try:
             yield

@@ -77,7 +77,7 @@ def in_processes(work: Callable[[int], Result], count: int, part: slice = slice(
         return [work(number) for number in numbers]
     others = set(multiprocessing.active_children())
     try:
-        return [found for _, found in tracked(map_chunks(work, numbers, int, alone=0), count)]
+        return [result for _, result in tracked(map_chunks(work, numbers, int, alone=0), count)]
     except BaseException:
         for process in set(multiprocessing.active_children()) - others:
             with contextlib.suppress(RuntimeError):  # raised by PyTorch, wherever this is, for a killed worker
@@ -157,5 +157,5 @@ def joined(parts: Sequence[Result]) -> Result:
 
 def as_one(chunks: Iterable[tuple[list[Chunk], Result]]) -> Iterator[tuple[list[Chunk], Result]]:
     """All chunks, and their results, as one chunk; none if there are none."""
-    if found := list(chunks):
-        yield [row for rows, _ in found for row in rows], joined([result for _, result in found])
+    if parts := list(chunks):
+        yield [row for rows, _ in parts for row in rows], joined([result for _, result in parts])

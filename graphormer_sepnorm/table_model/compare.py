@@ -216,7 +216,7 @@ def compare_runs(paths: Sequence[Path]) -> dict:
 def compare_settings(runs: Sequence[ScoredRun]) -> dict[str, dict]:
     names = dict.fromkeys(name for run in runs for name in run.settings)
     values = {name: {run.name: run.settings.get(name) for run in runs} for name in names}
-    different = {name: found for name, found in values.items() if len(set(map(str, found.values()))) > 1}
+    different = {name: setting for name, setting in values.items() if len(set(map(str, setting.values()))) > 1}
     return {"same": {name: runs[0].settings[name] for name in names if name not in different}, "different": different}
 
 
@@ -231,14 +231,14 @@ def compare_target(runs: Sequence[ScoredRun], columns: slice) -> dict:
     drawn = resampled(metric, y, predictions) if len(y) <= MOST_DRAWN else np.full((1, len(runs)), np.nan)
     with_bounds = compare_bounds(runs, columns)
     sign = 1 if METRICS[metric].higher_is_better else -1
-    found = {}
+    result = {}
     for place, run in enumerate(runs):
         own = {"value": known(values[place]), "interval": interval(drawn[:, place])}
         predicted = Predicted(run.task, run.y, {STACK: run.prediction}, np.zeros(run.y.shape[1]), run.bounds)
         more = {"bounds": with_bounds[place] if with_bounds else None, "top": predicted.tops(columns)}
-        found[run.name] = own | difference_to_first(values, drawn, place, sign)
-        found[run.name] |= {name: facts for name, facts in more.items() if facts}
-    return {"n": len(y), "runs": found}
+        result[run.name] = own | difference_to_first(values, drawn, place, sign)
+        result[run.name] |= {name: facts for name, facts in more.items() if facts}
+    return {"n": len(y), "runs": result}
 
 
 def difference_to_first(values: Sequence[float], drawn: np.ndarray, place: int, sign: int) -> dict:
@@ -253,7 +253,7 @@ def compare_bounds(runs: Sequence[ScoredRun], columns: slice) -> list[dict]:
     """The ``BoundScores`` of each run for a target, with the difference of their likelihoods; empty without bounds."""
     y, bounds = runs[0].y[:, columns][:, 0], runs[0].bounds[:, columns][:, 0]
     predictions = [run.prediction[:, columns][:, 0] for run in runs]
-    scores = [found for each in predictions if (found := bound_scores(y, bounds, each))]
+    scores = [score for each in predictions if (score := bound_scores(y, bounds, each))]
     if not scores:
         return []
     likelihoods = np.stack([log_likelihoods(y, bounds, each) for each in predictions], axis=1)
@@ -270,11 +270,11 @@ def compare_bounds(runs: Sequence[ScoredRun], columns: slice) -> list[dict]:
 def comparison_lines(compared: dict) -> list[str]:
     lines = [*setting_lines(compared), *(f"{name}: {words}" for name, words in compared["known"].items())]
     rows = "molecules" if compared["test_rows"]["shared"] is None else "measurements"
-    for target, found in compared["targets"].items():
-        if not (runs := found["runs"]):
-            lines.append(f"{target}: too few test labels to compare ({found['n']})")
+    for target, facts in compared["targets"].items():
+        if not (runs := facts["runs"]):
+            lines.append(f"{target}: too few test labels to compare ({facts['n']})")
             continue
-        lines.append(f"{target}: {METRICS[compared['metric']].title} on {found['n']} {rows}, 95 % intervals")
+        lines.append(f"{target}: {METRICS[compared['metric']].title} on {facts['n']} {rows}, 95 % intervals")
         width, decimals = max(map(len, runs)), decimals_of(list(runs.values()))
         for name, each in runs.items():
             difference = "" if each is next(iter(runs.values())) else difference_words(each, decimals)
@@ -335,7 +335,7 @@ def with_range(value: float | None, ends: list[float] | None, decimals: int) -> 
 
 def plot_comparison(compared: dict, picture: Path) -> None:
     check_picture(picture)
-    targets = {name: found["runs"] for name, found in compared["targets"].items() if found["runs"]}
+    targets = {name: facts["runs"] for name, facts in compared["targets"].items() if facts["runs"]}
     rows = max((len(runs) for runs in targets.values()), default=1)
     figure = new_figure(6, max(2, len(targets)) * (0.6 + 0.35 * rows))
     for place, (target, runs) in enumerate(targets.items(), 1):

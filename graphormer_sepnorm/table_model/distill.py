@@ -45,7 +45,7 @@ def distill(model: TableModel, source: RunFolder, smiles: Sequence[str], out: Pa
     run.check_free(resume=True)
     learnt = list(dict.fromkeys([*smiles, *filter(None, model.trust.domain.smiles if model.trust else [])]))
     chunks = in_chunks(learnt, molecules_at_once(model.device))
-    values = np.concatenate([found.values for _, found in compute_chunks(model, chunks, list)])
+    values = np.concatenate([predicted.values for _, predicted in compute_chunks(model, chunks, list)])
     readable = ~np.isnan(values).any(axis=1)
     kept = list(compress(learnt, readable))
     outputs = values[readable] if task.kind == "regression" else limited_logit(values[readable])
@@ -55,13 +55,13 @@ def distill(model: TableModel, source: RunFolder, smiles: Sequence[str], out: Pa
     result: dict = {"molecules": len(kept), "unreadable": int((~readable).sum()), "difference": difference}
     if model.trust and (source.path / TABLE).exists():
         rows = rows_for_test(source, model)
-        found = student.predict(rows.smiles).values.astype(np.float64)
+        predicted = student.predict(rows.smiles).values.astype(np.float64)
         if (np.isfinite(rows.y).sum(axis=0) >= FEWEST).all():
             domain = replace(model.trust.domain, embeddings=np.empty((0, 0), np.float32))  # of another network
             known = Labels(student.task, rows.y.astype(np.float64))
-            trust = fit_trust(domain, known, found, np.zeros_like(found))
+            trust = fit_trust(domain, known, predicted, np.zeros_like(predicted))
             student = replace(student, trust=replace(trust, rows=model.trust.rows))
-            scores = {"student": found, "model": model.predict(rows.smiles).values}
+            scores = {"student": predicted, "model": model.predict(rows.smiles).values}
             result["test"] = {name: round(METRICS[task.metric](known.y, each), 4) for name, each in scores.items()}
             result["test"]["metric"] = task.metric
     student.save(out)

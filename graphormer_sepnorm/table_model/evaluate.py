@@ -77,8 +77,8 @@ def evaluate_table(run: RunFolder, split: str = "test") -> dict:
     model = TableModel.load(run.path)
     check_table(run.path)
     rows = rows_for_test(run, model)
-    known = known_molecules(structures_of(model.featurizer, rows.smiles), learnt_structures(run, model))
-    return score_rows(model, rows, means_of(run, model)).result | known
+    overlap = known_molecules(structures_of(model.featurizer, rows.smiles), learnt_structures(run, model))
+    return score_rows(model, rows, means_of(run, model)).result | overlap
 
 
 def evaluate_new(
@@ -105,12 +105,12 @@ def evaluate_new(
     samples = [Sample(row.smiles, row.conditions) for row in read.rows] if model.conditions.columns else ()
     smiles, source = [row.smiles for row in read.rows], {"dataset": table, "split": "all"}
     rows = ScoredRows(smiles, *label_arrays(read.rows), source, samples=samples)
-    found = score_rows(model, rows, means_of(run, model))
-    strange = other_scale(model.task, found)
+    scored = score_rows(model, rows, means_of(run, model))
+    strange = other_scale(model.task, scored)
     return {
-        **found.result,
+        **scored.result,
         **({"other_scale": strange} if strange else {}),
-        "trust": measure_trust(model.trust, found, found.plain),
+        "trust": measure_trust(model.trust, scored, scored.plain),
         "skipped": len(read.skipped),
         **known_molecules(read.structures, learnt_structures(run, model)),
         "reasons": {row: reason for row, _, reason in read.skipped[:REASONS]},
@@ -121,21 +121,21 @@ def other_scale(task: TaskConfig, scores: Scores) -> dict[str, str]:
     """How the labels of targets differ from predictions, if it is as another unit would, by a factor or a shift."""
     if TASKS[task.kind].predicts_probabilities:
         return {}
-    found = {}
+    ratios = {}
     for name, y, prediction in zip(task.targets, np.asarray(scores.y).T, scores.prediction.T, strict=True):
-        known = ~np.isnan(y)
-        if known.sum() < LEAST_LABELS:
+        labelled = ~np.isnan(y)
+        if labelled.sum() < LEAST_LABELS:
             continue
-        y, prediction = y[known], prediction[known]
+        y, prediction = y[labelled], prediction[labelled]
         (low, high), (low_predicted, high_predicted) = np.quantile(y, (0.1, 0.9)), np.quantile(prediction, (0.1, 0.9))
         factor = (high - low) / max(high_predicted - low_predicted, np.finfo(float).tiny)
         shift = float(np.median(y - prediction))
         rest = float(np.median(np.abs(y - prediction - shift)))
         if factor > FACTOR or 0 < factor < 1 / FACTOR:
-            found[name] = f"labels spread {factor:.3g} times as widely as predictions"
+            ratios[name] = f"labels spread {factor:.3g} times as widely as predictions"
         elif abs(shift) > FAR * NORMAL * rest:
-            found[name] = f"labels minus predictions are about {shift:.3g}, give or take {NORMAL * rest:.2g}"
-    return found
+            ratios[name] = f"labels minus predictions are about {shift:.3g}, give or take {NORMAL * rest:.2g}"
+    return ratios
 
 
 def refuse_other_classes(task: TaskConfig) -> None:
@@ -177,19 +177,19 @@ def score_rows(model: TableModel, rows: ScoredRows, means: np.ndarray) -> StackS
     return score_predictions(model, rows, means, predict_all(model, rows.samples or rows.smiles))
 
 
-def score_predictions(model: TableModel, rows: ScoredRows, means: np.ndarray, found: Stacked) -> StackScores:
+def score_predictions(model: TableModel, rows: ScoredRows, means: np.ndarray, stacked: Stacked) -> StackScores:
     task, y = model.task, rows.y
     make_task(task).check_scorable(y, "test")
-    members = dict(zip(model.members, each_by_itself(task, found.by_member), strict=True))
-    predicted = Predicted(task, y, {STACK: model.final(found.values), **members}, means, rows.bounds)
-    known, filled = predicted.of(slice(None))
+    members = dict(zip(model.members, each_by_itself(task, stacked.by_member), strict=True))
+    predicted = Predicted(task, y, {STACK: model.final(stacked.values), **members}, means, rows.bounds)
+    exact, filled = predicted.of(slice(None))
     weights = [dict(zip(task.targets, row.round(4).tolist(), strict=True)) for row in model.weights]
     result: dict = {
         **rows.source,
         "metric": task.metric,
         "n": len(y),
         "parameters": sum(p.numel() for network, _ in model.models for p in network.parameters()),
-        "members": {name: scores_of(task, known, filled[name]) for name in members},
+        "members": {name: scores_of(task, exact, filled[name]) for name in members},
         "weights": dict(zip(model.members, weights, strict=True)),
         "targets": scores_by_target(predicted),
     }
@@ -200,13 +200,13 @@ def score_predictions(model: TableModel, rows: ScoredRows, means: np.ndarray, fo
         result["censored"] = dict(zip(task.targets, censored, strict=True))
     if "forest" in members:
         result["baseline"] = {"random_forest": result["members"]["forest"]}
-    known_of = result, task, y, found.values, found.by_member, rows.table, rows.bounds
-    return StackScores(*known_of, plain=found.values, expected=found.spread).of(predicted.by_name[STACK])
+    known_of = result, task, y, stacked.values, stacked.by_member, rows.table, rows.bounds
+    return StackScores(*known_of, plain=stacked.values, expected=stacked.spread).of(predicted.by_name[STACK])
 
 
 def predict_all(model: TableModel, smiles: Sequence[Sample | str]) -> Stacked:
-    found = map_chunks(partial(predict_chunk, model, current()), in_chunks(smiles), list)
-    parts = [part for _, part in tracked(found, -(-len(smiles) // CHUNK), 0.5)]
+    chunks = map_chunks(partial(predict_chunk, model, current()), in_chunks(smiles), list)
+    parts = [part for _, part in tracked(chunks, -(-len(smiles) // CHUNK), 0.5)]
     by_member = np.concatenate([part.by_member for part in parts], axis=1)
     values, spread = (np.concatenate([getattr(part, name) for part in parts]) for name in ("values", "spread"))
     return Stacked(by_member, values, spread)
@@ -292,8 +292,8 @@ def settings_of(options: TableOptions) -> dict:
 
 
 def condition_words(column: ConditionColumn) -> str:
-    known = f"{column.low:g} to {column.high:g}" if column.low is not None and column.high is not None else "numbers"
-    return f"{column.name} ({', '.join(column.choices) or known})"
+    allowed = f"{column.low:g} to {column.high:g}" if column.low is not None and column.high is not None else "numbers"
+    return f"{column.name} ({', '.join(column.choices) or allowed})"
 
 
 def unfinished_words(run: RunFolder) -> str | None:
@@ -309,10 +309,10 @@ def unfinished_words(run: RunFolder) -> str | None:
 
 def targets_on_test(result: dict) -> dict[str, dict]:
     """By target with a score on the test molecules, its ``value``, 95 % ``interval`` and number of ``molecules``."""
-    found = {}
-    for target, known in result.get("targets", {}).items():
-        value = known.get("scores", {}).get(STACK, {}).get(result["metric"])
+    scores = {}
+    for target, facts in result.get("targets", {}).items():
+        value = facts.get("scores", {}).get(STACK, {}).get(result["metric"])
         if value is not None:
-            interval = known.get("interval", {}).get(STACK)
-            found[target] = {"value": value, "interval": interval, "molecules": known["n"]}
-    return found
+            interval = facts.get("interval", {}).get(STACK)
+            scores[target] = {"value": value, "interval": interval, "molecules": facts["n"]}
+    return scores

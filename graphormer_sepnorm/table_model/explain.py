@@ -62,17 +62,17 @@ def explain_rows(
         samples = [model.sample_for(number, sample) for sample in smiles]
         return explain_rows(model.part_models[number], samples, method, own, shown)
     if names := model.asked_conditions.columns:
-        found: dict[int, Explanation | InputError] = {}
+        explanations: dict[int, Explanation | InputError] = {}
         for row, sample in enumerate(smiles):
             if not isinstance(sample, Sample):
                 raise InputError(f"the prediction {needs(names)}")
             try:
                 fixed = model.under(dict(zip(names, sample.conditions, strict=True)))
             except InputError as error:
-                found[row] = error
+                explanations[row] = error
             else:
-                found[row] = explain_rows(fixed, [sample.smiles], method, target, decimals)[0]
-        return found
+                explanations[row] = explain_rows(fixed, [sample.smiles], method, target, decimals)[0]
+        return explanations
     stack = stack_of(model)
     view = ExplainedTarget(stack.task, model.device, target, decimals)
     if method == "gradients":
@@ -105,12 +105,12 @@ def explain_stack(model: PredictingModel, stack: TableModel, view: ExplainedTarg
     parts = parts_of(stack, view, smiles, weights)
     offset = stack.task.offset[view.column] if stack.task.offset else 0.0
     contributions = np.sum([part.contributions for part in parts.values()], axis=0)
-    found = Attributions(contributions, offset + sum(part.baseline for part in parts.values()))
+    attributions = Attributions(contributions, offset + sum(part.baseline for part in parts.values()))
     if view.is_probability:
-        found = rescaled(found, partial(log_odds, stack, by_member, view.column))
-    explanation = replace(view.explanation(smiles, prediction, found), start=" or ".join(parts))
-    given = ((name, condition_value(text)) for name, text in model.asked_conditions.given.items())
-    if conditions := {name: value if isinstance(value, str) else f"{value:.7g}" for name, value in given}:
+        attributions = rescaled(attributions, partial(log_odds, stack, by_member, view.column))
+    explanation = replace(view.explanation(smiles, prediction, attributions), start=" or ".join(parts))
+    fixed = ((name, condition_value(text)) for name, text in model.asked_conditions.given.items())
+    if conditions := {name: value if isinstance(value, str) else f"{value:.7g}" for name, value in fixed}:
         words = ", ".join(f"{name} {text or 'blank'}" for name, text in conditions.items())
         return replace(explanation, caption=f"{explanation.caption} ({words})", conditions=conditions)
     return explanation
@@ -124,29 +124,29 @@ def shares(predictions: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 def parts_of(model: TableModel, view: ExplainedTarget, smiles: str, weights: np.ndarray) -> dict[str, Attributions]:
     """Weighted contributions to what the members predict, by baseline; members with weight 0 are left out."""
-    found: dict[str, Attributions] = {}
+    by_part: dict[str, Attributions] = {}
     weights_masked: dict[str, float] = {}
     for (name, member), weight in zip(model.members.items(), weights.tolist(), strict=True):
         if weight and isinstance(member, NetworksMember):
             values = model.conditions.encode(())
             parts = [by_gradients(*network, view.name, smiles, values) for network in member.models]
             contributions = weight * np.mean([part.contributions for part in parts], axis=0)
-            found[AVERAGE] = Attributions(contributions, weight * float(np.mean([part.baseline for part in parts])))
+            by_part[AVERAGE] = Attributions(contributions, weight * float(np.mean([part.baseline for part in parts])))
         elif weight:
             weights_masked[name] = weight
     if weights_masked:
         _, mol = FEATURIZERS[model.featurizer].read(smiles)
         with one_molecule(smiles):
             predict = partial(predict_masked, model, weights_masked, view.column, mol)
-            found[MASKED] = Attributions(*contributions_by_masking(mol, predict))
-    return found
+            by_part[MASKED] = Attributions(*contributions_by_masking(mol, predict))
+    return by_part
 
 
 def by_gradients(model: Network, config: Config, target: str, smiles: str, conditions: list[float]) -> Attributions:
     """Contributions to a network's predicted difference from the offset or probability, under conditions [C]."""
     view = ExplainedTarget(config.task.differences, model.cls.device, target)
-    found = attributions(EmbeddedMolecule(model, config.featurizer, smiles, conditions), view.value)
-    return rescaled(found, lambda value: float(expit(value))) if view.is_probability else found
+    gradients = attributions(EmbeddedMolecule(model, config.featurizer, smiles, conditions), view.value)
+    return rescaled(gradients, lambda value: float(expit(value))) if view.is_probability else gradients
 
 
 def predict_masked(
@@ -174,13 +174,13 @@ def log_odds(model: TableModel, by_member: np.ndarray, column: int, probability:
     return float(limited_logit(calibrated(values, model.trust))[0, column])
 
 
-def rescaled(found: Attributions, to: Callable[[float], float]) -> Attributions:
+def rescaled(attributions: Attributions, to: Callable[[float], float]) -> Attributions:
     """Contributions on the scale of ``to``: multiplied by one factor, so that they still add up."""
-    start, end = found.baseline, found.baseline + found.contributions.sum()
+    start, end = attributions.baseline, attributions.baseline + attributions.contributions.sum()
     if abs(end - start) < LEAST_DIFFERENCE:
         start, end = start - LEAST_DIFFERENCE, start + LEAST_DIFFERENCE
     factor = (to(end) - to(start)) / (end - start)
-    return Attributions(factor * found.contributions, to(found.baseline))
+    return Attributions(factor * attributions.contributions, to(attributions.baseline))
 
 
 def masked(mol: Chem.Mol, atoms: Sequence[int]) -> Chem.Mol:

@@ -99,9 +99,9 @@ class Counts:
 
 def morgan(molecules: MoleculeFeatures) -> csr_array:
     """Morgan counts, from counts of several kinds that are known already: uint16 [M, SIZE]."""
-    known = next((view for view in molecules.computed if isinstance(view, Counts)), Counts())
-    start = known.kinds.index(MORGAN) * SIZE
-    return molecules.of(known)[:, start : start + SIZE]
+    counts = next((view for view in molecules.computed if isinstance(view, Counts)), Counts())
+    start = counts.kinds.index(MORGAN) * SIZE
+    return molecules.of(counts)[:, start : start + SIZE]
 
 
 def descriptors(molecules: MoleculeFeatures) -> np.ndarray:
@@ -169,8 +169,8 @@ class ConditionColumn:
         value = as_float(text)
         if value in self.values if self.values else self.low <= value <= self.high:
             return ""
-        known = f"only {', '.join(self.choices)}" if self.values else f"{self.low:.6g} to {self.high:.6g}"
-        return f"The condition {self.name} is {value:.6g}; training rows have {known}."
+        allowed = f"only {', '.join(self.choices)}" if self.values else f"{self.low:.6g} to {self.high:.6g}"
+        return f"The condition {self.name} is {value:.6g}; training rows have {allowed}."
 
     def facts(self) -> dict:
         return {name: value for name, value in asdict(self).items() if value is not None}
@@ -197,15 +197,15 @@ class Conditions:
     def width(self) -> int:
         return sum(column.width for column in self.columns)
 
-    def under(self, given: Mapping[str, object]) -> "Conditions":
+    def under(self, values: Mapping[str, object]) -> "Conditions":
         """The same columns, with some conditions given for all; raises InputError for one that is unknown."""
-        texts = {name: condition_text(str(value)) for name, value in given.items()}
-        known = {column.name: column for column in self.columns}
-        names = ", ".join(known) or "none"
+        texts = {name: condition_text(str(value)) for name, value in values.items()}
+        columns = {column.name: column for column in self.columns}
+        names = ", ".join(columns) or "none"
         for name, text in texts.items():
-            if name not in known:
+            if name not in columns:
                 raise InputError(f"{name} is not a condition of the model, which reads {names}")
-            known[name].encode(text)
+            columns[name].encode(text)
         return replace(self, given={**self.given, **texts})
 
     def encode(self, row: tuple[str, ...]) -> list[float]:
@@ -254,17 +254,17 @@ def needs(names: Sequence[str]) -> str:
 
 def column_of(name: str, texts: Sequence[str]) -> ConditionColumn:
     """A numeric column if all texts but missing ones are numbers, otherwise a column of words."""
-    known = [text for text in texts if not is_missing(text)]
-    if texts and not known:
+    filled = [text for text in texts if not is_missing(text)]
+    if texts and not filled:
         raise InputError(f"--feature-columns {name} is blank in all training rows: leave it out")
-    if all(map(is_number, known)):
-        numbers = np.array([as_float(text) for text in known])
+    if all(map(is_number, filled)):
+        numbers = np.array([as_float(text) for text in filled])
         low, high = float(numbers.min()), float(numbers.max())
         scale = float(numbers.std()) if low < high else 1.0
         distinct = np.unique(numbers)
         values = tuple(distinct.tolist()) if len(distinct) <= min(MOST_VALUES, len(numbers) // 2) else None
         middle = float(np.quantile(numbers, 0.5, method="inverted_cdf"))  # a number that was measured at
-        median = middle if len(known) < len(texts) else None
+        median = middle if len(filled) < len(texts) else None
         return ConditionColumn(name, (), float(numbers.mean()), scale, low, high, values, median)
     words = tuple(sorted({"" if is_missing(text) else text for text in texts}))
     for word in words:

@@ -53,23 +53,23 @@ def load_predicting_model(names: Sequence[str]) -> PredictingModel:
     places = [resolve_model(name) for name in names]
     parts: list[Part] = []
     networks: dict[Hashable, list[tuple[Network, Config]]] = {}
-    for name, shown, place in zip(names, names_of(names), places, strict=True):
+    for name, title, place in zip(names, names_of(names), places, strict=True):
         panel, is_table = panel_parts(place), RunFolder(place).stack.exists()
         if (panel or is_table) and places.count(place) > 1:
             raise InputError(f"{name} is named twice")
         if panel:
-            parts += load_panel(shown, place, panel)
+            parts += load_panel(title, place, panel)
         elif is_table:
             from graphormer_sepnorm.table_model.model import TableModel  # slow to import, not needed by networks
 
-            parts.append(Part(shown, TableModel.load(place), endpoints=card_endpoints(place)))
+            parts.append(Part(title, TableModel.load(place), endpoints=card_endpoints(place)))
         else:
             (network,) = load_networks([place])
             refuse_teacher(name, network[1].task.targets)
             alike = networks.setdefault(face_of(network[1]), [])
             alike.append(network)
             if len(alike) == 1:
-                parts.append(Part(shown, Predictor(alike)))
+                parts.append(Part(title, Predictor(alike)))
     if len(parts) == 1 and not parts[0].order:
         return parts[0].model
     share_trunks([network for part in parts for network, _ in part.model.models])
@@ -230,9 +230,9 @@ class LoadedModel:
         known = columns.cells(whole, whole.errors)
         cells = [np.asarray(each, float if isinstance(each, np.ndarray) else object) for each in known]
         added = with_free_names((column.name for column in columns.all), names)
-        found = pd.DataFrame(dict(zip(added, cells, strict=True)), index=table.index)
+        added_columns = pd.DataFrame(dict(zip(added, cells, strict=True)), index=table.index)
         table.isetitem(place, smiles)
-        return pd.concat([table, found], axis=1)
+        return pd.concat([table, added_columns], axis=1)
 
     def explain(
         self,
@@ -261,11 +261,11 @@ class LoadedModel:
         model = self.model.under(conditions or {})
         samples = with_conditions(smiles, table, model.asked_conditions)
         with computing(self.compute), self.compute.arithmetic():
-            found = explain_rows(model, samples, target=target, decimals=shown_decimals(model))
-        for row, each in found.items():
+            explanations = explain_rows(model, samples, target=target, decimals=shown_decimals(model))
+        for row, each in explanations.items():
             if isinstance(each, InputError):
                 raise InputError(f"row {row} (counted from 0): {each}")
-        return [each for each in found.values() if not isinstance(each, InputError)]
+        return [each for each in explanations.values() if not isinstance(each, InputError)]
 
 
 def checked(answers: Answers) -> Answers:
@@ -300,8 +300,8 @@ def as_table(molecules: "DataFrame | Iterable[str | Chem.Mol | None]") -> "DataF
     return pd.DataFrame({"smiles": list(one_column(molecules))}, index=index, dtype=object)
 
 
-def with_conditions(smiles: Sequence[str | None], table: "DataFrame", asked: AskedConditions) -> Smiles:
-    places = asked.places([str(name) for name in table.columns], "the input", condition_argument)
+def with_conditions(smiles: Sequence[str | None], table: "DataFrame", conditions: AskedConditions) -> Smiles:
+    places = conditions.places([str(name) for name in table.columns], "the input", condition_argument)
     if not places:
         return smiles
     rows = zip(*(map(str, table.iloc[:, place]) for place in places), strict=True)

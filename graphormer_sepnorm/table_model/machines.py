@@ -80,14 +80,14 @@ def fit_machines(compared: Compared, labels: Labels, learnt: np.ndarray) -> Mach
         exact = np.flatnonzero(~np.isnan(target.y))
         rows = learnt[np.isin(learnt, exact)]
         rows = rows[target.weight[rows] > 0]
-        known = labels.take(rows if len(rows) else exact).target(place)
+        target = labels.take(rows if len(rows) else exact).target(place)
         if labels.is_classification:
-            known = as_numbers(known, labels.task.balance)
+            target = as_numbers(target, labels.task.balance)
         if len(rows):
-            found = solve(compared, rows, known, with_vectors=compared.with_all and not labels.is_classification)
-            weights[:, place], coefficients[:, place], intercept[place] = found
-        elif known.weight.sum():
-            intercept[place] = np.average(known.y, weights=known.weight)
+            solution = solve(compared, rows, target, with_vectors=compared.with_all and not labels.is_classification)
+            weights[:, place], coefficients[:, place], intercept[place] = solution
+        elif target.weight.sum():
+            intercept[place] = np.average(target.y, weights=target.weight)
     return Machines(weights, coefficients, intercept)
 
 
@@ -101,12 +101,12 @@ def solve(
     if not compared.with_all:
         return weights, deviation * Landmarks.of(compared, rows, weights, noise, target).solve(y), mean
     similarity, shift = compared.mixed_among(rows, weights), 0.0
-    found = cho_solve(cho_factor(similarity + np.diag(noise * spread(target.weight)), lower=True), y)
+    inverse = cho_solve(cho_factor(similarity + np.diag(noise * spread(target.weight)), lower=True), y)
     if with_vectors:
         vectors, shift = solve_vectors(similarity / weights.sum(), y, target.weight)
-        found, shift = (vectors / weights.sum() + found) / 2, shift / 2
+        inverse, shift = (vectors / weights.sum() + inverse) / 2, shift / 2
     coefficients = np.zeros(len(compared.numbers))
-    coefficients[rows] = deviation * found
+    coefficients[rows] = deviation * inverse
     return weights, coefficients, mean + deviation * shift
 
 
@@ -122,8 +122,8 @@ def learn_weights(compared: Compared, rows: np.ndarray, target: Target) -> tuple
     y, _, _ = standardized(target.y[chosen], target.weight[chosen])
     likelihood = Likelihood(kernels, y, spread(target.weight[chosen]), np.append(SHARES, NOISE))
     start = np.log(likelihood.prior)
-    found = np.exp(minimize(likelihood, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x)
-    return found[:-1], found[-1]
+    variances = np.exp(minimize(likelihood, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x)
+    return variances[:-1], variances[-1]
 
 
 @dataclass(frozen=True)
@@ -258,11 +258,11 @@ def imputed(compared: Compared, rows: np.ndarray, target: Target) -> np.ndarray:
         process = Landmarks.of(compared, rows, weights, noise, target)
         variance = 1 / (process.precision * (1 - process.leverage).clip(min=0.001))
     bounded, (low, high) = np.isnan(target.y), target.bounds.T
-    found = np.where(bounded, np.where(np.isfinite(low), low, high), target.y)
+    values = np.where(bounded, np.where(np.isfinite(low), low, high), target.y)
     for _ in range(IMPUTED):
-        y, mean, deviation = standardized(found, target.weight)
+        y, mean, deviation = standardized(values, target.weight)
         rest = inverse @ y if compared.with_all else process.precision * (y - process.smooth(y))
         without = mean + deviation * (y - variance * rest)  # what the other labels predict
         expected = Censored(target.bounds, without, deviation * np.sqrt(variance)).expected
-        found = np.where(bounded, expected, target.y)
-    return found
+        values = np.where(bounded, expected, target.y)
+    return values

@@ -73,8 +73,8 @@ class TableModel:
 
     @property
     def asked_conditions(self) -> AskedConditions:
-        given = {name: self.conditions.given[name] for name in self.conditions.names if name in self.conditions.given}
-        return AskedConditions(self.conditions.asked, given)
+        fixed = {name: self.conditions.given[name] for name in self.conditions.names if name in self.conditions.given}
+        return AskedConditions(self.conditions.asked, fixed)
 
     @property
     def embedder(self) -> Embedder:
@@ -97,8 +97,8 @@ class TableModel:
     def digest(self) -> str:
         parts = ((name, *each) for name, member in self.members.items() for each in member.arrays().items())
         arrays = {f"{name}.{part}": array for name, part, array in parts}
-        given = {"given": dict(self.conditions.given)} if self.conditions.given else {}
-        return array_digest(arrays | self.arrays(), self.facts() | given)
+        fixed = {"given": dict(self.conditions.given)} if self.conditions.given else {}
+        return array_digest(arrays | self.arrays(), self.facts() | fixed)
 
     @property
     def outputs(self) -> list[Output]:
@@ -135,9 +135,9 @@ class TableModel:
         shape = (len(molecules.errors), len(self.targets))
         values = np.full(shape, np.nan, np.float64 if self.task.offset else np.float32)
         spread = np.full(shape, np.nan, np.float32)
-        found = self.stacked(self.features(molecules, outputs))
-        values[molecules.rows] = self.final(found.values)
-        spread[molecules.rows] = found.spread
+        stacked = self.stacked(self.features(molecules, outputs))
+        values[molecules.rows] = self.final(stacked.values)
+        spread[molecules.rows] = stacked.spread
         warnings = self.trust.domain.warnings_on(molecules) if self.trust else [""] * len(molecules.errors)
         _, strange = self.encoded(molecules)
         errors = [error or other for error, other in zip(molecules.errors, strange, strict=True)]
@@ -150,12 +150,12 @@ class TableModel:
         return limited(calibrated(values, self.trust), self.limits)
 
     def features(self, molecules: Molecules, outputs: list[np.ndarray]) -> MoleculeFeatures:
-        known: dict[Callable, Any] = {condition_values: self.encoded(molecules)[0][molecules.rows]}
-        found = MoleculeFeatures([molecules.mols[row] for row in molecules.rows], known, molecules.shared)
+        shared: dict[Callable, Any] = {condition_values: self.encoded(molecules)[0][molecules.rows]}
+        features = MoleculeFeatures([molecules.mols[row] for row in molecules.rows], shared, molecules.shared)
         rest = (output[molecules.rows] for output in outputs)
         for member in self.members.values():
-            found.computed |= member.computed(list(islice(rest, len(member.outputs))))
-        return found
+            features.computed |= member.computed(list(islice(rest, len(member.outputs))))
+        return features
 
     def stacked(self, molecules: MoleculeFeatures) -> "Stacked":
         offset = np.array(self.task.offset or 0.0)
@@ -167,11 +167,11 @@ class TableModel:
         return Stacked(by_member, values, spread)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        found = {"weights": self.weights, **({} if self.trust is None else trust_arrays(self.trust))}
+        arrays = {"weights": self.weights, **({} if self.trust is None else trust_arrays(self.trust))}
         if self.difficulty is not None:
-            known = self.difficulty
-            found |= {"difficulty": known.coefficients, "errors": known.errors, "limits": known.limits}
-        return found
+            difficulty = self.difficulty
+            arrays |= {"difficulty": difficulty.coefficients, "errors": difficulty.errors, "limits": difficulty.limits}
+        return arrays
 
     def facts(self) -> dict:
         task = {name: value for name, value in asdict(self.task).items() if value or name != "offset"}
@@ -213,8 +213,8 @@ class TableModel:
         conditions = read_fact(Conditions, facts.get("conditions", {"columns": []}), "conditions", run.stack)
         card = read_card(folder)
         strongest = card.limits if card else strongest_bounds(task.targets, trust.rows if trust else None)
-        known = strongest, card.descriptions if card else {}
-        model = cls(task, featurizer, members, weights, trust, difficulty, conditions, *known)
+        context = strongest, card.descriptions if card else {}
+        model = cls(task, featurizer, members, weights, trust, difficulty, conditions, *context)
         if trust and not trust.fits(len(task.targets), model.embedder.width):
             raise InputError(damaged_arrays(run.stack))
         return model
@@ -257,9 +257,9 @@ def check_files(folder: Path, names: Sequence[str], listed: object) -> None:
 
 def strongest_bounds(targets: Sequence[str], rows: TrainingRows | None) -> dict[str, AssayLimit]:
     """The strongest bound of each target beyond which few exact labels are; of both sides, that with more bounds."""
-    found: dict[str, AssayLimit] = {}
+    limits: dict[str, AssayLimit] = {}
     if not rows:
-        return found
+        return limits
     for name, exact, (lower, upper) in zip(targets, rows.sorted_labels, rows.sorted_bounds, strict=True):
         if len(lower) > len(upper):
             limit, beyond = AssayLimit(float(lower[-1]), "more"), (exact > lower[-1]).sum()
@@ -268,8 +268,8 @@ def strongest_bounds(targets: Sequence[str], rows: TrainingRows | None) -> dict[
         else:
             continue
         if beyond < FEW_BEYOND:
-            found[name] = limit
-    return found
+            limits[name] = limit
+    return limits
 
 
 def similarity_to_training(members: dict[str, Member], molecules: MoleculeFeatures) -> np.ndarray:
@@ -280,8 +280,8 @@ def similarity_to_training(members: dict[str, Member], molecules: MoleculeFeatur
     return np.zeros((len(molecules), 0))
 
 
-def read_fact(kind: type[Fact], known: object, name: str, path: Path) -> Fact:
+def read_fact(kind: type[Fact], value: object, name: str, path: Path) -> Fact:
     try:
-        return TypeAdapter(kind).validate_json(json.dumps(known))
+        return TypeAdapter(kind).validate_json(json.dumps(value))
     except ValidationError as error:
         raise InputError(f"{path} is damaged: its {name} cannot be read: {first_problem(error)}") from None

@@ -63,7 +63,7 @@ def activity_cliffs(
     labelled = np.flatnonzero(np.isfinite(low) | np.isfinite(high)).tolist()
     counts = [ENVIRONMENTS.GetCountFingerprint(mols[place]) for place in labelled]  # bits do not tell homologues apart
     exact = y[~np.isnan(y)]
-    least, found = LEAST_DIFFERENCE * np.std(exact) if len(exact) else 0.0, []
+    least, cliffs = LEAST_DIFFERENCE * np.std(exact) if len(exact) else 0.0, []
     groups = np.unique([repr(each) for each in conditions or [()] * len(mols)], return_inverse=True)[1]
     for number, place in enumerate(labelled):
         similarities = np.array(BulkTanimotoSimilarity(counts[number], counts[:number]))
@@ -72,8 +72,8 @@ def activity_cliffs(
             lower, higher = sorted((place, labelled[other]), key=lambda each: low[each] + high[each])
             difference = low[higher] - high[lower]
             if difference >= least and difference > 0:
-                found.append(Cliff(lower, higher, float(similarities[other]), float(difference)))
-    steepest = sorted(found, key=lambda cliff: -cliff.steepness)
+                cliffs.append(Cliff(lower, higher, float(similarities[other]), float(difference)))
+    steepest = sorted(cliffs, key=lambda cliff: -cliff.steepness)
     return [steepest[first] for first in one_of_each([(cliff.lower, cliff.higher) for cliff in steepest], keys)]
 
 
@@ -86,10 +86,10 @@ def one_of_each(pairs: Sequence[tuple[int, int]], keys: Sequence[str]) -> list[i
     """The places of the first pair of every two molecules; all places if there are no ``keys``."""
     if not keys:
         return list(range(len(pairs)))
-    found: dict[frozenset[str], int] = {}
+    first: dict[frozenset[str], int] = {}
     for place, (one, other) in enumerate(pairs):
-        found.setdefault(frozenset((keys[one], keys[other])), place)
-    return list(found.values())
+        first.setdefault(frozenset((keys[one], keys[other])), place)
+    return list(first.values())
 
 
 def matched_changes(
@@ -110,7 +110,7 @@ def matched_changes(
     for molecule_with in by_rest.values():
         for before, after in combinations(sorted(molecule_with), 2):
             pairs[before, after].add((molecule_with[before], molecule_with[after]))
-    found = []
+    changes = []
     for both, each in pairs.items():
         if len(each) < LEAST_PAIRS:
             continue
@@ -126,8 +126,8 @@ def matched_changes(
                 both, known, moved, rising, falling = both[::-1], known[:, ::-1], -moved, falling, rising
             of_pairs = tuple((one, two) for one, two in known.tolist())
             mean, deviation = float(moved.mean()), float(moved.std(ddof=1))
-            found.append(Change(*both, of_pairs, mean, deviation, rising, falling, undecided))
-    return surest_first(with_smallest_parts(found))
+            changes.append(Change(*both, of_pairs, mean, deviation, rising, falling, undecided))
+    return surest_first(with_smallest_parts(changes))
 
 
 def surest_first(changes: list[Change]) -> list[Change]:
@@ -159,8 +159,8 @@ def parts_of(mol: Chem.Mol) -> list[tuple[str, str]]:
             cuts = [chains.split(".") for _, chains in rdMMPA.FragmentMol(mol, maxCuts=1, resultsAsMols=False)]
     except InputError:
         return []
-    found = (sorted(cut, key=heavy_atoms) for cut in cuts if len(cut) == 2)
-    sizes = ((part, rest, heavy_atoms(part), heavy_atoms(rest)) for part, rest in found)
+    ordered = (sorted(cut, key=heavy_atoms) for cut in cuts if len(cut) == 2)
+    sizes = ((part, rest, heavy_atoms(part), heavy_atoms(rest)) for part, rest in ordered)
     return [(rest, part) for part, rest, small, large in sizes if small <= LARGEST_CHANGE and small < large]
 
 

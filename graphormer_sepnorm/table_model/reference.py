@@ -68,10 +68,10 @@ class Encoder:
         pieces = [graphs.take(numbers[start : start + CHUNK]) for start in range(0, len(graphs), CHUNK)]
         embed = partial(embeddings, self.embedder, current())
         if self.embedder.device.type == "cpu":
-            found = [part for _, part in tracked(map_chunks(embed, pieces, itself), len(pieces), 0.5)]
+            vectors = [part for _, part in tracked(map_chunks(embed, pieces, itself), len(pieces), 0.5)]
         else:
-            found = [embed(piece) for piece in pieces]
-        return np.concatenate([np.empty((0, self.embedder.width), np.float32), *found])
+            vectors = [embed(piece) for piece in pieces]
+        return np.concatenate([np.empty((0, self.embedder.width), np.float32), *vectors])
 
 
 def itself(graphs: Graphs) -> Graphs:
@@ -87,11 +87,11 @@ def body_named(name: str) -> Encoder:
     return Encoder(load_embedder(name))
 
 
-def damped(found: csr_array, kinds: Kinds) -> csr_array:
+def damped(counts: csr_array, kinds: Kinds) -> csr_array:
     """Counts c as log(1 + c), tenths of ErG as they are: float32, of counts [M, K x SIZE]."""
-    as_it_is = np.isin(found.indices // SIZE, [place for place, kind in enumerate(kinds) if kind == ERG])
-    values = found.data.astype(np.float32)
-    return csr_array((np.where(as_it_is, values, np.log1p(values)), found.indices, found.indptr), shape=found.shape)
+    as_it_is = np.isin(counts.indices // SIZE, [place for place, kind in enumerate(kinds) if kind == ERG])
+    values = counts.data.astype(np.float32)
+    return csr_array((np.where(as_it_is, values, np.log1p(values)), counts.indices, counts.indptr), shape=counts.shape)
 
 
 def landmarks(count: int) -> np.ndarray:
@@ -108,9 +108,9 @@ class NormalScores:
 
     @classmethod
     def of(cls, features: np.ndarray) -> "NormalScores":
-        known = ~np.isnan(features)
-        least = np.where(known, features, np.inf).min(axis=0, initial=np.inf)
-        largest = np.where(known, features, -np.inf).max(axis=0, initial=-np.inf)
+        present = ~np.isnan(features)
+        least = np.where(present, features, np.inf).min(axis=0, initial=np.inf)
+        largest = np.where(present, features, -np.inf).max(axis=0, initial=-np.inf)
         columns = np.flatnonzero(largest > least)
         levels = np.linspace(0, 1, max(2, min(MOST_QUANTILES, len(features))))
         found = [np.quantile(column[~np.isnan(column)], levels) for column in features[:, columns].astype(np.float64).T]
@@ -123,8 +123,8 @@ class NormalScores:
         levels = np.linspace(0, 1, len(self.quantiles))
         scores = np.zeros((len(features), len(self.columns)), np.float32)
         for place, (column, values) in enumerate(zip(self.columns, self.quantiles.T, strict=True)):
-            asked = features[:, column].astype(np.float64)
-            level = 0.5 * (np.interp(asked, values, levels) + 1 - np.interp(-asked, -values[::-1], levels))
+            wanted = features[:, column].astype(np.float64)
+            level = 0.5 * (np.interp(wanted, values, levels) + 1 - np.interp(-wanted, -values[::-1], levels))
             normal = torch.special.ndtri(torch.from_numpy(level)).numpy()
             scores[:, place] = np.nan_to_num(normal.clip(-LARGEST, LARGEST))
         return scores
@@ -193,17 +193,17 @@ class CountIndex:
 
     def similarity(self, values: csr_array) -> np.ndarray:
         """Min-max similarity (Ralaivola et al., 2005) of values [M, P], averaged over kinds: float32 [M, N]."""
-        found = np.empty((values.shape[0], self.columns.shape[0]), np.float32)
+        similarities = np.empty((values.shape[0], self.columns.shape[0]), np.float32)
         kinds, size, columns = len(self.totals), values.shape[1] // len(self.totals), self.columns
-        known = (columns.indptr, columns.indices, columns.data, self.where, self.crowded)
-        for start in range(0, len(found), ROWS_AT_ONCE):
+        arrays = (columns.indptr, columns.indices, columns.data, self.where, self.crowded)
+        for start in range(0, len(similarities), ROWS_AT_ONCE):
             rows = csr_array(values[start : start + ROWS_AT_ONCE])
             shared = np.zeros((rows.shape[0], *self.totals.shape), np.float32)
-            add_shared(rows.indptr, rows.indices, rows.data, *known, size, shared)
+            add_shared(rows.indptr, rows.indices, rows.data, *arrays, size, shared)
             parts = [rows[:, kind * size : (kind + 1) * size].sum(axis=1, dtype=np.float32) for kind in range(kinds)]
             union = np.stack(parts, axis=1)[:, :, None] + self.totals - shared
-            found[start : start + ROWS_AT_ONCE] = (shared / np.maximum(union, LEAST)).mean(axis=1)
-        return found
+            similarities[start : start + ROWS_AT_ONCE] = (shared / np.maximum(union, LEAST)).mean(axis=1)
+        return similarities
 
 
 def gaussian(first: np.ndarray, second: np.ndarray, width: float) -> np.ndarray:
@@ -262,10 +262,12 @@ class Reference:
 
     def arrays(self) -> dict[str, np.ndarray]:
         start, place = self.counts.indptr.astype(np.int64), self.counts.indices.astype(np.uint16)
-        found = {"start": start, "place": place, "count": self.counts.data}
-        found |= {"columns": self.scores.columns, "quantiles": self.scores.quantiles, "described": self.described}
-        found |= {name: getattr(self.space, name) for name in ("embeddings", "mean", "scale")} | {"widths": self.widths}
-        return found | ({"conditions": self.conditions} if self.conditions.shape[1] else {})
+        arrays = {"start": start, "place": place, "count": self.counts.data}
+        arrays |= {"columns": self.scores.columns, "quantiles": self.scores.quantiles, "described": self.described}
+        arrays |= {name: getattr(self.space, name) for name in ("embeddings", "mean", "scale")} | {
+            "widths": self.widths
+        }
+        return arrays | ({"conditions": self.conditions} if self.conditions.shape[1] else {})
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], body: Encoder, kinds: Kinds, path: Path) -> "Reference":
@@ -311,11 +313,11 @@ def read_shaped(
     arrays: dict[str, np.ndarray], shapes: Mapping[str, tuple[type, str]], sizes: dict[str, int], path: Path
 ) -> list[np.ndarray]:
     """The arrays of a file by name, type and the letters of their axes; axes of one letter have the same size."""
-    found = [checked_array(arrays, name, dtype, len(axes), path) for name, (dtype, axes) in shapes.items()]
-    for array, (_, axes) in zip(found, shapes.values(), strict=True):
+    arrays_read = [checked_array(arrays, name, dtype, len(axes), path) for name, (dtype, axes) in shapes.items()]
+    for array, (_, axes) in zip(arrays_read, shapes.values(), strict=True):
         if any(sizes.setdefault(letter, size) != size for letter, size in zip(axes, array.shape, strict=True)):
             raise InputError(damaged_arrays(path))
-    return found
+    return arrays_read
 
 
 def damaged_arrays(path: Path) -> str:

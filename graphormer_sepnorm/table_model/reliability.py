@@ -72,17 +72,17 @@ def measure_interval(intervals: Intervals, confidence: float, test: Scores) -> d
     except InputError:  # too few calibration molecules
         return dict.fromkeys(names, np.full(len(test.task.targets), np.nan))
     ratios = np.abs(np.subtract(test.y, test.prediction, dtype=np.float64)) / np.maximum(half, TINY)
-    known = [column[~np.isnan(column)] for column in ratios.T]
-    needed = [np.quantile(each, confidence, method="inverted_cdf") if len(each) else np.nan for each in known]
-    found = [coverage(test.y, low, high), (high - low).mean(axis=0), np.array(needed)]
+    finite = [column[~np.isnan(column)] for column in ratios.T]
+    needed = [np.quantile(each, confidence, method="inverted_cdf") if len(each) else np.nan for each in finite]
+    measures = [coverage(test.y, low, high), (high - low).mean(axis=0), np.array(needed)]
     if test.bounds is not None:
         censored = is_bounded(test.y, test.bounds)
         reached = (high > test.bounds[..., 0]) & (low < test.bounds[..., 1])
         inside = np.where(censored, reached, (low <= test.y) & (test.y <= high))
         with np.errstate(invalid="ignore"):
             for rows in (censored, censored | ~np.isnan(test.y)):
-                found.append(np.where(rows, inside, 0).sum(axis=0) / rows.sum(axis=0))
-    return dict(zip(names, found, strict=True))
+                measures.append(np.where(rows, inside, 0).sum(axis=0) / rows.sum(axis=0))
+    return dict(zip(names, measures, strict=True))
 
 
 def measure_sets(sets: ClassSets, confidence: float, test: Scores) -> tuple[np.ndarray, np.ndarray]:
@@ -110,7 +110,7 @@ def usual_confidence(trust: dict) -> str | None:
 def low_coverage(result: dict) -> list[str]:
     """A sentence on each target whose intervals, or sets of classes, hold fewer test labels than they promise."""
     trust, counts = result.get("trust", {}), {name: facts["n"] for name, facts in result.get("targets", {}).items()}
-    level, found = usual_confidence(trust), []
+    level, names = usual_confidence(trust), []
     if level is not None:
         for name, words in too_low(trust["coverage"][level], counts, level).items():
             share, factor = percent(float(level)), trust.get("needed_width", {}).get(level, {}).get(name)
@@ -119,13 +119,13 @@ def low_coverage(result: dict) -> list[str]:
             if factor is not None:
                 digits = 1 if factor >= LEAST_FACTOR else 2
                 needed = f": to contain {share}, they would have to be {factor:.{digits}f} times as wide"
-            found.append(f"{inside} for such molecules{needed}")
+            names.append(f"{inside} for such molecules{needed}")
     sets, highest = trust.get("set_coverage", {}), CONFIDENCES[-1]
     for name, words in too_low(sets.get(USUAL_CONFIDENCE, {}), counts, USUAL_CONFIDENCE).items():
         held = f"only {words} test molecules of {name} have their class in their {percent(float(USUAL_CONFIDENCE))} set"
         share = sets.get(str(highest), {}).get(name)
-        found.append(held if share is None else f"{held}, and {percent(share)} have it in their {percent(highest)} set")
-    return found
+        names.append(held if share is None else f"{held}, and {percent(share)} have it in their {percent(highest)} set")
+    return names
 
 
 def are_many(bounds: int, exact: int) -> bool:
@@ -144,27 +144,27 @@ def is_no_better(facts: dict, metric: str) -> bool:
 
 
 def no_better(result: dict) -> list[str]:
-    found = []
+    names = []
     for name, facts in result.get("targets", {}).items():
         if not is_no_better(facts, result["metric"]):
             continue
         ours, theirs = (facts["scores"][each][result["metric"]] for each in (STACK, MEAN))
         scores = f"{METRICS[result['metric']].title} {ours:.3g}, of the mean {theirs:.3g}, {facts['n']:,} test labels"
-        found.append(f"{name}: the model is not clearly better than the mean label for all molecules ({scores})")
-    return found
+        names.append(f"{name}: the model is not clearly better than the mean label for all molecules ({scores})")
+    return names
 
 
 def too_low(shares: dict[str, float | None], counts: dict[str, int], level: str) -> dict[str, str]:
     """The shares clearly below a confidence level by a one-sided binomial test, in words: "67 % of the 30"."""
-    known = {name: share for name, share in shares.items() if share is not None}
-    if not known:
+    measured = {name: share for name, share in shares.items() if share is not None}
+    if not measured:
         return {}
     from scipy.stats import binom  # its import takes a while
 
     return {
         name: f"{percent(share)} of the {counts[name]:,}"
-        for name, share in known.items()
-        if binom.cdf(round(share * counts[name]), counts[name], float(level)) < SIGNIFICANCE / len(known)
+        for name, share in measured.items()
+        if binom.cdf(round(share * counts[name]), counts[name], float(level)) < SIGNIFICANCE / len(measured)
     }
 
 
@@ -196,8 +196,8 @@ class ComparedMolecules:
 
 def errors_grow(similarity: np.ndarray, errors: np.ndarray) -> bool:
     """Whether errors [M] clearly grow as similarities [M] fall, by ranks and by the means of both halves."""
-    known = np.isfinite(similarity) & np.isfinite(errors)
-    similarity, errors = similarity[known], errors[known]
+    finite = np.isfinite(similarity) & np.isfinite(errors)
+    similarity, errors = similarity[finite], errors[finite]
     if len(errors) < LEAST_TESTED or min(len(np.unique(similarity)), len(np.unique(errors))) < 3:
         return False
     from scipy.stats import spearmanr  # its import takes a while
@@ -215,14 +215,14 @@ def compare(
     mols = [read_smiles(text) for text in smiles]
     chosen = [mols[row] for row in compared]
     embeddings = Encoder(model.embedder)(MoleculeFeatures([smiles[row] for row in compared]))
-    asked = model.conditions.encode_all([conditions[row] for row in compared])[0] if conditions else None
-    matches = same_conditions(model.trust.rows, asked)
-    found = nearness_to(domain, chosen, embeddings, matches)
+    encoded = model.conditions.encode_all([conditions[row] for row in compared])[0] if conditions else None
+    matches = same_conditions(model.trust.rows, encoded)
+    nearness = nearness_to(domain, chosen, embeddings, matches)
     similarity, distance = np.full((2, len(smiles)), np.nan)
-    similarity[compared], distance[compared] = found.similarity, found.distance
+    similarity[compared], distance[compared] = nearness.similarity, nearness.distance
     nearest, others = [""] * len(smiles), [""] * len(smiles)
-    elsewhere = under_other_conditions(chosen, found, matches)
-    for row, *each in zip(compared, found.molecule, elsewhere, strict=True):
+    elsewhere = under_other_conditions(chosen, nearness, matches)
+    for row, *each in zip(compared, nearness.molecule, elsewhere, strict=True):
         nearest[row], others[row] = each
     warnings = domain.add_unlike(model.conditions.add_warnings(domain.warnings(mols), conditions), similarity)
     errors = molecule_errors(test.task, test.y, test.prediction)

@@ -32,10 +32,10 @@ class Predicted:
         if self.bounds is None or not is_bounded(self.y[:, columns], self.bounds[:, columns]).any():
             return {}
         y, bounds, mean = self.y[:, columns][:, 0], self.bounds[:, columns][:, 0], self.means[columns][0]
-        found = {name: each[:, columns][:, 0] for name, each in self.by_name.items()} | {MEAN: np.full(len(y), mean)}
+        by_name = {name: each[:, columns][:, 0] for name, each in self.by_name.items()} | {MEAN: np.full(len(y), mean)}
         return {
             name: {part: known(value) for part, value in asdict(scores).items()}
-            for name, each in found.items()
+            for name, each in by_name.items()
             if (scores := bound_scores(y, bounds, np.where(np.isnan(each), mean, each)))
         }
 
@@ -53,9 +53,9 @@ class Predicted:
         """Labels and predictions [M, C] of the molecules with a label; the mean label replaces a missing prediction."""
         rows = ~np.isnan(self.y[:, columns]).all(axis=1)
         y, means = self.y[rows, columns], self.means[columns]
-        found = {name: each[rows, columns] for name, each in self.by_name.items()}
-        found[MEAN] = np.broadcast_to(means, y.shape)
-        return y, {name: np.where(np.isnan(each), means, each) for name, each in found.items()}
+        by_name = {name: each[rows, columns] for name, each in self.by_name.items()}
+        by_name[MEAN] = np.broadcast_to(means, y.shape)
+        return y, {name: np.where(np.isnan(each), means, each) for name, each in by_name.items()}
 
 
 def scores_by_target(predicted: Predicted) -> dict[str, dict]:
@@ -79,28 +79,28 @@ def columns_of(task: TaskConfig) -> dict[str, slice]:
 def scores_of_target(predicted: Predicted, columns: slice) -> dict:
     y, by_name = predicted.of(columns)
     metric = METRICS[predicted.task.metric]
-    found: dict = {"n": len(y)}
+    scores: dict = {"n": len(y)}
     if len(y) < 2:
-        found["warning"] = "only 1 test molecule has a label: its error is not a score" if len(y) else "no test labels"
-    found["scores"] = {name: scores_of(predicted.task, y, each) for name, each in by_name.items()}
+        scores["warning"] = "only 1 test molecule has a label: its error is not a score" if len(y) else "no test labels"
+    scores["scores"] = {name: scores_of(predicted.task, y, each) for name, each in by_name.items()}
     if bounds := predicted.with_bounds(columns):
-        found["bounds"] = bounds
+        scores["bounds"] = bounds
     if tops := predicted.tops(columns):
-        found["top"] = tops
+        scores["top"] = tops
     if not 2 <= len(y) <= MOST_DRAWN:
-        return found
+        return scores
     drawn = resampled(predicted.task.metric, y, list(by_name.values()))
-    found["interval"] = {name: interval(values) for name, values in zip(by_name, drawn.T, strict=True)}
+    scores["interval"] = {name: interval(values) for name, values in zip(by_name, drawn.T, strict=True)}
     names, ranking = list(by_name), next(name for name in TASKS[predicted.task.kind].reported if name in OF_DRAWS)
     is_drawn = ranking == predicted.task.metric
     ours = drawn[:, names.index(STACK)] if is_drawn else resampled(ranking, y, [by_name[STACK]])[:, 0]
     value = known(METRICS[ranking].or_nan(y, by_name[STACK]))
-    found["ranking"] = {"metric": ranking, "value": value, "interval": interval(ours)}
+    scores["ranking"] = {"metric": ranking, "value": value, "interval": interval(ours)}
     for against, rival in RIVALS.items():
         if rival in by_name:
             pair = [names.index(STACK), names.index(rival)]
-            found[against] = paired_difference(metric, y, by_name[STACK], by_name[rival], drawn[:, pair])
-    return found
+            scores[against] = paired_difference(metric, y, by_name[STACK], by_name[rival], drawn[:, pair])
+    return scores
 
 
 def scores_of(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> dict[str, float | None]:
@@ -131,9 +131,9 @@ def draws_of(count: int) -> np.ndarray:
 
 def score_of_draws(of_rows: OfRows, y: np.ndarray, prediction: np.ndarray, draws: np.ndarray) -> np.ndarray:
     """The mean score of columns [M, C] for draws of molecules [draws, M], as in ``METRICS``."""
-    found = np.stack([of_rows(y[draws, column], prediction[draws, column]) for column in range(y.shape[1])])
-    defined = (~np.isnan(found)).sum(axis=0)
-    return np.where(defined > 0, np.nansum(found, axis=0) / np.maximum(defined, 1), np.nan)
+    drawn = np.stack([of_rows(y[draws, column], prediction[draws, column]) for column in range(y.shape[1])])
+    defined = (~np.isnan(drawn)).sum(axis=0)
+    return np.where(defined > 0, np.nansum(drawn, axis=0) / np.maximum(defined, 1), np.nan)
 
 
 def roc_auc_of_ranks(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:

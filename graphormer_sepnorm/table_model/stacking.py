@@ -101,8 +101,8 @@ class Difficulty:
 
     def __call__(self, disagreement: np.ndarray, similarity: np.ndarray) -> np.ndarray:
         """The expected standard deviation [M, T] of the error; ``similarity`` is [M, N], or [M, 0] if it is unknown."""
-        found = signs(disagreement, similarity, self.errors)
-        expected = DEVIATION * np.exp(self.coefficients[0] + np.einsum("smt,st->mt", found, self.coefficients[1:]))
+        values = signs(disagreement, similarity, self.errors)
+        expected = DEVIATION * np.exp(self.coefficients[0] + np.einsum("smt,st->mt", values, self.coefficients[1:]))
         return expected.clip(*self.limits)
 
 
@@ -111,8 +111,8 @@ def fit_difficulty(
 ) -> Difficulty:
     """Fits to out-of-fold errors [M, T], NaN without a label; ``numbers`` [N] are the reference molecules."""
     size = np.abs(error)
-    found = signs(disagreement, similarity, size[numbers])
-    coefficients = [fit_logarithm(found[:, :, target].T, column) for target, column in enumerate(size.T)]
+    values = signs(disagreement, similarity, size[numbers])
+    coefficients = [fit_logarithm(values[:, :, target].T, column) for target, column in enumerate(size.T)]
     without = np.array([[0.0], [np.inf]]).repeat(error.shape[1], axis=1)
     difficulty = Difficulty(np.stack(coefficients, axis=1), size[numbers], without)
     expected = difficulty(disagreement, similarity)
@@ -132,9 +132,9 @@ def fit_logarithm(signs: np.ndarray, size: np.ndarray) -> np.ndarray:
         return coefficients
     centre, scale = signs[rows].mean(axis=0), signs[rows].std(axis=0)
     scale[scale < NO_ERROR] = np.inf  # a constant sign gets the coefficient 0
-    found = PoissonRegressor(alpha=RIDGE, max_iter=1_000).fit((signs[rows] - centre) / scale, size[rows] / mean)
-    coefficients[1:] = found.coef_ / scale
-    coefficients[0] = found.intercept_ + np.log(mean) - coefficients[1:] @ centre
+    regression = PoissonRegressor(alpha=RIDGE, max_iter=1_000).fit((signs[rows] - centre) / scale, size[rows] / mean)
+    coefficients[1:] = regression.coef_ / scale
+    coefficients[0] = regression.intercept_ + np.log(mean) - coefficients[1:] @ centre
     return coefficients
 
 
@@ -147,18 +147,18 @@ def of_other_folds(similarity: np.ndarray, folds: Folds, numbers: np.ndarray) ->
 
 def signs(disagreement: np.ndarray, similarity: np.ndarray, errors: np.ndarray) -> np.ndarray:
     """Logarithms of the signs of a large error: float64 [S, M, T]; without similarities, the last two are 0."""
-    known = ~np.isnan(errors)
-    mean = np.nan_to_num(errors).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    measured = ~np.isnan(errors)
+    mean = np.nan_to_num(errors).sum(axis=0) / np.maximum(measured.sum(axis=0), 1)
     least = np.maximum(LEAST_ERROR * mean, NO_ERROR)
-    found = np.zeros((SIGNS, *disagreement.shape))
-    found[0] = np.log(np.nan_to_num(disagreement) + least)
+    table = np.zeros((SIGNS, *disagreement.shape))
+    table[0] = np.log(np.nan_to_num(disagreement) + least)
     if similarity.shape[1]:
-        found[1] = np.log((1 - similarity.max(axis=1)).clip(min=0) + LEAST_DISTANCE)[:, None]
+        table[1] = np.log((1 - similarity.max(axis=1)).clip(min=0) + LEAST_DISTANCE)[:, None]
         near = similarity**SHARPNESS
         sizes = np.nan_to_num(errors).astype(similarity.dtype)
-        found[2] = (near @ sizes + BACKGROUND * mean) / (near @ known + BACKGROUND)
-        found[2] = np.log(found[2] + least)
-    return found
+        table[2] = (near @ sizes + BACKGROUND * mean) / (near @ measured + BACKGROUND)
+        table[2] = np.log(table[2] + least)
+    return table
 
 
 def disagreement(predictions: np.ndarray, weights: np.ndarray, mean: np.ndarray) -> np.ndarray:

@@ -128,9 +128,9 @@ def form_of(text: str) -> str:
     if len(number) > LONGEST:
         return ""
     for mark, point, single, several in ((",", ".", "1,234", "1,234.5"), (".", ",", "1.234", "1.234,5")):
-        whole, found, rest = number.partition(point)
-        if IN_THOUSANDS[mark].fullmatch(whole) and (not found or rest.isdecimal()):
-            return several if found or whole.count(mark) > 1 else single
+        whole, fraction_point, rest = number.partition(point)
+        if IN_THOUSANDS[mark].fullmatch(whole) and (not fraction_point or rest.isdecimal()):
+            return several if fraction_point or whole.count(mark) > 1 else single
     if WITH_COMMA.fullmatch(number):
         return "1,5"
     return "1.5" if WITH_POINT.fullmatch(number) else ""
@@ -151,8 +151,8 @@ def notation_of(column: set[str], table: set[str], semicolons: bool) -> Notation
 
 
 def without_sign(text: str) -> str:
-    found = BOUND.fullmatch(text.strip())
-    return (found[2] if found else text).strip()
+    match = BOUND.fullmatch(text.strip())
+    return (match[2] if match else text).strip()
 
 
 def is_undecided(text: str, notation: Notation) -> bool:
@@ -184,13 +184,13 @@ def is_number(text: str) -> bool:
 
 def read_bound(text: str, target: str, notation: Notation = UNDECIDED) -> str:
     """A censored label such as "<5", "> 10" or "≥10" as "<5.0" or ">10.0"; "" for any other label."""
-    found = None if is_missing(text) else BOUND.fullmatch(text.strip())
-    if found is None:
+    match = None if is_missing(text) else BOUND.fullmatch(text.strip())
+    if match is None:
         return ""
-    number = read_number(found[2], target, notation)
+    number = read_number(match[2], target, notation)
     if math.isnan(number):
         raise InputError(f"{target} is {text.strip()!r}, a bound without a number")
-    return f"{'<' if found[1] in ('<', '<=', '≤') else '>'}{number!r}"
+    return f"{'<' if match[1] in ('<', '<=', '≤') else '>'}{number!r}"
 
 
 def bounds_of(text: str) -> tuple[float, float]:
@@ -299,7 +299,7 @@ def is_time(text: str) -> bool:
 
 def days_come_first(texts: list[str]) -> bool:
     """Whether days come before months in dates such as 3/4/2024; True where none is written so."""
-    pairs = [(int(found[1]), int(found[2]), text) for text in texts if (found := IN_DIGITS.fullmatch(text))]
+    pairs = [(int(match[1]), int(match[2]), text) for text in texts if (match := IN_DIGITS.fullmatch(text))]
     day_first = next((text for first, _, text in pairs if first > 12), None)
     month_first = next((text for _, second, text in pairs if second > 12), None)
     if day_first and month_first:
@@ -324,10 +324,10 @@ def read_date(text: str, day_first: bool) -> datetime:
 
     if len(text) > LONGEST or not YEAR.search(text):
         raise ValueError(f"{shortened(text)!r} has no year of four digits")
-    found = YEAR_FIRST.fullmatch(text)
-    if found and int(found[1]) > 12:
+    match = YEAR_FIRST.fullmatch(text)
+    if match and int(match[1]) > 12:
         raise ValueError(f"{text!r} has the day before the month")
-    year_first = found is not None
+    year_first = match is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of names of time zones that it does not know
         order = {"yearfirst": year_first, "dayfirst": day_first and not year_first}

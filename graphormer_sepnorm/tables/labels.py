@@ -197,8 +197,8 @@ def add_rows(found: LabelledTable, table: WholeTable, read: RowReader, before: i
 def refuse_other_column(options: TableOptions, table: WholeTable, rows: int, readable: int) -> None:
     usual = {table.columns[place] for place in places_of_column(table.columns, None)} - {options.smiles_column}
     if options.smiles_column is not None and len(usual) == 1 and readable < HARDLY * rows:
-        found = f"{readable:,} of {rows:,} rows have a readable SMILES in the column {options.smiles_column!r}"
-        raise InputError(f"{options.path}: {found}; is {usual.pop()!r} the column of the SMILES?")
+        problem = f"{readable:,} of {rows:,} rows have a readable SMILES in the column {options.smiles_column!r}"
+        raise InputError(f"{options.path}: {problem}; is {usual.pop()!r} the column of the SMILES?")
 
 
 def leave_out_tested(labelled: LabelledTable) -> LabelledTable:
@@ -216,8 +216,8 @@ def refuse_logarithms(options: TableOptions, labelled: LabelledTable) -> None:
     without += sum(any(reason.endswith(NO_LOGARITHM) for reason in row.gaps.values()) for row in labelled.usable)
     if without > len(labelled.usable):
         option = "--log10" if options.log10 else "--negative-log-molar"
-        found = f"rows with labels of 0 or less, which have no logarithm: {without:,}"
-        raise InputError(f"{options.path}: {found}; leave out {option} if the column holds logarithms already")
+        problem = f"rows with labels of 0 or less, which have no logarithm: {without:,}"
+        raise InputError(f"{options.path}: {problem}; leave out {option} if the column holds logarithms already")
 
 
 def empty_split(options: TableOptions, labelled: LabelledTable, split: str) -> str:
@@ -241,8 +241,8 @@ def first_reason(labelled: LabelledTable) -> str:
 
 
 def keep_readable(labelled: LabelledTable, featurizer: str) -> None:
-    found = map_chunks(partial(read_structures, featurizer), in_chunks(row.smiles for row in labelled.rows), list)
-    answers = [answer for _, chunk in tracked(found, -(-len(labelled.rows) // CHUNK)) for answer in chunk]
+    chunks = map_chunks(partial(read_structures, featurizer), in_chunks(row.smiles for row in labelled.rows), list)
+    answers = [answer for _, chunk in tracked(chunks, -(-len(labelled.rows) // CHUNK)) for answer in chunk]
     rows, labelled.rows, structures = labelled.rows, [], []
     for row, answer in zip(rows, answers, strict=True):
         if isinstance(answer, MoleculeStructure):
@@ -256,18 +256,18 @@ def keep_readable(labelled: LabelledTable, featurizer: str) -> None:
 
 def assign_splits(options: TableOptions, labelled: LabelledTable) -> list[str]:
     """The split of each row; if only test rows are given, a tenth of the others is for validation."""
-    given, structures = [row.split for row in labelled.rows], labelled.structures
-    if "val" in given:
-        return given
+    splits, structures = [row.split for row in labelled.rows], labelled.structures
+    if "val" in splits:
+        return splits
     sizes = WITH_OWN_TEST if options.final else options.sizes
     if options.split == "time":
         return time_split(read_times(row.time for row in labelled.rows), structures.families, sizes)
     y, split = labels_to_stratify(options, labelled), SPLITTERS.get(options.split, SPLITTERS["random"])
     if options.test_csv is None and options.split != "column":
         return split(structures, y, sizes, options.seed)
-    places = [place for place, row in enumerate(given) if row != "test"]
+    places = [place for place, row in enumerate(splits) if row != "test"]
     own = iter(split(structures.take(places), None if y is None else y[places], WITH_OWN_TEST, options.seed))
-    return [row if row == "test" else next(own) for row in given]
+    return [row if row == "test" else next(own) for row in splits]
 
 
 def labels_to_stratify(options: TableOptions, labelled: LabelledTable) -> np.ndarray | None:
@@ -279,11 +279,11 @@ def check_splits(options: TableOptions, task: TaskConfig, labelled: LabelledTabl
     refuse_constant(options, labelled)
     train, val, test = (np.array([row.labels for row in labelled.of_split(split)]) for split in SPLITS)
     try:
-        known = make_task(task)
-        known.check_learnable(train)
-        known.check_scorable(val, "validation")
+        kind = make_task(task)
+        kind.check_learnable(train)
+        kind.check_scorable(val, "validation")
         if not options.final:
-            known.check_scorable(test, "test")
+            kind.check_scorable(test, "test")
     except InputError as error:
         advice = rare_class(options, labelled) or "try another --split or --seed"
         raise InputError(f"{options.path} by {options.split} split: {error}; {advice}") from None
@@ -298,9 +298,9 @@ def rare_class(options: TableOptions, labelled: LabelledTable) -> str:
     for name, column in zip(options.names, y.T, strict=True):
         for value in (1.0, 0.0):
             rows = np.flatnonzero(column == value).tolist()
-            found = len({groups[row] for row in rows})
-            if 0 < found < parts:
-                few = f"in {found} of the groups that the split keeps together, too few for {parts} parts"
+            count = len({groups[row] for row in rows})
+            if 0 < count < parts:
+                few = f"in {count} of the groups that the split keeps together, too few for {parts} parts"
                 only = f"{name} is {value:g} in only {len(rows)} of {len(y):,} rows"
                 return f"{only}, {few}: add such rows, or try --split random"
     return ""
@@ -311,16 +311,16 @@ def refuse_constant(options: TableOptions, labelled: LabelledTable) -> None:
     y = labelled.labels()
     for place in np.flatnonzero(np.isnan(y).all(axis=0)).tolist():
         bounded = any(place in row.bounds for row in labelled.rows)
-        found = "all labels are bounds, such as <5: a model needs some exact ones" if bounded else "it has no label"
-        raise InputError(f"{options.path}, column {options.names[place]}: {found}; leave the column out")
+        problem = "all labels are bounds, such as <5: a model needs some exact ones" if bounded else "it has no label"
+        raise InputError(f"{options.path}, column {options.names[place]}: {problem}; leave the column out")
     lowest, highest = np.fmin.reduce(y), np.fmax.reduce(y)
     if TASKS[options.kind].adds_up or any(row.bounds for row in labelled.rows) or not (lowest == highest).all():
         return
     texts = [f"{label:g}" for label in lowest.tolist()]
     if labelled.class_names:
         texts = [names[int(label)] for names, label in zip(labelled.class_names, lowest.tolist(), strict=True)]
-    found = ", ".join(f"all labels of {name} are {text}" for name, text in zip(options.names, texts, strict=True))
-    raise InputError(f"{options.path}: {found}: there is nothing to learn")
+    problem = ", ".join(f"all labels of {name} are {text}" for name, text in zip(options.names, texts, strict=True))
+    raise InputError(f"{options.path}: {problem}: there is nothing to learn")
 
 
 def table_task(options: TableOptions) -> TaskConfig:
@@ -336,12 +336,12 @@ def mean_row(rows: list[LabelledRow]) -> LabelledRow:
     if len(rows) == 1:
         return rows[0]
     y, weights = np.array([row.labels for row in rows]), np.array([row.weight for row in rows])
-    known = ~np.isnan(y) * (weights if weights.any() else np.ones(len(rows)))[:, None]
-    totals = known.sum(axis=0)
-    labels = np.where(totals > 0, (np.nan_to_num(y) * known).sum(axis=0) / np.where(totals > 0, totals, 1), np.nan)
+    weight = ~np.isnan(y) * (weights if weights.any() else np.ones(len(rows)))[:, None]
+    totals = weight.sum(axis=0)
+    labels = np.where(totals > 0, (np.nan_to_num(y) * weight).sum(axis=0) / np.where(totals > 0, totals, 1), np.nan)
     inexact = np.flatnonzero(np.isnan(labels)).tolist()
     texts = {place: [row.bounds[place] for row in rows if place in row.bounds] for place in inexact}
-    bounds = {place: tightest(found) for place, found in texts.items() if found}
+    bounds = {place: tightest(texts_of_target) for place, texts_of_target in texts.items() if texts_of_target}
     return replace(rows[0], labels=labels.tolist(), bounds=bounds, weight=float(weights.mean()))
 
 

@@ -167,16 +167,16 @@ class TableOptions:
     @property
     def molar_scales(self) -> dict[str, Scale]:
         """The scales in ``negative_log_molar`` by target, "" for all other targets; raises InputError."""
-        found: dict[str, Scale] = {}
+        by_target: dict[str, Scale] = {}
         for text in self.negative_log_molar:
             name, _, unit = text.rpartition("=")
-            if name in found:
+            if name in by_target:
                 raise InputError(f"--negative-log-molar has two units for {name or 'all columns'}: write COLUMN=UNIT")
-            found[name] = scale = molar_scale(unit)
+            by_target[name] = scale = molar_scale(unit)
             for target in [name] if name else self.targets:
                 if (own := named_unit(target)) not in ("", unit_of(scale)):
                     raise InputError(f"{target} names {own} as its unit, not {unit_of(scale)}: correct one")
-        return found
+        return by_target
 
     def scale_of(self, target: str) -> Scale:
         if target in self.log10:
@@ -185,8 +185,8 @@ class TableOptions:
 
     @property
     def scales(self) -> tuple[Scale, ...]:
-        found = tuple(self.scale_of(target) for target in self.targets)
-        return found if any(found) else ()
+        by_target = tuple(self.scale_of(target) for target in self.targets)
+        return by_target if any(by_target) else ()
 
     @property
     def splits(self) -> tuple[str, ...]:

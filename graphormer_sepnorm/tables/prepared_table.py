@@ -112,10 +112,10 @@ def read_measurements(folder: Path, options: TableOptions) -> tuple[list[Labelle
 def table_dataset(path: Path) -> Dataset:
     """The prepared table of a run, which comes with a JSON file that holds the task."""
     facts = path.with_suffix(".json")
-    known = kept_facts(facts)
-    if known is None:
+    kept = kept_facts(facts)
+    if kept is None:
         raise InputError(f"{facts} is missing or damaged: it is required to read the table of this run")
-    task, featurizer = known
+    task, featurizer = kept
 
     def read(split: str, root: Path) -> Graphs:
         smiles, y, bounds = read_labels(path, task, split)
@@ -127,9 +127,9 @@ def table_dataset(path: Path) -> Dataset:
 def kept_facts(path: Path) -> tuple[TaskConfig, str] | None:
     """The task and the featurizer from the JSON file of a prepared table; None if it is missing or damaged."""
     try:
-        known = json.loads(path.read_bytes())
-        task = TypeAdapter(TaskConfig).validate_json(json.dumps(known["task"]))
-        return (task, known["featurizer"]) if known["featurizer"] in FEATURIZERS else None
+        saved = json.loads(path.read_bytes())
+        task = TypeAdapter(TaskConfig).validate_json(json.dumps(saved["task"]))
+        return (task, saved["featurizer"]) if saved["featurizer"] in FEATURIZERS else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 

@@ -56,9 +56,9 @@ def in_words(labelled: LabelledTable, rows: list[tuple[int, str]]) -> str:
 
 def of_gaps(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
     for place, name in enumerate(options.targets):
-        if found := [(row.number, row.gaps[place]) for row in labelled.usable if place in row.gaps]:
-            labels = counted(len(found), "label was", "labels were")
-            yield f"{name}: {labels} left out of rows that have others: {in_words(labelled, found)}; see skipped.csv"
+        if gaps := [(row.number, row.gaps[place]) for row in labelled.usable if place in row.gaps]:
+            labels = counted(len(gaps), "label was", "labels were")
+            yield f"{name}: {labels} left out of rows that have others: {in_words(labelled, gaps)}; see skipped.csv"
 
 
 def of_units(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
@@ -117,8 +117,8 @@ def repeatability(options: TableOptions, labelled: LabelledTable) -> dict[str, f
     if not labelled.measured:
         return {}
     groups = (list(duplicate.rows) for duplicate in labelled.duplicates)
-    found = pooled_deviation(np.array([row.labels for row in labelled.measured]), groups)
-    return {name: value for name, value in zip(options.names, found.tolist(), strict=True) if value == value}
+    deviations = pooled_deviation(np.array([row.labels for row in labelled.measured]), groups)
+    return {name: value for name, value in zip(options.names, deviations.tolist(), strict=True) if value == value}
 
 
 def of_parts(labelled: LabelledTable) -> Iterator[str]:
@@ -195,20 +195,20 @@ def range_words(target: str, labels: np.ndarray) -> str:
 def of_limits(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
     """For each target of which many labels are equal and almost none lie beyond them, as at a limit of an assay."""
     for target, column in columns_of_numbers(options, labelled):
-        known = column[~np.isnan(column)]
-        values, counts = np.unique(known, return_counts=True)
-        if len(values) < 3 or counts.max() < max(LEAST_EQUAL, EQUAL_SHARE * len(known)):
+        labels = column[~np.isnan(column)]
+        values, counts = np.unique(labels, return_counts=True)
+        if len(values) < 3 or counts.max() < max(LEAST_EQUAL, EQUAL_SHARE * len(labels)):
             continue
         usual = values[counts.argmax()]
         lower, higher = ("lower", "<", "at most"), ("higher", ">", "at least")
         scale = options.scale_of(target)
         if falls(scale):
             lower, higher = higher, lower
-        shown = measured(np.array([[usual]]), [scale])[0, 0]
-        for beyond, (side, sign, bound) in ((known < usual, lower), (known > usual, higher)):
-            if beyond.sum() <= BEYOND_SHARE * len(known):
-                found = counted(int(beyond.sum()), "label is", "labels are")
-                equal = f"{100 * counts.max() / len(known):.0f} % of the labels equal {shown:.12g}, and {found} {side}"
+        limit = measured(np.array([[usual]]), [scale])[0, 0]
+        for beyond, (side, sign, bound) in ((labels < usual, lower), (labels > usual, higher)):
+            if beyond.sum() <= BEYOND_SHARE * len(labels):
+                count = counted(int(beyond.sum()), "label is", "labels are")
+                equal = f"{100 * counts.max() / len(labels):.0f} % of the labels equal {limit:.12g}, and {count} {side}"
                 learned = f"write these labels with {sign} so that they are learned as bounds"
                 read = f"read predictions beyond it as {bound!r} this value"
                 yield f"{target}: {equal}. If this is a limit of the assay, {learned}, and {read}"

@@ -123,7 +123,7 @@ class TargetReader:
 def read_labels(
     readers: Iterable[TargetReader], texts: Iterable[str], count: int
 ) -> tuple[list[float], dict[int, str], dict[int, str]]:
-    found: list[float] = []
+    values: list[float] = []
     bounds: dict[int, str] = {}
     gaps: dict[int, str] = {}
     for place, (reader, text) in enumerate(zip(readers, texts, strict=True)):
@@ -131,8 +131,8 @@ def read_labels(
             labels, bounds[place] = reader(text)
         except InputError as error:
             labels, gaps[place] = [math.nan] * count, str(error)
-        found.extend(labels)
-    return found, {place: bound for place, bound in bounds.items() if bound}, gaps
+        values.extend(labels)
+    return values, {place: bound for place, bound in bounds.items() if bound}, gaps
 
 
 @dataclass(frozen=True)
@@ -156,8 +156,8 @@ RowReader = Callable[[int, Row], LabelledRow]
 def label_reader(options: TableOptions, table: WholeTable, readers: Sequence[TargetReader]) -> RowReader:
     """A function from a row and its number to its labels; it raises InputError for a row that cannot be used."""
     numeric = [*options.feature_columns, *filter(None, [options.weight_column])]
-    asked = [*options.targets, *numeric, *filter(None, [options.split_column])]
-    places = places_of(options.path, table.columns, asked)
+    others = [*options.targets, *numeric, *filter(None, [options.split_column])]
+    places = places_of(options.path, table.columns, others)
     notations = separators(table.rows, [places[name] for name in numeric], table.delimiter, options.decimal)
 
     def read(number: int, row: Row) -> LabelledRow:
@@ -280,12 +280,12 @@ class AskedConditions:
     ) -> list[int]:
         """The indices of the columns in a table; raises InputError unless each is there once and is not given, too."""
         if twice := [name for name in self.given if name in columns]:
-            given = "another value is given for all molecules"
-            raise InputError(f"{source} has the column {twice[0]}, and {given}: drop one")
+            advice = "another value is given for all molecules"
+            raise InputError(f"{source} has the column {twice[0]}, and {advice}: drop one")
         if missing := [name for name in self.columns if name not in columns]:
-            given = f"add it, or give the same value for all molecules with {how(missing)}"
-            found = f"{source} has no column {', '.join(missing)}"
-            raise InputError(f"the model predicts under conditions, and {found}: {given}")
+            advice = f"add it, or give the same value for all molecules with {how(missing)}"
+            problem = f"{source} has no column {', '.join(missing)}"
+            raise InputError(f"the model predicts under conditions, and {problem}: {advice}")
         return list(places_of(source, columns, list(self.columns)).values())
 
 
@@ -294,13 +294,13 @@ NO_CONDITIONS = AskedConditions()
 
 def samples_of(
     columns: list[str],
-    asked: AskedConditions,
+    conditions: AskedConditions,
     source: str,
     delimiter: str = "",
     all_rows: Callable[[], Iterable[Row]] | None = None,
 ) -> Callable[[list[Row]], Smiles]:
     """A function from rows of a table to the model's input; separators are told by ``all_rows``, else by each call."""
-    places = asked.places(columns, source)
+    places = conditions.places(columns, source)
     if not places:
         return lambda rows: [row.smiles for row in rows]
     if all_rows is None:
@@ -314,8 +314,8 @@ def condition_texts(
     return [tuple(condition_text(row.fields[place], notations[place]) for place in places) for row in rows]
 
 
-def read_samples(places: list[int], found: Mapping[int, Notation], rows: list[Row]) -> list[Sample]:
-    conditions = condition_texts(rows, places, found)
+def read_samples(places: list[int], notations: Mapping[int, Notation], rows: list[Row]) -> list[Sample]:
+    conditions = condition_texts(rows, places, notations)
     return [Sample(row.smiles, texts) for row, texts in zip(rows, conditions, strict=True)]
 
 
@@ -342,6 +342,6 @@ def name_of(columns: list[str], fields: list[str]) -> str:
 def id_column_among(columns: list[str]) -> str | None:
     """The column that has the first of ``ID_COLUMNS`` for a name, or a name that ends with the word id; or None."""
     plain = {re.sub("[ _.-]", "", name.strip().lower()): name for name in reversed(columns)}
-    named = [plain[known] for known in ID_COLUMNS if known in plain]
-    found = next(iter([*named, *(name for name in columns if NAMED_ID.search(name))]), None)
-    return found if found is not None and columns.count(found) == 1 else None
+    named = [plain[usual] for usual in ID_COLUMNS if usual in plain]
+    place = next(iter([*named, *(name for name in columns if NAMED_ID.search(name))]), None)
+    return place if place is not None and columns.count(place) == 1 else None

@@ -59,8 +59,8 @@ class Structures:
     guessed: list[bool] = field(default_factory=list)
 
     @classmethod
-    def of(cls, found: Sequence[MoleculeStructure]) -> "Structures":
-        return cls(*([getattr(each, field.name) for each in found] for field in fields(MoleculeStructure)))
+    def of(cls, molecules: Sequence[MoleculeStructure]) -> "Structures":
+        return cls(*([getattr(each, field.name) for each in molecules] for field in fields(MoleculeStructure)))
 
     @property
     def families(self) -> list[str]:
@@ -75,11 +75,11 @@ class Structures:
         return Structures(*([column[place] for place in places] if column else [] for column in columns))
 
 
-def known_molecules(asked: Structures, learnt: Structures) -> dict[str, int]:
+def known_molecules(new: Structures, learnt: Structures) -> dict[str, int]:
     """The numbers of asked rows whose molecule was learnt, and of others of whose family a molecule was learnt."""
     keys, families = set(learnt.keys), set(learnt.families)
-    same = sum(key in keys for key in asked.keys)
-    alike = sum(family in families for family in asked.families)
+    same = sum(key in keys for key in new.keys)
+    alike = sum(family in families for family in new.families)
     return {"training_molecules": same, "training_families": alike - same}
 
 
@@ -104,14 +104,14 @@ def read_structures(featurizer: str, smiles: Smiles) -> list[MoleculeStructure |
         try:
             read, mol = FEATURIZERS[featurizer].read(text)
             key, parts = molecule_key(mol), len(Chem.GetMolFrags(mol))
-            given = mol if read == text else read_smiles(text)
-            marked, flattened = num_stereo(parent_part(mol)) > 0, loses_stereo(given, mol)
+            as_written = mol if read == text else read_smiles(text)
+            marked, flattened = num_stereo(parent_part(mol)) > 0, loses_stereo(as_written, mol)
             scaffold, family = murcko_scaffold(mol), family_of(parent_key(mol, key))
-            said = (is_doubtful(given), marked, flattened, bool(guess(text)))
-            found = MoleculeStructure(read, scaffold, key, family, parts, *said)
+            said = (is_doubtful(as_written), marked, flattened, bool(guess(text)))
+            structure = MoleculeStructure(read, scaffold, key, family, parts, *said)
             with one_molecule(read):
                 FEATURIZERS[featurizer].features(mol, read)
-            answers.append(found)
+            answers.append(structure)
         except InputError as error:
             answers.append(str(error))
     return answers
@@ -158,10 +158,10 @@ class Splitter:
 
 def rows_by_key(keys: Iterable[Key]) -> dict[Key, list[int]]:
     """The numbers from 0 of the rows with each key, keys in the order of their first rows."""
-    found: dict[Key, list[int]] = defaultdict(list)
+    rows: dict[Key, list[int]] = defaultdict(list)
     for row, key in enumerate(keys):
-        found[key].append(row)
-    return dict(found)
+        rows[key].append(row)
+    return dict(rows)
 
 
 def by_scaffold(structures: Structures) -> list[str]:
@@ -332,8 +332,8 @@ def fold_splits(
     for fold in range(folds):
         names, rest = np.full(len(groups), "test", object), np.flatnonzero(numbers != fold)
         of_rest = None if y is None else y[rest]
-        found = splitter.assign([groups[row] for row in rest], of_rest, Sizes(1 - val, val, 0.0), seed)
-        names[rest] = ["train" if name == "train" else "val" for name in found]
+        assigned = splitter.assign([groups[row] for row in rest], of_rest, Sizes(1 - val, val, 0.0), seed)
+        names[rest] = ["train" if name == "train" else "val" for name in assigned]
         splits.append(names.tolist())
     return splits
 
@@ -347,9 +347,9 @@ class Duplicate:
 
 def find_duplicates(keys: list[str], low: np.ndarray, high: np.ndarray, tolerance: np.ndarray) -> list[Duplicate]:
     """The molecules in several rows; ends of labels [M, T] are equal for exact ones, which may differ."""
-    found = []
+    duplicates = []
     for key, rows in rows_by_key(keys).items():
         if len(rows) > 1:
             conflicts = np.flatnonzero(np.fmax.reduce(low[rows]) - np.fmin.reduce(high[rows]) > tolerance)
-            found.append(Duplicate(key, tuple(rows), tuple(conflicts.tolist())))
-    return found
+            duplicates.append(Duplicate(key, tuple(rows), tuple(conflicts.tolist())))
+    return duplicates

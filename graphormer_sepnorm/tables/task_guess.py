@@ -65,8 +65,8 @@ class Column:
     @property
     def is_numeric(self) -> bool:
         """Whether half of the labels are numbers, and other ones than 0 and 1 are among them."""
-        known = {label for label, text in self.texts.items() if reads_as_number(text)}
-        return 2 * self.numbers >= self.labels > 0 and not known <= CLASSES.keys()
+        numbers = {label for label, text in self.texts.items() if reads_as_number(text)}
+        return 2 * self.numbers >= self.labels > 0 and not numbers <= CLASSES.keys()
 
     @property
     def has_two_numbers(self) -> bool:
@@ -108,10 +108,10 @@ def look_at_columns(table: WholeTable, targets: tuple[str, ...]) -> list[Column]
     return [Column.of(name, table.texts(name)) for name in targets if name in table.columns]
 
 
-def guess_task(columns: list[Column], asked: Kind | None = None) -> Guess:
-    if asked == "regression" or not columns:
-        return Guess(asked or "regression")
-    kinds = {column.name: kind_of(column, asked) for column in columns}
+def guess_task(columns: list[Column], wanted: Kind | None = None) -> Guess:
+    if wanted == "regression" or not columns:
+        return Guess(wanted or "regression")
+    kinds = {column.name: kind_of(column, wanted) for column in columns}
     if len(columns) > 1:
         refuse_mixtures(kinds, columns)
     first, names = columns[0], ", ".join(kinds)
@@ -119,29 +119,29 @@ def guess_task(columns: list[Column], asked: Kind | None = None) -> Guess:
     if kind == "multiclass":
         refuse_rare_classes(first)
         otherwise = OVERRIDE if first.has_two_numbers else NAME_POSITIVE if len(first.texts) == 2 else MEANT_TWO
-        found = f"{names} has {first.words}, so each gets its own probability; {otherwise}"
-        return Guess(kind, first.classes, found)
-    if asked is not None:
+        reason = f"{names} has {first.words}, so each gets its own probability; {otherwise}"
+        return Guess(kind, first.classes, reason)
+    if wanted is not None:
         return Guess(kind)
     override = OVERRIDE
     if kind == "classification":
         labels = ", ".join(dict.fromkeys(shown(column.texts.values()) for column in columns))
         positive = [text for column in columns for label, text in column.texts.items() if CLASSES[label] == 1]
-        found = labels + f", so the task is {kind}"
-        found += f", which predicts the probability of {shown(dict.fromkeys(positive))}" * bool(positive)
+        reason = labels + f", so the task is {kind}"
+        reason += f", which predicts the probability of {shown(dict.fromkeys(positive))}" * bool(positive)
     else:
         others = [text for column in columns for text in column.others]
-        found = "numbers" + (f" (but for {len(others):,} skipped, such as {others[0]!a})" if others else "")
-        found, override = f"{found}, so the task is {kind}", OVERRIDE.replace("regression", "classification")
-    return Guess(kind, (), f"{names}: the labels are {found}; {override}")
+        reason = "numbers" + (f" (but for {len(others):,} skipped, such as {others[0]!a})" if others else "")
+        reason, override = f"{reason}, so the task is {kind}", OVERRIDE.replace("regression", "classification")
+    return Guess(kind, (), f"{names}: the labels are {reason}; {override}")
 
 
-def kind_of(column: Column, asked: Kind | None) -> Kind:
+def kind_of(column: Column, wanted: Kind | None) -> Kind:
     if not column.labels:
         raise InputError(f"column {column.name} has no labels")
     if column.is_binary:
         return "classification"
-    if asked is None and column.is_numeric and not column.has_two_numbers:
+    if wanted is None and column.is_numeric and not column.has_two_numbers:
         return "regression"
     if len(column.texts) > MAX_CLASSES:
         few = f"only {column.numbers:,} of {column.labels:,} are numbers; --task regression leaves out the others"
@@ -155,9 +155,9 @@ def refuse_rare_classes(column: Column) -> None:
         raise InputError(f"all labels of {column.name} are {column.classes[0]!a}: there is nothing to learn")
     rare = [label for label in column.texts if column.counts[label] < LEAST_ROWS]
     if rare:
-        found = ", ".join(f"{column.texts[label]!a} in {column.counts[label]}" for label in rare[:SHOWN])
+        classes = ", ".join(f"{column.texts[label]!a} in {column.counts[label]}" for label in rare[:SHOWN])
         raise InputError(
-            f"column {column.name} has {len(column.texts)} classes, some in too few rows ({found}): correct these "
+            f"column {column.name} has {len(column.texts)} classes, some in too few rows ({classes}): correct these "
             f"labels or leave out their rows, since each of several classes needs at least {LEAST_ROWS}"
         )
 
@@ -168,5 +168,5 @@ def refuse_mixtures(kinds: dict[str, Kind], columns: list[Column]) -> None:
             advice = f"{'use --task regression, ' * column.has_two_numbers}or give a column of 0 and 1 for each class"
             raise InputError(f"column {column.name} has {column.words}: predict only it, {advice}")
     if len(set(kinds.values())) > 1:
-        found = ", ".join(f"{name} asks for {kind}" for name, kind in kinds.items())
-        raise InputError(f"the columns are of several kinds ({found}): train on each, or use --task regression")
+        wishes = ", ".join(f"{name} asks for {kind}" for name, kind in kinds.items())
+        raise InputError(f"the columns are of several kinds ({wishes}): train on each, or use --task regression")

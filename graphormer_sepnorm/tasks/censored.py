@@ -75,9 +75,9 @@ def error_deviation(y: np.ndarray, bounds: np.ndarray, values: np.ndarray) -> np
     """The deviation of errors [T] with the largest likelihood, of labels [M, T] with bounds [M, T, 2]."""
     exact = (y - values) ** 2
     squares = np.nan_to_num(exact)
-    known, bounded = ~np.isnan(exact), is_bounded(y, bounds) & ~np.isnan(values)
-    counts = np.maximum((known | bounded).sum(axis=0), 1)
-    deviation = np.sqrt(squares.sum(axis=0) / np.maximum(known.sum(axis=0), 1))
+    exact_rows, bounded = ~np.isnan(exact), is_bounded(y, bounds) & ~np.isnan(values)
+    counts = np.maximum((exact_rows | bounded).sum(axis=0), 1)
+    deviation = np.sqrt(squares.sum(axis=0) / np.maximum(exact_rows.sum(axis=0), 1))
     for _ in range(ROUNDS):
         censored = np.where(bounded, Censored(bounds, np.nan_to_num(values), deviation).squared_error, 0)
         deviation = np.sqrt((squares + censored).sum(axis=0) / counts)
@@ -120,13 +120,13 @@ class TopScores:
 def top_scores(y: np.ndarray, bounds: np.ndarray | None, prediction: np.ndarray) -> TopScores | None:
     """The scores of predictions [M] of labels [M] with bounds [M, 2] that are certainly among the largest, or not."""
     ends = np.tile([-np.inf, np.inf], (len(y), 1)) if bounds is None else bounds
-    known = ~np.isnan(prediction) & (~np.isnan(y) | is_bounded(y, ends))
-    low, high = np.where(np.isnan(y), ends.T, y)[:, known]
+    scored = ~np.isnan(prediction) & (~np.isnan(y) | is_bounded(y, ends))
+    low, high = np.where(np.isnan(y), ends.T, y)[:, scored]
     n = min(MOST_TOP, int(len(low) * TOP_SHARE))
     if n < LEAST_TOP or np.isinf(least := np.sort(low)[-n]):
         return None
     decided = (low >= least) | (high <= least)
-    best, order = (low >= least)[decided], np.argsort(-prediction[known][decided], kind="stable")
+    best, order = (low >= least)[decided], np.argsort(-prediction[scored][decided], kind="stable")
     return TopScores(n, int(best.sum()), int(best[order[:n]].sum()), float(n * best.sum() / len(best)))
 
 
@@ -141,10 +141,10 @@ def log_likelihoods(y: np.ndarray, bounds: np.ndarray, prediction: np.ndarray) -
 
 def concordance(y: np.ndarray, bounds: np.ndarray, prediction: np.ndarray) -> float:
     """As in ``BoundScores``, of at most ``MOST_PAIRED`` labels; NaN if the order of no pair is certain."""
-    known = np.flatnonzero(~np.isnan(y) | is_bounded(y, bounds))
-    known = known[:: -(-len(known) // MOST_PAIRED) or 1]
-    exact, ends, prediction = ~np.isnan(y[known]), bounds[known], prediction[known]
-    low, high = (np.where(exact, y[known], ends[:, side]) for side in (0, 1))
+    labelled = np.flatnonzero(~np.isnan(y) | is_bounded(y, bounds))
+    labelled = labelled[:: -(-len(labelled) // MOST_PAIRED) or 1]
+    exact, ends, prediction = ~np.isnan(y[labelled]), bounds[labelled], prediction[labelled]
+    low, high = (np.where(exact, y[labelled], ends[:, side]) for side in (0, 1))
     # a bound excludes its own value, so that ">5" is above 5
     below = (high[:, None] < low) | ((high[:, None] == low) & ~(exact[:, None] & exact))
     agree = (prediction[:, None] < prediction) + 0.5 * (prediction[:, None] == prediction)

@@ -46,8 +46,8 @@ def in_ascii(text: str) -> str:
 
 def named_unit(column: str) -> str:
     """The unit of a concentration that the name of a column ends with, such as that of "IC50 [uM]"; "" without one."""
-    found = WITH_UNIT.search(in_ascii(column.strip()))
-    return found[1] if found else ""
+    match = WITH_UNIT.search(in_ascii(column.strip()))
+    return match[1] if match else ""
 
 
 def unit_of(scale: Scale) -> str:

@@ -93,34 +93,34 @@ def words_on_separators(content: WholeTable, options: TableOptions) -> Iterator[
             yield f"{found} whether the separator of {unknown[0]!r} is one of decimals: {advice}"
 
 
-def words_on_split(content: WholeTable, given: dict[str, Any]) -> Iterator[str]:
+def words_on_split(content: WholeTable, options: dict[str, Any]) -> Iterator[str]:
     """Whether a column says which rows are train, val and test, or could; nothing without such a column."""
-    used, split = given.get("split_column"), given.get("split", TableOptions.split)
+    used, split = options.get("split_column"), options.get("split", TableOptions.split)
     if split == "column" and used is not None:
         yield f"the column {used} says which rows are train, val and test"
-    roles = {used, *given.get("targets", ()), *given.get("feature_columns", ())}
+    roles = {used, *options.get("targets", ()), *options.get("feature_columns", ())}
     for place, name in enumerate(content.columns):
         if name.strip().lower() != "split" or name in roles:
             continue
         texts = {row.fields[place].strip().lower() for row in content.rows if not row.error}
         unsuitable = "" if texts <= set(SPLIT_NAMES) else " if its cells are train, val or test"
         how = f"to use it{unsuitable}, add --split column --split-column {shlex.quote(name)}"
-        made = "--test-csv" if given.get("test_csv") is not None else split
+        made = "--test-csv" if options.get("test_csv") is not None else split
         yield f"the column {name} is not used, because the split is by {made}: {how}"
 
 
-def only_target(path: str, content: WholeTable, given: dict[str, Any]) -> tuple[str, ...]:
+def only_target(path: str, content: WholeTable, options: dict[str, Any]) -> tuple[str, ...]:
     """The only column of a table that is not empty and has no other purpose; raises InputError for none or several."""
     smiles = content.columns[content.smiles_place]
-    others = {given.get(name) for name in ("split_column", "weight_column", "id_column")}
-    used = {smiles, *others, *given.get("feature_columns", ())}
+    others = {options.get(name) for name in ("split_column", "weight_column", "id_column")}
+    used = {smiles, *others, *options.get("feature_columns", ())}
     filled = {place for row in content.rows for place, cell in enumerate(row.fields) if cell.strip()}
     left = [name for place, name in enumerate(content.columns) if name not in used and place in filled]
     id_column = id_column_among(left)
-    found = [name for name in left if name != id_column]
-    if not found:
+    candidates = [name for name in left if name != id_column]
+    if not candidates:
         raise InputError(f"{path} has no column to predict: its columns are {names_shown(content.columns)}")
-    if len(found) > 1:
-        shown = names_shown(content.columns)
-        raise InputError(f"name the columns to predict (the columns of {path}: {shown})", "target_columns")
-    return (found[0],)
+    if len(candidates) > 1:
+        listed = names_shown(content.columns)
+        raise InputError(f"name the columns to predict (the columns of {path}: {listed})", "target_columns")
+    return (candidates[0],)

@@ -95,8 +95,8 @@ def predict(
         raise InputError("--sheet is for a workbook, not for a library")
     if of_library and out in (None, Path("-")):
         raise InputError("name the folder to write: -o SCORES")
-    if not of_library and (given := changed(library)):
-        names, verb = ", ".join(given), "is" if len(given) == 1 else "are"
+    if not of_library and (misplaced := changed(library)):
+        names, verb = ", ".join(misplaced), "is" if len(misplaced) == 1 else "are"
         raise InputError(f"{names} {verb} for a library: a folder, a Parquet file or a pattern in quotes")
     if out is None and isinstance(source, str):
         refuse_missing(source)

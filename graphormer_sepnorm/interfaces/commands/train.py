@@ -211,11 +211,11 @@ def left_out_lines(result: dict) -> Iterator[str]:
 
 def interval_words(result: dict) -> str:
     """The interval of the only score of a table model, to follow the score; empty without one."""
-    known = list(targets_on_test(result).values())
-    if len(known) != 1 or not known[0]["interval"]:
+    scores = list(targets_on_test(result).values())
+    if len(scores) != 1 or not scores[0]["interval"]:
         return ""
-    ends = shown_interval(known[0]["interval"], decimals_for([known[0]["value"]]))
-    return f", 95 % interval {ends} on {counted(known[0]['molecules'], 'label')}"
+    ends = shown_interval(scores[0]["interval"], decimals_for([scores[0]["value"]]))
+    return f", 95 % interval {ends} on {counted(scores[0]['molecules'], 'label')}"
 
 
 def next_steps(folder: Path, is_model: bool) -> Iterator[str]:

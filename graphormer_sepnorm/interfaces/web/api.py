@@ -105,8 +105,8 @@ async def explained_atoms(
     if target is None and facts.class_names and predictions:
         target = max(predictions, key=lambda name: predictions[name].value)
     target = target or next(iter(predictions), facts.targets[0])
-    found = await queue.ask("atoms", read.smiles, target, read.conditions)
-    return target, cast(AtomContributions, found)
+    explanation = await queue.ask("atoms", read.smiles, target, read.conditions)
+    return target, cast(AtomContributions, explanation)
 
 
 Explained = Annotated[tuple[str, AtomContributions], Depends(explained_atoms)]
@@ -194,10 +194,10 @@ SmilesColumn = Annotated[str, Form(description="column of the SMILES; empty: fou
 def submit_file(queue: JobQueue, file: UploadFile, options: Options, smiles_column: str) -> Job:
     """Puts an uploaded table into the queue; only the suffix of its name is used, and the name in messages."""
     name = PurePath(file.filename or "the table")
-    shown = name.name
-    if len(shown) > MOST_SHOWN_OF_NAME:
-        shown = f"{shown[:MOST_SHOWN_OF_NAME]}...{name.suffix[:10]}"
-    return queue.submit(file.file, name.suffix.lower(), shown, options, smiles_column)
+    title = name.name
+    if len(title) > MOST_SHOWN_OF_NAME:
+        title = f"{title[:MOST_SHOWN_OF_NAME]}...{name.suffix[:10]}"
+    return queue.submit(file.file, name.suffix.lower(), title, options, smiles_column)
 
 
 class SvgResponse(Response):

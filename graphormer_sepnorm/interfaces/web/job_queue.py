@@ -166,16 +166,16 @@ class JobQueue:
         self.thread = threading.Thread(target=self.work, daemon=True)
         self.thread.start()
 
-    def submit(self, file: BinaryIO, suffix: str, shown: str, options: Options, smiles_column: str = "") -> Job:
+    def submit(self, file: BinaryIO, suffix: str, title: str, options: Options, smiles_column: str = "") -> Job:
         """Puts a table into the queue; raises InputError for what cannot be predicted or written, and QUEUE_FULL."""
         if suffix not in TABLE_KINDS:
-            raise InputError(f"{shown} is not a table that can be read: give one of {', '.join(TABLE_KINDS)}")
+            raise InputError(f"{title} is not a table that can be read: give one of {', '.join(TABLE_KINDS)}")
         self.facts.check(options)
         self.check_room(len(self.waiting))
         number = secrets.token_hex(16)
         source = self.uploads / f"{number}{suffix}"
-        keep(file, source, shown)
-        return self.enqueue(Job(number, source, shown, options, smiles_column=smiles_column))
+        keep(file, source, title)
+        return self.enqueue(Job(number, source, title, options, smiles_column=smiles_column))
 
     def predict_again(self, job: Job, smiles_column: str) -> Job:
         """Puts a table into the queue again, with the molecules of another column; raises as ``submit``."""
@@ -310,16 +310,16 @@ class JobQueue:
         assert source
         try:
             asked = source, job.shown, self.limits.rows, job.options, job.smiles_column
-            found = cast(TableRows, self.worker.ask(self.limits.step_seconds, "read", *asked))
+            table = cast(TableRows, self.worker.ask(self.limits.step_seconds, "read", *asked))
         except NoAnswer as error:
             raise InputError(f"{job.shown} could not be read: {error}") from None
         finally:
             source.unlink(missing_ok=True)
-        job.columns, job.rows = found.columns, found.rows
-        job.smiles_column, job.added = found.smiles_column, found.added
+        job.columns, job.rows = table.columns, table.rows
+        job.smiles_column, job.added = table.smiles_column, table.added
         self.store.add_rows(job)
-        if found.problem:
-            job.fail(found.problem)
+        if table.problem:
+            job.fail(table.problem)
 
     def finish(self, job: Job) -> None:
         """The end of a table, which memory keeps if the store cannot."""

@@ -146,14 +146,14 @@ def of_models(facts: ModelFacts) -> dict:
     return facts.model_dump(exclude={"confidence"})
 
 
-def keep(file: BinaryIO, path: Path, shown: str) -> None:
+def keep(file: BinaryIO, path: Path, title: str) -> None:
     """Writes an upload, also after the user has removed its folder; raises InputError if that is not possible."""
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         with open(path, "xb") as copy:
             shutil.copyfileobj(file, copy)
     except OSError as error:
-        raise InputError(f"{shown} could not be kept: {error.strerror}") from None
+        raise InputError(f"{title} could not be kept: {error.strerror}") from None
 
 
 def saved(job: Job, suffix: str) -> bytes:
@@ -180,10 +180,10 @@ def cells_at(answers: list[MoleculePrediction], column: ColumnFacts) -> Cells:
 
 
 def cell_at(answer: MoleculePrediction, place: list[str]) -> str | float | None:
-    found: object = answer
+    value: object = answer
     for name in place:
-        found = found.get(name) if isinstance(found, dict) else getattr(found, name, None)
-    return cast(str | float | None, found)
+        value = value.get(name) if isinstance(value, dict) else getattr(value, name, None)
+    return cast(str | float | None, value)
 
 
 def escape_formula(text: str) -> str:

@@ -239,7 +239,7 @@ def make_pages(queue: JobQueue) -> Pages:
     environment.filters.update(
         number=as_shown,
         unit=in_unit,
-        measured=lambda value, known: measured_words(value, known.scale, known.unit).removeprefix("= "),
+        measured=lambda value, endpoint: measured_words(value, endpoint.scale, endpoint.unit).removeprefix("= "),
         sentence=as_sentence,
         limit_meaning=limit_meaning,
         rounded=as_rounded,
@@ -296,15 +296,16 @@ def as_sentence(text: str) -> str:
 
 def endpoint_columns(facts: ModelFacts) -> dict[str, list[str]]:
     """The columns of the table of targets on the page of the model, by title, without those that are empty."""
-    known = [facts.endpoints.get(target, EndpointFacts()) for target in facts.targets]
+    endpoints = [facts.endpoints.get(target, EndpointFacts()) for target in facts.targets]
     columns = {
-        "Training molecules": ["" if one.molecules is None else f"{one.molecules:,}" for one in known],
-        "RMSE out of fold": ["" if one.rmse_out_of_fold is None else shown(one.rmse_out_of_fold) for one in known],
+        "Training molecules": ["" if one.molecules is None else f"{one.molecules:,}" for one in endpoints],
+        "RMSE out of fold": ["" if one.rmse_out_of_fold is None else shown(one.rmse_out_of_fold) for one in endpoints],
         "On test molecules": [
-            "" if one.score is None else f"{METRICS[one.metric].title} {shown(one.score)}" for one in known
+            "" if one.score is None else f"{METRICS[one.metric].title} {shown(one.score)}" for one in endpoints
         ],
         f"{facts.about.get('metric')} on test molecules": [
-            "" if one.test is None else score_words(one.test, one.test_interval, one.test_molecules) for one in known
+            "" if one.test is None else score_words(one.test, one.test_interval, one.test_molecules)
+            for one in endpoints
         ],
     }
     return {title: texts for title, texts in columns.items() if any(texts)}
@@ -341,18 +342,18 @@ def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
     def again(request: Request, job: api.KnownJob, smiles_column: api.SmilesColumn) -> Response:
         return led_to(request, queue.predict_again(job, smiles_column), View())
 
-    def led_to(request: Request, job: Job, asked: View) -> Response:
+    def led_to(request: Request, job: Job, wanted: View) -> Response:
         """The page of a table that was just given in, or for htmx the part that shows it."""
-        address = asked.address_of(job)
+        address = wanted.address_of(job)
         if "hx-request" in request.headers:
-            return pages("table.html", headers={"HX-Push-Url": address}, **shown_of(queue.facts, job, asked))
+            return pages("table.html", headers={"HX-Push-Url": address}, **shown_of(queue.facts, job, wanted))
         return RedirectResponse(address, 303)
 
 
 def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
     @app.get("/tables/{id}", include_in_schema=False)
-    def show(job: api.KnownJob, asked: AskedView) -> Response:
-        return pages("page.html", **shown_of(queue.facts, job, asked))
+    def show(job: api.KnownJob, wanted: AskedView) -> Response:
+        return pages("page.html", **shown_of(queue.facts, job, wanted))
 
     @app.get("/tables/{id}/status", include_in_schema=False)
     def status(job: api.KnownJob, seen: Annotated[int, Query(ge=0)] = 0) -> Response:
@@ -368,28 +369,28 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
         return RedirectResponse(f"/tables/{job.number}", 303)
 
     @app.get("/tables/{id}/rows", include_in_schema=False)
-    def rows(request: Request, job: api.KnownJob, asked: AskedView) -> Response:
+    def rows(request: Request, job: api.KnownJob, wanted: AskedView) -> Response:
         """The rows of a view, which becomes a step of the browser's history unless they only arrive."""
-        shown = shown_of(queue.facts, job, asked)
+        current = shown_of(queue.facts, job, wanted)
         source = request.headers.get("hx-source", "")
-        headers = None if source == "div#rows" else {"HX-Push-Url": shown["view"].address_of(job)}
-        return pages("rows.html", headers=headers, is_choosing=source.startswith(("form#", "a#")), **shown)
+        headers = None if source == "div#rows" else {"HX-Push-Url": current["view"].address_of(job)}
+        return pages("rows.html", headers=headers, is_choosing=source.startswith(("form#", "a#")), **current)
 
     @app.get("/tables/{id}/rows/{row}", include_in_schema=False)
-    def molecule(job: api.KnownJob, row: int, asked: AskedView) -> Response:
+    def molecule(job: api.KnownJob, row: int, wanted: AskedView) -> Response:
         """All that is known of one molecule, with the way back to the view that it was opened from."""
         api.row_at(job.answers, row)
-        order = shown_rows(job, asked)
+        order = shown_rows(job, wanted)
         place = order.index(row) if row in order else None
         near = [] if place is None else [("Previous", order[:place][-1:]), ("Next", order[place + 1 : place + 2])]
-        found = {"row": rows_of(job, [row])[0], "near": near, "title": title_of(job, row)}
-        return pages("molecule.html", **shown_of(queue.facts, job, asked) | found)
+        content = {"row": rows_of(job, [row])[0], "near": near, "title": title_of(job, row)}
+        return pages("molecule.html", **shown_of(queue.facts, job, wanted) | content)
 
     @app.get("/tables/{id}/rows/{row}/atoms", include_in_schema=False)
     def atoms(request: Request, job: api.KnownJob, row: int, explained: api.Explained) -> Response:
         name = "atoms.html" if "hx-request" in request.headers else "atoms_page.html"
-        smiles, title, (target, found) = as_text(job.rows[row].smiles), title_of(job, row), explained
-        return pages(name, atoms=found, id=job.number, row=row, target=target, smiles=smiles, title=title)
+        smiles, title, (target, explanation) = as_text(job.rows[row].smiles), title_of(job, row), explained
+        return pages(name, atoms=explanation, id=job.number, row=row, target=target, smiles=smiles, title=title)
 
     @app.get("/tables/{id}/compare", include_in_schema=False)
     def compare(job: api.KnownJob, row: Annotated[tuple[int, ...], Query()] = ()) -> Response:
@@ -398,5 +399,5 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
             raise InputError("choose two or three molecules to compare, by their boxes in the table")
         for number in numbers:
             api.row_at(job.answers, number)
-        found = [(title_of(job, row.row), row) for row in rows_of(job, numbers)]
-        return pages("compare.html", **shown_of(queue.facts, job), compared=found)
+        molecules = [(title_of(job, row.row), row) for row in rows_of(job, numbers)]
+        return pages("compare.html", **shown_of(queue.facts, job), compared=molecules)

@@ -31,7 +31,7 @@ MOST_EXAMPLES, MOST_REASONS = 3, 20
 MOST_CLASSES = 12
 
 
-def read_rows(path: Path, shown: str, smiles_column: str, most_rows: int) -> TableRows:
+def read_rows(path: Path, title: str, smiles_column: str, most_rows: int) -> TableRows:
     """The table in a file that messages call ``shown``; raises NoColumn, and InputError for none or too large a one.
 
     A small workbook can unpack to very many characters, and its cells can share one long text.
@@ -44,76 +44,76 @@ def read_rows(path: Path, shown: str, smiles_column: str, most_rows: int) -> Tab
             for row in islice(table.rows, most_rows + 1):
                 characters += len(row.fields) + sum(map(len, row.fields))
                 if characters > MOST_CHARACTERS:
-                    raise InputError(f"{shown} has more than {MOST_CHARACTERS:,} characters: leave out columns or rows")
+                    raise InputError(f"{title} has more than {MOST_CHARACTERS:,} characters: leave out columns or rows")
                 rows.append(TableRow(row.fields, row.smiles, row.error))
     except NoColumn as error:
-        raise NoColumn(error.sentence.replace(str(path), shown), error.columns) from None
+        raise NoColumn(error.sentence.replace(str(path), title), error.columns) from None
     except InputError as error:
-        raise InputError(error.sentence.replace(str(path), shown)) from None
+        raise InputError(error.sentence.replace(str(path), title)) from None
     if len(rows) > most_rows:
         advice = "use the command graphormer-sepnorm for it, or a part of the table"
-        raise InputError(f"{shown} has more than {most_rows:,} molecules, which is the most for this page: {advice}")
+        raise InputError(f"{title} has more than {most_rows:,} molecules, which is the most for this page: {advice}")
     if not rows:
-        raise InputError(f"{shown} has no molecules")
+        raise InputError(f"{title} has no molecules")
     return TableRows(table.columns, rows, table.columns[table.smiles_place], [], delimiter=table.delimiter)
 
 
-def read_table(path: Path, shown: str, smiles_column: str, most_rows: int) -> TableRows:
+def read_table(path: Path, title: str, smiles_column: str, most_rows: int) -> TableRows:
     """As ``read_rows``; with a problem and without molecules if the column that has them is not known."""
     try:
-        return read_rows(path, shown, smiles_column, most_rows)
+        return read_rows(path, title, smiles_column, most_rows)
     except NoColumn as error:
-        problem, columns = asked_column(shown, smiles_column, error.columns), error.columns
+        problem, columns = asked_column(title, smiles_column, error.columns), error.columns
     once = next((name for name, count in Counter(columns).items() if count == 1), None)
     if once is None:
-        raise InputError(f"the first line of {shown} should name the columns, each with another name")
-    found = read_rows(path, shown, once, most_rows)
-    rows = [replace(row, smiles="") for row in found.rows]
-    return replace(found, rows=rows, smiles_column="", problem=problem)
+        raise InputError(f"the first line of {title} should name the columns, each with another name")
+    table = read_rows(path, title, once, most_rows)
+    rows = [replace(row, smiles="") for row in table.rows]
+    return replace(table, rows=rows, smiles_column="", problem=problem)
 
 
-def asked_column(shown: str, smiles_column: str, columns: list[str]) -> str:
+def asked_column(title: str, smiles_column: str, columns: list[str]) -> str:
     """Asks for the column of the molecules in a table where there is none, or several, of this name."""
     if not smiles_column:
-        return f"choose the column of {shown} that has the SMILES"
+        return f"choose the column of {title} that has the SMILES"
     count = columns.count(smiles_column)
-    found = f"{count} columns" if count else "no column"
-    return f"{shown} has {found} {printable(smiles_column)!r}: choose the one that has the SMILES"
+    count_words = f"{count} columns" if count else "no column"
+    return f"{title} has {count_words} {printable(smiles_column)!r}: choose the one that has the SMILES"
 
 
-def under_conditions(table: TableRows, names: tuple[str, ...], given: dict[str, str], shown: str) -> list[TableRow]:
+def under_conditions(table: TableRows, names: tuple[str, ...], values: dict[str, str], title: str) -> list[TableRow]:
     """The rows with the named conditions: of the table, else given for all rows; raises InputError for neither."""
     if not names:
         return table.rows
-    places = places_of(shown, table.columns, [name for name in names if name in table.columns])
-    if missing := [name for name in names if name not in places and not given.get(name, "").strip()]:
+    places = places_of(title, table.columns, [name for name in names if name in table.columns])
+    if missing := [name for name in names if name not in places and not values.get(name, "").strip()]:
         raise InputError(f"the predictions depend on {', '.join(missing)}: fill in the field, or add such a column")
     columns = list(places.values())
     texts = condition_texts(table.rows, columns, separators(table.rows, columns, table.delimiter))
     known: dict[str, Iterable[str]] = dict(zip(places, zip(*texts, strict=True), strict=True))
-    known |= {name: repeat(condition_text(given[name])) for name in names if name not in places}
+    known |= {name: repeat(condition_text(values[name])) for name in names if name not in places}
     of_rows = zip(*map(known.__getitem__, names), strict=False)
     return [replace(row, conditions=conditions) for row, conditions in zip(table.rows, of_rows, strict=False)]
 
 
-def look_at(path: Path, shown: str, most_rows: int, choice: schemas.TrainingChoice) -> schemas.TableLook:
+def look_at(path: Path, title: str, most_rows: int, choice: schemas.TrainingChoice) -> schemas.TableLook:
     """The table in a file, with the problem if it cannot be trained on; raises InputError as ``read_rows``."""
     try:
-        found = read_rows(path, shown, choice.smiles_column, most_rows)
+        table = read_rows(path, title, choice.smiles_column, most_rows)
     except NoColumn as error:
-        problem = as_text(asked_column(shown, choice.smiles_column, error.columns))
+        problem = as_text(asked_column(title, choice.smiles_column, error.columns))
         return schemas.TableLook([LookedColumn(as_text(name)) for name in error.columns], problem=problem)
-    rows, place = found.rows, found.columns.index(found.smiles_column)
-    content = WholeTable(found.columns, [*rows], found.delimiter, place, int(kind_of(path) not in (".sdf", ".smi")))
-    look = schemas.TableLook(list(looked_columns(content)), len(rows), as_text(found.smiles_column))
+    rows, place = table.rows, table.columns.index(table.smiles_column)
+    content = WholeTable(table.columns, [*rows], table.delimiter, place, int(kind_of(path) not in (".sdf", ".smi")))
+    look = schemas.TableLook(list(looked_columns(content)), len(rows), as_text(table.smiles_column))
     try:
-        seed = find_recipe(RunOptions(csv=shown).found_recipe).train.seed
+        seed = find_recipe(RunOptions(csv=title).found_recipe).train.seed
         targets = choice.targets or list(only_target(str(path), content, choice.given()))
         choice = choice.model_copy(update={"targets": targets})
         options, sentences = detected(str(path), content, choice.given(), choice.task or None, seed)
         labelled, remarks = to_learn(options, read_labelled(options, options.featurizer, content), table_task(options))
     except InputError as error:
-        return replace(look, problem=as_text(error.sentence.replace(str(path), shown)))
+        return replace(look, problem=as_text(error.sentence.replace(str(path), title)))
     first = sorted(labelled.skipped)[:MOST_REASONS]
     return replace(
         look,
@@ -142,12 +142,12 @@ def looked_columns(content: WholeTable) -> Iterator[LookedColumn]:
 def looked_targets(options: TableOptions, labelled: LabelledTable) -> Iterator[LookedTarget]:
     y, columns = labelled.labels(), options.targets if len(options.targets) == len(options.names) else ()
     for place, name in enumerate(options.names):
-        known = y[:, place][~np.isnan(y[:, place])]
+        labels = y[:, place][~np.isnan(y[:, place])]
         if TASKS[options.kind].predicts_probabilities:
             zero, one = labelled.class_names[place] if len(labelled.class_names) == len(options.names) else ("0", "1")
-            values = f"{int((known == 0).sum()):,} x {zero}, {int((known == 1).sum()):,} x {one}"
+            values = f"{int((labels == 0).sum()):,} x {zero}, {int((labels == 1).sum()):,} x {one}"
         else:
-            values = f"{known.min():.4g} to {known.max():.4g}" if len(known) else ""
+            values = f"{labels.min():.4g} to {labels.max():.4g}" if len(labels) else ""
         units = [*labelled.units[place : place + 1], *map(named_unit, columns[place : place + 1])]
         bounds = sum(place in row.bounds for row in labelled.rows)
-        yield LookedTarget(as_text(name), len(known), bounds, next(filter(None, units), ""), as_text(values))
+        yield LookedTarget(as_text(name), len(labels), bounds, next(filter(None, units), ""), as_text(values))

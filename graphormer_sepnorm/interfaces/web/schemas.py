@@ -187,7 +187,7 @@ class TrainingChoice(BaseModel):
     def given(self) -> dict[str, Any]:
         """The fields of ``TableOptions`` that are chosen."""
         logarithms = {"log10": tuple(self.targets)} if self.scale == "log10" else {"negative_log_molar": (self.scale,)}
-        found = {
+        fields = {
             "targets": tuple(self.targets),
             "feature_columns": tuple(self.feature_columns),
             "smiles_column": self.smiles_column,
@@ -196,17 +196,17 @@ class TrainingChoice(BaseModel):
             "standardize": "parent" if self.parents else "",
             **(logarithms if self.scale else {}),
         }
-        return {name: value for name, value in found.items() if value}
+        return {name: value for name, value in fields.items() if value}
 
     def arguments(self) -> list[str]:
         """The same as arguments of the command."""
-        given, found = self.given(), ["--task", self.task] if self.task else []
+        fields, words = self.given(), ["--task", self.task] if self.task else []
         for each in declared(TableOptions):
-            value = given.get(each.field, ())
+            value = fields.get(each.field, ())
             values = value if isinstance(value, tuple) else (value,)
             dashed = any(text.startswith("-") for text in values)
-            found += [f"{each.name}={text}" for text in values] if dashed else [each.name, *values] if values else []
-        return [*found, *["--quick"] * self.quick]
+            words += [f"{each.name}={text}" for text in values] if dashed else [each.name, *values] if values else []
+        return [*words, *["--quick"] * self.quick]
 
 
 @dataclass(frozen=True)

@@ -121,12 +121,12 @@ class PredictionService:
 
     def known_endpoints(self) -> dict[str, EndpointFacts]:
         """The facts about each target, with its scale, its unit, and what is known of its training labels."""
-        found = {}
+        endpoints = {}
         for target, facts in by_target(self.predictor, facts_of_labels).items():
             known, scale = self.endpoints.get(target, EndpointFacts()), facts["scale"]
             unit = shown_unit(scale, known.description) if scale else ""
-            found[target] = known.model_copy(update=facts | {"unit": unit})
-        return found
+            endpoints[target] = known.model_copy(update=facts | {"unit": unit})
+        return endpoints
 
     def compared_by(self) -> dict[str, str]:
         """By target, the name of the first model with the training molecules of its model; empty for a single one."""
@@ -136,24 +136,24 @@ class PredictionService:
         places = zip(self.predictor.targets, self.predictor.places, strict=True)
         return {target: parts[first[part]].name for target, (part, _) in places}
 
-    def read(self, path: Path, shown: str, most_rows: int, options: Options, smiles_column: str) -> schemas.TableRows:
+    def read(self, path: Path, title: str, most_rows: int, options: Options, smiles_column: str) -> schemas.TableRows:
         """As ``read_table``, with conditions and the columns of predictions; InputError for what is missing."""
         added = self.added(options)
-        found = reading.read_table(path, shown, smiles_column, most_rows)
+        table = reading.read_table(path, title, smiles_column, most_rows)
         names = self.predictor.asked_conditions.columns
-        rows = reading.under_conditions(found, names, options.conditions, shown)
+        rows = reading.under_conditions(table, names, options.conditions, title)
         taken = {column.name for column in added}
-        of_form = {name: name + OF_CONDITION * (name in taken) for name in names if name not in found.columns}
+        of_form = {name: name + OF_CONDITION * (name in taken) for name in names if name not in table.columns}
         added = [*(ColumnFacts(name=each, place=["conditions", name]) for name, each in of_form.items()), *added]
-        return replace(found, rows=rows, added=added)
+        return replace(table, rows=rows, added=added)
 
     def predict(self, rows: list[TableRow], options: Options) -> list[MoleculePrediction]:
         """An answer for each row; one that cannot be read costs only itself."""
         columns = self.columns(options)
         samples = [Sample(row.smiles, row.conditions) if row.conditions else row.smiles for row in rows]
         with computing(self.compute), one_thread():
-            found = columns.reader.compute(read_molecules(self.predictor.featurizer, samples))
-        answers = as_answers(columns, found)
+            predictions = columns.reader.compute(read_molecules(self.predictor.featurizer, samples))
+        answers = as_answers(columns, predictions)
         names = self.predictor.asked_conditions.columns
         for row, answer in zip(rows, answers, strict=True):
             answer.conditions = dict(zip(names, map(condition_value, row.conditions), strict=False))
@@ -202,10 +202,13 @@ class PredictionService:
         return schemas.AtomContributions.model_validate(known, from_attributes=True)
 
 
-def as_answers(columns: PredictionColumns, found: Predictions) -> list[MoleculePrediction]:
-    cells = [each.tolist() if isinstance(each, np.ndarray) else each for each in columns.cells(found, found.errors)]
+def as_answers(columns: PredictionColumns, predictions: Predictions) -> list[MoleculePrediction]:
+    cells = [
+        each.tolist() if isinstance(each, np.ndarray) else each
+        for each in columns.cells(predictions, predictions.errors)
+    ]
     answers = []
-    for error, *row in zip(found.errors, *cells, strict=True):
+    for error, *row in zip(predictions.errors, *cells, strict=True):
         answer: dict = {}
         for column, value in zip(columns.all, row, strict=True):
             *outer, last = column.place
@@ -233,12 +236,12 @@ def load_service(
     place = places[0]
     described = describe_any(place) | card_facts(place)
     cards = predictor.endpoints if isinstance(predictor, SideBySide) else card_endpoints(place)
-    endpoints = {target: EndpointFacts(**known) for target, known in cards.items()}
+    endpoints = {target: EndpointFacts(**facts) for target, facts in cards.items()}
     if len(names) == 1 and not endpoints:
         endpoints = scored_endpoints(predictor.targets, described)
     name = " + ".join(Path(name).name.removesuffix(".safetensors") for name in names)
-    shown = [name for name in SHOWN_OF_MODEL if described.get(name) is not None]
-    about = {name.replace("_", " "): fact_words(name, described) for name in shown}
+    entries = [name for name in SHOWN_OF_MODEL if described.get(name) is not None]
+    about = {name.replace("_", " "): fact_words(name, described) for name in entries}
     if words := unfinished_words(RunFolder(place)):
         about["training"] = words
     models = PredictionService(predictor, confidence, compute, name, about, endpoints)

@@ -87,9 +87,9 @@ class Trainings:
         self.thread = threading.Thread()  # that of the last training
 
     def names(self) -> list[str]:
-        found = [RunFolder(path) for path in self.runs.glob("[!.]*")]
-        found = [run for run in found if run.stack.exists() and run.report.exists()]
-        return [run.path.name for run in sorted(found, key=lambda run: -run.report.stat().st_mtime)]
+        finished = [RunFolder(path) for path in self.runs.glob("[!.]*")]
+        finished = [run for run in finished if run.stack.exists() and run.report.exists()]
+        return [run.path.name for run in sorted(finished, key=lambda run: -run.report.stat().st_mtime)]
 
     def run(self, name: str) -> RunFolder:
         if name not in self.names():
@@ -245,8 +245,8 @@ def add_choosing(app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainin
     async def look(number: str, choice: TrainingChoice) -> tuple[Path, TableLook, TrainingChoice]:
         """The table, and the choice with the columns to predict."""
         table = trainings.upload(number)
-        found = cast(TableLook, await queue.ask("look", table, table.name, queue.limits.rows, choice))
-        return table, found, choice.model_copy(update={"targets": found.chosen or choice.targets})
+        answer = cast(TableLook, await queue.ask("look", table, table.name, queue.limits.rows, choice))
+        return table, answer, choice.model_copy(update={"targets": answer.chosen or choice.targets})
 
     @app.post("/train", include_in_schema=False)
     def upload(file: UploadFile) -> Response:
@@ -255,15 +255,15 @@ def add_choosing(app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainin
     @app.get("/train/{number}", include_in_schema=False)
     async def choose(request: Request, number: str, choice: Annotated[TrainingChoice, Query()]) -> Response:
         """The table with a form, or for htmx the part that depends on what is chosen."""
-        table, found, choice = await look(number, choice)
-        asked = {"number": number, "table": table.name, "look": found, "choice": choice}
+        table, answer, choice = await look(number, choice)
+        asked = {"number": number, "table": table.name, "look": answer, "choice": choice}
         options = {"scales": SCALES, "splits": get_args(SplitName), "command": trainings.command(table, choice)}
         return pages("look.html" if "hx-request" in request.headers else "choose.html", **asked, **options)
 
     @app.post("/train/{number}", include_in_schema=False)
     async def train(number: str, choice: Annotated[TrainingChoice, Form()]) -> Response:
-        table, found, choice = await look(number, choice)
-        if found.problem:
-            raise InputError(found.problem)
+        table, answer, choice = await look(number, choice)
+        if answer.problem:
+            raise InputError(answer.problem)
         await run_in_threadpool(trainings.start, table, choice)
         return RedirectResponse("/train", 303)

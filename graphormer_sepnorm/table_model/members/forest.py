@@ -59,10 +59,10 @@ class ForestMember(Member):
         features, seed = table.molecules.of(forest_features), table.config.train.seed
         out_of_fold = np.full_like(table.labels.y, np.nan)
         for number, (learnt, predicted) in enumerate(table.folds.parts()):
-            known = table.known(number).take(learnt)
-            targets = np.flatnonzero(~np.isnan(known.y).all(axis=0))
+            labelled = table.known(number).take(learnt)
+            targets = np.flatnonzero(~np.isnan(labelled.y).all(axis=0))
             if len(targets):  # otherwise all labels of the fold are bounds
-                part = fit_forest(features[learnt], replace(known, y=known.y[:, targets]), seed, TREES)
+                part = fit_forest(features[learnt], replace(labelled, y=labelled.y[:, targets]), seed, TREES)
                 out_of_fold[np.ix_(predicted, targets)] = part.of_features(features[predicted])
         return Fitted(fit_forest(features, table.known(-1), seed, TREES), out_of_fold)
 

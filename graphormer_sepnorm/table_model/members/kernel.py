@@ -74,14 +74,14 @@ class KernelMember(Member):
         reference = Reference.of(used, body_of(table.config))
         compared = Compared(molecules.of(reference.similarities), numbers)
         decisions = np.full_like(labels.y, np.nan)
-        parts, known = table.folds.parts(), []
+        parts, labelled = table.folds.parts(), []
         for learnt, predicted in tracked(parts, len(parts) + 1, 0.5):
-            known.append(completed(compared, labels, learnt))
-            decisions[predicted] = fit_machines(compared, known[-1], learnt)(compared.similarities[predicted])
+            labelled.append(completed(compared, labels, learnt))
+            decisions[predicted] = fit_machines(compared, labelled[-1], learnt)(compared.similarities[predicted])
         calibration = calibration_of(labels, decisions, table.folds.predicted)
-        known.append(completed(compared, labels, every))
-        member = cls(reference, fit_machines(compared, known[-1], every), calibration)
-        return Fitted(member, as_values(decisions, calibration), remark(numbers, table), tuple(known))
+        labelled.append(completed(compared, labels, every))
+        member = cls(reference, fit_machines(compared, labelled[-1], every), calibration)
+        return Fitted(member, as_values(decisions, calibration), remark(numbers, table), tuple(labelled))
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
         return as_values(self.machines(molecules.of(self.reference.similarities)), self.calibration)
@@ -173,15 +173,15 @@ def read_calibration(arrays: dict[str, np.ndarray], sizes: dict[str, int], path:
 
 def remark(numbers: np.ndarray, table: ToFit) -> str:
     """A sentence for users if the kernel was fitted with landmarks or without the labels of a fold, otherwise ""."""
-    labels, found = table.labels, []
+    labels, remarks = table.labels, []
     if len(numbers) < len(labels):
-        found.append(f"the kernel compares molecules with {len(numbers):,} of its {len(labels):,} training molecules")
+        remarks.append(f"the kernel compares molecules with {len(numbers):,} of its {len(labels):,} training molecules")
     known = [np.flatnonzero(~np.isnan(column)) for column in labels.y.T]
     in_one = [len(rows) and any(not np.isin(learnt, rows).any() for learnt, _ in table.folds.parts()) for rows in known]
     if names := list(compress(labels.task.targets, in_one)):
         apart = f"all exact labels of {', '.join(names)} are in one fold, which the kernel predicts as their mean"
-        found.append(f"{apart}: the expected errors are too large")
-    return "; ".join(found)
+        remarks.append(f"{apart}: the expected errors are too large")
+    return "; ".join(remarks)
 
 
 @dataclass(frozen=True)
@@ -205,9 +205,9 @@ class TunedKernelMember(Member):
         spaces, machines = [], []
         for number, (_, predicted) in enumerate(table.folds.parts()):
             embeddings = table.molecules.of(networks.embeddings)[:, number]
-            space, found, decisions[predicted] = fit_tuned(kernel, table, number, embeddings)
+            space, solution, decisions[predicted] = fit_tuned(kernel, table, number, embeddings)
             spaces.append(space)
-            machines.append(found)
+            machines.append(solution)
         calibration = calibration_of(table.labels, decisions, table.folds.predicted)
         return Fitted(cls(kernel, networks, spaces, machines, calibration), as_values(decisions, calibration))
 

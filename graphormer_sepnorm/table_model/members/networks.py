@@ -94,8 +94,8 @@ class NetworksMember(Member):
     def answers(self, molecules: MoleculeFeatures) -> dict[Callable, np.ndarray]:
         graphs = molecules.of(GraphsOf(as_written(self.networks[0][1].featurizer)))
         graphs = replace(graphs, conditions=molecules.of(condition_values))
-        molecules.computed |= (found := self.computed(computed(Molecules.of_graphs(graphs), self.outputs)))
-        return found
+        molecules.computed |= (columns := self.computed(computed(Molecules.of_graphs(graphs), self.outputs)))
+        return columns
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
         return molecules.of(self.by_network).mean(axis=1, dtype=np.float64)

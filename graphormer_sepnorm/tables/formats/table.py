@@ -118,9 +118,9 @@ def places_of_column(columns: list[str], name: str | None) -> list[int]:
     if name is not None:
         return [place for place, column in enumerate(columns) if column == name]
     plain = [re.sub("[ _.-]", "", column.strip().lower()) for column in columns]
-    known = next((known for known in STRUCTURE_COLUMNS if known in plain), None)
-    if known is not None:
-        return [place for place, column in enumerate(plain) if column == known]
+    usual = next((usual for usual in STRUCTURE_COLUMNS if usual in plain), None)
+    if usual is not None:
+        return [place for place, column in enumerate(plain) if column == usual]
     return [place for place, column in enumerate(plain) if "smiles" in column and column.isalnum()]
 
 
@@ -143,13 +143,13 @@ def find_column(columns: list[str], name: str | None, source: str, or_delimiter:
 
 
 def not_one_column(source: str, columns: list[str], name: str, count: int, advice: str = "") -> str:
-    found = "no column" if count == 0 else f"{count} columns"
+    count_words = "no column" if count == 0 else f"{count} columns"
     if count == 0 and any(as_text(column) != column for column in columns):
         advice = "the names of its columns have bytes that are not UTF-8, so save the table as UTF-8"
     near = did_you_mean(name, columns) if count == 0 else ""
     what_to_do = f": {advice}" if advice else ""
     data = " (the first line must have the names of the columns)" if any(map(is_number, columns)) else ""
-    return f"{source} has {found} {name!r}{what_to_do}{near or '.'} Its columns: {names_shown(columns)}{data}"
+    return f"{source} has {count_words} {name!r}{what_to_do}{near or '.'} Its columns: {names_shown(columns)}{data}"
 
 
 def names_shown(columns: list[str]) -> str:
@@ -172,10 +172,10 @@ def free_name(name: str, taken: Iterable[str], ending: str) -> str:
 
 def with_free_names(names: Iterable[str], taken: list[str]) -> list[str]:
     """Names of columns to add to those that are ``taken``; one that is among them, or twice, is made another."""
-    found = list(taken)
+    free = list(taken)
     for name in names:
-        found.append(free_name(name, found, "_predicted"))
-    return found[len(taken) :]
+        free.append(free_name(name, free, "_predicted"))
+    return free[len(taken) :]
 
 
 def with_names(records: Iterator[list[str]], source: str, column: str | None, advice: str = "") -> Iterator[list[str]]:
@@ -184,9 +184,9 @@ def with_names(records: Iterator[list[str]], source: str, column: str | None, ad
     suspected = first and molecule_among(first[0], [], column)
     rows = list(itertools.islice(records, ROWS_LOOKED_AT if suspected else 0))
     if suspected and (molecule := molecule_among(first[0], rows, column)):
-        found = f"its first line contains the molecule {printable(molecule)!r}"
+        problem = f"its first line contains the molecule {printable(molecule)!r}"
         what_to_do = f"write the names of the columns, such as smiles, in a line above it{advice}"
-        raise InputError(f"{source} seems to have no header: {found}; {what_to_do}")
+        raise InputError(f"{source} seems to have no header: {problem}; {what_to_do}")
     return itertools.chain(first, rows, records)
 
 

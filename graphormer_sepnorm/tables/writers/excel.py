@@ -91,8 +91,8 @@ class ExcelWriter(TableWriter):
         for place in places:
             cells = [row[place] for row in first if row[place] != ""]
             numbers = [cell for cell in cells if not isinstance(cell, str)] if place > self.num_own else []
-            shown = {"num_format": number_format(numbers)} if numbers else {}
-            styles[place] = book.add_format({"valign": "top"} | shown)
+            cell_format = {"num_format": number_format(numbers)} if numbers else {}
+            styles[place] = book.add_format({"valign": "top"} | cell_format)
             lengths = [len(cell) if isinstance(cell, str) else NARROWEST for cell in cells]
             width = min(max([NARROWEST, len(names[place]), *lengths]) + 1, WIDEST)
             sheet.set_column(place - places[0], place - places[0], width)
