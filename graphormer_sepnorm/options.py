@@ -38,7 +38,7 @@ def declared(cls: type, only: tuple[str, ...] = (), without: tuple[str, ...] = (
     hints, declarations = get_type_hints(cls, include_extras=True), []
     for each in fields(cls):
         metadata = getattr(hints[each.name], "__metadata__", ())
-        option = next((known for known in metadata if isinstance(known, Option)), None)
+        option = next((value for value in metadata if isinstance(value, Option)), None)
         if option is not None and each.name not in without and (not only or each.name in only):
             default = None if each.default is MISSING else each.default
             declarations.append(Declared(each.name, value_type(hints[each.name]), default, option))

@@ -141,8 +141,8 @@ def counts_of(mol: Chem.Mol, kinds: Kinds) -> tuple[np.ndarray, np.ndarray]:
     with one_molecule():
         features = list(GetFeatureInvariants(mol))
         for part, kind in zip(row, kinds, strict=True):
-            found = counters()[kind](mol, features)
-            part[: len(found)] = found
+            counts = counters()[kind](mol, features)
+            part[: len(counts)] = counts
     places = np.flatnonzero(row)
     return places.astype(np.int32), row.ravel()[places].clip(max=LARGEST_COUNT).astype(np.uint16)
 

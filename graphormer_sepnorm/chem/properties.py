@@ -143,8 +143,8 @@ def alert_catalog() -> FilterCatalog:
 def find_alerts(mol: Chem.Mol) -> list[str]:
     """The alerts of a molecule, each as catalog and name, for example "PAINS_A: quinone_A(370)"."""
     with one_molecule():
-        found = alert_catalog().GetMatches(mol)
-        return sorted({f"{entry.GetProp('FilterSet')}: {entry.GetDescription()}" for entry in found})
+        matches = alert_catalog().GetMatches(mol)
+        return sorted({f"{entry.GetProp('FilterSet')}: {entry.GetDescription()}" for entry in matches})
 
 
 def fragments(mol: Chem.Mol) -> list[tuple[int, ...]]:

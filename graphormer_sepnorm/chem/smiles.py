@@ -312,11 +312,11 @@ def with_settled_stereo(mol: Chem.Mol) -> Chem.Mol:
 
 def mirrored(mol: Chem.Mol, groups: Iterable[list[int]]) -> Chem.Mol:
     """A copy in which the centres of these groups are inverted, and labels of stereo are assigned again."""
-    found = Chem.Mol(mol)
+    mirror = Chem.Mol(mol)
     for place in chain(*groups):
-        found.GetAtomWithIdx(place).InvertChirality()
-    Chem.AssignStereochemistry(found, cleanIt=True, force=True)
-    return found
+        mirror.GetAtomWithIdx(place).InvertChirality()
+    Chem.AssignStereochemistry(mirror, cleanIt=True, force=True)
+    return mirror
 
 
 def as_text(mol: Chem.Mol) -> str:

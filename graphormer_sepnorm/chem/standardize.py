@@ -137,11 +137,11 @@ def metal_disconnector() -> Any:
     """RDKit's, which also takes sulfides and halides of alkali and alkaline earth metals for salts."""
     from rdkit.Chem.MolStandardize import rdMolStandardize  # its import takes a while
 
-    found = rdMolStandardize.MetalDisconnector()
-    metals, _ = found.MetalNof.split("~")
+    disconnector = rdMolStandardize.MetalDisconnector()
+    metals, _ = disconnector.MetalNof.split("~")
     heavier = "$([S,s,Se,Cl,Br,I]~[Li,Na,K,Rb,Cs,Mg,Ca,Sr,Ba;!$(*~[#6])])"
-    found.SetMetalNof(Chem.MolFromSmarts(f"{metals}~[#7,#8,F,{heavier}]"))
-    return found
+    disconnector.SetMetalNof(Chem.MolFromSmarts(f"{metals}~[#7,#8,F,{heavier}]"))
+    return disconnector
 
 
 def neutral_parent(mol: Chem.Mol) -> Chem.Mol:
@@ -157,8 +157,8 @@ def uncharged(mol: Chem.Mol) -> Chem.Mol:
         return mol
     from rdkit.Chem.MolStandardize import rdMolStandardize
 
-    found = rdMolStandardize.Uncharger().uncharge(mol)
-    return found if charges_of(found) != charges_of(mol) else mol
+    neutral = rdMolStandardize.Uncharger().uncharge(mol)
+    return neutral if charges_of(neutral) != charges_of(mol) else mol
 
 
 def charges_of(mol: Chem.Mol) -> list[int]:
@@ -267,9 +267,9 @@ def label(part: Chem.Atom | Chem.Bond) -> str:
     return part.GetProp(STEREO_LABEL) if part.HasProp(STEREO_LABEL) else ""
 
 
-def loses_stereo(given: Chem.Mol, read: Chem.Mol) -> bool:
+def loses_stereo(original: Chem.Mol, read: Chem.Mol) -> bool:
     """Whether a prepared molecule has fewer centres and double bonds with stereo than the parent of the given one."""
-    return read is not given and num_stereo(read) < num_stereo(parent_part(given))
+    return read is not original and num_stereo(read) < num_stereo(parent_part(original))
 
 
 def num_stereo(mol: Chem.Mol) -> int:

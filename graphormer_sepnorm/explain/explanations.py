@@ -221,10 +221,10 @@ def attributions(molecule: EmbeddedMolecule, value: Callable[[Tensor], Tensor]) 
     method = IntegratedGradients(lambda atoms: value(molecule.outputs(atoms)))
     copies = max(1, ATOMS_PER_BATCH // molecule.atoms.shape[1])
     for steps in STEPS:
-        found, gap = method.attribute(
+        by_input, gap = method.attribute(
             molecule.atoms, molecule.averages, n_steps=steps, internal_batch_size=copies, return_convergence_delta=True
         )
-        contributions = found[0].cpu().double().sum(dim=-1)
+        contributions = by_input[0].cpu().double().sum(dim=-1)
         if gap.abs().item() <= COMPLETENESS * contributions.abs().sum().item():
             break
     with torch.no_grad():

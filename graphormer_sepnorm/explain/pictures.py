@@ -117,12 +117,12 @@ def draw_pair(first: str, second: str) -> tuple[bytes, bytes]:
     """Two molecules as SVG, aligned on their largest common part; atoms outside it, and their bonds, have a colour."""
     mols, pictures = [read_smiles(text) for text in (first, second)], []
     with one_molecule(first):
-        found = rdFMCS.FindMCS(mols, timeout=MOST_SECONDS, ringMatchesRingOnly=True, completeRingsOnly=True)
-        core = Chem.MolFromSmarts(found.smartsString)
-        common = [mol.GetSubstructMatch(core) if found.numAtoms else () for mol in mols]
+        result = rdFMCS.FindMCS(mols, timeout=MOST_SECONDS, ringMatchesRingOnly=True, completeRingsOnly=True)
+        core = Chem.MolFromSmarts(result.smartsString)
+        common = [mol.GetSubstructMatch(core) if result.numAtoms else () for mol in mols]
         for mol in mols:
             rdDepictor.Compute2DCoords(mol)
-        if found.numAtoms:  # RDKit ends the process for an empty map
+        if result.numAtoms:  # RDKit ends the process for an empty map
             rdDepictor.GenerateDepictionMatching2DStructure(mols[1], mols[0], list(zip(*common, strict=True)))
         for mol, kept in zip(mols, map(set, common), strict=True):
             canvas = rdMolDraw2D.MolDraw2DSVG(*PAIR)
@@ -236,13 +236,13 @@ def fragments_text(explanation: Explanation) -> str:
         return ""
     counts = Counter(fragment.smiles for fragment in fragments)
     numbered = len(explanation.contributions) <= MOST_NUMBERED
-    found = []
+    parts = []
     for fragment in fragments:
         which = f" at {min(fragment.atoms) + 1}" if numbered and counts[fragment.smiles] > 1 else ""
-        found.append((fragment.smiles, f"{which} {signed(explanation, fragment.contribution)}"))
-    smiles, value = found[0]
-    found[0] = truncated(smiles, LONGEST_TEXT - len(title + value + "; ...")), value
-    texts = [smiles + value for smiles, value in found]
+        parts.append((fragment.smiles, f"{which} {signed(explanation, fragment.contribution)}"))
+    smiles, value = parts[0]
+    parts[0] = truncated(smiles, LONGEST_TEXT - len(title + value + "; ...")), value
+    texts = [smiles + value for smiles, value in parts]
     lines = [title + "; ".join(texts[:count]) + "; ..." * (count < len(texts)) for count in range(1, len(texts) + 1)]
     return next(line for line in reversed(lines) if len(line) <= LONGEST_TEXT)
 

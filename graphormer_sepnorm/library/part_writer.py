@@ -180,9 +180,9 @@ def write_part(predictor: PredictingModel, compute: Compute, options: PartOption
 
         def predicted() -> Iterator[pa.Table]:
             nonlocal rows, unreadable, memory
-            for table, molecules, known in batches:
+            for table, molecules, reasons in batches:
                 predictions = read_and_compute(columns.reader, compute, molecules)
-                errors = [reason or found for reason, found in zip(known, predictions.errors, strict=True)]
+                errors = [reason or problem for reason, problem in zip(reasons, predictions.errors, strict=True)]
                 if options.strict:
                     refuse_errors(errors, rows)
                 cells = columns.cells(predictions, errors)
@@ -207,8 +207,8 @@ def write_part(predictor: PredictingModel, compute: Compute, options: PartOption
 def selected(tables: Iterable[pa.Table], compared: str, selection: Selection, schema: pa.Schema) -> Iterator[pa.Table]:
     """The rows to keep, in groups; if their number is limited, the best ones first."""
     if (limit := selection.threshold) is not None:
-        found = ((table, table[compared].to_numpy()) for table in tables)
-        tables = (each.filter(values <= limit if selection.lowest else values >= limit) for each, values in found)
+        pairs = ((table, table[compared].to_numpy()) for table in tables)
+        tables = (each.filter(values <= limit if selection.lowest else values >= limit) for each, values in pairs)
     if selection.keep_top is None:
         return in_groups(tables, GROUP)
     return iter([best_rows(tables, compared, selection.keep_top, selection.lowest, schema)])

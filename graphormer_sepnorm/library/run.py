@@ -106,10 +106,10 @@ def predict_library(
             plugin = Models(predictor, options, device, f"graphormer-sepnorm-{manifest.job()}")
             with advising(AGAIN):
                 reports |= compute(missing, plugin, scheduler, workers, len(files) > 1 or scheduler is not None)
-        found = reports.values()
-        summary: dict = {name: sum(getattr(each, name) for each in found) for name in ("rows", "unreadable", "kept")}
-        cpu_seconds, memory = round(sum(each.cpu_seconds for each in found), 1), max(each.memory_mib for each in found)
-        summary |= {"partitions": len(found), "output": str(out), "cpu_seconds": cpu_seconds, "memory_mib": memory}
+        done = reports.values()
+        summary: dict = {name: sum(getattr(each, name) for each in done) for name in ("rows", "unreadable", "kept")}
+        cpu_seconds, memory = round(sum(each.cpu_seconds for each in done), 1), max(each.memory_mib for each in done)
+        summary |= {"partitions": len(done), "output": str(out), "cpu_seconds": cpu_seconds, "memory_mib": memory}
         if options.selection.keep_top is not None:
             write_top(assignments, reports, len(options.of_predictions(predictor).all), options.selection, out / TOP)
             summary["top"] = str(out / TOP)
@@ -203,8 +203,8 @@ def assign(files: dict[str, Path], folder: Path, manifest: Manifest) -> list[Ass
 
 def finished(assignments: list[Assignment]) -> dict[str, Report]:
     """The reports of the complete parts; raises InputError if one is of another job or content."""
-    known = {each.part: read_report(Path(each.part)) for each in assignments}
-    done = {part: report for part, report in known.items() if report is not None}
+    by_part = {each.part: read_report(Path(each.part)) for each in assignments}
+    done = {part: report for part, report in by_part.items() if report is not None}
     for each in assignments:
         report = done.get(each.part)
         if report is not None and (report.job, report.content) != (each.job, each.content):

@@ -80,8 +80,8 @@ class SuggestRequest:
             ),
             "--by hypervolume is for the criteria of a --profile": self.by == "hypervolume" and not self.profile,
         }
-        if found := [words for words, is_found in problems.items() if is_found]:
-            raise InputError(found[0])
+        if sentences := [words for words, is_found in problems.items() if is_found]:
+            raise InputError(sentences[0])
 
 
 def acquisition_of(predictor: PredictingModel, request: SuggestRequest) -> Acquisition:
@@ -194,7 +194,7 @@ def read_pool(
     added = len(options.of_predictions(predictor).all) + 1  # the row in place of the error, and the partition
     columns = table.column_names[:-added]
     partitions = table.columns[-1].to_pylist()
-    files, asked = find_partitions(source), predictor.asked_conditions.places(columns, str(top))
+    files, condition_places = find_partitions(source), predictor.asked_conditions.places(columns, str(top))
     as_there = {name: reading_of(predictor, columns, files[name], options) for name in set(partitions)}
     fields = zip(*(map(cell_text, column.to_pylist()) for column in table.columns[:-added]), strict=True)
     rows, samples = [], []
@@ -202,7 +202,11 @@ def read_pool(
         places, notations = as_there[name]
         row = Row(list(texts), next((texts[place] for place in places if texts[place]), ""))
         rows.append(row)
-        samples.append(read_samples(asked, dict(zip(asked, notations, strict=True)), [row])[0] if asked else row.smiles)
+        samples.append(
+            read_samples(condition_places, dict(zip(condition_places, notations, strict=True)), [row])[0]
+            if condition_places
+            else row.smiles
+        )
     molecules = read_molecules(predictor.featurizer, samples)
     told = [domain.warnings_on(molecules) for domain in domains_of(predictor)]
     warnings = [" ".join(dict.fromkeys(filter(None, texts))) for texts in zip([""] * len(rows), *told, strict=True)]
@@ -247,11 +251,17 @@ def pick(pool: list[Candidate], request: SuggestRequest) -> list[Candidate]:
     return picked
 
 
-def lines_for_people(columns: list[str], found: PredictionColumns, rows: list[Row], added: list[Cells]) -> bytes:
+def lines_for_people(
+    columns: list[str], columns_of_predictions: PredictionColumns, rows: list[Row], added: list[Cells]
+) -> bytes:
     """Rank, name, SMILES, predictions of the chosen targets, and the nearest training molecule."""
-    decimals, chosen, id_column = shown_decimals(found.model), found.acquisition, id_column_among(columns)
+    decimals, chosen, id_column = (
+        shown_decimals(columns_of_predictions.model),
+        columns_of_predictions.acquisition,
+        id_column_among(columns),
+    )
     decimals_of: dict[str, int | None] = {"similarity": 2}
-    for target in [chosen.target] if chosen else found.model.targets:
+    for target in [chosen.target] if chosen else columns_of_predictions.model.targets:
         decimals_of |= dict.fromkeys((target, f"{target}_std"), decimals.get(target))
     if chosen:
         decimals_of[chosen.column] = decimals.get(chosen.target)
@@ -261,7 +271,7 @@ def lines_for_people(columns: list[str], found: PredictionColumns, rows: list[Ro
     if id_column is not None:
         table.append([id_column, *(row.fields[columns.index(id_column)] for row in rows)])
     table.append(["SMILES", *(truncated(row.smiles, LONGEST_SHOWN) for row in rows)])
-    for column, cells in zip(found.all, added, strict=True):
+    for column, cells in zip(columns_of_predictions.all, added, strict=True):
         if column.name in decimals_of:
             numbers = np.asarray(cells, np.float64)[: len(rows)].tolist()
             table.append([column.name, *(shown(number, decimals_of[column.name]) for number in numbers)])

@@ -147,8 +147,8 @@ class TextWriter(TableWriter):
         scale = self.scales[target]
         unit = shown_unit(scale, self.meanings.get(target, ""))
         parts = [cells.get(("predictions", target, part)) for part in ("value", "low", "high")]
-        found = zip(*(part for part in parts if part is not None), strict=True)
-        return ["" if value != value else measured_words(value, scale, unit, *ends) for value, *ends in found]
+        converted = zip(*(part for part in parts if part is not None), strict=True)
+        return ["" if value != value else measured_words(value, scale, unit, *ends) for value, *ends in converted]
 
     def texts(self, column: PredictedColumn, cells: Cells) -> list[str]:
         """The cells of a column; probabilities and numbers on the scale of the labels have ``shown_decimals``."""

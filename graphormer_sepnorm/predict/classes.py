@@ -51,9 +51,9 @@ def fit_calibration(y: np.ndarray, probability: np.ndarray) -> Calibration:
         logits = limited_logit(predicted[labelled])
         x = np.tile(logits, 2)[:, None]
         classes = np.repeat([1, 0], len(positive))
-        found = LogisticRegression(C=np.inf).fit(x, classes, sample_weight=np.concatenate([share, 1 - share]))
-        if found.coef_[0, 0] > 0:
-            slope[target], intercept[target] = found.coef_[0, 0], found.intercept_[0]
+        regression = LogisticRegression(C=np.inf).fit(x, classes, sample_weight=np.concatenate([share, 1 - share]))
+        if regression.coef_[0, 0] > 0:
+            slope[target], intercept[target] = regression.coef_[0, 0], regression.intercept_[0]
         else:
             intercept[target] = shift_to(share.mean(), logits)
     return Calibration(slope, intercept)

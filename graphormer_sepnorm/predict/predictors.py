@@ -285,8 +285,8 @@ def computed(molecules: Molecules, outputs: Sequence[Output]) -> list[np.ndarray
             chosen = [place for place, output in enumerate(outputs) if output.model.config.encodings == encodings]
             wanted = [outputs[place] for place in chosen]
             data = in_memory(molecules.graphs.take(piece), encodings)
-            found = rows_of_molecules(wanted, data, batches_for(wanted[0].model, data))
-            for place, values in zip(chosen, found, strict=True):
+            by_row = rows_of_molecules(wanted, data, batches_for(wanted[0].model, data))
+            for place, values in zip(chosen, by_row, strict=True):
                 rows[place][molecules.rows[piece]] = values
     return rows
 

@@ -85,8 +85,8 @@ class SideBySide:
 
     def of_targets(self, name: str, missing: object) -> tuple:
         """A fact about each of the T targets: an attribute of the models, some of which do not have it by target."""
-        known = [(getattr(model, name), len(model.targets)) for model in self.part_models]
-        values = [facts if len(facts) == targets else (missing,) * targets for facts, targets in known]
+        by_model = [(getattr(model, name), len(model.targets)) for model in self.part_models]
+        values = [facts if len(facts) == targets else (missing,) * targets for facts, targets in by_model]
         return tuple(values[part][number] for part, number in self.places)
 
     def by_target(self, facts_of: Callable[[PredictingModel], Mapping[str, Value]]) -> dict[str, Value]:
@@ -160,12 +160,14 @@ class SideBySide:
 
     def under(self, conditions: Mapping[str, object]) -> "SideBySide":
         """Each model under those of the conditions that it has; raises InputError for one that no model has."""
-        known = [{*model.asked_conditions.columns, *model.asked_conditions.given} for model in self.part_models]
-        names = sorted(set().union(*known))
+        conditions_of_parts = [
+            {*model.asked_conditions.columns, *model.asked_conditions.given} for model in self.part_models
+        ]
+        names = sorted(set().union(*conditions_of_parts))
         if unknown := [name for name in conditions if name not in names]:
             has = f"their conditions are {', '.join(names)}" if names else "they read none"
             raise InputError(f"{unknown[0]} is not a condition of the models: {has}{did_you_mean(unknown[0], names)}")
-        chosen = [{name: value for name, value in conditions.items() if name in each} for each in known]
+        chosen = [{name: value for name, value in conditions.items() if name in each} for each in conditions_of_parts]
         return self.with_models([model.under(each) for model, each in zip(self.part_models, chosen, strict=True)])
 
     def predict(self, smiles: Smiles) -> Predictions:

@@ -166,9 +166,9 @@ class Drugs:
 
     def percentiles(self, values: np.ndarray, target: str) -> np.ndarray:
         """Percentiles of predictions [M] of a target among the drugs, ties count half: float64 [M], NaN for NaN."""
-        known, asked = self.values[:, self.targets.index(target)], values.astype(np.float32)
-        below, above = np.searchsorted(known, asked), np.searchsorted(known, asked, "right")
-        return np.where(np.isnan(asked), np.nan, 100 * (below + above) / (2 * len(known)))
+        drugs, wanted = self.values[:, self.targets.index(target)], values.astype(np.float32)
+        below, above = np.searchsorted(drugs, wanted), np.searchsorted(drugs, wanted, "right")
+        return np.where(np.isnan(wanted), np.nan, 100 * (below + above) / (2 * len(drugs)))
 
 
 def save_drugs(folder: Path, values: np.ndarray, targets: Sequence[str], source: str) -> None:
@@ -182,10 +182,10 @@ def save_drugs(folder: Path, values: np.ndarray, targets: Sequence[str], source:
     Raises:
         InputError: a value is not finite, the shapes do not fit, or the file cannot be written.
     """
-    found = np.sort(np.asarray(values, np.float32), axis=0)
-    if found.ndim != 2 or found.shape[1] != len(targets) or not len(found) or not np.isfinite(found).all():
+    ordered = np.sort(np.asarray(values, np.float32), axis=0)
+    if ordered.ndim != 2 or ordered.shape[1] != len(targets) or not len(ordered) or not np.isfinite(ordered).all():
         raise InputError(f"the predictions of drugs are not finite numbers of {len(targets)} targets: leave out others")
-    save_arrays(folder / DRUGS, {"values": found}, {"format": FORMAT, "targets": list(targets), "source": source})
+    save_arrays(folder / DRUGS, {"values": ordered}, {"format": FORMAT, "targets": list(targets), "source": source})
 
 
 def read_drugs(folder: Path, targets: Sequence[str]) -> Drugs | None:

@@ -88,10 +88,10 @@ class Judge:
         """The judge by some goals; raises InputError if a model has no intervals for goals on its targets."""
         correlation, independent = np.eye(len(goals)), []
         owners = [(place, *goal.owner) for place, goal in enumerate(goals) if goal.of == "target" and goal.owner]
-        found = {id(model): known_intervals(model).correlation for _, model, _ in owners}
+        correlations = {id(model): known_intervals(model).correlation for _, model, _ in owners}
         for (one, model, row), (other, its, column) in combinations(owners, 2):
-            if its is model and len(known := found[id(model)]):
-                correlation[one, other] = correlation[other, one] = known[row, column]
+            if its is model and len(matrix := correlations[id(model)]):
+                correlation[one, other] = correlation[other, one] = matrix[row, column]
             else:
                 independent.append((goals[one].name, goals[other].name))
         return cls(goals, correlation, tuple(independent))
@@ -157,7 +157,7 @@ def joint_probability(low: np.ndarray, high: np.ndarray, correlation: np.ndarray
 
 def pareto_ranks(scores: np.ndarray) -> np.ndarray:
     """Pareto ranks [M] from 1 on of scores [M, G], higher is better, NaN where one is (Zhang et al., 2015)."""
-    found, complete = np.full(len(scores), np.nan), ~np.isnan(scores).any(axis=1)
+    numbers, complete = np.full(len(scores), np.nan), ~np.isnan(scores).any(axis=1)
     rows, inverse = np.unique(-scores[complete], axis=0, return_inverse=True)  # none is dominated by one that follows
     fronts: list[list[int]] = []
     ranks = np.zeros(len(rows))
@@ -167,8 +167,8 @@ def pareto_ranks(scores: np.ndarray) -> np.ndarray:
         fronts += [[]] * (rank == len(fronts))
         fronts[rank] = [*fronts[rank], number]
         ranks[number] = rank + 1
-    found[complete] = ranks[inverse.ravel()]
-    return found
+    numbers[complete] = ranks[inverse.ravel()]
+    return numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,8 +187,8 @@ class Hypervolume:
         owners = {id(goal.owner[0]): goal.owner[0] for goal in chosen if goal.owner}
         if not FEWEST <= len(chosen) <= MOST or len(owners) != 1:
             needed = f"{FEWEST} or {MOST} criteria with one limit on targets of one model"
-            found = f"{len(chosen)} such criteria on {len(owners)} models"
-            raise InputError(f"--by hypervolume needs {needed}; the profile has {found}")
+            correlations = f"{len(chosen)} such criteria on {len(owners)} models"
+            raise InputError(f"--by hypervolume needs {needed}; the profile has {correlations}")
         trust = next(iter(owners.values())).trust
         if trust is None or trust.rows is None:
             raise InputError("--by hypervolume needs a model that keeps its training labels")

@@ -74,11 +74,11 @@ def log_into(path: Path, model: PredictingModel, name: str) -> Callable[[Smiles,
 
 
 def lines_of(
-    date: str, name: str, model: PredictingModel, samples: Smiles, found: Predictions
+    date: str, name: str, model: PredictingModel, samples: Smiles, outcome: Predictions
 ) -> list[tuple[str | None, ...]]:
     fixed, columns = model.asked_conditions.given, model.asked_conditions.columns
     lines: list[tuple[str | None, ...]] = []
-    for sample, predictions in zip(samples, predictions_of(model, found), strict=True):
+    for sample, predictions in zip(samples, predictions_of(model, outcome), strict=True):
         smiles, texts = (sample.smiles, sample.conditions) if isinstance(sample, Sample) else (sample, ())
         conditions = conditions_text([*columns, *fixed], [*texts, *fixed.values()])
         lines += [(date, name, smiles, conditions, *each.values()) for each in predictions]
@@ -122,8 +122,8 @@ def is_date(text: str) -> bool:
 def earliest(path: Path, featurizer: str, models: Container[str]) -> dict[tuple[str, str, str], dict[str, str]]:
     """The earliest line of a log on models of this ancestry, by ``molecule_key``, conditions and target."""
     first: dict[tuple[str, str, str], dict[str, str]] = {}
-    known = (line for line in read_log(path) if ancestor(line["model"]) in models)
-    lines = sorted(known, key=lambda line: datetime.fromisoformat(line["date"]))
+    logged = (line for line in read_log(path) if ancestor(line["model"]) in models)
+    lines = sorted(logged, key=lambda line: datetime.fromisoformat(line["date"]))
     texts = list(dict.fromkeys(line["smiles"] for line in lines))
     structures = dict(zip(texts, read_structures(featurizer, texts), strict=True))
     for line in lines:

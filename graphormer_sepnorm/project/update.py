@@ -125,9 +125,9 @@ def update_run(
     else:
         with progress.phases(costs(model.plan, model.config) | {READING: 0.0}):
             result = fit_all(model, new.table, whole.path, table)
-    found, sentences = write_page(model, whole, lines)
+    update_result, sentences = write_page(model, whole, lines)
     counts = {"new_rows": len(new.table.rows), "repeated": len(new.repeated), "known": new.known}
-    return {"out": str(whole), **counts, "prospective": found, "alarms": sentences, **result}
+    return {"out": str(whole), **counts, "prospective": update_result, "alarms": sentences, **result}
 
 
 def next_folder(run: Path) -> Path:
@@ -164,9 +164,11 @@ def read_new(model: Model, path: str, smiles_column: str | None, delimiter: str 
     pairs = zip(model.table.structures.keys, model.table.rows, strict=True)
     learnt, means = {key for key, row in pairs if row.split != "test"}, table.with_means(options.kind)
     unseen = means.take([place for place, key in enumerate(means.structures.keys) if key not in learnt])
-    if known := len(means.rows) - len(unseen.rows):
-        progress.say([f"{counted(known, 'molecule')} of the training table measured again: no prospective prediction"])
-    return NewRows(table, repeated, known, unseen)
+    if repeats := len(means.rows) - len(unseen.rows):
+        progress.say(
+            [f"{counted(repeats, 'molecule')} of the training table measured again: no prospective prediction"]
+        )
+    return NewRows(table, repeated, repeats, unseen)
 
 
 def bounds_as_values(model: Model, rows: list[LabelledRow]) -> Iterator[str]:
@@ -195,15 +197,15 @@ def signature(key: str, row: LabelledRow) -> tuple:
 def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: bool) -> list[dict[str, str]]:
     """The lines of ``prospective.csv`` for new measurements; raises InputError if they seem to be in another unit."""
     names = model.options.feature_columns
-    found = compute_all(model.model, [Sample(row.smiles, row.conditions) for row in new.unseen.rows])
-    refuse_other_unit(model, new.unseen.rows, found, same_unit)
+    computed = compute_all(model.model, [Sample(row.smiles, row.conditions) for row in new.unseen.rows])
+    refuse_other_unit(model, new.unseen.rows, computed, same_unit)
     assert model.model.trust is not None
     similarity, _ = model.model.trust.domain.nearest_rows(row.smiles for row in new.unseen.rows)
     before = [each["model"] for each in read_prospective(model.run.path / PROSPECTIVE)]
     models = {logs.ancestor(name) for name in [model.name, *before]}
     logged = logs.earliest(log, model.model.featurizer, models) if log is not None else {}
     today, lines = datetime.now(UTC).date().isoformat(), []
-    predicted, keys = logs.predictions_of(model.model, found), new.unseen.structures.keys
+    predicted, keys = logs.predictions_of(model.model, computed), new.unseen.structures.keys
     parts = zip(new.unseen.rows, keys, predicted, similarity, times_of(model, new.unseen.rows), strict=True)
     for row, key, predictions, near, time in parts:
         conditions = logs.conditions_text(names, row.conditions)

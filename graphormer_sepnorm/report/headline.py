@@ -180,8 +180,8 @@ def target_card(page: Reported, target: str, facts: dict) -> Card:
     numbers = [number for _, score, gain in rivals for number in (score, *(gain or ()))]
     decimals = decimals_for([*(interval or ()), *numbers], value)
     scores, where = page.out_of_fold(target) if facts["n"] < FEW_TESTED else ({}, "")
-    known = {"facts": facts, "top": top_words(facts.get("top", {})), "decimals": decimals, "rivals": rivals}
-    lines = words("headline.target", out_of_fold=scores.get(metric), where=where, **known)
+    context = {"facts": facts, "top": top_words(facts.get("top", {})), "decimals": decimals, "rivals": rivals}
+    lines = words("headline.target", out_of_fold=scores.get(metric), where=where, **context)
     return Card(page.title_of(target), shown(value, decimals), metric_words(metric), lines)
 
 

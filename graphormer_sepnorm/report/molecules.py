@@ -33,9 +33,9 @@ def worst_section(page: Reported) -> Section:
     """The test molecules with the largest errors, each with its most similar training molecule."""
     errors, molecules = page.looked.errors, []
     for row in (row for row in worst_first(errors)[:WORST].tolist() if errors[row] > 0):
-        known = () if page.adds_up else np.flatnonzero(~np.isnan(page.test.y[row]))[:MAX_PANELS].tolist()
+        panels = () if page.adds_up else np.flatnonzero(~np.isnan(page.test.y[row]))[:MAX_PANELS].tolist()
         facts = list(class_facts(page, row)) if page.adds_up else []
-        facts += [fact for place in known for fact in facts_of(page, row, place)]
+        facts += [fact for place in panels for fact in facts_of(page, row, place)]
         if page.looked.warnings[row]:
             facts.append(("warning", page.looked.warnings[row]))
         smiles, name = page.looked.smiles[row], page.name_of(page.tested[row].number)
@@ -80,16 +80,16 @@ def neighbour(page: Reported, test_row: int) -> Molecule | None:
     (similarity,), (row,) = trust.domain.nearest_rows([smiles], same_conditions(trust.rows, conditions))
     if row < 0:
         return None
-    name, known = trust.rows.names[row], trust.domain.smiles[row]
+    name, nearest = trust.rows.names[row], trust.domain.smiles[row]
     learnt = page.learnt[evenly(len(page.learnt), MAX_REFERENCES)[row]]
-    facts = [("similarity", similarity_words(similarity, is_same_molecule(smiles, known)))]
+    facts = [("similarity", similarity_words(similarity, is_same_molecule(smiles, nearest)))]
     if page.adds_up:
         facts.append(("measured", page.task.classes[0][int(np.argmax(learnt.labels))]))
     else:
         facts += [(of_target(page, "measured", at), page.label_of(learnt, at)) for at in range(len(page.panels))]
     facts += zip(page.options.feature_columns, learnt.conditions, strict=True)
     named = name if page.labelled.names else f"row {name}"
-    return Molecule(f"Nearest training molecule: {named}", known, plain_picture(known), tuple(facts))
+    return Molecule(f"Nearest training molecule: {named}", nearest, plain_picture(nearest), tuple(facts))
 
 
 def contributions_section(page: Reported) -> Section | None:
@@ -154,9 +154,9 @@ def cliffs_section(page: Reported) -> Section | None:
     rows, keys = paired(page)
     y, bounds = label_arrays(rows)
     columns = [read_smiles(row.smiles) for row in rows], y[:, 0], [row.conditions for row in rows], keys
-    found = activity_cliffs(*columns, None if bounds is None else bounds[:, 0])
+    pairs = activity_cliffs(*columns, None if bounds is None else bounds[:, 0])
     facts = {"target": page.task.targets[0], "all": len(page.learnt), "most": MOST_PAIRED}
-    cliffs = tuple(cliff_molecule(page, cliff, rows[cliff.lower], rows[cliff.higher]) for cliff in found[:CLIFFS])
+    cliffs = tuple(cliff_molecule(page, cliff, rows[cliff.lower], rows[cliff.higher]) for cliff in pairs[:CLIFFS])
     return Section("Activity cliffs", words("predictions.cliffs", **facts), molecules=cliffs) if cliffs else None
 
 

@@ -72,8 +72,8 @@ def over_time(
         expected = reference.get(target, np.empty(0))
         expected = expected[~np.isnan(expected)]
         measured, predicted, low, high, similarity = np.array([each[2:] for each in part], np.float64).T
-        errors, known = np.abs(measured - predicted), np.isfinite(low) & np.isfinite(high)
-        intervals, held = int(known.sum()), int(((low <= measured) & (measured <= high) & known).sum())
+        errors, with_interval = np.abs(measured - predicted), np.isfinite(low) & np.isfinite(high)
+        intervals, held = int(with_interval.sum()), int(((low <= measured) & (measured <= high) & with_interval).sum())
         near, labels = similarity[~np.isnan(similarity)], (calibrated or {}).get(target)
         period = Period(
             name,
@@ -164,14 +164,14 @@ def grid_of(target: str, periods: Sequence[Period], of: str, confidence: float) 
 
 
 def period_chart(
-    title: str, y: Axis, found: Sequence[Period], values: list[float], guide: float, texts: list[str]
+    title: str, y: Axis, periods: Sequence[Period], values: list[float], guide: float, texts: list[str]
 ) -> Chart:
     """A number by period, with its texts, and a dashed line at what was expected."""
-    places, named = np.arange(len(found)), evenly(len(found), MOST_NAMES)
-    x = Axis("period", tuple(named.astype(float).tolist()), tuple(found[place].name for place in named))
+    places, named = np.arange(len(periods)), evenly(len(periods), MOST_NAMES)
+    x = Axis("period", tuple(named.astype(float).tolist()), tuple(periods[place].name for place in named))
     lines: dict[str, Line] = {"trend": (places, values)}
     lines |= {"guide": (places[[0, -1]], [guide, guide])} if guide == guide else {}
-    said = (f"{each.name}: {text}\n{each.n:,} measurements" for each, text in zip(found, texts, strict=True))
+    said = (f"{each.name}: {text}\n{each.n:,} measurements" for each, text in zip(periods, texts, strict=True))
     caption = line("time.guide", is_error=y.ticks is not UNIT)
     return Chart(title, x, y, caption, lines, list(map(Dot, places.tolist(), values, said)))
 
@@ -196,6 +196,6 @@ def time_section(page: Reported) -> Section | None:
         if not np.isnan(page.test.y[row, place])
     ]
     confidence = float(page.confidence or 0.9)
-    found = over_time(checked, reference, confidence, calibrated_labels(page.model))
+    of_target = over_time(checked, reference, confidence, calibrated_labels(page.model))
     expected = "those out of fold on the training molecules"
-    return section(found, reference, expected, error_words(page.task), confidence) if found else None
+    return section(of_target, reference, expected, error_words(page.task), confidence) if of_target else None

@@ -43,16 +43,16 @@ def environment() -> "Environment":
     """The templates; only HTML and SVG are escaped, once, with all words in them."""
     from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape  # their import takes a while
 
-    found = Environment(
+    jinja = Environment(
         loader=PackageLoader("graphormer_sepnorm.report"),
         autoescape=select_autoescape(("html", "svg")),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {"counted": counted, "ends": shown_interval, "percent": percent, "shown": shown, "uri": data_uri}
-    found.filters |= {"thousands": "{:,}".format, "begin": lambda text: f"{text[:1].upper()}{text[1:]}"}
-    return found
+    jinja.filters |= {"counted": counted, "ends": shown_interval, "percent": percent, "shown": shown, "uri": data_uri}
+    jinja.filters |= {"thousands": "{:,}".format, "begin": lambda text: f"{text[:1].upper()}{text[1:]}"}
+    return jinja
 
 
 def blocks(name: str, /, **facts: object) -> list[str]:
@@ -72,8 +72,8 @@ def line(name: str, /, **facts: object) -> str:
 
 
 def terms() -> dict[str, str]:
-    found: dict[str, str] = vars(environment().get_template("terms.jinja").module)["terms"]
-    return found
+    meanings: dict[str, str] = vars(environment().get_template("terms.jinja").module)["terms"]
+    return meanings
 
 
 class Card(NamedTuple):
@@ -126,9 +126,9 @@ class Axis:
         """An axis with round ticks that shows all finite values."""
         from matplotlib.ticker import MaxNLocator  # its import takes a while
 
-        known = np.concatenate([np.ravel(each) for each in values])
-        known = known[np.isfinite(known)]
-        low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+        finite = np.concatenate([np.ravel(each) for each in values])
+        finite = finite[np.isfinite(finite)]
+        low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
         if low == high:
             low, high = low - 0.5, high + 0.5
         return cls(label, tuple(map(float, MaxNLocator(TICKS, steps=STEPS).tick_values(low, high))))

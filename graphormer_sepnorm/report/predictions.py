@@ -101,8 +101,8 @@ def dots_of_target(page: Reported, place: int, bounds: np.ndarray | None) -> lis
         facts.append(f"predicted {page.predicted(float(page.test.prediction[row, place]), place)}")
         return "\n".join([*facts, f"{page.interval_name} {interval}"] if interval else facts)
 
-    given = page.test.y[:, place], None if bounds is None else bounds[:, place], page.test.prediction[:, place]
-    return dots_of(*given, text_of, page.interval_ends[:, place])
+    columns = page.test.y[:, place], None if bounds is None else bounds[:, place], page.test.prediction[:, place]
+    return dots_of(*columns, text_of, page.interval_ends[:, place])
 
 
 def dots_of(
@@ -114,8 +114,8 @@ def dots_of(
 ) -> list[Dot]:
     """At most ``MOST_POINTS`` of the labels [M] and bounds [M, 2], with predictions, words and intervals [M, 2]."""
     y, arrows = at_bounds(y, bounds)
-    known = np.flatnonzero(~np.isnan(y))
-    rows = known[evenly(len(known), MOST_POINTS)].tolist()
+    labelled = np.flatnonzero(~np.isnan(y))
+    rows = labelled[evenly(len(labelled), MOST_POINTS)].tolist()
     ends = np.full((len(y), 2), np.nan) if ends is None else ends
     return [Dot(float(y[row]), float(predicted[row]), text_of(row), ends[row].tolist(), arrows[row]) for row in rows]
 

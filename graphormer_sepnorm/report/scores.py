@@ -87,8 +87,8 @@ def scores_grid(
     """The ``scores_by_target`` of one, a row per prediction; ``constant`` names that without a model."""
     reported, metric, scores, decimals = TASKS[task.kind].reported, task.metric, facts["scores"], {}
     names, intervals, bounds = {STACK: "prediction", MEAN: constant}, facts.get("interval"), facts.get("bounds", {})
-    known = [name for name in scores if name in names or len(scores) > len(names) + 1]  # one member is the prediction
-    rows = [(names.get(name, f"only the {name}"), scores[name], bounds.get(name, {})) for name in known]
+    members = [name for name in scores if name in names or len(scores) > len(names) + 1]  # one member is the prediction
+    rows = [(names.get(name, f"only the {name}"), scores[name], bounds.get(name, {})) for name in members]
     if out_of_fold is not None:
         rows.append((f"prediction, {out_of_fold[1]}", out_of_fold[0], out_of_fold[0]))
     columns = {"": [row for row, *_ in rows]}
@@ -98,7 +98,7 @@ def scores_grid(
         decimals[name] = decimals_for(values, scores[STACK][name])
         columns[METRICS[name].title] = [shown(each[name], decimals[name]) for _, each, _ in rows]
     if intervals is not None:
-        cells = [shown_interval(intervals[name], decimals[metric]).split(" to ") for name in known]
+        cells = [shown_interval(intervals[name], decimals[metric]).split(" to ") for name in members]
         cells += [[""]] * (len(rows) - len(cells))  # a constant has the same ROC-AUC at both ends
         columns[f"95 % interval of the {METRICS[metric].title}"] = [" to ".join(dict.fromkeys(cell)) for cell in cells]
     if bounds:
@@ -181,19 +181,19 @@ def curve_of_target(labels: Labels, predictions: list[np.ndarray], columns: slic
     """
     metric, scored = labels.task.metric, rows[~np.isnan(labels.y[rows, columns]).all(axis=1)]
     y, predicted = labels.y[scored, columns], [each[scored] for each in predictions]
-    found: dict = {"values": [known(METRICS[metric].or_nan(y, each)) for each in predicted]}
+    curve: dict = {"values": [known(METRICS[metric].or_nan(y, each)) for each in predicted]}
     if 2 <= len(y) <= MOST_DRAWN:
         drawn, (*_, half, whole) = resampled(metric, y, predicted), predicted
         change = paired_difference(METRICS[metric], y, whole, half, drawn[:, :-3:-1])
-        found |= {"interval": [interval(each) for each in drawn.T], "last_doubling": change}
+        curve |= {"interval": [interval(each) for each in drawn.T], "last_doubling": change}
     else:
-        found |= {"interval": [None] * len(predicted), "last_doubling": {"difference": None, "interval": None}}
+        curve |= {"interval": [None] * len(predicted), "last_doubling": {"difference": None, "interval": None}}
     if labels.bounded[rows, columns].any():
         assert labels.bounds is not None
         censored = labels.y[rows, columns][:, 0], labels.bounds[rows, columns][:, 0]
         means = (float(np.nanmean(log_likelihoods(*censored, each[rows, 0]))) for each in predictions)
-        found["log_likelihood"] = list(map(known, means))
-    return found
+        curve["log_likelihood"] = list(map(known, means))
+    return curve
 
 
 def trust_section(page: Reported) -> Section:
@@ -231,8 +231,8 @@ def coverage_chart(target: str, shares: np.ndarray) -> Chart:
     """Shares of values inside their interval [C], NaN where undefined, against the confidence levels."""
     names = tuple(f"{100 * tick:.0f}" for tick in UNIT)
     axes = Axis("confidence level, %", UNIT, names), Axis("coverage, %", UNIT, names)
-    known = np.isfinite(shares)
-    trend = np.array(CURVE)[known].tolist(), shares[known].tolist()
+    finite = np.isfinite(shares)
+    trend = np.array(CURVE)[finite].tolist(), shares[finite].tolist()
     texts = "{:.0f} % intervals\n{:.0f} % of the test values are inside"
     dots = [Dot(level, share, texts.format(100 * level, 100 * share)) for level, share in zip(*trend, strict=True)]
     return Chart(f"{target}: coverage", *axes, line("trust.covered"), {"guide": DIAGONAL, "trend": trend}, dots)
@@ -262,13 +262,13 @@ def calibration_section(page: Reported) -> Section:
 
 def of_sets(page: Reported) -> Iterator[str]:
     """A sentence on the sets of classes of each target, if there are sets."""
-    found, level = page.result["trust"], float(USUAL_CONFIDENCE)
-    shares, single = (found.get(name, {}).get(USUAL_CONFIDENCE, {}) for name in ("set_coverage", "one_class"))
-    known = {name: share for name, share in shares.items() if share is not None}
-    for name, share in known.items():
+    trust, level = page.result["trust"], float(USUAL_CONFIDENCE)
+    shares, single = (trust.get(name, {}).get(USUAL_CONFIDENCE, {}) for name in ("set_coverage", "one_class"))
+    measured = {name: share for name, share in shares.items() if share is not None}
+    for name, share in measured.items():
         target = name if len(shares) > 1 else None
         yield line("trust.sets", target=target, level=level, share=share, single=single[name])
-    if known:
+    if measured:
         yield from unlike_words(page, "Sets can contain the class less often than promised")
 
 
@@ -306,14 +306,14 @@ def distance_charts(page: Reported) -> Iterator[Chart]:
         (near.similarity, "similarity", "largest Tanimoto similarity to a training molecule"),
         (near.distance, "distance of embeddings", "smallest distance to a training molecule"),
     ):
-        known = np.flatnonzero(np.isfinite(x) & np.isfinite(errors))
-        if not len(known):
+        finite = np.flatnonzero(np.isfinite(x) & np.isfinite(errors))
+        if not len(finite):
             continue
-        drawn = known[evenly(len(known), MOST_POINTS)]
+        drawn = finite[evenly(len(finite), MOST_POINTS)]
         names = [f"{page.looked.smiles[row]}\n{of} {shown(errors[row])}" for row in drawn.tolist()]
-        means: Line = binned(x[known], errors[known], LEAST_BINNED) if len(known) >= FEW_TESTED else ((), ())
+        means: Line = binned(x[finite], errors[finite], LEAST_BINNED) if len(finite) >= FEW_TESTED else ((), ())
         groups = len(means[0])
-        caption = line("trust.distances", groups=groups, size=len(known) // max(groups, 1), title=title)
+        caption = line("trust.distances", groups=groups, size=len(finite) // max(groups, 1), title=title)
         axes = Axis.around(label, x[drawn]), Axis.around(of, errors[drawn], np.zeros(1))
         dots = list(map(Dot, x[drawn], errors[drawn], names))
         yield Chart(f"Errors by {title}", *axes, caption, {"mean": means} if groups else {}, dots)

@@ -48,8 +48,8 @@ def data_section(page: Reported) -> Section:
     fitted = "all" if all_learn else "networks" if len(page.model.members) == 1 else "some"
     facts = {"usable": usable, "molecules": None if usable == len(page.labelled.rows) else molecules}
     sizes = ":".join(f"{100 * getattr(page.options.sizes, name):g}" for name in SPLITS)
-    given = {"options": page.options, "sizes": sizes, "fitted": fitted, "has_conditions": has_conditions}
-    paragraphs = words("data.data", **facts, **given)
+    context = {"options": page.options, "sizes": sizes, "fitted": fitted, "has_conditions": has_conditions}
+    paragraphs = words("data.data", **facts, **context)
     paragraphs += tuple(f"{remark}." for remark in of_rows(page.options, page.labelled))
     if FEATURIZERS[page.options.featurizer].preparation:
         salts = salts_words(page.options.featurizer)
@@ -105,8 +105,8 @@ def spread_of(page: Reported, duplicate: Duplicate) -> float:
     """The largest difference between labels of one molecule, in standard deviations of the target."""
     y = np.array([page.labelled.usable[place].labels for place in duplicate.rows])
     scale = np.array(page.task.std) if page.is_regression else np.ones(y.shape[1])
-    known = ~np.isnan(y).all(axis=0)
-    y, scale = y[:, known], scale[known]
+    labelled = ~np.isnan(y).all(axis=0)
+    y, scale = y[:, labelled], scale[labelled]
     return float(((np.nanmax(y, axis=0) - np.nanmin(y, axis=0)) / scale).max(initial=0))
 
 

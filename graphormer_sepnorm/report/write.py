@@ -90,9 +90,9 @@ def report(trained: Trained) -> dict:
 
 def facts_out_of_fold(trained: Trained, trust: dict) -> dict:
     """The parts of a result that do not come from test rows: scores of the members and the whole, and the trust."""
-    labels, rows, found = trained.labels, trained.folds.predicted, trained.fitted.out_of_fold
+    labels, rows, out_of_fold = trained.labels, trained.folds.predicted, trained.fitted.out_of_fold
     names = [*trained.fitted.model.members, STACK]
-    values = [*each_by_itself(labels.task, found.by_member), found.values]
+    values = [*each_by_itself(labels.task, out_of_fold.by_member), out_of_fold.values]
     by_name = {name: each[rows] for name, each in zip(names, values, strict=True)}
     part = labels.take(rows)
     scores: dict[str, dict] = {name: scores_of(labels.task, part.y, each) for name, each in by_name.items()}
@@ -110,10 +110,10 @@ def pages_of(page: Reported) -> Iterator[ReportPage]:
     title = f"{page.run.path.name}: {', '.join(map(page.title_of, page.result['targets']))}"
     top, drawn = cards(page), structures(page.looked.smiles, page.looked.errors)
     first, last = (page.options.title or title, summary(page), top, notes(page)), (verdicts(page), tuple(hero(page)))
-    found: dict[Callable, Section | None] = {}
+    written: dict[Callable, Section | None] = {}
     for writers in (set(SECTIONS) - LATE, LATE):
-        found |= {write: write(page) for write in SECTIONS if write in writers}
-        sections = tuple(section for write in SECTIONS if (section := found.get(write)))
+        written |= {write: write(page) for write in SECTIONS if write in writers}
+        sections = tuple(section for write in SECTIONS if (section := written.get(write)))
         yield ReportPage(*first, (*sections, glossary(top, sections)), *last, drawn)
 
 
@@ -129,12 +129,15 @@ def report_final(trained: Trained) -> dict:
             continue
         results.append({**scores.result, "trust": coverage_of(trained, scores, outside)})
     lines = lines_of(trained, final)
-    found = pooled(results, predicted_together(labels.task, lines)) if results else {}
-    result = final.result | facts_out_of_fold(trained, found.get("trust", {}))
+    of_folds = pooled(results, predicted_together(labels.task, lines)) if results else {}
+    result = final.result | facts_out_of_fold(trained, of_folds.get("trust", {}))
     if distributed.rank() == 0:
         run.write_predictions(lines)
         plot_predictions(final.task, final.y, final.prediction, run.predictions_picture(final.task.kind), final.bounds)
-        repeats, level = repeatability(options, trained.labelled), reliability.usual_confidence(found.get("trust", {}))
+        repeats, level = (
+            repeatability(options, trained.labelled),
+            reliability.usual_confidence(of_folds.get("trust", {})),
+        )
         use = (use_section(run.path, trained.fitted.model, level),)
         report_folds(run, labels.task, options, results or [{**result, "trust": {}}], lines, repeats, use)
         run.write_test(result)
@@ -145,10 +148,10 @@ def scores_of_rows(trained: Trained, rows: np.ndarray, others: np.ndarray) -> ev
     """The scores of predictions out of fold for some rows, compared with the mean labels of others."""
     part, out = trained.labels.take(rows), trained.fitted.out_of_fold
     source = {"dataset": TABLE, "split": evaluate.OUT_OF_FOLD}
-    asked = evaluate.ScoredRows([""] * len(rows), part.y, part.bounds, source)
+    scored = evaluate.ScoredRows([""] * len(rows), part.y, part.bounds, source)
     stacked = Stacked(out.by_member[:, rows], out.values[rows], out.spread[rows])
     means = np.nanmean(trained.labels.y[others], axis=0)
-    return evaluate.score_predictions(trained.fitted.model, asked, means, stacked)
+    return evaluate.score_predictions(trained.fitted.model, scored, means, stacked)
 
 
 def coverage_of(trained: Trained, scores: evaluate.StackScores, others: np.ndarray) -> dict:
@@ -263,29 +266,29 @@ def pooled(results: Sequence[dict], together: Predicted) -> dict:
 
     ``targets`` has the ``bounds`` and ``top`` of ``together``, as ``scores_by_target``; ``censored`` their number.
     """
-    found: dict = {
+    facts: dict = {
         name: sum(result[name] for result in results)
         for name in ("n", "training_molecules", "training_families")
         if all(name in result for result in results)
     }
     if censored := sum((Counter(result.get("censored", {})) for result in results), Counter()):
-        found["censored"] = dict(censored)
+        facts["censored"] = dict(censored)
     counts = {name: [result["targets"][name]["n"] for result in results] for name in results[0]["targets"]}
-    found["targets"] = {name: {"n": sum(numbers)} for name, numbers in counts.items()}
+    facts["targets"] = {name: {"n": sum(numbers)} for name, numbers in counts.items()}
     for name, columns in columns_of(together.task).items():
         parts = {"bounds": together.with_bounds(columns), "top": together.tops(columns)}
-        found["targets"][name] |= {part: scores for part, scores in parts.items() if scores}
+        facts["targets"][name] |= {part: scores for part, scores in parts.items() if scores}
     levels = {reliability.usual_confidence(result["trust"]) for result in results}
     level = levels.pop()
     if levels or level is None:
-        return found
+        return facts
     covered = [result["trust"]["coverage"][level] for result in results]
     shares = {
         name: sum((shares[name] or 0) * n for shares, n in zip(covered, numbers, strict=True)) / sum(numbers)
         for name, numbers in counts.items()
         if sum(numbers)
     }
-    return found | {"trust": {"coverage": {level: shares}}}
+    return facts | {"trust": {"coverage": {level: shares}}}
 
 
 def parity_of(together: Predicted, lines: Sequence[list[str]], place: int) -> Chart | None:
@@ -308,8 +311,12 @@ def texts_of(together: Predicted, row: int, place: int, decimals: int) -> dict[s
     """The label of a molecule, or its bound, its prediction and the error."""
     bounds = None if together.bounds is None else together.bounds[[row], place]
     (measured,), (arrow,) = at_bounds(together.y[[row], place], bounds)
-    known, found = (round(float(each), decimals) for each in (measured, together.by_name[STACK][row, place]))
-    label, predicted, error = (shown(number, decimals) for number in (known, found, abs(found - known)))
+    measured_label, prediction = (
+        round(float(each), decimals) for each in (measured, together.by_name[STACK][row, place])
+    )
+    label, predicted, error = (
+        shown(number, decimals) for number in (measured_label, prediction, abs(prediction - measured_label))
+    )
     return {"measured": {1: ">", -1: "<"}.get(int(arrow), "") + label, "predicted": predicted, "error": error}
 
 

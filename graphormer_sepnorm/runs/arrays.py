@@ -89,13 +89,13 @@ def read_part(kind: type, name: str, arrays: dict[str, np.ndarray], path: Path) 
     """The dataclass with the arrays ``NAME.FIELD`` of a file, whose fields are ``Stored``; None if there are none."""
     if not any(each.startswith(f"{name}.") for each in arrays):
         return None
-    hints, found = get_type_hints(kind, include_extras=True), {}
+    hints, values = get_type_hints(kind, include_extras=True), {}
     for field in fields(kind):
         key = f"{name}.{field.name}"
         if field.default_factory is MISSING or key in arrays:
             (stored,) = hints[field.name].__metadata__
-            found[field.name] = checked_array(arrays, key, stored.dtype, stored.ndim, path, stored.finite)
-    return kind(**found)
+            values[field.name] = checked_array(arrays, key, stored.dtype, stored.ndim, path, stored.finite)
+    return kind(**values)
 
 
 def check_one_network(path: Path, name: str, predict: str = "", why: str = NO_EMBEDDING) -> None:

@@ -209,7 +209,7 @@ def check_tensors(tensors: dict[str, Tensor], expected: dict[str, Tensor], path:
         raise InputError(f"{path}: tensor {name} is {'missing' if name in expected else 'not part of the model'}")
     for name, tensor in tensors.items():
         if tensor.shape != expected[name].shape or tensor.dtype != expected[name].dtype:
-            found, wanted = (f"{each.dtype} {list(each.shape)}" for each in (tensor, expected[name]))
-            raise InputError(f"{path}: tensor {name} is {found}, the config asks for {wanted}")
+            actual, wanted = (f"{each.dtype} {list(each.shape)}" for each in (tensor, expected[name]))
+            raise InputError(f"{path}: tensor {name} is {actual}, the config asks for {wanted}")
         if not tensor.isfinite().all():
             raise InputError(f"{path}: tensor {name} has values that are not finite")

@@ -89,7 +89,7 @@ def fact_words(name: str, facts: dict) -> str:
     if name == "test" and len(scores) == 1:
         return score_words(**next(iter(scores.values())))
     if name == "test_scores":
-        return "\n".join(f"{target}  {score_words(**found)}" for target, found in scores.items())
+        return "\n".join(f"{target}  {score_words(**score)}" for target, score in scores.items())
     return "\n".join(endpoint_lines(facts[name])) if name == "endpoints" else words(name, facts[name])
 
 

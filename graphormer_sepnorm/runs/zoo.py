@@ -181,8 +181,8 @@ def digest_of(path: Path, stamp: tuple[int, int]) -> str:
 
 
 def digest(path: Path) -> str:
-    known = path.stat()
-    return digest_of(path, (known.st_size, known.st_mtime_ns))
+    status = path.stat()
+    return digest_of(path, (status.st_size, status.st_mtime_ns))
 
 
 def in_cache(name: str, content: str, archive: Path, fill: Callable[[Path], None]) -> Path:
@@ -212,7 +212,7 @@ def in_cache(name: str, content: str, archive: Path, fill: Callable[[Path], None
 def is_whole(folder: Path) -> bool:
     try:
         digests = json.loads((folder / DIGESTS).read_bytes())
-        return bool(digests) and all(digest(folder / name) == known for name, known in digests.items())
+        return bool(digests) and all(digest(folder / name) == expected for name, expected in digests.items())
     except (OSError, ValueError, AttributeError, TypeError, RecursionError):
         return False
 

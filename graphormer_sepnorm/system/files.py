@@ -188,22 +188,22 @@ def mark_used(path: Path) -> None:
 
 def entries() -> list[CacheEntry]:
     """The entries that may be removed, least recently used first."""
-    found, root = [], cache_root()
+    cached, root = [], cache_root()
     paths = list(root.iterdir()) if root.is_dir() else []
     for path in [*paths, *(root / "descriptors").glob("*.npz")]:  # many tables share descriptors
         if not (ENTRY.fullmatch(path.name) or path.name.startswith(REMOVING) or path.parent != root):
             continue
         with contextlib.suppress(OSError):  # removed in the meantime
             files = [path, *path.rglob("*")] if path.is_dir() else [path]
-            found.append(CacheEntry(path, sum(each.lstat().st_size for each in files), path.lstat().st_mtime))
-    return sorted(found, key=lambda entry: entry.used)
+            cached.append(CacheEntry(path, sum(each.lstat().st_size for each in files), path.lstat().st_mtime))
+    return sorted(cached, key=lambda entry: entry.used)
 
 
 def prune(kept: Path) -> None:
     """Removes entries until the cache is below its limit, except ``kept`` and entries that a process has locked."""
-    found = entries()
-    surplus = sum(entry.bytes for entry in found) - limit_bytes()
-    for entry in found:
+    cached = entries()
+    surplus = sum(entry.bytes for entry in cached) - limit_bytes()
+    for entry in cached:
         if surplus <= 0:
             return
         with contextlib.suppress(Timeout, OSError):

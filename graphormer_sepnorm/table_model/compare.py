@@ -132,12 +132,12 @@ def settings_of(run: RunFolder, result: dict) -> Iterator[tuple[str, Any]]:
 
 def measured_rows(path: Path, targets: Sequence[str]) -> dict[int, list[tuple[int, str, list[str]]]]:
     """As ``ScoredRun.measured``, from ``duplicates.csv``; empty without that file, or in one of an earlier version."""
-    found: dict[int, list[tuple[int, str, list[str]]]] = {}
+    measured: dict[int, list[tuple[int, str, list[str]]]] = {}
     for line in lines_of(path) if path.exists() else ():
         if KEPT_IN in line:
             texts = [line[TARGET + name] for name in targets]
-            found.setdefault(int(line[KEPT_IN]), []).append((int(line["row"]), line["smiles"], texts))
-    return {number: rows for number, rows in found.items() if len(rows) > 1}
+            measured.setdefault(int(line[KEPT_IN]), []).append((int(line["row"]), line["smiles"], texts))
+    return {number: rows for number, rows in measured.items() if len(rows) > 1}
 
 
 def labels_of(texts: Sequence[Sequence[str]], num_targets: int) -> tuple[np.ndarray, np.ndarray]:

@@ -58,11 +58,11 @@ def distill(model: TableModel, source: RunFolder, smiles: Sequence[str], out: Pa
         predicted = student.predict(rows.smiles).values.astype(np.float64)
         if (np.isfinite(rows.y).sum(axis=0) >= FEWEST).all():
             domain = replace(model.trust.domain, embeddings=np.empty((0, 0), np.float32))  # of another network
-            known = Labels(student.task, rows.y.astype(np.float64))
-            trust = fit_trust(domain, known, predicted, np.zeros_like(predicted))
+            labels = Labels(student.task, rows.y.astype(np.float64))
+            trust = fit_trust(domain, labels, predicted, np.zeros_like(predicted))
             student = replace(student, trust=replace(trust, rows=model.trust.rows))
             scores = {"student": predicted, "model": model.predict(rows.smiles).values}
-            result["test"] = {name: round(METRICS[task.metric](known.y, each), 4) for name, each in scores.items()}
+            result["test"] = {name: round(METRICS[task.metric](labels.y, each), 4) for name, each in scores.items()}
             result["test"]["metric"] = task.metric
     student.save(out)
     return result

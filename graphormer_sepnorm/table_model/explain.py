@@ -58,9 +58,9 @@ def explain_rows(
     if isinstance(model, SideBySide):
         number, own = model.owner(target)
         known_decimals = (decimals or {}).get(target or model.targets[0])
-        shown = {} if known_decimals is None else {own: known_decimals}
+        digits = {} if known_decimals is None else {own: known_decimals}
         samples = [model.sample_for(number, sample) for sample in smiles]
-        return explain_rows(model.part_models[number], samples, method, own, shown)
+        return explain_rows(model.part_models[number], samples, method, own, digits)
     if names := model.asked_conditions.columns:
         explanations: dict[int, Explanation | InputError] = {}
         for row, sample in enumerate(smiles):

@@ -67,8 +67,8 @@ class MoleculeFeatures:
         work = partial(read_chunk, graphs.featurizer)
         chunks = -(-len(self.molecules) // CHUNK)
         parts = [part for _, part in tracked(map_chunks(work, in_chunks(self.molecules, CHUNK), list), chunks)]
-        found, counts, described, seen = zip(*parts, strict=True) if parts else ((), (), (), ())
-        self.computed[graphs] = graphs.packed(list(chain(*found)))
+        read_graphs_of_parts, counts, described, seen = zip(*parts, strict=True) if parts else ((), (), (), ())
+        self.computed[graphs] = graphs.packed(list(chain(*read_graphs_of_parts)))
         self.computed[Counts()] = csr_array(vstack([count_fingerprints([]), *counts], "csr"))
         self.computed[descriptors] = np.concatenate([fast_descriptors([]), *described])
         self.computed[looks] = np.fromiter(chain(*seen), object)
@@ -228,8 +228,8 @@ class Conditions:
         """The warnings of M molecules, each followed by those of its conditions; no ``rows`` add nothing."""
         if not rows:
             return list(warnings)
-        found = ([column.warning(text) for column, text in self.texts(row)] for row in rows)
-        return [" ".join(filter(None, [text, *each])) for text, each in zip(warnings, found, strict=True)]
+        sentences = ([column.warning(text) for column, text in self.texts(row)] for row in rows)
+        return [" ".join(filter(None, [text, *each])) for text, each in zip(warnings, sentences, strict=True)]
 
     def encode_all(self, rows: Sequence[tuple[str, ...]]) -> tuple[np.ndarray, list[str]]:
         """The values float32 [M, C] of rows (0 in case of an error) and the error messages ("" if none)."""

@@ -227,8 +227,8 @@ class LoadedModel:
         columns = PredictionColumns(model, answers, profile=profile, is_whole=True)
         with computing(self.compute):
             whole = compute_all(columns.reader, with_conditions(smiles, table, model.asked_conditions))
-        known = columns.cells(whole, whole.errors)
-        cells = [np.asarray(each, float if isinstance(each, np.ndarray) else object) for each in known]
+        values = columns.cells(whole, whole.errors)
+        cells = [np.asarray(each, float if isinstance(each, np.ndarray) else object) for each in values]
         added = with_free_names((column.name for column in columns.all), names)
         added_columns = pd.DataFrame(dict(zip(added, cells, strict=True)), index=table.index)
         table.isetitem(place, smiles)

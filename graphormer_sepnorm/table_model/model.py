@@ -247,9 +247,9 @@ def check_files(folder: Path, names: Sequence[str], listed: object) -> None:
     """Raises InputError unless the files of the members are those whose ``manifest`` was ``listed``."""
     if not isinstance(listed, dict):
         raise InputError(f"{RunFolder(folder).stack} is damaged: it does not list the files of its model")
-    found = manifest(folder, names)
-    for name in [*found, *listed]:
-        if listed.get(name) != found.get(name):
+    files = manifest(folder, names)
+    for name in [*files, *listed]:
+        if listed.get(name) != files.get(name):
             problem = "is not the file that was saved with the model" if (folder / name).exists() else "is missing"
             advice = "copy the whole folder again, or continue its training with --resume"
             raise InputError(f"{folder / name} {problem}: {advice}")

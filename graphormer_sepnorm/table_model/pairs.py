@@ -120,11 +120,11 @@ def matched_changes(
         if measured.sum() >= LEAST_PAIRS:
             first, second = different[~measured].T
             rising, falling = int((low[second] > high[first]).sum()), int((high[second] < low[first]).sum())
-            undecided, known = len(first) - rising - falling, different[measured]
-            moved = y[known[:, 1]] - y[known[:, 0]]
+            undecided, values = len(first) - rising - falling, different[measured]
+            moved = y[values[:, 1]] - y[values[:, 0]]
             if moved.mean() < 0:  # told in the direction that increases the label
-                both, known, moved, rising, falling = both[::-1], known[:, ::-1], -moved, falling, rising
-            of_pairs = tuple((one, two) for one, two in known.tolist())
+                both, values, moved, rising, falling = both[::-1], values[:, ::-1], -moved, falling, rising
+            of_pairs = tuple((one, two) for one, two in values.tolist())
             mean, deviation = float(moved.mean()), float(moved.std(ddof=1))
             changes.append(Change(*both, of_pairs, mean, deviation, rising, falling, undecided))
     return surest_first(with_smallest_parts(changes))

@@ -113,9 +113,11 @@ class NormalScores:
         largest = np.where(present, features, -np.inf).max(axis=0, initial=-np.inf)
         columns = np.flatnonzero(largest > least)
         levels = np.linspace(0, 1, max(2, min(MOST_QUANTILES, len(features))))
-        found = [np.quantile(column[~np.isnan(column)], levels) for column in features[:, columns].astype(np.float64).T]
-        found = [values.astype(np.float32) for values in found]  # rounding errors would separate equal values
-        quantiles = np.reshape(found, (len(columns), len(levels))).T.astype(np.float64)
+        matrices = [
+            np.quantile(column[~np.isnan(column)], levels) for column in features[:, columns].astype(np.float64).T
+        ]
+        matrices = [values.astype(np.float32) for values in matrices]  # rounding errors would separate equal values
+        quantiles = np.reshape(matrices, (len(columns), len(levels))).T.astype(np.float64)
         return cls(columns, np.maximum.accumulate(quantiles, axis=0))
 
     def __call__(self, features: np.ndarray) -> np.ndarray:

@@ -45,19 +45,19 @@ def measure_trust(trust: Trust, final: Scores, plain: np.ndarray) -> dict:
         held = {str(level): measure_interval(trust.intervals, level, final) for level in CONFIDENCES}
         names = held[USUAL_CONFIDENCE]
         return {name: {level: by_target(targets, each[name]) for level, each in held.items()} for name in names}
-    found: dict = {}
+    measures: dict = {}
     if trust.calibration is not None:
         stages = {"before": plain, "after": final.prediction}
-        found = {
+        measures = {
             name: {stage: by_target(targets, score(final.y, values)) for stage, values in stages.items()}
             for name, score in (("calibration_error", calibration_error), ("brier", brier_score))
         }
     if trust.class_sets is not None:
         groups = tuple(columns_of(final.task))
         sets = {str(confidence): measure_sets(trust.class_sets, confidence, final) for confidence in CONFIDENCES}
-        found["set_coverage"] = {level: by_target(groups, shares) for level, (shares, _) in sets.items()}
-        found["one_class"] = {level: by_target(groups, shares) for level, (_, shares) in sets.items()}
-    return found
+        measures["set_coverage"] = {level: by_target(groups, shares) for level, (shares, _) in sets.items()}
+        measures["one_class"] = {level: by_target(groups, shares) for level, (_, shares) in sets.items()}
+    return measures
 
 
 def measure_interval(intervals: Intervals, confidence: float, test: Scores) -> dict[str, np.ndarray]:

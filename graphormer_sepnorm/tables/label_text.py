@@ -210,8 +210,8 @@ def parts_of(text: str) -> tuple[str, str]:
         number = number.removeprefix(about).lstrip()
     number, unit = without_unit(number)
     for plus_minus in PLUS_MINUS:
-        value, found, uncertainty = number.partition(plus_minus)
-        if found and is_number(uncertainty.strip().replace(",", ".")):
+        value, separator, uncertainty = number.partition(plus_minus)
+        if separator and is_number(uncertainty.strip().replace(",", ".")):
             number, own = without_unit(value.strip())
             unit = own or unit
     return f"{sign}{number}", unit

@@ -185,13 +185,13 @@ def class_names(options: TableOptions, table: WholeTable) -> tuple[tuple[str, ..
     return names if any(pair != ("0", "1") for pair in names) else ()
 
 
-def add_rows(found: LabelledTable, table: WholeTable, read: RowReader, before: int = 0, split: str = "") -> None:
+def add_rows(collected: LabelledTable, table: WholeTable, read: RowReader, before: int = 0, split: str = "") -> None:
     for number, row in enumerate(table.rows, before + 1):
         try:
             labelled = read(number, row)
-            found.rows.append(replace(labelled, split=split) if split else labelled)
+            collected.rows.append(replace(labelled, split=split) if split else labelled)
         except InputError as error:
-            found.skipped.append((number, row.smiles, str(error)))
+            collected.skipped.append((number, row.smiles, str(error)))
 
 
 def refuse_other_column(options: TableOptions, table: WholeTable, rows: int, readable: int) -> None:

@@ -64,11 +64,11 @@ class TargetReader:
     def of(cls, name: str, options: TableOptions, notation: Notation, texts: Iterable[str]) -> "TargetReader":
         """The reader of a column with these texts; raises InputError for a threshold in another unit."""
         scale, kept = options.scale_of(name), dict(zip(options.targets, options.units, strict=False)).get(name, "")
-        known = unit_of(scale) if falls(scale) else kept or named_unit(name)
-        own = known or unit_of_column(texts)
+        own_unit = unit_of(scale) if falls(scale) else kept or named_unit(name)
+        own = own_unit or unit_of_column(texts)
         if options.threshold and (unit := read_threshold(options.threshold[1:])[1]) and own not in DECADES:
             raise InputError(f"the threshold is in {unit}, and {name} has no unit: give the threshold without one")
-        return cls(name, options, notation, own, bool(known or not own))
+        return cls(name, options, notation, own, bool(own_unit or not own))
 
     def number(self, text: str) -> tuple[str, float]:
         """The sign of a bound ("" of an exact label) and the number in ``unit``, NaN if missing."""
@@ -181,8 +181,8 @@ def label_reader(options: TableOptions, table: WholeTable, readers: Sequence[Tar
             if is_missing(text) and options.require_conditions:
                 raise InputError(f"its {name} is missing")
             refuse_undecided(text, f"its {name}", notation)
-        known = tuple(condition_text(*each) for each in conditions.values())
-        return LabelledRow(number, row.smiles, labels, split, time, bounds, weight, known, gaps)
+        conditions_text = tuple(condition_text(*each) for each in conditions.values())
+        return LabelledRow(number, row.smiles, labels, split, time, bounds, weight, conditions_text, gaps)
 
     return read
 

@@ -64,13 +64,13 @@ def modelled(value: float, scale: Scale, name: str) -> float:
 
 def measured(values: np.ndarray, scales: Sequence[Scale]) -> np.ndarray:
     """Predictions [M, T] as they would be measured, float64; ``scales`` has T, or none where all are as measured."""
-    found = np.array(values, np.float64)
+    numbers = np.array(values, np.float64)
     for target, scale in enumerate(scales):
         if scale == "log10":
-            found[:, target] = 10 ** found[:, target]
+            numbers[:, target] = 10 ** numbers[:, target]
         elif scale:
-            found[:, target] = 10 ** (DECADES[unit_of(scale)] - found[:, target])
-    return found
+            numbers[:, target] = 10 ** (DECADES[unit_of(scale)] - numbers[:, target])
+    return numbers
 
 
 def falls(scale: Scale) -> bool:

@@ -51,8 +51,8 @@ def train_run(
     run.check_free(resume)
     find_optimizer(config.train.optimizer)
     dataset = run.dataset(config)
-    if config.featurizer != (found := find_dataset(dataset).featurizer):
-        raise InputError(f"the model reads {config.featurizer!r} features, {config.dataset} has {found!r} ones")
+    if config.featurizer != (expected := find_dataset(dataset).featurizer):
+        raise InputError(f"the model reads {config.featurizer!r} features, {config.dataset} has {expected!r} ones")
 
     def advice() -> str:
         if not run.state.exists():

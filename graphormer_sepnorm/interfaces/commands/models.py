@@ -109,16 +109,16 @@ def target_lines(result: dict) -> Iterator[str]:
     trust = result.get("trust", {})
     level = usual_confidence(trust)
     held = trust["coverage"][level] if level else {}
-    for target, found in targets_on_test(result).items():
-        decimals = decimals_for([found["value"]])
-        ends = f" (95 % interval {shown_interval(found['interval'], decimals)})" if found["interval"] else ""
-        labels = counted(found["molecules"], "label")
+    for target, score in targets_on_test(result).items():
+        decimals = decimals_for([score["value"]])
+        ends = f" (95 % interval {shown_interval(score['interval'], decimals)})" if score["interval"] else ""
+        labels = counted(score["molecules"], "label")
         inside = f"; {percent(held[target])} inside the {percent(float(level))} intervals" if level else ""
         if (bounds := result["targets"][target].get("bounds", {}).get(STACK)) is not None:
             inside += f"; {percent(bounds['right_side'])} of {counted(bounds['bounds'], 'bound')} on the right side"
             inside += f", concordance {shown(bounds['concordance'], 3)}"
         inside += "".join(f"; {words}" for words in top_words(result["targets"][target].get("top", {})))
-        yield f"{target}: {METRICS[result['metric']].title} {shown(found['value'], decimals)}{ends} on {labels}{inside}"
+        yield f"{target}: {METRICS[result['metric']].title} {shown(score['value'], decimals)}{ends} on {labels}{inside}"
 
 
 def compare(
@@ -171,9 +171,9 @@ def explain(
     with computing(choose(device, precision)):
         predictor = load_predicting_model([model]).under(shared.read_conditions(condition))
         shared.say_unfinished([model])
-        decimals, asked = shown_decimals(predictor), predictor.asked_conditions
+        decimals, conditions = shown_decimals(predictor), predictor.asked_conditions
         explain = partial(explain_rows, predictor, method=method, target=target, decimals=decimals)
-        explanations, problems = explain_table(explain, molecules, out, smiles_column, delimiter, asked)
+        explanations, problems = explain_table(explain, molecules, out, smiles_column, delimiter, conditions)
     shared.tell(f"row {row + 1} (counted from 1): {problem}" for row, problem in sorted(problems.items()))
     count = len(explanations) + len(problems)
     for row, each in list(explanations.items())[:MOST_DESCRIBED]:

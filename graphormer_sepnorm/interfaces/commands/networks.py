@@ -152,8 +152,8 @@ def analyze(
         for model in models:
             results.append(analyze_run(resolve_model(model), split, root))
             if (first := results[0]["dataset"]) != (last := results[-1]["dataset"]):
-                found = f"{models[0]} is a model of {first} and {model} of {last}"
-                raise InputError(f"{found}: compare models of one dataset")
+                difference = f"{models[0]} is a model of {first} and {model} of {last}"
+                raise InputError(f"{difference}: compare models of one dataset")
     plot_cls_geometry(results, out)
     for model, result in zip(models, results, strict=True):
         measures = (f"{name.replace('_', ' ')} {significant(result[name])}" for name in MEASURES)

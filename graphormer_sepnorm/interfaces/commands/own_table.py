@@ -41,8 +41,8 @@ def on_better_scales(options: TableOptions, content: WholeTable) -> TableOptions
     if is_chosen or num_processes() > 1 or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return options
     readers = target_readers(options, content)
-    found = {each.name: better_scale(each.name, exact_labels(each, content), each.unit) for each in readers}
-    scales = {target: scale for target, scale in found.items() if scale}
+    better = {each.name: better_scale(each.name, exact_labels(each, content), each.unit) for each in readers}
+    scales = {target: scale for target, scale in better.items() if scale}
     learnt = ", ".join(modelled_name(target, scale) for target, scale in scales.items())
     question = f"The labels of {', '.join(scales)} span a wide range. Learn {learnt} instead?"
     if not scales or not typer.confirm(question, default=True, err=True):
@@ -61,22 +61,22 @@ def exact_labels(reader: TargetReader, content: WholeTable) -> np.ndarray:
 
 
 def detected(
-    path: str, content: WholeTable, given: dict[str, Any], task: AskedKind, seed: int
+    path: str, content: WholeTable, arguments: dict[str, Any], task: AskedKind, seed: int
 ) -> tuple[TableOptions, list[str]]:
     """The options of a table from the ``given`` fields and the task detected from the labels, and sentences on it."""
-    if (smiles := content.columns[content.smiles_place]) in given.get("targets", ()):
+    if (smiles := content.columns[content.smiles_place]) in arguments.get("targets", ()):
         raise InputError(f"{smiles} is the column of molecules: name the columns to predict", "target_columns")
-    places_of(path, content.columns, [given["split_column"]] if given.get("split_column") else [])
-    found: tuple[str, ...] = () if given.get("targets") else only_target(path, content, given)
-    targets = given.get("targets", ()) or found
-    is_given = given.get("active_below") or given.get("active_above")  # a threshold, so a kind of task
+    places_of(path, content.columns, [arguments["split_column"]] if arguments.get("split_column") else [])
+    target: tuple[str, ...] = () if arguments.get("targets") else only_target(path, content, arguments)
+    targets = arguments.get("targets", ()) or target
+    is_given = arguments.get("active_below") or arguments.get("active_above")  # a threshold, so a kind of task
     guess = guess_task([] if task == "regression" or is_given else look_at_columns(content, targets), task)
     guess = replace(guess, kind="classification") if is_given and task is None else guess
-    has_others = any(given.get(name) for name in ("split_column", "weight_column", "feature_columns"))
+    has_others = any(arguments.get(name) for name in ("split_column", "weight_column", "feature_columns"))
     unused = "neither SMILES, nor an id, nor named by another option" if has_others else "neither SMILES nor an id"
-    sentences = [f"predicting {targets[0]}, the only column that is {unused}"] if found else []
-    options = TableOptions(path, **given | {"targets": targets}, kind=guess.kind, classes=guess.classes, seed=seed)
-    words = [*sentences, guess.sentence, *words_on_separators(content, options), *words_on_split(content, given)]
+    sentences = [f"predicting {targets[0]}, the only column that is {unused}"] if target else []
+    options = TableOptions(path, **arguments | {"targets": targets}, kind=guess.kind, classes=guess.classes, seed=seed)
+    words = [*sentences, guess.sentence, *words_on_separators(content, options), *words_on_split(content, arguments)]
     return options, list(filter(None, words))
 
 
@@ -88,9 +88,9 @@ def words_on_separators(content: WholeTable, options: TableOptions) -> Iterator[
         texts = map(str.strip, content.texts(reader.name))
         unknown = [text for text in texts if is_undecided(parts_of(text)[0], reader.notation)]
         if unknown:
-            found = f"{reader.name}: {counted(len(unknown), 'label is', 'labels are')} left out, since nothing tells"
+            problem = f"{reader.name}: {counted(len(unknown), 'label is', 'labels are')} left out, since nothing tells"
             advice = "add --decimal point or --decimal comma"
-            yield f"{found} whether the separator of {unknown[0]!r} is one of decimals: {advice}"
+            yield f"{problem} whether the separator of {unknown[0]!r} is one of decimals: {advice}"
 
 
 def words_on_split(content: WholeTable, options: dict[str, Any]) -> Iterator[str]:

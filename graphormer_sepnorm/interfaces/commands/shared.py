@@ -295,16 +295,16 @@ def repeated(arguments: Iterable[str], names: set[str]) -> list[str]:
 
 def given_options(context: Any) -> dict[str, Any]:
     """The arguments and options of a call that differ from their defaults and are kept, by parameter, as in JSON."""
-    given = {each.name: context.params.get(each.name) for each in context.command.params if each.name not in NOT_KEPT}
+    values = {each.name: context.params.get(each.name) for each in context.command.params if each.name not in NOT_KEPT}
     defaults = {each.name: each.default for each in context.command.params}
-    found = {name: value for name, value in given.items() if value not in (None, [], (), defaults[name])}
-    return json.loads(json.dumps(found, default=str))
+    options = {name: value for name, value in values.items() if value not in (None, [], (), defaults[name])}
+    return json.loads(json.dumps(options, default=str))
 
 
 def given_names(context: Any, names: Collection[str]) -> list[str]:
-    given = given_options(context)
-    found = [each for each in context.command.params if each.name in given and each.name in names]
-    return [(each.secondary_opts if given[each.name] is False else each.opts)[0] for each in found]
+    options = given_options(context)
+    params = [each for each in context.command.params if each.name in options and each.name in names]
+    return [(each.secondary_opts if options[each.name] is False else each.opts)[0] for each in params]
 
 
 def as_command(context: Any, scales: dict[str, tuple[str, ...]]) -> str:
@@ -316,9 +316,9 @@ def take_up(context: Any) -> None:
     """Adds the options of the call that began the training in --out, without a finished ``--quick``."""
     from graphormer_sepnorm.runs.folder import RunFolder  # help does not need it
 
-    out, given = RunFolder(Path(context.params["out"])), given_options(context)
+    out, options = RunFolder(Path(context.params["out"])), given_options(context)
     path = next((each.command for each in (out, out.fold(0)) if each.command.exists()), None)
-    if path is None and given.keys() & {"file", "csv", "dataset"}:
+    if path is None and options.keys() & {"file", "csv", "dataset"}:
         return  # begun by an earlier release, or not yet
     if path is None:
         raise InputError(f"{out} keeps no options of a training: name its table or --dataset, and its options")
@@ -327,11 +327,11 @@ def take_up(context: Any) -> None:
     except (OSError, ValueError, TypeError, RecursionError):
         raise InputError(f"{path} is damaged: remove it, and repeat the options of the training") from None
     was_quick = "quick" in kept and out.report.exists()
-    for name, value in given.items():
+    for name, value in options.items():
         is_new = name not in kept and was_quick
         if name not in PLACES and not is_new and value != kept.get(name):
             before = f"with {kept[name]}" if name in kept else "without it"
             advice = "leave it out, or choose another --out"
             raise InputError(f"{given_names(context, [name])[0]} contradicts {out}, begun {before}: {advice}")
-    left_out = (*given, *(PLACES if given.keys() & set(PLACES) else ()), *(("quick",) if was_quick else ()))
+    left_out = (*options, *(PLACES if options.keys() & set(PLACES) else ()), *(("quick",) if was_quick else ()))
     context.params |= {name: value for name, value in kept.items() if name not in left_out and name in context.params}

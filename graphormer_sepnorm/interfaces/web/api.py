@@ -183,8 +183,8 @@ async def options_of(
         for name, text in (await request.form()).items()
         if name.startswith(CONDITION) and isinstance(text, str)
     }
-    asked = {"interval": interval, "domain": domain, "alerts": alerts, "properties": properties, "models": models}
-    return Options.model_validate(asked | {"conditions": conditions})
+    fields = {"interval": interval, "domain": domain, "alerts": alerts, "properties": properties, "models": models}
+    return Options.model_validate(fields | {"conditions": conditions})
 
 
 FormOptions = Annotated[Options, Depends(options_of)]
@@ -251,8 +251,8 @@ def add_tables(app: FastAPI, queue: JobQueue) -> None:
     def download(id: str, kind: Literal["csv", "xlsx"]) -> Response:
         """A finished table as CSV or Excel workbook, also one of other models, before the page was restarted."""
         job = refuse_empty(queue.find(id) or queue.store.load(id))
-        given = PurePath(job.shown)
-        name = f"{given.stem}-predictions.{kind}" if given.suffix else f"predictions.{kind}"
+        path = PurePath(job.shown)
+        name = f"{path.stem}-predictions.{kind}" if path.suffix else f"predictions.{kind}"
         encoded = quote(name, safe="", errors="replace")  # as it may have any characters (RFC 6266)
         headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{encoded}"}
         return Response(saved(job, f".{kind}"), 200, headers, MEDIA[kind])

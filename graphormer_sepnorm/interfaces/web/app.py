@@ -97,8 +97,8 @@ def refused(request: Request, token: str | None) -> Response | None:
     if request.method not in READING and not is_of_this_page(request.headers):
         return refusal(path, 403, "this request comes from another page")
     kind, bearer = get_authorization_scheme_param(request.headers.get("authorization"))
-    given = bearer if kind.lower() == "bearer" else "", request.cookies.get(cookie_of(request), "")
-    if token is None or is_open(path) or any(same(each, token) for each in given):
+    credentials = bearer if kind.lower() == "bearer" else "", request.cookies.get(cookie_of(request), "")
+    if token is None or is_open(path) or any(same(each, token) for each in credentials):
         return None
     if request.method == "GET" and same(request.query_params.get("token", ""), token):
         rest = request.url.remove_query_params("token")
@@ -133,8 +133,8 @@ def admit(request: Request, path: str, token: str) -> Response:
     return response
 
 
-def same(given: str, token: str) -> bool:
-    return hmac.compare_digest(given.encode(errors="replace"), token.encode())
+def same(sent: str, token: str) -> bool:
+    return hmac.compare_digest(sent.encode(errors="replace"), token.encode())
 
 
 def refusal(path: str, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Response:
@@ -208,10 +208,10 @@ def add_problems(app: FastAPI, pages: Pages) -> None:
         if is_open(path):  # which says nothing of the models
             return refusal(path, status, as_text(sentence), headers)
         if status == 404 and sentence == NOT_FOUND:
-            shown = path if len(path) <= MOST_SHOWN_OF_PATH else f"{path[:MOST_SHOWN_OF_PATH]}..."
+            excerpt = path if len(path) <= MOST_SHOWN_OF_PATH else f"{path[:MOST_SHOWN_OF_PATH]}..."
             if not f"{path}/".startswith("/api/"):
-                return pages("missing.html", 404, path=shown)
-            return JSONResponse({"detail": f"there is no address {shown}: /docs lists the addresses below /api"}, 404)
+                return pages("missing.html", 404, path=excerpt)
+            return JSONResponse({"detail": f"there is no address {excerpt}: /docs lists the addresses below /api"}, 404)
         if path.startswith("/api/"):
             return refusal(path, status, as_text(sentence), headers)
         name = "problem.html" if "hx-request" in request.headers else "page.html"

@@ -72,10 +72,10 @@ class Worker:
             if self.is_open and not self.pool.active:
                 self.cancel_asked()
                 self.pool = self.new_pool()
-            asked = self.pool.schedule(answer, [question, arguments, self.identity], timeout=seconds)
-            self.asked.add(asked)
-        asked.add_done_callback(self.asked.discard)
-        return asked
+            future = self.pool.schedule(answer, [question, arguments, self.identity], timeout=seconds)
+            self.asked.add(future)
+        future.add_done_callback(self.asked.discard)
+        return future
 
     def interrupt(self) -> None:
         """Lets the questions that were asked have no answer, and no other be asked; for another thread."""
@@ -86,8 +86,8 @@ class Worker:
 
     def cancel_asked(self) -> None:
         """Cancels the questions of a pool that has ended, which may never say so."""
-        for asked in list(self.asked):
-            asked.cancel()
+        for future in list(self.asked):
+            future.cancel()
 
     def end(self) -> None:
         self.interrupt()
@@ -188,8 +188,8 @@ class JobQueue:
         rows = [
             row if row.error and not is_item else replace(row, smiles=row.fields[place], error="") for row in job.rows
         ]
-        asked = job.options, job.columns, rows, job.columns[place], job.added
-        return self.enqueue(Job(secrets.token_hex(16), None, job.shown, *asked))
+        request = job.options, job.columns, rows, job.columns[place], job.added
+        return self.enqueue(Job(secrets.token_hex(16), None, job.shown, *request))
 
     def enqueue(self, job: Job) -> Job:
         self.store.begin(job, self.facts)
@@ -309,8 +309,8 @@ class JobQueue:
         source, job.source = job.source, None
         assert source
         try:
-            asked = source, job.shown, self.limits.rows, job.options, job.smiles_column
-            table = cast(TableRows, self.worker.ask(self.limits.step_seconds, "read", *asked))
+            request = source, job.shown, self.limits.rows, job.options, job.smiles_column
+            table = cast(TableRows, self.worker.ask(self.limits.step_seconds, "read", *request))
         except NoAnswer as error:
             raise InputError(f"{job.shown} could not be read: {error}") from None
         finally:

@@ -116,7 +116,7 @@ class ResultStore:
 
 def read_job(number: str, content: bytes, facts: ModelFacts | None) -> Job | None:
     """The table in a file of the store; None for one of other models or of another format."""
-    found: dict = {"state": "cancelled"}
+    saved_facts: dict = {"state": "cancelled"}
     answers: list[dict] = []
     for line in content.splitlines():
         try:
@@ -124,20 +124,20 @@ def read_job(number: str, content: bytes, facts: ModelFacts | None) -> Job | Non
         except ValueError:  # the page was killed, or the disk was full, in the middle of the line
             break
         answers += news.pop("answers", [])
-        found |= news
-    of_table = of_models(ModelFacts(**found.pop("facts")))
-    if found.pop("format") != FORMAT or (facts and of_models(facts) != of_table):
+        saved_facts |= news
+    of_table = of_models(ModelFacts(**saved_facts.pop("facts")))
+    if saved_facts.pop("format") != FORMAT or (facts and of_models(facts) != of_table):
         return None
-    rows = found.pop("rows")
+    rows = saved_facts.pop("rows")
     return Job(
         number,
         None,
         rows=[TableRow(fields, smiles, error, conditions=tuple(texts)) for fields, smiles, error, texts in rows],
-        options=Options(**found.pop("options")),
-        added=[ColumnFacts(**column) for column in found.pop("added")],
+        options=Options(**saved_facts.pop("options")),
+        added=[ColumnFacts(**column) for column in saved_facts.pop("added")],
         answers=[MoleculePrediction(**answer) for answer in answers],
         is_stored=True,
-        **found,
+        **saved_facts,
     )
 
 
@@ -162,8 +162,8 @@ def saved(job: Job, suffix: str) -> bytes:
     safe = escape_formula if suffix == ".csv" else str
     rows = [Row([*map(safe, row.fields)], row.smiles) for row in job.rows[: len(answers)]]
     added = [AddedColumn(safe(column.name), column.kind) for column in job.added]
-    found = [cells_at(answers, column) for column in job.added]
-    cells: list[Cells] = [each if isinstance(each, np.ndarray) else [*map(safe, each)] for each in found]
+    values = [cells_at(answers, column) for column in job.added]
+    cells: list[Cells] = [each if isinstance(each, np.ndarray) else [*map(safe, each)] for each in values]
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / f"predictions{suffix}"
         write_whole(out, [*map(safe, job.columns)], rows, added, cells)

@@ -102,10 +102,10 @@ def offered_columns(facts: ModelFacts, job: Job) -> dict[str, ShownKind]:
         "property": properties,
         "field": fields[:MOST_FIELDS],
     }
-    found: dict[str, ShownKind] = {}
+    kinds: dict[str, ShownKind] = {}
     for kind, each in names.items():
-        found |= {name: kind for name in each if name not in found}
-    return found
+        kinds |= {name: kind for name in each if name not in kinds}
+    return kinds
 
 
 def chosen_columns(offered: dict[str, ShownKind], view: View) -> list[str]:
@@ -135,9 +135,9 @@ def shown_rows(job: Job, view: View) -> list[int]:
     if (cell_of := (columns | widths(job)).get(view.sort)) is None:
         return rows
     cells: dict[int, Any] = {row: cell_of(answers[row]) for row in rows}
-    known = [row for row in rows if cells[row] not in NOTHING]
+    filled = [row for row in rows if cells[row] not in NOTHING]
     rest = [row for row in rows if cells[row] in NOTHING]
-    return sorted(known, key=cells.__getitem__, reverse=view.order == "descending") + rest
+    return sorted(filled, key=cells.__getitem__, reverse=view.order == "descending") + rest
 
 
 def widths(job: Job) -> dict[str, partial]:
@@ -204,23 +204,23 @@ class Bar:
 
 def grouped_bars(facts: ModelFacts, answer: MoleculePrediction) -> dict[str, list[Bar]]:
     """The bars of a molecule by the group of their targets, in the order of the targets; "" if none has a group."""
-    rest = OTHERS if any(known.group for known in facts.endpoints.values()) else ""
-    found: dict[str, list[Bar]] = {}
+    rest = OTHERS if any(endpoint.group for endpoint in facts.endpoints.values()) else ""
+    groups: dict[str, list[Bar]] = {}
     for target in filter(answer.predictions.__contains__, facts.targets):
-        known, one = facts.endpoints.get(target, EndpointFacts()), answer.predictions[target]
-        found.setdefault(known.group or rest, []).append(bar_of(facts, one, target, known))
-    return found
+        endpoint, one = facts.endpoints.get(target, EndpointFacts()), answer.predictions[target]
+        groups.setdefault(endpoint.group or rest, []).append(bar_of(facts, one, target, endpoint))
+    return groups
 
 
-def bar_of(facts: ModelFacts, one: TargetPrediction, target: str, known: EndpointFacts) -> Bar:
+def bar_of(facts: ModelFacts, one: TargetPrediction, target: str, endpoint: EndpointFacts) -> Bar:
     if facts.is_probability or target in facts.classes:
-        return Bar(target, 100 * one.value, None, standing_of(100 * one.value, known.direction))
+        return Bar(target, 100 * one.value, None, standing_of(100 * one.value, endpoint.direction))
     if one.drugs is None:
         low, high = one.percentile_low, one.percentile_high
         ends = None if low is None or high is None or low == high else (low, high)
         return Bar(target, one.percentile, ends, among="" if one.percentile is None else "training values")
     ends = None if one.drugs_low is None or one.drugs_high is None else (one.drugs_low, one.drugs_high)
-    direction = "" if one.limit else known.direction  # beyond a limit of the assay, drugs do not differ
+    direction = "" if one.limit else endpoint.direction  # beyond a limit of the assay, drugs do not differ
     return Bar(target, one.drugs, ends, standing_of(one.drugs, direction), "drugs")
 
 

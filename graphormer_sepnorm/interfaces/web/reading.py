@@ -90,9 +90,9 @@ def under_conditions(table: TableRows, names: tuple[str, ...], values: dict[str,
         raise InputError(f"the predictions depend on {', '.join(missing)}: fill in the field, or add such a column")
     columns = list(places.values())
     texts = condition_texts(table.rows, columns, separators(table.rows, columns, table.delimiter))
-    known: dict[str, Iterable[str]] = dict(zip(places, zip(*texts, strict=True), strict=True))
-    known |= {name: repeat(condition_text(values[name])) for name in names if name not in places}
-    of_rows = zip(*map(known.__getitem__, names), strict=False)
+    in_columns: dict[str, Iterable[str]] = dict(zip(places, zip(*texts, strict=True), strict=True))
+    in_columns |= {name: repeat(condition_text(values[name])) for name in names if name not in places}
+    of_rows = zip(*map(in_columns.__getitem__, names), strict=False)
     return [replace(row, conditions=conditions) for row, conditions in zip(table.rows, of_rows, strict=False)]
 
 

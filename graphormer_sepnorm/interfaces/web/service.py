@@ -123,9 +123,9 @@ class PredictionService:
         """The facts about each target, with its scale, its unit, and what is known of its training labels."""
         endpoints = {}
         for target, facts in by_target(self.predictor, facts_of_labels).items():
-            known, scale = self.endpoints.get(target, EndpointFacts()), facts["scale"]
-            unit = shown_unit(scale, known.description) if scale else ""
-            endpoints[target] = known.model_copy(update=facts | {"unit": unit})
+            endpoint, scale = self.endpoints.get(target, EndpointFacts()), facts["scale"]
+            unit = shown_unit(scale, endpoint.description) if scale else ""
+            endpoints[target] = endpoint.model_copy(update=facts | {"unit": unit})
         return endpoints
 
     def compared_by(self) -> dict[str, str]:
@@ -196,10 +196,10 @@ class PredictionService:
         if isinstance(explanation, InputError):
             raise explanation
         atoms = zip(read_small(explanation.smiles).GetAtoms(), explanation.contributions.tolist(), strict=True)
-        known = {name: getattr(explanation, name) for name in ("caption", "meaning", "baseline", "start", "fragments")}
-        known["atoms"] = [{"symbol": atom.GetSymbol(), "contribution": value} for atom, value in atoms]
-        known |= {"decimals": explanation.shown_decimals, "picture": draw([explanation], ".svg").decode()}
-        return schemas.AtomContributions.model_validate(known, from_attributes=True)
+        answer = {name: getattr(explanation, name) for name in ("caption", "meaning", "baseline", "start", "fragments")}
+        answer["atoms"] = [{"symbol": atom.GetSymbol(), "contribution": value} for atom, value in atoms]
+        answer |= {"decimals": explanation.shown_decimals, "picture": draw([explanation], ".svg").decode()}
+        return schemas.AtomContributions.model_validate(answer, from_attributes=True)
 
 
 def as_answers(columns: PredictionColumns, predictions: Predictions) -> list[MoleculePrediction]:

@@ -98,11 +98,11 @@ class Trainings:
 
     def keep(self, file: BinaryIO, name: str) -> str:
         """The number of an uploaded table, of which the last ones are kept; raises InputError for what is none."""
-        given = PurePath(name)
-        suffix = given.suffix.lower()
+        uploaded = PurePath(name)
+        suffix = uploaded.suffix.lower()
         if suffix not in KINDS:
             raise InputError(f"{name or 'this'} is not a table with labels: give one of {', '.join(KINDS)}")
-        stem = re.sub(r"[^\w.-]+", "-", given.stem)[:MOST_OF_NAME].strip("-.") or "table"
+        stem = re.sub(r"[^\w.-]+", "-", uploaded.stem)[:MOST_OF_NAME].strip("-.") or "table"
         number = secrets.token_hex(16)
         path = self.folder / number / f"{stem}{suffix}"
         keep(file, path, path.name)
@@ -256,9 +256,9 @@ def add_choosing(app: FastAPI, queue: JobQueue, pages: Pages, trainings: Trainin
     async def choose(request: Request, number: str, choice: Annotated[TrainingChoice, Query()]) -> Response:
         """The table with a form, or for htmx the part that depends on what is chosen."""
         table, answer, choice = await look(number, choice)
-        asked = {"number": number, "table": table.name, "look": answer, "choice": choice}
+        context = {"number": number, "table": table.name, "look": answer, "choice": choice}
         options = {"scales": SCALES, "splits": get_args(SplitName), "command": trainings.command(table, choice)}
-        return pages("look.html" if "hx-request" in request.headers else "choose.html", **asked, **options)
+        return pages("look.html" if "hx-request" in request.headers else "choose.html", **context, **options)
 
     @app.post("/train/{number}", include_in_schema=False)
     async def train(number: str, choice: Annotated[TrainingChoice, Form()]) -> Response:

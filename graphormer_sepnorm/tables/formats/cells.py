@@ -57,10 +57,12 @@ def chosen_sheet(book: "Workbook", source: str, smiles_column: str | None, name:
             titles = ", ".join(map(printable, sheets))
             raise InputError(f"{source} has no sheet {name!r}: its sheets are {titles}{did_you_mean(name, sheets)}")
         return sheets[name]
-    found = [sheet for sheet in book.worksheets if places_of_column(next(texts_of_rows(sheet, 1), []), smiles_column)]
-    if len(found) > 1:
-        say_unread(source, *(printable(sheet.title) for sheet in found))
-    return found[0] if found else book.worksheets[0]
+    with_molecules = [
+        sheet for sheet in book.worksheets if places_of_column(next(texts_of_rows(sheet, 1), []), smiles_column)
+    ]
+    if len(with_molecules) > 1:
+        say_unread(source, *(printable(sheet.title) for sheet in with_molecules))
+    return with_molecules[0] if with_molecules else book.worksheets[0]
 
 
 @cache

@@ -183,8 +183,8 @@ def csv_records(lines: Iterator[str], source: str, delimiter: str, lines_before:
             return
         except csv.Error as error:
             if len(record) > 1:
-                found = f"line {lines_before + reader.line_num} of {source} cannot be split into columns ({error})"
-                raise InputError(f"{found}: close its quotes, or double those inside a quoted field") from None
+                problem = f"line {lines_before + reader.line_num} of {source} cannot be split into columns ({error})"
+                raise InputError(f"{problem}: close its quotes, or double those inside a quoted field") from None
             without_quotes = split(record[0], delimiter, csv.QUOTE_NONE) or [""]
             fields = tables.BrokenLine(without_quotes, f"the line cannot be split into columns ({error})")
         yield fields
@@ -201,8 +201,8 @@ def read_smi(lines: Iterator[str]) -> Table:
 
 
 def split_line(line: str) -> list[str]:
-    found = WITH_EXTENSION.fullmatch(line)
-    return list(found.groups()) if found else line.split(None, 1)
+    match = WITH_EXTENSION.fullmatch(line)
+    return list(match.groups()) if match else line.split(None, 1)
 
 
 def read_sdf(lines: Iterator[str], again: Iterator[str], source: str, smiles_column: str | None = None) -> Table:
@@ -247,8 +247,8 @@ def data_items(record: list[str]) -> dict[str, str]:
     items: dict[str, str] = {}
     lines = iter(split_record(record)[1])
     for line in lines:
-        if found := ITEM.fullmatch(line):
-            items[found[1]] = "\n".join(itertools.takewhile(str.strip, lines))
+        if match := ITEM.fullmatch(line):
+            items[match[1]] = "\n".join(itertools.takewhile(str.strip, lines))
     return items
 
 
