@@ -203,7 +203,7 @@ def test_members_without_weight_are_named_with_the_minutes_that_they_took(tmp_pa
     for number, seconds in enumerate(([60, 40], [80])):
         folder = tmp_path / f"model-{number}"
         folder.mkdir()
-        (folder / "metrics.jsonl").write_text("".join(f'{{"seconds": {each}}}\n' for each in seconds))
+        (folder / "metrics.jsonl").write_text("".join(f'{{"epoch": 1, "seconds": {each}}}\n' for each in seconds))
     run.begin_parts(Parts("model", 2))
     told = result({"a": facts()}, members={"networks": {}})
     parts = {"run": run, "model": {"members": MEMBERS, "weights": ((0.5, 0.0), (0.5, 1.0), (0.0, 0.0))}}
