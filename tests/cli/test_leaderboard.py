@@ -91,6 +91,7 @@ def test_unknown_names_are_refused_before_anything_is_trained(sweep, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_two_runs_from_the_shell(command, tmp_path):
     runs = [write_run(tmp_path / "a", Y + 0.5), write_run(tmp_path / "b", np.zeros(40))]
     code, result, messages = command("compare", *runs, "--plot", tmp_path / "difference.png")

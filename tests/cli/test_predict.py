@@ -35,6 +35,7 @@ def read(path: Path, delimiter: str = ",") -> list[dict]:
         return list(csv.DictReader(file, delimiter=delimiter))
 
 
+@pytest.mark.slow
 def test_several_models_and_endpoints_from_the_shell(command, tmp_path):
     names = save_panel(tmp_path / "panel"), save_student(tmp_path / "potency", ("hERG",), seed=1)
     asked = "--endpoints", "herg", "tox*", "--interval", "0.8", "-o", tmp_path / "out.csv"
@@ -49,6 +50,7 @@ def test_several_models_and_endpoints_from_the_shell(command, tmp_path):
     assert command("info", names[0])[1]["endpoints"]["hERG"]["direction"] == "lower"
 
 
+@pytest.mark.slow
 def test_a_table_with_one_per_cent_broken_rows_is_complete_and_aligned(command, model, tmp_path, monkeypatch):
     monkeypatch.setattr(resumable_writer, "molecules_at_once", lambda device: 150)
     rng = random.Random(0)
@@ -99,6 +101,7 @@ def printed(capsys, monkeypatch, *arguments) -> tuple[int, str, str]:
     return end.value.code or 0, found.out, found.err
 
 
+@pytest.mark.slow
 def test_smiles_are_predicted_and_printed(command, model, tmp_path, capsys, monkeypatch):
     smiles = ["CCO", "c1ccccc1O ", "F/C=C/F"]
     code, out, messages = printed(capsys, monkeypatch, "predict", model, *smiles)
@@ -123,6 +126,7 @@ def test_a_reader_that_has_enough_is_a_sentence(model, tmp_path):
     assert done.stderr.splitlines()[-1] == "error: cannot write -: Broken pipe"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["predict", "embed"])
 def test_salts_are_stripped_if_that_is_asked_for(command, model, tmp_path, name):
     def run(smiles: str, *options) -> dict:
@@ -226,6 +230,7 @@ def explain(*arguments) -> list[dict]:
     return json.loads(result.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "ending"), [("gradients", ".svg"), ("attention", ".png")])
 def test_one_molecule(saved, tmp_path, ending, method):
     picture = tmp_path / f"ethanol{ending}"
@@ -234,6 +239,7 @@ def test_one_molecule(saved, tmp_path, ending, method):
     assert picture.stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_a_table_into_a_folder_and_the_rows_left_out_named(saved, tmp_path):
     table = tmp_path / "molecules.csv"
     table.write_text('\ufeffname,smiles\r\nethanol,CCO\r\nbroken,C(C\r\n,\r\nCCC\r\n"a, b",c1ccccc1\r\n')

@@ -39,6 +39,7 @@ def test_help_imports_the_standard_library_and_typer_alone(arguments):
     assert not sorted(modules & (HEAVY | NOT_FOR_PREDICTING))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["predict", "info", "pretrain"])
 def test_the_help_of_a_command_imports_what_typer_does(name):
     modules = modules_after(name, "--help")

@@ -178,6 +178,7 @@ def test_folds_predict_every_molecule_by_models_that_did_not_see_it(train, molec
     )
 
 
+@pytest.mark.slow
 def test_a_kernel_is_there_in_seconds_and_predicts_as_every_table_model(command, molecules, tmp_path):
     molecules.head(60).to_csv(tmp_path / "mols.csv", index=False)
     arguments = [tmp_path / "mols.csv", "--target-columns", "a", "--split", "random", "--out", tmp_path / "run"]

@@ -16,11 +16,13 @@ def edits(tokens: tuple) -> st.SearchStrategy[list]:
     return st.lists(edit, max_size=max(NUMBERS))
 
 
+@pytest.mark.slow
 @given(st.sampled_from(smiles.seeds()), edits(smiles.TOKENS))
 def test_mutated_smiles_are_read_or_refused(text, changes):
     smiles.read_or_refused(smiles.edited(text, changes))
 
 
+@pytest.mark.slow
 @given(st.sampled_from(smiles.seeds()), edits(smiles.TOKENS))
 def test_mutated_molecules_are_read_from_their_inchis(text, changes):
     inchi.written_as_inchi(smiles.edited(text, changes))
@@ -37,11 +39,13 @@ def test_good_records_survive_a_damaged_one(folder, kind, changes):
     tables.damage_record(folder, kind, changes)
 
 
+@pytest.mark.slow
 @given(kind=st.sampled_from([*tables.FORMATS, "csv.gz", "sdf.gz"]), changes=edits(tables.TOKENS))
 def test_damaged_tables_are_read_or_refused(folder, kind, changes):
     tables.damage_file(folder, kind, changes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [50, pytest.param(5000, marks=pytest.mark.nightly)])
 def test_all_forms_of_a_molecule_are_one_family(count):
     for number in range(count):

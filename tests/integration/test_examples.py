@@ -112,6 +112,7 @@ def masked_images():
     return load_example("masked_images")
 
 
+@pytest.mark.slow
 def test_the_parts_of_the_digits_share_no_image_and_have_all_classes(masked_images):
     images = masked_images.digits()
     assert [len(part.classes) for part in images.values()] == [1077, 360, 360]
@@ -121,6 +122,7 @@ def test_the_parts_of_the_digits_share_no_image_and_have_all_classes(masked_imag
     assert (x.min(), x.max()) == (-1, 1)
 
 
+@pytest.mark.slow
 def test_the_cls_has_norms_of_its_own_where_it_differs(masked_images):
     model = masked_images.make_model("SepNorm", masked_images.digits()["train"], patch=2, width=8, layers=2)
     replaced = model.separated_norms.replaced

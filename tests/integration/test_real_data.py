@@ -37,11 +37,13 @@ def test_splits_have_their_sizes_and_fit_the_vocabulary(root, name):
         assert batch.y.shape == (size, len(DATASETS[name].task.targets)) and not batch.y.isnan().any()
 
 
+@pytest.mark.slow
 def test_molhiv_has_its_positives(root):
     molecules, index = load_molhiv(root)
     assert [int(molecules.y[index[split]].sum()) for split in SPLITS] == [1232, 81, 130]
 
 
+@pytest.mark.slow
 def test_the_store_holds_what_pyg_gives(root):
     """Graph by graph, the prepared arrays equal the transform of PyG's own graphs."""
     with torch.serialization.safe_globals(pyg_classes()):

@@ -11,6 +11,7 @@ from graphormer_sepnorm.table_model.load import load_model
 SAVED = sorted(path.parent for path in (Path(__file__).parents[1] / "saved").glob("*/stack.safetensors"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", SAVED, ids=lambda folder: folder.name)
 def test_a_saved_model_predicts_what_it_did(folder, tmp_path):
     expected = pd.read_csv(folder / "predicted.csv")

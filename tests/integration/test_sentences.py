@@ -26,6 +26,7 @@ def test_the_corpus_is_there_and_its_parts_differ(example):
     assert len(shared) < 0.02 * sizes["test"]  # a few sentences are in Wikipedia twice
 
 
+@pytest.mark.slow
 def test_loss_of_orthogonal_sentences(example):
     """Each embedding is at cosine 1 from its other one and at 0 from the other sentence's."""
     x = torch.eye(2, dtype=torch.float64)

@@ -71,6 +71,7 @@ def test_hard_molecules_have_the_same_graph_in_every_spelling(featurizer, smiles
     check_graphs(featurizer, smiles)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("featurizer", "molecules"), [("zinc", MOLECULES), ("mol", MOLECULES), ("ogb", FOR_OGB)])
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(data=st.data())

@@ -49,6 +49,7 @@ def weights(path):
     return checkpoint.load_tensors(path)[0]
 
 
+@pytest.mark.slow
 def test_resuming_with_another_configuration_is_refused(run_config, tmp_path):
     data = molecules(20, run_config)
     next(recorder(run_config, data, data, tmp_path).epochs())
@@ -60,6 +61,7 @@ def test_resuming_with_another_configuration_is_refused(run_config, tmp_path):
     assert str(e.value).endswith(f"or start another run from these weights with --from {tmp_path} --out OTHER")
 
 
+@pytest.mark.slow
 def test_batch_norm_statistics_are_those_of_the_training_split_alone(run_config):
     one, other = molecules(40, run_config), molecules(40, run_config, skip=40)
     found = []
@@ -72,6 +74,7 @@ def test_batch_norm_statistics_are_those_of_the_training_split_alone(run_config)
     assert not torch.allclose(found[0], found[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("metric", "keep", "kept_epoch"), [("mae", "best", 2), ("r2", "best", 3), ("mae", "last", 4)])
 def test_the_best_or_the_last_epoch_is_kept(run_config, tmp_path, monkeypatch, metric, keep, kept_epoch):
     task, train = replace(run_config.task, metric=metric), replace(run_config.train, keep=keep)
@@ -94,6 +97,7 @@ def test_the_best_or_the_last_epoch_is_kept(run_config, tmp_path, monkeypatch, m
     assert trainer.evaluated.cls.equal(kept["cls"]) is (keep == "last")
 
 
+@pytest.mark.slow
 def test_the_averaged_weights_are_evaluated_and_kept(run_config, tmp_path, monkeypatch):
     """Averages by hand: those of the first update, then nine parts before and one part now."""
     train, val = molecules(40, run_config), molecules(20, run_config, skip=40)

@@ -143,6 +143,7 @@ def test_tensors_of_the_wrong_name_shape_type_or_value_are_refused(good, tmp_pat
         checkpoint.load_model(forge(good, tmp_path / "forged.safetensors", tensors=tensors))
 
 
+@pytest.mark.slow
 @FUZZ
 @given(start=st.integers(0, 10**5), junk=st.binary(max_size=64), cut=st.booleans())
 def test_mutated_and_truncated_checkpoints_are_refused(good, tmp_path_factory, start, junk, cut):
@@ -175,6 +176,7 @@ def test_a_header_or_a_file_beyond_the_limits_is_not_read(tmp_path):
             checkpoint.load_model(endless)
 
 
+@pytest.mark.slow
 def test_a_state_with_foreign_tensors_is_refused(good, tmp_path):
     config = tiny_run.tiny_config()
     data = load_split("tiny", "train", config.model.encodings)
@@ -221,6 +223,7 @@ def test_no_planted_pickle_is_loaded_from_a_data_folder(tmp_path, dataset, write
     assert not trace.exists()
 
 
+@pytest.mark.slow
 @FUZZ
 @given(
     path=st.sampled_from(["model.width", "model.encodings", "train.lr", "task.targets", "dataset", "task.mean"]),
@@ -245,6 +248,7 @@ def complete_graph(atoms: int) -> str:
     return "".join(f"[U]{text}" for text in rings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -272,6 +276,7 @@ def zip_bomb() -> bytes:
     return packed.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, bomb",
     [
@@ -288,6 +293,7 @@ def test_bombs_end_early(tmp_path, name, bomb):
         list(table.rows)
 
 
+@pytest.mark.slow
 def test_a_file_of_very_many_tensors_is_refused_before_they_are_read(tmp_path, monkeypatch):
     """The reader of safetensors would take a minute."""
     monkeypatch.setattr(checkpoint, "safe_open", None)
@@ -316,6 +322,7 @@ JSON = [b"", b"{", b"{}", b"[]", b"null", b'{"value": []}', b"\xff\xfe", b"[" * 
 CSV = [b"", b"smiles\n", b"\xff\xfe\x00", b"smiles,split\nCCO,test\n", b'smiles,"sp']
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "use", "contents"),
     [("test.json", describe_model, JSON), ("table.json", evaluate_run, JSON), (TABLE, evaluate_run, CSV)],

@@ -116,6 +116,7 @@ def test_equals_the_reference_forward_and_gradients(config, graphs, norm, norm_p
             assert (found - state[name].grad).abs().max() < tolerance * reference.norm(), name
 
 
+@pytest.mark.slow
 def test_compiled_and_plain_operations_agree(variant, graphs, monkeypatch):
     model = make_model(variant)
     batch = collate(model, graphs)
@@ -157,6 +158,7 @@ def variant(request, config):
     return replace(config, **VARIANTS[request.param])
 
 
+@pytest.mark.slow
 def test_predictions_are_read_from_the_embeddings_of_all_rows(variant, graphs):
     """The last block computes the same CLS rows with and without the other rows."""
     model = make_model(variant)
@@ -235,6 +237,7 @@ def test_dropout_can_be_turned_off_and_on(config, graphs):
     assert not torch.allclose(model(batch), still)  # attention dropout is on, too
 
 
+@pytest.mark.slow
 def test_every_encoding_parameter_learns(variant, graphs):
     model = make_model(variant)
     weights = torch.linspace(-1, 1, len(graphs)).unsqueeze(1)
@@ -245,6 +248,7 @@ def test_every_encoding_parameter_learns(variant, graphs):
     assert not still
 
 
+@pytest.mark.slow
 def test_half_precision_is_near_full_precision(config, graphs):
     model = make_model(replace(config, **EVERYTHING)).eval()
     batch = collate(model, graphs)
@@ -256,6 +260,7 @@ def test_half_precision_is_near_full_precision(config, graphs):
     assert relative_error(half.float(), full) < 0.05
 
 
+@pytest.mark.slow
 def test_renumbering_the_atoms_changes_nothing(variant, graphs):
     config = variant
     model = make_model(config).eval()
@@ -264,6 +269,7 @@ def test_renumbering_the_atoms_changes_nothing(variant, graphs):
     torch.testing.assert_close(model(collate(model, graphs)), model(collate(model, renumbered)), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_batch_equals_its_molecules_one_by_one(variant, graphs):
     model = make_model(variant).eval()
     together = model(collate(model, graphs))

@@ -50,6 +50,7 @@ def test_test_rows_are_not_learnt_from(trained: Trained):
     assert kept == [row.smiles for row in rows if row.split != "test"] and len(kept) + trained.result["n"] == len(rows)
 
 
+@pytest.mark.slow
 def test_a_final_model_learns_all_rows_and_is_scored_out_of_fold(trained: Trained, tmp_path):
     options, run = replace(trained.options, final=True), RunFolder(tmp_path / "run")
     result = train_table(options, trained.config, run.path, Plan(3, quick=True))
@@ -73,6 +74,7 @@ def test_a_final_model_learns_all_rows_and_is_scored_out_of_fold(trained: Traine
             replace(options, **other)
 
 
+@pytest.mark.slow
 def test_a_final_classification_is_scored_too(smiles, logp, trained: Trained, tmp_path):
     table = pd.DataFrame({"smiles": smiles[:60], "a": (logp[:60, 0] > np.median(logp[:60, 0])).astype(int)})
     table.to_csv(tmp_path / "in.csv", index=False)

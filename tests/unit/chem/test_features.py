@@ -33,6 +33,7 @@ from graphormer_sepnorm.errors import InputError
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
 
 
+@pytest.mark.slow
 def test_zinc_features_are_elements_and_bond_orders_of_the_kekule_form():
     for smiles in sample_table().smiles[:1000]:
         graph, mol = FEATURIZERS["zinc"].graph(smiles), read_smiles(smiles)

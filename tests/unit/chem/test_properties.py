@@ -47,6 +47,7 @@ def test_excess_cycle_length_counts_the_atoms_above_six(smiles, excess):
     assert excess_cycle_length(read_smiles(smiles)) == excess
 
 
+@pytest.mark.slow
 def test_penalized_logp_of_benzene_by_hand():
     # Crippen: six aromatic CH, 6 * (0.1581 + 0.1230) = 1.6866; SA score at its lower bound, 1; no long cycle.
     # (1.6866 - 2.4570953) / 1.4343244 = -0.5371835
@@ -55,6 +56,7 @@ def test_penalized_logp_of_benzene_by_hand():
     assert penalized_logp("c1ccccc1") == pytest.approx(-0.5371835 + 2.4625437 + 0.1698115, abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("smiles", "target"), ZINC_TARGETS.items())
 def test_penalized_logp_is_the_benchmark_target(smiles, target):
     assert penalized_logp(smiles) == pytest.approx(target, abs=1e-4)

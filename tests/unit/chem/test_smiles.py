@@ -113,6 +113,7 @@ def test_read_smiles_forgives_the_valence_of_metals(smiles, atoms, rings):
     assert all(atom.GetTotalNumHs() >= 0 for atom in mol.GetAtoms())
 
 
+@pytest.mark.slow
 def test_rdkit_is_silent_inside_our_calls_only(capfd):
     with pytest.raises(InputError):
         read_smiles("C1CC")
@@ -122,6 +123,7 @@ def test_rdkit_is_silent_inside_our_calls_only(capfd):
     assert "unclosed ring" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="CNOcn()[]=#123+-@HAlB .%/\\*>", max_size=30) | st.text(max_size=10))
 @example("C\t\x1f")
 @example("C \x1c ethane")

@@ -140,6 +140,7 @@ def test_200_salts_have_the_family_of_their_parents(part):
         assert not any(is_doubtful(read_smiles(text)) for text in drawn), drawn
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["without-salts", "standardized", "chembl"])
 @a_few_and_all
 def test_200_salts_become_their_parents(name, part):

@@ -50,6 +50,7 @@ def test_a_dataset_is_complete_and_has_a_card(name, tmp_path):
     assert f"| `{name}` |" in CARDS
 
 
+@pytest.mark.slow
 def test_the_sample_is_read_with_its_targets():
     table = sample_table()
     molecules = read_sample("val", Path("no root"))
@@ -95,15 +96,18 @@ def stored_rows() -> list[tuple[str, ...]]:
         return [tuple(row) for row in csv.reader(file)]
 
 
+@pytest.mark.slow
 def test_targets_belong_to_the_molecules(sample):
     part = sample.sample(200, random_state=0)
     assert [penalized_logp(smiles) for smiles in part.smiles] == pytest.approx(list(part.penalized_logp), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_generator_repeats_the_first_rows():
     assert list(itertools.islice(make_sample.sample_rows(), 100)) == stored_rows()[1:101]
 
 
+@pytest.mark.slow
 def test_a_changed_encoding_is_computed_again():
     """As by a notebook whose cell is edited and run again: the fields stay the same, the cached arrays do not."""
 

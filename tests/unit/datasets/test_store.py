@@ -24,6 +24,7 @@ def same(dataset, other, numbers) -> bool:
     return all((a == b).all() for a, b in arrays) and one.arrays.keys() == two.arrays.keys()
 
 
+@pytest.mark.slow
 def test_a_batch_has_the_molecules_in_the_order_asked_for(molecules):
     dataset = in_memory(molecules, ENCODINGS)
     batch = dataset.batch([7, 2, 7])
@@ -36,6 +37,7 @@ def test_a_batch_has_the_molecules_in_the_order_asked_for(molecules):
     np.testing.assert_array_equal(batch.y.numpy(), dataset.y[[7, 2, 7]])
 
 
+@pytest.mark.slow
 def test_a_batch_has_the_weights_and_conditions_of_its_molecules(molecules):
     weight, conditions = np.arange(20, dtype=np.float32), np.arange(40, dtype=np.float32).reshape(20, 2)
     known = in_memory(replace(molecules, weight=weight, conditions=conditions), ENCODINGS)
@@ -46,6 +48,7 @@ def test_a_batch_has_the_weights_and_conditions_of_its_molecules(molecules):
     assert plain.weight is None and plain.conditions is None
 
 
+@pytest.mark.slow
 def test_a_store_is_written_once_and_equals_molecules_in_memory(molecules, tmp_path, monkeypatch):
     monkeypatch.setattr("graphormer_sepnorm.datasets.store.SHARD_MOLECULES", 6)  # four shards
     calls = []

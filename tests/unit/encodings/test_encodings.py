@@ -36,6 +36,7 @@ def arrays(encoding, graph):
     return encoding.precompute(pack_data([graph], (3,)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENCODINGS)
 def test_no_molecules_have_no_rows(name):
     found = ENCODINGS[name]().precompute(read_molecules("zinc", ["C("]).graphs)
@@ -146,6 +147,7 @@ def test_paths_equal_a_search_over_all_shortest_paths(seed):
             assert tuple(path_bonds[10 * i + j]) == expected
 
 
+@pytest.mark.slow
 def test_random_walks_by_hand():
     found = arrays(ENCODINGS["rrwp"](steps=3), skeleton((0, 1), (1, 0), (1, 2), (2, 1)))
     walks = found["rrwp"].reshape(3, 3, 3)
@@ -155,6 +157,7 @@ def test_random_walks_by_hand():
     assert walks[:, :, 2].tolist() == [[0.5, 0, 0.5], [0, 1, 0], [0.5, 0, 0.5]]
 
 
+@pytest.mark.slow
 def test_resistances_by_hand():
     found = arrays(ENCODINGS["resistance"](cap=9.0), cyclopropane_with_tail())["resistance"].reshape(5, 5)
     two_thirds = 2 / 3  # one bond parallel to two in series: 1 * 2 / (1 + 2)
@@ -192,6 +195,7 @@ def test_terms_of_resistances_by_hand():
     assert ENCODINGS["resistance"]().module(EncodingSizes(8, 4, 2, 3))(batch).factor is None
 
 
+@pytest.mark.slow
 def test_rings_by_hand():
     """A triangle 0-1-2 and a square 1-3-4-2 share the bond 1-2; atom 5 is bonded to atom 4."""
     found = arrays(ENCODINGS["rings"](max_size=5), skeleton((0, 1), (0, 2), (1, 2), (1, 3), (3, 4), (4, 2), (4, 5)))
@@ -214,6 +218,7 @@ def test_no_ring_of_a_symmetric_cage_is_left_out():
     assert found["ring_counts"].tolist() == [[3, 3]] * 8
 
 
+@pytest.mark.slow
 def test_terms_of_rings_by_hand():
     encoding = ENCODINGS["rings"](max_size=5)
     triangle = GraphormerTransform((encoding,), (3,))(skeleton((0, 1), (1, 2), (2, 0), (2, 3)))
@@ -227,6 +232,7 @@ def test_terms_of_rings_by_hand():
     assert terms.pair.view(4, 4).tolist() == [[3, 3, 3, 0], [3, 3, 3, 0], [3, 3, 3, 0], [0, 0, 0, 0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options", "array"),
     [

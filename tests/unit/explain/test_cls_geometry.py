@@ -53,6 +53,7 @@ def test_embeddings_of_another_shape_are_refused(measure, shape):
         measure(torch.ones(shape))
 
 
+@pytest.mark.slow
 def test_measures_of_a_run_are_possible_ones(tmp_path):
     result = analyze_run(save_tiny(tmp_path, featurizer="zinc"), "val")
     assert (result["dataset"], result["split"], result["molecules"]) == ("sample", "val", 500)
@@ -62,6 +63,7 @@ def test_measures_of_a_run_are_possible_ones(tmp_path):
     assert result["uniformity"] <= 0 and 0 < result["isotropy"] <= 1
 
 
+@pytest.mark.slow
 def test_of_many_molecules_the_same_are_drawn_every_time(tmp_path, monkeypatch):
     monkeypatch.setattr(analyze, "MAX_MOLECULES", 50)
     run = save_tiny(tmp_path, featurizer="zinc")

@@ -58,7 +58,8 @@ def make_model(norm: str = "sepnorm", kind: str = "regression", norm_position: s
     return model.eval()
 
 
-@pytest.mark.parametrize("norm_position", ["post", pytest.param("pre", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("norm_position", ["post", "pre"])
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("further", [{}, FURTHER, LOCAL], ids=["paper", "further", "local"])
 def test_contributions_add_up_to_the_difference_of_predictions(norm, norm_position, further):
@@ -106,6 +107,7 @@ def test_contributions_follow_their_atoms(method):
     np.testing.assert_allclose(np.bincount(symmetric, here), np.bincount(symmetric, there[list(match)]), rtol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_contributions_are_those_of_the_molecule_as_it_is_read(tmp_path, method):
     model = Graphormer.from_pretrained(save_tiny(tmp_path, featurizer="mol-without-salts"))
@@ -152,6 +154,7 @@ def test_colours_show_the_sign():
     assert blue[2] > blue[0] and red[0] > red[2] and min(white) > 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, COLUMNS + 1])
 def test_a_picture_has_a_panel_for_each_molecule(count):
     explanations = [explained(-0.5, 0.2)] * count

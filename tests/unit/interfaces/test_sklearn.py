@@ -104,6 +104,7 @@ def fitted() -> GraphormerRegressor:
     return GraphormerRegressor(**TINY).fit(SMILES, LENGTH)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", INPUTS)
 def test_molecules_come_in_any_container(fitted, kind):
     np.testing.assert_allclose(fitted.predict(INPUTS[kind]), fitted.predict(SMILES), rtol=1e-5)
@@ -112,6 +113,7 @@ def test_molecules_come_in_any_container(fitted, kind):
     assert refitted.n_features_in_ == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("smiles", "message"),
     [
@@ -138,12 +140,14 @@ def test_input_that_is_not_molecules(fitted, smiles, message):
         clone(fitted).fit(smiles, [0.0, 1.0])
 
 
+@pytest.mark.slow
 def test_a_fitted_estimator_is_kept_by_pickle_and_joblib(fitted, tmp_path):
     joblib.dump(fitted, tmp_path / "model.joblib")
     for copy in (pickle.loads(pickle.dumps(fitted)), joblib.load(tmp_path / "model.joblib")):
         np.testing.assert_array_equal(copy.predict(SMILES), fitted.predict(SMILES))
 
 
+@pytest.mark.slow
 def test_a_saved_model_predicts_the_same(fitted, tmp_path):
     fitted.save(tmp_path / "model")
     found = load_model(tmp_path / "model").predict(SMILES, interval=0.8)
@@ -155,6 +159,7 @@ def test_a_saved_model_predicts_the_same(fitted, tmp_path):
         fitted.save(tmp_path / "model")
 
 
+@pytest.mark.slow
 def test_targets_on_their_own_scale_keep_their_names_and_shape():
     targets = pd.DataFrame({"a": LENGTH * 1e4, "b": 5 - LENGTH})
     targets.loc[::3, "a"] = np.nan
@@ -170,6 +175,7 @@ def test_targets_on_their_own_scale_keep_their_names_and_shape():
     assert column.predict(SMILES).shape == column.out_of_fold_.shape == (40, 1)
 
 
+@pytest.mark.slow
 def test_labels_may_be_bounds_as_in_a_table():
     said = [f">{length - 4:g}" if place % 5 == 0 else f"{length:g}" for place, length in enumerate(LENGTH)]
     estimator = GraphormerRegressor(**TINY).fit(SMILES, said)
@@ -184,12 +190,14 @@ def test_labels_may_be_bounds_as_in_a_table():
         GraphormerRegressor(**TINY).fit(SMILES[:2], ["1", "wet"])
 
 
+@pytest.mark.slow
 def test_censored_labels_are_not_scored(fitted):
     with pytest.raises(InputError, match=r"^y has censored labels, such as '<-0\.92': leave their molecules out"):
         fitted.score(SMILES[:3], ["1", "<-0.92", "2"])
     assert fitted.score(SMILES, [str(length) for length in LENGTH]) == pytest.approx(fitted.score(SMILES, LENGTH))
 
 
+@pytest.mark.slow
 def test_weights_of_molecules_count():
     weight = np.where(KIND == "acid", 5.0, 1.0)
     plain, weighted, alike = (
@@ -200,6 +208,7 @@ def test_weights_of_molecules_count():
     assert (weighted != plain).any()
 
 
+@pytest.mark.slow
 def test_classes_that_are_other_numbers_are_named(tmp_path):
     estimator = GraphormerClassifier(**TINY).fit(SMILES, np.where(KIND == "acid", 2, 1))
     assert estimator.model_.classes == (("1", "2"),)
@@ -212,6 +221,7 @@ def test_classes_that_are_other_numbers_are_named(tmp_path):
         evaluate_new(RunFolder(tmp_path / "saved"), str(tmp_path / "new.csv"))
 
 
+@pytest.mark.slow
 def test_active_is_the_class_that_the_command_predicts_whatever_the_alphabet_says():
     words = np.where(KIND == "acid", "active", "inactive")
     alphabetical = GraphormerClassifier(**TINY).fit(SMILES, np.where(words == "active", "b", "a"))
@@ -228,6 +238,7 @@ def test_active_is_the_class_that_the_command_predicts_whatever_the_alphabet_say
     np.testing.assert_array_equal(next(sets), next(sets)[:, ::-1])
 
 
+@pytest.mark.slow
 def test_more_than_two_classes():
     ends = [smiles.lstrip("C")[-1] for smiles in SMILES]
     estimator = GraphormerClassifier(**TINY).fit(SMILES, ends)
@@ -237,6 +248,7 @@ def test_more_than_two_classes():
     assert (estimator.predict(SMILES) == estimator.classes_[probability.argmax(axis=1)]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [("active", "inactive"), (1, 0), (True, False)])
 def test_a_molecule_without_a_class_is_not_learnt_from(classes):
     labels, part = np.where(KIND == "acid", *classes), slice(5, None)
@@ -252,6 +264,7 @@ def test_a_molecule_without_a_class_is_not_learnt_from(classes):
         GraphormerClassifier(**TINY).fit(SMILES, np.full(40, np.nan))
 
 
+@pytest.mark.slow
 def test_several_labels_each():
     labels = pd.DataFrame({"acid": KIND == "acid", "long": LENGTH > 8}).astype(float)
     estimator = GraphormerClassifier(**TINY).fit(SMILES, labels)
@@ -261,6 +274,7 @@ def test_several_labels_each():
     assert GraphormerClassifier(**TINY).fit(SMILES, labels).predict_proba(SMILES).shape == (40, 2)
 
 
+@pytest.mark.slow
 def test_sets_of_classes_grow_with_confidence():
     estimator = GraphormerClassifier(**TINY).fit(SMILES, KIND)
     narrow, wide = (estimator.predict_set(SMILES, confidence) for confidence in (0.5, 0.9))
@@ -291,6 +305,7 @@ def test_a_network_that_an_estimator_trained_embeds(tiny_recipe):
     assert (trained.cls == embedder.embedder_.model.cls).all()
 
 
+@pytest.mark.slow
 def test_an_embedder_needs_one_source_of_its_model(pretrained):
     with pytest.raises(InputError, match="not both"):
         GraphormerEmbedder(pretrained=pretrained, estimator=GraphormerRegressor()).fit(SMILES)

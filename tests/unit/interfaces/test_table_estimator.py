@@ -45,7 +45,8 @@ def refused(*arguments: object) -> str:
     return str(error.value)
 
 
-@pytest.mark.parametrize("kind", ["regression", pytest.param("classification", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["regression", "classification"])
 def test_shell_python_and_estimator_say_the_same(smiles, logp, tmp_path, kind, tiny_recipe):
     """Of all members; a label is a bound."""
     y = logp[:60, 0] if kind == "regression" else (logp[:60, 0] > np.median(logp[:60, 0])).astype(int)
@@ -89,6 +90,7 @@ def test_a_target_needs_a_label_of_positive_weight():
         GraphormerRegressor(**QUICK).fit(SMILES, y, sample_weight=weight)
 
 
+@pytest.mark.slow
 def test_the_config_is_that_of_the_recipe_with_what_is_given(tiny_recipe):
     def config(**parameters):
         task = TaskConfig("regression", "mae", ("a",))
@@ -135,6 +137,7 @@ def test_parameters_out_of_range(parameters, message):
         GraphormerRegressor(**QUICK | parameters).fit(SMILES, LENGTH)
 
 
+@pytest.mark.slow
 def test_fitting_is_quiet_and_leaves_the_random_state_alone(capfd, tiny_recipe):
     before = torch.get_rng_state()
     GraphormerRegressor(recipe=tiny_recipe, networks=2, forest=False).fit(SMILES, LENGTH)
@@ -142,6 +145,7 @@ def test_fitting_is_quiet_and_leaves_the_random_state_alone(capfd, tiny_recipe):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_rows_without_labels_are_not_learnt_from():
     y = LENGTH.copy()
     y[::4] = np.nan
@@ -151,6 +155,7 @@ def test_rows_without_labels_are_not_learnt_from():
     np.testing.assert_array_equal(whole.predict(SMILES), part.predict(SMILES))
 
 
+@pytest.mark.slow
 def test_repeats_are_averaged_as_by_the_command(tmp_path):
     """Repeats in other spellings and a missing label; predictions out of fold stay in the order of the rows."""
     smiles = [*SMILES, *(Chem.MolToSmiles(Chem.MolFromSmiles(text), rootedAtAtom=1) for text in SMILES[::3])]
@@ -185,6 +190,7 @@ def saved(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_no_training_replaces_a_model_saved_from_python(saved, tmp_path):
     folder = tmp_path / "model"
     shutil.copytree(saved, folder)
@@ -198,6 +204,7 @@ def test_no_training_replaces_a_model_saved_from_python(saved, tmp_path):
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_a_model_saved_from_python_is_scored_on_another_table(saved, tmp_path):
     asked = ["CCCCCCCCCCCCO", "CCCCCCCCCCCC(=O)O", "CCCCCCCCCCCCN", SMILES[3]]
     pd.DataFrame({"smiles": asked, "length": [13.0, 17.0, 13.0, 9.0]}).to_csv(tmp_path / "new.csv", index=False)
@@ -216,6 +223,7 @@ def test_a_model_saved_from_python_is_scored_on_another_table(saved, tmp_path):
     assert refused("compare", saved, tmp_path) == f"{without}: compare runs of train FILE"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("active", "inactive"), (1, 0), (True, False)])
 def test_a_classifier_saved_from_python_is_scored_on_another_table(words, tmp_path):
     y = pd.Series(np.where(LENGTH.mean() < LENGTH, *words), name="long")

@@ -129,6 +129,7 @@ def kept_factors(case: Case, dropout: float, seed: int) -> list[Tensor]:
     return factors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
 @pytest.mark.parametrize(("heads", "d"), [(8, 10), (3, 8), (2, 16), (1, 24), (2, 32), (4, 1)])
 @pytest.mark.parametrize("with_factor", [False, True])
@@ -137,6 +138,7 @@ def test_attention_matches_reference(sizes, heads, d, with_factor):
     assert_equals_reference(case, case.run())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
 @pytest.mark.parametrize("with_factor", [False, True])
 def test_the_cls_reads_the_same_with_and_without_the_atoms(dropout, with_factor):
@@ -246,6 +248,7 @@ def test_inputs_without_gradient():
     assert_close(torch.autograd.grad(case.loss(case.run()), case.cls_bias)[0], expected[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index_type", [torch.uint8, torch.int32, torch.int64])
 @pytest.mark.parametrize(("rows", "columns", "width"), [(1500, 9, 80), (700, 1, 8), (65, 6, 19), (3, 2, 16)])
 def test_embedding_sum(index_type, rows, columns, width):
@@ -266,6 +269,7 @@ def test_embedding_sum_refuses_indices_outside_the_table(entry):
         embedding_sum(torch.tensor([[0], [entry]]), torch.randn(4, 8))
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_number_of_threads():
     case = Case([30, 1, 12, 25, 18, 40, 9], 4, 10, layers=2)
     table, index = torch.randn(11, 8).requires_grad_(), torch.randint(0, 11, (5000, 3))
@@ -301,6 +305,7 @@ def test_non_contiguous_inputs():
     assert torch.equal(attention(strided, case.bias(), case.layout, 0.0), expected)
 
 
+@pytest.mark.slow
 def test_nan_stays_in_its_molecule_and_is_not_hidden():
     case = Case([4, 6], 1, 10)
     with torch.no_grad():

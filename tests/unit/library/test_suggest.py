@@ -57,6 +57,7 @@ def read(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("minimize", [False, True])
 def test_the_most_promising_molecules_that_were_not_measured(written, predictor, library, tmp_path, minimize):
     out = tmp_path / "next.csv"
@@ -90,6 +91,7 @@ def test_what_was_begun_is_gone_on_with(predictor, library, tmp_path, monkeypatc
     assert not (tmp_path / "next.parquet.parts").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reason", ["unreadable", "other job", "damaged"])
 def test_what_a_failed_call_leaves_hinders_no_other_one(written, predictor, library, tmp_path, reason):
     out = tmp_path / "next.csv"

@@ -56,6 +56,7 @@ def test_a_prediction_near_a_limit_is_a_bound(value, limit, words):
     assert limit_words(value, limit, ASPIRIN) == words and limit_words(value, limit, None) == ""
 
 
+@pytest.mark.slow
 def test_limits_in_uM_are_those_of_concentrations():
     cards = [read_card(resolve_model(name)) for name in shipped_tables()]
     endpoints = [known for card in cards for known in card.endpoints.values() if known.limit and known.limit.unit]

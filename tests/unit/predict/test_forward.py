@@ -26,6 +26,7 @@ from graphormer_sepnorm.tasks import make_task
 from tests.tiny import tiny_model
 
 
+@pytest.mark.slow
 def test_rows_are_in_the_order_of_the_dataset():
     model, config = tiny_model(featurizer="zinc")
     dataset = load_split("sample", "val", config.model.encodings)
@@ -73,6 +74,7 @@ def twins() -> tuple[Network, Network, Config]:
     return one, other, config
 
 
+@pytest.mark.slow
 def test_a_trunk_of_equal_weights_is_computed_once_and_changes_no_output(monkeypatch):
     one, other, config = twins()
     dataset, task = load_split("sample", "val", config.model.encodings), make_task(config.task)

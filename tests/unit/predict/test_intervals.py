@@ -56,6 +56,7 @@ def test_ends_stay_within_the_limits_of_the_target():
     assert (low.tolist(), high.tolist()) == ([[-4]], [[6]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("confidence", "spread"), [(0.51, 1.0), (0.83, 0.0), (0.93, 1.0)])
 def test_what_is_promised_holds_on_average(confidence, spread):
     """2,000 times, one new molecule after 39 of calibration with errors of heavy tails: a binomial count."""

@@ -35,6 +35,7 @@ def test_readable_rows_do_not_depend_on_unreadable_neighbours(tiny):
     assert np.isnan(values[1::2]).all() and all(errors[1::2]) and not any(errors[::2])
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_number_of_processes(tiny, monkeypatch):
     smiles = [*sample_table().smiles[:195], *UNREADABLE]
     in_workers = {}

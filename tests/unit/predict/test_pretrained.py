@@ -46,6 +46,7 @@ def model() -> Graphormer:
     return model
 
 
+@pytest.mark.slow
 def test_a_saved_model_comes_back_whole(model, tmp_path):
     model.save_pretrained(tmp_path / "saved")
     assert {path.name for path in (tmp_path / "saved").iterdir()} == {"config.json", "model.safetensors", "README.md"}
@@ -151,6 +152,7 @@ def test_a_name_that_is_nowhere(name, tmp_path):
         Graphormer.from_pretrained(name, local_files_only=True, cache_dir=tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(shipped_models().keys() - PRETRAINED))
 def test_shipped_weights_load_by_name_with_their_card(name):
     model = Graphormer.from_pretrained(name)

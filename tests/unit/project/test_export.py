@@ -25,6 +25,7 @@ def cache(tmp_path, monkeypatch) -> Path:
     return tmp_path / "cache"
 
 
+@pytest.mark.slow
 def test_an_exported_model_is_the_run_in_one_file(trained: Trained, smiles, tmp_path, command):
     code, facts, _ = command("export", trained.run.path, tmp_path / "m.gsn", "--licence", "MIT")
     assert code == 0 and facts == export_model(trained.run.path, tmp_path / "m.gsn", "MIT")
@@ -87,6 +88,7 @@ def test_links_large_files_and_files_without_a_model_are_refused(tmp_path, cache
     assert not cache.exists() or not list(cache.iterdir())
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_refused(trained: Trained, tmp_path):
     export_model(trained.run.path, tmp_path / "m.gsn")
     content = (tmp_path / "m.gsn").read_bytes()
@@ -98,6 +100,7 @@ def test_a_damaged_file_is_refused(trained: Trained, tmp_path):
                 load_model(tmp_path / "m.gsn")
 
 
+@pytest.mark.slow
 def test_what_is_no_finished_table_model_is_not_exported(trained: Trained, tmp_path):
     with pytest.raises(InputError, match=r"ends in \.gsn"):
         export_model(trained.run.path, tmp_path / "m.zip")
@@ -110,6 +113,7 @@ def test_what_is_no_finished_table_model_is_not_exported(trained: Trained, tmp_p
     assert not (tmp_path / "m.gsn").exists()
 
 
+@pytest.mark.slow
 def test_units_and_transforms_are_told(trained: Trained, tmp_path):
     shutil.copytree(trained.run.path, tmp_path / "run")
     table = tmp_path / "run" / "table.json"

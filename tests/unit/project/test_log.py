@@ -15,6 +15,7 @@ from graphormer_sepnorm.table_model.model import TableModel
 from tests.table_models import Trained
 
 
+@pytest.mark.slow
 def test_a_log_has_what_the_output_has(trained: Trained, smiles, tmp_path):
     model, log = TableModel.load(trained.run.path), tmp_path / "log.csv"
     (tmp_path / "in.csv").write_text("smiles\n" + "\n".join([*smiles[60:64], "broken"]))
@@ -45,6 +46,7 @@ def test_updates_of_a_model_have_one_ancestor(name):
     assert ancestor(name) == "a"
 
 
+@pytest.mark.slow
 def test_models_side_by_side_are_logged_each_with_its_own_intervals(trained: Trained, smiles, tmp_path):
     model = TableModel.load(trained.run.path)
     wider = replace(model.trust.intervals, scores=model.trust.intervals.scores * 2)
@@ -57,6 +59,7 @@ def test_models_side_by_side_are_logged_each_with_its_own_intervals(trained: Tra
     assert widths[2:] == pytest.approx([2 * width for width in widths[:2]], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_conditions_are_logged_by_name(conditioned: RunFolder, tmp_path):
     model = TableModel.load(conditioned.path).under({"assay": "a"})
     samples = [Sample("CCO", ("25.0",))]

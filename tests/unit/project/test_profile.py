@@ -196,6 +196,7 @@ def rows_of(path: Path) -> list[dict]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at_once", [2, 100])
 def test_the_command_and_python_give_the_same_numbers(table, tmp_path, monkeypatch, at_once):
     """Also where the table is read in several chunks: the Pareto rank is that among all of its molecules."""
@@ -213,6 +214,7 @@ def test_the_command_and_python_give_the_same_numbers(table, tmp_path, monkeypat
     assert set(frame.pareto_rank.dropna()) >= {1, 2}
 
 
+@pytest.mark.slow
 def test_the_criteria_are_on_targets_of_several_models(table, tmp_path):
     """The errors of two models are independent, those of one model are not; limits are each model's own."""
     first, second = model_of(), model_of(SCALES, descriptions=CARD)

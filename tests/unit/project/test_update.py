@@ -60,6 +60,7 @@ def contents(run: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
 
 
+@pytest.mark.slow
 def test_an_update_is_the_model_of_all_rows_and_keeps_what_was_predicted(table, old, trained, tmp_path, command):
     before = contents(old)
     table[OLD:].to_csv(tmp_path / "new.csv", index=False, sep=";")
@@ -87,6 +88,7 @@ def test_an_update_is_the_model_of_all_rows_and_keeps_what_was_predicted(table, 
         update_run(str(old), str(tmp_path / "other.csv"), tmp_path / "next")
 
 
+@pytest.mark.slow
 def test_known_rows_are_skipped_replicates_averaged_and_later_updates_extend_the_log(table, old, tmp_path, capsys):
     measured_again = table[2:3].assign(a=table.a[2] + 0.5)
     pd.concat([table[:2], measured_again, table[OLD : OLD + 8]]).to_csv(tmp_path / "one.csv", index=False)
@@ -108,6 +110,7 @@ def test_known_rows_are_skipped_replicates_averaged_and_later_updates_extend_the
         update_run(str(tmp_path / "two"), str(tmp_path / "two.csv"))
 
 
+@pytest.mark.slow
 def test_the_earliest_logged_prediction_is_the_prospective_one(table, old, tmp_path):
     model = TableModel.load(old)
     shifted = replace(found := model.predict(list(table.smiles[OLD : OLD + 3])), values=found.values + 1)
@@ -121,6 +124,7 @@ def test_the_earliest_logged_prediction_is_the_prospective_one(table, old, tmp_p
     assert [float(line["predicted"]) for line in lines[:3]] == pytest.approx(shifted.values[:, 0].tolist(), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_labels_in_another_unit_are_refused_unless_they_are_not(table, old, tmp_path):
     table[OLD:].assign(a=table.a[OLD:] * 1000).to_csv(tmp_path / "new.csv", index=False)
     with pytest.raises(InputError, match="as if they were in another unit"):
@@ -157,6 +161,7 @@ def test_a_classification_and_a_final_model_are_updated(table, trained, tmp_path
     assert period["intervals"] == 0 and 0 <= period["error"] <= 1 and result["n"] == ALL
 
 
+@pytest.mark.slow
 def test_what_cannot_be_updated_is_refused(table, old, trained: Trained, tmp_path):
     table[OLD:].to_csv(tmp_path / "new.csv", index=False)
     for name, reason in {str(trained.run.member(0).path): "no run folder", str(old): "stays as it is"}.items():

@@ -42,6 +42,7 @@ def test_an_alarm_is_given_where_chance_does_not_explain_the_coverage(held, is_a
     assert len(part.words) - len(said) == 2 and len(part.grids) == 1 and part.charts == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [20, 100])
 def test_false_alarms_are_rare_for_intervals_that_few_labels_were_calibrated_on(labels):
     rng, count, of_binomial = np.random.default_rng(0), 0, 0
@@ -53,6 +54,7 @@ def test_false_alarms_are_rare_for_intervals_that_few_labels_were_calibrated_on(
     assert count <= 0.05 * 200 + 3 * np.sqrt(200 * 0.05 * 0.95) < of_binomial
 
 
+@pytest.mark.slow
 def test_a_split_by_time_is_reported_by_month(trained: Trained, smiles, logp, tmp_path):
     days = pd.date_range("2026-01-01", periods=60, freq="4D").strftime("%d.%m.%Y")
     pd.DataFrame({"smiles": smiles[:60], "a": logp[:60, 0], "day": days}).to_csv(tmp_path / "in.csv", index=False)

@@ -128,6 +128,7 @@ def kernel(labels: Labels, to_fit: ToFit) -> SimpleNamespace:
     return SimpleNamespace(model=SimpleNamespace(members=members), out_of_fold=Stacked(by_member, None, None))
 
 
+@pytest.mark.slow
 def test_the_last_point_is_the_score_of_the_kernel_and_fewer_molecules_do_worse(kernel, molecules, labels, folds):
     curve = curve_of(kernel, molecules, labels, folds)
     assert curve["rows"] == [10, 20, 40] and list(curve["targets"]) == ["logP", "TPSA"]
@@ -140,6 +141,7 @@ def test_the_last_point_is_the_score_of_the_kernel_and_fewer_molecules_do_worse(
         assert low < facts["last_doubling"]["difference"] == facts["values"][-1] - facts["values"][-2] < high
 
 
+@pytest.mark.slow
 def test_bounds_are_learnt_and_scored(kernel, molecules, labels, folds):
     """Only the target with bounds has likelihoods, and its labels beyond the bound change what a part predicts."""
     limit = np.nanmedian(labels.y[:, 0])
@@ -153,6 +155,7 @@ def test_bounds_are_learnt_and_scored(kernel, molecules, labels, folds):
     assert curves[0]["TPSA"] == curves[1]["TPSA"]
 
 
+@pytest.mark.slow
 def test_a_part_is_fitted_without_the_molecules_of_its_fold(kernel, molecules, labels, folds, monkeypatch):
     fitted = []
 
@@ -168,6 +171,7 @@ def test_a_part_is_fitted_without_the_molecules_of_its_fold(kernel, molecules, l
         assert fitted[number] < fitted[3 + number] < allowed, "the half holds the quarter"
 
 
+@pytest.mark.slow
 def test_tables_that_are_too_small_or_too_costly_have_no_curve(kernel, molecules, labels, folds, monkeypatch):
     for name, value in (("LEAST_MOLECULES", 61), ("MOST_LABELS", 119)):
         with monkeypatch.context() as patch:
@@ -177,6 +181,7 @@ def test_tables_that_are_too_small_or_too_costly_have_no_curve(kernel, molecules
     assert curve_of(without, molecules, labels, folds) is None
 
 
+@pytest.mark.slow
 def test_the_curve_of_several_classes_ends_at_the_score_of_a_model_of_the_kernel(molecules, labels, folds, to_fit):
     """The kernel predicts the classes one by one; those of a model add up to 1."""
     thirds = np.searchsorted(np.nanquantile(labels.y[:, 0], [1 / 3, 2 / 3]), np.nan_to_num(labels.y[:, 0]))

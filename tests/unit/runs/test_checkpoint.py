@@ -113,6 +113,7 @@ def test_a_digest_is_that_of_names_arrays_and_facts():
     assert len({digest, *others}) == 4
 
 
+@pytest.mark.slow
 def test_a_shipped_table_model_has_no_single_embedding_and_starts_no_training():
     with pytest.raises(InputError, match=r"^adme combines 5 networks, a \w+, .*, so it has no single embedding: "):
         load_embedder("adme")

@@ -110,6 +110,7 @@ def test_bins_of_equally_many_by_hand():
     assert binned(np.arange(3.0), np.arange(3.0), 4)[1].tolist() == [1]
 
 
+@pytest.mark.slow
 def test_names_of_targets_are_no_formulas(tmp_path):
     """Matplotlib would take such a column name for an invalid formula."""
     names = ("$\\frac{x}$", "$b_{$")

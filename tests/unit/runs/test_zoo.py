@@ -118,6 +118,7 @@ def test_a_damaged_archive_is_named(cache):
     assert list(cache.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_cards_of_table_models_describe_every_endpoint():
     found = card_endpoints(resolve_model("adme"))
     assert list(found) == ["HLM", "MDR1_ER", "RLM", "Sol", "hPPB", "rPPB"]
@@ -143,6 +144,7 @@ def test_what_is_no_card_is_named(tmp_path, text):
 ASPIRIN, LOPERAMIDE = "CC(=O)Oc1ccccc1C(=O)O", "CN(C)C(=O)C(CCN1CCC(O)(c2ccc(Cl)cc2)CC1)(c1ccccc1)c1ccccc1"
 
 
+@pytest.mark.slow
 def test_the_card_describes_the_targets_of_the_model_in_their_order():
     found = card_endpoints(resolve_model("admet"))
     assert list(found) == list(load_predicting_model(["admet"]).targets) and len(found) == 43
@@ -154,6 +156,7 @@ def test_the_card_describes_the_targets_of_the_model_in_their_order():
     assert limits == {"Sol": "110 uM or more", "HLM": "0.8 or less", "RLM": "1.15 or less"}
 
 
+@pytest.mark.slow
 def test_files_and_python_give_the_same_numbers(tmp_path):
     predict_table(load_predicting_model(["admet"]), [ASPIRIN, LOPERAMIDE], tmp_path / "out.csv")
     written = pd.read_csv(io.StringIO((tmp_path / "out.csv").read_text()))
@@ -169,6 +172,7 @@ def test_files_and_python_give_the_same_numbers(tmp_path):
     assert drugs.shape == (2, 43) and ((drugs >= 0) & (drugs <= 100)).all(axis=None)
 
 
+@pytest.mark.slow
 def test_logarithms_below_zero_are_no_mistake(tmp_path):
     """All labels of CL_microsome are logarithms above 0; that of 0.7 uL/min/mg is below."""
     made = predict_table(load_predicting_model(["admet"]), [ASPIRIN], tmp_path / "out.csv", answers=Answers(0.9))

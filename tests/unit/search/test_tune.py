@@ -135,6 +135,7 @@ def lines(folder) -> list[dict]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_a_search_tries_the_recipe_first_and_keeps_the_best_as_a_recipe(search, tmp_path):
     result = search(trials=8)
     assert search.configs[0] == search.recipe and len(search.configs) == result["trials"] == 8
@@ -179,6 +180,7 @@ def test_trials_below_the_median_are_pruned_by_their_epochs(search, tmp_path):
     assert [line["epochs"] for line in lines(tmp_path / "study")] == ["5"] * 5 + ["1"] * 3
 
 
+@pytest.mark.slow
 def test_a_diverging_or_killed_trial_does_not_affect_others(search, tmp_path):
     ends = {1: InputError("loss nan"), 2: KILLED}
     script = lambda number, config: [0.5, ends[number]] if number in ends else by_rate(number, config)  # noqa: E731
@@ -215,6 +217,7 @@ def test_the_time_limit_stops_running_trials_and_they_start_again(search, tmp_pa
     assert [line["state"] for line in lines(tmp_path / "study")] == ["complete"] * 2 + ["fail"] + ["complete"] * 2
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_not_free_is_refused(search, tmp_path, path):
     search(trials=2)
     before = {file.name: file.read_bytes() for file in (tmp_path / "study").iterdir()}
@@ -430,6 +433,7 @@ def new_trial() -> optuna.Trial:
     return optuna.create_study().ask()
 
 
+@pytest.mark.slow
 def test_a_trial_reports_its_epochs_to_the_study(table):
     trial = new_trial()
     train_here(trial, table)
@@ -437,6 +441,7 @@ def test_a_trial_reports_its_epochs_to_the_study(table):
     assert list(reported) == [1, 2] and all(value > 0 for value in reported.values())
 
 
+@pytest.mark.slow
 def test_epochs_that_min_updates_adds_are_pruned_too(table, monkeypatch):
     """48 molecules in batches of 64: one update per epoch."""
     trial = new_trial()

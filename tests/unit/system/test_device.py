@@ -78,6 +78,7 @@ def run(tmp_path_factory):
     return save_tiny(tmp_path_factory.mktemp("run"), featurizer="zinc", targets=("penalized_logp",))
 
 
+@pytest.mark.slow
 def test_scores_and_measures_are_computed_on_the_device(run):
     with computing(NOWHERE):
         with pytest.raises(RuntimeError, match="meta"):

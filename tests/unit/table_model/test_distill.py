@@ -38,6 +38,7 @@ def test_parts_of_a_student_are_its_outputs_and_the_logistic_function_of_them():
     np.testing.assert_allclose(classes.predict(MOLECULES).values, expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_student_predicts_as_a_table_model_does(student, trained):
     out, report = student
     assert report["unreadable"] == 1 and report["molecules"] <= LEARNT + 20 and report["difference"].keys() == {"a"}

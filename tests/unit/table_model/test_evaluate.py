@@ -34,6 +34,7 @@ from graphormer_sepnorm.table_run import Plan, fit_run
 from tests.table_models import Trained
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_the_predictions(trained: Trained):
     model = TableModel.load(trained.run.path)
     scored = score_rows(model, rows_for_test(trained.run, model), means_of(trained.run, model))
@@ -51,6 +52,7 @@ def test_scores_are_those_of_the_predictions(trained: Trained):
         evaluate_table(trained.run, "val")
 
 
+@pytest.mark.slow
 def test_another_table_is_scored_by_the_same_columns(trained: Trained, tmp_path):
     """The test rows as a table of their own have the scores of the test split."""
     rows = pd.read_csv(trained.run.path / "table.csv").query("split == 'test'")
@@ -70,6 +72,7 @@ def test_another_table_is_scored_by_the_same_columns(trained: Trained, tmp_path)
             evaluate_new(trained.run, str(tmp_path / "wrong.csv"))
 
 
+@pytest.mark.slow
 def test_the_table_of_another_run_is_refused(trained: Trained, tmp_path):
     folder = RunFolder(shutil.copytree(trained.run.path, tmp_path / "run"))
     table = folder.path / "table.csv"
@@ -89,6 +92,7 @@ def test_classes_that_tables_call_otherwise_are_refused(names, refused):
         refuse_other_classes(task)
 
 
+@pytest.mark.slow
 def test_a_table_model_names_its_members_and_what_it_learnt_from(trained: Trained, tmp_path):
     facts = describe_any(trained.run.path)
     assert json.loads(json.dumps(facts)) == facts
@@ -110,6 +114,7 @@ def test_a_table_model_names_its_members_and_what_it_learnt_from(trained: Traine
         describe_any(tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_kernel_that_waits_for_networks_is_told_from_a_finished_one(trained: Trained, tmp_path, capsys):
     quick, table = RunFolder(tmp_path / "quick"), trained.labelled
     fit_run(table, trained.options, trained.config, quick, Plan(2, quick=True))

@@ -47,6 +47,7 @@ def model(trained: Trained) -> TableModel:
     return TableModel.load(trained.run.path)
 
 
+@pytest.mark.slow
 def test_what_is_predicted_is_explained(model):
     assert (model.weights > 0).all(), "all members take part"
     values, found = model.predict(ASKED).values[:, 0], explained(model)
@@ -56,6 +57,7 @@ def test_what_is_predicted_is_explained(model):
     assert found[0].contributions.shape == (13,) and found[0].caption == f"a = {values[0]:.3g}"
 
 
+@pytest.mark.slow
 def test_contributions_to_labels_far_from_zero_add_up_to_the_prediction(model):
     """Members learn the differences from the offset, which belongs to the baseline."""
     far = 1_000_000.0
@@ -77,6 +79,7 @@ def test_contributions_to_labels_far_from_zero_add_up_to_the_prediction(model):
     assert written == pytest.approx([found.prediction, found.baseline] * len(written[::2]), abs=1e-4, rel=0)
 
 
+@pytest.mark.slow
 def test_members_count_as_they_are_weighed(model):
     def only(*names: str) -> Explanation:
         weights = np.array([[float(name in names)] for name in model.members])
@@ -115,6 +118,7 @@ def test_of_several_networks_the_mean(tmp_path):
     np.testing.assert_allclose(found.contributions, (parts[0].contributions + parts[1].contributions) / 2, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_attention_is_of_one_network(model, tmp_path):
     with pytest.raises(InputError, match="attention explains a single network"):
         explain_rows(model, [ASPIRIN], "attention")
@@ -125,6 +129,7 @@ def test_attention_is_of_one_network(model, tmp_path):
     assert found.contributions.sum() == pytest.approx(1) and found.baseline is None
 
 
+@pytest.mark.slow
 def test_the_conditions_of_a_molecule_are_held_fixed(conditioned, tmp_path):
     model, table = TableModel.load(conditioned.path), tmp_path / "in.csv"
     assert (model.weights > 0).all(), "all members take part"

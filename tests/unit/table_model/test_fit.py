@@ -29,6 +29,7 @@ def test_a_member_that_cannot_learn_is_left_out_and_named(labels, monkeypatch, t
         fit_table(to_fit, ["kernel", "forest"])
 
 
+@pytest.mark.slow
 def test_probabilities_are_calibrated_by_what_was_predicted_out_of_fold(classes, to_fit):
     found = fit_table(replace(to_fit, labels=classes), ["kernel"])
     trust = found.model.trust
@@ -55,6 +56,7 @@ def test_networks_and_kernel_share_the_trunk_of_the_foundation(labels, to_fit, t
         assert len({network.blocks for network, _ in networks}) == 3
 
 
+@pytest.mark.slow
 def test_intervals_know_landmarks(molecules, others, to_fit, monkeypatch):
     monkeypatch.setattr(reference, "MOST_ROWS", 50)
     monkeypatch.setattr(reference, "LANDMARKS", 40)
@@ -72,6 +74,7 @@ def bounded(labels: Labels, limit: float) -> Labels:
     return replace(labels, y=y, bounds=bounds)
 
 
+@pytest.mark.slow
 def test_every_member_learns_bounds_that_the_kernel_completed(labels, folds, to_fit):
     """The forest learns other values than without bounds, from the other folds, and intervals know them, too."""
     known = bounded(labels, float(np.nanmedian(labels.y[:, 0])))
@@ -114,6 +117,7 @@ def test_a_member_gains_by_errors_of_its_own():
     assert gains(y[:40], NORMAL(size=(40, 1)), 3 * NORMAL(size=(40, 1)))[0] < 0, "chance is not rewarded"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["labels", "classes", "bounds"])
 def test_useless_networks_are_refused_and_good_ones_are_not(kind, request, molecules, to_fit):
     labels = request.getfixturevalue("classes" if kind == "classes" else "labels")

@@ -14,6 +14,7 @@ from tests.table_models import Trained
 NEAREST = ["nearest", "nearest_id", "nearest_a", "similarity"]
 
 
+@pytest.mark.slow
 def test_the_shipped_model_gives_logarithms_and_values_in_the_units_of_the_assays():
     found = load_model("adme").predict(["CC(=O)Oc1ccccc1C(=O)O"])
     for name in ("HLM", "MDR1_ER", "RLM", "Sol", "hPPB", "rPPB"):
@@ -21,6 +22,7 @@ def test_the_shipped_model_gives_logarithms_and_values_in_the_units_of_the_assay
     assert 10 < found.Sol_unlogged[0] < 100 and 0 < found.Sol[0] < 2
 
 
+@pytest.mark.slow
 def test_the_shipped_model_predicts_no_more_than_all_of_a_drug_unbound():
     atenolol, aspirin = "CC(C)NCC(O)COc1ccc(CC(N)=O)cc1", "CC(=O)Oc1ccccc1C(=O)O"
     found = load_model("adme").predict([atenolol, aspirin], interval=0.9)
@@ -36,6 +38,7 @@ def test_a_model_that_imitates_a_teacher_is_not_for_predicting(name):
         load_predicting_model([name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
 def test_a_table_of_another_library_is_read_by_its_columns(trained: Trained, library):
     make = {"polars": "DataFrame", "pyarrow": "table"}
@@ -47,6 +50,7 @@ def test_a_table_of_another_library_is_read_by_its_columns(trained: Trained, lib
         model.predict(kind({"a": [1], "b": ["x"]}))
 
 
+@pytest.mark.slow
 def test_the_nearest_row_of_a_molecule_is_the_one_under_its_conditions(conditioned):
     """A training molecule under its own conditions, and under a temperature that it was not measured at."""
     learnt = pd.read_csv(conditioned.path / "table.csv").query("split != 'test'").iloc[[0]]
@@ -78,6 +82,7 @@ def test_a_series_keeps_its_index_so_that_predictions_stay_with_their_molecules(
         predict(Chem.MolFromSmiles("C"))
 
 
+@pytest.mark.slow
 def test_python_explains_what_it_predicts(trained: Trained):
     model = load_model(trained.run.path)
     (found,) = model.explain([Chem.MolFromSmiles("Cc1ccccc1")])
@@ -89,6 +94,7 @@ def test_python_explains_what_it_predicts(trained: Trained):
         model.explain(["C"], target="x")
 
 
+@pytest.mark.slow
 def test_what_python_gets_wrong_is_said(trained: Trained):
     model, network = load_model(str(trained.run.path)), load_model("zinc-subset")
     unknown, two = "the model has no information on its training", np.array([["C", "CC"]])

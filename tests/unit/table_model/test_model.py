@@ -25,6 +25,7 @@ def fitted(to_fit) -> FittedTable:
     return fit_table(to_fit)
 
 
+@pytest.mark.slow
 def test_it_is_the_weighted_mean_of_its_members(fitted, others, to_fit):
     model = fitted.model
     assert list(model.members) == list(MEMBERS) and fitted.left_out == {}
@@ -42,6 +43,7 @@ def test_probabilities_of_classes_add_up_to_one(molecules, classes, others, to_f
     np.testing.assert_allclose(found.model.stacked(others).values.sum(axis=1), 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "facts",
     [
@@ -57,6 +59,7 @@ def test_facts_that_do_not_fit_are_refused(fitted, tmp_path, facts):
         TableModel.load(tmp_path)
 
 
+@pytest.mark.slow
 def test_it_reads_molecules_as_predictors_do(fitted, others):
     smiles = [*others.molecules[:3], "C[C", None]
     found = fitted.model.predict(smiles)
@@ -118,6 +121,7 @@ def two_runs(fitted, labels, to_fit, tmp_path_factory) -> Path:
     return root
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_folder_is_one_model_or_refused(two_runs, tmp_path, damage):
     shutil.copytree(two_runs, tmp_path, dirs_exist_ok=True)
@@ -128,6 +132,7 @@ def test_a_folder_is_one_model_or_refused(two_runs, tmp_path, damage):
     assert str(tmp_path / "run") in str(refusal.value) and "\n" not in str(refusal.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", [KERNEL, TUNED])
 def test_numbers_that_are_none_are_refused_in_every_array(two_runs, tmp_path, file):
     shutil.copytree(two_runs / "run", tmp_path, dirs_exist_ok=True)

@@ -100,6 +100,7 @@ def counts(*rows: list[float]) -> csr_array:
     return csr_array(np.array(rows, np.float32))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("crowded", [0.0, 0.5, 1.0])
 @given(seed=st.integers(0, 1000))
 def test_minmax_is_what_it_says(crowded, seed):
@@ -122,6 +123,7 @@ def test_gaussian_by_hand():
     assert gaussian(points, points, 5.0).dtype == np.float32
 
 
+@pytest.mark.slow
 def test_a_table_is_read_alike_in_one_process_and_in_several(smiles, monkeypatch):
     whole = MoleculeFeatures(smiles[:40])
     whole.read("mol-without-salts")

@@ -49,6 +49,7 @@ def test_scores_with_bounds_by_hand():
     assert (whole["concordance"], mean["concordance"]) == (0.5, 0.5), "1 < 2 and 1 < >1"
 
 
+@pytest.mark.slow
 def test_highest_and_lowest_are_looked_for():
     y = np.arange(60.0).reshape(30, 2)
     stack, bounds = np.where(y < 6, 100, y), np.full((30, 2, 2), [-np.inf, np.inf])
@@ -64,6 +65,7 @@ def test_a_label_without_a_prediction_is_left_out():
     assert scores_of(TWO, y, prediction)["mae"] == pytest.approx((0.5 + 0 + 1) / 3)
 
 
+@pytest.mark.slow
 def test_intervals_are_those_of_scipy():
     random = np.random.default_rng(1)
     y = random.normal(size=(80, 1))
@@ -119,6 +121,7 @@ def test_the_quick_rank_correlation_is_that_of_scipy():
     assert np.isnan(correlation_of_ranks(np.ones((1, 3)), np.arange(3.0)[None])).all()
 
 
+@pytest.mark.slow
 def test_the_area_of_several_classes_is_the_mean_of_those_that_are_drawn():
     """Some draws lack a class, one has only one."""
     random = np.random.default_rng(4)

@@ -49,6 +49,7 @@ def columns_of(frame: pd.DataFrame, *names: str) -> np.ndarray:
     return frame[list(names)].to_numpy(float)
 
 
+@pytest.mark.slow
 def test_each_model_predicts_what_it_predicts_by_itself(named):
     """Two kinds, a network with other features, and an average of two networks."""
     together = load_models(named("potency", "safe", "net0", "net1")).predict(ASKED)
@@ -69,6 +70,7 @@ def test_each_model_predicts_what_it_predicts_by_itself(named):
     assert isinstance(load_predicting_model(named("net0", "net1")), Predictor)
 
 
+@pytest.mark.slow
 def test_the_shell_a_library_and_python_write_the_same_table(named, tmp_path):
     names, options = named("potency", "safe"), {"interval": 0.8, "domain": True, "alerts": True, "properties": True}
     found, model = load_models(names).predict(ASKED, **options), load_predicting_model(names)
@@ -100,6 +102,7 @@ def test_columns_that_two_models_have_begin_with_the_name_of_the_model(named):
     assert [name for name in twice if "b" in name] == ["potency_b", "warm_b"] and {"a", "c"} <= set(twice)
 
 
+@pytest.mark.slow
 def test_conditions_go_to_the_models_that_have_them(named, tmp_path):
     names, table = named("potency", "warm"), pd.DataFrame({"smiles": ASKED[:2], "T": [25, 37], "assay": ["x", "y"]})
     found = load_models(names).predict(table)
@@ -162,6 +165,7 @@ def test_the_percentile_among_drugs_counts_ties_half(named, tmp_path):
             save_drugs(tmp_path, values, ["a"], "none")
 
 
+@pytest.mark.slow
 def test_a_shipped_panel_is_unpacked_once(models, tmp_path, monkeypatch):
     ship(models / "panel", tmp_path / "resources")
     monkeypatch.setattr(zoo, "resource_files", lambda: list((tmp_path / "resources").iterdir()))

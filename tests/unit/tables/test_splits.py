@@ -54,6 +54,7 @@ def forms() -> Structures:
     return structures_of([*smiles, "Cc1c[nH]cn1", "Cc1cnc[nH]1", "Oc1ccccn1", "O=c1cccc[nH]1"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPLITTERS)
 @pytest.mark.parametrize("sizes", SHARES, ids=str)
 def test_every_row_is_in_one_split_of_about_its_size_and_no_group_is_torn(name, sizes, structures, classes):
@@ -68,6 +69,7 @@ def test_every_row_is_in_one_split_of_about_its_size_and_no_group_is_torn(name, 
     assert len(set(zip(structures.keys, found, strict=True))) == len(set(structures.keys))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPLITTERS)
 def test_the_seed_decides(name, structures):
     found = [SPLITTERS[name](structures, None, Sizes(), seed) for seed in (0, 0, 1)]
@@ -75,6 +77,7 @@ def test_the_seed_decides(name, structures):
     assert (found[0] == found[2]) == (name == "scaffold-deepchem")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in SPLITTERS if name != "scaffold-deepchem"])
 def test_the_order_of_the_rows_does_not_matter(name, structures, classes):
     order = np.random.default_rng(5).permutation(len(structures.smiles))
@@ -115,6 +118,7 @@ def test_deepchem_on_random_groups(seed):
         assert np.flatnonzero(found == split).tolist() == sorted(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPLITTERS)
 def test_every_splitter_and_its_folds_keep_families_together(name, forms):
     for names in (SPLITTERS[name](forms, None, Sizes(), 0), *fold_splits(SPLITTERS[name], forms, None, 3, 0)):
@@ -171,6 +175,7 @@ def test_a_large_group_goes_where_all_of_it_has_room_and_else_is_not_trained_on(
     assert [found.count(name) for name in NAMES] == [8, 2, 30]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPLITTERS)
 @pytest.mark.parametrize("folds", [2, 5])
 def test_every_row_is_out_of_fold_once(name, folds, structures, classes):

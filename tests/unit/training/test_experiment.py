@@ -45,6 +45,7 @@ def test_a_model_of_other_features_is_refused_before_anything_is_written(tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_score_describes_the_run(tmp_path):
     result = evaluate_run(save_tiny(tmp_path, featurizer="zinc"), "val")
     assert (result["dataset"], result["split"], result["metric"], result["n"]) == ("sample", "val", "mae", 500)
@@ -52,6 +53,7 @@ def test_a_score_describes_the_run(tmp_path):
     assert json.loads(json.dumps(result)) == result
 
 
+@pytest.mark.slow
 def test_the_evaluator_of_a_benchmark_is_for_its_own_metric(tmp_path, monkeypatch):
     monkeypatch.setitem(DATASETS, "sample", replace(DATASETS["sample"], evaluate=lambda y, prediction: -1.0))
     model, config = tiny_model(featurizer="zinc")
@@ -130,6 +132,7 @@ def config_of(precision: str, optimizer: str = "adamw", epochs: int = 2) -> Conf
     return replace(config, train=replace(config.train, precision=precision, warmup=0.0, averaging=0.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 def test_the_loss_falls_in_bfloat16(optimizer):
     """With LayerNorms, because statistics of batches of four are too noisy for two epochs."""
@@ -155,6 +158,7 @@ def test_training_and_evaluation_compute_in_the_precision_of_the_run(precision, 
     assert isinstance(epoch.val_metric, float)
 
 
+@pytest.mark.slow
 def test_in_bfloat16_norms_residuals_softmax_and_the_optimizer_stay_in_float32(monkeypatch):
     config = config_of("bf16-mixed", epochs=1)
     encodings = (*config.model.encodings, Resistance(multiplies=True))
@@ -242,6 +246,7 @@ def test_the_head_starts_as_a_regression_of_the_labels(smiles):
     assert torch.equal(model.head[2].weight[1], few)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("earlier", [0, 3])
 def test_weights_of_conditions_stay_fresh(tmp_path, earlier):
     _, config = tiny_model()

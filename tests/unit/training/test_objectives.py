@@ -75,6 +75,7 @@ def test_a_corpus_has_the_molecules_that_can_be_read_and_their_labels(corpus):
     assert part.smiles == [SMILES[3], SMILES[1]] and np.array_equal(part.y, corpus.y[[3, 1]], equal_nan=True)
 
 
+@pytest.mark.slow
 def test_molecules_can_be_memorized(trained):
     trainer, epochs = trained
     assert epochs[-1].train_loss < 0.3 * epochs[0].train_loss
@@ -208,6 +209,7 @@ def test_the_scale_is_that_of_the_training_labels(splits):
     np.testing.assert_allclose(fitted.std, np.nanstd(train.y, axis=0), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_positives_are_weighted_by_sample_weights():
     graphs = read_sample("val", Path()).take(np.arange(4))
     y, weight = np.array([[1], [0], [0], [0]], np.float32), np.array([0.5, 1, 1, 0], np.float32)

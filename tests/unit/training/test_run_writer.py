@@ -43,6 +43,7 @@ def test_an_epoch_is_on_the_disk_when_it_is_yielded(recorder, capsys):
         assert capsys.readouterr().err == words(epoch, recorder.trainer.config) + "\n"
 
 
+@pytest.mark.slow
 def test_the_facts_are_those_of_the_best_epoch_and_its_weights(recorder):
     facts = recorder.train()
     values = {line["epoch"]: line["val_metric"] for line in recorder.run.read_metrics()}
@@ -74,6 +75,7 @@ def on_disk(run: RunFolder) -> tuple[int, int, int]:
     return load_tensors(run.state)[2]["epoch"], len(lines), load_tensors(run.weights)[2]["epoch"]
 
 
+@pytest.mark.slow
 def test_on_a_gpu_epochs_are_written_after_some_seconds_and_at_the_end(recorder, clock, monkeypatch):
     """Validation metrics 5, 4, 3, ...: every epoch is the best so far."""
     recorder.trainer.config = replace(recorder.trainer.config, train=replace(recorder.trainer.config.train, epochs=6))
@@ -88,6 +90,7 @@ def test_on_a_gpu_epochs_are_written_after_some_seconds_and_at_the_end(recorder,
     assert load_tensors(recorder.run.weights)[0]["cls"].equal(weights[-1])
 
 
+@pytest.mark.slow
 def test_on_a_gpu_the_best_weights_are_those_of_their_epoch_when_they_are_written(recorder, clock, monkeypatch):
     recorder.trainer.config = replace(recorder.trainer.config, train=replace(recorder.trainer.config.train, epochs=4))
     monkeypatch.setattr(Trainer, "evaluate", lambda trainer, epoch: {1: 3.0, 2: 1.0, 3: 2.0, 4: 4.0}[epoch])
@@ -96,6 +99,7 @@ def test_on_a_gpu_the_best_weights_are_those_of_their_epoch_when_they_are_writte
     assert load_tensors(recorder.run.weights)[0]["cls"].equal(weights[1])
 
 
+@pytest.mark.slow
 def test_on_a_gpu_the_last_epoch_is_on_the_disk_however_a_run_ends(recorder, clock, monkeypatch):
     """During the fourth epoch, when weights have changed."""
     config, update = recorder.trainer.config, Step.__call__
@@ -185,7 +189,8 @@ def config_of(optimizer: str, epochs: int = 3) -> Config:
     return tiny_config(epochs=epochs, optimizer=optimizer)
 
 
-@pytest.mark.parametrize(("averaging", "until"), [pytest.param(0.0, 1.0, marks=pytest.mark.slow), (0.9, 0.5)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("averaging", "until"), [(0.0, 1.0), (0.9, 0.5)])
 @pytest.mark.parametrize("optimizer", [*OPTIMIZERS, "odd"])
 def test_a_run_in_three_parts_equals_one_in_one(tmp_path, splits, optimizer, averaging, until):
     config = config_of(optimizer)
@@ -234,6 +239,7 @@ def test_everything_that_an_optimizer_keeps_is_in_the_state(tmp_path, splits):
     assert kept["cls.phase"] == "odd" and kept["cls.warm"] is True and kept["cls.rate"] == pytest.approx(0.97**5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -253,6 +259,7 @@ def test_tensors_that_do_not_fit_are_refused(tmp_path, splits, changed, message)
         recorded.recorder(config, *splits, tmp_path).train(resume=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

@@ -58,6 +58,7 @@ def learned(trainer: Trainer) -> list[torch.Tensor]:
     return [parameter.detach().clone() for parameter in trainer.model.parameters()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", [*OPTIMIZERS, "sgd"])
 @pytest.mark.parametrize("bad", [torch.inf, torch.nan])
 def test_an_update_with_a_non_finite_loss_changes_no_weight_and_does_not_affect_later_ones(bad, optimizer, monkeypatch):
@@ -94,6 +95,7 @@ def test_a_step_that_is_not_skipped_equals_the_optimizers_own(optimizer):
     assert found[0].equal(found[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("recipe", ["paper", "best", "local", "slim"])
 def test_updates_of_padded_batches_are_those_of_the_compiled_kernels(monkeypatch, recipe, optimizer):

@@ -146,6 +146,7 @@ def test_the_name_of_a_file_is_no_path(page, queue, tmp_path):
     assert "&lt;b&gt;.csv has more than 1000" in shown and "<b>.csv" not in shown and ".." not in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "part", ["", "/rows", "/predictions.csv", "/predictions.xlsx", "/rows/0/structure.svg", "/rows/0/nearest.svg"]
 )
@@ -319,6 +320,7 @@ def test_a_model_with_a_card_says_what_its_numbers_are(tmp_path):
     assert re.findall("<td>(.+?)</td>", first) == ["1,234", "0.400"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("unit", "words"), [("m", "1,000 m"), ("", "1,000"), ("m (at 25 C)", "1,000 m (at 25 C)")])
 def test_a_logarithm_comes_after_the_value_in_the_unit_of_the_measurements(tmp_path, unit, words):
     models = answering(lambda found, text: setattr(found.predictions["length"], "unlogged", 10.0 ** len(text)))
@@ -351,6 +353,7 @@ class OfClasses(PretendedService):
         return schemas.MoleculePrediction(predictions=found, class_name="good", class_set="bad; good", similarity=0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("similarity", "nearest", "warning", "is_other"),
     [(1.0, "CC", "", True), (0.996, "CC", "", True), (0.99, "CC", "", False), (1.0, "", "", False),
@@ -438,6 +441,7 @@ def test_the_nearest_training_molecule_is_drawn_where_it_is_known(page, tmp_path
     assert answer.status_code == 404 and "no nearest training molecule" in answer.json()["detail"]
 
 
+@pytest.mark.slow
 def test_conditions_are_shown_and_written_with_each_prediction(tmp_path):
     class Conditioned(PretendedService):
         def read(self, *asked) -> schemas.TableRows:
@@ -483,6 +487,7 @@ def test_two_or_three_molecules_are_compared(page):
     assert page.get(f"/tables/{number}/compare?row=0&row=4").status_code == 404
 
 
+@pytest.mark.slow
 def test_the_models_of_a_prediction_are_chosen(tmp_path):
     with page_of(PretendedService(), tmp_path, names=["A", "B"], targets=["length", "of B"]) as page:
         form = page.get("/").text

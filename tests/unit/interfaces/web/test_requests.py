@@ -181,6 +181,7 @@ def connect(address: str) -> socket.socket:
 HEAD = b"GET /api/model HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", [b"", HEAD[:10], HEAD])
 def test_a_connection_without_a_whole_head_is_closed(address, sent):
     with connect(address) as connection:
@@ -188,6 +189,7 @@ def test_a_connection_without_a_whole_head_is_closed(address, sent):
         assert connection.recv(1000) == b""
 
 
+@pytest.mark.slow
 def test_a_head_that_comes_byte_by_byte_is_given_up(address):
     """Each byte starts no new time."""
     with connect(address) as connection, pytest.raises(OSError):
@@ -196,6 +198,7 @@ def test_a_head_that_comes_byte_by_byte_is_given_up(address):
             threading.Event().wait(0.02)
 
 
+@pytest.mark.slow
 def test_half_a_head_after_an_answer_is_given_up(address, monkeypatch):
     monkeypatch.setattr(module, "SECONDS_FOR_HEAD", 3)
     with connect(address) as connection:

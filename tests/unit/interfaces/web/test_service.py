@@ -79,6 +79,7 @@ def test_answers_say_whether_a_molecule_is_in_the_training_table(models):
     assert not any(answer.in_training for answer in asked.predict(rows_of(*written), schemas.Options()))
 
 
+@pytest.mark.slow
 def test_pictures(models):
     assert models.structure("CCO").lstrip().startswith("<?xml") and "</svg>" in models.structure("CCO")
     atoms = models.atoms("CCO", "logp")
@@ -229,6 +230,7 @@ def test_models_by_name(tmp_path, monkeypatch):
         load_service(["nothing"], 0.9, "cpu", "auto")
 
 
+@pytest.mark.slow
 def test_several_models_are_on_one_page(tmp_path):
     """A panel, whose comparison is that of all, and a model that learned from other molecules."""
     names = [

@@ -150,6 +150,7 @@ def upload(page: TestClient, content: str = TABLE, name: str = "assay.csv") -> s
     return answer.headers["location"]
 
 
+@pytest.mark.slow
 def test_from_a_table_to_a_model_on_the_same_page(page, trainings):
     address = upload(page)
     whole, part = page.get(address).text, page.get(address, params=CHOICE, headers={"hx-request": "true"}).text

@@ -21,6 +21,7 @@ from graphormer_sepnorm.table_model.members.forest import FEATURES, SHARE, Fores
 from tests.forests import TREES, grown
 
 
+@pytest.mark.slow
 def test_regression_predicts_what_scikit_learn_predicts(features, logp, forest):
     found = forest.of_features(features[100:])
     assert found.shape == (50, 2) and found.dtype == np.float32
@@ -31,6 +32,7 @@ def test_regression_predicts_what_scikit_learn_predicts(features, logp, forest):
         np.testing.assert_allclose(found[:, target], expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_missing_labels_cost_their_own_target_only(features, logp):
     y = (logp > np.median(logp, axis=0)).astype(float)
     y[:40, 1] = np.nan
@@ -56,6 +58,7 @@ def test_values_at_a_threshold_go_where_scikit_learn_sends_them(steps):
     assert (found[20:] > found[:20]).all()
 
 
+@pytest.mark.slow
 def test_a_target_without_labels_is_refused(features):
     with pytest.raises(InputError, match="no exact labels"):
         grown(features, np.full((len(features), 1), np.nan))
@@ -78,6 +81,7 @@ def test_blocks_of_molecules_do_not_matter_and_nan_has_no_prediction(features, f
     assert np.isnan(found[-1]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -115,6 +119,7 @@ def test_features_are_counts_and_descriptors():
     np.testing.assert_array_equal(found[0, SIZE:], fast_descriptors(["CCO"])[0])
 
 
+@pytest.mark.slow
 def test_completed_labels_are_learnt():
     """A fold learns the values that the kernel gave to its bounds, and all rows those of all rows."""
     molecules = MoleculeFeatures(["C" * count for count in range(1, 13)])

@@ -22,6 +22,7 @@ def member(to_fit) -> KernelMember:
     return KernelMember.fit(to_fit).member
 
 
+@pytest.mark.slow
 def test_bounds_are_learnt_from(molecules, labels, to_fit):
     """Labels of which only the bound is known pull the prediction as far as the bound."""
     y, bounds = labels.y.copy(), np.tile([-np.inf, np.inf], (*labels.y.shape, 1))
@@ -42,6 +43,7 @@ def test_a_target_whose_labels_are_all_in_one_fold_is_predicted_as_their_mean(la
     assert found.remark.startswith("all exact labels of TPSA are in one fold, which the kernel predicts as their mean")
 
 
+@pytest.mark.slow
 def test_classes_of_weight_0_do_not_calibrate(molecules, classes, to_fit):
     weight = np.where(np.arange(len(classes)) % 3 == 0, 0.0, 1.0)
     y = np.where(weight[:, None] == 0, 1 - classes.y, classes.y)
@@ -50,6 +52,7 @@ def test_classes_of_weight_0_do_not_calibrate(molecules, classes, to_fit):
     np.testing.assert_allclose(wrong.predict(molecules), known.predict(molecules))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["numbers", "classes"])
 def test_many_molecules_are_compared_with_landmarks(labels, classes, others, monkeypatch, to_fit, tmp_path, kind):
     monkeypatch.setattr(reference, "MOST_ROWS", 50)
@@ -66,6 +69,7 @@ def test_many_molecules_are_compared_with_landmarks(labels, classes, others, mon
     np.testing.assert_array_equal(KernelMember.load(tmp_path, {}).predict(others), found.member.predict(others))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "change"),
     [
@@ -86,6 +90,7 @@ def test_arrays_that_do_not_fit_together_are_refused(member, tmp_path, name, cha
         KernelMember.load(tmp_path, {})
 
 
+@pytest.mark.slow
 def test_fingerprints_are_those_of_the_file(member, molecules, tmp_path):
     """A file without their names has those of the first releases; one with a name of the future is refused."""
     member.save(tmp_path)
@@ -102,6 +107,7 @@ def test_fingerprints_are_those_of_the_file(member, molecules, tmp_path):
             KernelMember.load(tmp_path, {})
 
 
+@pytest.mark.slow
 def test_a_tiny_table_is_learnt(smiles, logp, to_fit):
     """Twenty molecules, of which one has no label and one only a bound."""
     y, bounds = logp[:20, :1].copy(), np.tile([-np.inf, np.inf], (20, 1, 1))
@@ -129,6 +135,7 @@ def test_similarities_in_a_space_by_the_formula():
     np.testing.assert_allclose(found, np.exp(-squares / (2 * space.width**2)), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_it_predicts_the_mean_of_the_machines_of_all_folds(tuned, others):
     similarities = others.of(tuned.kernel.reference.similarities)
     embeddings = others.of(tuned.networks.embeddings)
@@ -139,6 +146,7 @@ def test_it_predicts_the_mean_of_the_machines_of_all_folds(tuned, others):
     np.testing.assert_allclose(tuned.predict(others), np.mean(each, axis=0), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_machines_of_a_fold_learn_nothing_from_its_molecules(tuned, folds):
     for number, (_, predicted) in enumerate(folds.parts()):
         assert not tuned.machines[number].coefficients[predicted].any()
@@ -150,6 +158,7 @@ def test_it_needs_the_kernel_and_the_networks(to_fit):
         TunedKernelMember.fit(to_fit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["embeddings", "mean", "widths", "weights", "coefficients", "intercept"])
 def test_arrays_that_do_not_fit_the_other_members_are_refused(tuned, name, tmp_path):
     tuned.save(tmp_path)

@@ -62,6 +62,7 @@ def test_a_line_with_stray_quotes_costs_no_other_row(tmp_path, line, fields):
     assert "cannot be split into columns" in rows[1].error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("header", "columns"),
     [
