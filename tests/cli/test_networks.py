@@ -18,6 +18,8 @@ from graphormer_sepnorm.system.files import CACHE_VARIABLE
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.pretrain import SIZES
 
+pytestmark = pytest.mark.slow
+
 
 def tiny(atom_sizes, bond_sizes, num_tasks):
     shape = foundation_small(atom_sizes, bond_sizes, num_tasks)
@@ -37,7 +39,6 @@ def start(command, monkeypatch, tmp_path):
     return lambda out, *arguments: command("pretrain", *tables, "--out", tmp_path / out, *arguments)
 
 
-@pytest.mark.slow
 def test_a_body_learns_descriptors_and_a_table_starts_from_it(start, command, tmp_path):
     code, result, errors = start("body")
     assert code == 0
@@ -57,7 +58,6 @@ def test_a_body_learns_descriptors_and_a_table_starts_from_it(start, command, tm
     assert code == 0 and facts["training_data"] == "RDKit's descriptors of a.csv, b.smi"
 
 
-@pytest.mark.slow
 def test_a_body_learns_the_embeddings_of_another(start, command, tmp_path):
     assert start("teacher", "--epochs", 1)[0] == 0
     code, _, errors = start("pupil", "--teacher", tmp_path / "teacher")
@@ -87,7 +87,6 @@ def models(tmp_path_factory):
     return folders
 
 
-@pytest.mark.slow
 def test_two_models_side_by_side(models, command, tmp_path):
     code, results, _ = command("analyze", *models, "-o", tmp_path / "cls.png")
     assert code == 0 and (tmp_path / "cls.png").read_bytes().startswith(b"\x89PNG")
@@ -98,7 +97,6 @@ def test_two_models_side_by_side(models, command, tmp_path):
     assert all(result["molecules"] == 500 and len(result["singular_values"]) == 16 for result in results)
 
 
-@pytest.mark.slow
 def test_models_of_several_datasets_are_refused(models, command, tmp_path, monkeypatch):
     monkeypatch.setitem(DATASETS, "mine", DATASETS["sample"])
     model, other = Graphormer.from_pretrained(models[0]), tmp_path / "other"

@@ -14,6 +14,8 @@ from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.table_model.load import load_model as load_any_model
 from graphormer_sepnorm.table_model.members import forest
 
+pytestmark = pytest.mark.slow
+
 NETWORK_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors"}
 FILES = {
     "table.csv", "table.json", "skipped.csv", "duplicates.csv", "parts.json", "stack.safetensors",
@@ -54,7 +56,6 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-@pytest.mark.slow
 def test_regression_of_several_targets_with_missing_labels(train, command, molecules, tmp_path):
     table = molecules.copy()
     table.loc[3, "smiles"] = "C[C"
@@ -106,7 +107,6 @@ def test_tables_that_cannot_be_learnt_leave_nothing(train, molecules, tmp_path, 
     assert names(tmp_path) == {"mols.csv"}
 
 
-@pytest.mark.slow
 def test_three_classes_get_a_probability_each(train, command, molecules, tmp_path, few_trees):
     words = np.array(["low", "mid", "high"])[molecules.smiles.str.len().rank(pct=True).mul(2.99).astype(int)]
     table = molecules.assign(grade=words)
@@ -129,7 +129,6 @@ def test_three_classes_get_a_probability_each(train, command, molecules, tmp_pat
     assert truth.sum(axis=1).tolist() == [1] * result["n"] and accuracy == result["scores"]["multiclass-accuracy"]
 
 
-@pytest.mark.slow
 def test_bounds_are_learnt_from_and_left_out_of_errors(train, command, molecules, tmp_path):
     labels = [f"<{number:.2f}" if row % 3 == 0 else f"{number}" for row, number in enumerate(molecules.a)]
     table = molecules[["smiles"]].assign(a=labels)
@@ -154,7 +153,6 @@ def test_bounds_are_learnt_from_and_left_out_of_errors(train, command, molecules
     assert code == 0 and again["value"] == result["value"], messages
 
 
-@pytest.mark.slow
 def test_folds_predict_every_molecule_by_models_that_did_not_see_it(train, molecules, tmp_path, few_trees):
     arguments = ["--target-columns", "a", "--folds", 3, "--blend", "--epochs", 1, "--split", "random"]
     code, result, messages = train(molecules, *arguments)
@@ -178,7 +176,6 @@ def test_folds_predict_every_molecule_by_models_that_did_not_see_it(train, molec
     )
 
 
-@pytest.mark.slow
 def test_a_kernel_is_there_in_seconds_and_predicts_as_every_table_model(command, molecules, tmp_path):
     molecules.head(60).to_csv(tmp_path / "mols.csv", index=False)
     arguments = [tmp_path / "mols.csv", "--target-columns", "a", "--split", "random", "--out", tmp_path / "run"]
@@ -200,7 +197,6 @@ def test_a_kernel_is_there_in_seconds_and_predicts_as_every_table_model(command,
     np.testing.assert_allclose(found.loc[kept.index, "a_predicted"], kept.a_predicted, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.slow
 def test_a_table_as_a_chemist_has_it(command, molecules, tmp_path):
     """With names, salts, replicates, concentrations in nM and temperatures, which predictions ask for."""
     table = molecules[["smiles"]].rename(columns={"smiles": "Canonical_SMILES"})

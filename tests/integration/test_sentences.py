@@ -6,17 +6,17 @@ import torch
 
 from tests.examples import load_example, run_example
 
-pytest.importorskip("transformers")
-pytest.importorskip("gensim")
+pytestmark = pytest.mark.slow
 SENTENCES = ["A cat sat on the mat.", "Stocks fell sharply in early trading on Monday."]
 
 
 @pytest.fixture(scope="module")
 def example():
+    pytest.importorskip("transformers")
+    pytest.importorskip("gensim")
     return load_example("sentences")
 
 
-@pytest.mark.slow
 def test_the_corpus_is_there_and_its_parts_differ(example):
     corpus = example.wikipedia()
     sizes = {part: len(sentences) for part, sentences in corpus.sentences.items()}
@@ -26,7 +26,6 @@ def test_the_corpus_is_there_and_its_parts_differ(example):
     assert len(shared) < 0.02 * sizes["test"]  # a few sentences are in Wikipedia twice
 
 
-@pytest.mark.slow
 def test_loss_of_orthogonal_sentences(example):
     """Each embedding is at cosine 1 from its other one and at 0 from the other sentence's."""
     x = torch.eye(2, dtype=torch.float64)
@@ -35,7 +34,6 @@ def test_loss_of_orthogonal_sentences(example):
     assert example.simcse(x, x.flip(0)).item() == pytest.approx(1 / example.TEMPERATURE, rel=1e-6)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["BERT", "RoBERTa"])
 def test_padding_changes_no_embedding_and_the_cls_is_normed_apart(example, name):
     torch.manual_seed(0)

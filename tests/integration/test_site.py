@@ -11,6 +11,8 @@ import pytest
 from graphormer_sepnorm.interfaces.commands import COMMANDS
 from graphormer_sepnorm.runs.zoo import shipped_models
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("furo")
 pytest.importorskip("myst_nb")
 
@@ -28,7 +30,6 @@ def site(tmp_path_factory) -> Path:
     return out / "html"
 
 
-@pytest.mark.slow
 def test_every_command_is_in_the_reference_with_its_options(site):
     reference = (site / "docs/for-developers/commands.html").read_text()
     for name in COMMANDS:
@@ -50,20 +51,17 @@ def test_a_reader_of_the_repository_sees_every_command_and_name():
         assert "<!--" not in visible and "{" not in visible and ".. auto" not in visible, page
 
 
-@pytest.mark.slow
 def test_the_site_shows_what_a_reader_of_the_repository_does_not_see(site):
     api = (site / "docs/for-developers/api.html").read_text()
     assert 'id="graphormer_sepnorm.training.sweep.sweep"' in api and "eval-rst" not in api
     assert "{toctree}" not in (site / "docs/index.html").read_text()
 
 
-@pytest.mark.slow
 def test_every_shipped_model_has_a_page(site):
     for name in shipped_models():
         assert "Licence" in (site / f"graphormer_sepnorm/resources/{name}.html").read_text()
 
 
-@pytest.mark.slow
 def test_every_page_is_reached_and_asks_nothing_of_the_network(site):
     pages = sorted(REPOSITORY.glob("docs/**/*.md")) + NOTEBOOKS
     front = (site / "docs/index.html").read_text()
@@ -74,7 +72,6 @@ def test_every_page_is_reached_and_asks_nothing_of_the_network(site):
         assert '<script src="http' not in html and '<link rel="stylesheet" href="http' not in html, relative
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_the_pages_of_notebooks_show_their_stored_outputs(site, notebook):
     html = (site / f"docs/notebooks/{notebook.stem}.html").read_text()

@@ -18,6 +18,8 @@ from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import CONFIG, METRICS_FILE, STATE, WEIGHTS
 from tests.robustness import processes, tiny_run
 
+pytestmark = pytest.mark.slow
+
 RUN_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors", "test.json"}
 
 
@@ -90,13 +92,11 @@ def kill_and_resume(folder: Path, kinds: list[str], whole: tuple[Path, float]) -
     assert_same_end(run, finished)
 
 
-@pytest.mark.slow
 def test_kills_in_writes_and_at_a_random_moment_lose_nothing(tmp_path, whole):
     random.seed(20)
     kill_and_resume(tmp_path / "killed", ["cache", "run", "anywhere"], whole)
 
 
-@pytest.mark.slow
 def test_a_signal_stops_with_advice_and_the_run_goes_on(tmp_path, whole):
     arguments = ["tests/robustness/tiny_run.py", "--out", tmp_path / "run", "--cache", tmp_path / "cache"]
     process = subprocess.Popen(
@@ -113,7 +113,6 @@ def test_a_signal_stops_with_advice_and_the_run_goes_on(tmp_path, whole):
     assert_same_end(tmp_path / "run", whole[0])
 
 
-@pytest.mark.slow
 def test_a_full_disk_ends_with_one_sentence_and_the_last_checkpoint_intact(tmp_path, whole):
     """A file system of its own, too small for the second write of the state."""
     disk = tmp_path / "disk"
@@ -139,7 +138,6 @@ def test_a_full_disk_ends_with_one_sentence_and_the_last_checkpoint_intact(tmp_p
     assert_same_end(tmp_path / "kept", whole[0])
 
 
-@pytest.mark.slow
 def test_weights_whose_state_is_gone_are_not_overwritten(tmp_path, whole):
     model, config, facts = checkpoint.load_model(whole[0])
     checkpoint.save_model(tmp_path / "run" / WEIGHTS, model, config, {**facts, "epoch": 3})
@@ -148,7 +146,6 @@ def test_weights_whose_state_is_gone_are_not_overwritten(tmp_path, whole):
     assert (tmp_path / "run" / WEIGHTS).read_bytes() == before
 
 
-@pytest.mark.slow
 def test_an_ensemble_on_a_table_that_is_killed_before_its_first_state_goes_on(tmp_path):
     """Killed when the config of one of its models is there, and no state of that model yet."""
     sample_table()[:300].to_csv(tmp_path / "mols.csv", index=False)
@@ -169,7 +166,6 @@ def test_an_ensemble_on_a_table_that_is_killed_before_its_first_state_goes_on(tm
     assert (tmp_path / "run" / "stack.safetensors").exists() and (tmp_path / "run" / "report.html").exists()
 
 
-@pytest.mark.slow
 def test_fresh_processes_and_other_numbers_of_preparing_threads_give_the_same_run(tmp_path):
     for threads in (1, 2, 5):
         folder = tmp_path / str(threads)

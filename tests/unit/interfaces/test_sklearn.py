@@ -22,6 +22,8 @@ from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model.evaluate import evaluate_new
 from tests.tiny import save_tiny
 
+pytestmark = pytest.mark.slow
+
 TINY = {"quick": True}
 SMILES = ["C" * n + end for n in range(1, 11) for end in ("O", "N", "C(=O)O", "c1ccccc1")]
 LENGTH = np.array([len(smiles) for smiles in SMILES], float)
@@ -79,7 +81,6 @@ def expected_failures(estimator) -> dict[str, str]:
     return WEIGHTS | ROUNDED | (FLOAT32 if isinstance(estimator, NumericRegressor) else {})
 
 
-@pytest.mark.slow
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
@@ -104,7 +105,6 @@ def fitted() -> GraphormerRegressor:
     return GraphormerRegressor(**TINY).fit(SMILES, LENGTH)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", INPUTS)
 def test_molecules_come_in_any_container(fitted, kind):
     np.testing.assert_allclose(fitted.predict(INPUTS[kind]), fitted.predict(SMILES), rtol=1e-5)
@@ -113,7 +113,6 @@ def test_molecules_come_in_any_container(fitted, kind):
     assert refitted.n_features_in_ == 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("smiles", "message"),
     [
@@ -140,14 +139,12 @@ def test_input_that_is_not_molecules(fitted, smiles, message):
         clone(fitted).fit(smiles, [0.0, 1.0])
 
 
-@pytest.mark.slow
 def test_a_fitted_estimator_is_kept_by_pickle_and_joblib(fitted, tmp_path):
     joblib.dump(fitted, tmp_path / "model.joblib")
     for copy in (pickle.loads(pickle.dumps(fitted)), joblib.load(tmp_path / "model.joblib")):
         np.testing.assert_array_equal(copy.predict(SMILES), fitted.predict(SMILES))
 
 
-@pytest.mark.slow
 def test_a_saved_model_predicts_the_same(fitted, tmp_path):
     fitted.save(tmp_path / "model")
     found = load_model(tmp_path / "model").predict(SMILES, interval=0.8)
@@ -159,7 +156,6 @@ def test_a_saved_model_predicts_the_same(fitted, tmp_path):
         fitted.save(tmp_path / "model")
 
 
-@pytest.mark.slow
 def test_targets_on_their_own_scale_keep_their_names_and_shape():
     targets = pd.DataFrame({"a": LENGTH * 1e4, "b": 5 - LENGTH})
     targets.loc[::3, "a"] = np.nan
@@ -175,7 +171,6 @@ def test_targets_on_their_own_scale_keep_their_names_and_shape():
     assert column.predict(SMILES).shape == column.out_of_fold_.shape == (40, 1)
 
 
-@pytest.mark.slow
 def test_labels_may_be_bounds_as_in_a_table():
     said = [f">{length - 4:g}" if place % 5 == 0 else f"{length:g}" for place, length in enumerate(LENGTH)]
     estimator = GraphormerRegressor(**TINY).fit(SMILES, said)
@@ -190,14 +185,12 @@ def test_labels_may_be_bounds_as_in_a_table():
         GraphormerRegressor(**TINY).fit(SMILES[:2], ["1", "wet"])
 
 
-@pytest.mark.slow
 def test_censored_labels_are_not_scored(fitted):
     with pytest.raises(InputError, match=r"^y has censored labels, such as '<-0\.92': leave their molecules out"):
         fitted.score(SMILES[:3], ["1", "<-0.92", "2"])
     assert fitted.score(SMILES, [str(length) for length in LENGTH]) == pytest.approx(fitted.score(SMILES, LENGTH))
 
 
-@pytest.mark.slow
 def test_weights_of_molecules_count():
     weight = np.where(KIND == "acid", 5.0, 1.0)
     plain, weighted, alike = (
@@ -208,7 +201,6 @@ def test_weights_of_molecules_count():
     assert (weighted != plain).any()
 
 
-@pytest.mark.slow
 def test_classes_that_are_other_numbers_are_named(tmp_path):
     estimator = GraphormerClassifier(**TINY).fit(SMILES, np.where(KIND == "acid", 2, 1))
     assert estimator.model_.classes == (("1", "2"),)
@@ -221,7 +213,6 @@ def test_classes_that_are_other_numbers_are_named(tmp_path):
         evaluate_new(RunFolder(tmp_path / "saved"), str(tmp_path / "new.csv"))
 
 
-@pytest.mark.slow
 def test_active_is_the_class_that_the_command_predicts_whatever_the_alphabet_says():
     words = np.where(KIND == "acid", "active", "inactive")
     alphabetical = GraphormerClassifier(**TINY).fit(SMILES, np.where(words == "active", "b", "a"))
@@ -238,7 +229,6 @@ def test_active_is_the_class_that_the_command_predicts_whatever_the_alphabet_say
     np.testing.assert_array_equal(next(sets), next(sets)[:, ::-1])
 
 
-@pytest.mark.slow
 def test_more_than_two_classes():
     ends = [smiles.lstrip("C")[-1] for smiles in SMILES]
     estimator = GraphormerClassifier(**TINY).fit(SMILES, ends)
@@ -248,7 +238,6 @@ def test_more_than_two_classes():
     assert (estimator.predict(SMILES) == estimator.classes_[probability.argmax(axis=1)]).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("classes", [("active", "inactive"), (1, 0), (True, False)])
 def test_a_molecule_without_a_class_is_not_learnt_from(classes):
     labels, part = np.where(KIND == "acid", *classes), slice(5, None)
@@ -264,7 +253,6 @@ def test_a_molecule_without_a_class_is_not_learnt_from(classes):
         GraphormerClassifier(**TINY).fit(SMILES, np.full(40, np.nan))
 
 
-@pytest.mark.slow
 def test_several_labels_each():
     labels = pd.DataFrame({"acid": KIND == "acid", "long": LENGTH > 8}).astype(float)
     estimator = GraphormerClassifier(**TINY).fit(SMILES, labels)
@@ -274,7 +262,6 @@ def test_several_labels_each():
     assert GraphormerClassifier(**TINY).fit(SMILES, labels).predict_proba(SMILES).shape == (40, 2)
 
 
-@pytest.mark.slow
 def test_sets_of_classes_grow_with_confidence():
     estimator = GraphormerClassifier(**TINY).fit(SMILES, KIND)
     narrow, wide = (estimator.predict_set(SMILES, confidence) for confidence in (0.5, 0.9))
@@ -296,7 +283,6 @@ def test_embeddings_in_pipelines(pretrained):
     make_pipeline(columns, LogisticRegression()).fit(TABLE, KIND)
 
 
-@pytest.mark.slow
 def test_a_network_that_an_estimator_trained_embeds(tiny_recipe):
     estimator = GraphormerRegressor(recipe=tiny_recipe, networks=2, blend=False)
     embedder = GraphormerEmbedder(estimator=estimator).fit(SMILES, LENGTH)
@@ -305,7 +291,6 @@ def test_a_network_that_an_estimator_trained_embeds(tiny_recipe):
     assert (trained.cls == embedder.embedder_.model.cls).all()
 
 
-@pytest.mark.slow
 def test_an_embedder_needs_one_source_of_its_model(pretrained):
     with pytest.raises(InputError, match="not both"):
         GraphormerEmbedder(pretrained=pretrained, estimator=GraphormerRegressor()).fit(SMILES)

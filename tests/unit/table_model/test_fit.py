@@ -15,8 +15,9 @@ from graphormer_sepnorm.table_model.members.networks import NetworksMember
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reference import Encoder
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_a_member_that_cannot_learn_is_left_out_and_named(labels, monkeypatch, to_fit):
     def refuse(*arguments):
         raise CannotLearn("not this table")
@@ -29,7 +30,6 @@ def test_a_member_that_cannot_learn_is_left_out_and_named(labels, monkeypatch, t
         fit_table(to_fit, ["kernel", "forest"])
 
 
-@pytest.mark.slow
 def test_probabilities_are_calibrated_by_what_was_predicted_out_of_fold(classes, to_fit):
     found = fit_table(replace(to_fit, labels=classes), ["kernel"])
     trust = found.model.trust
@@ -43,7 +43,6 @@ def test_probabilities_are_calibrated_by_what_was_predicted_out_of_fold(classes,
     np.testing.assert_allclose([column.mean() for column in calibrated.T], shares, atol=0.03)
 
 
-@pytest.mark.slow
 def test_networks_and_kernel_share_the_trunk_of_the_foundation(labels, to_fit, tmp_path):
     """Frozen weights stay bit-identical through training, averaging of weights and files."""
     config = foundation_config(labels.task)
@@ -56,7 +55,6 @@ def test_networks_and_kernel_share_the_trunk_of_the_foundation(labels, to_fit, t
         assert len({network.blocks for network, _ in networks}) == 3
 
 
-@pytest.mark.slow
 def test_intervals_know_landmarks(molecules, others, to_fit, monkeypatch):
     monkeypatch.setattr(reference, "MOST_ROWS", 50)
     monkeypatch.setattr(reference, "LANDMARKS", 40)
@@ -74,7 +72,6 @@ def bounded(labels: Labels, limit: float) -> Labels:
     return replace(labels, y=y, bounds=bounds)
 
 
-@pytest.mark.slow
 def test_every_member_learns_bounds_that_the_kernel_completed(labels, folds, to_fit):
     """The forest learns other values than without bounds, from the other folds, and intervals know them, too."""
     known = bounded(labels, float(np.nanmedian(labels.y[:, 0])))
@@ -117,7 +114,6 @@ def test_a_member_gains_by_errors_of_its_own():
     assert gains(y[:40], NORMAL(size=(40, 1)), 3 * NORMAL(size=(40, 1)))[0] < 0, "chance is not rewarded"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["labels", "classes", "bounds"])
 def test_useless_networks_are_refused_and_good_ones_are_not(kind, request, molecules, to_fit):
     labels = request.getfixturevalue("classes" if kind == "classes" else "labels")
@@ -135,7 +131,6 @@ def test_useless_networks_are_refused_and_good_ones_are_not(kind, request, molec
     assert fit.reason_to_stop(table, output) == "", "nothing to compare with"
 
 
-@pytest.mark.slow
 def test_a_look_that_goes_on_changes_nothing_and_one_that_stops_can_be_continued(to_fit, tmp_path):
     whole = NetworksMember.fit(replace(to_fit, folder=tmp_path / "whole"))
     found = NetworksMember.fit(replace(to_fit, folder=tmp_path / "looked", look=lambda *arguments: ""))

@@ -15,6 +15,8 @@ from graphormer_sepnorm.table_model.members.kernel import TunedKernelMember
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
 from tests.table_models import LEARNT
 
+pytestmark = pytest.mark.slow
+
 READ_BY = {"tuned kernel": ("kernel", "networks")}
 NAMES = {kind: name for name, kind in MEMBERS.items()}
 EACH = [
@@ -44,7 +46,6 @@ def classifier(request, classes, to_fit) -> Fitted:
     return fit(request.param, replace(to_fit, labels=classes))
 
 
-@pytest.mark.slow
 def test_it_learns_and_does_not_see_what_it_predicts_out_of_fold(fitted, labels, others, logp):
     deviation = np.nanstd(labels.y, axis=0)
     unseen = fitted.out_of_fold - labels.y
@@ -55,7 +56,6 @@ def test_it_learns_and_does_not_see_what_it_predicts_out_of_fold(fitted, labels,
     assert (np.sqrt(np.mean((known - logp[LEARNT : LEARNT + len(others)]) ** 2, axis=0)) < 0.9 * deviation).all()
 
 
-@pytest.mark.slow
 def test_labels_of_a_fold_do_not_change_its_predictions(fitted, labels, folds, to_fit):
     changed = labels.y.copy()
     changed[folds.numbers == 1] += 100
@@ -68,7 +68,6 @@ def files_in(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-@pytest.mark.slow
 def test_what_is_kept_predicts_the_same(fitted, others, tmp_path):
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
@@ -80,7 +79,6 @@ def test_what_is_kept_predicts_the_same(fitted, others, tmp_path):
     assert files and all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in files)
 
 
-@pytest.mark.slow
 def test_a_damaged_file_is_refused(fitted, tmp_path):
     fitted.member.save(tmp_path)
     for path in files_in(tmp_path):
@@ -91,7 +89,6 @@ def test_a_damaged_file_is_refused(fitted, tmp_path):
         path.write_bytes(whole)
 
 
-@pytest.mark.slow
 def test_spelling_and_order_do_not_matter(fitted):
     found = fitted.member.predict(MoleculeFeatures(["CCO", "c1ccccc1O", "OCC", "Oc1ccccc1"]))
     np.testing.assert_allclose(found[:2], found[2:], rtol=1e-4)
@@ -103,7 +100,6 @@ def test_a_molecule_does_not_change_the_prediction_of_another(fitted, others):
     assert fitted.member.predict(MoleculeFeatures([])).shape == (0, 2)
 
 
-@pytest.mark.slow
 def test_probabilities_tell_the_classes_apart(classifier, classes, others):
     for predicted in (classifier.out_of_fold, classifier.member.predict(others)):
         assert predicted.min() >= 0 and predicted.max() <= 1
@@ -112,7 +108,6 @@ def test_probabilities_tell_the_classes_apart(classifier, classes, others):
         assert one.mean() > zero.mean() + 0.1
 
 
-@pytest.mark.slow
 def test_a_target_without_labels_outside_a_fold_costs_that_fold_or_is_refused(fitted, labels, to_fit):
     y = labels.y.copy()
     y[1:, 1] = np.nan
@@ -126,7 +121,6 @@ def test_a_target_without_labels_outside_a_fold_costs_that_fold_or_is_refused(fi
     assert np.isfinite(found.out_of_fold[:, 0]).all()
 
 
-@pytest.mark.slow
 def test_molecules_of_little_weight_count_little(fitted, molecules, labels, others, to_fit):
     doubled = MoleculeFeatures([*molecules.molecules, *molecules.molecules])
     y = np.concatenate([labels.y, labels.y + 50])

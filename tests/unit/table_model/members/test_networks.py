@@ -10,8 +10,9 @@ from graphormer_sepnorm.predict.pretrained import Graphormer
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_each_is_a_run_of_its_last_epoch_and_all_are_averaged(molecules, folds, others, to_fit, tmp_path):
     found = NetworksMember.fit(replace(to_fit, folder=tmp_path))
     runs = RunFolder(tmp_path).members()
@@ -26,7 +27,6 @@ def test_each_is_a_run_of_its_last_epoch_and_all_are_averaged(molecules, folds, 
     np.testing.assert_allclose(found.out_of_fold[held_back], unseen, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.slow
 def test_training_goes_on_where_it_was_stopped(to_fit, tmp_path):
     whole = NetworksMember.fit(replace(to_fit, folder=tmp_path / "whole"))
     part = RunFolder(tmp_path / "part")
@@ -39,7 +39,6 @@ def test_training_goes_on_where_it_was_stopped(to_fit, tmp_path):
     assert part.member(1).weights.stat().st_mtime_ns == kept
 
 
-@pytest.mark.slow
 def test_a_folder_that_holds_networks_is_not_written_over(to_fit, tmp_path):
     table = replace(to_fit, folder=tmp_path)
     NetworksMember.fit(table)
@@ -47,7 +46,6 @@ def test_a_folder_that_holds_networks_is_not_written_over(to_fit, tmp_path):
         NetworksMember.fit(table)
 
 
-@pytest.mark.slow
 def test_a_fold_without_exact_labels_keeps_its_network(labels, folds, to_fit):
     y, bounds = labels.y.copy(), np.tile([-np.inf, np.inf], (*labels.y.shape, 1))
     censored = folds.numbers == 1
