@@ -55,8 +55,3 @@ def test_all_forms_of_a_molecule_are_one_family(count):
 @pytest.mark.parametrize("seed", range(20))
 def test_labels_are_read_as_they_were_written_or_refused(folder, seed):
     tables.read_written_labels(folder, random.Random(seed))
-
-
-@pytest.mark.parametrize("text", ["[#119]", "[#255]", "[CH128]", "[CH999]", "[FeH999]", "\ud800", "C\0"])
-def test_smiles_that_ended_a_table_once(text):
-    assert smiles.read_or_refused(text) == "refused"

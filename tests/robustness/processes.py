@@ -2,10 +2,13 @@
 
 import multiprocessing
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 SERVER = multiprocessing.get_context("forkserver")
@@ -26,6 +29,21 @@ def finish(function: Callable, *arguments, **options) -> int:
     process = start(function, *arguments, **options)
     process.join(300)
     return process.exitcode
+
+
+def all_succeed(started: list[multiprocessing.Process]) -> None:
+    for process in started:
+        process.join(120)
+    assert [process.exitcode for process in started] == [0] * len(started)
+
+
+def mounted(mount: str, command: list[str], then: str = "true", **options) -> subprocess.CompletedProcess:
+    """Runs a command under a mount that nothing else sees, and then a line of the shell that sees it, too."""
+    alone = ["unshare", "-m", "sh", "-c"]
+    if os.geteuid() != 0 or subprocess.run([*alone, mount]).returncode:
+        pytest.skip("mounting is not permitted")
+    script = f"{mount} && {{ {shlex.join(command)}; code=$?; {then}; exit $code; }}"
+    return subprocess.run([*alone, script], **options, capture_output=True, text=True)
 
 
 def command(*arguments, processes: int = 0, timeout: int = 300) -> subprocess.CompletedProcess:

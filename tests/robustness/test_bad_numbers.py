@@ -56,7 +56,7 @@ def config_of(task: TaskConfig):
         (HIV, [0, 1, 2, 1], [0, 1], "target active has labels other than 0 and 1 in the training split"),
     ],
 )
-def test_targets_are_refused_before_anything_is_written(tmp_path, molecules, task, train, val, sentence):
+def test_targets_are_refused_before_anything_is_written(molecules, task, train, val, sentence):
     with pytest.raises(InputError, match=sentence):
         Trainer(config_of(task), dataset(molecules, train), dataset(molecules, val))
 

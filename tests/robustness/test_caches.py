@@ -52,10 +52,7 @@ def write_and_read(cache: Path, rounds: int) -> None:
 @pytest.mark.slow
 def test_processes_that_prepare_one_dataset_do_not_corrupt_it(cache):
     (cache / "shared").mkdir()
-    started = [processes.start(write_and_read, cache / "shared", 3) for _ in range(3)]
-    for process in started:
-        process.join(120)
-    assert [process.exitcode for process in started] == [0, 0, 0]
+    processes.all_succeed([processes.start(write_and_read, cache / "shared", 3) for _ in range(3)])
     assert reads(cache / "shared") == 1
 
 
@@ -64,8 +61,6 @@ def test_processes_that_prepare_one_dataset_do_not_corrupt_it(cache):
 @pytest.mark.parametrize("dataset, folder", FOLDERS)
 def test_a_read_only_data_folder_without_pygs_files_works(root, tmp_path, dataset, folder):
     """Raw files alone, on a file system that is mounted read-only."""
-    if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"]).returncode:
-        pytest.skip("mounting is not permitted")
     raw = tmp_path / "root" / folder
     link_raw(root / folder, raw)
     code = (
@@ -74,12 +69,9 @@ def test_a_read_only_data_folder_without_pygs_files_works(root, tmp_path, datase
         f"print(len(load_split({dataset!r}, 'val', (Centrality(),), {str(tmp_path / 'root')!r})))"
     )
     mount = f"mount --bind -o ro {tmp_path / 'root'} {tmp_path / 'root'}"
-    python = " ".join(f'"{word}"' for word in processes.command_line("-c", code))
     surroundings = processes.surroundings()
     surroundings["env"][CACHE_VARIABLE] = str(tmp_path / "cache")
-    done = subprocess.run(
-        ["unshare", "-m", "sh", "-c", f"{mount} && {python}"], **surroundings, capture_output=True, text=True
-    )
+    done = processes.mounted(mount, processes.command_line("-c", code), **surroundings)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) in (1000, 4113)
     assert not any(path.name in ("processed", "subset") for path in raw.iterdir())
@@ -132,16 +124,13 @@ test_cpu_attention.test_attention_matches_reference([30, 5, 12], 2, 10, False)
 """
 
 
-def surroundings(**changes: str) -> dict[str, str]:
-    """The environment without what says where caches are and how wide vectors."""
+def python(code: str, *arguments: str, cwd: Path = REPOSITORY, **variables: str) -> subprocess.CompletedProcess:
+    """Runs code without the environment's words on where caches are and how wide vectors."""
     named = ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", LANES_VARIABLE)
     kept = {name: value for name, value in os.environ.items() if name not in named}
-    return {**kept, "PYTHONPATH": str(REPOSITORY), **changes}
-
-
-def python(code: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess:
+    environment = {**kept, "PYTHONPATH": str(REPOSITORY), **variables}
     command = [sys.executable, "-c", code, *arguments]
-    return subprocess.run(command, env=surroundings(**variables), cwd=REPOSITORY, capture_output=True, text=True)
+    return subprocess.run(command, env=environment, cwd=cwd, capture_output=True, text=True)
 
 
 @pytest.mark.slow
@@ -153,10 +142,7 @@ def test_predictions_where_neither_package_nor_home_can_be_written(tmp_path):
         (folder / "__pycache__").touch()
     home = tmp_path / "home"
     home.touch()
-    command = [sys.executable, "-c", PREDICT]
-    result = subprocess.run(
-        command, env=surroundings(PYTHONPATH=str(site), HOME=str(home)), cwd=tmp_path, capture_output=True, text=True
-    )
+    result = python(PREDICT, cwd=tmp_path, PYTHONPATH=str(site), HOME=str(home))
     assert result.returncode == 0, result.stderr[-2000:]
     expected = Graphormer.from_pretrained("zinc-subset").predict(SMILES).tolist()
     assert json.loads(result.stdout.splitlines()[-1]) == expected

@@ -25,17 +25,12 @@ from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.files import CACHE_VARIABLE
 from graphormer_sepnorm.tasks import make_task
 from tests.robustness import processes, tiny_run
-from tests.robustness.test_interruption import assert_complete, losses
+from tests.robustness.test_interruption import SCRIPT, assert_complete, losses
 from tests.tiny import save_tiny
-
-SCRIPT = "tests/robustness/tiny_run.py"
 
 
 def in_group(function, folder: Path, size: int) -> None:
-    group = [processes.start(member, function, rank, size, folder) for rank in range(size)]
-    for process in group:
-        process.join(120)
-    assert [process.exitcode for process in group] == [0] * size
+    processes.all_succeed([processes.start(member, function, rank, size, folder) for rank in range(size)])
 
 
 def member(function, rank: int, size: int, folder: Path) -> None:
@@ -142,14 +137,6 @@ def trained(folder: Path, number: int, optimizer: str) -> dict:
     return json.loads(line)
 
 
-def assert_same_run(two: Path, one: Path, together: dict, alone: dict) -> None:
-    assert together["value"] == pytest.approx(alone["value"], rel=1e-6)
-    assert together["n"] == alone["n"] == 11
-    np.testing.assert_allclose(losses(two), losses(one), rtol=1e-6, atol=1e-12)
-    assert_complete(two)
-    assert checkpoint.load_tensors(two / STATE)[0].keys() == checkpoint.load_tensors(one / STATE)[0].keys()
-
-
 @pytest.mark.slow
 def test_two_processes_fine_tune_a_table_by_the_default_recipe(tmp_path):
     """The networks keep the statistics of BatchNorm and start at a regression, in both processes alike."""
@@ -174,7 +161,12 @@ def test_two_processes_train_as_one(tmp_path, optimizer):
     """Odd sizes, missing labels, and BatchNorm on the CLS; without dropout, whose masks differ between processes."""
     one, two = tmp_path / "one", tmp_path / "two"
     alone, together = trained(one, 1, optimizer), trained(two, 2, optimizer)
-    assert_same_run(two / "run", one / "run", together, alone)
+    assert together["value"] == pytest.approx(alone["value"], rel=1e-6)
+    assert together["n"] == alone["n"] == 11
+    np.testing.assert_allclose(losses(two / "run"), losses(one / "run"), rtol=1e-6, atol=1e-12)
+    assert_complete(two / "run")
+    ours, theirs = (checkpoint.load_tensors(folder / "run" / STATE)[0] for folder in (two, one))
+    assert ours.keys() == theirs.keys()
     assert sorted((two / "cache" / tiny_run.READS).read_text().split()) == ["test", "train", "val"]
     assert processes.finish(tiny_run.evaluate, two / "run", two / "cache") == 0
 
@@ -207,7 +199,4 @@ def test_processes_wait_for_one_that_prepares_molecules():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    group = [processes.start(join_late, rank, port) for rank in range(2)]
-    for process in group:
-        process.join(120)
-    assert [process.exitcode for process in group] == [0, 0]
+    processes.all_succeed([processes.start(join_late, rank, port) for rank in range(2)])

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
@@ -102,9 +102,7 @@ def changed(config: dict, path: str, value) -> dict:
         ("model.atom_sizes", [10**6] * 100, "not those of the featurizer"),
         ("model.atom_sizes", [28] * 10**5, "at most 100 items"),
         ("model.layers", "2", "valid integer"),
-        ("model.depth", 3, "Unexpected keyword argument"),
         ("model.norm", "__import__('os')", "unknown norm"),
-        ("model.encodings", [{"name": "spatial"}, {"name": "spatial", "max_distance": 3}], "named twice"),
         ("model.encodings", [{"name": "edge", "num_bond_types": 200}], "Unexpected keyword argument"),
         ("model.encodings", [{"name": "bonds"}], "encodings"),
         ("model.num_tasks", 3, "3 tasks, but 2 names"),
@@ -114,7 +112,6 @@ def changed(config: dict, path: str, value) -> dict:
         ("featurizer", "../ogb", "unknown featurizer"),
         ("format_version", 3, "install a newer"),
         ("format_version", 1, "train it again"),
-        ("format_version", "2", "valid integer"),
     ],
 )
 def test_configs_that_ask_for_the_impossible_are_refused(good, tmp_path, path, value, sentence):
@@ -150,12 +147,9 @@ def test_mutated_and_truncated_checkpoints_are_refused(good, tmp_path_factory, s
     content = good.read_bytes()
     start %= len(content)
     mutated = content[:start] + junk + (b"" if cut else content[start + len(junk) :])
-    if mutated != content:
-        refuse(tmp_path_factory.getbasetemp() / "mutated", mutated)
-
-
-def refuse(path: Path, content: bytes) -> None:
-    path.write_bytes(content)
+    assume(mutated != content)
+    path = tmp_path_factory.getbasetemp() / "mutated"
+    path.write_bytes(mutated)
     with pytest.raises(InputError):
         checkpoint.load_model(path)
 

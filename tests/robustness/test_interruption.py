@@ -20,6 +20,7 @@ from tests.robustness import processes, tiny_run
 
 pytestmark = pytest.mark.slow
 
+SCRIPT = "tests/robustness/tiny_run.py"
 RUN_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors", "test.json"}
 
 
@@ -98,7 +99,7 @@ def test_kills_in_writes_and_at_a_random_moment_lose_nothing(tmp_path, whole):
 
 
 def test_a_signal_stops_with_advice_and_the_run_goes_on(tmp_path, whole):
-    arguments = ["tests/robustness/tiny_run.py", "--out", tmp_path / "run", "--cache", tmp_path / "cache"]
+    arguments = [SCRIPT, "--out", tmp_path / "run", "--cache", tmp_path / "cache"]
     process = subprocess.Popen(
         processes.command_line(*arguments), **processes.surroundings(), stderr=subprocess.PIPE, text=True
     )
@@ -117,17 +118,10 @@ def test_a_full_disk_ends_with_one_sentence_and_the_last_checkpoint_intact(tmp_p
     """A file system of its own, too small for the second write of the state."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    state = (whole[0] / STATE).stat().st_size
-    weights = (whole[0] / WEIGHTS).stat().st_size
-    mount = f"mount -t tmpfs -o size={state + weights + 60_000} none {disk}"
-    if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "sh", "-c", mount]).returncode:
-        pytest.skip("mounting a small file system is not permitted")
-    train = ["tests/robustness/tiny_run.py", "--out", disk / "run", "--cache", tmp_path / "cache"]
-    words = " ".join(processes.command_line(*train))
-    script = f"{mount} && {{ {words}; code=$?; cp -r {disk}/run {tmp_path}/kept; exit $code; }}"
-    done = subprocess.run(
-        ["unshare", "-m", "sh", "-c", script], **processes.surroundings(), capture_output=True, text=True
-    )
+    once = sum((whole[0] / name).stat().st_size for name in (STATE, WEIGHTS))
+    mount = f"mount -t tmpfs -o size={once + 60_000} none {disk}"
+    train = processes.command_line(SCRIPT, "--out", disk / "run", "--cache", tmp_path / "cache")
+    done = processes.mounted(mount, train, f"cp -r {disk}/run {tmp_path}/kept", **processes.surroundings())
     assert done.returncode == 2, done.stderr
     error = done.stderr.strip().splitlines()[-1]
     assert error.startswith("error: cannot write") and "No space left" in error and "Traceback" not in done.stderr
@@ -170,7 +164,7 @@ def test_fresh_processes_and_other_numbers_of_preparing_threads_give_the_same_ru
     for threads in (1, 2, 5):
         folder = tmp_path / str(threads)
         options = ["--out", folder / "run", "--cache", folder / "cache", "--threads", threads]
-        done = processes.command("tests/robustness/tiny_run.py", *options)
+        done = processes.command(SCRIPT, *options)
         assert done.returncode == 0, done.stderr
     for threads in (2, 5):
         assert_same_end(tmp_path / str(threads) / "run", tmp_path / "1" / "run")
