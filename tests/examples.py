@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+from tests.robustness import processes
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
@@ -21,11 +23,4 @@ def load_example(name: str) -> ModuleType:
 
 def run_example(name: str, *arguments: str | os.PathLike) -> subprocess.CompletedProcess:
     """The script from the command line, on this tree's package."""
-    paths = os.pathsep.join([str(EXAMPLES.parent), os.environ.get("PYTHONPATH", "")])
-    return subprocess.run(
-        [sys.executable, EXAMPLES / f"{name}.py", *arguments],
-        env={**os.environ, "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        timeout=1200,
-    )
+    return processes.command(EXAMPLES / f"{name}.py", *arguments, timeout=1200)

@@ -1,9 +1,6 @@
-"""The script that scores the table model on the ADMET group, tried on a few molecules."""
+"""Scripts of measurements, tried on a few molecules: of the table model on the ADMET group, of training on a GPU."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -13,8 +10,14 @@ from graphormer_sepnorm.tasks import METRICS
 from tests.benchmarks.tdc import is_less_skewed, ranked, summary
 from tests.robustness import processes
 
-SCRIPT = Path(__file__).parents[1] / "benchmarks" / "tdc.py"
 LISTED = [("a", "MAE", 0.2), ("a", "MAE", 0.4), ("b", "AUROC", 0.9), ("bioavailability_ma", "AUROC", 0.9)]
+
+
+def run(script: str, *arguments: object) -> list[dict]:
+    """The lines that a script prints."""
+    done = processes.command(f"tests/benchmarks/{script}.py", *arguments)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
 def listed(rows: list[tuple] = LISTED) -> pd.DataFrame:
@@ -48,13 +51,26 @@ def test_rows_are_added_once(tmp_path):
     rows[40:].to_csv(tmp_path / "a" / "test.csv.gz", index=False)
     listed(LISTED[:2]).to_csv(tmp_path / "leaderboard.csv", index=False)
 
-    def run(*seeds: int) -> tuple[pd.DataFrame, list[dict]]:
-        command = [sys.executable, SCRIPT, tmp_path, tmp_path / "out.csv", "--quick", "--seeds", *map(str, seeds)]
-        done = subprocess.run(command, env=processes.surroundings()["env"], check=True, capture_output=True, text=True)
-        return pd.read_csv(tmp_path / "out.csv"), [json.loads(line) for line in done.stdout.splitlines()]
-
-    first, lines = run(1)
+    arguments = [tmp_path, tmp_path / "out.csv", "--quick", "--seeds", 1]
+    lines, first = run("tdc", *arguments), pd.read_csv(tmp_path / "out.csv")
     assert first.embedding.tolist() == ["foundation", "without"] and first.score.nunique() == 2
     assert [line["mean"] for line in lines[:2]] == first.score.tolist() and set(first.metric) <= set(METRICS)
-    second, _ = run(1, 2)
+    run("tdc", *arguments, 2)
+    second = pd.read_csv(tmp_path / "out.csv")
     assert second[:2].equals(first) and second.seed.tolist() == [1, 1, 2, 2]
+
+
+@pytest.mark.slow
+def test_every_figure_of_the_gpu_is_a_line_of_the_file(tmp_path):
+    """Of two batch sizes; compiling is left out by the limit, which is up before it begins."""
+    sample_table()[:40].to_csv(tmp_path / "few.csv", index=False)
+    packed, out = tmp_path / "few.safetensors", tmp_path / "results.jsonl"
+    run("gpu", "pack", tmp_path / "few.csv", packed, "--count", 40)
+    options = ["--device", "cpu", "--models", "slim", "--batch-sizes", 4, 8, "--seconds", 0.01, "--warmup", 1]
+    run("gpu", "measure", packed, out, *options, "--limit", 0)
+    assert out.read_text() == ""
+    run("gpu", "measure", packed, out, *options, "--rows", 2)
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    expected = [("slim", 4, False), ("slim", 8, False)]
+    assert [(line["model"], line["batch"], line["compiled"]) for line in lines] == expected
+    assert all(line["molecules_per_s"] > 0 and line["busy"] is None for line in lines)
