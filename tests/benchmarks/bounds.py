@@ -20,16 +20,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import fit_members, foundation_config, put_together
 from graphormer_sepnorm.table_model.labels import Labels
 from graphormer_sepnorm.table_model.members.base import ToFit
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
-from graphormer_sepnorm.table_model.stacking import make_folds
-from graphormer_sepnorm.tables.splits import Structures
-from tests.benchmarks.tables import parser_of
+from tests.benchmarks.tables import folds_of, parser_of
 
 TARGET = "pActivity"
 ASSAYS = 5
@@ -76,9 +73,7 @@ class Table:
         self.y, self.asked = learnt[[TARGET]].to_numpy(np.float64), held_back[[TARGET]].to_numpy(np.float64)
         self.molecules = MoleculeFeatures(smiles)
         self.held_back = MoleculeFeatures(held_back.smiles.tolist())
-        scaffolds, keys = [murcko_scaffold(text) for text in smiles], [molecule_key(text) for text in smiles]
-        labels = Labels(self.task, self.y)
-        self.folds = make_folds(Structures(smiles, scaffolds, keys), labels, "column", 0)
+        self.folds = folds_of(smiles, Labels(self.task, self.y), "column")
 
     def measured(self, labels: Labels) -> dict[str, dict[str, float]]:
         """The scores of the kernel, of all members and of each member, after fitting to labels."""

@@ -66,13 +66,8 @@ def to_graphs(molecules: list[tuple[str, float]]) -> list[dict]:
 
 
 def preprocess(graphs: list[dict]) -> list[dict]:
-    """Hugging Face's own preprocessing, which adds its arrays to each graph in place."""
-    return [preprocess_item(graph) for graph in graphs]
-
-
-def shallow_copies(items: list[dict]) -> list[dict]:
-    """Items safe to collate: the collator replaces the arrays of the dictionaries it is given."""
-    return [dict(item) for item in items]
+    """Hugging Face's own preprocessing; it and the collator change the dictionaries that they are given."""
+    return [preprocess_item(dict(graph)) for graph in graphs]
 
 
 def slim_model(max_hops: int) -> GraphormerForGraphClassification:
@@ -114,7 +109,7 @@ def random_batches(items: list[dict], batch_size: int, count: int, rng: random.R
     while len(batches) < count:
         order = rng.sample(items, len(items))
         starts = range(0, len(order) - batch_size + 1, batch_size)
-        batches += [shallow_copies(order[start : start + batch_size]) for start in starts]
+        batches += [[dict(item) for item in order[start : start + batch_size]] for start in starts]
     return batches[:count]
 
 
@@ -241,11 +236,11 @@ def encodings(args: argparse.Namespace) -> dict:
     """
     graphs = to_graphs(read_molecules(args.csv, args.molecules, args.target))
     adjacencies = [adjacency(graph) for graph in graphs]
-    edge_types = [item["attn_edge_type"] for item in preprocess(shallow_copies(graphs))]
+    edge_types = [item["attn_edge_type"] for item in preprocess(graphs)]
     encode_times, whole_times = [], []
     for _ in range(args.repeat):
         encode_times.append(seconds(encode, adjacencies, edge_types))
-        whole_times.append(seconds(preprocess, shallow_copies(graphs)))
+        whole_times.append(seconds(preprocess, graphs))
     return {
         "peer": f"{PEER} (Cython)",
         "encodings_us_per_molecule": round(statistics.median(encode_times) / len(graphs) * 1e6, 1),

@@ -32,20 +32,15 @@ import pandas as pd
 from graphormer_sepnorm.chem.fingerprints import pick_diverse
 from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.chem.smiles import read_smiles
-from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.predict.acquisition import Acquisition
 from graphormer_sepnorm.predict.classes import brier_score, calibration_error
 from graphormer_sepnorm.predict.predictors import Predictions
 from graphormer_sepnorm.project.judge import Goal
 from graphormer_sepnorm.project.profile import Profile
 from graphormer_sepnorm.table_model.features import MoleculeFeatures, descriptors
-from graphormer_sepnorm.table_model.fit import fit_table, foundation_config
-from graphormer_sepnorm.table_model.labels import Labels
-from graphormer_sepnorm.table_model.members.base import ToFit
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reference import BODY, body_named
-from graphormer_sepnorm.table_model.stacking import make_folds
-from graphormer_sepnorm.tables.splits import Structures
+from tests.benchmarks.tables import fit_kernel
 
 ENDPOINTS = ("HLM", "RLM", "MDR1_ER", "Sol", "hPPB", "rPPB")
 MOLECULES, FIRST, DISTANCE = 700, 100, 0.3
@@ -133,22 +128,15 @@ class Simulated:
         model, found = self.predicted(known, rest)
         judge = PROFILE.judge(model)
         alike = replace(judge, correlation=np.eye(len(judge.goals)))
+        each, all_of_them = self.meets[rest].astype(float), self.good[rest, None].astype(float)
+        by_scores = np.stack([conformal(goal, model, found) for goal in judge.goals], axis=1)
         chances = {
-            "single, normal": (self.meets, np.stack([goal.probability(found) for goal in judge.goals], axis=1)),
-            "single, conformal": (
-                self.meets,
-                np.stack([conformal(goal, model, found) for goal in judge.goals], axis=1),
-            ),
-            "all, correlated": (self.good[:, None], judge.probability(found)[:, None]),
-            "all, independent": (self.good[:, None], alike.probability(found)[:, None]),
+            "single, normal": (each, np.stack([goal.probability(found) for goal in judge.goals], axis=1)),
+            "single, conformal": (each, by_scores),
+            "all, correlated": (all_of_them, judge.probability(found)[:, None]),
+            "all, independent": (all_of_them, alike.probability(found)[:, None]),
         }
-        return {
-            name: (
-                brier_score(holds[rest].astype(np.float64), chance).mean(),
-                calibration_error(holds[rest].astype(np.float64), chance).mean(),
-            )
-            for name, (holds, chance) in chances.items()
-        }
+        return {name: (brier_score(*of).mean(), calibration_error(*of).mean()) for name, of in chances.items()}
 
     def promise(self, way: str, known: np.ndarray, rest: np.ndarray, seed: int | None) -> np.ndarray:
         """The promise of the other molecules, that they are ranked by; all ways have the same first model of a seed."""
@@ -170,11 +158,7 @@ class Simulated:
 
     def predicted(self, known: np.ndarray, rest: np.ndarray) -> tuple[TableModel, Predictions]:
         """A model of the known molecules, and its predictions of others."""
-        labels = Labels(TaskConfig("regression", "rmse", ENDPOINTS), self.y[known])
-        keys = self.keys[known].tolist()
-        folds = make_folds(Structures(keys, keys, keys), labels, "random", 0)
-        table = ToFit(self.molecules.take(known), labels, folds, foundation_config(labels.task))
-        model = fit_table(table, ["kernel"]).model
+        model = fit_kernel(self.molecules.take(known), self.keys[known].tolist(), self.y[known], ENDPOINTS)
         found = model.stacked(self.molecules.take(rest))
         return model, Predictions(found.values, found.spread, [""] * len(rest), [""] * len(rest))
 

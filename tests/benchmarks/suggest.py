@@ -21,15 +21,10 @@ from rdkit import Chem
 
 from graphormer_sepnorm.chem.fingerprints import pick_diverse
 from graphormer_sepnorm.chem.properties import molecule_key
-from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.predict.acquisition import Acquisition
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.fit import fit_table, foundation_config
-from graphormer_sepnorm.table_model.labels import Labels
-from graphormer_sepnorm.table_model.members.base import ToFit
 from graphormer_sepnorm.table_model.reference import BODY, Counts, body_named, descriptors
-from graphormer_sepnorm.table_model.stacking import make_folds
-from graphormer_sepnorm.tables.splits import Structures
+from tests.benchmarks.tables import fit_kernel
 
 FIRST, BEST, POOL = 100, 0.1, 400
 WAYS = {
@@ -100,11 +95,7 @@ class Simulated:
 
     def choose(self, known: np.ndarray, rest: np.ndarray, by: str, distance: float, count: int) -> np.ndarray:
         """The rows that ``suggest`` would choose among the rest."""
-        labels = Labels(TaskConfig("regression", "rmse", ("y",)), self.y[known, None])
-        keys = self.keys[known].tolist()
-        folds = make_folds(Structures(keys, keys, keys), labels, "random", 0)
-        table = ToFit(self.molecules.take(known), labels, folds, foundation_config(labels.task))
-        model = fit_table(table, ["kernel"]).model
+        model = fit_kernel(self.molecules.take(known), self.keys[known].tolist(), self.y[known, None], ("y",))
         found = model.stacked(self.molecules.take(rest))
         best = float(self.y[known].min() if self.minimize else self.y[known].max())
         acquisition = Acquisition(by, "y", self.minimize, best)

@@ -21,9 +21,10 @@ from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.dataset import SplitName
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable, fit_table, foundation_config, gains_of_network
-from graphormer_sepnorm.table_model.labels import Labels
+from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import ToFit
+from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.stacking import make_folds
 from graphormer_sepnorm.tables.splits import Structures
 from graphormer_sepnorm.tasks import METRICS
@@ -87,9 +88,20 @@ def fit(
     smiles: list[str], labels: Labels, config: Config, members: Sequence[str], split: SplitName, seed=0, look=None
 ) -> FittedTable:
     """A table model of molecules that are stratified into folds as by a split."""
-    scaffolds, keys = [murcko_scaffold(text) for text in smiles], [molecule_key(text) for text in smiles]
-    folds = make_folds(Structures(smiles, scaffolds, keys), labels, split, seed)
+    folds = folds_of(smiles, labels, split, seed)
     return fit_table(ToFit(MoleculeFeatures(smiles), labels, folds, config, look=look), members)
+
+
+def folds_of(smiles: list[str], labels: Labels, split: SplitName, seed: int = 0) -> Folds:
+    scaffolds, keys = [murcko_scaffold(text) for text in smiles], [molecule_key(text) for text in smiles]
+    return make_folds(Structures(smiles, scaffolds, keys), labels, split, seed)
+
+
+def fit_kernel(molecules: MoleculeFeatures, keys: list[str], y: np.ndarray, targets: tuple[str, ...]) -> TableModel:
+    """The model of ``train --quick`` of labels [M, tasks], with random folds of molecules by their keys."""
+    labels = Labels(TaskConfig("regression", "rmse", targets), y)
+    folds = make_folds(Structures(keys, keys, keys), labels, "random", 0)
+    return fit_table(ToFit(molecules, labels, folds, foundation_config(labels.task)), ["kernel"]).model
 
 
 if __name__ == "__main__":
