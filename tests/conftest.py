@@ -42,16 +42,9 @@ def root() -> Path:
 @pytest.fixture
 def config() -> ModelConfig:
     """A small model on five atom types and three bond types."""
-    return ModelConfig(
-        atom_sizes=(5,),
-        bond_sizes=(3,),
-        layers=2,
-        width=16,
-        ffn_width=24,
-        heads=4,
-        encodings=(Centrality(max_degree=3), Spatial(max_distance=4), EdgePath(max_hops=3)),
-        attention_dropout=0.0,
-    )
+    encodings = Centrality(max_degree=3), Spatial(max_distance=4), EdgePath(max_hops=3)
+    sizes = {"layers": 2, "width": 16, "ffn_width": 24, "heads": 4}
+    return ModelConfig((5,), (3,), **sizes, encodings=encodings, attention_dropout=0.0)
 
 
 def random_graph(n: int, seed: int, extra_bonds: int = 2, pieces: int = 1) -> Data:
@@ -77,25 +70,16 @@ def random_graph(n: int, seed: int, extra_bonds: int = 2, pieces: int = 1) -> Da
 
 def skeleton(*ends: tuple[int, int]) -> Data:
     """A graph of these directed bonds, all of type 0."""
-    num_atoms = max(map(max, ends)) + 1
-    return Data(
-        x=torch.zeros(num_atoms, 1, dtype=torch.long),
-        edge_index=torch.tensor(ends).t(),
-        edge_attr=torch.zeros(len(ends), dtype=torch.long),
-    )
+    types = torch.zeros(max(map(max, ends)) + 1, 1, dtype=torch.long)
+    return Data(x=types, edge_index=torch.tensor(ends).t(), edge_attr=torch.zeros(len(ends), dtype=torch.long))
 
 
 @pytest.fixture
 def graphs() -> list[Data]:
     """Molecules of many sizes: one atom, rings, two pieces, and one larger than a vector register is wide."""
-    return [
-        random_graph(1, 0),
-        random_graph(2, 1),
-        random_graph(7, 2),
-        random_graph(12, 3, extra_bonds=4),
-        random_graph(8, 4, pieces=2),
-        random_graph(37, 5, extra_bonds=5),
-    ]
+    small = [random_graph(atoms, seed) for seed, atoms in enumerate((1, 2, 7))]
+    rings = [random_graph(12, 3, extra_bonds=4), random_graph(37, 5, extra_bonds=5)]
+    return [*small, rings[0], random_graph(8, 4, pieces=2), rings[1]]
 
 
 @pytest.fixture

@@ -18,16 +18,9 @@ from graphormer_sepnorm.interfaces.web.jobs import ResultStore
 from graphormer_sepnorm.interfaces.web.reading import look_at
 from graphormer_sepnorm.interfaces.web.trainings import Trainings
 
-COLUMNS = {
-    "length": "predictions length value",
-    "length_low": "predictions length low",
-    "length_high": "predictions length high",
-    "nearest": "nearest",
-    "similarity": "similarity",
-    "warning": "warning",
-    "error": "error",
-}
-ADDED = [schemas.ColumnFacts(name=name, place=place.split()) for name, place in COLUMNS.items()]
+COLUMNS = {f"length{end}": ["predictions", "length", end.strip("_") or "value"] for end in ("", "_low", "_high")}
+COLUMNS |= {name: [name] for name in ("nearest", "similarity", "warning", "error")}
+ADDED = [schemas.ColumnFacts(name=name, place=place) for name, place in COLUMNS.items()]
 # A program in place of the command train; the table says what it does: "train", "refuse", "crash", "die" or "sleep".
 PRETENDED = """
 import os, pathlib, sys, time
@@ -95,12 +88,8 @@ class PretendedService:
             return schemas.MoleculePrediction(error="X cannot be read")
         value = float(len(text))
         one = schemas.TargetPrediction(value=value, low=value - 1, high=value + 1)
-        return schemas.MoleculePrediction(
-            predictions={"length": one},
-            similarity=0.5,
-            nearest="C",
-            warning=" ".join(["No training molecule contains Xe."] * text.count("Xe")),
-        )
+        warning = " ".join(["No training molecule contains Xe."] * text.count("Xe"))
+        return schemas.MoleculePrediction(predictions={"length": one}, similarity=0.5, nearest="C", warning=warning)
 
     def structure(self, smiles: str) -> str:
         return f"<svg><!-- {len(smiles)} --></svg>"
@@ -126,7 +115,6 @@ class InThisProcess:
 
     def __init__(self, models: object):
         self.models = models
-
         self.asked = set()
         self.executor = ThreadPoolExecutor(1)
 

@@ -103,7 +103,6 @@ def embed(p, molecule, max_degree, max_distance, max_hops):
         centrality = p["encodings.0.in_degree"][degree[i]] + p["encodings.0.out_degree"][degree[i]]
         rows.append(p["embedding.table"][types[i]] + centrality)
     d = distances(n, bonds)
-    heads = p["cls_bias"].shape[0]
     bias = p["cls_bias"].view(-1, 1, 1).repeat(1, n + 1, n + 1)
     for i, j in itertools.product(range(n), repeat=2):
         entry = max_distance + 1 if math.isinf(d[i][j]) else min(d[i][j], max_distance)
@@ -112,7 +111,6 @@ def embed(p, molecule, max_degree, max_distance, max_hops):
         for hop, bond in enumerate(path):
             term = term + p["encodings.2.bond"][bond - 1] @ p["encodings.2.hop"][hop] / len(path)
         bias[:, i + 1, j + 1] = term
-    assert bias.shape[0] == heads
     return torch.stack(rows), bias
 
 
@@ -135,18 +133,15 @@ def graphormer(p, molecules, config):
     near = tokens
     for layer in range(config.layers - config.local_layers):
         at = f"blocks.{layer}"
-        sublayers = (
-            (
-                f"{at}.attention_norm",
-                lambda x, bias, bonds, at=at: receive(p, at, x, bias, bonds, config.heads),
-            ),
-            (f"{at}.ffn_norm", lambda x, bias, bonds, at=at: feed_forward(p, f"{at}.ffn", x)),
-        )
-        for name, sublayer in sublayers:
-            inner = norm(p, name, tokens) if config.norm_position == "pre" else tokens
+        sublayers = {
+            "attention_norm": lambda x, *known, at=at: receive(p, at, x, *known, config.heads),
+            "ffn_norm": lambda x, *_, at=at: feed_forward(p, f"{at}.ffn", x),
+        }
+        for name, sublayer in sublayers.items():
+            inner = norm(p, f"{at}.{name}", tokens) if config.norm_position == "pre" else tokens
             tokens = [x + sublayer(*known) for x, *known in zip(tokens, inner, biases, bonds, strict=True)]
             if config.norm_position == "post":
-                tokens = norm(p, name, tokens)
+                tokens = norm(p, f"{at}.{name}", tokens)
     if config.norm_position == "pre":
         tokens = norm(p, "last_norm", tokens)
     cls = torch.stack([x[0] for x in tokens])

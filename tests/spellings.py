@@ -8,11 +8,8 @@ def spellings(smiles: str, orders: int = 2) -> dict[str, str]:
     mol = Chem.MolFromSmiles(smiles)
     kekule = Chem.Mol(mol)
     Chem.Kekulize(kekule)
-    mapped = Chem.Mol(mol)
-    for atom in mapped.GetAtoms():
-        atom.SetAtomMapNum(atom.GetIdx() + 1)
-    mapped_hydrogens = Chem.AddHs(mol)
-    for atom in mapped_hydrogens.GetAtoms():
+    mapped, mapped_hydrogens = Chem.Mol(mol), Chem.AddHs(mol)
+    for atom in (*mapped.GetAtoms(), *mapped_hydrogens.GetAtoms()):
         atom.SetAtomMapNum(atom.GetIdx() + 1)
     shuffled = Chem.MolToRandomSmilesVect(mol, orders, randomSeed=7)
     return {

@@ -1,6 +1,7 @@
 """A small table, and each member fitted to it."""
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -72,33 +73,29 @@ class Trained:
     result: dict
 
 
-@pytest.fixture(scope="session")
-def trained(small_forests, smiles, logp, tmp_path_factory) -> Trained:
-    """Two networks of one layer beside the kernel and small forests, on 60 molecules."""
-    folder = tmp_path_factory.mktemp("trained")
-    pd.DataFrame({"smiles": smiles[:LEARNT], "a": logp[:LEARNT, 0]}).to_csv(folder / "in.csv", index=False)
-    options = TableOptions(str(folder / "in.csv"), ("a",), split="random")
-    _, config = tiny_model("mol", ("a",))
-    config = replace(config, task=table_task(options), train=TRAIN)
+def train(folder: Path, table: pd.DataFrame, target: str, conditions: tuple[str, ...] = ()) -> Trained:
+    """Two networks of one layer beside the kernel and small forests."""
+    table.to_csv(folder / "in.csv", index=False)
+    options = TableOptions(str(folder / "in.csv"), (target,), split="random", feature_columns=conditions)
+    config = replace(tiny_model("mol", (target,))[1], task=table_task(options), train=TRAIN)
     labelled, run = read_labelled(options, config.featurizer), RunFolder(folder / "run")
     return Trained(run, labelled, options, config, fit_run(labelled, options, config, run, Plan(2)))
 
 
 @pytest.fixture(scope="session")
+def trained(small_forests, smiles, logp, tmp_path_factory) -> Trained:
+    """A table model of 60 molecules."""
+    table = pd.DataFrame({"smiles": smiles[:LEARNT], "a": logp[:LEARNT, 0]})
+    return train(tmp_path_factory.mktemp("trained"), table, "a")
+
+
+@pytest.fixture(scope="session")
 def conditioned(small_forests, smiles, logp, tmp_path_factory) -> RunFolder:
     """As ``trained``, on labels that depend on two conditions."""
-    folder = tmp_path_factory.mktemp("conditioned")
-    table = pd.DataFrame(
-        {"smiles": smiles[:LEARNT], "T": [25, 60] * (LEARNT // 2), "assay": list("aab") * (LEARNT // 3)}
-    )
+    assays = list("aab") * (LEARNT // 3)
+    table = pd.DataFrame({"smiles": smiles[:LEARNT], "T": [25, 60] * (LEARNT // 2), "assay": assays})
     table["y"] = logp[:LEARNT, 0] + table["T"] / 20 + (table.assay == "b")
-    table.to_csv(folder / "in.csv", index=False)
-    options = TableOptions(str(folder / "in.csv"), ("y",), split="random", feature_columns=("T", "assay"))
-    _, config = tiny_model("mol", ("y",))
-    config = replace(config, task=table_task(options), train=TRAIN)
-    run = RunFolder(folder / "run")
-    fit_run(read_labelled(options, config.featurizer), options, config, run, Plan(2))
-    return run
+    return train(tmp_path_factory.mktemp("conditioned"), table, "y", ("T", "assay")).run
 
 
 @pytest.fixture(scope="session")

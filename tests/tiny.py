@@ -30,16 +30,8 @@ def tiny_model(
     """A model of one layer in evaluation mode, and the config of the run that could have given it."""
     torch.manual_seed(seed)
     found = FEATURIZERS[featurizer]
-    shape = ModelConfig(
-        atom_sizes=found.atom_sizes,
-        bond_sizes=found.bond_sizes,
-        num_tasks=len(targets),
-        layers=1,
-        width=16,
-        ffn_width=16,
-        heads=2,
-        encodings=paper_encodings(),
-    )
+    sizes = {"num_tasks": len(targets), "layers": 1, "width": 16, "ffn_width": 16, "heads": 2}
+    shape = ModelConfig(found.atom_sizes, found.bond_sizes, **sizes, encodings=paper_encodings())
     scale = {"mean": (0.0,) * len(targets), "std": (1.0,) * len(targets)} if kind == "regression" else {}
     task = TaskConfig(kind, "mae" if kind == "regression" else "rocauc", targets, **scale, class_names=class_names)
     return Network(shape).eval(), Config("sample", featurizer, task, shape)
