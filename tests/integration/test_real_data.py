@@ -70,22 +70,13 @@ def test_trains_to_a_test_score(root, name, tmp_path, monkeypatch):
 
     def some(name, split, encodings, root):
         data = whole(name, split, encodings, root)
-        if split == "train":
-            return type(data)(data.shards[:1])
-        return data
+        return type(data)(data.shards[:1]) if split == "train" else data
 
     monkeypatch.setattr(experiment, "load_split", some)
     result = experiment.train_run(config, tmp_path / "run", root)
     assert result["n"] == SIZES[name][2]
     assert np.isfinite(result["value"])
     assert json.loads((tmp_path / "run" / "test.json").read_text()) == result
-
-
-def skip_without_full_zinc(root) -> None:
-    try:
-        load_split("zinc", "test", (), root)
-    except InputError as error:
-        pytest.skip(str(error))
 
 
 @pytest.mark.slow
@@ -99,6 +90,9 @@ def skip_without_full_zinc(root) -> None:
 )
 def test_shipped_weights_recompute_their_published_score(root, name):
     if name == "zinc":
-        skip_without_full_zinc(root)
+        try:
+            load_split("zinc", "test", (), root)
+        except InputError as error:
+            pytest.skip(str(error))
     published = describe_model(resolve_model(name))["test"]
     assert experiment.evaluate_run(resolve_model(name), "test", root)["value"] == pytest.approx(published, abs=5e-5)

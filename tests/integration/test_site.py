@@ -30,12 +30,14 @@ def site(tmp_path_factory) -> Path:
     return out / "html"
 
 
-def test_every_command_is_in_the_reference_with_its_options(site):
+def test_every_command_and_shipped_model_has_its_place(site):
     reference = (site / "docs/for-developers/commands.html").read_text()
     for name in COMMANDS:
         assert f'<section id="{name}">' in reference
     for option in ("--target-columns", "--interval", "--keep-top", "--max-rows", "--freeze", "--trials"):
         assert option in reference
+    for name in shipped_models():
+        assert "Licence" in (site / f"graphormer_sepnorm/resources/{name}.html").read_text()
 
 
 def test_a_reader_of_the_repository_sees_every_command_and_name():
@@ -55,11 +57,6 @@ def test_the_site_shows_what_a_reader_of_the_repository_does_not_see(site):
     api = (site / "docs/for-developers/api.html").read_text()
     assert 'id="graphormer_sepnorm.training.sweep.sweep"' in api and "eval-rst" not in api
     assert "{toctree}" not in (site / "docs/index.html").read_text()
-
-
-def test_every_shipped_model_has_a_page(site):
-    for name in shipped_models():
-        assert "Licence" in (site / f"graphormer_sepnorm/resources/{name}.html").read_text()
 
 
 def test_every_page_is_reached_and_asks_nothing_of_the_network(site):

@@ -26,13 +26,8 @@ from tests.robustness.tiny_run import update as update_by
 @pytest.fixture
 def run_config(config) -> Config:
     featurizer = FEATURIZERS["zinc"]
-    model = replace(
-        config,
-        atom_sizes=featurizer.atom_sizes,
-        bond_sizes=featurizer.bond_sizes,
-        encodings=(Centrality(), Spatial(), EdgePath()),
-        attention_dropout=0.1,
-    )
+    sizes = {"atom_sizes": featurizer.atom_sizes, "bond_sizes": featurizer.bond_sizes}
+    model = replace(config, **sizes, encodings=(Centrality(), Spatial(), EdgePath()), attention_dropout=0.1)
     train = TrainConfig(epochs=4, batch_size=8, lr=3e-3, averaging=0.9)
     return Config(dataset="sample", featurizer="zinc", task=MAE, model=model, train=train)
 
@@ -54,11 +49,8 @@ def test_resuming_with_another_configuration_is_refused(run_config, tmp_path):
     data = molecules(20, run_config)
     next(recorder(run_config, data, data, tmp_path).epochs())
     other = recorder(replace(run_config, train=replace(run_config.train, lr=1e-4)), data, data, tmp_path)
-    with pytest.raises(
-        InputError, match=rf"another configuration \(train.lr: {run_config.train.lr}, now 0.0001\): "
-    ) as e:
+    with pytest.raises(InputError, match=r"another configuration \(train.lr: 0.003, now 0.0001\): "):
         restore(other.trainer, other.run)
-    assert str(e.value).endswith(f"or start another run from these weights with --from {tmp_path} --out OTHER")
 
 
 @pytest.mark.slow
@@ -168,14 +160,17 @@ def test_gradients_are_clipped(run_config, optimizer):
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_weight_matrices_decay_without_a_gradient_and_nothing_else_moves(run_config, name):
-    """By 1 - 0.1 * 0.5."""
+def test_every_parameter_is_updated_once_and_only_weight_matrices_decay(run_config, name):
+    """Without a gradient, by 1 - 0.1 * 0.5."""
     model = trainer.Network(run_config.model)
     before = {key: value.detach().clone() for key, value in model.named_parameters()}
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
+    updated = []
     for optimizer in OPTIMIZERS[name](model, replace(run_config.train, lr=0.1, weight_decay=0.5)):
         optimizer.step()
+        updated += [id(parameter) for group in optimizer.param_groups for parameter in group["params"]]
+    assert sorted(updated) == sorted(map(id, model.parameters()))
     matrices = {f"{key}.weight" for key, module in model.named_modules() if isinstance(module, torch.nn.Linear)}
     assert any(key.startswith("blocks") for key in matrices) and any(key.startswith("head") for key in matrices)
     for key, value in model.named_parameters():
@@ -218,8 +213,7 @@ def test_batch_norm_keeps_its_statistics_after_a_fraction_of_the_epochs(run_conf
     monkeypatch.setattr(trainer, "find_loss", compared)
     found = []
     for _ in run.epochs():
-        found.append([(losses.pop(), len(losses))[0], statistics_of(run.model), statistics_of(run.evaluated)])
-        losses.clear()
+        found.append([losses[-1], statistics_of(run.model), statistics_of(run.evaluated)])
     assert [same for same, _, _ in found] == [False, False, True, True]
     _, second, third, fourth = (before for _, before, _ in found)
     assert third == fourth == found[2][2] == found[3][2] and second != third
@@ -227,14 +221,6 @@ def test_batch_norm_keeps_its_statistics_after_a_fraction_of_the_epochs(run_conf
 
 def statistics_of(model) -> dict[str, list[float]]:
     return {name: value.tolist() for name, value in model.named_buffers() if "running_" in name}
-
-
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_optimizers_update_every_parameter_once(run_config, name):
-    model = trainer.Network(run_config.model)
-    groups = [group for optimizer in OPTIMIZERS[name](model, run_config.train) for group in optimizer.param_groups]
-    updated = [id(parameter) for group in groups for parameter in group["params"]]
-    assert sorted(updated) == sorted(id(parameter) for parameter in model.parameters())
 
 
 def test_muon_in_batches_equals_that_of_pytorch():
