@@ -23,11 +23,11 @@ from graphormer_sepnorm.chem.fingerprints import pick_diverse
 from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.predict.acquisition import Acquisition
-from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.features import MoleculeFeatures, descriptor_values
 from graphormer_sepnorm.table_model.fit import fit_table, foundation_config
 from graphormer_sepnorm.table_model.labels import Labels
 from graphormer_sepnorm.table_model.members.base import ToFit
-from graphormer_sepnorm.table_model.reference import BODY, Counts, body_named, descriptors
+from graphormer_sepnorm.table_model.reference import BODY, Counts, body_named
 from graphormer_sepnorm.table_model.stacking import make_folds
 from graphormer_sepnorm.tables.splits import Structures
 
@@ -74,7 +74,7 @@ class Simulated:
         smiles = table.smiles.tolist()
         self.y, self.minimize = table[target].to_numpy(np.float64), minimize
         self.molecules = MoleculeFeatures(smiles)
-        for view in (Counts(), descriptors, body_named(BODY)):
+        for view in (Counts(), descriptor_values, body_named(BODY)):
             self.molecules.of(view)
         self.mols = [Chem.MolFromSmiles(text) for text in smiles]
         self.keys = np.array([molecule_key(mol) for mol in self.mols])

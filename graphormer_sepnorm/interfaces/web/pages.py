@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 
 from graphormer_sepnorm.errors import InputError, as_text
 from graphormer_sepnorm.interfaces.web import api
-from graphormer_sepnorm.interfaces.web.api import field_names, rows_of, status_of
+from graphormer_sepnorm.interfaces.web.api import answered_rows, status_of, unique_names
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import Job, cell_at
 from graphormer_sepnorm.interfaces.web.schemas import (
@@ -92,7 +92,7 @@ def offered_columns(facts: ModelFacts, job: Job) -> dict[str, ShownKind]:
     """The columns that can be shown, by name: the usual ones first, and at most ``MOST_FIELDS`` of the upload."""
     predicted = {column.place[1] for column in job.added if column.place[0] == "predictions"}
     properties = [column.name for column in job.added if column.place[0] == "properties"]
-    fields = [name for name, column in zip(field_names(job), job.columns, strict=True) if column != job.smiles_column]
+    fields = [name for name, column in zip(unique_names(job), job.columns, strict=True) if column != job.smiles_column]
     names: dict[ShownKind, list[str]] = {
         "class": ["Class"] if facts.class_names else [],
         "target": [target for target in facts.targets if target in predicted],
@@ -165,7 +165,7 @@ def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
     sorted_by = ("value", "class_name", "similarity")
     sortable = [each.name for each in job.added if each.place[-1] in sorted_by or each.name == view.sort]
     return progress | {
-        "rows": rows_of(job, numbers[start : start + ROWS_PER_PAGE]),
+        "rows": answered_rows(job, numbers[start : start + ROWS_PER_PAGE]),
         "num_rows": len(numbers),
         "fields": [name for name, kind in offered.items() if kind == "field"],
         "offered": offered,
@@ -383,7 +383,7 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
         order = shown_rows(job, wanted)
         place = order.index(row) if row in order else None
         near = [] if place is None else [("Previous", order[:place][-1:]), ("Next", order[place + 1 : place + 2])]
-        content = {"row": rows_of(job, [row])[0], "near": near, "title": title_of(job, row)}
+        content = {"row": answered_rows(job, [row])[0], "near": near, "title": title_of(job, row)}
         return pages("molecule.html", **shown_of(queue.facts, job, wanted) | content)
 
     @app.get("/tables/{id}/rows/{row}/atoms", include_in_schema=False)
@@ -399,5 +399,5 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
             raise InputError("choose two or three molecules to compare, by their boxes in the table")
         for number in numbers:
             api.row_at(job.answers, number)
-        molecules = [(title_of(job, row.row), row) for row in rows_of(job, numbers)]
+        molecules = [(title_of(job, row.row), row) for row in answered_rows(job, numbers)]
         return pages("compare.html", **shown_of(queue.facts, job), compared=molecules)
