@@ -9,7 +9,7 @@ from pathlib import Path
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.explanations import Explanation
-from graphormer_sepnorm.explain.pictures import check_picture, write_pictures
+from graphormer_sepnorm.explain.pictures import check_drawing, write_pictures
 from graphormer_sepnorm.output.resumable_writer import opened
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.files import write_atomically
@@ -46,7 +46,7 @@ def explain_table(
     if len(rows) > MOST_MOLECULES:
         raise InputError(f"the table has more than {MOST_MOLECULES:,} molecules, the most for one call: choose some")
     if out is not None and out.suffix != CSV:
-        check_picture(out, len(rows))
+        check_drawing(out, len(rows))
     with current().arithmetic():
         results = explain(samples)
     results |= {number: InputError(row.error) for number, row in enumerate(rows) if row.error}

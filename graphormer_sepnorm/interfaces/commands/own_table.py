@@ -63,7 +63,7 @@ def exact_labels(reader: TargetReader, content: WholeTable) -> np.ndarray:
 def detected(
     path: str, content: WholeTable, arguments: dict[str, Any], task: AskedKind, seed: int
 ) -> tuple[TableOptions, list[str]]:
-    """The options of a table from the fields in ``arguments`` and the task detected from the labels, and sentences on it."""
+    """The options of a table from ``arguments`` and the task that its labels suggest, and sentences on it."""
     if (smiles := content.columns[content.smiles_place]) in arguments.get("targets", ()):
         raise InputError(f"{smiles} is the column of molecules: name the columns to predict", "target_columns")
     places_of(path, content.columns, [arguments["split_column"]] if arguments.get("split_column") else [])

@@ -139,7 +139,7 @@ def unique_names(job: Job) -> list[str]:
     return names
 
 
-def as_csv(smiles: list[str]) -> bytes:
+def csv_of_smiles(smiles: list[str]) -> bytes:
     text = io.StringIO(newline="")
     csv.writer(text, quoting=csv.QUOTE_ALL).writerows([["smiles"], *([one] for one in smiles)])
     return text.getvalue().encode(errors="replace")
@@ -214,7 +214,7 @@ def add_tables(app: FastAPI, queue: JobQueue) -> None:
     def predict_smiles(molecules: schemas.SmilesList) -> JobStatus:
         """Predicts SMILES, given as JSON."""
         options = Options.model_validate(molecules.model_dump(exclude={"smiles"}))
-        content = io.BytesIO(as_csv(molecules.smiles))
+        content = io.BytesIO(csv_of_smiles(molecules.smiles))
         return status_of(queue.submit(content, ".csv", "the list", options))
 
     @app.post("/api/tables/file", status_code=202, tags=["tables"])

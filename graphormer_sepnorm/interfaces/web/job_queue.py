@@ -62,7 +62,7 @@ class Worker:
         return ProcessPool(1, initializer=make_object, initargs=self.recipe, context=context)
 
     def ask(self, seconds: float, question: str, *arguments: object) -> object:
-        """The result of a method of the object; raises InputError as the method, and NoAnswer as ``explaining_failures``."""
+        """The result of a method of the object; raises InputError as it, and NoAnswer as ``explaining_failures``."""
         with explaining_failures(seconds):
             return self.schedule(seconds, question, *arguments).result(seconds + SECONDS_TO_START)
 
