@@ -84,11 +84,11 @@ class Explanation:
     def fragments(self) -> list[FragmentContribution]:
         """The fragments of the molecule, largest absolute contribution first."""
         mol = read_smiles(self.smiles)
-        fragments_of_bits = [
+        all_fragments = [
             FragmentContribution(fragment_smiles(mol, atoms), atoms, float(self.contributions[list(atoms)].sum()))
             for atoms in fragments(mol)
         ]
-        return sorted(fragments_of_bits, key=lambda fragment: (-abs(fragment.contribution), fragment.atoms))
+        return sorted(all_fragments, key=lambda fragment: (-abs(fragment.contribution), fragment.atoms))
 
     def facts(self) -> dict:
         """The explanation as JSON values."""

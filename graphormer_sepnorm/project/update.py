@@ -125,9 +125,9 @@ def update_run(
     else:
         with progress.phases(costs(model.plan, model.config) | {READING: 0.0}):
             result = fit_all(model, new.table, whole.path, table)
-    update_result, sentences = write_page(model, whole, lines)
+    prospective, sentences = write_page(model, whole, lines)
     counts = {"new_rows": len(new.table.rows), "repeated": len(new.repeated), "known": new.known}
-    return {"out": str(whole), **counts, "prospective": update_result, "alarms": sentences, **result}
+    return {"out": str(whole), **counts, "prospective": prospective, "alarms": sentences, **result}
 
 
 def next_folder(run: Path) -> Path:
@@ -218,8 +218,10 @@ def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: b
                 of_prediction = (*values, logs.number_text(near), first["model"], first["date"])
                 lines.append(dict(zip(COLUMNS, (*of_row, *of_prediction), strict=True)))
     if log is not None:
-        later = {(line["molecule"], line["conditions"], line["target"]) for line in lines} & logged.keys()
-        progress.say([f"{counted(len(later), 'prediction')} of {', '.join(sorted(models))} in {log} measured since"])
+        scored_now = {(line["molecule"], line["conditions"], line["target"]) for line in lines} & logged.keys()
+        progress.say(
+            [f"{counted(len(scored_now), 'prediction')} of {', '.join(sorted(models))} in {log} measured since"]
+        )
     return lines
 
 
