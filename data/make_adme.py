@@ -120,11 +120,12 @@ def compressible(model: TableModel) -> TableModel:
     assert isinstance(kernel, KernelMember) and isinstance(tuned, TunedKernelMember)
     assert model.trust is not None
     reference, domain = kernel.reference, model.trust.domain
-    reference = replace(reference, embeddings=to_steps(reference.embeddings, STEP))
+    space = replace(reference.space, embeddings=to_steps(reference.space.embeddings, STEP))
+    reference = replace(reference, space=space)
     kernel = replace(kernel, reference=reference, machines=in_float32(kernel.machines))
-    spaces = [replace(space, embeddings=to_steps(space.embeddings, STEP)) for space in tuned.spaces]
+    spaces = [replace(each, embeddings=to_steps(each.embeddings, STEP)) for each in tuned.spaces]
     tuned = replace(tuned, kernel=kernel, spaces=spaces, machines=[in_float32(each) for each in tuned.machines])
-    domain = replace(domain, embeddings=to_steps(domain.embeddings, STEP * reference.scale))
+    domain = replace(domain, embeddings=to_steps(domain.embeddings, STEP * space.scale))
     members = {**model.members, "kernel": kernel, "tuned kernel": tuned}
     return replace(model, members=members, trust=replace(model.trust, domain=domain))
 

@@ -17,7 +17,7 @@ from pydantic_core import to_json
 
 from graphormer_sepnorm.encodings import ENCODINGS, check_arrays
 from graphormer_sepnorm.encodings.base import STRICT, Encoding
-from graphormer_sepnorm.errors import InputError, did_you_mean, known
+from graphormer_sepnorm.errors import InputError, did_you_mean, one_of
 from graphormer_sepnorm.layers.norms import NORMS, TOKEN_NORM
 from graphormer_sepnorm.layers.readouts import READOUTS, Readout
 from graphormer_sepnorm.options import Option
@@ -57,12 +57,12 @@ def as_encoding(value: Any) -> Encoding:
     name = value.get("name") if isinstance(value, dict) else None
     if not isinstance(name, str):
         raise ValueError("this is neither an encoding nor an object with the name of one")
-    return TypeAdapter(ENCODINGS[known("encoding", name, ENCODINGS)]).validate_json(to_json(value))
+    return TypeAdapter(ENCODINGS[one_of("encoding", name, ENCODINGS)]).validate_json(to_json(value))
 
 
 def known_norm(name: str) -> str:
     """A name in ``NORMS``; raises ValueError for another one, and for an entry that is only a layer."""
-    entry = NORMS[known("norm", name, NORMS)]
+    entry = NORMS[one_of("norm", name, NORMS)]
     made = entry.func if isinstance(entry, partial) else entry
     if isinstance(made, type) and not hasattr(made, "packed"):
         layer = f"nn.{made.__name__}" if made.__module__.startswith("torch.nn.") else made.__name__
@@ -129,7 +129,7 @@ class ModelConfig:
     attention_layers: Annotated[int, Field(ge=1, le=1000)] | None = None
     atom_values: bool = False
     bias_hidden: Annotated[int, Field(ge=0, le=100_000)] = 0
-    readout: Annotated[str, AfterValidator(partial(known, "readout", choices=READOUTS))] = "cls"
+    readout: Annotated[str, AfterValidator(partial(one_of, "readout", choices=READOUTS))] = "cls"
     dropout: Annotated[Probability, Option("Dropout of each sublayer's output.")] = 0.0
     attention_dropout: Annotated[Probability, Option("Dropout of the attention weights.")] = 0.0
     embedding_std: Annotated[float, Field(gt=0, le=100)] = 0.02

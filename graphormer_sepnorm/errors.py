@@ -35,7 +35,7 @@ def not_installed(what: str, package: str, extra: str) -> InputError:
     return InputError(f"{what} needs {package}, which is not installed: {advice}")
 
 
-def known(kind: str, name: str, choices: Collection[str]) -> str:
+def one_of(kind: str, name: str, choices: Collection[str]) -> str:
     """The name of something of this kind; raises InputError if it is none of the choices."""
     if name not in choices:
         near = did_you_mean(str(name), choices)

@@ -134,7 +134,7 @@ def check_features(name: str, values: Tensor, sizes: tuple[int, ...], ptr: Tenso
     if wrong.any():
         row, column = wrong.nonzero()[0].tolist()
         problem = f"{values[row, column].item()} in column {column}, where values are from 0 to {sizes[column] - 1}"
-        raise InputError(f"{name} of molecule {molecule_of(row, ptr)} has {problem}")
+        raise InputError(f"{name} of molecule {molecule_index(row, ptr)} has {problem}")
 
 
 def check_bonds(edge_index: Tensor, edge_ptr: Tensor, num_atoms: Tensor) -> None:
@@ -144,12 +144,12 @@ def check_bonds(edge_index: Tensor, edge_ptr: Tensor, num_atoms: Tensor) -> None
     wrong = (edge_index < 0) | (edge_index >= num_atoms.repeat_interleave(edge_ptr.diff()))
     if wrong.any():
         end, edge = wrong.nonzero()[0].tolist()
-        molecule = molecule_of(edge, edge_ptr)
+        molecule = molecule_index(edge, edge_ptr)
         atom, last = edge_index[end, edge].item(), num_atoms[molecule].item() - 1
         raise InputError(f"edge_index of molecule {molecule} has atom {atom}, its atoms are numbered from 0 to {last}")
 
 
-def molecule_of(row: int, ptr: Tensor) -> int:
+def molecule_index(row: int, ptr: Tensor) -> int:
     """Index of the molecule that contains ``row``, where molecule m has the rows ptr[m] to ptr[m + 1]."""
     return int(torch.searchsorted(ptr, row, right=True)) - 1
 

@@ -78,7 +78,7 @@ def train_table(
 
 def train_labelled(options: TableOptions, labelled: LabelledTable, config: Config, out: Path, plan: Plan) -> dict:
     labelled, sentences = to_learn(options, labelled, config.task)
-    say(sentences)
+    say_once(sentences)
     return fit_run(labelled, options, config, RunFolder(out), plan) | numbers_of_rows(options, labelled)
 
 
@@ -114,9 +114,9 @@ def train_folds(
     tables = [scorable(options, labelled) for labelled in read]
     for labelled in tables:
         check_splits(options, config.task, labelled)
-    say(remarks(options, read[0]))
+    say_once(remarks(options, read[0]))
     if unscored := sum(len(table.rows) for table in read) - sum(len(table.rows) for table in tables):
-        say([f"{counted(unscored, 'row')} without a score, under conditions that no training row of the fold has"])
+        say_once([f"{counted(unscored, 'row')} without a score, under conditions that no training row of the fold has"])
     if distributed.rank() == 0:
         with whole.locked():
             whole.begin_parts(parts)
@@ -183,7 +183,7 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
                 write_atomically(whole.command, plan.command.encode())
         distributed.wait_for_all()
         if plan.quick and plan.resume and (kept := finished_result(whole, config, folds)):
-            say([f"{whole} is finished: to train again, choose another --out"])
+            say_once([f"{whole} is finished: to train again, choose another --out"])
             return kept
         keeps = advising(f"{whole} keeps the progress so far: add --resume to the same command to continue")
         with keeps, one_thread_for_small(len(table.labels)):
@@ -195,7 +195,9 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
             distributed.wait_for_all()
             if not (is_first or options.final):
                 return evaluate_table(whole)
-            say([f"scoring the {'predictions out of fold' if options.final else 'test molecules'}, writing the report"])
+            say_once(
+                [f"scoring the {'predictions out of fold' if options.final else 'test molecules'}, writing the report"]
+            )
             progress.begin(SCORING)
             return report(Trained(whole, fitted, table.molecules, table.labels, folds, labelled, options))
 
@@ -251,7 +253,7 @@ def predictions_out_of_fold(whole: RunFolder, folds: int) -> list[list[str]]:
     return [header, *sorted(rows, key=lambda line: int(line[0]))]
 
 
-def say(sentences: Iterable[str]) -> None:
+def say_once(sentences: Iterable[str]) -> None:
     """As ``progress.say``; with several processes, only the first prints."""
     if distributed.rank() == 0:
         progress.say(sentences)

@@ -15,7 +15,7 @@ from graphormer_sepnorm.interfaces.web import schemas
 from graphormer_sepnorm.interfaces.web.app import PunctualProtocol, make_app
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue, Worker
 from graphormer_sepnorm.interfaces.web.jobs import ResultStore
-from graphormer_sepnorm.interfaces.web.reading import look_at
+from graphormer_sepnorm.interfaces.web.reading import look_at_table
 from graphormer_sepnorm.interfaces.web.trainings import Trainings
 
 COLUMNS = {f"length{end}": ["predictions", "length", end.strip("_") or "value"] for end in ("", "_low", "_high")}
@@ -43,7 +43,7 @@ sys.exit(what == "crash")
 class PretendedService:
     """Counts the characters of a SMILES; "X" cannot be read, "SLEEP" takes a minute and "CRASH" crashes."""
 
-    look = staticmethod(look_at)
+    look = staticmethod(look_at_table)
 
     def process(self) -> int:
         return os.getpid()

@@ -74,7 +74,7 @@ class Trained:
 
 
 def train(folder: Path, table: pd.DataFrame, target: str, conditions: tuple[str, ...] = ()) -> Trained:
-    """Two networks of one layer beside the kernel and small forests."""
+    """Two networks of one layer next to the kernel and small forests."""
     table.to_csv(folder / "in.csv", index=False)
     options = TableOptions(str(folder / "in.csv"), (target,), split="random", feature_columns=conditions)
     config = replace(tiny_model("mol", (target,))[1], task=table_task(options), train=TRAIN)

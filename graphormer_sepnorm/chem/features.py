@@ -13,7 +13,6 @@ import numpy as np
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.smiles import (
-    as_text,
     atoms_of,
     bonds_of,
     guess,
@@ -21,6 +20,7 @@ from graphormer_sepnorm.chem.smiles import (
     one_molecule,
     quoted,
     read_smiles,
+    smiles_of,
 )
 from graphormer_sepnorm.chem.standardize import PREPARATIONS, label, reduction, with_stereo_labels
 from graphormer_sepnorm.errors import InputError
@@ -111,9 +111,9 @@ class Featurizer:
     def read(self, smiles: Chem.Mol | str | None) -> tuple[str, Chem.Mol]:
         """The SMILES and the molecule after preparation; an unaffected SMILES is kept as written."""
         mol = read_smiles(smiles)
-        text = smiles if isinstance(smiles, str) and is_smiles(smiles) else as_text(mol)
+        text = smiles if isinstance(smiles, str) and is_smiles(smiles) else smiles_of(mol)
         ready = PREPARATIONS[self.preparation](mol) if self.preparation else mol
-        if ready is mol or (left := as_text(ready)) == as_text(Chem.Mol(mol)):
+        if ready is mol or (left := smiles_of(ready)) == smiles_of(Chem.Mol(mol)):
             return text, mol
         return left, read_smiles(left)
 
@@ -145,7 +145,7 @@ class Featurizer:
         )
 
 
-def smallest_rings(atoms: Sequence[Chem.Atom]) -> list[int]:
+def ring_sizes(atoms: Sequence[Chem.Atom]) -> list[int]:
     """The size of the smallest ring through each atom of a molecule, 0 for none."""
     rings = atoms[0].GetOwningMol().GetRingInfo()
     return [rings.MinAtomRingSize(number) for number in range(len(atoms))]
@@ -257,7 +257,7 @@ MOL_ATOM_SIZES = (119, len(ATOM_LABELS), 11, 2 * MAX_CHARGE + 1, 9, 5, 9, 2, LAR
 MOL_BOND_SIZES = (5, 3, 2, 2)  # order (0 another), CIP label, conjugated, in a ring
 LABELS = partial(map, label)
 MOL_ATOMS = FeatureRows(
-    len(MOL_ATOM_SIZES), (*each(Chem.Atom, f"GetAtomicNum {SURROUNDINGS}"), LABELS, smallest_rings), mol_atom
+    len(MOL_ATOM_SIZES), (*each(Chem.Atom, f"GetAtomicNum {SURROUNDINGS}"), LABELS, ring_sizes), mol_atom
 )
 MOL_BONDS = FeatureRows(
     len(MOL_BOND_SIZES), (*each(Chem.Bond, "GetBondType GetIsConjugated IsInRing"), LABELS), mol_bond
@@ -281,14 +281,14 @@ def as_written(featurizer: str) -> str:
     return featurizer.removesuffix(f"-{preparation}") if preparation else featurizer
 
 
-def prepared(featurizer: str, preparation: str) -> str:
+def prepared_name(featurizer: str, preparation: str) -> str:
     """The name of the featurizer with the same features and another preparation, or none for ""."""
     return f"{as_written(featurizer)}-{preparation}" if preparation else as_written(featurizer)
 
 
 def without_salts(featurizer: str) -> str:
     """The name of the featurizer with the same features that strips salts first, as all preparations do."""
-    return featurizer if FEATURIZERS[featurizer].preparation else prepared(featurizer, "without-salts")
+    return featurizer if FEATURIZERS[featurizer].preparation else prepared_name(featurizer, "without-salts")
 
 
 @dataclass(frozen=True)

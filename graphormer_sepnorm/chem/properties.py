@@ -10,7 +10,7 @@ from rdkit.Chem import QED, rdMolDescriptors
 from rdkit.Chem.FilterCatalog import FilterCatalog, FilterCatalogParams
 from rdkit.Contrib.SA_Score import sascorer
 
-from graphormer_sepnorm.chem.smiles import as_text, molecule_of, one_molecule
+from graphormer_sepnorm.chem.smiles import molecule_of, one_molecule, smiles_of
 from graphormer_sepnorm.chem.standardize import constitution_of, neutral_parent
 from graphormer_sepnorm.errors import InputError
 
@@ -109,7 +109,7 @@ def molecule_key(mol_or_smiles: Chem.Mol | str) -> str:
         key = Chem.MolToInchiKey(mol)
         if not mol.GetStereoGroups():
             return key or Chem.MolToSmiles(mol)
-        smiles, extension = as_text(mol).split()  # of racemic and relative stereo, which InChI does not know
+        smiles, extension = smiles_of(mol).split()  # of racemic and relative stereo, which InChI does not know
         return f"{key or smiles} {extension}"
 
 

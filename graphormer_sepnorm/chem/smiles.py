@@ -82,7 +82,7 @@ def read_smiles(smiles: Chem.Mol | str | None) -> Chem.Mol:
     if isinstance(smiles, Chem.Mol):
         with one_molecule():
             refuse_incomplete(smiles)
-            smiles = as_text(smiles)
+            smiles = smiles_of(smiles)
     if type(smiles).__name__ in MISSING or (isinstance(smiles, float) and math.isnan(smiles)):
         raise InputError("The SMILES is missing.")
     if not isinstance(smiles, str):
@@ -185,7 +185,7 @@ def smiles_of_block(lines: list[str]) -> str:
         if mol is None:
             raise InputError("the record has no readable structure")
         refuse_incomplete(mol)
-        return as_text(mol)
+        return smiles_of(mol)
 
 
 def num_heavy_atoms(lines: list[str]) -> int:
@@ -319,7 +319,7 @@ def mirrored(mol: Chem.Mol, groups: Iterable[list[int]]) -> Chem.Mol:
     return mirror
 
 
-def as_text(mol: Chem.Mol) -> str:
+def smiles_of(mol: Chem.Mol) -> str:
     """The canonical SMILES, with an extension for racemic or relative stereo if there is any."""
     if not mol.GetStereoGroups():
         return Chem.MolToSmiles(mol)

@@ -11,7 +11,7 @@ from typing import Any
 from rdkit import Chem
 from rdkit.Chem import rdCIPLabeler
 
-from graphormer_sepnorm.chem.smiles import as_text, atoms_of, bonds_of, one_molecule, read_smiles
+from graphormer_sepnorm.chem.smiles import atoms_of, bonds_of, one_molecule, read_smiles, smiles_of
 from graphormer_sepnorm.errors import InputError, not_installed
 
 # Parts in ``salts.json``, from RDKit and ChEMBL, are removed as long as another kind of part is left, in the order of
@@ -29,38 +29,38 @@ STEREO_MARKS = frozenset("@/\\|")  # in a SMILES; the last one begins an extensi
 
 def parent_part(mol: Chem.Mol) -> Chem.Mol:
     """The parent with its charge: sodium acetate becomes acetate; an inorganic salt only loses its water."""
-    parts = parts_of(mol)
+    parts = unbonded_parts(mol)
     if len(parts) == 1:
         return mol
-    if all(kind <= 0 or kind == COMPLEX for kind in map(kind_of, parts)):
+    if all(kind <= 0 or kind == COMPLEX for kind in map(kind_of_part, parts)):
         parts = [part for part in parts if Chem.MolToSmiles(part) != "O"] or parts[:1]
         return functools.reduce(Chem.CombineMols, parts)
-    return max(parts, key=rank)
+    return max(parts, key=order_of_part)
 
 
 def is_doubtful(mol: Chem.Mol) -> bool:
     """Whether several different parts could be the parent: none is a usual counter-ion, or all of them are."""
-    parts = parts_of(mol)
+    parts = unbonded_parts(mol)
     if len(parts) == 1:
         return False
-    kinds = list(map(kind_of, parts))
+    kinds = list(map(kind_of_part, parts))
     best = [part for part, kind in zip(parts, kinds, strict=True) if kind == max(kinds)]
     return max(kinds) >= DOUBTED and len(set(map(constitution, best))) > 1
 
 
 def without_counter_ions(mol: Chem.Mol) -> Chem.Mol:
     """A molecule without its usual counter-ions and solvents; itself if it has nothing else, or none of them."""
-    parts = parts_of(mol)
-    kept = [part for part in parts if kind_of(part) > NUM_KINDS - 1]
+    parts = unbonded_parts(mol)
+    kept = [part for part in parts if kind_of_part(part) > NUM_KINDS - 1]
     return functools.reduce(Chem.CombineMols, kept) if 0 < len(kept) < len(parts) else mol
 
 
 def is_usual(part: Chem.Mol) -> bool:
     """Whether a part is a usual counter-ion or solvent."""
-    return kind_of(part) in range(NUM_KINDS)
+    return kind_of_part(part) in range(NUM_KINDS)
 
 
-def parts_of(mol: Chem.Mol) -> list[Chem.Mol]:
+def unbonded_parts(mol: Chem.Mol) -> list[Chem.Mol]:
     """The parts that are not bonded to each other; a single one is the molecule itself."""
     with one_molecule():
         if len(Chem.GetMolFrags(mol)) == 1:
@@ -68,14 +68,14 @@ def parts_of(mol: Chem.Mol) -> list[Chem.Mol]:
         return list(Chem.GetMolFrags(mol, asMols=True, sanitizeFrags=False))
 
 
-def rank(part: Chem.Mol) -> tuple[float, int, float, str]:
+def order_of_part(part: Chem.Mol) -> tuple[float, int, float, str]:
     """The order of parts by their kind, then heavy atoms, weight and SMILES, whatever the order of writing."""
     with one_molecule():
         weight = sum(atom.GetMass() for atom in part.GetAtoms())
-        return kind_of(part), part.GetNumHeavyAtoms(), weight, Chem.MolToSmiles(part)
+        return kind_of_part(part), part.GetNumHeavyAtoms(), weight, Chem.MolToSmiles(part)
 
 
-def kind_of(part: Chem.Mol) -> float:
+def kind_of_part(part: Chem.Mol) -> float:
     """The place of its kind, ``NUM_KINDS`` if organic, 0 for a salt drawn with bonds, -1 for an unusual single atom."""
     elements, heavy = {atom.GetAtomicNum() for atom in part.GetAtoms()}, part.GetNumHeavyAtoms()
     organic = bool(elements & {0, 6})  # a wildcard is taken for a carbon
@@ -123,7 +123,7 @@ def parent_without_metals(mol: Chem.Mol) -> Chem.Mol:
     if not any(atom.GetAtomicNum() not in NONMETALS and atom.GetDegree() for atom in mol.GetAtoms()):
         return parent_part(mol)
     part = parent_part(without_bonds_of_metals(mol))
-    return part if len(parts_of(part)) == 1 and kind_of(part) >= DOUBTED else parent_part(mol)
+    return part if len(unbonded_parts(part)) == 1 and kind_of_part(part) >= DOUBTED else parent_part(mol)
 
 
 def without_bonds_of_metals(mol: Chem.Mol) -> Chem.Mol:
@@ -192,7 +192,7 @@ def chembl_parent(mol: Chem.Mol) -> Chem.Mol:
     standardizer = chembl_pipeline()
     with one_molecule():
         parent, excluded = standardizer.get_parent_mol(standardizer.standardize_mol(Chem.Mol(mol)))
-        return read_smiles(as_text(parent if excluded else without_counter_ions(parent)))
+        return read_smiles(smiles_of(parent if excluded else without_counter_ions(parent)))
 
 
 def chembl_pipeline() -> ModuleType:
@@ -211,7 +211,7 @@ def reduction(original: Chem.Mol, read: Chem.Mol) -> str:
     kept, steps, doubtful = composition(read), dict[str, None](), is_doubtful(original)
     try:
         with one_molecule():
-            for part in parts_of(without_bonds_of_metals(original)):
+            for part in unbonded_parts(without_bonds_of_metals(original)):
                 if kept != composition(part) != Counter() and composition(part) <= composition(original) - kept:
                     steps[part_name(part)] = None
                     doubtful |= not is_usual(part)

@@ -23,10 +23,10 @@ import torch
 from graphormer_sepnorm.chem.features import FEATURIZERS, Featurizer, read_graphs
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.dataset import ROOT_VARIABLE, SPLITS, Dataset, data_root
-from graphormer_sepnorm.datasets.store import MoleculeDataset, locked, open_or_write, remove
+from graphormer_sepnorm.datasets.store import MoleculeDataset, locked_folder, open_or_write, remove
 from graphormer_sepnorm.encodings import cache_key, code_key
 from graphormer_sepnorm.encodings.base import Encoding
-from graphormer_sepnorm.errors import InputError, known
+from graphormer_sepnorm.errors import InputError, one_of
 from graphormer_sepnorm.graphs import Graphs, check_features, checked_graphs
 from graphormer_sepnorm.system.files import cache_root
 from graphormer_sepnorm.tables.prepared_table import TABLE, table_dataset
@@ -170,7 +170,7 @@ DATASETS: dict[str, Dataset] = {
 def find_dataset(name: str) -> Dataset:
     if Path(name).name == TABLE and Path(name).is_file():
         return table_dataset(Path(name))
-    return DATASETS[known("dataset", name, DATASETS)]
+    return DATASETS[one_of("dataset", name, DATASETS)]
 
 
 def load_split(
@@ -178,7 +178,7 @@ def load_split(
 ) -> MoleculeDataset:
     """A split of a dataset, or of a prepared table at a path, with the arrays of ``encodings``, if possible cached."""
     dataset = find_dataset(name)
-    known("split", split, SPLITS)
+    one_of("split", split, SPLITS)
     folder = data_root(root)
     source = dataset.source(folder)
     label = name if name in DATASETS else f"table-{source[:16]}"
@@ -194,7 +194,7 @@ def read_alone(name: str, dataset: Dataset, split: str, root: Path, source: str)
     if dataset.folder is None:
         return dataset.read(split, root)
     mirror = cache_root() / f"mirror-{hashlib.sha256(f'{root.resolve()} {source}'.encode()).hexdigest()[:16]}"
-    with locked(mirror), explained_download(name, root, dataset.folder):
+    with locked_folder(mirror), explained_download(name, root, dataset.folder):
         if not (root / dataset.folder).exists():
             return dataset.read(split, root)
         try:

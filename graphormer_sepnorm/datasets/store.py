@@ -188,7 +188,7 @@ def open_or_write(
     folder: Path, read: Callable[[], Graphs], encodings: tuple[Encoding, ...], key: str, description: str
 ) -> MoleculeDataset:
     """Opens the store in ``folder``, first written by one process if it is missing, damaged or has another key."""
-    with locked(folder):
+    with locked_folder(folder):
         if not is_intact(folder, key):
             remove(folder)
             write_store(folder, read(), encodings, key, description)
@@ -199,7 +199,7 @@ def open_or_write(
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked_folder(folder: Path) -> Iterator[None]:
     """Context manager: exclusive access of this process to a folder; raises InputError if the cache is read-only."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

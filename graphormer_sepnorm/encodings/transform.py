@@ -79,12 +79,12 @@ def from_pyg(batch: Batch, names: Collection[str]) -> GraphBatch:
         edge_index=batch.bond_index,
         bond=batch.bond.long(),
         arrays={name: batch[name] for name in names},
-        y=rows_of(batch, "y"),
-        conditions=rows_of(batch, "conditions"),
+        y=per_graph(batch, "y"),
+        conditions=per_graph(batch, "conditions"),
     )
 
 
-def rows_of(batch: Batch, name: str) -> Tensor | None:
+def per_graph(batch: Batch, name: str) -> Tensor | None:
     """An attribute with a row for each of the B graphs, float32 [B, n]; None for others, such as labels of atoms."""
     values = batch.get(name, None)
     if not isinstance(values, Tensor) or values.numel() % batch.num_graphs:

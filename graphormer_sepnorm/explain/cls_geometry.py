@@ -37,7 +37,7 @@ def singular_values(x: Tensor) -> Tensor:
     Its squares are the spectrum of the covariance matrix in Jing et al., "Understanding Dimensional Collapse in
     Contrastive Self-supervised Learning", ICLR 2022.
     """
-    x = checked(x)
+    x = checked_embeddings(x)
     return torch.linalg.svdvals(x - x.mean(dim=0)) / x.shape[0] ** 0.5
 
 
@@ -62,18 +62,18 @@ def isotropy(x: Tensor) -> float:
 
     Source: Mu & Viswanath, "All-but-the-Top: Simple and Effective Postprocessing for Word Representations", ICLR 2018.
     """
-    x = checked(x)
+    x = checked_embeddings(x)
     _, directions = torch.linalg.eigh(x.T @ x)
     dots = x @ torch.cat([directions, -directions], dim=1)
     log_partition = dots.logsumexp(dim=0)
     return (log_partition.min() - log_partition.max()).exp().item()
 
 
-def checked(x: Tensor) -> Tensor:
+def checked_embeddings(x: Tensor) -> Tensor:
     if x.dim() != 2 or x.shape[0] < 2:
         raise ValueError(f"embeddings have shape [m, d] with m of at least 2, got {tuple(x.shape)}")
     return x.detach().double()
 
 
 def on_sphere(x: Tensor) -> Tensor:
-    return normalize(checked(x), dim=1)
+    return normalize(checked_embeddings(x), dim=1)

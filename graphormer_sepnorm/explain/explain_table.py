@@ -9,7 +9,7 @@ from pathlib import Path
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain.explanations import Explanation
-from graphormer_sepnorm.explain.pictures import check_output, write_pictures
+from graphormer_sepnorm.explain.pictures import check_drawing, write_pictures
 from graphormer_sepnorm.output.resumable_writer import opened
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.files import write_atomically
@@ -46,7 +46,7 @@ def explain_table(
     if len(rows) > MOST_MOLECULES:
         raise InputError(f"the table has more than {MOST_MOLECULES:,} molecules, the most for one call: choose some")
     if out is not None and out.suffix != CSV:
-        check_output(out, len(rows))
+        check_drawing(out, len(rows))
     with current().arithmetic():
         results = explain(samples)
     results |= {number: InputError(row.error) for number, row in enumerate(rows) if row.error}
@@ -65,12 +65,12 @@ def explain_table(
 
 def write_contributions(out: Path, explanations: dict[int, Explanation]) -> None:
     """Writes a CSV with a line per atom and per fragment, rows and atoms counted from 1, and conditions at the end."""
-    lines = [line for row, explanation in explanations.items() for line in lines_of(row + 1, explanation)]
+    lines = [line for row, explanation in explanations.items() for line in lines_of_molecule(row + 1, explanation)]
     conditions = next((list(explanation.conditions) for explanation in explanations.values()), [])
     write_atomically(out, as_csv([[*HEADER, *conditions], *lines]))
 
 
-def lines_of(row: int, explanation: Explanation) -> list[list]:
+def lines_of_molecule(row: int, explanation: Explanation) -> list[list]:
     """The lines of one molecule."""
     ends = explanation.prediction, explanation.baseline
     prediction, baseline = (text_of_number(value, explanation.digits) for value in ends)

@@ -84,11 +84,11 @@ class Explanation:
     def fragments(self) -> list[FragmentContribution]:
         """The fragments of the molecule, largest absolute contribution first."""
         mol = read_smiles(self.smiles)
-        fragments_of_bits = [
+        all_fragments = [
             FragmentContribution(fragment_smiles(mol, atoms), atoms, float(self.contributions[list(atoms)].sum()))
             for atoms in fragments(mol)
         ]
-        return sorted(fragments_of_bits, key=lambda fragment: (-abs(fragment.contribution), fragment.atoms))
+        return sorted(all_fragments, key=lambda fragment: (-abs(fragment.contribution), fragment.atoms))
 
     def facts(self) -> dict:
         """The explanation as JSON values."""
@@ -164,7 +164,7 @@ class ExplainedTarget:
         )
 
 
-def prepare(graphs: Graphs, encodings: tuple[Encoding, ...]) -> GraphBatch:
+def one_batch(graphs: Graphs, encodings: tuple[Encoding, ...]) -> GraphBatch:
     """All molecules in one batch."""
     return in_memory(graphs, encodings).batch(np.arange(len(graphs)))
 
@@ -172,7 +172,7 @@ def prepare(graphs: Graphs, encodings: tuple[Encoding, ...]) -> GraphBatch:
 @functools.lru_cache(maxsize=4)
 def reference_molecules(featurizer: str, encodings: tuple[Encoding, ...]) -> GraphBatch:
     """The first molecules of the embedded sample."""
-    return prepare(read_graphs(featurizer, sample_table().smiles[:REFERENCE_MOLECULES].tolist()), encodings)
+    return one_batch(read_graphs(featurizer, sample_table().smiles[:REFERENCE_MOLECULES].tolist()), encodings)
 
 
 @torch.no_grad()
@@ -192,7 +192,7 @@ class EmbeddedMolecule:
         self.smiles, mol = reader.read(smiles)
         with one_molecule(self.smiles):
             graphs = reader.pack([reader.features(mol, self.smiles)])
-        batch = prepare(graphs, model.config.encodings).to(model.cls.device)
+        batch = one_batch(graphs, model.config.encodings).to(model.cls.device)
         with torch.no_grad():
             terms = [encoding(batch) for encoding in model.encodings]
             self.atoms = model.embed_atoms(batch, terms).unsqueeze(0)  # [1, n, D], with structural encodings

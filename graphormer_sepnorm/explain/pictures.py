@@ -145,7 +145,7 @@ def set_look(canvas: rdMolDraw2D.MolDraw2D, look: Mapping[str, bool | float]) ->
         setattr(options, name, value)
 
 
-def check_output(out: Path, panels: int) -> None:
+def check_drawing(out: Path, panels: int) -> None:
     """Raises InputError unless ``out`` is a folder, or a picture with room for ``panels``."""
     if out.suffix and out.suffix not in CANVASES:
         raise InputError(f"{out} must end in {', '.join(CANVASES)} or .csv, or be a folder without an ending")
@@ -158,7 +158,7 @@ def check_output(out: Path, panels: int) -> None:
 
 def write_pictures(out: Path, explanations: dict[int, Explanation]) -> None:
     """Writes one picture with all panels, or a folder with a picture per row, such as 00001-aspirin.svg."""
-    check_output(out, len(explanations))
+    check_drawing(out, len(explanations))
     if not explanations:
         raise InputError("there is no readable molecule to draw")
     if out.suffix:

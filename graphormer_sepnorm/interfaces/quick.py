@@ -34,7 +34,7 @@ def is_unused(recipe: str, start: object) -> bool:
     return recipe != BODY and (start is not None or find_recipe(recipe).train.start_from in (None, BODY))
 
 
-def remark(quick: str, names: list[str]) -> str:
+def quick_remark(quick: str, names: list[str]) -> str:
     """A sentence on parameters or options, at least one, that have no effect because of ``quick``."""
     *others, last = names
     listed = f"{', '.join(others)} and {last} have" if others else f"{last} has"

@@ -47,7 +47,7 @@ def label_columns(y) -> np.ndarray:
     return check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
 
 
-def labelled(number: int, values: np.ndarray, names: tuple[str, ...]) -> LabelledRow:
+def labelled_row(number: int, values: np.ndarray, names: tuple[str, ...]) -> LabelledRow:
     """A table row with labels [T]; raises InputError for a text that is not a label."""
     import pandas as pd  # its import takes a while
 
@@ -86,7 +86,7 @@ class GraphormerRegressor(base.MultiOutputMixin, base.RegressorMixin, TableEstim
         values = label_columns(y)
         columns = values.reshape(len(values), -1)
         names = target_names(y, columns.shape[1])
-        rows = [labelled(number, row, names) for number, row in enumerate(columns, 1)]
+        rows = [labelled_row(number, row, names) for number, row in enumerate(columns, 1)]
         self._learn(X, rows, {"targets": names, "kind": "regression"}, sample_weight)
         self.n_outputs_ = columns.shape[1]
         self.one_dimensional_ = values.ndim == 1

@@ -21,7 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 from graphormer_sepnorm.chem.smiles import one_column
 from graphormer_sepnorm.config import OPTIONS, Config, TaskConfig, TrainConfig, first_problem
 from graphormer_sepnorm.encodings.base import STRICT
-from graphormer_sepnorm.errors import InputError, known
+from graphormer_sepnorm.errors import InputError, one_of
 from graphormer_sepnorm.interfaces import quick
 from graphormer_sepnorm.predict.predictors import MovableModel, Result, compute_all
 from graphormer_sepnorm.recipes import find_recipe, task_config
@@ -193,7 +193,7 @@ class TableEstimator(SmilesEstimator):
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
             rows = [replace(row, weight=weight) for row, weight in zip(rows, weights.tolist(), strict=True)]
-        known_rows = replace(read_rows(smiles, rows, config.featurizer), class_names=class_names)
+        known_rows = replace(usable_rows(smiles, rows, config.featurizer), class_names=class_names)
         table = known_rows.with_means(chosen.kind)
         refuse_constant(chosen, table)
         for target, column in columns_of_numbers(chosen, table):
@@ -207,7 +207,7 @@ class TableEstimator(SmilesEstimator):
                 raise InputError(f"all exact labels of target {name} have the sample weight 0")
         config = known.config
         if plan.quick and (unused := quick.unused_parameters(parameters, type(self)().get_params())):
-            warnings.warn(quick.remark("quick=True", unused), stacklevel=3)
+            warnings.warn(quick.quick_remark("quick=True", unused), stacklevel=3)
         with computing(choose(parameters["device"])), torch.random.fork_rng():
             fitted = fit_table(replace(known, verbose=parameters["verbose"]), plan.members)
         self.model_, self.left_out_ = fitted.model, fitted.left_out
@@ -248,7 +248,7 @@ class TableEstimator(SmilesEstimator):
 
 def table_options(parameters: dict[str, Any], labels: dict[str, Any]) -> TableOptions:
     """The options of a table with the labels of ``fit``; raises InputError for parameters that do not fit them."""
-    known("split", parameters["split"], SPLITTERS)
+    one_of("split", parameters["split"], SPLITTERS)
     asked = parameters["weights"]
     try:
         weights = tuple(map(float, np.atleast_1d(asked)))
@@ -285,7 +285,7 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def read_rows(smiles: np.ndarray, rows: list[LabelledRow], featurizer: str) -> LabelledTable:
+def usable_rows(smiles: np.ndarray, rows: list[LabelledRow], featurizer: str) -> LabelledTable:
     """Those of M rows that have labels, with their molecules and structures; raises InputError if none has."""
     labelled = [row for row in rows if row.bounds or not np.isnan(row.labels).all()]
     if not labelled:

@@ -234,14 +234,14 @@ def walk(
             yield from walk(child, f"{prefix}{attribute}.", within, doubt, positions_given)
 
 
-def class_names(module: nn.Module) -> dict[str, type]:
+def qualified_names(module: nn.Module) -> dict[str, type]:
     """Qualified name -> class, for the class of ``module`` and its bases."""
     return {f"{base.__module__}.{base.__qualname__}": base for base in type(module).__mro__}
 
 
 def doubt_within(within: tuple[nn.Module, ...], positions_given: bool) -> str:
     """Why no norm inside the last of nested modules, from the whole model inwards, may be replaced; empty: they may."""
-    names = class_names(within[-1])
+    names = qualified_names(within[-1])
     if GPS_CONV in names:
         return "GPSConv normalizes packed node rows, which have no position for a CLS"
     if VISION_TRANSFORMER in names:
@@ -255,7 +255,7 @@ def doubt_within(within: tuple[nn.Module, ...], positions_given: bool) -> str:
 
 def doubt_in_vision_transformer(module: nn.Module, positions_given: bool) -> str:
     """Why no norm of timm's VisionTransformer, or of a class derived from it, may be replaced; empty if they may be."""
-    base = class_names(module)[VISION_TRANSFORMER]
+    base = qualified_names(module)[VISION_TRANSFORMER]
     if not module.has_class_token:
         return "this VisionTransformer has no CLS token"
     tokens: int = getattr(module, "num_prefix_tokens", 1)
@@ -279,7 +279,7 @@ def reason_to_leave(place: FoundNorm, also: str | None, positions: tuple[int, ..
     if also is not None and re.search(also, place.name):
         return ""
     owner = type(place.owner).__name__
-    for name, base in class_names(place.owner).items():
+    for name, base in qualified_names(place.owner).items():
         if place.attribute in SEQUENCE_NORMS.get(name, ()):
             if type(place.owner).forward is not getattr(base, "forward", None):
                 return f"{owner} overrides forward and may use its norms differently: include them with also"
@@ -307,15 +307,15 @@ def separated(
     norm = place.norm
     like = next(chain(norm.parameters(), model.parameters()), torch.empty(0))
     shared = norm.norm_layer if isinstance(norm, ShareNorm) else norm
-    cls_norms = [start_from(shared, cls_norm, like) for _ in positions]
-    tok = shared if tok_norm == "keep" else start_from(shared, tok_norm, like)
+    cls_norms = [norm_like(shared, cls_norm, like) for _ in positions]
+    tok = shared if tok_norm == "keep" else norm_like(shared, tok_norm, like)
     if isinstance(norm, ShareNorm):
         return SepNorm(width(shared), cls_norm=lambda _: cls_norms[0], tok_norm=lambda _: tok).train(norm.training)
     own = owner_batch_first(place.owner)
     return SequenceSepNorm(cls_norms, tok, positions, batch_first if own is None else own).train(norm.training)
 
 
-def start_from(norm: nn.Module, make: NormLayer, like: Tensor) -> nn.Module:
+def norm_like(norm: nn.Module, make: NormLayer, like: Tensor) -> nn.Module:
     """A new norm of the same width as ``norm``, with its parameters and buffers where names and shapes agree."""
     try:
         new = make(width(norm)).to(device=like.device, dtype=like.dtype)

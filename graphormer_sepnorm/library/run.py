@@ -96,7 +96,7 @@ def predict_library(
     with locked(out / LOCK, busy), removing_failed(out):
         models = job_digest(predictor, (), predictor.featurizer, predictor.digest)
         with ThreadPoolExecutor(available_cores()) as threads:
-            digests = dict(zip(files, threads.map(digest_of, files.values()), strict=True))
+            digests = dict(zip(files, threads.map(digest_of_file, files.values()), strict=True))
         manifest = Manifest(__version__, models, options, digests)
         adopt(manifest, out, is_own)
         assignments = assign(files, out / PARTS, manifest)
@@ -141,7 +141,7 @@ def check_folder(out: Path) -> None:
         raise InputError(f"{out} holds other files: choose a new folder")
 
 
-def digest_of(path: Path) -> str:
+def digest_of_file(path: Path) -> str:
     """The digest of a file; "" if it cannot be read."""
     try:
         return sha256_of_file(path)
@@ -234,7 +234,7 @@ def compute(
                 elif isinstance(outcome, OSError) and outcome.errno in DISK_FULL:  # the others would fail too
                     raise InputError(f"cannot write {assignment.part}: {outcome.strerror}; make room: {AGAIN}")
                 else:
-                    failed[assignment.name] = reason_of(outcome)
+                    failed[assignment.name] = why_failed(outcome)
                     if len(missing) > 1:
                         tqdm.write(f"{assignment.name} failed: {failed[assignment.name]}", sys.stderr)
                 bar.update()
@@ -250,7 +250,7 @@ def compute(
     return reports
 
 
-def reason_of(error: BaseException) -> str:
+def why_failed(error: BaseException) -> str:
     """Why a partition failed, in one line."""
     if isinstance(error, InputError):
         return str(error)

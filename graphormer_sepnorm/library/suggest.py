@@ -251,17 +251,15 @@ def pick(pool: list[Candidate], request: SuggestRequest) -> list[Candidate]:
     return picked
 
 
-def lines_for_people(
-    columns: list[str], columns_of_predictions: PredictionColumns, rows: list[Row], added: list[Cells]
-) -> bytes:
+def lines_for_people(columns: list[str], predicted: PredictionColumns, rows: list[Row], added: list[Cells]) -> bytes:
     """Rank, name, SMILES, predictions of the chosen targets, and the nearest training molecule."""
     decimals, chosen, id_column = (
-        shown_decimals(columns_of_predictions.model),
-        columns_of_predictions.acquisition,
+        shown_decimals(predicted.model),
+        predicted.acquisition,
         id_column_among(columns),
     )
     decimals_of: dict[str, int | None] = {"similarity": 2}
-    for target in [chosen.target] if chosen else columns_of_predictions.model.targets:
+    for target in [chosen.target] if chosen else predicted.model.targets:
         decimals_of |= dict.fromkeys((target, f"{target}_std"), decimals.get(target))
     if chosen:
         decimals_of[chosen.column] = decimals.get(chosen.target)
@@ -271,7 +269,7 @@ def lines_for_people(
     if id_column is not None:
         table.append([id_column, *(row.fields[columns.index(id_column)] for row in rows)])
     table.append(["SMILES", *(truncated(row.smiles, LONGEST_SHOWN) for row in rows)])
-    for column, cells in zip(columns_of_predictions.all, added, strict=True):
+    for column, cells in zip(predicted.all, added, strict=True):
         if column.name in decimals_of:
             numbers = np.asarray(cells, np.float64)[: len(rows)].tolist()
             table.append([column.name, *(shown(number, decimals_of[column.name]) for number in numbers)])

@@ -42,7 +42,7 @@ def condition_value(text: str) -> float | str:
     return as_float(text) if is_number(text) else text
 
 
-def kind_of(model: PredictingModel, number: int) -> Literal["number", "precise"]:
+def kind_of_target(model: PredictingModel, number: int) -> Literal["number", "precise"]:
     """The kind of columns on the scale of the labels of the ``number``-th target."""
     return "precise" if model.offset and model.offset[number] else "number"
 
@@ -56,8 +56,8 @@ def domain_columns(model: PredictingModel, labels: Sequence[str]) -> list[Predic
             columns.append(text_of_nearest("nearest_id", rows.names))
         for number, (own, target) in enumerate(zip(model.targets, labels, strict=True)):
             label = label_of_nearest(target, rows.labels[:, number], words.get(own, ()))
-            columns.append(label if label.kind == "text" else replace(label, kind=kind_of(model, number)))
-            if bounds := rows.censored(number, DIGITS[kind_of(model, number)]):
+            columns.append(label if label.kind == "text" else replace(label, kind=kind_of_target(model, number)))
+            if bounds := rows.censored(number, DIGITS[kind_of_target(model, number)]):
                 columns.append(text_of_nearest(f"nearest_{target}_bound", bounds, target))
     columns.append(PredictedColumn("similarity", cells=lambda predictions: given(predictions.nearness).similarity))
     if len(trust.domain.embeddings):

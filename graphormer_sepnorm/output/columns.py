@@ -18,7 +18,7 @@ from graphormer_sepnorm.output.column import (
     condition_column,
     domain_columns,
     given,
-    kind_of,
+    kind_of_target,
     most_probable_class,
     probable_class,
     property_column,
@@ -149,7 +149,7 @@ class PredictionColumns:
             def cells(predictions: Predictions) -> np.ndarray:
                 return by(predictions.values[:, number], predictions.spread[:, number])
 
-            yield PredictedColumn(by.column, kind_of(self.model, number), cells=cells)
+            yield PredictedColumn(by.column, kind_of_target(self.model, number), cells=cells)
 
     def of(self, part: int, columns: Iterable[PredictedColumn]) -> list[PredictedColumn]:
         """Columns of a model, the ``part``-th, which read its predictions among those of all."""
@@ -229,7 +229,7 @@ class PartColumns:
         name_in_units = measured_name(target, scale)
 
         def of(name: str, part: str, cells: Callable[[Predictions], Cells], is_text: bool = False) -> PredictedColumn:
-            kind: ColumnKind = kind_of(self.model, number) if part in ("value", "low", "high") else "number"
+            kind: ColumnKind = kind_of_target(self.model, number) if part in ("value", "low", "high") else "number"
             return PredictedColumn(name, "text" if is_text else kind, cells=cells, path=("predictions", target, part))
 
         def value(predictions: Predictions) -> np.ndarray:

@@ -22,7 +22,7 @@ from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.options import ReadOptions
 from graphormer_sepnorm.predict.predictors import MoleculeModel, Results, compute_chunks, molecules_at_once
-from graphormer_sepnorm.runs.checkpoint import content_of
+from graphormer_sepnorm.runs.checkpoint import digest_parts
 from graphormer_sepnorm.runs.numbers import counted
 from graphormer_sepnorm.system import files
 from graphormer_sepnorm.system.device import current
@@ -265,7 +265,7 @@ def job_digest(reader: MoleculeModel, source: str | Sequence[str], *settings: st
         digest.update(sha256_of_file(Path(source)).encode())
     for model, config in reader.models:
         digest.update(config_to_json(config).encode())
-        for part in content_of(model):
+        for part in digest_parts(model):
             digest.update(part)
     return digest.hexdigest()
 

@@ -25,7 +25,7 @@ from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.arrays import check_has_weights
 from graphormer_sepnorm.runs.zoo import AssayLimit, resolve_model
 from graphormer_sepnorm.system.device import Compute, computing, current
-from graphormer_sepnorm.system.workers import CHUNK, Chunk, Smiles, in_chunks, joined, map_chunks
+from graphormer_sepnorm.system.workers import CHUNK, Chunk, Smiles, in_chunks, joined_results, map_chunks
 from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions
 from graphormer_sepnorm.tasks import TASKS, make_task
 from graphormer_sepnorm.tasks.scales import limited
@@ -323,7 +323,7 @@ def compute_chunks(
 def compute_all(reader: MoleculeModel[Result], smiles: Smiles) -> Result:
     """The results of all molecules, computed in chunks as ``compute_chunks``."""
     chunks = list(in_chunks(smiles, molecules_at_once(reader.device))) or [[]]
-    return joined([result for _, result in compute_chunks(reader, chunks, list)])
+    return joined_results([result for _, result in compute_chunks(reader, chunks, list)])
 
 
 def read_and_compute(reader: MoleculeModel[Result], compute: Compute, smiles: Smiles) -> Result:

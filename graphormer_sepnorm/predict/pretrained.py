@@ -47,10 +47,10 @@ Graphormer with separate normalization of the CLS token, for molecular property 
 """
 
 
-def digest_of(model: nn.Module) -> str:
+def digest_of_model(model: nn.Module) -> str:
     """A digest of the parameters and buffers."""
     digest = hashlib.sha256()
-    for part in checkpoint.content_of(model):
+    for part in checkpoint.digest_parts(model):
         digest.update(part)
     return digest.hexdigest()
 
@@ -141,7 +141,7 @@ class Graphormer(Network):
         check_one_network(path, name, predict=f"graphormer_sepnorm.load_model({name!r})")
         loaded, config, facts = checkpoint.load_as(cls, path)
         loaded.run_config, loaded.facts = config, facts
-        loaded.came_with = dict(facts), digest_of(loaded)
+        loaded.came_with = dict(facts), digest_of_model(loaded)
         return loaded
 
     @classmethod
@@ -174,7 +174,7 @@ class Graphormer(Network):
 
     def true_facts(self) -> dict:
         """``facts``; without the scores of the weights that were loaded if the weights have changed since."""
-        if self.came_with is None or digest_of(self) == self.came_with[1]:
+        if self.came_with is None or digest_of_model(self) == self.came_with[1]:
             return self.facts
         old = {name: self.came_with[0].get(name) for name in SCORES}
         return {name: fact for name, fact in self.facts.items() if name not in old or fact != old[name]}

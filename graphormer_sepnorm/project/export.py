@@ -43,7 +43,7 @@ def export_model(model: str | Path, out: str | Path, licence: str | None = None)
         raise InputError(unfinished)
     card = read_card(run.path) or card_of(run, loaded)
     card = card if licence is None else replace(card, licence=licence)
-    files = {name: (run.path / name).read_bytes() for name in names_of(run)}
+    files = {name: (run.path / name).read_bytes() for name in names_in_archive(run)}
     if FACTS in files:
         files[FACTS] = without_folders(files[FACTS])
     files[CARD] = READ_CARD.dump_json(card, indent=2) + b"\n"
@@ -56,7 +56,7 @@ def export_model(model: str | Path, out: str | Path, licence: str | None = None)
     return {"model": str(model), "output": str(out), **facts, "licence": card.licence}
 
 
-def names_of(run: RunFolder) -> list[str]:
+def names_in_archive(run: RunFolder) -> list[str]:
     configs = [each.config.relative_to(run.path).as_posix() for each in run.members()]
     tables = [TABLE, MEASUREMENTS, PROSPECTIVE, FACTS]
     others = [run.test.name, run.predictions.name, run.record.name, *configs, *tables]

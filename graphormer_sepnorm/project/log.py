@@ -12,7 +12,7 @@ import numpy as np
 
 from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.output.column import kind_of
+from graphormer_sepnorm.output.column import kind_of_target
 from graphormer_sepnorm.predict.predictors import PredictingModel, Predictions, interval_ends
 from graphormer_sepnorm.predict.side_by_side import SideBySide
 from graphormer_sepnorm.runs.zoo import SHARED
@@ -31,11 +31,14 @@ def predictions_of(model: PredictingModel, predictions: Predictions) -> list[lis
         low, high = interval_ends(model, CONFIDENCE, predictions.values, predictions.spread)
     except InputError:  # no intervals, or too few molecules to calibrate them
         low = high = np.full(predictions.values.shape, np.nan)
-    digits = [DIGITS[kind_of(model, number)] for number in range(len(model.targets))]
+    digits = [DIGITS[kind_of_target(model, number)] for number in range(len(model.targets))]
     parts = {"predicted": predictions.values, "low": low, "high": high}
 
     def of(row: int, place: int, target: str) -> dict[str, str]:
-        return {"target": target, **{name: as_text(part[row, place], digits[place]) for name, part in parts.items()}}
+        return {
+            "target": target,
+            **{name: number_text(part[row, place], digits[place]) for name, part in parts.items()},
+        }
 
     return [
         [of(row, place, target) for place, target in enumerate(model.targets) if not error]
@@ -43,7 +46,7 @@ def predictions_of(model: PredictingModel, predictions: Predictions) -> list[lis
     ]
 
 
-def as_text(value: float, digits: int = DIGITS["number"]) -> str:
+def number_text(value: float, digits: int = DIGITS["number"]) -> str:
     return "" if np.isnan(value) else f"{value:.{digits}g}"
 
 
@@ -59,11 +62,11 @@ def log_into(path: Path, model: PredictingModel, name: str) -> Callable[[Smiles,
     def append(asked_for: Smiles, predictions: Predictions) -> None:
         now, lines = datetime.now(UTC).isoformat(timespec="seconds"), []
         if not isinstance(model, SideBySide):
-            lines = lines_of(now, name, model, asked_for, predictions)
+            lines = log_lines(now, name, model, asked_for, predictions)
         else:
             for number, (part, own) in enumerate(zip(model.parts, predictions.parts, strict=True)):
                 samples = [sample and model.sample_for(number, sample) for sample in asked_for]
-                lines += lines_of(now, part.name, part.model, samples, own)
+                lines += log_lines(now, part.name, part.model, samples, own)
         try:
             with open(path, "ab") as file:
                 file.write(as_csv(lines if file.tell() else [COLUMNS, *lines]))
@@ -73,7 +76,7 @@ def log_into(path: Path, model: PredictingModel, name: str) -> Callable[[Smiles,
     return append
 
 
-def lines_of(
+def log_lines(
     date: str, name: str, model: PredictingModel, samples: Smiles, outcome: Predictions
 ) -> list[tuple[str | None, ...]]:
     fixed, columns = model.asked_conditions.given, model.asked_conditions.columns
@@ -97,7 +100,7 @@ def read_log(path: Path) -> list[dict[str, str]]:
     names, lines = read_records(path) if path.exists() else (COLUMNS, [])
     if names not in ((), COLUMNS):
         raise InputError(f"{path} is no log of predictions: name a new file or one that predict --log began")
-    return [line for line in lines if is_whole(line) and is_date(line["date"])]
+    return [line for line in lines if is_whole_line(line) and is_date(line["date"])]
 
 
 def read_records(path: Path) -> tuple[tuple[str, ...], list[dict[str, str]]]:
@@ -109,7 +112,7 @@ def read_records(path: Path) -> tuple[tuple[str, ...], list[dict[str, str]]]:
         raise InputError(f"cannot read {path}: {error}") from None
 
 
-def is_whole(line: dict[str, str]) -> bool:
+def is_whole_line(line: dict[str, str]) -> bool:
     return None not in line and None not in line.values()
 
 

@@ -125,9 +125,9 @@ def update_run(
     else:
         with progress.phases(costs(model.plan, model.config) | {READING: 0.0}):
             result = fit_all(model, new.table, whole.path, table)
-    update_result, sentences = write_page(model, whole, lines)
+    prospective, sentences = write_page(model, whole, lines)
     counts = {"new_rows": len(new.table.rows), "repeated": len(new.repeated), "known": new.known}
-    return {"out": str(whole), **counts, "prospective": update_result, "alarms": sentences, **result}
+    return {"out": str(whole), **counts, "prospective": prospective, "alarms": sentences, **result}
 
 
 def next_folder(run: Path) -> Path:
@@ -154,8 +154,8 @@ def read_new(model: Model, path: str, smiles_column: str | None, delimiter: str 
     is_new = [each not in before for each in map(signature, labelled.structures.keys, labelled.rows)]
     new, repeated = labelled.take(np.flatnonzero(is_new).tolist()), list(compress(labelled.rows, map(not_, is_new)))
     same = f"is in the table of {model.name} with the same label, and is skipped"
-    progress.say(shortened([f"row {row.number} {same}" for row in repeated]))
-    progress.say(shortened([f"row {number} is skipped: {reason}" for number, _, reason in labelled.skipped]))
+    progress.say(first_sentences([f"row {row.number} {same}" for row in repeated]))
+    progress.say(first_sentences([f"row {number} is skipped: {reason}" for number, _, reason in labelled.skipped]))
     if not new.rows:
         why = f": {labelled.skipped[0][2]}" if labelled.skipped and not repeated else " that the model does not know"
         raise InputError(f"{path} has no row of new measurements{why}")
@@ -183,7 +183,7 @@ def bounds_as_values(model: Model, rows: list[LabelledRow]) -> Iterator[str]:
             )
 
 
-def shortened(sentences: list[str]) -> list[str]:
+def first_sentences(sentences: list[str]) -> list[str]:
     """``MOST_NAMED`` sentences on rows, and how many others there are: a new table may have all old rows, too."""
     left = len(sentences) - MOST_NAMED
     return sentences if left <= 1 else [*sentences[:MOST_NAMED], f"and so are {left:,} other rows"]
@@ -215,11 +215,13 @@ def prospective_lines(model: Model, new: NewRows, log: Path | None, same_unit: b
                 own = prediction | {"model": model.name, "date": today}
                 first = logged.get((key, conditions, prediction["target"]), own)
                 values = [first[name] for name in ("predicted", "low", "high")]
-                of_prediction = (*values, logs.as_text(near), first["model"], first["date"])
+                of_prediction = (*values, logs.number_text(near), first["model"], first["date"])
                 lines.append(dict(zip(COLUMNS, (*of_row, *of_prediction), strict=True)))
     if log is not None:
-        later = {(line["molecule"], line["conditions"], line["target"]) for line in lines} & logged.keys()
-        progress.say([f"{counted(len(later), 'prediction')} of {', '.join(sorted(models))} in {log} measured since"])
+        scored_now = {(line["molecule"], line["conditions"], line["target"]) for line in lines} & logged.keys()
+        progress.say(
+            [f"{counted(len(scored_now), 'prediction')} of {', '.join(sorted(models))} in {log} measured since"]
+        )
     return lines
 
 
@@ -263,7 +265,7 @@ def read_prospective(path: Path) -> list[dict[str, str]]:
     if not path.exists():
         return []
     names, records = logs.read_records(path)
-    if names != COLUMNS or not all(map(logs.is_whole, records)):
+    if names != COLUMNS or not all(map(logs.is_whole_line, records)):
         raise InputError(f"{path} is damaged: restore it, or remove it to begin with these rows")
     return records
 

@@ -147,24 +147,24 @@ def summary(page: Reported) -> str:
 
 def cards(page: Reported) -> tuple[Card, ...]:
     """A card for the mean score of several targets, one for each target, and those for the reliability."""
-    count, trust, list_of_cards = len(page.result["targets"]), page.result["trust"], []
+    count, trust, all_cards = len(page.result["targets"]), page.result["trust"], []
     if count > 1:
         forest = page.result.get("baseline", {}).get("random_forest", {}).get(page.task.metric)
         value, rival = shown_together([page.result["value"], forest], page.result["value"])
         std = np.array(page.task.std)
         differ = page.task.metric in IN_UNITS and std.max() > DIFFERENT_SCALES * std.min()
         lines = words("headline.mean", forest=None if forest is None else rival, differ=differ)
-        list_of_cards.append(Card(f"Mean of {count} targets", value, metric_words(page.task.metric), lines))
-    list_of_cards += [target_card(page, target, facts) for target, facts in page.scored.items()]
+        all_cards.append(Card(f"Mean of {count} targets", value, metric_words(page.task.metric), lines))
+    all_cards += [target_card(page, target, facts) for target, facts in page.scored.items()]
     if (level := page.confidence) is not None:
         widths = trust["mean_width"][level]
         logarithm = any(is_logarithm(page.task, target) for target in widths)
-        list_of_cards.append(coverage_card(level, trust["coverage"][level], widths, logarithm))
+        all_cards.append(coverage_card(level, trust["coverage"][level], widths, logarithm))
     sets, single = (trust.get(name, {}).get(USUAL_CONFIDENCE, {}) for name in ("set_coverage", "one_class"))
     if any(share is not None for share in sets.values()):
         lines = words("headline.sets", level=float(USUAL_CONFIDENCE), single=mean_of(single))
-        list_of_cards.append(Card("Sets of classes", percent(mean_of(sets)), "", lines))
-    return (*list_of_cards, *accuracy_cards(page))
+        all_cards.append(Card("Sets of classes", percent(mean_of(sets)), "", lines))
+    return (*all_cards, *accuracy_cards(page))
 
 
 def target_card(page: Reported, target: str, facts: dict) -> Card:

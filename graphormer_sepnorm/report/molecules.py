@@ -17,7 +17,7 @@ from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.explain import explain_rows
 from graphormer_sepnorm.table_model.labels import label_arrays
-from graphormer_sepnorm.table_model.pairs import Change, Cliff, activity_cliffs, matched_changes, parts_of
+from graphormer_sepnorm.table_model.pairs import Change, Cliff, activity_cliffs, cuts_of, matched_changes
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE
 from graphormer_sepnorm.tables.labels import LabelledRow
 
@@ -139,7 +139,7 @@ def pairs_section(page: Reported) -> Section | None:
         return None
     rows, keys = paired(page)
     (y, bounds), smiles = label_arrays(rows), [row.smiles for row in rows]
-    parts, conditions, grids = [parts_of(read_smiles(each)) for each in smiles], [row.conditions for row in rows], []
+    parts, conditions, grids = [cuts_of(read_smiles(each)) for each in smiles], [row.conditions for row in rows], []
     for place, target in enumerate(page.panels):
         ends = None if bounds is None else bounds[:, place]
         if changes := matched_changes(parts, y[:, place], conditions, keys, ends)[:CHANGES]:

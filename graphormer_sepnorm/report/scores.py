@@ -40,7 +40,7 @@ from graphormer_sepnorm.table_model.scores import (
     STACK,
     columns_of,
     interval,
-    known,
+    or_none,
     paired_difference,
     resampled,
 )
@@ -181,7 +181,7 @@ def curve_of_target(labels: Labels, predictions: list[np.ndarray], columns: slic
     """
     metric, scored = labels.task.metric, rows[~np.isnan(labels.y[rows, columns]).all(axis=1)]
     y, predicted = labels.y[scored, columns], [each[scored] for each in predictions]
-    curve: dict = {"values": [known(METRICS[metric].or_nan(y, each)) for each in predicted]}
+    curve: dict = {"values": [or_none(METRICS[metric].or_nan(y, each)) for each in predicted]}
     if 2 <= len(y) <= MOST_DRAWN:
         drawn, (*_, half, whole) = resampled(metric, y, predicted), predicted
         change = paired_difference(METRICS[metric], y, whole, half, drawn[:, :-3:-1])
@@ -192,7 +192,7 @@ def curve_of_target(labels: Labels, predictions: list[np.ndarray], columns: slic
         assert labels.bounds is not None
         censored = labels.y[rows, columns][:, 0], labels.bounds[rows, columns][:, 0]
         means = (float(np.nanmean(log_likelihoods(*censored, each[rows, 0]))) for each in predictions)
-        curve["log_likelihood"] = list(map(known, means))
+        curve["log_likelihood"] = list(map(or_none, means))
     return curve
 
 

@@ -39,7 +39,7 @@ from graphormer_sepnorm.runs.plots import MAX_PANELS, at_bounds, plot_prediction
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.table_model import evaluate, reliability
-from graphormer_sepnorm.table_model.compare import labels_of
+from graphormer_sepnorm.table_model.compare import labels_of_texts
 from graphormer_sepnorm.table_model.fit import LEAST_SHARE
 from graphormer_sepnorm.table_model.model import Stacked
 from graphormer_sepnorm.table_model.scores import (
@@ -71,7 +71,7 @@ def report(trained: Trained) -> dict:
     model, rows = fitted.model, evaluate.rows_for_test(run, fitted.model)
     assert model.trust is not None
     scored = evaluate.score_rows(model, rows, evaluate.means_of(run, model))
-    looked = reliability.compare(model, rows.smiles, scored, [sample.conditions for sample in rows.samples])
+    looked = reliability.compare_rows(model, rows.smiles, scored, [sample.conditions for sample in rows.samples])
     trust = {
         "calibrated_on": int((~np.isnan(labels.y) | labels.bounded)[folds.predicted].any(axis=1).sum()),
         "calibrated_by": "molecules with out-of-fold predictions" if folds.predict_all else "validation molecules",
@@ -128,7 +128,7 @@ def report_final(trained: Trained) -> dict:
         except InputError:  # labels of one class
             continue
         results.append({**scores.result, "trust": coverage_of(trained, scores, outside)})
-    lines = lines_of(trained, final)
+    lines = prediction_lines(trained, final)
     of_folds = pooled(results, predicted_together(labels.task, lines)) if results else {}
     result = final.result | facts_out_of_fold(trained, of_folds.get("trust", {}))
     if distributed.rank() == 0:
@@ -164,7 +164,7 @@ def coverage_of(trained: Trained, scores: evaluate.StackScores, others: np.ndarr
     return reliability.measure_trust(replace(trust, intervals=intervals), scores, scores.plain)
 
 
-def lines_of(trained: Trained, final: evaluate.StackScores) -> list[list]:
+def prediction_lines(trained: Trained, final: evaluate.StackScores) -> list[list]:
     """The predictions as ``Scores.lines``; the split of a molecule is its fold."""
     labelled, folds = trained.labelled, trained.folds.numbers.tolist()
     targets, digits = final.task.targets, DIGITS["precise" if final.task.offset else "number"]
@@ -224,7 +224,7 @@ def report_folds(
 def predicted_together(task: TaskConfig, lines: Sequence[list[str]]) -> Predicted:
     """The labels and their bounds, the predictions, and the means of the labels."""
     targets = len(task.targets)
-    y, bounds = labels_of([row[3 : 3 + targets] for row in lines[1:]], targets)
+    y, bounds = labels_of_texts([row[3 : 3 + targets] for row in lines[1:]], targets)
     values = np.array([row[3 + targets : 3 + 2 * targets] for row in lines[1:]], float)
     return Predicted(task, y, {STACK: values}, np.nanmean(y, axis=0), bounds if np.isfinite(bounds).any() else None)
 
@@ -302,7 +302,7 @@ def parity_of(together: Predicted, lines: Sequence[list[str]], place: int) -> Ch
 
     def text_of(row: int) -> str:
         facts = [f"{name} {text}" for name, text in texts_of(together, row, place, decimals).items()]
-        return "\n".join((title_of(lines, row), lines[row + 1][1], *facts[:2]))
+        return "\n".join((title_of_line(lines, row), lines[row + 1][1], *facts[:2]))
 
     return parity_chart(together.task.targets[place], dots_of(y, bounds, predicted, text_of))
 
@@ -320,7 +320,7 @@ def texts_of(together: Predicted, row: int, place: int, decimals: int) -> dict[s
     return {"measured": {1: ">", -1: "<"}.get(int(arrow), "") + label, "predicted": predicted, "error": error}
 
 
-def title_of(lines: Sequence[list[str]], place: int) -> str:
+def title_of_line(lines: Sequence[list[str]], place: int) -> str:
     """The name of a molecule, or its row, and the fold in which it was tested."""
     row, _, fold, *_ = line = lines[place + 1]
     name = line[-1] if lines[0][-1] == NAME else ""
@@ -334,4 +334,4 @@ def worst_molecule(together: Predicted, lines: Sequence[list[str]], row: int) ->
         texts = texts_of(together, row, place, decimals_of(labels[~np.isnan(labels)]))
         facts += [(f"{name}{of}", text) for name, text in texts.items()]
     smiles = lines[row + 1][1]
-    return Molecule(title_of(lines, row), smiles, plain_picture(smiles), tuple(facts))
+    return Molecule(title_of_line(lines, row), smiles, plain_picture(smiles), tuple(facts))

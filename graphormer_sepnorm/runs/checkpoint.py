@@ -177,7 +177,7 @@ def skeleton(config: ModelConfig) -> Network:
         return Network(config)
 
 
-def content_of(model: nn.Module) -> Iterator[bytes]:
+def digest_parts(model: nn.Module) -> Iterator[bytes]:
     """The names, parameters and buffers of a model, as digests take them."""
     for name, tensor in model.state_dict().items():
         yield name.encode() + tensor.cpu().numpy().tobytes()

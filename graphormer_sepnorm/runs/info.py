@@ -77,7 +77,7 @@ def training_words(config: Config) -> str:
     return f"{train.epochs} epochs, batches of {train.batch_size}, {rate}, seed {train.seed}{start}"
 
 
-def as_text(facts: dict) -> str:
+def facts_text(facts: dict) -> str:
     hidden = {name for name, value in facts.items() if value is None or (name == "test_scores" and len(value) == 1)}
     texts = {name: fact_words(name, facts).replace("\n", f"\n{'':21}") for name in facts if name not in hidden}
     return "\n".join(f"{name.replace('_', ' '):20} {text}" for name, text in texts.items())
@@ -90,7 +90,7 @@ def fact_words(name: str, facts: dict) -> str:
         return score_words(**next(iter(scores.values())))
     if name == "test_scores":
         return "\n".join(f"{target}  {score_words(**score)}" for target, score in scores.items())
-    return "\n".join(endpoint_lines(facts[name])) if name == "endpoints" else words(name, facts[name])
+    return "\n".join(endpoint_lines(facts[name])) if name == "endpoints" else fact_line(name, facts[name])
 
 
 def score_words(value: float, interval: Sequence[float] | None = None, molecules: int | None = None) -> str:
@@ -133,7 +133,7 @@ ENDPOINT_WORDS: dict[str, Callable[[dict], str]] = {
 }
 
 
-def words(name: str, value: object) -> str:
+def fact_line(name: str, value: object) -> str:
     if isinstance(value, list):
         return ", ".join(value)
     if isinstance(value, bool):

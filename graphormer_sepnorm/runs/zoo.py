@@ -55,7 +55,7 @@ def resolve_model(name: str | os.PathLike) -> Path:
         return path
     weights, tables = shipped_models(), shipped_tables()
     if (archive := tables.get(str(name))) is not None:
-        return unpacked(archive, str(name), archive.with_name(f"{name}.json"), CARD)
+        return unpacked_model(archive, str(name), archive.with_name(f"{name}.json"), CARD)
     if str(name) in weights:
         return weights[str(name)]
     names = sorted(weights | tables)
@@ -217,7 +217,7 @@ def is_whole(folder: Path) -> bool:
         return False
 
 
-def unpacked(archive: Path, name: str, card: Path, card_name: str) -> Path:
+def unpacked_model(archive: Path, name: str, card: Path, card_name: str) -> Path:
     """The folder of a shipped table model in the cache, with its card, as ``in_cache``."""
 
     def fill(whole: Path) -> None:

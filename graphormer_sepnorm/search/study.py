@@ -128,7 +128,7 @@ def write_trials(study: Study, folder: StudyFolder, config: Config) -> None:
     write_atomically(folder.trials, as_csv([header, *lines]))
 
 
-def summary(study: Study, folder: StudyFolder, config: Config) -> dict:
+def summary_of_study(study: Study, folder: StudyFolder, config: Config) -> dict:
     trials, ended = trials_in(study, TrialState.COMPLETE), trials_in(study, *ENDED)
     if not trials:
         problems = [trial.user_attrs[PROBLEM] for trial in ended if PROBLEM in trial.user_attrs]
@@ -140,7 +140,7 @@ def summary(study: Study, folder: StudyFolder, config: Config) -> dict:
     return {"out": str(folder.path), **counts, **best}
 
 
-def draw(study: Study, folder: StudyFolder, config: Config) -> None:
+def draw_study(study: Study, folder: StudyFolder, config: Config) -> None:
     import matplotlib
     from matplotlib import pyplot
     from optuna.visualization import matplotlib as pictures

@@ -26,7 +26,7 @@ from graphormer_sepnorm.search.study import TrialKilled, TrialProcess, searched,
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.system.signals import advising, num_processes
-from graphormer_sepnorm.table_run import say
+from graphormer_sepnorm.table_run import say_once
 from graphormer_sepnorm.tables.formats.table import WholeTable
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions, check_splits, read_labelled
 from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled
@@ -80,7 +80,7 @@ def tune(
         raise InputError("there is nothing to search: every field of the search space is set")
     labelled = read_labelled(options, config.featurizer, content)
     check_splits(options, config.task, labelled)
-    say(remarks(options, labelled))
+    say_once(remarks(options, labelled))
     advice = f"{out} keeps the finished trials: continue with the same command and --resume"
     with advising(advice), RunFolder(out).locked():
         folder.check_free(resume)
@@ -98,8 +98,8 @@ def tune(
                 advice = "choose another --out, with --no-compare to leave the test split for later"
                 raise InputError(f"{problem}; {advice}")
             Search(study, folder, config, places, limits).run()
-            result = saved.summary(study, folder, config)
-            saved.draw(study, folder, config)
+            result = saved.summary_of_study(study, folder, config)
+            saved.draw_study(study, folder, config)
         if compare:
             result |= comparison(folder, labelled, options, config, with_values(config, study.best_params))
         return result

@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 
 import torch
 
-from graphormer_sepnorm.errors import InputError, known
+from graphormer_sepnorm.errors import InputError, one_of
 from graphormer_sepnorm.system.signals import local_rank, num_processes
 
 Function = TypeVar("Function", bound=Callable)
@@ -43,7 +43,7 @@ _CURRENT: ContextVar[Compute | None] = ContextVar("compute", default=None)
 def choose(device: str = "auto", precision: Literal["auto", "float32", "bfloat16"] = "auto") -> Compute:
     """Checks the device and precision options of a command; raises InputError if they are not supported."""
     device_type = find_device(device)
-    known("precision", precision, ("auto", "float32", "bfloat16"))
+    one_of("precision", precision, ("auto", "float32", "bfloat16"))
     if precision == "bfloat16" and device_type.type == "cuda" and not torch.cuda.is_bf16_supported():
         raise InputError(f"{device_type} does not support bfloat16: choose the precision float32")
     return Compute(device_type, "float32" if precision == "auto" else precision)

@@ -135,7 +135,7 @@ def one_thread_for_small(rows: int) -> Iterator[None]:
         yield
 
 
-def joined(parts: Sequence[Result]) -> Result:
+def joined_results(parts: Sequence[Result]) -> Result:
     """The results of parts of a table as those of the whole: arrays and lists of all rows, one after another."""
 
     def join(values: Sequence[Any]) -> Any:
@@ -158,4 +158,4 @@ def joined(parts: Sequence[Result]) -> Result:
 def as_one(chunks: Iterable[tuple[list[Chunk], Result]]) -> Iterator[tuple[list[Chunk], Result]]:
     """All chunks, and their results, as one chunk; none if there are none."""
     if parts := list(chunks):
-        yield [row for rows, _ in parts for row in rows], joined([result for _, result in parts])
+        yield [row for rows, _ in parts for row in rows], joined_results([result for _, result in parts])

@@ -26,7 +26,7 @@ from graphormer_sepnorm.table_model.scores import (
     columns_of,
     draws_of,
     interval,
-    known,
+    or_none,
     resampled,
     top_words,
 )
@@ -75,7 +75,7 @@ class ScoredRun:
         y, bounds = self.y[places], self.bounds[places]
         for row, (*_, texts) in enumerate(rows):
             if texts:
-                y[[row]], bounds[[row]] = labels_of([texts], len(texts))
+                y[[row]], bounds[[row]] = labels_of_texts([texts], len(texts))
         molecules = [(number, smiles) for number, smiles, _, _ in rows]
         return replace(self, molecules=molecules, y=y, bounds=bounds, prediction=self.prediction[places])
 
@@ -92,8 +92,8 @@ def read_scored_run(path: Path) -> ScoredRun:
     task = facts[0] if facts else read_config(run.config).task
     try:
         result = json.loads(run.test.read_bytes())
-        lines = sorted(lines_of(run.predictions), key=lambda line: int(line["row"]))
-        y, bounds = labels_of([[line[name] for name in task.targets] for line in lines], len(task.targets))
+        lines = sorted(saved_lines(run.predictions), key=lambda line: int(line["row"]))
+        y, bounds = labels_of_texts([[line[name] for name in task.targets] for line in lines], len(task.targets))
         return ScoredRun(
             str(path),
             str(result["dataset"]),
@@ -103,7 +103,7 @@ def read_scored_run(path: Path) -> ScoredRun:
             bounds,
             np.array([[float(line[f"{name}_predicted"]) for name in task.targets] for line in lines]),
             known_words(result),
-            dict(settings_of(run, result)),
+            dict(settings_of_run(run, result)),
             measured_rows(path / DUPLICATES, task.targets),
         )
     except (ValueError, KeyError, TypeError):
@@ -111,12 +111,12 @@ def read_scored_run(path: Path) -> ScoredRun:
         raise InputError(f"{run.predictions} or {run.test} is damaged: {advice}") from None
 
 
-def lines_of(path: Path) -> list[dict[str, str]]:
+def saved_lines(path: Path) -> list[dict[str, str]]:
     with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
         return list(csv.DictReader(file))
 
 
-def settings_of(run: RunFolder, result: dict) -> Iterator[tuple[str, Any]]:
+def settings_of_run(run: RunFolder, result: dict) -> Iterator[tuple[str, Any]]:
     facts = (run.path / TABLE).with_suffix(".json")
     options = json.loads(facts.read_bytes()).get("options", {}) if facts.exists() else {}
     yield "table", options.get("path")
@@ -133,14 +133,14 @@ def settings_of(run: RunFolder, result: dict) -> Iterator[tuple[str, Any]]:
 def measured_rows(path: Path, targets: Sequence[str]) -> dict[int, list[tuple[int, str, list[str]]]]:
     """As ``ScoredRun.measured``, from ``duplicates.csv``; empty without that file, or in one of an earlier version."""
     measured: dict[int, list[tuple[int, str, list[str]]]] = {}
-    for line in lines_of(path) if path.exists() else ():
+    for line in saved_lines(path) if path.exists() else ():
         if KEPT_IN in line:
             texts = [line[TARGET + name] for name in targets]
             measured.setdefault(int(line[KEPT_IN]), []).append((int(line["row"]), line["smiles"], texts))
     return {number: rows for number, rows in measured.items() if len(rows) > 1}
 
 
-def labels_of(texts: Sequence[Sequence[str]], num_targets: int) -> tuple[np.ndarray, np.ndarray]:
+def labels_of_texts(texts: Sequence[Sequence[str]], num_targets: int) -> tuple[np.ndarray, np.ndarray]:
     y = [[float(text) if text and text[0] not in SIGNS else np.nan for text in row] for row in texts]
     bounds = [[bounds_of(text if text[:1] in SIGNS else "") for text in row] for row in texts]
     return np.reshape(y, (-1, num_targets)), np.array(bounds, np.float64).reshape(-1, num_targets, 2)
@@ -233,7 +233,7 @@ def compare_target(runs: Sequence[ScoredRun], columns: slice) -> dict:
     sign = 1 if METRICS[metric].higher_is_better else -1
     result = {}
     for place, run in enumerate(runs):
-        own = {"value": known(values[place]), "interval": interval(drawn[:, place])}
+        own = {"value": or_none(values[place]), "interval": interval(drawn[:, place])}
         predicted = Predicted(run.task, run.y, {STACK: run.prediction}, np.zeros(run.y.shape[1]), run.bounds)
         more = {"bounds": with_bounds[place] if with_bounds else None, "top": predicted.tops(columns)}
         result[run.name] = own | difference_to_first(values, drawn, place, sign)
@@ -244,7 +244,7 @@ def compare_target(runs: Sequence[ScoredRun], columns: slice) -> dict:
 def difference_to_first(values: Sequence[float], drawn: np.ndarray, place: int, sign: int) -> dict:
     """The difference of a score from that of the first run, and how often it is better in draws [draws, R]."""
     differences = drawn[:, place] - drawn[:, 0]
-    defined, value = differences[~np.isnan(differences)], known(values[place] - values[0])
+    defined, value = differences[~np.isnan(differences)], or_none(values[place] - values[0])
     better = float((sign * defined > 0).mean()) if len(defined) else None
     return {"difference": value, "difference_interval": interval(differences), "better": better}
 
@@ -262,7 +262,7 @@ def compare_bounds(runs: Sequence[ScoredRun], columns: slice) -> list[dict]:
     drawn = np.stack([likelihoods[rows].mean(axis=0) for rows in draws])
     values = [each.log_likelihood for each in scores]
     return [
-        {name: known(value) for name, value in asdict(each).items()} | difference_to_first(values, drawn, place, 1)
+        {name: or_none(value) for name, value in asdict(each).items()} | difference_to_first(values, drawn, place, 1)
         for place, each in enumerate(scores)
     ]
 
@@ -275,7 +275,7 @@ def comparison_lines(compared: dict) -> list[str]:
             lines.append(f"{target}: too few test labels to compare ({facts['n']})")
             continue
         lines.append(f"{target}: {METRICS[compared['metric']].title} on {facts['n']} {rows}, 95 % intervals")
-        width, decimals = max(map(len, runs)), decimals_of(list(runs.values()))
+        width, decimals = max(map(len, runs)), decimals_of_target(list(runs.values()))
         for name, each in runs.items():
             difference = "" if each is next(iter(runs.values())) else difference_words(each, decimals)
             lines.append(f"  {name:{width}}  {with_range(each['value'], each['interval'], decimals)}{difference}")
@@ -321,7 +321,7 @@ def bound_lines(runs: dict[str, dict], width: int) -> Iterator[str]:
         yield f"  {name:{width}}  {numbers}{difference_words(each, 3) if place else ''}"
 
 
-def decimals_of(runs: list[dict]) -> int:
+def decimals_of_target(runs: list[dict]) -> int:
     """The decimals of the numbers of one target: three significant digits of the first defined score."""
     scores = [each["value"] for each in runs if each["value"] is not None]
     others = [each["difference"] for each in runs]

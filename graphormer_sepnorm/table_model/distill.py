@@ -22,7 +22,7 @@ from graphormer_sepnorm.system.workers import in_chunks
 from graphormer_sepnorm.table_model.evaluate import rows_for_test
 from graphormer_sepnorm.table_model.fit import fit_trust
 from graphormer_sepnorm.table_model.labels import Labels
-from graphormer_sepnorm.table_model.members.networks import NetworksMember, train
+from graphormer_sepnorm.table_model.members.networks import NetworksMember, train_network
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
@@ -79,7 +79,9 @@ def train_student(smiles: list[str], outputs: np.ndarray, names: Sequence[str], 
     fitted = make_task(task).fit(outputs[~held], np.ones((~held).sum()))
     config = replace(config, task=fitted, model=replace(config.model, dropout=0.0))
     data = prepare(read_graphs(config.featurizer, smiles).with_targets(outputs, None), config.model.encodings)
-    train(run, config, [data.take(np.flatnonzero(rows)) for rows in (~held, held)], "student ", run.state.exists())
+    train_network(
+        run, config, [data.take(np.flatnonzero(rows)) for rows in (~held, held)], "student ", run.state.exists()
+    )
     network, config, _ = checkpoint.load_model(run.path)
     chosen = list(compress(smiles, held))
     squares = (part_of(network, config, config.task).predict(chosen).values - outputs[held]) ** 2

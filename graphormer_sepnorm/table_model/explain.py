@@ -15,7 +15,7 @@ from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules, Sample, rea
 from graphormer_sepnorm.chem.smiles import one_molecule
 from graphormer_sepnorm.chem.standardize import STEREO_LABEL
 from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.errors import InputError, known
+from graphormer_sepnorm.errors import InputError, one_of
 from graphormer_sepnorm.explain.explanations import (
     METHODS,
     Attributions,
@@ -54,7 +54,7 @@ def explain_rows(
     decimals: Mapping[str, int] | None = None,
 ) -> dict[int, Explanation | InputError]:
     """By row, the explanation of its molecule, or the reason why it cannot be read; conditions are held fixed."""
-    known("method", method, METHODS)
+    one_of("method", method, METHODS)
     if isinstance(model, SideBySide):
         number, own = model.owner(target)
         known_decimals = (decimals or {}).get(target or model.targets[0])
@@ -102,7 +102,7 @@ def explain_stack(model: PredictingModel, stack: TableModel, view: ExplainedTarg
     prediction = float(model.predictions(read, own).values[0, view.column])
     by_member = stack.stacked(stack.features(read, outputs)).by_member
     weights = shares(by_member[:, 0, view.column], stack.weights[:, view.column])
-    parts = parts_of(stack, view, smiles, weights)
+    parts = parts_by_baseline(stack, view, smiles, weights)
     offset = stack.task.offset[view.column] if stack.task.offset else 0.0
     contributions = np.sum([part.contributions for part in parts.values()], axis=0)
     attributions = Attributions(contributions, offset + sum(part.baseline for part in parts.values()))
@@ -122,7 +122,9 @@ def shares(predictions: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return present / present.sum()
 
 
-def parts_of(model: TableModel, view: ExplainedTarget, smiles: str, weights: np.ndarray) -> dict[str, Attributions]:
+def parts_by_baseline(
+    model: TableModel, view: ExplainedTarget, smiles: str, weights: np.ndarray
+) -> dict[str, Attributions]:
     """Weighted contributions to what the members predict, by baseline; members with weight 0 are left out."""
     by_part: dict[str, Attributions] = {}
     weights_masked: dict[str, float] = {}

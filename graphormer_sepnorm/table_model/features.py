@@ -51,7 +51,7 @@ class MoleculeFeatures:
     def of(self, view: Callable[["MoleculeFeatures"], Rows]) -> Rows:
         if view not in self.computed:
             self.computed[view] = self.shared[view] if view in self.shared else view(self)
-            if isinstance(view, Counts) or view is descriptors:
+            if isinstance(view, Counts) or view is descriptor_values:
                 self.shared[view] = self.computed[view]
         return self.computed[view]
 
@@ -62,7 +62,7 @@ class MoleculeFeatures:
 
     def read(self, featurizer: str) -> None:
         graphs = GraphsOf(as_written(featurizer))
-        if {graphs, Counts(), descriptors, looks} <= self.computed.keys():
+        if {graphs, Counts(), descriptor_values, looks} <= self.computed.keys():
             return
         work = partial(read_chunk, graphs.featurizer)
         chunks = -(-len(self.molecules) // CHUNK)
@@ -70,7 +70,7 @@ class MoleculeFeatures:
         read_graphs_of_parts, counts, described, seen = zip(*parts, strict=True) if parts else ((), (), (), ())
         self.computed[graphs] = graphs.packed(list(chain(*read_graphs_of_parts)))
         self.computed[Counts()] = csr_array(vstack([count_fingerprints([]), *counts], "csr"))
-        self.computed[descriptors] = np.concatenate([fast_descriptors([]), *described])
+        self.computed[descriptor_values] = np.concatenate([fast_descriptors([]), *described])
         self.computed[looks] = np.fromiter(chain(*seen), object)
 
 
@@ -104,7 +104,7 @@ def morgan(molecules: MoleculeFeatures) -> csr_array:
     return molecules.of(counts)[:, start : start + SIZE]
 
 
-def descriptors(molecules: MoleculeFeatures) -> np.ndarray:
+def descriptor_values(molecules: MoleculeFeatures) -> np.ndarray:
     return fast_descriptors(molecules.molecules)
 
 

@@ -226,7 +226,7 @@ class LoadedModel:
         answers = checked(Answers(interval, domain, alerts, properties, tuple(endpoints)))
         columns = PredictionColumns(model, answers, profile=profile, is_whole=True)
         with computing(self.compute):
-            whole = compute_all(columns.reader, with_conditions(smiles, table, model.asked_conditions))
+            whole = compute_all(columns.reader, samples_under(smiles, table, model.asked_conditions))
         values = columns.cells(whole, whole.errors)
         cells = [np.asarray(each, float if isinstance(each, np.ndarray) else object) for each in values]
         added = with_free_names((column.name for column in columns.all), names)
@@ -259,7 +259,7 @@ class LoadedModel:
         place = find_column([str(name) for name in table.columns], smiles_column, "the table", advice=NAME_A_COLUMN)
         smiles = [as_smiles(value) or "" for value in table.iloc[:, place]]
         model = self.model.under(conditions or {})
-        samples = with_conditions(smiles, table, model.asked_conditions)
+        samples = samples_under(smiles, table, model.asked_conditions)
         with computing(self.compute), self.compute.arithmetic():
             explanations = explain_rows(model, samples, target=target, decimals=shown_decimals(model))
         for row, each in explanations.items():
@@ -300,7 +300,7 @@ def as_table(molecules: "DataFrame | Iterable[str | Chem.Mol | None]") -> "DataF
     return pd.DataFrame({"smiles": list(one_column(molecules))}, index=index, dtype=object)
 
 
-def with_conditions(smiles: Sequence[str | None], table: "DataFrame", conditions: AskedConditions) -> Smiles:
+def samples_under(smiles: Sequence[str | None], table: "DataFrame", conditions: AskedConditions) -> Smiles:
     places = conditions.places([str(name) for name in table.columns], "the input", condition_argument)
     if not places:
         return smiles

@@ -101,7 +101,7 @@ def solve(
     if not compared.with_all:
         return weights, deviation * Landmarks.of(compared, rows, weights, noise, target).solve(y), mean
     similarity, shift = compared.mixed_among(rows, weights), 0.0
-    inverse = cho_solve(cho_factor(similarity + np.diag(noise * spread(target.weight)), lower=True), y)
+    inverse = cho_solve(cho_factor(similarity + np.diag(noise * noise_factors(target.weight)), lower=True), y)
     if with_vectors:
         vectors, shift = solve_vectors(similarity / weights.sum(), y, target.weight)
         inverse, shift = (vectors / weights.sum() + inverse) / 2, shift / 2
@@ -120,7 +120,7 @@ def learn_weights(compared: Compared, rows: np.ndarray, target: Target) -> tuple
         return SHARES, NOISE
     kernels = np.stack([compared.among(rows[chosen], group) for group in range(len(SHARES))]).astype(np.float64)
     y, _, _ = standardized(target.y[chosen], target.weight[chosen])
-    likelihood = Likelihood(kernels, y, spread(target.weight[chosen]), np.append(SHARES, NOISE))
+    likelihood = Likelihood(kernels, y, noise_factors(target.weight[chosen]), np.append(SHARES, NOISE))
     start = np.log(likelihood.prior)
     variances = np.exp(minimize(likelihood, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x)
     return variances[:-1], variances[-1]
@@ -161,7 +161,7 @@ def standardized(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, float, 
     return (y - mean) / deviation, mean, deviation
 
 
-def spread(weight: np.ndarray) -> np.ndarray:
+def noise_factors(weight: np.ndarray) -> np.ndarray:
     """Factors [R] of the noise of molecules with weights [R]."""
     return 1 / np.maximum(weight / weight.mean(), LEAST_WEIGHT)
 
@@ -204,7 +204,7 @@ class Landmarks:
         explained = [(solve_triangular(lower, block.T, lower=True) ** 2).sum(axis=0) for _, block in blocks()]
         # what landmarks do not explain is treated as noise (Snelson and Ghahramani, NeurIPS 2005)
         unexplained = (weights.sum() - np.concatenate(explained)).clip(min=0)
-        precision = 1 / (noise * spread(target.weight) + unexplained)
+        precision = 1 / (noise * noise_factors(target.weight) + unexplained)
         for part, block in blocks():
             prior += block.T @ (block * precision[part, None])
         return cls(blocks, precision, cho_factor(prior, lower=True, overwrite_a=True))
@@ -250,7 +250,7 @@ def imputed(compared: Compared, rows: np.ndarray, target: Target) -> np.ndarray:
     """The labels [R] of molecules with the indices ``rows``, some of which are censored."""
     assert target.bounds is not None
     weights, noise = learn_weights(compared, rows, target)
-    own = noise * spread(target.weight)
+    own = noise * noise_factors(target.weight)
     if compared.with_all:
         inverse = np.linalg.inv(compared.mixed_among(rows, weights) + np.diag(own))
         variance = 1 / np.diag(inverse)

@@ -146,24 +146,24 @@ def surest_first(changes: list[Change]) -> list[Change]:
 def with_smallest_parts(changes: list[Change]) -> list[Change]:
     """One change for each set of pairs: the one whose parts have the fewest heavy atoms."""
     kept: dict[frozenset[frozenset[int]], Change] = {}
-    sizes = {change: heavy_atoms(change.before) + heavy_atoms(change.after) for change in changes}
+    sizes = {change: num_heavy(change.before) + num_heavy(change.after) for change in changes}
     for change in sorted(changes, key=lambda change: (sizes[change], change.before, change.after)):
         kept.setdefault(frozenset(map(frozenset, change.pairs)), change)
     return list(kept.values())
 
 
-def parts_of(mol: Chem.Mol) -> list[tuple[str, str]]:
+def cuts_of(mol: Chem.Mol) -> list[tuple[str, str]]:
     """Pairs of SMILES: the rest of a molecule without one part, and that part; empty if RDKit fails."""
     try:
         with one_molecule():
             cuts = [chains.split(".") for _, chains in rdMMPA.FragmentMol(mol, maxCuts=1, resultsAsMols=False)]
     except InputError:
         return []
-    ordered = (sorted(cut, key=heavy_atoms) for cut in cuts if len(cut) == 2)
-    sizes = ((part, rest, heavy_atoms(part), heavy_atoms(rest)) for part, rest in ordered)
+    ordered = (sorted(cut, key=num_heavy) for cut in cuts if len(cut) == 2)
+    sizes = ((part, rest, num_heavy(part), num_heavy(rest)) for part, rest in ordered)
     return [(rest, part) for part, rest, small, large in sizes if small <= LARGEST_CHANGE and small < large]
 
 
 @lru_cache(maxsize=10_000)
-def heavy_atoms(smiles: str) -> int:
+def num_heavy(smiles: str) -> int:
     return Chem.MolFromSmiles(smiles, sanitize=False).GetNumHeavyAtoms()

@@ -29,7 +29,7 @@ from graphormer_sepnorm.table_model.features import (
     GraphsOf,
     MoleculeFeatures,
     condition_values,
-    descriptors,
+    descriptor_values,
 )
 
 BODY = "foundation"
@@ -228,8 +228,8 @@ class Reference:
     @classmethod
     def of(cls, molecules: MoleculeFeatures, body: Encoder) -> "Reference":
         space = Space.of(molecules.of(body))
-        scores = NormalScores.of(molecules.of(descriptors))
-        described = scores(molecules.of(descriptors))
+        scores = NormalScores.of(molecules.of(descriptor_values))
+        described = scores(molecules.of(descriptor_values))
         conditions = molecules.of(condition_values)
         widths = [median_distance(described), space.width]
         if conditions.shape[1]:
@@ -242,7 +242,7 @@ class Reference:
 
     def similarities(self, molecules: MoleculeFeatures) -> np.ndarray:
         """Similarities by counts, descriptors and embeddings, under conditions: float32 [M, G, N], from 0 to 1."""
-        described = self.scores(molecules.of(descriptors))
+        described = self.scores(molecules.of(descriptor_values))
         space = replace(self.space, width=self.widths[1])  # in float64, as from a file: the same bits
         by_counts = self.index.similarity(damped(molecules.of(Counts(self.kinds)), self.kinds))
         by_descriptors = gaussian(described, self.described, self.widths[0])

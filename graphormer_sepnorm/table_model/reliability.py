@@ -44,19 +44,19 @@ def measure_trust(trust: Trust, final: Scores, plain: np.ndarray) -> dict:
     if trust.intervals is not None:
         held = {str(level): measure_interval(trust.intervals, level, final) for level in CONFIDENCES}
         names = held[USUAL_CONFIDENCE]
-        return {name: {level: by_target(targets, each[name]) for level, each in held.items()} for name in names}
+        return {name: {level: values_by_target(targets, each[name]) for level, each in held.items()} for name in names}
     measures: dict = {}
     if trust.calibration is not None:
         stages = {"before": plain, "after": final.prediction}
         measures = {
-            name: {stage: by_target(targets, score(final.y, values)) for stage, values in stages.items()}
+            name: {stage: values_by_target(targets, score(final.y, values)) for stage, values in stages.items()}
             for name, score in (("calibration_error", calibration_error), ("brier", brier_score))
         }
     if trust.class_sets is not None:
         groups = tuple(columns_of(final.task))
         sets = {str(confidence): measure_sets(trust.class_sets, confidence, final) for confidence in CONFIDENCES}
-        measures["set_coverage"] = {level: by_target(groups, shares) for level, (shares, _) in sets.items()}
-        measures["one_class"] = {level: by_target(groups, shares) for level, (_, shares) in sets.items()}
+        measures["set_coverage"] = {level: values_by_target(groups, shares) for level, (shares, _) in sets.items()}
+        measures["one_class"] = {level: values_by_target(groups, shares) for level, (_, shares) in sets.items()}
     return measures
 
 
@@ -168,7 +168,7 @@ def too_low(shares: dict[str, float | None], counts: dict[str, int], level: str)
     }
 
 
-def by_target(targets: tuple[str, ...], values: np.ndarray) -> dict[str, float | None]:
+def values_by_target(targets: tuple[str, ...], values: np.ndarray) -> dict[str, float | None]:
     return {name: float(value) if np.isfinite(value) else None for name, value in zip(targets, values, strict=True)}
 
 
@@ -207,7 +207,7 @@ def errors_grow(similarity: np.ndarray, errors: np.ndarray) -> bool:
     return bool(grow and spearmanr(similarity, errors, alternative="less").pvalue < SIGNIFICANCE)
 
 
-def compare(
+def compare_rows(
     model: TableModel, smiles: list[str], test: Scores, conditions: Sequence[tuple[str, ...]] = ()
 ) -> ComparedMolecules:
     assert model.trust is not None

@@ -34,7 +34,7 @@ class Predicted:
         y, bounds, mean = self.y[:, columns][:, 0], self.bounds[:, columns][:, 0], self.means[columns][0]
         by_name = {name: each[:, columns][:, 0] for name, each in self.by_name.items()} | {MEAN: np.full(len(y), mean)}
         return {
-            name: {part: known(value) for part, value in asdict(scores).items()}
+            name: {part: or_none(value) for part, value in asdict(scores).items()}
             for name, each in by_name.items()
             if (scores := bound_scores(y, bounds, np.where(np.isnan(each), mean, each)))
         }
@@ -94,7 +94,7 @@ def scores_of_target(predicted: Predicted, columns: slice) -> dict:
     names, ranking = list(by_name), next(name for name in TASKS[predicted.task.kind].reported if name in OF_DRAWS)
     is_drawn = ranking == predicted.task.metric
     ours = drawn[:, names.index(STACK)] if is_drawn else resampled(ranking, y, [by_name[STACK]])[:, 0]
-    value = known(METRICS[ranking].or_nan(y, by_name[STACK]))
+    value = or_none(METRICS[ranking].or_nan(y, by_name[STACK]))
     scores["ranking"] = {"metric": ranking, "value": value, "interval": interval(ours)}
     for against, rival in RIVALS.items():
         if rival in by_name:
@@ -107,13 +107,13 @@ def scores_of(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> dict[s
     """The reported metrics and that of the task, of labels and a prediction [M, C], without NaN; None: undefined."""
     y, prediction = np.where(np.isnan(prediction), np.nan, y), np.nan_to_num(prediction)
     scores = TASKS[task.kind].scores(y, prediction)
-    return {**scores, task.metric: known(METRICS[task.metric].or_nan(y, prediction))}
+    return {**scores, task.metric: or_none(METRICS[task.metric].or_nan(y, prediction))}
 
 
 def paired_difference(metric: Metric, y: np.ndarray, ours: np.ndarray, theirs: np.ndarray, drawn: np.ndarray) -> dict:
     """A metric minus that of another prediction, and its interval from scores ``drawn`` [RESAMPLES, 2]."""
     value = metric.or_nan(y, ours) - metric.or_nan(y, theirs)
-    return {"difference": known(value), "interval": interval(drawn[:, 0] - drawn[:, 1])}
+    return {"difference": or_none(value), "interval": interval(drawn[:, 0] - drawn[:, 1])}
 
 
 def resampled(name: str, y: np.ndarray, predictions: list[np.ndarray]) -> np.ndarray:
@@ -163,5 +163,5 @@ def interval(values: np.ndarray) -> list[float] | None:
     return np.percentile(defined, PERCENTILES).tolist() if len(defined) else None
 
 
-def known(value: float) -> float | None:
+def or_none(value: float) -> float | None:
     return None if np.isnan(value) else value

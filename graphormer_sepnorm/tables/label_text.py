@@ -199,7 +199,7 @@ def bounds_of(text: str) -> tuple[float, float]:
     return (number, math.inf) if text[:1] == ">" else (-math.inf, number)
 
 
-def parts_of(text: str) -> tuple[str, str]:
+def measurement_parts(text: str) -> tuple[str, str]:
     """The number or bound of a measurement and its unit, of "~12 +- 3 nM" 12 and nM; else the text and ""."""
     text = text.strip()
     if len(text) > LONGEST or is_number(text):
@@ -225,7 +225,7 @@ def without_unit(text: str) -> tuple[str, str]:
 
 
 def unit_of_column(texts: Iterable[str]) -> str:
-    counts = Counter(parts_of(text)[1] for text in texts if not is_missing(text))
+    counts = Counter(measurement_parts(text)[1] for text in texts if not is_missing(text))
     return max(counts, key=counts.__getitem__, default="")
 
 
@@ -236,7 +236,7 @@ def converted(value: float, unit: str, into: str) -> float:
 
 def read_threshold(text: str) -> tuple[float, str]:
     """A threshold such as "100 nM" or "6.5", and its unit; raises InputError for any other text."""
-    number, unit = parts_of(text)
+    number, unit = measurement_parts(text)
     try:
         return as_float(number), unit
     except ValueError:

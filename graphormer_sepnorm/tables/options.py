@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from graphormer_sepnorm.chem.features import FOR_TABLES, prepared, without_salts
+from graphormer_sepnorm.chem.features import FOR_TABLES, prepared_name, without_salts
 from graphormer_sepnorm.chem.standardize import chembl_pipeline
 from graphormer_sepnorm.config import OPTIONS, Kind, Loss, Scale
 from graphormer_sepnorm.dataset import SPLITS, SplitName
-from graphormer_sepnorm.errors import InputError, known
+from graphormer_sepnorm.errors import InputError, one_of
 from graphormer_sepnorm.options import Option
 from graphormer_sepnorm.tables.label_text import as_float, read_threshold, refuse_other_bytes
 from graphormer_sepnorm.tables.splits import SPLITTERS, Sizes, read_sizes
@@ -107,13 +107,13 @@ class TableOptions:
         self.check_split()
         self.check_task()
         self.check_scales()
-        if self.standardize is not None and known("standardize", self.standardize, STANDARDIZED) == "chembl":
+        if self.standardize is not None and one_of("standardize", self.standardize, STANDARDIZED) == "chembl":
             chembl_pipeline()
         if len(set(self.feature_columns) - set(self.targets)) < len(self.feature_columns):
             raise InputError("--feature-columns names a column twice, or a target column")
 
     def check_split(self) -> None:
-        known("split", self.split, [*SPLITTERS, "column", "time"])
+        one_of("split", self.split, [*SPLITTERS, "column", "time"])
         if self.split in ("column", "time") and self.split_column is None:
             raise InputError(f"--split {self.split} needs --split-column NAME")
         if self.split not in ("column", "time") and self.split_column is not None:
@@ -202,5 +202,5 @@ class TableOptions:
     @property
     def featurizer(self) -> str:
         if self.standardize is not None:
-            return prepared(FOR_TABLES, STANDARDIZED[self.standardize])
+            return prepared_name(FOR_TABLES, STANDARDIZED[self.standardize])
         return without_salts(FOR_TABLES) if self.strip_salts else FOR_TABLES

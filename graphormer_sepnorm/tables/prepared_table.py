@@ -49,7 +49,7 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
     gaps = [(row.number, row.smiles, f"{gap}; the row has other labels") for row, gap in of_gaps]
     skipped: list[list] = [["row", "smiles", "error", "in_file"]]
     skipped += [[*each, labelled.in_file(each[0])] for each in sorted(labelled.skipped + gaps)]
-    write_atomically(folder / SKIPPED, as_csv(with_names(skipped, labelled)))
+    write_atomically(folder / SKIPPED, as_csv(named_lines(skipped, labelled)))
     lines = table_lines(labelled, labelled.usable, options)
     times = [TIME, *(row.time for row in labelled.usable)]
     write_atomically(folder / MEASUREMENTS, as_csv([*line, time] for line, time in zip(lines, times, strict=True)))
@@ -68,10 +68,10 @@ def table_lines(labelled: LabelledTable, rows: list[LabelledRow], options: Table
     for row in rows:
         weight = [repr(row.weight)] * weighted
         lines.append([row.number, as_utf8(row.smiles), row.split, *weight, *label_texts(row), *row.conditions])
-    return with_names(lines, labelled)
+    return named_lines(lines, labelled)
 
 
-def with_names(lines: list[list], labelled: LabelledTable) -> list[list]:
+def named_lines(lines: list[list], labelled: LabelledTable) -> list[list]:
     place = lines[0].index("row")
     for line in lines if labelled.names else ():
         name = NAME if line is lines[0] else as_utf8(labelled.names.get(line[place], ""))
@@ -88,7 +88,7 @@ def duplicate_lines(labelled: LabelledTable, targets: tuple[str, ...]) -> list[l
         for row in (labelled.usable[place] for place in duplicate.rows):
             kept = first.setdefault((row.split, row.conditions), row.number) if labelled.measured else row.number
             lines.append([duplicate.key, row.number, row.smiles, row.split, conflicts, *label_texts(row), kept])
-    return with_names(lines, labelled)
+    return named_lines(lines, labelled)
 
 
 def read_measurements(folder: Path, options: TableOptions) -> tuple[list[LabelledRow], dict[int, str]]:

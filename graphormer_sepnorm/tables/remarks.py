@@ -45,11 +45,11 @@ def of_skipped(labelled: LabelledTable) -> Iterator[str]:
     reasons = [(number, reason, reason.partition("'")[0]) for number, _, reason in labelled.skipped]
     kinds = Counter(kind for *_, kind in reasons)
     frequent = [(number, reason) for number, reason, _ in sorted(reasons, key=lambda each: -kinds[each[2]])]
-    rows = counted(lost, "row was", "rows were")
-    yield f"{rows} skipped{share}{logarithms}: {in_words(labelled, frequent)}; {ALL_REASONS}"
+    rows = plural(lost, "row was", "rows were")
+    yield f"{rows} skipped{share}{logarithms}: {rows_text(labelled, frequent)}; {ALL_REASONS}"
 
 
-def in_words(labelled: LabelledTable, rows: list[tuple[int, str]]) -> str:
+def rows_text(labelled: LabelledTable, rows: list[tuple[int, str]]) -> str:
     first = ", ".join(f"{labelled.in_file(number)} ({reason})" for number, reason in rows[:MOST_REASONS])
     return first + ", ..." * (len(rows) > MOST_REASONS)
 
@@ -57,8 +57,8 @@ def in_words(labelled: LabelledTable, rows: list[tuple[int, str]]) -> str:
 def of_gaps(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
     for place, name in enumerate(options.targets):
         if gaps := [(row.number, row.gaps[place]) for row in labelled.usable if place in row.gaps]:
-            labels = counted(len(gaps), "label was", "labels were")
-            yield f"{name}: {labels} left out of rows that have others: {in_words(labelled, gaps)}; see skipped.csv"
+            labels = plural(len(gaps), "label was", "labels were")
+            yield f"{name}: {labels} left out of rows that have others: {rows_text(labelled, gaps)}; see skipped.csv"
 
 
 def of_units(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
@@ -70,8 +70,8 @@ def of_units(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
 
 def of_guesses(labelled: LabelledTable) -> Iterator[str]:
     if rows := list(compress(labelled.rows, labelled.structures.guessed)):
-        read = in_words(labelled, [(row.number, f"as {row.smiles}") for row in rows])
-        several = counted(len(rows), "row leaves", "rows leave")
+        read = rows_text(labelled, [(row.number, f"as {row.smiles}") for row in rows])
+        several = plural(len(rows), "row leaves", "rows leave")
         yield f"the InChI of {several} open where a hydrogen or charge is, so the usual form is read: {read}"
 
 
@@ -91,8 +91,8 @@ def repeated(options: TableOptions, labelled: LabelledTable) -> str:
     """The subject and verb of a sentence on what is in several rows: "2 molecules appear"."""
     several, what = len(labelled.duplicates), " of a molecule and conditions"
     if options.feature_columns:
-        return counted(several, f"combination{what} appears", f"combinations{what} appear")
-    return counted(several, "molecule appears", "molecules appear")
+        return plural(several, f"combination{what} appears", f"combinations{what} appear")
+    return plural(several, "molecule appears", "molecules appear")
 
 
 def of_measurements(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
@@ -108,7 +108,7 @@ def few_repeated(labelled: LabelledTable, place: int) -> str:
     several = 0
     for duplicate in labelled.duplicates:
         several += sum(not math.isnan(labelled.usable[row].labels[place]) for row in duplicate.rows) > 1
-    words = counted(several, "repeated molecule", "repeated molecules")
+    words = plural(several, "repeated molecule", "repeated molecules")
     return f"a rough guess, from only {words}" if several < LEAST_REPEATED else ""
 
 
@@ -130,7 +130,7 @@ def of_parts(labelled: LabelledTable) -> Iterator[str]:
     shared = [family for family in compress(structures.families, several) if counts[family] > 1]
     apart = sum(len(splits[name]) > 1 for name in shared)
     example = structures.smiles[several.index(True)]
-    molecules = counted(sum(several), "molecule is a salt or mixture", "molecules are salts or mixtures")
+    molecules = plural(sum(several), "molecule is a salt or mixture", "molecules are salts or mixtures")
     where = f"{apart:,} of these in another split" if apart else "in the same split"
     family = f", {len(shared):,} of them with the same parent as another molecule, {where}" * bool(shared)
     yield f"{molecules} (such as {example}){family}. --standardize parent reads only the neutral parent"
@@ -140,16 +140,19 @@ def of_forms(labelled: LabelledTable) -> Iterator[str]:
     """On parents that are uncertain, stereo that standardization removed, and molecules with and without stereo."""
     structures = labelled.structures
     if doubtful := list(compress(structures.smiles, structures.doubtful)):
-        rows = counted(len(doubtful), "molecule has", "molecules have")
+        rows = plural(len(doubtful), "molecule has", "molecules have")
         yield f"{rows} several parts that could be the parent (such as {doubtful[0]}): the largest is taken for it"
     if flattened := sum(structures.flattened):
-        rows = counted(flattened, "molecule loses", "molecules lose")
+        rows = plural(flattened, "molecule loses", "molecules lose")
         yield f"{rows} stereo by standardization: stereoisomers of them are read as one molecule"
     both = set(compress(structures.families, structures.with_stereo))
     mixed = both & set(compress(structures.families, map(not_, structures.with_stereo)))
     if mixed:
         splits = splits_of(labelled)
-        drawn, apart = counted(len(mixed), "molecule is", "molecules are"), sum(len(splits[name]) > 1 for name in mixed)
+        drawn, apart = (
+            plural(len(mixed), "molecule is", "molecules are"),
+            sum(len(splits[name]) > 1 for name in mixed),
+        )
         where = f"and {apart:,} of them in several splits" if apart else "but share a split"
         first = next(row for row, family in zip(labelled.rows, structures.families, strict=True) if family in mixed)
         example = labelled.names.get(first.number) or first.smiles
@@ -163,7 +166,7 @@ def splits_of(labelled: LabelledTable) -> dict[str, set[str]]:
     return splits
 
 
-def counted(number: int, one: str, several: str) -> str:
+def plural(number: int, one: str, several: str) -> str:
     return f"{number:,} {one if number == 1 else several}"
 
 
@@ -183,7 +186,7 @@ def of_scales(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
         advice = f"--log10 {shlex.quote(target)}, or --negative-log-molar UNIT if they are concentrations"
         if falls(scale):
             advice = f"--negative-log-molar {shlex.quote(f'{target}={unit_of(scale)}')}, which learns -log10 of M"
-        of_zero = counted(zeros, "label of 0 has no logarithm and is", "labels of 0 have no logarithm and are")
+        of_zero = plural(zeros, "label of 0 has no logarithm and is", "labels of 0 have no logarithm and are")
         yield f"{range_words(target, column)}: use {advice}{f'; {of_zero} skipped then' if zeros else ''}"
 
 
@@ -207,7 +210,7 @@ def of_limits(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
         limit = measured(np.array([[usual]]), [scale])[0, 0]
         for beyond, (side, sign, bound) in ((labels < usual, lower), (labels > usual, higher)):
             if beyond.sum() <= BEYOND_SHARE * len(labels):
-                count = counted(int(beyond.sum()), "label is", "labels are")
+                count = plural(int(beyond.sum()), "label is", "labels are")
                 equal = f"{100 * counts.max() / len(labels):.0f} % of the labels equal {limit:.12g}, and {count} {side}"
                 learned = f"write these labels with {sign} so that they are learned as bounds"
                 read = f"read predictions beyond it as {bound!r} this value"

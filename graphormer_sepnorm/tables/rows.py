@@ -22,8 +22,8 @@ from graphormer_sepnorm.tables.label_text import (
     is_month,
     is_number,
     is_time,
+    measurement_parts,
     notation_of,
-    parts_of,
     read_bound,
     read_class,
     read_number,
@@ -72,7 +72,7 @@ class TargetReader:
 
     def number(self, text: str) -> tuple[str, float]:
         """The sign of a bound ("" of an exact label) and the number in ``unit``, NaN if missing."""
-        number, unit = parts_of(text)
+        number, unit = measurement_parts(text)
         bound = read_bound(number, self.name, self.notation)
         value = float(bound[1:]) if bound else read_number(number, self.name, self.notation)
         if unit != self.unit and not math.isnan(value) and (unit or not self.is_named):
@@ -120,7 +120,7 @@ class TargetReader:
         return labels, ""
 
 
-def read_labels(
+def labels_in(
     readers: Iterable[TargetReader], texts: Iterable[str], count: int
 ) -> tuple[list[float], dict[int, str], dict[int, str]]:
     values: list[float] = []
@@ -164,7 +164,7 @@ def label_reader(options: TableOptions, table: WholeTable, readers: Sequence[Tar
         if row.error:
             raise InputError(row.error)
         texts = [row.fields[places[name]] for name in options.targets]
-        labels, bounds, gaps = read_labels(readers, texts, len(options.classes) or 1)
+        labels, bounds, gaps = labels_in(readers, texts, len(options.classes) or 1)
         if all(map(math.isnan, labels)) and not bounds:
             raise InputError("; ".join(gaps.values()) or "it has no label")
         split, time, weight = "", "", 1.0
@@ -221,7 +221,7 @@ def forms_of_columns(rows: Iterable[Row], places: Sequence[int] | None) -> dict[
     other_than_months: set[int] = set()
     for row in rows:
         for place in () if row.error else range(len(row.fields)) if places is None else places:
-            text = parts_of(row.fields[place])[0]
+            text = measurement_parts(row.fields[place])[0]
             if form := form_of(text):
                 seen[form].add(place)
                 if not is_month(text):

@@ -13,7 +13,7 @@ from graphormer_sepnorm.tables.label_text import (
     Notation,
     is_missing,
     is_number,
-    parts_of,
+    measurement_parts,
     read_bound,
     read_number,
     same_label,
@@ -86,11 +86,11 @@ class Column:
 
     @property
     def words(self) -> str:
-        return f"{len(self.texts)} classes ({shown(self.classes)})"
+        return f"{len(self.texts)} classes ({listed(self.classes)})"
 
 
 def reads_as_number(text: str) -> bool:
-    number, _ = parts_of(text)
+    number, _ = measurement_parts(text)
     for notation in NOTATIONS:
         try:
             return bool(read_bound(number, "", notation)) or read_number(number, "", notation) is not None
@@ -99,7 +99,7 @@ def reads_as_number(text: str) -> bool:
     return False
 
 
-def shown(texts: Iterable[str]) -> str:
+def listed(texts: Iterable[str]) -> str:
     texts = list(texts)
     return ", ".join(map(ascii, texts[:SHOWN])) + (", ..." if len(texts) > SHOWN else "")
 
@@ -111,7 +111,7 @@ def look_at_columns(table: WholeTable, targets: tuple[str, ...]) -> list[Column]
 def guess_task(columns: list[Column], wanted: Kind | None = None) -> Guess:
     if wanted == "regression" or not columns:
         return Guess(wanted or "regression")
-    kinds = {column.name: kind_of(column, wanted) for column in columns}
+    kinds = {column.name: kind_of_labels(column, wanted) for column in columns}
     if len(columns) > 1:
         refuse_mixtures(kinds, columns)
     first, names = columns[0], ", ".join(kinds)
@@ -125,10 +125,10 @@ def guess_task(columns: list[Column], wanted: Kind | None = None) -> Guess:
         return Guess(kind)
     override = OVERRIDE
     if kind == "classification":
-        labels = ", ".join(dict.fromkeys(shown(column.texts.values()) for column in columns))
+        labels = ", ".join(dict.fromkeys(listed(column.texts.values()) for column in columns))
         positive = [text for column in columns for label, text in column.texts.items() if CLASSES[label] == 1]
         reason = labels + f", so the task is {kind}"
-        reason += f", which predicts the probability of {shown(dict.fromkeys(positive))}" * bool(positive)
+        reason += f", which predicts the probability of {listed(dict.fromkeys(positive))}" * bool(positive)
     else:
         others = [text for column in columns for text in column.others]
         reason = "numbers" + (f" (but for {len(others):,} skipped, such as {others[0]!a})" if others else "")
@@ -136,7 +136,7 @@ def guess_task(columns: list[Column], wanted: Kind | None = None) -> Guess:
     return Guess(kind, (), f"{names}: the labels are {reason}; {override}")
 
 
-def kind_of(column: Column, wanted: Kind | None) -> Kind:
+def kind_of_labels(column: Column, wanted: Kind | None) -> Kind:
     if not column.labels:
         raise InputError(f"column {column.name} has no labels")
     if column.is_binary:
@@ -145,7 +145,7 @@ def kind_of(column: Column, wanted: Kind | None) -> Kind:
         return "regression"
     if len(column.texts) > MAX_CLASSES:
         few = f"only {column.numbers:,} of {column.labels:,} are numbers; --task regression leaves out the others"
-        different = f"more than {MAX_CLASSES} different labels ({shown(column.texts.values())})"
+        different = f"more than {MAX_CLASSES} different labels ({listed(column.texts.values())})"
         raise InputError(f"column {column.name} has {different}: {few}")
     return "multiclass"
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, l1_loss, mse_loss
 
 from graphormer_sepnorm.config import Loss, TaskConfig
-from graphormer_sepnorm.errors import InputError, did_you_mean, known
+from graphormer_sepnorm.errors import InputError, did_you_mean, one_of
 from graphormer_sepnorm.tasks.metrics import METRICS
 
 PARAMETERS = ("mean", "std", "weights", "pos_weight")
@@ -40,7 +40,7 @@ class Task(ABC):
 
     def __init__(self, config: TaskConfig, device: torch.device | str = "cpu"):
         self.config = config
-        self.metric = METRICS[known("metric", config.metric, METRICS)]
+        self.metric = METRICS[one_of("metric", config.metric, METRICS)]
         tensors = [torch.tensor(getattr(config, name), dtype=torch.float32).to(device) for name in PARAMETERS]
         self.mean, self.std, self.weights, self.pos_weight = tensors
 

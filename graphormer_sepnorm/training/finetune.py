@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from graphormer_sepnorm.chem.features import FEATURIZERS, prepared
+from graphormer_sepnorm.chem.features import FEATURIZERS, prepared_name
 from graphormer_sepnorm.config import Config, ModelConfig
 from graphormer_sepnorm.datasets.store import MoleculeDataset
 from graphormer_sepnorm.errors import InputError
@@ -105,7 +105,7 @@ def starting_from(config: Config, source: str, frozen_layers: int | None = None)
     own = {name: getattr(config.model, name) for name in ("num_tasks", "conditions", "dropout", "attention_dropout")}
     return replace(
         config,
-        featurizer=prepared(checkpoint_config.featurizer, preparation),
+        featurizer=prepared_name(checkpoint_config.featurizer, preparation),
         model=replace(checkpoint_config.model, **own),
         train=replace(config.train, start_from=source, frozen_layers=frozen_layers),
     )

@@ -17,8 +17,8 @@ from graphormer_sepnorm.chem.features import FEATURIZERS, FOR_TABLES
 from graphormer_sepnorm.chem.fingerprints import morgan_counts
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import TEACHER, TaskConfig
-from graphormer_sepnorm.datasets.store import MoleculeDataset, locked
-from graphormer_sepnorm.errors import InputError, known
+from graphormer_sepnorm.datasets.store import MoleculeDataset, locked_folder
+from graphormer_sepnorm.errors import InputError, one_of
 from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.predict.forward import predict_together
@@ -128,7 +128,7 @@ class Pretraining:
         return TaskConfig("regression", "mae", targets, loss="mse")
 
 
-def standardized(
+def standardized_corpus(
     smiles: list[str], names: Sequence[str], values: np.ndarray, mean: np.ndarray, std: np.ndarray, what: str
 ) -> Corpus:
     """The corpus of labels in standard deviations from their mean, clipped; raises InputError if there are none."""
@@ -145,7 +145,7 @@ def check_number(molecules: int) -> None:
 def descriptors_of(smiles: list[str]) -> Corpus:
     """RDKit's descriptors, as CheMeleon learns Mordred's (Burns et al., 2025)."""
     folder = cache_root() / "descriptors"
-    with locked(folder):
+    with locked_folder(folder):
         return corpus_of_descriptors(smiles, all_descriptors([*smiles], folder))
 
 
@@ -159,7 +159,7 @@ def corpus_of_descriptors(smiles: list[str], values: np.ndarray) -> Corpus:
     columns = present[(highest > lowest) & (np.maximum(-lowest, highest) <= ABSURD)]
     values, names = values[:, columns], [NAMES[column] for column in columns]
     mean, std = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
-    return standardized([smiles[row] for row in rows], names, values, mean, std, "descriptors")
+    return standardized_corpus([smiles[row] for row in rows], names, values, mean, std, "descriptors")
 
 
 def environments(smiles: str) -> Counts:
@@ -174,7 +174,7 @@ def atom_types(smiles: str) -> Counts:
     return Counter(f"atom {' '.join(map(str, row))}" for row in rows)
 
 
-def counts_of(count: Callable[[str], Counts], smiles: list[str]) -> Corpus:
+def readable_counts(count: Callable[[str], Counts], smiles: list[str]) -> Corpus:
     """``corpus_of_counts`` of the SMILES that ``count`` does not refuse with an InputError, by several processes."""
     parts = map_chunks(partial(counts_of_chunk, count), in_chunks(smiles), list)
     pairs = [pair for chunk, of_chunk in parts for pair in zip(chunk, of_chunk, strict=True)]
@@ -206,7 +206,7 @@ def corpus_of_counts(smiles: list[str], counts: Sequence[Counts]) -> Corpus:
     told = np.flatnonzero(values.max(axis=0) > values.min(axis=0))
     values = values[:, told]
     mean, std = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
-    return standardized(smiles, [names[place] for place in told], values, mean, std, "counts")
+    return standardized_corpus(smiles, [names[place] for place in told], values, mean, std, "counts")
 
 
 def teacher(path: Path) -> Pretraining:
@@ -233,19 +233,19 @@ def teacher(path: Path) -> Pretraining:
         mean, std = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
         told = np.flatnonzero(std > 1e-6 * (1 + np.abs(mean)))
         names = [f"{TEACHER}{place}" for place in told]
-        return standardized(embedded, names, values[:, told], mean[told], std[told], "embedding")
+        return standardized_corpus(embedded, names, values[:, told], mean[told], std[told], "embedding")
 
     return Pretraining(f"the embeddings in {path.name}", corpus)
 
 
 OBJECTIVES = {
     "descriptors": Pretraining("RDKit's descriptors", descriptors_of),
-    "fingerprints": Pretraining("counts of Morgan fingerprints", partial(counts_of, environments)),
+    "fingerprints": Pretraining("counts of Morgan fingerprints", partial(readable_counts, environments)),
     "masked-atoms": Pretraining(
-        "atom types of molecules with masked atoms", partial(counts_of, atom_types), MaskedLabels
+        "atom types of molecules with masked atoms", partial(readable_counts, atom_types), MaskedLabels
     ),
 }
 
 
 def find_objective(name: str) -> Pretraining:
-    return OBJECTIVES[known("objective", name, OBJECTIVES)]
+    return OBJECTIVES[one_of("objective", name, OBJECTIVES)]

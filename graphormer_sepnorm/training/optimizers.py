@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.optim import AdamW, Muon, Optimizer
 
 from graphormer_sepnorm.config import TrainConfig
-from graphormer_sepnorm.errors import known
+from graphormer_sepnorm.errors import one_of
 from graphormer_sepnorm.model import Network
 
 
@@ -87,7 +87,7 @@ OPTIMIZERS: dict[str, Callable[[Network, TrainConfig], list[Optimizer]]] = {"ada
 
 
 def find_optimizer(name: str) -> Callable[[Network, TrainConfig], list[Optimizer]]:
-    return OPTIMIZERS[known("optimizer", name, OPTIMIZERS)]
+    return OPTIMIZERS[one_of("optimizer", name, OPTIMIZERS)]
 
 
 def make_optimizers(model: Network, train: TrainConfig) -> list[Optimizer]:

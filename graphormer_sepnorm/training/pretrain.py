@@ -28,27 +28,27 @@ SHAPES = {"mini": foundation_mini, "small": foundation_small, "base": foundation
 SIZES = {size: Recipe(shape, TRAIN) for size, shape in SHAPES.items()}
 
 
-def split(corpus: Corpus, seed: int) -> tuple[Corpus, Corpus]:
+def split_corpus(corpus: Corpus, seed: int) -> tuple[Corpus, Corpus]:
     order = np.random.default_rng(seed).permutation(len(corpus.smiles))
     num_val = max(round(VALIDATION * len(order)), 1)
     return corpus.take(np.sort(order[num_val:])), corpus.take(np.sort(order[:num_val]))
 
 
-def prepared(corpus: Corpus, config: Config, name: str) -> MoleculeDataset:
+def prepared_corpus(corpus: Corpus, config: Config, name: str) -> MoleculeDataset:
     """The molecules prepared for the model of ``config``, from the cache if possible."""
     encodings = config.model.encodings
     digest = hashlib.sha256("\n".join(corpus.smiles).encode(errors="surrogateescape") + corpus.y.tobytes()).hexdigest()
     key = f"{config.featurizer}/{cache_key(encodings)}/{corpus.targets}/{digest}"
     folder = cache_root() / f"pretrain-{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
-    return open_or_write(folder, lambda: labelled(corpus), encodings, key, f"preparing {name}")
+    return open_or_write(folder, lambda: labelled_corpus(corpus), encodings, key, f"preparing {name}")
 
 
-def labelled(corpus: Corpus) -> Graphs:
-    graphs = [graph for _, of_chunk in map_chunks(read_graphs, in_chunks(corpus.smiles), list) for graph in of_chunk]
+def labelled_corpus(corpus: Corpus) -> Graphs:
+    graphs = [graph for _, of_chunk in map_chunks(graphs_of, in_chunks(corpus.smiles), list) for graph in of_chunk]
     return FEATURIZERS[FOR_TABLES].pack(graphs).with_targets(corpus.y)
 
 
-def read_graphs(smiles: Smiles) -> list[MoleculeGraph]:
+def graphs_of(smiles: Smiles) -> list[MoleculeGraph]:
     return [FEATURIZERS[FOR_TABLES].graph(text or "") for text in smiles]
 
 
@@ -73,7 +73,7 @@ def pretrain(
         task = objective.task(corpus.targets)
         name = f"{objective.title} of {', '.join(Path(source).name for source in sources)}"
         config = task_config(name, FOR_TABLES, task, recipe.train, None, recipe.architecture)
-        train, val = map(prepared, split(corpus, recipe.train.seed), (config, config), ("train", "val"))
+        train, val = map(prepared_corpus, split_corpus(corpus, recipe.train.seed), (config, config), ("train", "val"))
         trainer = Trainer(config, train, val, verbose=True, make_objective=objective.objective)
         with training_alone(run, resume):
             facts = RunWriter(trainer, run).train(resume)

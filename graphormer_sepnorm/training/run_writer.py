@@ -77,7 +77,7 @@ class RunWriter:
                 if distributed.rank() == 0:
                     self.record(epoch)
                     if self.verbose:
-                        print(f"{self.label}{words(epoch, self.trainer.config)}", file=sys.stderr)
+                        print(f"{self.label}{epoch_words(epoch, self.trainer.config)}", file=sys.stderr)
                 yield epoch
         finally:
             if self.unsaved is not None:
@@ -108,7 +108,7 @@ class RunWriter:
         self.unsaved, self.saved_at = None, time.monotonic()
 
 
-def words(epoch: Epoch, config: Config) -> str:
+def epoch_words(epoch: Epoch, config: Config) -> str:
     scaled = " (scaled)" if config.task.std else ""  # in standard deviations of the labels, other than the metric
     losses = f"training loss{scaled} {epoch.train_loss:.4f}, validation {METRICS[config.task.metric].title}"
     speed = f"{epoch.molecules_per_second:.0f} molecules/s"

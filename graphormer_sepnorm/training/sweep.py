@@ -44,7 +44,7 @@ def sweep(
 
     Returns:
         A ``leaderboard`` row for each dataset and norm. Rows after the first of a dataset have a ``difference`` from
-        it, as ``paired_difference``.
+        it, as ``paired_by_seed``.
 
     Raises:
         InputError: a setting of the seed or the norm; a folder that holds a run of another config, then nothing is
@@ -66,7 +66,7 @@ def sweep(
     for row in rows:
         first = next(other for other in rows if other["dataset"] == row["dataset"])
         if row is not first:
-            row["difference"] = paired_difference(row, first)
+            row["difference"] = paired_by_seed(row, first)
     return rows
 
 
@@ -123,7 +123,7 @@ def leaderboard(runs: list[Path], root: str | os.PathLike | None = None) -> dict
     }
 
 
-def paired_difference(row: dict, other: dict) -> dict:
+def paired_by_seed(row: dict, other: dict) -> dict:
     """Of the test scores of two leaderboard rows, paired by seed, with the 95 % interval of Student's t."""
     from scipy import stats  # its import takes seconds
 

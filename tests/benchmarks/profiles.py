@@ -37,7 +37,7 @@ from graphormer_sepnorm.predict.classes import brier_score, calibration_error
 from graphormer_sepnorm.predict.predictors import Predictions
 from graphormer_sepnorm.project.judge import Goal
 from graphormer_sepnorm.project.profile import Profile
-from graphormer_sepnorm.table_model.features import MoleculeFeatures, descriptors
+from graphormer_sepnorm.table_model.features import MoleculeFeatures, descriptor_values
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reference import BODY, body_named
 from tests.benchmarks.tables import fit_kernel
@@ -90,7 +90,7 @@ class Simulated:
         self.smiles, self.y = table.index.tolist(), table.to_numpy(np.float64)
         self.molecules = MoleculeFeatures(self.smiles)
         self.molecules.read("mol")
-        for view in (descriptors, body_named(BODY)):
+        for view in (descriptor_values, body_named(BODY)):
             self.molecules.of(view)
         self.mols = [read_smiles(text) for text in self.smiles]
         self.keys = np.array([molecule_key(mol) for mol in self.mols])

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces import commands
 from graphormer_sepnorm.interfaces.commands.serve import address_of, find_token, listening
-from graphormer_sepnorm.interfaces.web.jobs import ResultStore, saved
+from graphormer_sepnorm.interfaces.web.jobs import ResultStore, saved_table
 from tests.tiny import save_tiny
 
 REPOSITORY = Path(__file__).parents[2]
@@ -61,7 +61,7 @@ def test_asked_and_closed(tmp_path):
     assert server.returncode == 130
     assert messages.splitlines()[-1] == f"interrupted; finished tables are kept in {tmp_path / 'kept'}"
     assert "Traceback" not in messages
-    assert saved(ResultStore(tmp_path / "kept").load(number), ".csv").decode() == table
+    assert saved_table(ResultStore(tmp_path / "kept").load(number), ".csv").decode() == table
     wait_for_end(server.pid)
 
 

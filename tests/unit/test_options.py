@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import pytest
 
 from graphormer_sepnorm.config import ModelConfig, TrainConfig
-from graphormer_sepnorm.errors import InputError, did_you_mean, known
+from graphormer_sepnorm.errors import InputError, did_you_mean, one_of
 from graphormer_sepnorm.options import Option, declared
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
@@ -52,11 +52,11 @@ def test_options_follow_the_sentence_in_the_words_of_the_reader():
 
 
 def test_an_unknown_name_is_refused_with_the_choice_that_is_most_like_it():
-    assert known("optimizer", "muon", ["adamw", "muon"]) == "muon"
+    assert one_of("optimizer", "muon", ["adamw", "muon"]) == "muon"
     with pytest.raises(InputError, match=r"^unknown optimizer 'adam', choose one of adamw, muon; did you mean 'adamw'"):
-        known("optimizer", "adam", ["adamw", "muon"])
+        one_of("optimizer", "adam", ["adamw", "muon"])
     with pytest.raises(InputError, match=r"^unknown optimizer 'x', choose one of adamw, muon$"):
-        known("optimizer", "x", ["adamw", "muon"])
+        one_of("optimizer", "x", ["adamw", "muon"])
 
 
 def test_a_name_that_lacks_its_unit_is_completed():

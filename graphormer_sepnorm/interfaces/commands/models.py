@@ -87,7 +87,7 @@ def score_lines(result: dict, what: str) -> Iterator[str]:
     skipped, censored = result.get("skipped", 0), sum(result.get("censored", {}).values())
     unscored = f"; {counted(skipped, 'row')} skipped" if skipped else ""
     unscored += f"; {counted(censored, 'bound')} not in this score" if censored else ""
-    yield f"{what} {shared.score_words(result)}{unscored}"
+    yield f"{what} {shared.test_score_words(result)}{unscored}"
     reasons = result.get("reasons", {})
     for row, reason in reasons.items():
         yield f"row {row} is skipped: {reason}"
@@ -205,7 +205,7 @@ def info(
         return
     with leaving_at_once():
         from graphormer_sepnorm.runs import zoo
-        from graphormer_sepnorm.runs.info import as_text
+        from graphormer_sepnorm.runs.info import facts_text
         from graphormer_sepnorm.table_model.evaluate import describe_any
 
     place = zoo.resolve_model(model)
@@ -214,7 +214,7 @@ def info(
         facts["endpoints"] = endpoints
     is_shipped = model in zoo.shipped_models() | zoo.shipped_tables() and not Path(model).exists()
     facts["model"] = facts["model"] if is_shipped or Path(model).is_dir() else model
-    shared.tell([as_text(facts | {"model": f"{model}, shipped with the package"} if is_shipped else facts)])
+    shared.tell([facts_text(facts | {"model": f"{model}, shipped with the package"} if is_shipped else facts)])
     shared.print_result(facts)
 
 
@@ -287,6 +287,6 @@ def update(
             words = f"mean error {each['error']:.3g}, bias {each['bias']:.2g}{inside}"
             shared.tell([f"{each['name']}, {target}: {counted(each['n'], 'measurement')}, {words}"])
     seconds = time.perf_counter() - started
-    shared.tell([f"{folder}: {result['split']} {shared.score_words(result)}, {seconds:.0f} s"])
+    shared.tell([f"{folder}: {result['split']} {shared.test_score_words(result)}, {seconds:.0f} s"])
     shared.tell([f"open {shlex.quote(str(folder / PAGE))} in a browser for the predictions over time"])
     shared.print_result(result)

@@ -13,9 +13,9 @@ import typer
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.signals import num_processes
 from graphormer_sepnorm.tables.formats.table import WholeTable, names_shown
-from graphormer_sepnorm.tables.label_text import is_undecided, parts_of
+from graphormer_sepnorm.tables.label_text import is_undecided, measurement_parts
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.remarks import counted
+from graphormer_sepnorm.tables.remarks import plural
 from graphormer_sepnorm.tables.rows import SPLIT_NAMES, TargetReader, id_column_among, places_of, target_readers
 from graphormer_sepnorm.tables.task_guess import guess_task, look_at_columns
 from graphormer_sepnorm.tasks import TASKS
@@ -63,7 +63,7 @@ def exact_labels(reader: TargetReader, content: WholeTable) -> np.ndarray:
 def detected(
     path: str, content: WholeTable, arguments: dict[str, Any], task: AskedKind, seed: int
 ) -> tuple[TableOptions, list[str]]:
-    """The options of a table from the ``given`` fields and the task detected from the labels, and sentences on it."""
+    """The options of a table from ``arguments`` and the task that its labels suggest, and sentences on it."""
     if (smiles := content.columns[content.smiles_place]) in arguments.get("targets", ()):
         raise InputError(f"{smiles} is the column of molecules: name the columns to predict", "target_columns")
     places_of(path, content.columns, [arguments["split_column"]] if arguments.get("split_column") else [])
@@ -86,9 +86,9 @@ def words_on_separators(content: WholeTable, options: TableOptions) -> Iterator[
         return
     for reader in target_readers(options, content):
         texts = map(str.strip, content.texts(reader.name))
-        unknown = [text for text in texts if is_undecided(parts_of(text)[0], reader.notation)]
+        unknown = [text for text in texts if is_undecided(measurement_parts(text)[0], reader.notation)]
         if unknown:
-            problem = f"{reader.name}: {counted(len(unknown), 'label is', 'labels are')} left out, since nothing tells"
+            problem = f"{reader.name}: {plural(len(unknown), 'label is', 'labels are')} left out, since nothing tells"
             advice = "add --decimal point or --decimal comma"
             yield f"{problem} whether the separator of {unknown[0]!r} is one of decimals: {advice}"
 

@@ -130,7 +130,7 @@ def print_result(result: object, is_told: bool = True) -> None:
         print(json.dumps(result, indent=2), flush=True)
 
 
-def score_words(result: dict) -> str:
+def test_score_words(result: dict) -> str:
     """The test score with the decimals of the report, and the forest's in brackets if there is one."""
     from graphormer_sepnorm.runs.numbers import shown_together  # these imports take a while
     from graphormer_sepnorm.tasks import METRICS
@@ -246,7 +246,9 @@ class ListCommand(TyperCommand):
             are_given = len(list(takewhile(lambda text: not text.startswith("-") or text == "-", args))) > 1
             several = [each for each in several if are_given and each.metavar is None]
         try:
-            return super().parse_args(ctx, repeated(args, {name for parameter in several for name in parameter.opts}))
+            return super().parse_args(
+                ctx, repeat_options(args, {name for parameter in several for name in parameter.opts})
+            )
         except typer.BadParameter as error:
             error.message = sentence_on_value(error)
             raise
@@ -277,7 +279,7 @@ def sentence_on_value(error: typer.BadParameter) -> str:
     return message.rstrip(".") + (did_you_mean(wrong, choices) or ".")
 
 
-def repeated(arguments: Iterable[str], names: set[str]) -> list[str]:
+def repeat_options(arguments: Iterable[str], names: set[str]) -> list[str]:
     """Arguments in which each value of the options ``names`` has its option before it."""
     result: list[str] = []
     option, is_first = "", False

@@ -25,7 +25,7 @@ from graphormer_sepnorm.table_model.evaluate import targets_on_test
 from graphormer_sepnorm.table_model.reliability import low_coverage, no_better
 from graphormer_sepnorm.table_model.scores import STACK
 from graphormer_sepnorm.table_model.stacking import FOLDS
-from graphormer_sepnorm.table_run import Plan, say, train_folds, train_table
+from graphormer_sepnorm.table_run import Plan, say_once, train_folds, train_table
 from graphormer_sepnorm.tables.formats.text import STANDARD_INPUT
 from graphormer_sepnorm.tables.labels import read_whole, table_task
 from graphormer_sepnorm.tables.options import TableOptions
@@ -128,7 +128,7 @@ def train(
     else:
         content = read_whole(run.csv, *map(table.get, ("smiles_column", "delimiter", "sheet")))
         options, sentences = detected(run.csv, content, table, task, train_config.seed)
-        say(sentences)
+        say_once(sentences)
         if not run.resume:
             options = on_better_scales(options, content)
         task_asked = table_task(options)
@@ -146,9 +146,9 @@ def train(
         check_start(config)
     if options is None:
         hint = "; for your own table: train FILE" if run.dataset == RunOptions.dataset else ""
-        say([f"training {run.found_recipe} on {run.dataset}{hint}"])
+        say_once([f"training {run.found_recipe} on {run.dataset}{hint}"])
     if ensemble.quick and (unused := unused_options(context, run, settings or ())):
-        say([quick.remark("--quick", unused)])
+        say_once([quick.quick_remark("--quick", unused)])
     scales = {} if options is None else {"log10": options.log10, "negative_log_molar": options.negative_log_molar}
     folder, command = run.folder(config), as_command(context, scales)
     if folder.is_file():
@@ -162,11 +162,11 @@ def train(
             fit = train_folds if options.folds else train_table
             result = fit(replace(options, seed=config.train.seed), config, folder, plan, content)
     seconds = time.perf_counter() - started
-    say(left_out_lines(result))
+    say_once(left_out_lines(result))
     where = result["split"] if options is not None and options.final else "test"
-    say([f"{folder}: {where} {shared.score_words(result)}{interval_words(result)}, {seconds:.0f} s"])
+    say_once([f"{folder}: {where} {shared.test_score_words(result)}{interval_words(result)}, {seconds:.0f} s"])
     if options is not None and not is_on_page():
-        say(next_steps(folder, is_model=not options.folds))
+        say_once(next_steps(folder, is_model=not options.folds))
     source = {} if run.csv is None else {"table": run.csv}
     shared.print_result({"out": str(folder), **source, **result})
 

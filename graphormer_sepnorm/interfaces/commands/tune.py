@@ -14,7 +14,7 @@ from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.options import Option
 from graphormer_sepnorm.recipes import FROM_RANDOM_WEIGHTS, find_recipe, task_config
 from graphormer_sepnorm.system.device import choose, computing
-from graphormer_sepnorm.table_run import say
+from graphormer_sepnorm.table_run import say_once
 from graphormer_sepnorm.tables.labels import read_whole, table_task
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE
@@ -76,7 +76,7 @@ def tune(
     train = in_precision(with_given(recipe.train, optimization), precision)
     content = read_whole(path, *map(table.get, ("smiles_column", "delimiter", "sheet")))
     options, sentences = detected(path, content, table, task, train.seed)
-    say(sentences)
+    say_once(sentences)
     config = task_config(TABLE, options.featurizer, table_task(options), train, architecture=recipe.architecture)
     config = with_settings(config, settings or ())
     options = replace(options, seed=config.train.seed)
@@ -91,7 +91,7 @@ def tune(
     with computing(compute):
         result = tune(options, config, out, limits, fixed, search.resume, search.compare, content)
         if search.compare:
-            say([verdict(result, search.recipe)])
+            say_once([verdict(result, search.recipe)])
     shared.print_result(result)
 
 

@@ -16,10 +16,10 @@ from starlette.exceptions import HTTPException
 from graphormer_sepnorm.errors import as_text
 from graphormer_sepnorm.interfaces.web import schemas
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
-from graphormer_sepnorm.interfaces.web.jobs import Job, saved
+from graphormer_sepnorm.interfaces.web.jobs import Job, saved_table
 from graphormer_sepnorm.interfaces.web.schemas import AtomContributions, JobStatus, Options, RowPrediction
 from graphormer_sepnorm.tables.formats.table import places_of_column
-from graphormer_sepnorm.tables.formats.text import DELIMITERS, split
+from graphormer_sepnorm.tables.formats.text import DELIMITERS, split_fields
 
 MOST_SHOWN_OF_NAME = 100
 LINES_LOOKED_AT = 100
@@ -71,13 +71,13 @@ def status_of(job: Job) -> JobStatus:
     )
 
 
-def known(request: Request, id: str) -> Job:
+def job_of(request: Request, id: str) -> Job:
     if job := request.app.state.queue.find(id):
         return job
     raise NO_TABLE
 
 
-KnownJob = Annotated[Job, Depends(known)]
+KnownJob = Annotated[Job, Depends(job_of)]
 
 
 def refuse_empty(job: Job | None) -> Job:
@@ -112,8 +112,8 @@ async def explained_atoms(
 Explained = Annotated[tuple[str, AtomContributions], Depends(explained_atoms)]
 
 
-def rows_of(job: Job, numbers: Iterable[int]) -> list[RowPrediction]:
-    names = field_names(job)
+def answered_rows(job: Job, numbers: Iterable[int]) -> list[RowPrediction]:
+    names = unique_names(job)
     return [
         RowPrediction(
             row=number,
@@ -125,7 +125,7 @@ def rows_of(job: Job, numbers: Iterable[int]) -> list[RowPrediction]:
     ]
 
 
-def field_names(job: Job) -> list[str]:
+def unique_names(job: Job) -> list[str]:
     """The names of the columns, each another one: of several of one name, later ones have a number."""
     columns = list(map(as_text, job.columns))
     taken, numbers, names = set(columns), dict[str, Iterator[int]](), []
@@ -139,7 +139,7 @@ def field_names(job: Job) -> list[str]:
     return names
 
 
-def as_table(smiles: list[str]) -> bytes:
+def csv_of_smiles(smiles: list[str]) -> bytes:
     text = io.StringIO(newline="")
     csv.writer(text, quoting=csv.QUOTE_ALL).writerows([["smiles"], *([one] for one in smiles)])
     return text.getvalue().encode(errors="replace")
@@ -152,13 +152,13 @@ def kind_of_text(text: str, smiles_column: str = "") -> str:
     """
     lines = [line.strip() for line in text.lstrip("\ufeff").splitlines() if line.strip()][:LINES_LOOKED_AT]
     marks = [mark for mark in DELIMITERS if lines and all(mark in line for line in lines)]
-    headers = [split(lines[0], mark) for mark in DELIMITERS if lines and mark in lines[0]]
+    headers = [split_fields(lines[0], mark) for mark in DELIMITERS if lines and mark in lines[0]]
     if len(lines) > 1 and lines[0].split()[0].lower() != "smiles":  # which a .smi may begin with
         headers.append([lines[0]])
     is_table = any(places_of_column(names, smiles_column or None) for names in headers)
     if not is_table and len(lines) > 1 and marks:
         has_molecules = any(LIKE_MOLECULE.fullmatch(line.split(None, 1)[0]) for line in lines)
-        is_table = not has_molecules or any(map(are_names, (split(lines[0], mark) for mark in marks)))
+        is_table = not has_molecules or any(map(are_names, (split_fields(lines[0], mark) for mark in marks)))
     return ".csv" if is_table else ".smi"
 
 
@@ -214,7 +214,7 @@ def add_tables(app: FastAPI, queue: JobQueue) -> None:
     def predict_smiles(molecules: schemas.SmilesList) -> JobStatus:
         """Predicts SMILES, given as JSON."""
         options = Options.model_validate(molecules.model_dump(exclude={"smiles"}))
-        content = io.BytesIO(as_table(molecules.smiles))
+        content = io.BytesIO(csv_of_smiles(molecules.smiles))
         return status_of(queue.submit(content, ".csv", "the list", options))
 
     @app.post("/api/tables/file", status_code=202, tags=["tables"])
@@ -245,7 +245,7 @@ def add_tables(app: FastAPI, queue: JobQueue) -> None:
     ) -> list[RowPrediction]:
         """Rows that are done, at most ``count`` from ``start`` on."""
         refuse_empty(job)
-        return rows_of(job, range(start, min(start + count, len(job.answers))))
+        return answered_rows(job, range(start, min(start + count, len(job.answers))))
 
     @app.get("/api/tables/{id}/predictions.{kind}", tags=["tables"], response_class=Response, responses=DOWNLOADED)
     def download(id: str, kind: Literal["csv", "xlsx"]) -> Response:
@@ -255,7 +255,7 @@ def add_tables(app: FastAPI, queue: JobQueue) -> None:
         name = f"{path.stem}-predictions.{kind}" if path.suffix else f"predictions.{kind}"
         encoded = quote(name, safe="", errors="replace")  # as it may have any characters (RFC 6266)
         headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{encoded}"}
-        return Response(saved(job, f".{kind}"), 200, headers, MEDIA[kind])
+        return Response(saved_table(job, f".{kind}"), 200, headers, MEDIA[kind])
 
 
 def add_pictures(app: FastAPI, queue: JobQueue) -> None:

@@ -62,8 +62,8 @@ class Worker:
         return ProcessPool(1, initializer=make_object, initargs=self.recipe, context=context)
 
     def ask(self, seconds: float, question: str, *arguments: object) -> object:
-        """The result of a method of the object; raises InputError as the method, and NoAnswer as ``explained``."""
-        with explained(seconds):
+        """The result of a method of the object; raises InputError as it, and NoAnswer as ``explaining_failures``."""
+        with explaining_failures(seconds):
             return self.schedule(seconds, question, *arguments).result(seconds + SECONDS_TO_START)
 
     def schedule(self, seconds: float, question: str, *arguments: object) -> Future:
@@ -95,7 +95,7 @@ class Worker:
 
 
 @contextlib.contextmanager
-def explained(seconds: float) -> Iterator[None]:
+def explaining_failures(seconds: float) -> Iterator[None]:
     """Raises NoAnswer if a question took too long, or the process crashed or has ended."""
     try:
         yield
@@ -229,7 +229,7 @@ class JobQueue:
         self.check_room(len(self.worker.asked))
         seconds = self.limits.step_seconds
         try:
-            with explained(seconds):
+            with explaining_failures(seconds):
                 return await asyncio.shield(asyncio.wrap_future(self.worker.schedule(seconds, question, *details)))
         except NoAnswer as error:
             raise HTTPException(504, f"there is no answer: {error}") from None

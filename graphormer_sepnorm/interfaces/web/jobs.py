@@ -156,7 +156,7 @@ def keep(file: BinaryIO, path: Path, title: str) -> None:
         raise InputError(f"{title} could not be kept: {error.strerror}") from None
 
 
-def saved(job: Job, suffix: str) -> bytes:
+def saved_table(job: Job, suffix: str) -> bytes:
     """A table as far as it is done, as CSV, where formulas begin with an apostrophe, or Excel workbook."""
     answers = list(job.answers)
     safe = escape_formula if suffix == ".csv" else str

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 
 from graphormer_sepnorm.errors import InputError, as_text
 from graphormer_sepnorm.interfaces.web import api
-from graphormer_sepnorm.interfaces.web.api import field_names, rows_of, status_of
+from graphormer_sepnorm.interfaces.web.api import answered_rows, status_of, unique_names
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import Job, cell_at
 from graphormer_sepnorm.interfaces.web.schemas import (
@@ -92,7 +92,7 @@ def offered_columns(facts: ModelFacts, job: Job) -> dict[str, ShownKind]:
     """The columns that can be shown, by name: the usual ones first, and at most ``MOST_FIELDS`` of the upload."""
     predicted = {column.place[1] for column in job.added if column.place[0] == "predictions"}
     properties = [column.name for column in job.added if column.place[0] == "properties"]
-    fields = [name for name, column in zip(field_names(job), job.columns, strict=True) if column != job.smiles_column]
+    fields = [name for name, column in zip(unique_names(job), job.columns, strict=True) if column != job.smiles_column]
     names: dict[ShownKind, list[str]] = {
         "class": ["Class"] if facts.class_names else [],
         "target": [target for target in facts.targets if target in predicted],
@@ -165,7 +165,7 @@ def shown_of(facts: ModelFacts, job: Job, view: View = FIRST_VIEW) -> dict:
     sorted_by = ("value", "class_name", "similarity")
     sortable = [each.name for each in job.added if each.place[-1] in sorted_by or each.name == view.sort]
     return progress | {
-        "rows": rows_of(job, numbers[start : start + ROWS_PER_PAGE]),
+        "rows": answered_rows(job, numbers[start : start + ROWS_PER_PAGE]),
         "num_rows": len(numbers),
         "fields": [name for name, kind in offered.items() if kind == "field"],
         "offered": offered,
@@ -342,18 +342,18 @@ def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
     def again(request: Request, job: api.KnownJob, smiles_column: api.SmilesColumn) -> Response:
         return led_to(request, queue.predict_again(job, smiles_column), View())
 
-    def led_to(request: Request, job: Job, wanted: View) -> Response:
+    def led_to(request: Request, job: Job, view: View) -> Response:
         """The page of a table that was just given in, or for htmx the part that shows it."""
-        address = wanted.address_of(job)
+        address = view.address_of(job)
         if "hx-request" in request.headers:
-            return pages("table.html", headers={"HX-Push-Url": address}, **shown_of(queue.facts, job, wanted))
+            return pages("table.html", headers={"HX-Push-Url": address}, **shown_of(queue.facts, job, view))
         return RedirectResponse(address, 303)
 
 
 def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
     @app.get("/tables/{id}", include_in_schema=False)
-    def show(job: api.KnownJob, wanted: AskedView) -> Response:
-        return pages("page.html", **shown_of(queue.facts, job, wanted))
+    def show(job: api.KnownJob, view: AskedView) -> Response:
+        return pages("page.html", **shown_of(queue.facts, job, view))
 
     @app.get("/tables/{id}/status", include_in_schema=False)
     def status(job: api.KnownJob, seen: Annotated[int, Query(ge=0)] = 0) -> Response:
@@ -369,22 +369,22 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
         return RedirectResponse(f"/tables/{job.number}", 303)
 
     @app.get("/tables/{id}/rows", include_in_schema=False)
-    def rows(request: Request, job: api.KnownJob, wanted: AskedView) -> Response:
+    def rows(request: Request, job: api.KnownJob, view: AskedView) -> Response:
         """The rows of a view, which becomes a step of the browser's history unless they only arrive."""
-        current = shown_of(queue.facts, job, wanted)
+        current = shown_of(queue.facts, job, view)
         source = request.headers.get("hx-source", "")
         headers = None if source == "div#rows" else {"HX-Push-Url": current["view"].address_of(job)}
         return pages("rows.html", headers=headers, is_choosing=source.startswith(("form#", "a#")), **current)
 
     @app.get("/tables/{id}/rows/{row}", include_in_schema=False)
-    def molecule(job: api.KnownJob, row: int, wanted: AskedView) -> Response:
+    def molecule(job: api.KnownJob, row: int, view: AskedView) -> Response:
         """All that is known of one molecule, with the way back to the view that it was opened from."""
         api.row_at(job.answers, row)
-        order = shown_rows(job, wanted)
+        order = shown_rows(job, view)
         place = order.index(row) if row in order else None
         near = [] if place is None else [("Previous", order[:place][-1:]), ("Next", order[place + 1 : place + 2])]
-        content = {"row": rows_of(job, [row])[0], "near": near, "title": title_of(job, row)}
-        return pages("molecule.html", **shown_of(queue.facts, job, wanted) | content)
+        content = {"row": answered_rows(job, [row])[0], "near": near, "title": title_of(job, row)}
+        return pages("molecule.html", **shown_of(queue.facts, job, view) | content)
 
     @app.get("/tables/{id}/rows/{row}/atoms", include_in_schema=False)
     def atoms(request: Request, job: api.KnownJob, row: int, explained: api.Explained) -> Response:
@@ -399,5 +399,5 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
             raise InputError("choose two or three molecules to compare, by their boxes in the table")
         for number in numbers:
             api.row_at(job.answers, number)
-        molecules = [(title_of(job, row.row), row) for row in rows_of(job, numbers)]
+        molecules = [(title_of(job, row.row), row) for row in answered_rows(job, numbers)]
         return pages("compare.html", **shown_of(queue.facts, job), compared=molecules)

@@ -32,7 +32,7 @@ MOST_CLASSES = 12
 
 
 def read_rows(path: Path, title: str, smiles_column: str, most_rows: int) -> TableRows:
-    """The table in a file that messages call ``shown``; raises NoColumn, and InputError for none or too large a one.
+    """The table in a file that messages call ``title``; raises NoColumn, and InputError for none or too large a one.
 
     A small workbook can unpack to very many characters, and its cells can share one long text.
     """
@@ -96,7 +96,7 @@ def under_conditions(table: TableRows, names: tuple[str, ...], values: dict[str,
     return [replace(row, conditions=conditions) for row, conditions in zip(table.rows, of_rows, strict=False)]
 
 
-def look_at(path: Path, title: str, most_rows: int, choice: schemas.TrainingChoice) -> schemas.TableLook:
+def look_at_table(path: Path, title: str, most_rows: int, choice: schemas.TrainingChoice) -> schemas.TableLook:
     """The table in a file, with the problem if it cannot be trained on; raises InputError as ``read_rows``."""
     try:
         table = read_rows(path, title, choice.smiles_column, most_rows)

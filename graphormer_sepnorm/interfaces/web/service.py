@@ -53,7 +53,7 @@ class PredictionService:
     about: dict[str, str]  # facts for people
     endpoints: dict[str, EndpointFacts] = field(default_factory=dict)  # what cards and scores say of the targets
 
-    look = staticmethod(reading.look_at)
+    look = staticmethod(reading.look_at_table)
 
     @cached_property
     def identity(self) -> str:

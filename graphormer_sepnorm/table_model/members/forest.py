@@ -16,7 +16,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import checked_array, load_format
 from graphormer_sepnorm.runs.folder import FOREST
 from graphormer_sepnorm.system.workers import available_cores
-from graphormer_sepnorm.table_model.features import MoleculeFeatures, condition_values, descriptors, morgan
+from graphormer_sepnorm.table_model.features import MoleculeFeatures, condition_values, descriptor_values, morgan
 from graphormer_sepnorm.table_model.labels import CannotLearn, Labels
 from graphormer_sepnorm.table_model.members.base import Fitted, Member, ToFit
 
@@ -35,7 +35,11 @@ TYPES = {"feature": np.int16, "number": np.float32, "right": np.int32, "roots": 
 
 def forest_features(molecules: MoleculeFeatures) -> np.ndarray:
     """Morgan counts, ``fast_descriptors`` (0 where not finite) and conditions: float32 [M, FEATURES + C]."""
-    parts = [molecules.of(morgan).toarray(), np.nan_to_num(molecules.of(descriptors)), molecules.of(condition_values)]
+    parts = [
+        molecules.of(morgan).toarray(),
+        np.nan_to_num(molecules.of(descriptor_values)),
+        molecules.of(condition_values),
+    ]
     return np.concatenate(parts, axis=1, dtype=np.float32)
 
 

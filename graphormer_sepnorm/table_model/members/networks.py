@@ -48,7 +48,7 @@ class NetworksMember(Member):
             if distributed.rank() == 0:
                 whole.begin_parts(Parts("model", count))
             own = replace(table, molecules=MoleculeFeatures([]), look=None)  # what the processes need
-            work = partial(fit_fold, whole, prepared(table), own, current())
+            work = partial(fit_fold, whole, prepared_graphs(table), own, current())
             rows: list[np.ndarray] = []
             for part in (slice(1), slice(1, None)) if look else (slice(None),):
                 for each in in_processes(work, count, part):
@@ -56,9 +56,11 @@ class NetworksMember(Member):
                         raise each
                     rows.append(each)
                 if look and 1 == len(rows) < count and (reason := look(table, rows[0])):
-                    raise CannotLearn(f"{reason}; {saved(whole, count)}")
+                    raise CannotLearn(f"{reason}; {saved_networks(whole, count)}")
             networks = [load_network(whole.member(number)) for number in range(count)]
-            member = cls([(network, of_labels(config, table.config), facts) for network, config, facts in networks])
+            member = cls(
+                [(network, without_offset(config, table.config), facts) for network, config, facts in networks]
+            )
         molecules.computed |= member.computed(rows)
         for number, (_, predicted) in enumerate(table.folds.parts()):
             out_of_fold[predicted] = molecules.of(member.by_network)[predicted, number]
@@ -114,7 +116,7 @@ class NetworksMember(Member):
         return cls([load_network(run) for run in RunFolder(folder).members()])
 
 
-def saved(whole: RunFolder, count: int) -> str:
+def saved_networks(whole: RunFolder, count: int) -> str:
     minutes = (count - 1) * sum(line["seconds"] for line in whole.member(0).read_metrics()) / 60
     return f"the other {count - 1} would take about {minutes:.2g} minutes of computing; --ensemble {count} trains them"
 
@@ -123,11 +125,11 @@ def fit_fold(whole: RunFolder, data: Graphs, table: ToFit, compute: Compute, num
     """Trains the network of a fold; returns embeddings and predictions of all molecules [M, D + T], or the error."""
     learnt, predicted = table.folds.parts()[number]
     run, config = whole.member(number), of_fold(table, number)
-    parts = labelled(data.take(learnt), table.known(number).take(learnt)), data.take(predicted)
+    parts = labelled_graphs(data.take(learnt), table.known(number).take(learnt)), data.take(predicted)
     label = f"network {number + 1} of {len(table.folds)}, "
     try:
         with computing(compute):
-            train(run, config, parts, label, table.resume, table.verbose)
+            train_network(run, config, parts, label, table.resume, table.verbose)
             network, config, _ = load_network(run)
             with autocast(config.train.precision, network.cls.device):
                 output = embedding_and_prediction_of(network, make_task(config.task, network.cls.device))
@@ -136,14 +138,14 @@ def fit_fold(whole: RunFolder, data: Graphs, table: ToFit, compute: Compute, num
         return error
 
 
-def prepared(table: ToFit) -> Graphs:
+def prepared_graphs(table: ToFit) -> Graphs:
     graphs, weight = table.molecules.of(GraphsOf(as_written(table.config.featurizer))), table.labels.weight
     weight = None if weight is None else weight.astype(np.float32)
     graphs = replace(graphs, weight=weight, conditions=table.molecules.of(condition_values))
-    return prepare(labelled(graphs, table.labels), table.config.model.encodings)
+    return prepare(labelled_graphs(graphs, table.labels), table.config.model.encodings)
 
 
-def labelled(graphs: Graphs, labels: Labels) -> Graphs:
+def labelled_graphs(graphs: Graphs, labels: Labels) -> Graphs:
     bounds = None if labels.bounds is None else labels.bounds.astype(np.float32)
     return graphs.with_targets(labels.y.astype(np.float32), bounds)
 
@@ -155,7 +157,7 @@ def of_fold(table: ToFit, number: int) -> Config:
     return replace(config, task=replace(task, metric=TASKS[task.kind].curve_metric), train=train)
 
 
-def of_labels(config: Config, whole: Config) -> Config:
+def without_offset(config: Config, whole: Config) -> Config:
     """The config of a network that learnt differences from an offset, so that it predicts the labels by itself."""
     task = whole.task
     return replace(config, task=replace(config.task, mean=task.mean, offset=task.offset)) if task.offset else config
@@ -171,7 +173,7 @@ def check_resumable(whole: RunFolder, table: ToFit) -> None:
             refuse_other(before, now, state)
 
 
-def train(
+def train_network(
     run: RunFolder, config: Config, data: Sequence[Graphs], label: str, resume: bool, verbose: bool = True
 ) -> None:
     """Trains on the first data to the last epoch; curves show the score on the second, if it can be scored."""

@@ -43,7 +43,7 @@ def open_table(
             return opened.enter_context(contextlib.closing(records))
 
         if kind in cells.SPREADSHEET_KINDS:
-            records = cells.sheet_records(content_of(path), source, smiles_column, sheet)
+            records = cells.sheet_records(content_of_file(path), source, smiles_column, sheet)
             yield table_of_records(with_names(closed(records), source, smiles_column), source, smiles_column)
         elif kind == cells.PARQUET:
             file = opened.enter_context(cells.open_parquet(source))
@@ -58,7 +58,7 @@ def open_table(
             yield text.read_csv(closed(text.text_lines(path)), source, smiles_column, delimiter, usual)
 
 
-def content_of(path: str | Path) -> io.BytesIO:
+def content_of_file(path: str | Path) -> io.BytesIO:
     with text.readable(path), text.open_binary(path) as file:
         return io.BytesIO(file.read(cells.MAX_UNPACKED))
 

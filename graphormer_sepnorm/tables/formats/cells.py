@@ -35,8 +35,11 @@ def sheet_records(
     except ImportError:
         raise InputError(f"{source} is a workbook: pip install openpyxl to read it, or save it as CSV") from None
     refuse_large(file, source, MAX_UNPACKED)
-    with explained(source), contextlib.closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as book:
-        for texts in texts_of_rows(chosen_sheet(book, source, smiles_column, sheet)):
+    with (
+        explaining(source),
+        contextlib.closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as book,
+    ):
+        for texts in texts_of_sheet(chosen_sheet(book, source, smiles_column, sheet)):
             while texts and not texts[-1]:
                 texts.pop()
             yield texts
@@ -44,7 +47,7 @@ def sheet_records(
 
 def refuse_large(file: IO[bytes] | Path, source: str, most: int) -> None:
     """Raises InputError for what is no workbook, or one that says it unpacks to more than ``most`` bytes."""
-    with explained(source), zipfile.ZipFile(file) as parts:
+    with explaining(source), zipfile.ZipFile(file) as parts:
         size = sum(part.file_size for part in parts.infolist())
     if size > most:
         raise InputError(f"{source} unpacks to {size:,} bytes, and at most {most:,} are read: save the sheet as CSV")
@@ -58,7 +61,7 @@ def chosen_sheet(book: "Workbook", source: str, smiles_column: str | None, name:
             raise InputError(f"{source} has no sheet {name!r}: its sheets are {titles}{did_you_mean(name, sheets)}")
         return sheets[name]
     with_molecules = [
-        sheet for sheet in book.worksheets if places_of_column(next(texts_of_rows(sheet, 1), []), smiles_column)
+        sheet for sheet in book.worksheets if places_of_column(next(texts_of_sheet(sheet, 1), []), smiles_column)
     ]
     if len(with_molecules) > 1:
         say_unread(source, *(printable(sheet.title) for sheet in with_molecules))
@@ -70,7 +73,7 @@ def say_unread(source: str, read: str, *others: str) -> None:
     progress.say([f"the sheet {read!r} of {source} is read; --sheet chooses another: {', '.join(others)}"])
 
 
-def texts_of_rows(sheet: "Worksheet", most: int | None = None) -> Iterator[list[str]]:
+def texts_of_sheet(sheet: "Worksheet", most: int | None = None) -> Iterator[list[str]]:
     sheet.reset_dimensions()  # some programs write a wrong size, beyond which openpyxl would not read
     first = 0
     for number, cells in enumerate(sheet.iter_rows(max_row=most, values_only=True)):
@@ -80,7 +83,7 @@ def texts_of_rows(sheet: "Worksheet", most: int | None = None) -> Iterator[list[
 
 
 @contextlib.contextmanager
-def explained(source: str) -> Iterator[None]:
+def explaining(source: str) -> Iterator[None]:
     """Turns what openpyxl raises for a damaged workbook, of many types, into InputError."""
     try:
         with warnings.catch_warnings():
@@ -99,14 +102,14 @@ def open_parquet(path: str) -> Iterator["pq.ParquetFile"]:
         import pyarrow.parquet as pq  # an extra
     except ImportError:
         raise InputError(f"{path} is Parquet: pip install pyarrow to read it, or save it as CSV") from None
-    with readable(path):
+    with readable_book(path):
         file = pq.ParquetFile(path, buffer_size=READ_BUFFER, page_checksum_verification=True)
     with file:
         yield file
 
 
 @contextlib.contextmanager
-def readable(path: str) -> Iterator[None]:
+def readable_book(path: str) -> Iterator[None]:
     import pyarrow as pa
 
     try:
@@ -119,12 +122,12 @@ def readable(path: str) -> Iterator[None]:
 def batches_of(
     file: "pq.ParquetFile", path: str, rows: int, columns: list[str] | None = None
 ) -> Iterator["pa.RecordBatch"]:
-    with readable(path):
+    with readable_book(path):
         yield from file.iter_batches(rows, columns=columns)
 
 
 def parquet_records(file: "pq.ParquetFile", path: str) -> Generator[list[str], None, None]:
-    with readable(path):
+    with readable_book(path):
         yield list(file.schema_arrow.names)
         for batch in file.iter_batches(ROWS_AT_ONCE):
             columns = [[cell_text(cell) for cell in column.to_pylist()] for column in batch.columns]

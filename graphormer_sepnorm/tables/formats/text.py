@@ -146,12 +146,12 @@ def read_csv(
 
 def likely_delimiter(header: str, smiles_column: str | None = None) -> str:
     """The delimiter that splits a header into most columns, the one with the SMILES among them if any does that."""
-    columns = {delimiter: split(header, delimiter) for delimiter in DELIMITERS}
+    columns = {delimiter: split_fields(header, delimiter) for delimiter in DELIMITERS}
     fitting = [delimiter for delimiter in DELIMITERS if tables.places_of_column(columns[delimiter], smiles_column)]
     return max(fitting or DELIMITERS, key=lambda delimiter: len(columns[delimiter]))
 
 
-def split(line: str, delimiter: str, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL) -> list[str]:
+def split_fields(line: str, delimiter: str, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL) -> list[str]:
     try:
         return next(csv.reader([line], delimiter=delimiter, quoting=quoting))
     except csv.Error:
@@ -185,7 +185,7 @@ def csv_records(lines: Iterator[str], source: str, delimiter: str, lines_before:
             if len(record) > 1:
                 problem = f"line {lines_before + reader.line_num} of {source} cannot be split into columns ({error})"
                 raise InputError(f"{problem}: close its quotes, or double those inside a quoted field") from None
-            without_quotes = split(record[0], delimiter, csv.QUOTE_NONE) or [""]
+            without_quotes = split_fields(record[0], delimiter, csv.QUOTE_NONE) or [""]
             fields = tables.BrokenLine(without_quotes, f"the line cannot be split into columns ({error})")
         yield fields
 

@@ -26,8 +26,8 @@ class ParquetWriter(TableWriter):
         columns = list(map(as_utf8, columns))
         refuse_repeated(columns, "Parquet")
         self.pyarrow = pyarrow
-        types_of_input = (like.types if like else ()) or [pyarrow.string()] * len(columns)
-        types = [kind if is_written_as_text(kind) else pyarrow.string() for kind in types_of_input]
+        read_types = (like.types if like else ()) or [pyarrow.string()] * len(columns)
+        types = [kind if is_written_as_text(kind) else pyarrow.string() for kind in read_types]
         self.schema = pyarrow.schema([*zip(columns, types, strict=True), *arrow_fields(added, columns)])
         self.names = self.schema.names
 

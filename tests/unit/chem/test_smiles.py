@@ -7,7 +7,7 @@ from rdkit import Chem
 from graphormer_sepnorm.chem import smiles
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.chem.properties import molecule_key, penalized_logp
-from graphormer_sepnorm.chem.smiles import MAX_SMILES_LENGTH, as_text, read_smiles
+from graphormer_sepnorm.chem.smiles import MAX_SMILES_LENGTH, read_smiles, smiles_of
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.splits import MoleculeStructure, read_structures
 
@@ -146,7 +146,7 @@ RACEMATES = [
 
 @pytest.mark.parametrize("smiles", ["C[C@H](N)C(=O)O |&1:1|", "C[C@@H](N)C(=O)O |o1:1|", "C[C@@H](N)C(=O)O |&7:1,r|"])
 def test_a_centre_that_is_racemic_by_itself_is_one_without_stereo(smiles):
-    assert as_text(read_smiles(smiles)) == "CC(N)C(=O)O"
+    assert smiles_of(read_smiles(smiles)) == "CC(N)C(=O)O"
     assert molecule_key(smiles) == molecule_key("CC(N)C(=O)O") != molecule_key(smiles.split()[0])
 
 
@@ -163,7 +163,7 @@ def test_all_drawings_of_a_racemate_are_one_molecule_and_its_enantiomers_are_oth
                 for atom in group.GetAtoms():
                     other.GetAtomWithIdx(atom.GetIdx()).InvertChirality()
         texts.add(Chem.MolToCXSmiles(other, as_it_is, Chem.CXSmilesFields.CX_ENHANCEDSTEREO))
-    found = read_structures("mol", [*texts, as_text(read_smiles(smiles)), as_text(drawn)])
+    found = read_structures("mol", [*texts, smiles_of(read_smiles(smiles)), smiles_of(drawn)])
     keys = {each.key for each in found if isinstance(each, MoleculeStructure)}
     assert len(texts) > 5
     graphs = {sorted_rows(text) for text in texts}

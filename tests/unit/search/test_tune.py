@@ -31,7 +31,7 @@ from graphormer_sepnorm.search.study import (
     is_lack_of_memory,
     open_study,
     searched,
-    summary,
+    summary_of_study,
     train_trial,
     values_of,
     with_values,
@@ -347,9 +347,9 @@ def test_a_study_without_a_complete_trial_has_no_summary(tmp_path):
     trial.set_user_attr("problem", "killed by SIGKILL")
     study.tell(trial, state=TrialState.PRUNED)
     with pytest.raises(InputError, match="the first of 1 problems: killed by SIGKILL"):
-        summary(study, StudyFolder(tmp_path), config_for())
+        summary_of_study(study, StudyFolder(tmp_path), config_for())
     study.tell(study.ask(PLACES), 0.5)
-    found = summary(study, StudyFolder(tmp_path), config_for())
+    found = summary_of_study(study, StudyFolder(tmp_path), config_for())
     assert (found["trials"], found["complete"], found["pruned"], found["validation"]) == (2, 1, 1, 0.5)
     write_trials(study, StudyFolder(tmp_path), config_for())
     header, lost, kept = (tmp_path / "trials.csv").read_text().splitlines()

@@ -15,7 +15,7 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands.predict import load_for
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
-from graphormer_sepnorm.runs.info import as_text, describe_model
+from graphormer_sepnorm.runs.info import describe_model, facts_text
 from graphormer_sepnorm.table_model.evaluate import (
     describe_any,
     evaluate_new,
@@ -101,13 +101,13 @@ def test_a_table_model_names_its_members_and_what_it_learnt_from(trained: Traine
     whole = trained.result["targets"]["a"]
     scored = {"value": trained.result["value"], "interval": whole["interval"]["stack"], "molecules": whole["n"]}
     assert facts["test_scores"] == {"a": scored} and facts["licence"] == "that of its training data"
-    assert re.search(rf"^test +[\d.]+ \([\d.]+ to [\d.]+, {whole['n']} molecules\)$", as_text(facts), re.MULTILINE)
+    assert re.search(rf"^test +[\d.]+ \([\d.]+ to [\d.]+, {whole['n']} molecules\)$", facts_text(facts), re.MULTILINE)
     assert facts["molecules"] == len(trained.labelled.rows) - trained.result["n"] and facts["intervals"] is True
-    assert facts["sets_of_classes"] is None and re.search("^intervals +yes$", as_text(facts), re.MULTILINE)
+    assert facts["sets_of_classes"] is None and re.search("^intervals +yes$", facts_text(facts), re.MULTILINE)
     assert facts["networks"] == [f"2 of {describe_model(trained.run.member(0).path)['architecture']}"]
     assert facts["training_data"] == trained.options.path and facts["targets"] == ["a"]
     assert sum(float(text.split()[-1]) for text in facts["weights"]) == pytest.approx(1, abs=0.02)
-    assert re.search("weights +kernel 0", as_text(facts))
+    assert re.search("weights +kernel 0", facts_text(facts))
     shutil.copytree(trained.run.path, tmp_path / "run")
     (tmp_path / "run" / "table.json").unlink()
     with pytest.raises(InputError, match=r"table\.json is missing or damaged"):

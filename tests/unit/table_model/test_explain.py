@@ -12,7 +12,7 @@ from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.chem.standardize import label, label_stereo
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.explain.explain_table import explain_table, lines_of
+from graphormer_sepnorm.explain.explain_table import explain_table, lines_of_molecule
 from graphormer_sepnorm.explain.explanations import COMPLETENESS, Explanation, integrated_gradients
 from graphormer_sepnorm.predict.predictors import Predictor, load_networks
 from graphormer_sepnorm.predict.pretrained import Graphormer
@@ -75,7 +75,7 @@ def test_contributions_to_labels_far_from_zero_add_up_to_the_prediction(model):
     np.testing.assert_allclose(found.contributions, near.contributions, atol=1e-4)
     assert found.baseline - far == pytest.approx(near.baseline, abs=1e-4)
     assert found.prediction - far == pytest.approx(near.prediction, abs=1e-4)
-    written = [float(cell) for line in lines_of(1, found) for cell in (line[3], line[5])]
+    written = [float(cell) for line in lines_of_molecule(1, found) for cell in (line[3], line[5])]
     assert written == pytest.approx([found.prediction, found.baseline] * len(written[::2]), abs=1e-4, rel=0)
 
 

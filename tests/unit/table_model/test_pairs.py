@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
-from graphormer_sepnorm.table_model.pairs import Change, activity_cliffs, matched_changes, parts_of, surest_first
+from graphormer_sepnorm.table_model.pairs import Change, activity_cliffs, cuts_of, matched_changes, surest_first
 
 RESTS = ["c1ccccc1CCC{}", "c1ccncc1CCC{}", "C1CCCCC1CNC{}", "c1ccccc1C(=O)NCC{}"]
 
@@ -45,7 +45,7 @@ def test_measurements_under_other_conditions_are_not_compared():
     y, conditions = np.array([1.0, 5, 2, 9]), [("25",), ("37",), ("25",), ("37",)]
     assert {(cliff.lower, cliff.higher) for cliff in activity_cliffs(mols, y, conditions)} == {(1, 3)}
     halves = read("CCCCCCO", "CCCCCCN", "CCCCCCCO", "CCCCCCCN", "CCCCCCCCO", "CCCCCCCCN")
-    parts, y = list(map(parts_of, halves)), np.array([1.0, 2, 1, 2.1, 1, 1.9])
+    parts, y = list(map(cuts_of, halves)), np.array([1.0, 2, 1, 2.1, 1, 1.9])
     same, mixed = [("25",)] * 6, [("25",), ("37",)] * 3
     found = {(each.before, each.after): len(each.pairs) for each in matched_changes(parts, y, same)}
     assert found["O[*:1]", "N[*:1]"] == 3
@@ -55,7 +55,7 @@ def test_measurements_under_other_conditions_are_not_compared():
 def test_two_molecules_under_several_conditions_are_one_pair():
     mols = read(*["CCCCCCO", "CCCCCCN"] * 3)
     y, conditions = np.array([1.0, 2, 1, 2.1, 1, 1.9]), [(text,) for text in ("25", "25", "37", "37", "45", "45")]
-    parts, keys = list(map(parts_of, mols)), ["O", "N"] * 3
+    parts, keys = list(map(cuts_of, mols)), ["O", "N"] * 3
     assert matched_changes(parts, y, conditions)[0].pairs == ((0, 1), (2, 3), (4, 5))
     assert matched_changes(parts, y, conditions, keys) == []
     close = read(*["CCCCCCCCCO", "CCCCCCCCCCO"] * 3)
@@ -68,7 +68,7 @@ def test_two_molecules_under_several_conditions_are_one_pair():
 def test_pairs_with_a_bound_are_counted_and_not_averaged(sign):
     """Hydroxyl 1, 2, 3, 1, >2, 5, chlorine 2, 4, 6, >2, >1, <4: the last three go up, anywhere and down."""
     rests = [*RESTS, "C1CCCC1CCC{}", "c1ccsc1CCC{}"]
-    parts = [parts_of(mol) for mol in read(*(rest.format(part) for part in ("O", "Cl") for rest in rests))]
+    parts = [cuts_of(mol) for mol in read(*(rest.format(part) for part in ("O", "Cl") for rest in rests))]
     y = np.array([1.0, 2, 3, 1, np.nan, 5, 2, 4, 6, np.nan, np.nan, np.nan])
     bounds = np.full((12, 2), [-np.inf, np.inf])
     bounds[[4, 9, 10], 0], bounds[11, 1] = (2, 2, 1), 4
@@ -81,7 +81,7 @@ def test_pairs_with_a_bound_are_counted_and_not_averaged(sign):
 def test_a_change_that_lowers_the_label_is_told_the_other_way_round():
     mols = read(*(rest.format(part) for part in ("O", "Cl") for rest in RESTS))
     y = np.array([5.0, 5, 5, 5, 3, 3, 3, 3])
-    (change,) = of_chlorine(matched_changes(list(map(parts_of, mols)), y))
+    (change,) = of_chlorine(matched_changes(list(map(cuts_of, mols)), y))
     assert (change.before, change.after, change.mean, change.deviation) == ("Cl[*:1]", "O[*:1]", 2, 0)
     assert change.pairs[0] == (4, 0)
 
@@ -89,7 +89,7 @@ def test_a_change_that_lowers_the_label_is_told_the_other_way_round():
 def test_the_same_pairs_are_listed_once_with_the_smallest_part():
     """All four pairs differ in O and Cl, in CO and CCl, and three of them in CCO and CCCl."""
     mols = read(*(rest.format(part) for part in ("O", "Cl") for rest in RESTS))
-    changes = matched_changes(list(map(parts_of, mols)), np.array([1.0, 2, 3, 4, 2, 4, 6, 8]))
+    changes = matched_changes(list(map(cuts_of, mols)), np.array([1.0, 2, 3, 4, 2, 4, 6, 8]))
     assert {(each.before, each.after): len(each.pairs) for each in changes} == {
         ("O[*:1]", "Cl[*:1]"): 4,
         ("OCC[*:1]", "ClCC[*:1]"): 3,
@@ -112,10 +112,10 @@ def test_the_surest_changes_come_first():
 
 
 def test_the_part_is_small_and_behind_one_bond():
-    assert dict(map(reversed, parts_of(Chem.MolFromSmiles("c1ccccc1CCl")))) == {
+    assert dict(map(reversed, cuts_of(Chem.MolFromSmiles("c1ccccc1CCl")))) == {
         "Cl[*:1]": "c1ccc(C[*:1])cc1",
         "ClC[*:1]": "c1ccc([*:1])cc1",
     }
-    assert parts_of(Chem.MolFromSmiles("c1ccccc1")) == [] == parts_of(Chem.MolFromSmiles("C"))
+    assert cuts_of(Chem.MolFromSmiles("c1ccccc1")) == [] == cuts_of(Chem.MolFromSmiles("C"))
     biphenyl = "c1ccc(-c2ccccc2)cc1"  # neither half is smaller
-    assert parts_of(Chem.MolFromSmiles(biphenyl)) == []
+    assert cuts_of(Chem.MolFromSmiles(biphenyl)) == []

@@ -12,7 +12,7 @@ from sklearn.preprocessing import QuantileTransformer
 from graphormer_sepnorm.chem.fingerprints import KINDS, SIZE, count_fingerprints
 from graphormer_sepnorm.table_model import features
 from graphormer_sepnorm.table_model import reference as module
-from graphormer_sepnorm.table_model.features import Counts, GraphsOf, MoleculeFeatures, descriptors, looks
+from graphormer_sepnorm.table_model.features import Counts, GraphsOf, MoleculeFeatures, descriptor_values, looks
 from graphormer_sepnorm.table_model.reference import (
     BODY,
     SHARES,
@@ -133,7 +133,7 @@ def test_a_table_is_read_alike_in_one_process_and_in_several(smiles, monkeypatch
     graphs = GraphsOf("mol")
     for found in (parts, MoleculeFeatures(smiles[:40])):
         np.testing.assert_array_equal(found.of(Counts()).toarray(), whole.of(Counts()).toarray())
-        np.testing.assert_array_equal(found.of(descriptors), whole.of(descriptors))
+        np.testing.assert_array_equal(found.of(descriptor_values), whole.of(descriptor_values))
         np.testing.assert_array_equal(found.of(graphs).x, whole.of(graphs).x)
         np.testing.assert_array_equal(found.of(graphs).edge_index, whole.of(graphs).edge_index)
         assert [look.kinds for look in found.of(looks)] == [look.kinds for look in whole.of(looks)]

@@ -9,8 +9,8 @@ from graphormer_sepnorm.tables.label_text import (
     converted,
     in_order,
     is_missing,
+    measurement_parts,
     notation_of,
-    parts_of,
     periods,
     read_bound,
     read_class,
@@ -119,7 +119,7 @@ def test_a_long_text_is_no_number():
     ],
 )  # fmt: skip
 def test_parts_of_measurements_by_hand(text, parts):
-    assert parts_of(text) == parts
+    assert measurement_parts(text) == parts
 
 
 def test_the_unit_of_a_column_is_that_of_most_labels():

@@ -10,7 +10,7 @@ from graphormer_sepnorm.tables.formats.table import Row
 from graphormer_sepnorm.tables.label_text import UNDECIDED
 from graphormer_sepnorm.tables.labels import read_labelled, read_usable
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions, TargetReader, read_labels, samples_of
+from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions, TargetReader, labels_in, samples_of
 from tests.tables import chains, table
 
 
@@ -122,7 +122,7 @@ def test_what_a_model_reads_of_rows():
 def read(column: str, texts: list[str], **options) -> list:
     """The label of each text, its bound if it is one, or the reason why it cannot be read."""
     reader = TargetReader.of(column, TableOptions("a.csv", (column,), **options), UNDECIDED, texts)
-    rows = [read_labels([reader], [text], 1) for text in texts]
+    rows = [labels_in([reader], [text], 1) for text in texts]
     return [gaps.get(0) or bounds.get(0) or labels[0] for labels, bounds, gaps in rows]
 
 

@@ -32,7 +32,7 @@ from graphormer_sepnorm.training.finetune import (
 )
 from graphormer_sepnorm.training.optimizers import muon
 from graphormer_sepnorm.training.settings import ELSEWHERE, field_names, with_given, with_settings
-from graphormer_sepnorm.training.sweep import check_config, paired_difference, swept_config
+from graphormer_sepnorm.training.sweep import check_config, paired_by_seed, swept_config
 from graphormer_sepnorm.training.trainer import fitted_epochs
 from tests.robustness.tiny_run import tiny_config
 from tests.tiny import save_tiny, tiny_model
@@ -77,7 +77,7 @@ def test_predictions_of_a_named_dataset_are_counted(tmp_path):
 
 def test_two_norms_are_compared_seed_by_seed():
     """Differences 1, 2, 3: mean 2, standard error 1 / sqrt(3), Student's t with two degrees of freedom 4.302653."""
-    difference = paired_difference({"norm": "a", "test": [2.0, 4.0, 6.0]}, {"norm": "b", "test": [1.0, 2.0, 3.0]})
+    difference = paired_by_seed({"norm": "a", "test": [2.0, 4.0, 6.0]}, {"norm": "b", "test": [1.0, 2.0, 3.0]})
     assert (difference["norm"], difference["minus"], difference["mean"]) == ("a", "b", 2.0)
     assert difference["low"] == pytest.approx(2 - 4.302653 / math.sqrt(3), abs=1e-6)
     assert difference["high"] == pytest.approx(2 + 4.302653 / math.sqrt(3), abs=1e-6)

@@ -32,7 +32,7 @@ from graphormer_sepnorm.training.objectives import (
     teacher,
     with_masked_atoms,
 )
-from graphormer_sepnorm.training.pretrain import prepared, split
+from graphormer_sepnorm.training.pretrain import prepared_corpus, split_corpus
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.robustness.tiny_run import tiny_config
 
@@ -61,7 +61,7 @@ def tiny(atom_sizes, bond_sizes, num_tasks):
 def trained(objective, corpus):
     train = TrainConfig(epochs=40, batch_size=6, lr=1e-2, optimizer="muon", clip_norm=1.0)
     config = task_config("these tests", FOR_TABLES, objective.task(corpus.targets), train, None, tiny)
-    data = prepared(corpus, config, "contract")
+    data = prepared_corpus(corpus, config, "contract")
     trainer = Trainer(config, data, data, make_objective=objective.objective)
     return trainer, list(trainer.epochs())
 
@@ -179,12 +179,12 @@ def test_a_file_without_embeddings_is_refused(tmp_path):
 
 def test_validation_is_a_random_fiftieth_and_at_least_one_molecule():
     corpus = Corpus([str(number) for number in range(1000)], ("y",), np.arange(1000, dtype=np.float32)[:, None])
-    train, val = split(corpus, seed=0)
+    train, val = split_corpus(corpus, seed=0)
     assert (len(train.smiles), len(val.smiles)) == (980, 20)
     assert sorted(train.smiles + val.smiles) == sorted(corpus.smiles)
     assert all(part.smiles == [str(int(y)) for y in part.y[:, 0]] for part in (train, val))
-    assert split(corpus, seed=1)[1].smiles != val.smiles
-    assert len(split(corpus.take(np.arange(3)), seed=0)[1].smiles) == 1
+    assert split_corpus(corpus, seed=1)[1].smiles != val.smiles
+    assert len(split_corpus(corpus.take(np.arange(3)), seed=0)[1].smiles) == 1
 
 
 CPU = torch.device("cpu")

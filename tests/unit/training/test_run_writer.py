@@ -18,10 +18,10 @@ from graphormer_sepnorm.training.optimizers import OPTIMIZERS
 from graphormer_sepnorm.training.run_writer import (
     SECONDS_BETWEEN_SAVES,
     RunWriter,
+    epoch_words,
     restore,
     state_of,
     training_alone,
-    words,
 )
 from graphormer_sepnorm.training.trainer import BatchShare, Step, Trainer
 from tests import recorded
@@ -40,7 +40,7 @@ def test_an_epoch_is_on_the_disk_when_it_is_yielded(recorder, capsys):
         assert [line["epoch"] for line in recorder.run.read_metrics()] == list(range(1, number + 1))
         assert recorder.run.read_metrics()[-1]["val_metric"] == epoch.val_metric
         assert recorder.run.state.exists()
-        assert capsys.readouterr().err == words(epoch, recorder.trainer.config) + "\n"
+        assert capsys.readouterr().err == epoch_words(epoch, recorder.trainer.config) + "\n"
 
 
 @pytest.mark.slow

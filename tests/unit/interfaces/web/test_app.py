@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from graphormer_sepnorm.interfaces.web import schemas
-from graphormer_sepnorm.interfaces.web.api import as_table
+from graphormer_sepnorm.interfaces.web.api import csv_of_smiles
 from graphormer_sepnorm.interfaces.web.app import make_app
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits
 from graphormer_sepnorm.interfaces.web.pages import as_rounded, as_shown
@@ -174,7 +174,7 @@ def test_rows_that_are_not_there(page):
 
 def test_a_list_of_molecules_is_a_table_whatever_they_are(page):
     smiles = ['"', "a,b", "C\nC", "=1+1", "", "smiles"]
-    with_quotes = list(csv.reader(io.StringIO(as_table(smiles).decode(), newline="")))
+    with_quotes = list(csv.reader(io.StringIO(csv_of_smiles(smiles).decode(), newline="")))
     assert with_quotes == [["smiles"], *([text] for text in smiles)]
     assert page.post("/api/tables", json={"smiles": []}).status_code == 422
     for wrong, place in (({"smiles": [1]}, "body.smiles.0"), ({"smiles": ["C"], "intervall": 0.9}, "body.intervall: ")):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore, escape_formula, saved
+from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore, escape_formula, saved_table
 from graphormer_sepnorm.interfaces.web.schemas import EndpointFacts, ModelFacts, Options, TableRow
 from tests.page import ADDED, PretendedService
 
@@ -58,7 +58,7 @@ def test_a_table_of_other_models_is_only_a_download(tmp_path):
     store = keep(tmp_path, finished())
     assert store.load(NUMBER, FACTS.model_copy(update={"targets": ["other"]})) is None
     assert store.load(NUMBER, FACTS.model_copy(update={"confidence": 0.5})) is not None
-    assert saved(store.load(NUMBER), ".csv") == saved(finished(), ".csv")
+    assert saved_table(store.load(NUMBER), ".csv") == saved_table(finished(), ".csv")
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"null", b"\xff", b'{"format": 2}'])
@@ -100,8 +100,8 @@ def test_a_column_with_a_text_is_one_of_texts_in_the_workbook_and_precise_number
     job.added = [ADDED[0].model_copy(update={"kind": "precise"}), *ADDED[1:]]
     job.rows[0].fields[0], job.answers[0].nearest = "=1+1", "<-6.5"
     job.answers[0].predictions["length"].value = 1_000_001.25125
-    assert b",1000001.25125," in saved(job, ".csv")
-    sheet = openpyxl.load_workbook(io.BytesIO(saved(job, ".xlsx"))).active
+    assert b",1000001.25125," in saved_table(job, ".csv")
+    sheet = openpyxl.load_workbook(io.BytesIO(saved_table(job, ".xlsx"))).active
     cells = {first.value: [(cell.value, cell.data_type) for cell in rest] for first, *rest in sheet.columns}
     assert cells["na?me"] == [("=1+1", "s"), (None, "n")] and cells["length"] == [(1_000_001.25125, "n"), (None, "n")]
     assert cells["nearest"] == [("<-6.5", "s"), (None, "n")]
@@ -124,7 +124,7 @@ def test_the_csv_by_hand():
         TableRow(["late", "C", ""], "C", ""),
     ]
     table.answers = PretendedService().predict(table.rows[:2], Options())
-    content = saved(table, ".csv")
+    content = saved_table(table, ".csv")
     assert b"caf\xe9" in content
     header, *rows = csv.reader(io.StringIO(content.decode("latin-1")))
     added = ["length_predicted", "length_low", "length_high", "nearest", "similarity", "warning", "error"]

@@ -8,7 +8,7 @@ import pytest
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web import schemas
-from graphormer_sepnorm.interfaces.web.reading import look_at, under_conditions
+from graphormer_sepnorm.interfaces.web.reading import look_at_table, under_conditions
 from graphormer_sepnorm.interfaces.web.schemas import TableLook, TrainingChoice
 from graphormer_sepnorm.interfaces.web.service import PredictionService, load_service, scored_endpoints, warm_up
 from graphormer_sepnorm.options import Answers
@@ -305,7 +305,7 @@ TABLE = "\n".join(["smiles,IC50,active,year", *RINGS, *OTHERS])
 def look(tmp_path, content: str = TABLE, most_rows: int = 100, **choice) -> TableLook:
     path = tmp_path / "t.csv"
     path.write_text(content)
-    return look_at(path, "assay.csv", most_rows, TrainingChoice(**{"split": "random"} | choice))
+    return look_at_table(path, "assay.csv", most_rows, TrainingChoice(**{"split": "random"} | choice))
 
 
 def test_a_regression(tmp_path):
